@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. `make run`, `make test` and `make build` install what they need, build, and go.
+
+PRESET ?= release
+JOBS ?= $(shell nproc)
+BUILD := build/$(PRESET)
+
+.PHONY: run test build configure packages variants clean format help
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
+
+run: build ## Build, then train a network on handwritten digits.
+	$(BUILD)/bin/tenon train digits
+
+build: configure ## Build everything into build/release, laid out like an install prefix.
+	cmake --build $(BUILD) -j $(JOBS)
+
+test: build ## Build, then run every test.
+	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
+	cmake --build $(BUILD) -j $(JOBS) --target variants
+
+configure: packages
+	cmake --preset $(PRESET)
+
+packages:
+	@tools/install_packages.sh
+
+clean: ## Remove every build folder.
+	rm -rf build
+
+format: ## Format the C and C++ sources with clang-format.
+	@command -v clang-format >/dev/null || { echo "clang-format is missing: apt-get install clang-format" >&2; exit 1; }
+	git ls-files -z '*.h' '*.c' '*.cc' '*.cu' | xargs -0 -r clang-format -i

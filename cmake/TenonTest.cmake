@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# tenon_add_test(name SOURCES ... LIBS ... [LABELS ...])
+#
+# One GoogleTest executable in <build>/tests/bin and one ctest entry of the same name. A test sees
+# TENON_TEST_SOURCE_DIR and TENON_TEST_BUILD_DIR (the build folder laid out as a prefix).
+#
+# Tests in Python run with ${TENON_PYTHON}: Debian's own where there is one, because python3-numpy
+# of packages.txt belongs to it and not to another python3 that may come first in PATH.
+
+if(TENON_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  find_program(TENON_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3 for tests")
+  find_program(TENON_PYTHON python3 REQUIRED)
+endif()
+
+function(tenon_add_test name)
+  if(NOT TENON_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;LABELS")
+  if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tenon_add_test(${name}): SOURCES is missing, or unknown: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} tenon_warnings GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    TENON_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_TEST_BUILD_DIR="${PROJECT_BINARY_DIR}")
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+endfunction()
