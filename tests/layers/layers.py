@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which way each room may look, as data, and the checks that read it.
+
+An include is resolved to a file of the tree (relative to the including file, to the root, or to an
+`include` folder of a room) or to an outside library. A check returns a list of texts, one for each
+violation; an empty list is success. Tests (*_test.cc) may look further, as each rule says.
+"""
+
+import os
+import posixpath
+import re
+from pathlib import Path
+
+ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "sdk", "tests")
+SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
+
+# What each unit may include: folders of the tree, and outside libraries. "*" is any library but
+# those of PRIVATE_LIBRARIES. A package's own folder is always allowed.
+PACKAGE = (("plugin_api", "sdk/plugin"), ("*",))
+APPLICATION = (("public host API",), ("*",))
+RULES = {
+    "plugin_api": ((), ()),
+    "core": (("plugin_api",), ()),
+    "core/graph/graphdef": (("core", "plugin_api"), ("protobuf",)),
+    "plugins": (("core", "plugin_api"), ("boost", "json")),
+    "net/cluster": (("core", "plugin_api"), ("protobuf",)),
+    "sdk/plugin": (("plugin_api",), ()),
+    "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
+    "sdk/train": APPLICATION,
+    "sdk/cli": APPLICATION,
+    "sdk/python": APPLICATION,
+    # An example is either an application or a stranger's package.
+    "sdk/examples": (("public host API", "plugin_api", "sdk/plugin"), ("*",)),
+    "sdk/templates": PACKAGE,
+}
+PACKAGE_ROOMS = ("ops", "devices", "net")
+PRIVATE_LIBRARIES = {"boost": "plugins", "json": "plugins"}
+PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
+
+# Inside core: a folder may include itself and the folders named here.
+CORE_BELOW = {
+    "base": (),
+    "tensor": ("base",),
+    "graph": ("base", "tensor"),
+    "grad": ("base", "tensor", "graph"),
+    "optimize": ("base", "tensor", "graph"),
+    "place": ("base", "tensor", "graph"),
+    "partition": ("base", "tensor", "graph"),
+    "trace": ("base",),
+    "exec": ("base", "tensor", "graph", "grad", "optimize", "place", "partition", "trace"),
+    "session": ("base", "tensor", "graph", "grad", "optimize", "place", "partition", "trace", "exec"),
+}
+PROTOBUF_FOLDER = "core/graph/graphdef/"
+
+LIBRARIES = (
+    ("google/protobuf/", "protobuf"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
+    ("unsupported/Eigen/", "Eigen"), ("dnnl", "oneDNN"), ("oneapi/", "oneDNN"), ("grpc", "gRPC"),
+    ("CLI/", "CLI11"), ("spdlog/", "spdlog"), ("fmt/", "fmt"), ("gtest/", "GoogleTest"),
+    ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"),
+)
+C_STANDARD = frozenset(
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "
+    "stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar "
+    "wchar wctype".split())
+SYSTEM_FOLDERS = ("sys/", "linux/", "arpa/", "netinet/", "net/if", "asm/")
+SYSTEM_HEADERS = frozenset(
+    "aio.h cpuid.h dirent.h dlfcn.h elf.h endian.h execinfo.h fcntl.h ftw.h glob.h link.h malloc.h "
+    "netdb.h poll.h pthread.h pwd.h sched.h semaphore.h spawn.h strings.h syslog.h termios.h "
+    "ucontext.h unistd.h x86intrin.h cxxabi.h".split())
+
+TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(?P<d>[^()\s\\]{0,16})\((?P<raw>.*?)\)(?P=d)"|"(?P<text>(?:\\.|[^"\\\n])*)"'
+    r"|'(?:\\.|[^'\\\n])+'", re.DOTALL)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*(?:include|include_next|import)[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")',
+                     re.MULTILINE)
+
+# How packages under ops/ write the name of an op. `.name =` also names arguments and attributes: an
+# op's name begins with a capital or an underscore, and one or two letters name a type attribute.
+OP_NAMES = (
+    re.compile(r'\.name\s*=\s*(?:TENON_\w+\s*\(\s*)?"(_?[A-Z]\w{2,})'),
+    re.compile(r'\b(?:TENON_\w*OP\w*|REGISTER_OP\w*|Op|OpDef|OpDefinition|DefineOp)\s*[({]\s*"(_?[A-Z]\w{2,})'),
+    re.compile(r'\bTENON_(?:DEFINE_)?OP\s*\(\s*(_?[A-Z][A-Za-z0-9_]*[a-z]\w*)\s*[,)]'),
+)
+# Looked for even where ops/ does not define them.
+WELL_KNOWN_OPS = frozenset(
+    "Add AddN AddV2 Assign AssignVariableOp BiasAdd Cast Concat ConcatV2 Const Conv2D Dequeue Enqueue "
+    "Enter Exit Gather GatherV2 Identity IdentityN If LoopCond MatMul Merge Mul NextIteration NoOp "
+    "PartitionedCall Placeholder ReadVariableOp RefEnter RefMerge RefSwitch Relu Reshape RestoreV2 SaveV2 "
+    "Send Recv Shape StackPop StackPopV2 StackPush StackPushV2 StatefulPartitionedCall StatelessIf "
+    "StatelessWhile Sum Switch SymbolicGradient VarHandleOp Variable VariableV2 While ZerosLike _Arg "
+    "_HostRecv _HostSend _Recv _Retval _Send".split())
+DEVICE_TYPES = frozenset("CPU GPU TPU CUDA ROCM HIP XLA_CPU XLA_GPU TPU_SIM".split())
+DEVICE_IN_NAME = re.compile(r"device:(?:%s)\b" % "|".join(sorted(DEVICE_TYPES)), re.IGNORECASE)
+
+
+class Tree:
+    """The source files of a tree, each as text without comments."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self.sources = {}
+        self.include_roots = []
+        for room in ROOMS:
+            for folder, folders, files in os.walk(self.root / room):
+                folders[:] = sorted(f for f in folders if f not in ("build", "__pycache__", ".git"))
+                where = Path(folder).relative_to(self.root).as_posix()
+                if posixpath.basename(where) == "include" and room != "tests":
+                    self.include_roots.append(where)
+                for name in sorted(files):
+                    if name.endswith(SOURCE_ENDINGS):
+                        text = (Path(folder) / name).read_text(encoding="utf-8", errors="replace")
+                        self.sources[f"{where}/{name}"] = without_comments(text)
+
+    def exists(self, path):
+        return path in self.sources or (self.root / path).is_file()
+
+    def resolve(self, source, name):
+        """The path in the tree that `source` means by `name`, or None for an outside header."""
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(source), name))
+        if not beside.startswith("..") and self.exists(beside):
+            return beside
+        for folder in self.include_roots:
+            if self.exists(f"{folder}/{name}"):
+                return f"{folder}/{name}"
+        # A generated header (graph.pb.h) has the path of its source and need not exist yet.
+        return name if name.split("/")[0] in ROOMS and "/" in name else None
+
+    def includes(self, source):
+        """Pairs (name as written, path in the tree or None)."""
+        for match in INCLUDE.finditer(self.sources[source]):
+            name = match.group(1) or match.group(2)
+            yield name, self.resolve(source, name)
+
+
+def without_comments(text):
+    return TOKEN.sub(lambda m: " " if m.group().startswith(("//", "/*")) else m.group(), text)
+
+
+def string_literals(text):
+    for match in TOKEN.finditer(text):
+        literal = match.group("raw") if match.group("raw") is not None else match.group("text")
+        if literal is not None:
+            yield literal
+
+
+def library_of(name):
+    """The outside library that a header belongs to; "C", "C++" and "system" are always there."""
+    for prefix, library in LIBRARIES:
+        if name.startswith(prefix):
+            return library
+    if name.endswith(".pb.h"):
+        return "protobuf"
+    if name.endswith(".h") and name[:-2] in C_STANDARD:
+        return "C"
+    if name.startswith(SYSTEM_FOLDERS) or name in SYSTEM_HEADERS or name.endswith("intrin.h"):
+        return "system"
+    if re.fullmatch(r"[a-z_]+", name):
+        return "C++"
+    if name.startswith("tenon/"):
+        return "a generated header"
+    return f"an unknown library ({name})"
+
+
+def is_test(path):
+    return posixpath.splitext(path)[0].endswith("_test")
+
+
+def unit_of(path):
+    """The key of RULES, or the package folder (ops/math), that a file belongs to; None has no rule."""
+    if path.startswith(PROTOBUF_FOLDER):
+        return PROTOBUF_FOLDER.rstrip("/")
+    parts = path.split("/")
+    for key in ("/".join(parts[:2]), parts[0]):
+        if key in RULES:
+            return key
+    if parts[0] in PACKAGE_ROOMS and len(parts) > 2:
+        return "/".join(parts[:2])
+    return None
+
+
+def under(path, folder):
+    if folder == "public host API":
+        return path.startswith(PUBLIC_HOST_API)
+    return path.startswith(folder + "/")
+
+
+def check_rooms(tree):
+    problems = []
+    for source in tree.sources:
+        unit = unit_of(source)
+        if unit is None:
+            continue
+        folders, libraries = RULES.get(unit, PACKAGE)
+        folders = (unit, *folders)
+        if is_test(source):  # never core for a package: its tests use what a stranger's tests can
+            folders += ("tests", "sdk/conformance", "public host API")
+            libraries = ("*", *libraries)
+        for name, target in tree.includes(source):
+            if target is not None:
+                allowed = any(under(target, folder) for folder in folders)
+                found = target
+            else:
+                found = library_of(name)
+                allowed = found == "C" or (unit != "plugin_api" and found in ("C++", "system"))
+                allowed = allowed or found in libraries
+                owner = PRIVATE_LIBRARIES.get(found)
+                allowed = allowed or ("*" in libraries and (owner in (None, unit) or is_test(source)))
+            if not allowed:
+                problems.append(f"{source} includes {name} ({found}); {unit} may include "
+                                f"{', '.join(folders)}; libraries: {', '.join(libraries) or 'none'}")
+    return problems
+
+
+def check_core_order(tree):
+    """Tests of core may look anywhere in core."""
+    problems = []
+    for source in tree.sources:
+        parts = source.split("/")
+        if parts[0] != "core" or is_test(source):
+            continue
+        if len(parts) < 3 or parts[1] not in CORE_BELOW:
+            problems.append(f"{source}: core has no folder for it; its folders are {', '.join(CORE_BELOW)}")
+            continue
+        allowed = (parts[1], *CORE_BELOW[parts[1]])
+        for name, target in tree.includes(source):
+            target_parts = (target or "").split("/")
+            if target_parts[0] == "core" and target_parts[1] not in allowed:
+                problems.append(f"{source} includes {name}; core/{parts[1]} may include {', '.join(allowed)}")
+    return problems
+
+
+def check_protobuf(tree):
+    """Generated messages, too, stay behind core/graph/graphdef."""
+    return [f"{source} includes {name}; in core, protobuf stays in {PROTOBUF_FOLDER}"
+            for source in tree.sources
+            if source.startswith("core/") and not source.startswith(PROTOBUF_FOLDER) and not is_test(source)
+            for name, _ in tree.includes(source) if library_of(name) == "protobuf"]
+
+
+def op_names(text):
+    """The names of the ops that a file under ops/ defines."""
+    return {match.group(1) for pattern in OP_NAMES for match in pattern.finditer(text)}
+
+
+def defined_ops(tree):
+    names = set()
+    for source, text in tree.sources.items():
+        if source.startswith("ops/") and not is_test(source):
+            names |= op_names(text)
+    return names
+
+
+def check_op_extraction(tree):
+    """Each package that has sources defines an op; else op_names() no longer knows how they are written."""
+    packages = {}
+    for source, text in tree.sources.items():
+        if source.startswith("ops/") and source.count("/") >= 2 and not is_test(source):
+            packages.setdefault(source.split("/")[1], set()).update(op_names(text))
+    return [f"ops/{package}: no op name found; teach op_names() in tests/layers/layers.py how it is written"
+            for package, names in packages.items() if not names]
+
+
+def check_names(tree):
+    ops = defined_ops(tree) | WELL_KNOWN_OPS
+    problems = []
+    for source, text in tree.sources.items():
+        if not source.startswith("core/") or is_test(source):
+            continue
+        for literal in string_literals(text):
+            if literal in ops:
+                problems.append(f'{source}: core names the op "{literal}"; use a trait or a role')
+            if literal in DEVICE_TYPES or DEVICE_IN_NAME.search(literal):
+                problems.append(f'{source}: core names a device type in "{literal}"; ask the device')
+    return problems
+
+
+CHECKS = (check_rooms, check_core_order, check_protobuf, check_op_extraction, check_names)

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the tree, and plants violations to prove that each check can fail. Usage: layers_test.py [ROOT]"""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import layers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class TheTree(unittest.TestCase):
+    """The rules hold in the tree."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = layers.Tree(ROOT)
+
+    def test_every_check_passes(self):
+        for check in layers.CHECKS:
+            with self.subTest(check.__name__):
+                self.assertEqual([], check(self.tree), "\n".join(["", *check(self.tree)]))
+
+    def test_the_walk_finds_the_sources(self):
+        self.assertTrue(any(s.startswith("core/") for s in self.tree.sources) or
+                        not list((ROOT / "core").glob("*/*.h")))
+
+    def test_every_room_under_sdk_has_a_rule_or_is_known_to_have_none(self):
+        known = {"cmake", "conformance"}
+        folders = {source.split("/")[1] for source in self.tree.sources if source.startswith("sdk/")}
+        self.assertEqual(set(), {f for f in folders if f"sdk/{f}" not in layers.RULES} - known)
+
+
+class Planted(unittest.TestCase):
+    """Each rule fails on a tree that breaks it, and passes on one that does not."""
+
+    def problems(self, check, files):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in files.items():
+                file = Path(folder, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+            return check(layers.Tree(folder))
+
+    def includes(self, check, source, target, extra=()):
+        files = {path: "" for path in extra}
+        files[source] = f"#include {target}\n"
+        return self.problems(check, files)
+
+    def assert_refused(self, check, source, target, extra=()):
+        problems = self.includes(check, source, target, extra)
+        self.assertEqual(1, len(problems), f"{source} -> {target}: {problems}")
+        self.assertIn(source, problems[0])
+
+    def assert_allowed(self, check, source, target, extra=()):
+        self.assertEqual([], self.includes(check, source, target, extra))
+
+    API = ("plugin_api/include/tenon/op.h", "sdk/plugin/include/tenon/plugin/op.h", "sdk/host/include/tenon/app.h")
+
+    def test_rooms_refuse_what_the_table_does_not_allow(self):
+        for source, target in (
+            ("plugin_api/include/tenon/a.h", "<vector>"),
+            ("plugin_api/include/tenon/a.h", "<unistd.h>"),
+            ("plugin_api/include/tenon/a.h", '"core/base/status.h"'),
+            ("core/base/a.cc", '"plugins/loader.h"'),
+            ("core/base/a.cc", '"sdk/host/session.h"'),
+            ("core/base/a.cc", "<tenon/plugin/op.h>"),
+            ("core/base/a.cc", '"../../plugins/loader.h"'),
+            ("core/base/a.cc", "<boost/dll.hpp>"),
+            ("core/base/a.cc", "<Eigen/Core>"),
+            ("core/exec/a_test.cc", '"plugins/loader.h"'),
+            ("core/exec/a.cc", "<strange/thing.h>"),
+            ("plugins/a.cc", '"sdk/host/session.h"'),
+            ("plugins/a.cc", '"net/cluster/master.h"'),
+            ("net/cluster/a.cc", '"plugins/loader.h"'),
+            ("net/cluster/a.cc", '"net/grpc/channel.h"'),
+            ("net/grpc/a.cc", '"core/base/status.h"'),
+            ("net/grpc/a.cc", '"net/cluster/master.h"'),
+            ("net/grpc/a.cc", '"net/loopback/pipe.h"'),
+            ("sdk/plugin/include/tenon/plugin/a.h", '"core/base/status.h"'),
+            ("sdk/plugin/include/tenon/plugin/a.h", "<Eigen/Core>"),
+            ("sdk/host/a.cc", '"sdk/cli/table.h"'),
+            ("sdk/host/a.cc", '"ops/math/matmul.h"'),
+            ("ops/math/a.cc", '"core/base/status.h"'),
+            ("ops/math/a.cc", '"ops/array/shape.h"'),
+            ("ops/math/a.cc", '"../array/shape.h"'),
+            ("ops/math/a.cc", "<nlohmann/json.hpp>"),
+            ("ops/math/a_test.cc", '"core/base/status.h"'),
+            ("devices/cpu/kernels/a.cc", '"devices/null/device.h"'),
+            ("devices/cpu/kernels/a.cc", '"core/tensor/shape.h"'),
+            ("devices/cpu/kernels/a.cc", '"ops/math/matmul.h"'),
+            ("sdk/train/a.cc", '"core/graph/graph.h"'),
+            ("sdk/cli/a.cc", '"plugins/loader.h"'),
+            ("sdk/cli/a.cc", '"sdk/host/internal.h"'),
+            ("sdk/cli/a.cc", "<nlohmann/json.hpp>"),
+            ("sdk/cli/a.cc", "<tenon/op.h>"),
+            ("sdk/python/a.cc", '"core/base/status.h"'),
+            ("sdk/examples/a.cc", '"core/base/status.h"'),
+        ):
+            with self.subTest(source=source, target=target):
+                extra = (*self.API, "plugins/loader.h", "ops/array/shape.h")
+                self.assert_refused(layers.check_rooms, source, target, extra)
+
+    def test_rooms_allow_what_the_table_allows(self):
+        for source, target in (
+            ("plugin_api/include/tenon/a.h", "<stdint.h>"),
+            ("plugin_api/include/tenon/a.h", '"tenon/op.h"'),
+            ("core/base/a.cc", "<tenon/op.h>"),
+            ("core/base/a.cc", "<vector>"),
+            ("core/base/a.cc", "<sys/mman.h>"),
+            ("core/graph/graphdef/a.cc", "<google/protobuf/message_lite.h>"),
+            ("core/exec/a_test.cc", '"tests/fakes/device.h"'),
+            ("core/exec/a_test.cc", "<gtest/gtest.h>"),
+            ("plugins/a.cc", "<boost/dll/shared_library.hpp>"),
+            ("plugins/a.cc", '"core/base/status.h"'),
+            ("net/cluster/a.cc", '"core/exec/plan.h"'),
+            ("net/grpc/a.cc", "<grpcpp/grpcpp.h>"),
+            ("sdk/host/a.cc", '"net/cluster/master.h"'),
+            ("ops/math/a.cc", "<tenon/plugin/op.h>"),
+            ("ops/math/a.cc", '"ops/math/matmul.h"'),
+            ("ops/math/a_test.cc", "<tenon/app.h>"),
+            ("devices/cpu/kernels/a.cc", "<Eigen/Core>"),
+            ("devices/cpu/kernels/a.cc", '"devices/cpu/device.h"'),
+            ("sdk/cli/a.cc", "<CLI/CLI.hpp>"),
+            ("sdk/cli/a.cc", "<tenon/app.h>"),
+            ("sdk/examples/a.cc", "<tenon/plugin/op.h>"),
+            ("tests/golden/a.cc", '"core/base/status.h"'),
+        ):
+            with self.subTest(source=source, target=target):
+                self.assert_allowed(layers.check_rooms, source, target, self.API)
+
+    def test_core_refuses_every_folder_that_is_not_below(self):
+        for folder, below in layers.CORE_BELOW.items():
+            for other in layers.CORE_BELOW:
+                with self.subTest(source=folder, target=other):
+                    source, target = f"core/{folder}/a.cc", f'"core/{other}/x.h"'
+                    expect = self.assert_allowed if other in (folder, *below) else self.assert_refused
+                    expect(layers.check_core_order, source, target)
+
+    def test_core_order_is_the_one_that_the_design_gives(self):
+        for lower, higher in (("base", "tensor"), ("tensor", "graph"), ("graph", "grad"), ("graph", "place"),
+                              ("graph", "optimize"), ("graph", "partition"), ("grad", "exec"),
+                              ("optimize", "exec"), ("place", "exec"), ("partition", "exec"),
+                              ("exec", "session"), ("base", "trace"), ("trace", "exec"), ("trace", "session")):
+            self.assertIn(lower, layers.CORE_BELOW[higher])
+            self.assertNotIn(higher, layers.CORE_BELOW[lower])
+        self.assertEqual(("base",), layers.CORE_BELOW["trace"])
+        self.assertEqual({"exec", "session"}, {f for f, below in layers.CORE_BELOW.items() if "trace" in below})
+
+    def test_core_refuses_a_folder_without_a_place_in_the_order(self):
+        self.assert_refused(layers.check_core_order, "core/helpers/a.cc", "<vector>")
+        self.assert_refused(layers.check_core_order, "core/a.cc", "<vector>")
+
+    def test_core_order_leaves_tests_alone(self):
+        self.assert_allowed(layers.check_core_order, "core/base/a_test.cc", '"core/session/session.h"')
+
+    def test_protobuf_is_refused_outside_graphdef(self):
+        for target in ("<google/protobuf/message_lite.h>", '"core/graph/graphdef/graph.pb.h"'):
+            self.assert_refused(layers.check_protobuf, "core/graph/graph.cc", target)
+            self.assert_allowed(layers.check_protobuf, "core/graph/graphdef/import.cc", target)
+            self.assert_allowed(layers.check_protobuf, "core/graph/graph_test.cc", target)
+
+    def test_op_names_are_found_however_they_are_written(self):
+        for text in ('.name = "FooBar"', '.name = TENON_SPAN("FooBar")', 'TENON_OP("FooBar")', "TENON_OP(FooBar, x)",
+                     'REGISTER_OP("FooBar")', 'Op("FooBar: (a: T) -> b: T")', 'TENON_DEFINE_OP(\n    "FooBar")'):
+            with self.subTest(text):
+                self.assertEqual({"FooBar"}, layers.op_names(text))
+        self.assertEqual(set(), layers.op_names('.name = "transpose_a"; .name = "T"; Open("File");'))
+
+    def test_a_package_in_which_no_op_is_found_is_refused(self):
+        self.assertEqual(1, len(self.problems(layers.check_op_extraction, {"ops/math/a.cc": "int x;"})))
+        self.assertEqual([], self.problems(layers.check_op_extraction, {"ops/math/a.cc": 'TENON_OP("Foo")'}))
+
+    def test_an_op_name_in_core_is_refused(self):
+        package = {"ops/math/a.cc": '.name = "FooBar",'}
+        for text, count in (('if (op == "FooBar") {}', 1), ('x = R"(FooBar)";', 1), ('f("MatMul");', 1),
+                            ('// "FooBar"', 0), ('/* "MatMul" */', 0), ('"FooBars"', 0), ('"http://" "FooBar"', 1),
+                            ("'\"' + \"FooBar\"", 1), ('"a \\" // " "FooBar"', 1)):
+            with self.subTest(text):
+                files = {**package, "core/exec/a.cc": text}
+                self.assertEqual(count, len(self.problems(layers.check_names, files)))
+                files = {**package, "core/exec/a_test.cc": text}
+                self.assertEqual([], self.problems(layers.check_names, files))
+
+    def test_a_device_type_in_core_is_refused(self):
+        for device in ("CPU", "GPU", "TPU", "CUDA", "/device:CPU:0", "/job:a/replica:0/task:0/device:gpu:1"):
+            with self.subTest(device):
+                self.assertEqual(1, len(self.problems(layers.check_names, {"core/place/a.h": f'f("{device}");'})))
+        self.assertEqual([], self.problems(layers.check_names, {"core/place/a.h": 'f("CPUs", "/device:");'}))
+
+    def test_an_include_in_a_comment_is_no_include(self):
+        self.assertEqual([], self.problems(layers.check_rooms, {"core/base/a.h": "/*\n#include <boost/dll.hpp>\n*/"}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        ROOT = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
