@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draft capability "tenon.compiler/1": a device takes whole subgraphs. Not frozen until a real user has passed.
+ *
+ * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why. The
+ * host checks that each claim is convex. compile() gives an executable, run like a kernel. */
+#ifndef TENON_EXT_DRAFT_COMPILE_H_
+#define TENON_EXT_DRAFT_COMPILE_H_
+
+#include "tenon/abi.h"
+#include "tenon/device.h"
+#include "tenon/graph.h"
+#include "tenon/kernel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tenon_executable tenon_executable;       /* opaque, the compiler's */
+typedef struct tenon_claim_context tenon_claim_context; /* opaque, the host's */
+
+/* Why a node was refused. */
+#define TENON_REFUSE_OP 1u
+#define TENON_REFUSE_DTYPE 2u
+#define TENON_REFUSE_SHAPE 3u
+#define TENON_REFUSE_COST 4u
+#define TENON_REFUSE_OTHER 5u
+
+typedef struct tenon_claim_sink {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_claim_context* context;
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*claim)(tenon_claim_context* context, const int64_t* nodes, uint64_t node_count);
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*refuse)(tenon_claim_context* context, int64_t node, uint32_t reason, tenon_span text);
+} tenon_claim_sink;
+
+typedef struct tenon_compile_args {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_graph_cursor* cursor; /* the whole graph */
+  const int64_t* nodes;             /* [node_count] one claim */
+  uint64_t node_count;
+  const tenon_output* inputs; /* [input_count] edges that enter the claim, in the order of the frame's inputs */
+  uint64_t input_count;
+  const tenon_output* outputs; /* [output_count] edges that leave it */
+  uint64_t output_count;
+  tenon_device* device;
+  uint32_t precision; /* TENON_PRECISION_* */
+  uint32_t reserved;
+} tenon_compile_args;
+
+typedef struct tenon_compiler {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span device_type;
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*claim)(tenon_plugin_self* self, const tenon_graph_cursor* cursor, tenon_device* device,
+                         const tenon_claim_sink* sink);
+  TENON_THREAD(any) TENON_OWN(give(out_executable))
+  tenon_status* (*compile)(tenon_plugin_self* self, const tenon_compile_args* args, tenon_executable** out_executable);
+  TENON_THREAD(any) TENON_OWN(take(executable)) void (*destroy)(tenon_executable* executable);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*run)(tenon_executable* executable, tenon_frame* frame);
+} tenon_compiler;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_EXT_DRAFT_COMPILE_H_ */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host extension "tenon.files/1": files, so that a simulator or a test that fails the n-th write can stand in.
+ *
+ * Found through tenon_host.get_extension. Paths are bytes without NUL. Every error names the path and the system's
+ * reason; a full disk is RESOURCE_EXHAUSTED, a missing file NOT_FOUND, no permission PERMISSION_DENIED. */
+#ifndef TENON_EXT_FILES_H_
+#define TENON_EXT_FILES_H_
+
+#include "tenon/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_EXTENSION_FILES "tenon.files/1"
+
+typedef struct tenon_file tenon_file; /* opaque */
+
+typedef struct tenon_files {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  TENON_THREAD(any) TENON_OWN(give(out_file)) tenon_status* (*open_read)(tenon_span path, tenon_file** out_file);
+  /* Creates or truncates. */
+  TENON_THREAD(any) TENON_OWN(give(out_file)) tenon_status* (*open_write)(tenon_span path, tenon_file** out_file);
+  /* Creates, or continues at the end. */
+  TENON_THREAD(any) TENON_OWN(give(out_file)) tenon_status* (*open_append)(tenon_span path, tenon_file** out_file);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*size)(tenon_file* file, uint64_t* out_size);
+  /* Reads exactly `bytes` at `offset`; OUT_OF_RANGE when the file is shorter. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*read_at)(tenon_file* file, uint64_t offset, void* target, uint64_t bytes);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*write)(tenon_file* file, const void* source, uint64_t bytes);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*sync)(tenon_file* file);
+  TENON_THREAD(any) TENON_OWN(take(file)) tenon_status* (*close)(tenon_file* file);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*rename)(tenon_span from, tenon_span to);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*remove)(tenon_span path);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*make_directory)(tenon_span path);
+  /* Makes renames in the folder durable. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*sync_directory)(tenon_span path);
+  /* 1 when it exists. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*exists)(tenon_span path);
+} tenon_files;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_EXT_FILES_H_ */

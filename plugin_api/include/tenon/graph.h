@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs as plugins see them: attributes, one node, a read-only cursor over a graph, and a builder.
+ *
+ * All are tables of functions that take the context they came with. A node id is valid for the call in which it was
+ * given. Nothing here reads protobuf: the GraphDef stays with the host. */
+#ifndef TENON_GRAPH_H_
+#define TENON_GRAPH_H_
+
+#include "tenon/abi.h"
+#include "tenon/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Kinds of attributes; a list has TENON_ATTR_LIST added. */
+#define TENON_ATTR_NONE 0u
+#define TENON_ATTR_STRING 1u   /* tenon_span */
+#define TENON_ATTR_INT 2u      /* int64_t */
+#define TENON_ATTR_FLOAT 3u    /* float */
+#define TENON_ATTR_BOOL 4u     /* uint8_t */
+#define TENON_ATTR_TYPE 5u     /* uint32_t, TENON_DT_* */
+#define TENON_ATTR_SHAPE 6u    /* tenon_shape */
+#define TENON_ATTR_TENSOR 7u   /* tenon_tensor_view */
+#define TENON_ATTR_FUNCTION 8u /* tenon_span: the function's name in the graph's library */
+#define TENON_ATTR_LIST 0x100u
+
+/* Frozen value: an attribute's value. */
+typedef struct tenon_attr_value {
+  uint32_t kind; /* TENON_ATTR_*, perhaps with TENON_ATTR_LIST */
+  uint32_t reserved;
+  uint64_t count;   /* 1, or the list's length */
+  const void* data; /* [count] elements of the kind's type */
+} tenon_attr_value;
+
+/* Frozen value: a named attribute. */
+typedef struct tenon_attr {
+  tenon_span name;
+  tenon_attr_value value;
+} tenon_attr;
+
+/* Frozen value: one end of an edge: output `index` of node `node`. node -1: no edge. */
+typedef struct tenon_output {
+  int64_t node;
+  int32_t index;
+  uint32_t reserved;
+} tenon_output;
+
+typedef struct tenon_node tenon_node; /* opaque */
+
+/* Questions about one node. Spans and pointers live as long as the call in which the node was given. */
+typedef struct tenon_node_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_span (*name)(const tenon_node* node);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_span (*op)(const tenon_node* node);
+  /* Declared attributes (defaults filled in) and "_" ones. NOT_FOUND names the attribute and the node. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*attr)(const tenon_node* node, tenon_span name, tenon_attr_value* out_value);
+  TENON_THREAD(any) TENON_OWN(borrow) int32_t (*input_count)(const tenon_node* node);
+  TENON_THREAD(any) TENON_OWN(borrow) int32_t (*output_count)(const tenon_node* node);
+  /* TENON_DT_*, with TENON_DT_REF for reference inputs; TENON_DT_INVALID when out of range. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*input_dtype)(const tenon_node* node, int32_t index);
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*output_dtype)(const tenon_node* node, int32_t index);
+  /* Where the named argument of the op's definition begins, and how many tensors it holds. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input_range)(const tenon_node* node, tenon_span argument, int32_t* out_begin, int32_t* out_count);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*output_range)(const tenon_node* node, tenon_span argument, int32_t* out_begin, int32_t* out_count);
+  /* The device that the node asks for ("" when none). */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_span (*device)(const tenon_node* node);
+} tenon_node_services;
+
+typedef struct tenon_graph tenon_graph; /* opaque, immutable while the call lasts */
+
+/* Read-only cursor. Nodes are numbered 0 .. node_count-1 in topological order (back edges of loops excepted). */
+typedef struct tenon_graph_cursor {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_graph* graph;
+  const tenon_node_services* node_services;
+  TENON_THREAD(any) TENON_OWN(borrow) int64_t (*node_count)(const tenon_graph* graph);
+  TENON_THREAD(any) TENON_OWN(borrow) const tenon_node* (*node)(const tenon_graph* graph, int64_t id);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input)(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source);
+  TENON_THREAD(any) TENON_OWN(borrow) int32_t (*control_input_count)(const tenon_graph* graph, int64_t id);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*control_input)(const tenon_graph* graph, int64_t id, int32_t index, int64_t* out_source);
+  /* The inferred shape of an output; rank -1 when unknown. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*output_shape)(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape);
+  /* The graph (or function, by name; "" is the graph) as serialized GraphDef; borrowed for the call. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*graph_def)(const tenon_graph* graph, tenon_span function, tenon_span* out_bytes);
+} tenon_graph_cursor;
+
+/* A node to add. Attributes that the inputs' types determine (T, N, type lists) may be left out. */
+typedef struct tenon_node_spec {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span op;
+  tenon_span name; /* a wish; made unique. Empty: the op's name below the current scope */
+  const tenon_output* inputs; /* [input_count] */
+  uint64_t input_count;
+  const tenon_attr* attrs; /* [attr_count] */
+  uint64_t attr_count;
+  const int64_t* control_inputs; /* [control_input_count] */
+  uint64_t control_input_count;
+} tenon_node_spec;
+
+typedef struct tenon_graph_builder_context tenon_graph_builder_context; /* opaque */
+
+typedef struct tenon_graph_builder {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_graph_builder_context* context;
+  /* Adds a node and gives its id. INVALID_ARGUMENT says which input or attribute does not fit the op. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*add_node)(tenon_graph_builder_context* context, const tenon_node_spec* spec, int64_t* out_node);
+  /* Adds a constant (a node of role "constant"); the value is copied. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*add_constant)(tenon_graph_builder_context* context, const tenon_tensor_view* value,
+                                tenon_output* out_output);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  uint32_t (*output_dtype)(tenon_graph_builder_context* context, tenon_output output);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*output_shape)(tenon_graph_builder_context* context, tenon_output output, tenon_shape* out_shape);
+} tenon_graph_builder;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_GRAPH_H_ */

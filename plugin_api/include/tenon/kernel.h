@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels: how an op runs on one device type. Three stages:
+ *
+ *   create(node)     parses attributes, once per (session, node, device) for stateful kernels.
+ *   prepare(shapes)  anything slow: choose an algorithm, pack constant weights, ask for a workspace, compile.
+ *                    Gives an immutable object; many may be alive at once.
+ *   run(frame)       the hot path, reentrant. Reads frame->inputs, writes frame->outputs. It allocates nothing, infers no
+ *                    shape, counts no reference and starts no thread, except through the frame's services.
+ *
+ * Before run() the host has checked dtypes, the op's constraints and shapes, and has allocated the outputs at the
+ * shapes of the op's shape function, except for outputs named in dynamic_outputs: those the kernel allocates with
+ * alloc_output() or sets with set_output().
+ */
+#ifndef TENON_KERNEL_H_
+#define TENON_KERNEL_H_
+
+#include "tenon/abi.h"
+#include "tenon/device.h"
+#include "tenon/graph.h"
+#include "tenon/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tenon_kernel tenon_kernel;             /* opaque; the plugin's state of one node */
+typedef struct tenon_prepared tenon_prepared;         /* opaque; the plugin's, immutable */
+typedef struct tenon_frame_context tenon_frame_context; /* opaque; the host's */
+typedef struct tenon_create_context tenon_create_context; /* opaque; the host's */
+
+/* Traits of a kernel. */
+#define TENON_KERNEL_ASYNC 1u         /* run_async is given; on a device queue it returns before the work is done */
+#define TENON_KERNEL_STATEFUL 2u      /* created once per session and node, shared by all plans */
+#define TENON_KERNEL_DETERMINISTIC 4u /* the same bits for the same inputs, whatever the threads */
+#define TENON_KERNEL_EXPENSIVE 8u     /* worth a thread of its own */
+#define TENON_KERNEL_CAPTURE_SAFE 16u
+#define TENON_KERNEL_VIEW 32u         /* output 0 is input 0's memory with the inferred shape; run is never called */
+#define TENON_KERNEL_BLOCKING 64u     /* may wait for other steps; never run on a thread that others need */
+
+/* Frozen value: attribute `attr` (of type `type`) must be one of dtypes. */
+typedef struct tenon_type_constraint {
+  tenon_span attr;
+  const uint32_t* dtypes; /* [count] TENON_DT_* */
+  uint64_t count;
+} tenon_type_constraint;
+
+/* Frozen value: output may use the memory of input, when that input has no other reader left and equal size. */
+typedef struct tenon_in_place {
+  int32_t input;
+  int32_t output;
+} tenon_in_place;
+
+/* ---- Services of create() ---- */
+
+typedef struct tenon_create_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  /* The handle of a named resource; lives as long as the session. container "" is the session's own.
+   * type: who may use it ("variable", "queue", ...). step_local != 0: a fresh one in every step. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*resource_handle)(tenon_create_context* context, tenon_span container, tenon_span name, tenon_span type,
+                                   uint32_t step_local, tenon_resource** out_handle);
+  /* A seed for an op whose own seeds are 0: fixed by the session's seed and the node's name when the session has one. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*random_seed)(tenon_create_context* context, uint64_t out_seed[2]);
+} tenon_create_services;
+
+typedef struct tenon_create_args {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_node_services* node_services;
+  const tenon_node* node;
+  const tenon_create_services* services;
+  tenon_create_context* context;
+  tenon_device* device; /* NULL for host kernels */
+} tenon_create_args;
+
+/* ---- prepare() ---- */
+
+/* Precision policies. */
+#define TENON_PRECISION_STRICT 0u        /* float32 is float32 */
+#define TENON_PRECISION_ALLOW_TF32 1u
+#define TENON_PRECISION_ALLOW_BFLOAT16 2u
+
+typedef struct tenon_prepare_args {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  /* Views with shapes; dl.data is NULL unless the value is constant in this plan. dl.ndim -1: shape unknown. */
+  const tenon_tensor_view* const* inputs;  /* [input_count] */
+  const tenon_tensor_view* const* outputs; /* [output_count], never with data */
+  int32_t input_count;
+  int32_t output_count;
+  uint32_t precision; /* TENON_PRECISION_* */
+  uint32_t threads;   /* that parallel_for may use; at least 1 */
+  /* Filled by prepare(). */
+  tenon_prepared* out_prepared;
+  uint64_t out_workspace_bytes; /* 64-byte aligned, given to every run */
+} tenon_prepare_args;
+
+/* ---- run() ---- */
+
+struct tenon_frame;
+
+/* begin and end of one share of a parallel_for. */
+typedef TENON_THREAD(any) TENON_OWN(borrow) void (*tenon_range_function)(void* argument, int64_t begin, int64_t end);
+
+typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_done_function)(void* argument, tenon_status* status);
+
+/* Flags of variable_begin_update. */
+#define TENON_UPDATE_PRESERVE 1u   /* out_new begins with the old value (updates of some rows) */
+#define TENON_UPDATE_LOCK 2u       /* use_locking: holds the variable's lock until variable_end_update */
+#define TENON_UPDATE_INITIALIZE 4u /* the variable may be without a value, or of another shape (Assign) */
+
+typedef struct tenon_frame_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+
+  /* Allocates output `index`, whose shape is known only now. extra_bytes: for strings, the bytes after the cells. The
+   * view frame->outputs[index] is filled; its memory is uninitialised. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*alloc_output)(struct tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes);
+  /* Makes output `index` share the view's buffer, which must not be NULL. The shape is copied. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*set_output)(struct tenon_frame* frame, int32_t index, const tenon_tensor_view* view);
+  /* Input `index` as a value that may be kept: copied unless it already lives in a buffer. Release its buffer. */
+  TENON_THREAD(step) TENON_OWN(give(out_view->buffer))
+  tenon_status* (*retain_input)(struct tenon_frame* frame, int32_t index, tenon_tensor_view* out_view);
+
+  /* Calls function(argument, begin, end) over [0, total) in shares, on this and the host's helper threads; returns when
+   * all are done. cost: rough nanoseconds of one unit, so that small work stays on this thread. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  void (*parallel_for)(struct tenon_frame* frame, int64_t total, double cost, tenon_range_function function,
+                       void* argument);
+
+  /* 1 when the step was cancelled or its deadline passed; long loops ask now and then. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*is_cancelled)(struct tenon_frame* frame);
+  /* For asynchronous kernels: callback(argument, CANCELLED) at most once. 0 is "no token: already cancelled". */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  uint64_t (*cancel_subscribe)(struct tenon_frame* frame, tenon_done_function callback, void* argument);
+  /* Returns 1 when the callback will not run any more; 0 when it did or is about to finish. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*cancel_unsubscribe)(struct tenon_frame* frame, uint64_t token);
+
+  /* ---- Resources. `handle` is a cell of a resource tensor, or what a reference input's data points to. ---- */
+
+  /* The resource of input `index` (resource or reference). */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*input_resource)(struct tenon_frame* frame, int32_t index, tenon_resource** out_handle);
+  /* The object of a resource; made by create(argument, &object) when absent; destroyed by destroy(object) when the
+   * container is cleared or the session ends, never while a step that asked for it runs. create NULL: NOT_FOUND. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle,
+                                   tenon_status* (*create)(void* argument, void** out_object), void* argument,
+                                   void (*destroy)(void* object), void** out_object);
+  /* Removes the resource's object or the variable's value. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*resource_destroy)(struct tenon_frame* frame, tenon_resource* handle);
+
+  /* A variable's value: pinned until the step's end, never changed by writers of resource variables meanwhile.
+   * FAILED_PRECONDITION without a value; DATA_LOSS when its last write failed. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*variable_read)(struct tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view);
+  /* 1 when it has a value. */
+  TENON_THREAD(step) TENON_OWN(borrow) uint32_t (*variable_is_initialized)(struct tenon_frame* frame, tenon_resource* handle);
+  /* Begins an update: out_old is the value (data NULL without one), out_new the memory to write, which may be the same
+   * memory. With INITIALIZE dtype and shape say what the new value is; else they must equal the variable's. in_place:
+   * reference variables are always updated in place. Every successful begin needs one end. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*variable_begin_update)(struct tenon_frame* frame, tenon_resource* handle, uint32_t flags,
+                                         uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                                         tenon_tensor_view* out_old, tenon_tensor_view* out_new);
+  /* commit 0: the update failed half-way; the old value stays if it is intact, else the variable reads as DATA_LOSS. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  void (*variable_end_update)(struct tenon_frame* frame, tenon_resource* handle, uint32_t commit);
+
+  /* ---- The rest ---- */
+
+  /* Runs a function of the graph's library. done is called exactly once; outputs are valid inside it. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*call)(struct tenon_frame* frame, tenon_span function, const tenon_tensor_view* const* arguments,
+                        uint64_t argument_count,
+                        void (*done)(void* argument, tenon_status* status, const tenon_tensor_view* const* results,
+                                     uint64_t result_count),
+                        void* argument);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*trace)(struct tenon_frame* frame, tenon_span name, uint64_t begin_ns,
+                                                     uint64_t end_ns);
+  /* Monotonic nanoseconds; the host's clock, which a simulator may stand in for. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint64_t (*now_ns)(struct tenon_frame* frame);
+} tenon_frame_services;
+
+/* Everything that one run needs, resolved. */
+typedef struct tenon_frame {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_tensor_view* const* inputs; /* [input_count] */
+  tenon_tensor_view* const* outputs;      /* [output_count] */
+  int32_t input_count;
+  int32_t output_count;
+  void* workspace; /* workspace_bytes, 64-byte aligned; contents are undefined at the start of each run */
+  uint64_t workspace_bytes;
+  tenon_queue* queue; /* of the device; NULL on synchronous devices */
+  const tenon_frame_services* services;
+  tenon_frame_context* context;
+  uint64_t step_id;
+} tenon_frame;
+
+/* All outputs are dynamic. */
+#define TENON_DYNAMIC_ALL UINT64_MAX
+
+typedef struct tenon_kernel_registration {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span op;
+  tenon_span device_type; /* empty: runs on the host, whatever the device (queues, files, tables) */
+  tenon_span label;       /* matched with the node's attribute "_kernel"; empty for ordinary kernels */
+  int32_t priority;       /* the highest that fits wins */
+  uint32_t traits;        /* TENON_KERNEL_* */
+  const tenon_type_constraint* constraints; /* [constraint_count] */
+  uint64_t constraint_count;
+  const tenon_span* host_memory_args; /* [host_memory_count] inputs and outputs that stay in host memory */
+  uint64_t host_memory_count;
+  const tenon_in_place* in_place; /* [in_place_count] */
+  uint64_t in_place_count;
+  uint64_t dynamic_outputs; /* bit k: output k is allocated by the kernel; bit 63 stands for all from 63 on */
+  uint64_t retained_inputs; /* bit k: the kernel keeps input k */
+
+  /* NULL: the kernel has no state; run gets kernel NULL. */
+  TENON_THREAD(any) TENON_OWN(give(out_kernel))
+  tenon_status* (*create)(const tenon_create_args* args, tenon_kernel** out_kernel);
+  TENON_THREAD(any) TENON_OWN(take(kernel)) void (*destroy)(tenon_kernel* kernel);
+  /* NULL: nothing to prepare; run gets prepared NULL. */
+  TENON_THREAD(any) TENON_OWN(give(args->out_prepared))
+  tenon_status* (*prepare)(tenon_kernel* kernel, tenon_prepare_args* args);
+  TENON_THREAD(any) TENON_OWN(take(prepared)) void (*destroy_prepared)(tenon_prepared* prepared);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*run)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  /* Instead of run, with TENON_KERNEL_ASYNC on the host: done(argument, status) exactly once, from any thread; the
+   * frame lives until then. An error returned means that done will not be called. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*run_async)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame,
+                             tenon_done_function done, void* argument);
+} tenon_kernel_registration;
+
+/* Capability "tenon.kernels/1". */
+typedef struct tenon_kernel_package {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_kernel_registration* const* registrations; /* [count] */
+  uint64_t count;
+} tenon_kernel_package;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_KERNEL_H_ */

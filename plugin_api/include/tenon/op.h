@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops: what a node means. Signature, traits, roles, constraints, shape function, gradient, cost, decomposition.
+ *
+ * The signature language is TensorFlow's, as text that the host parses when the package is loaded:
+ *   inputs, outputs   "x: T, values: N * T, ref: Ref(T), indices: int32, rest: Tlist"
+ *   attrs             "T: {float, double}; N: int >= 1; axis: int = 0; format: {'NHWC', 'NCHW'} = 'NHWC';
+ *                      strides: list(int); shape: shape = unknown; value: tensor; f: func"
+ *                     types: string int float bool type shape tensor func list(...); type groups: numbertype,
+ *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float.
+ * Constraints are checked by the host at the earliest moment, so that no kernel repeats them:
+ *   "rank(x) >= 2; dim(bias, 0) == dim(value, -1); rank(axis) <= 1; value(axis) >= -rank(x); numel(y) == 1"
+ *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
+ *   host-memory input), joined by + - *; compared by == != < <= > >=. A term of unknown value defers the check.
+ *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it.
+ */
+#ifndef TENON_OP_H_
+#define TENON_OP_H_
+
+#include "tenon/abi.h"
+#include "tenon/graph.h"
+#include "tenon/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Traits: what the engine must know of an op. */
+#define TENON_OP_STATEFUL (UINT64_C(1) << 0)     /* never merged, folded or pruned from a function body */
+#define TENON_OP_COMMUTATIVE (UINT64_C(1) << 1)
+#define TENON_OP_AGGREGATE (UINT64_C(1) << 2)
+#define TENON_OP_UNINITIALIZED (UINT64_C(1) << 3) /* takes a reference to a variable without a value */
+#define TENON_OP_EXPENSIVE (UINT64_C(1) << 4)
+#define TENON_OP_SWITCH (UINT64_C(1) << 5)         /* (data, bool) -> (false side, true side) */
+#define TENON_OP_MERGE (UINT64_C(1) << 6)          /* N * data -> (data, int32 index) */
+#define TENON_OP_ENTER (UINT64_C(1) << 7)          /* attrs frame_name, is_constant, parallel_iterations */
+#define TENON_OP_EXIT (UINT64_C(1) << 8)
+#define TENON_OP_NEXT_ITERATION (UINT64_C(1) << 9)
+#define TENON_OP_LOOP_CONDITION (UINT64_C(1) << 10)
+#define TENON_OP_CONTROL_TRIGGER (UINT64_C(1) << 11) /* never dead */
+#define TENON_OP_SEND (UINT64_C(1) << 12)
+#define TENON_OP_RECV (UINT64_C(1) << 13)
+#define TENON_OP_FEED (UINT64_C(1) << 14)     /* a value that the caller must feed (Placeholder) */
+#define TENON_OP_CALL (UINT64_C(1) << 15)     /* attr f: inputs are the function's arguments; inlined by the host */
+#define TENON_OP_BRANCH (UINT64_C(1) << 16)   /* attrs then_branch, else_branch, or branches */
+#define TENON_OP_WHILE (UINT64_C(1) << 17)    /* attrs cond, body */
+#define TENON_OP_IDENTITY (UINT64_C(1) << 18) /* outputs equal inputs: forwarded, no kernel needed */
+#define TENON_OP_NO_GRADIENT (UINT64_C(1) << 19) /* a path through it carries no gradient (not an error) */
+#define TENON_OP_ARGUMENT (UINT64_C(1) << 20)    /* attr index: a function's argument */
+#define TENON_OP_RESULT (UINT64_C(1) << 21)      /* attr index: a function's result */
+#define TENON_OP_NO_FOLD (UINT64_C(1) << 22)     /* never evaluated before the step (PlaceholderWithDefault) */
+#define TENON_OP_CONSTANT (UINT64_C(1) << 23)    /* no input; attr value is the output */
+#define TENON_OP_NO_OP (UINT64_C(1) << 24)       /* does nothing; exists for its control edges */
+#define TENON_OP_WRITES_STATE (UINT64_C(1) << 25) /* writes variables; ordered late among what is ready */
+#define TENON_OP_IO (UINT64_C(1) << 26)           /* files, network or clock */
+
+/* ---- Shape functions ---- */
+
+typedef struct tenon_shape_context tenon_shape_context; /* opaque */
+
+typedef struct tenon_shape_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_node_services* node_services;
+  TENON_THREAD(any) TENON_OWN(borrow) const tenon_node* (*node)(tenon_shape_context* context);
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_shape (*input_shape)(tenon_shape_context* context, int32_t index);
+  /* The input's value when it is already known and small; else out_value->dl.data is NULL. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input_value)(tenon_shape_context* context, int32_t index, tenon_tensor_view* out_value);
+  /* The input's value read as a shape (a vector of int32 or int64), perhaps partly known: -1 where it is not. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input_value_as_shape)(tenon_shape_context* context, int32_t index, tenon_shape* out_shape);
+  /* Copies the dims. Outputs that are never set have unknown rank. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*set_output_shape)(tenon_shape_context* context, int32_t index, tenon_shape shape);
+  /* Says the output's value, when the shapes alone determine it (Shape, Rank, Size, BroadcastGradientArgs). Copied. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*set_output_value)(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value);
+  /* Shape and dtype of what a resource or reference input refers to; dtype 0 when unknown. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*input_handle)(tenon_shape_context* context, int32_t index, tenon_shape* out_shape, uint32_t* out_dtype);
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*set_output_handle)(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype);
+} tenon_shape_services;
+
+typedef TENON_THREAD(any) TENON_OWN(borrow)
+tenon_status* (*tenon_shape_function)(const tenon_shape_services* services, tenon_shape_context* context);
+
+/* ---- Gradients ---- */
+
+#define TENON_GRADIENT_NONE 0u  /* no gradient flows here */
+#define TENON_GRADIENT_ZERO 1u  /* known to be zero */
+#define TENON_GRADIENT_DENSE 2u
+#define TENON_GRADIENT_SLICES 3u /* indexed slices: rows `indices` of a tensor of shape `dense_shape` get `values` */
+#define TENON_GRADIENT_NOT_DIFFERENTIABLE 4u /* for dx: asking for it is an error that names the op */
+
+/* Frozen value: an incoming (dy) or outgoing (dx) gradient. */
+typedef struct tenon_gradient {
+  uint32_t kind; /* TENON_GRADIENT_* */
+  uint32_t reserved;
+  tenon_output dense;       /* DENSE: the gradient; SLICES: its values */
+  tenon_output indices;     /* SLICES: int32 or int64 vector */
+  tenon_output dense_shape; /* SLICES: vector, the shape of the whole */
+} tenon_gradient;
+
+/* What a gradient function gets. dy[i] belongs to output i; the function fills dx[j] for input j (NONE on entry).
+ * The host sums all paths, writes zeros for outputs that do not matter where dy is asked for dense, and differentiates
+ * loops, branches and calls itself. New nodes go through the builder, so that higher orders compose. */
+typedef struct tenon_gradient_args {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_graph_builder* builder;
+  const tenon_node_services* node_services;
+  const tenon_node* node;
+  const tenon_output* inputs;  /* [input_count] the node's inputs as edges */
+  const tenon_output* outputs; /* [output_count] its outputs */
+  const tenon_gradient* dy;    /* [output_count] */
+  tenon_gradient* dx;          /* [input_count] */
+  int32_t input_count;
+  int32_t output_count;
+  /* dy[index] as a dense tensor: adds zeros or densifies slices where need be. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*dense_dy)(const struct tenon_gradient_args* args, int32_t index, tenon_output* out_output);
+  void* host; /* the host's own */
+} tenon_gradient_args;
+
+typedef TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*tenon_gradient_function)(const tenon_gradient_args* args);
+
+/* ---- Cost ---- */
+
+typedef struct tenon_cost {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  double flops;         /* arithmetic operations */
+  double bytes_read;    /* from memory */
+  double bytes_written; /* to memory */
+} tenon_cost;
+
+/* Input shapes are fully known; shapes[i].rank -1 for inputs whose shape does not matter. */
+typedef TENON_THREAD(any) TENON_OWN(borrow)
+tenon_status* (*tenon_cost_function)(const tenon_node_services* services, const tenon_node* node,
+                                     const tenon_shape* input_shapes, const tenon_shape* output_shapes,
+                                     tenon_cost* out_cost);
+
+/* ---- Definition ---- */
+
+typedef struct tenon_op_definition {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  tenon_span inputs;      /* signature language, above */
+  tenon_span outputs;
+  tenon_span attrs;
+  tenon_span constraints; /* may be empty */
+  /* Comma-separated roles that the op offers the engine: "constant", "sum", "zeros_like", "ones_like", "switch", "merge",
+   * "enter", "exit", "next_iteration", "loop_condition", "add", "less", "less_equal", "subtract", "logical_and", "stack",
+   * "stack_push", "stack_pop", "identity", "no_op", "control_trigger", "concat", "unsorted_segment_sum", "strided_slice",
+   * "argument", "result", "send", "recv", "cast". core/graph/role.h lists the signature of each. */
+  tenon_span roles;
+  tenon_span doc;
+  uint64_t traits; /* TENON_OP_* */
+  tenon_shape_function shape;       /* NULL: outputs are unknown */
+  tenon_gradient_function gradient; /* NULL: missing, unless TENON_OP_NO_GRADIENT */
+  tenon_cost_function cost;         /* NULL: bytes of inputs and outputs */
+  int32_t deprecated_at;            /* GraphDef producer version from which the op is an error; 0: not deprecated */
+  int32_t reserved;
+  tenon_span deprecation; /* what to use instead */
+  /* Other ops that compute the same, built instead of running a kernel where none fits; NULL: none. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*decompose)(const tenon_graph_builder* builder, const tenon_node_services* services,
+                             const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs);
+} tenon_op_definition;
+
+/* Capability "tenon.ops/1". */
+typedef struct tenon_op_package {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_op_definition* const* definitions; /* [count] */
+  uint64_t count;
+} tenon_op_package;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_OP_H_ */
