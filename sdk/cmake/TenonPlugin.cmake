@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# tenon_add_plugin(name SOURCES file...
+#                  [LIBRARIES target...]        linked privately; static ones are hidden inside
+#                  [OPTIONS flag...]            compile options
+#                  [CPU_FEATURES v2|v3|v4 ...]  x86-64 level (compiled for it), then perhaps names as in /proc/cpuinfo
+#                  [VARIANT suffix]             one of several libraries of one package id
+#                  [PROVIDES_FROM target]       whose manifest says what this one provides, where it cannot run
+#                  [OUTPUT_DIRECTORY folder]    instead of <build>/lib/tenon/plugins
+#                  [NO_INSTALL])
+#
+# Makes the target and the library tenon_<name>[_<suffix>].so, which exports tenon_plugin_query alone, and writes its
+# manifest into it as the ELF note .note.tenon. The same function serves the tree and the installed SDK
+# (find_package(Tenon)); sources may be C, C++ or both.
+
+set(TENON_PLUGIN_CMAKE_DIRECTORY "${CMAKE_CURRENT_LIST_DIR}")
+
+function(tenon_add_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "VARIANT;PROVIDES_FROM;OUTPUT_DIRECTORY"
+                        "SOURCES;LIBRARIES;OPTIONS;CPU_FEATURES")
+  if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "tenon_add_plugin(${name}): SOURCES is missing, or not understood: "
+                        "${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
+  endif()
+  set(target "tenon_${name}")
+  if(arg_VARIANT)
+    string(APPEND target "_${arg_VARIANT}")
+  endif()
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIRECTORY}")
+  endif()
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/tenon/plugins")
+  endif()
+
+  add_library(${target} MODULE ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Tenon::plugin
+                                          $<TARGET_NAME_IF_EXISTS:tenon_warnings>)
+  target_compile_options(${target} PRIVATE ${arg_OPTIONS} $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" SUFFIX ".so" OUTPUT_NAME "${target}"
+    LIBRARY_OUTPUT_DIRECTORY "${arg_OUTPUT_DIRECTORY}"
+    POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    # The build's own padding of an empty path would make the loader look in the current folder.
+    BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON
+    LINK_DEPENDS "${TENON_PLUGIN_CMAKE_DIRECTORY}/tenon_plugin.map")
+  if(NOT DEFINED CMAKE_C_STANDARD)
+    set_target_properties(${target} PROPERTIES C_STANDARD 11)
+  endif()
+  if(NOT DEFINED CMAKE_CXX_STANDARD)
+    set_target_properties(${target} PROPERTIES CXX_STANDARD 20)
+  endif()
+  target_link_options(${target} PRIVATE
+    "LINKER:--version-script=${TENON_PLUGIN_CMAKE_DIRECTORY}/tenon_plugin.map"
+    "LINKER:-z,nodelete" "LINKER:--no-undefined" "LINKER:--exclude-libs,ALL")
+
+  list(GET arg_CPU_FEATURES 0 level)
+  if(level MATCHES "^v[234]$")
+    target_compile_options(${target} PRIVATE "-march=x86-64-${level}")
+  endif()
+
+  if(NOT arg_NO_INSTALL)
+    set(folder "${TENON_PLUGIN_INSTALL_DIRECTORY}")
+    if(NOT folder)
+      include(GNUInstallDirs)
+      set(folder "${CMAKE_INSTALL_LIBDIR}/tenon/plugins")
+    endif()
+    install(TARGETS ${target} LIBRARY DESTINATION "${folder}")
+  endif()
+endfunction()
