@@ -188,6 +188,9 @@ typedef struct tenon_frame_services {
                                                      uint64_t end_ns);
   /* Monotonic nanoseconds; the host's clock, which a simulator may stand in for. */
   TENON_THREAD(any) TENON_OWN(borrow) uint64_t (*now_ns)(struct tenon_frame* frame);
+  /* A fresh resource at every call, which lives until the step's end (the stacks of nested loops). */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*step_resource)(struct tenon_frame* frame, tenon_span type, tenon_resource** out_handle);
 } tenon_frame_services;
 
 /* Everything that one run needs, resolved. */
