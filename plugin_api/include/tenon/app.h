@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API for applications: libtenon.so exports these functions and nothing else.
+ *
+ * A runtime holds loaded plugins. A graph is built node by node or read from GraphDef bytes. A session runs parts of a
+ * graph: any edge may be fed, any edge fetched. A callable is a (feeds, fetches, targets) prepared once and run often.
+ *
+ * Rules. Every function may be called from any thread unless it says otherwise. Objects are released by their _release
+ * function, which takes NULL; a runtime must outlive its graphs and sessions, a session its callables. Strings are
+ * (pointer, size) spans; spans given out live as long as the object they came from. A tenon_status* of NULL is success;
+ * others are released with tenon_status_release. Structs begin with struct_size; zeroed options are the defaults.
+ * Names of tensors: "node:k", and "node" for "node:0". Names of targets: "node".
+ */
+#ifndef TENON_APP_H_
+#define TENON_APP_H_
+
+#include "tenon/abi.h"
+#include "tenon/dtype.h"
+#include "tenon/graph.h"
+#include "tenon/status.h"
+#include "tenon/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tenon_runtime tenon_runtime;
+typedef struct tenon_app_graph tenon_app_graph;
+typedef struct tenon_session tenon_session;
+typedef struct tenon_callable tenon_callable;
+typedef struct tenon_partial_run tenon_partial_run;
+typedef struct tenon_tensor tenon_tensor;
+typedef struct tenon_cancellation tenon_cancellation;
+typedef struct tenon_text tenon_text;
+
+/* ---- Statuses and texts ---- */
+
+TENON_EXPORT tenon_span tenon_version(void);
+TENON_EXPORT uint32_t tenon_status_code(const tenon_status* status); /* TENON_OK for NULL */
+TENON_EXPORT tenon_span tenon_status_message(const tenon_status* status);
+TENON_EXPORT tenon_span tenon_status_code_name(uint32_t code); /* "INVALID_ARGUMENT" */
+TENON_EXPORT void tenon_status_release(tenon_status* status);
+
+/* A string that a function made. */
+TENON_EXPORT tenon_span tenon_text_span(const tenon_text* text);
+TENON_EXPORT void tenon_text_release(tenon_text* text);
+
+/* ---- Tensors: reference counted, immutable once shared, in host memory ---- */
+
+/* A tensor of plain elements; data is copied (NULL: zeros). */
+TENON_EXPORT tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes,
+                                               tenon_tensor** out_tensor);
+/* A string tensor; strings: one span an element, copied. */
+TENON_EXPORT tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count,
+                                                       tenon_tensor** out_tensor);
+/* The view lives as long as the tensor. */
+TENON_EXPORT const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor);
+/* Element `index` of a string tensor; an empty span when out of range or not a string tensor. */
+TENON_EXPORT tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index);
+TENON_EXPORT void tenon_tensor_retain(tenon_tensor* tensor);
+TENON_EXPORT void tenon_tensor_release(tenon_tensor* tensor);
+/* "float", "int32", ...; and back (TENON_DT_INVALID when unknown). Bytes of one element; 0 when unknown. */
+TENON_EXPORT tenon_span tenon_dtype_name(uint32_t dtype);
+TENON_EXPORT uint32_t tenon_dtype_from_name(tenon_span name);
+TENON_EXPORT uint64_t tenon_dtype_size(uint32_t dtype);
+
+/* ---- Runtime ---- */
+
+/* Frozen value: an option "plugin.key" = "value". */
+typedef struct tenon_plugin_option {
+  tenon_span plugin; /* package id, "tenon.cpu" */
+  tenon_span key;
+  tenon_span value;
+} tenon_plugin_option;
+
+typedef struct tenon_runtime_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_span* plugins; /* [plugin_count] files to load besides those found */
+  uint64_t plugin_count;
+  const tenon_plugin_option* plugin_options; /* [plugin_option_count] */
+  uint64_t plugin_option_count;
+  uint32_t no_search; /* 1: load nothing but `plugins` */
+  uint32_t threads;   /* of a step, the caller's included; 0: as many as cores */
+  uint32_t log_level; /* TENON_LOG_* + 1; 0: warnings */
+  uint32_t reserved;
+} tenon_runtime_options;
+
+TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);
+TENON_EXPORT void tenon_runtime_release(tenon_runtime* runtime);
+/* Loads one more plugin by path (with a slash). The report says what happened; an error status when it was rejected. */
+TENON_EXPORT tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path);
+/* Takes a plugin out of every registry; FAILED_PRECONDITION while its objects live. The library stays mapped. */
+TENON_EXPORT tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id);
+
+/* Outcomes of a load. */
+#define TENON_LOAD_LOADED 0u
+#define TENON_LOAD_REJECTED 1u
+#define TENON_LOAD_NOT_CHOSEN 2u /* another variant of the package fits better */
+#define TENON_LOAD_ALREADY 3u
+#define TENON_LOAD_UNLOADED 4u
+
+typedef struct tenon_load_report {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span path;
+  tenon_span id;
+  tenon_span version;
+  tenon_span reason;  /* "OK", "MISSING_SYMBOL", "CPU_FEATURE", "LAYOUT", ... */
+  tenon_span text;    /* what was found */
+  tenon_span missing; /* the symbol, feature or library, when one is missing */
+  tenon_span hint;    /* what to do */
+  uint32_t outcome;   /* TENON_LOAD_* */
+  uint32_t op_count;
+  uint32_t kernel_count;
+  uint32_t device_count;
+} tenon_load_report;
+
+TENON_EXPORT uint64_t tenon_runtime_report_count(const tenon_runtime* runtime);
+TENON_EXPORT tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index,
+                                                tenon_load_report* out_report);
+
+typedef struct tenon_op_info {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  tenon_span plugin;
+  tenon_span inputs; /* signature language of op.h */
+  tenon_span outputs;
+  tenon_span attrs;
+  tenon_span doc;
+  uint64_t traits;
+  uint32_t has_gradient;
+  uint32_t reserved;
+} tenon_op_info;
+
+/* Ops sorted by name. */
+TENON_EXPORT uint64_t tenon_runtime_op_count(const tenon_runtime* runtime);
+TENON_EXPORT tenon_status* tenon_runtime_op(const tenon_runtime* runtime, uint64_t index, tenon_op_info* out_info);
+TENON_EXPORT tenon_status* tenon_runtime_find_op(const tenon_runtime* runtime, tenon_span name, tenon_op_info* out_info);
+
+typedef struct tenon_kernel_info {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span op;
+  tenon_span device_type;
+  tenon_span plugin;
+  tenon_span types; /* "T: float, double; Index: int32" */
+  int32_t priority;
+  uint32_t traits;
+} tenon_kernel_info;
+
+TENON_EXPORT uint64_t tenon_runtime_kernel_count(const tenon_runtime* runtime);
+TENON_EXPORT tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index,
+                                                tenon_kernel_info* out_info);
+
+typedef struct tenon_device_info {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name; /* "/job:localhost/replica:0/task:0/device:CPU:0" */
+  tenon_span type;
+  tenon_span plugin;
+  tenon_span model;
+  tenon_span problem; /* why there is no device, when a driver found none; else empty */
+  uint64_t memory_bytes;
+} tenon_device_info;
+
+TENON_EXPORT uint64_t tenon_runtime_device_count(const tenon_runtime* runtime);
+TENON_EXPORT tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index,
+                                                tenon_device_info* out_info);
+
+/* ---- Graphs. One thread at a time per graph. ---- */
+
+TENON_EXPORT tenon_status* tenon_graph_create(tenon_runtime* runtime, tenon_app_graph** out_graph);
+TENON_EXPORT void tenon_graph_release(tenon_app_graph* graph);
+/* Adds the nodes of a serialized GraphDef. Nothing is added when one of them is wrong. */
+TENON_EXPORT tenon_status* tenon_graph_import(tenon_app_graph* graph, tenon_span graph_def);
+TENON_EXPORT tenon_status* tenon_graph_export(const tenon_app_graph* graph, tenon_text** out_graph_def);
+/* Adds a node; attributes that the inputs determine may be left out, defaults are filled in. spec->inputs name
+ * (node id, output). Device "" or a device name. */
+TENON_EXPORT tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device,
+                                                int64_t* out_node);
+TENON_EXPORT tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name,
+                                                    const tenon_tensor_view* value, tenon_output* out_output);
+/* The id of a node by name; NOT_FOUND names near misses. */
+TENON_EXPORT tenon_status* tenon_graph_find(const tenon_app_graph* graph, tenon_span name, int64_t* out_node);
+TENON_EXPORT int64_t tenon_graph_node_count(const tenon_app_graph* graph);
+TENON_EXPORT tenon_span tenon_graph_node_name(const tenon_app_graph* graph, int64_t node);
+TENON_EXPORT tenon_span tenon_graph_node_op(const tenon_app_graph* graph, int64_t node);
+TENON_EXPORT tenon_span tenon_graph_node_device(const tenon_app_graph* graph, int64_t node);
+TENON_EXPORT int32_t tenon_graph_node_output_count(const tenon_app_graph* graph, int64_t node);
+TENON_EXPORT int32_t tenon_graph_node_input_count(const tenon_app_graph* graph, int64_t node);
+TENON_EXPORT tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node, int32_t index,
+                                                  tenon_output* out_source);
+/* Borrowed until the graph changes. */
+TENON_EXPORT tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name,
+                                                 tenon_attr_value* out_value);
+TENON_EXPORT uint32_t tenon_graph_output_dtype(const tenon_app_graph* graph, tenon_output output);
+/* Inferred shape; dims are borrowed until the graph changes. */
+TENON_EXPORT tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph, tenon_output output,
+                                                    tenon_shape* out_shape);
+/* Extends the graph with nodes that compute d(sum of ys)/d(xs). grads[i] kind: NONE (does not depend), DENSE or SLICES
+ * (op.h). initial: [y_count] gradients to begin with, or NULL for ones. */
+struct tenon_gradient;
+TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count,
+                                                     const tenon_output* xs, uint64_t x_count,
+                                                     const tenon_output* initial, struct tenon_gradient* out_gradients);
+/* Nodes added from now on get the prefix "scope/" (nested names with slashes; "" is none), unless their name has one. */
+TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope);
+/* Nodes added from now on wait for these nodes; replaces the earlier list. */
+TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count);
+
+/* ---- Sessions ---- */
+
+/* Executors. */
+#define TENON_EXECUTOR_AUTO 0u    /* straight code wherever the graph allows */
+#define TENON_EXECUTOR_DYNAMIC 1u /* the dynamic executor for everything */
+
+typedef struct tenon_session_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  uint64_t memory_limit; /* bytes; 0: none */
+  uint64_t seed;         /* of random ops that have none; 0: from the system */
+  uint32_t executor;     /* TENON_EXECUTOR_* */
+  uint32_t no_optimize;  /* 1: no common subexpressions, no folding */
+  uint32_t precision;    /* TENON_PRECISION_* */
+  uint32_t schedule_seed; /* dynamic executor: 0 is construction order; else a random order, for tests */
+  tenon_span device;     /* default device of nodes without one */
+} tenon_session_options;
+
+TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
+                                                tenon_session** out_session);
+/* Cancels what runs, waits for it, drops the session's own resources. */
+TENON_EXPORT void tenon_session_release(tenon_session* session);
+/* Adds nodes, at any time; a name that exists is ALREADY_EXISTS and nothing is added. */
+TENON_EXPORT tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def);
+/* Adds what the graph has more than at the last extend_graph of this session with it. */
+TENON_EXPORT tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph);
+
+TENON_EXPORT tenon_status* tenon_cancellation_create(tenon_cancellation** out_cancellation);
+TENON_EXPORT void tenon_cancellation_cancel(tenon_cancellation* cancellation);
+TENON_EXPORT void tenon_cancellation_release(tenon_cancellation* cancellation);
+
+typedef struct tenon_run_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  uint64_t timeout_ns; /* 0: none */
+  tenon_cancellation* cancellation; /* NULL: none */
+  tenon_text** out_trace; /* not NULL: gets the step's trace, Chrome's JSON format; slows the step */
+} tenon_run_options;
+
+/* Feeds and fetches are names. Fetches are given to the caller. */
+TENON_EXPORT tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options* options,
+                                             const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
+                                             uint64_t feed_count, const tenon_span* fetch_names, uint64_t fetch_count,
+                                             const tenon_span* target_names, uint64_t target_count,
+                                             tenon_tensor** out_fetches);
+
+TENON_EXPORT tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names,
+                                                 uint64_t feed_count, const tenon_span* fetch_names,
+                                                 uint64_t fetch_count, const tenon_span* target_names,
+                                                 uint64_t target_count, tenon_callable** out_callable);
+TENON_EXPORT void tenon_callable_release(tenon_callable* callable);
+/* Runs on the caller's thread. feeds: [feed_count] views in the order of preparing; borrowed for the call. */
+TENON_EXPORT tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,
+                                              const tenon_tensor_view* const* feeds, tenon_tensor** out_fetches);
+/* The same into the caller's memory: fetches[i].dl.data holds byte_size bytes; shape and dtype must be right (plain
+ * dtypes only). No allocation in a steady step. */
+TENON_EXPORT tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
+                                                   const tenon_tensor_view* const* feeds,
+                                                   const tenon_tensor_view* fetches);
+/* Returns at once; done is called once from another thread. Feeds must live until then. */
+TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run_options* options,
+                                                    const tenon_tensor_view* const* feeds,
+                                                    void (*done)(void* argument, tenon_status* status,
+                                                                 tenon_tensor* const* fetches, uint64_t fetch_count),
+                                                    void* argument);
+
+/* Partial runs: feeds arrive in several calls; each call gives the fetches that it asks for. */
+TENON_EXPORT tenon_status* tenon_session_partial_setup(tenon_session* session, const tenon_span* feed_names,
+                                                       uint64_t feed_count, const tenon_span* fetch_names,
+                                                       uint64_t fetch_count, const tenon_span* target_names,
+                                                       uint64_t target_count, tenon_partial_run** out_partial);
+TENON_EXPORT tenon_status* tenon_partial_run_step(tenon_partial_run* partial, const tenon_run_options* options,
+                                                  const tenon_span* feed_names, const tenon_tensor_view* const* feeds,
+                                                  uint64_t feed_count, const tenon_span* fetch_names,
+                                                  uint64_t fetch_count, tenon_tensor** out_fetches);
+TENON_EXPORT void tenon_partial_run_release(tenon_partial_run* partial);
+
+typedef struct tenon_session_metrics {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  uint64_t steps;          /* finished, with or without success */
+  uint64_t plans_built;
+  uint64_t plans_reused;
+  uint64_t bindings_built; /* (plan, feed shapes) pairs resolved */
+  uint64_t bytes_in_use;   /* of the session's tensors, variables and arenas */
+  uint64_t peak_bytes;
+  uint64_t nodes_folded;   /* evaluated before the step */
+  uint64_t nodes_merged;   /* common subexpressions */
+} tenon_session_metrics;
+
+TENON_EXPORT tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics);
+/* JSON: for each node that the callable runs, its device, its kernel's plugin and priority, and how it runs (straight,
+ * loop, dynamic, folded, view). */
+TENON_EXPORT tenon_status* tenon_callable_explain(tenon_callable* callable, tenon_text** out_json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_APP_H_ */
