@@ -6,6 +6,8 @@
 #                  [VARIANT suffix]             one of several libraries of one package id
 #                  [PROVIDES_FROM target]       whose manifest says what this one provides, where it cannot run
 #                  [OUTPUT_DIRECTORY folder]    instead of <build>/lib/tenon/plugins
+#                  [NO_MANIFEST]                for a library that cannot be opened where it is built; it then loads
+#                                               by explicit path only, or with a <library>.json beside it
 #                  [NO_INSTALL])
 #
 # Makes the target and the library tenon_<name>[_<suffix>].so, which exports tenon_plugin_query alone, and writes its
@@ -15,7 +17,7 @@
 set(TENON_PLUGIN_CMAKE_DIRECTORY "${CMAKE_CURRENT_LIST_DIR}")
 
 function(tenon_add_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "VARIANT;PROVIDES_FROM;OUTPUT_DIRECTORY"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL;NO_MANIFEST" "VARIANT;PROVIDES_FROM;OUTPUT_DIRECTORY"
                         "SOURCES;LIBRARIES;OPTIONS;CPU_FEATURES")
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tenon_add_plugin(${name}): SOURCES is missing, or not understood: "
@@ -59,6 +61,10 @@ function(tenon_add_plugin name)
     target_compile_options(${target} PRIVATE "-march=x86-64-${level}")
   endif()
 
+  if(NOT arg_NO_MANIFEST)
+    tenon_plugin_add_manifest(${target} "${arg_PROVIDES_FROM}" ${arg_CPU_FEATURES})
+  endif()
+
   if(NOT arg_NO_INSTALL)
     set(folder "${TENON_PLUGIN_INSTALL_DIRECTORY}")
     if(NOT folder)
@@ -67,4 +73,27 @@ function(tenon_add_plugin name)
     endif()
     install(TARGETS ${target} LIBRARY DESTINATION "${folder}")
   endif()
+endfunction()
+
+# Writes the manifest after the link. The tool comes from the tree or from the installed SDK.
+function(tenon_plugin_add_manifest target provides_from)
+  if(NOT CMAKE_OBJCOPY)
+    message(FATAL_ERROR "objcopy was not found; it writes the manifest into ${target}. Install binutils.")
+  endif()
+  set(arguments "")
+  foreach(feature IN LISTS ARGN)
+    string(REGEX REPLACE "^(v[234])$" "x86-64-\\1" feature "${feature}")
+    list(APPEND arguments --cpu-feature "${feature}")
+  endforeach()
+  if(provides_from)
+    add_dependencies(${target} ${provides_from})
+    list(APPEND arguments --provides-from "$<TARGET_FILE:${provides_from}>")
+  endif()
+  set(note "${CMAKE_CURRENT_BINARY_DIR}/${target}.note")
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND "$<TARGET_FILE:Tenon::manifest>" "$<TARGET_FILE:${target}>" ${arguments} --note "${note}"
+    COMMAND "${CMAKE_OBJCOPY}" --remove-section .note.tenon --add-section ".note.tenon=${note}"
+            --set-section-flags .note.tenon=noload,readonly "$<TARGET_FILE:${target}>"
+    VERBATIM)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "$<TARGET_FILE:Tenon::manifest>")
 endfunction()

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node as a shape, gradient or cost function sees it: its attributes and the types of its edges.
+//
+// Rule: the first failure sticks. After it every question answers with a harmless value (0, "",
+// unknown), and the thunk that called the op's function gives the failure to the host. So the
+// functions of ops read straight on and need no check after each call.
+#ifndef TENON_SDK_NODE_H_
+#define TENON_SDK_NODE_H_
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/sdk/shape.h"
+#include "tenon/sdk/span.h"
+
+namespace tenon::sdk {
+
+// Where a named argument of the op stands among the node's inputs or outputs.
+struct Range {
+  int begin = 0;
+  int count = 0;
+};
+
+class NodeContext {
+ public:
+  NodeContext(const tenon_node_services* services, const tenon_node* node)
+      : services_(services), node_(node) {}
+  NodeContext(const NodeContext&) = delete;
+  NodeContext& operator=(const NodeContext&) = delete;
+  ~NodeContext() {
+    if (status_ != nullptr) tenon_plugin_host->status_release(status_);
+  }
+
+  bool ok() const { return status_ == nullptr; }
+
+  // Keeps the first failure; takes the status over. True when there was none.
+  bool Check(tenon_status* status) {
+    if (status == nullptr) return true;
+    if (status_ == nullptr) {
+      status_ = status;
+    } else {
+      tenon_plugin_host->status_release(status);
+    }
+    return false;
+  }
+  template <class... Parts>
+  void Fail(uint32_t code, const Parts&... parts) {
+    if (ok()) status_ = Failure(code, parts...);
+  }
+  template <class... Parts>
+  void Invalid(const Parts&... parts) {
+    Fail(TENON_INVALID_ARGUMENT, parts...);
+  }
+  // Gives the failure, if any, to the caller.
+  tenon_status* Finish() { return std::exchange(status_, nullptr); }
+
+  std::string_view name() const { return ToText(services_->name(node_)); }
+  std::string_view op() const { return ToText(services_->op(node_)); }
+  int input_count() const { return services_->input_count(node_); }
+  int output_count() const { return services_->output_count(node_); }
+  // Without TENON_DT_REF.
+  uint32_t input_type(int index) const { return BaseType(services_->input_dtype(node_, index)); }
+  uint32_t output_type(int index) const { return BaseType(services_->output_dtype(node_, index)); }
+
+  Range InputRange(std::string_view argument) {
+    Range range;
+    if (!Check(services_->input_range(node_, ToSpan(argument), &range.begin, &range.count))) return {};
+    return range;
+  }
+  Range OutputRange(std::string_view argument) {
+    Range range;
+    if (!Check(services_->output_range(node_, ToSpan(argument), &range.begin, &range.count))) return {};
+    return range;
+  }
+
+  // The attribute as the host gives it, fit for a new node's attributes.
+  tenon_attr_value Raw(std::string_view attr) {
+    tenon_attr_value value{};
+    Check(services_->attr(node_, ToSpan(attr), &value));
+    return value;
+  }
+
+  bool Bool(std::string_view attr) { return Scalar<uint8_t>(attr, TENON_ATTR_BOOL) != 0; }
+  int64_t Int(std::string_view attr) { return Scalar<int64_t>(attr, TENON_ATTR_INT); }
+  float Float(std::string_view attr) { return Scalar<float>(attr, TENON_ATTR_FLOAT); }
+  uint32_t Type(std::string_view attr) { return Scalar<uint32_t>(attr, TENON_ATTR_TYPE); }
+  std::string_view String(std::string_view attr) {
+    return ToText(Scalar<tenon_span>(attr, TENON_ATTR_STRING));
+  }
+  Shape ShapeAttr(std::string_view attr) {
+    const tenon_attr_value value = Raw(attr);
+    if (!Expect(attr, value, TENON_ATTR_SHAPE) || value.count != 1) return Shape();
+    return Shape(*static_cast<const tenon_shape*>(value.data));
+  }
+  std::vector<int64_t> Ints(std::string_view attr) {
+    const tenon_attr_value value = Raw(attr);
+    if (!Expect(attr, value, TENON_ATTR_INT | TENON_ATTR_LIST) || value.count == 0) return {};
+    const int64_t* data = static_cast<const int64_t*>(value.data);
+    return std::vector<int64_t>(data, data + value.count);
+  }
+
+ protected:
+  const tenon_node_services* services_;
+  const tenon_node* node_;
+
+ private:
+  bool Expect(std::string_view attr, const tenon_attr_value& value, uint32_t kind) {
+    if (!ok()) return false;
+    // An empty list may come without a kind.
+    if (value.kind == kind || ((kind & TENON_ATTR_LIST) != 0 && value.count == 0)) return true;
+    Fail(TENON_INTERNAL, "attribute '", attr, "' has kind ", value.kind, " where ", kind, " was declared");
+    return false;
+  }
+  template <class T>
+  T Scalar(std::string_view attr, uint32_t kind) {
+    const tenon_attr_value value = Raw(attr);
+    if (!Expect(attr, value, kind) || value.count != 1) return T{};
+    return *static_cast<const T*>(value.data);
+  }
+
+  tenon_status* status_ = nullptr;
+};
+
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_NODE_H_
