@@ -46,6 +46,7 @@ typedef struct tenon_call_args {
   uint64_t metadata_count;
   uint64_t deadline_ns;
   /* Called once; the response is valid inside the call only. */
+  TENON_THREAD(callback) TENON_OWN(take(status))
   void (*done)(void* argument, tenon_status* status, tenon_span response);
   void* argument;
 } tenon_call_args;
@@ -56,8 +57,11 @@ typedef struct tenon_listen_args {
   tenon_span address;     /* scheme://rest */
   tenon_span credentials; /* opaque configuration of the transport, JSON */
   /* A unary call came in: answer through respond(reply, status, response), once, from any thread. */
+  TENON_THREAD(any) TENON_OWN(borrow)
   void (*on_call)(void* argument, tenon_peer* peer, tenon_span method, tenon_span request, void* reply);
+  TENON_THREAD(any) TENON_OWN(borrow)
   void (*on_stream)(void* argument, tenon_peer* peer, uint64_t stream, tenon_span message, uint32_t end);
+  TENON_THREAD(any) TENON_OWN(take(status))
   void (*on_peer_state)(void* argument, tenon_peer* peer, uint32_t state, tenon_status* status);
   void* argument;
 } tenon_listen_args;

@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Guards the plugin ABI: headers that stand alone, tags on every function, and a layout that changes knowingly.
+
+  abi_check.py                     checks the headers and compares their layout with layout.txt
+  abi_check.py --update            rewrites layout.txt and include/tenon/layout_hash.h after a wanted change
+  abi_check.py --append-only OLD   says whether layout.txt grew from the snapshot OLD by appending alone (binds from 1.0)
+
+The snapshot lists each struct's size and alignment, each member's offset, size and declaration, each function type and
+each constant. Its SHA-256 begins with the layout hash that host and plugin compare while the major version is 0.
+"""
+
+import argparse
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOM = Path(__file__).resolve().parents[1]
+HASH_HEADER = "tenon/layout_hash.h"
+DRAFT = "tenon/ext/draft/"
+APPLICATION = "tenon/app.h"  # for applications, not plugins: it is compiled here, and versions apart
+WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
+COMPILERS = (("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++20"),
+             ("clang", "-xc", "-std=c11"), ("clang++", "-xc++", "-std=c++20"))
+FORBIDDEN = re.compile(r"\b(bool|_Bool|enum|long|short|size_t|ssize_t|wchar_t|intptr_t|uintptr_t|union)\b")
+THREADS = ("any", "loader", "step", "callback")
+GROWS = "TENON_ABI_MINOR"  # the one constant whose value may change within a major version
+
+
+class Problem(Exception):
+    """A header that this script cannot read."""
+
+
+@dataclass
+class Struct:
+    name: str
+    members: list = field(default_factory=list)  # (name, declaration)
+    frozen: bool = False
+
+
+@dataclass
+class Header:
+    path: str
+    text: str  # without comments
+    structs: list = field(default_factory=list)
+    functions: dict = field(default_factory=dict)  # typedef name -> declaration
+    constants: list = field(default_factory=list)
+    macros: dict = field(default_factory=dict)  # function-like -> text
+
+
+def header_paths(include):
+    return sorted(p.relative_to(include).as_posix() for p in Path(include).rglob("*.h"))
+
+
+# ---- Compiling ----
+
+def check_compiles(include):
+    """Each header alone, as C11 and as C++20."""
+    problems = []
+    compilers = [c for c in COMPILERS if shutil.which(c[0])]
+    if not compilers:
+        return ["no C compiler was found (gcc or clang); install g++"]
+    for path in header_paths(include):
+        for compiler in compilers:
+            done = subprocess.run([*compiler, *WARNINGS, f"-I{include}", "-"], input=f'#include "{path}"\n',
+                                  capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                problems.append(f"{path}: {' '.join(compiler)}:\n{done.stderr}")
+    return problems
+
+
+# ---- Reading ----
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+
+
+def squeeze(text):
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def without_tags(text):
+    """Takes TENON_THREAD(...) and TENON_OWN(...) away; their arguments may hold one level of parentheses."""
+    return squeeze(re.sub(r"\bTENON_(?:THREAD|OWN)\s*\((?:[^()]|\([^()]*\))*\)", " ", text))
+
+
+def body_end(text, begin):
+    depth = 0
+    for i in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[i], 0)
+        if depth == 0:
+            return i
+    raise Problem("a brace is never closed")
+
+
+def statements(text):
+    """Splits at semicolons outside parentheses and braces."""
+    depth, begin = 0, 0
+    for i, c in enumerate(text):
+        depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(c, 0)
+        if c == ";" and depth == 0:
+            yield text[begin:i]
+            begin = i + 1
+    if text[begin:].strip():
+        raise Problem(f"no semicolon after: {squeeze(text[begin:])[:80]}")
+
+
+FUNCTION_POINTER = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\(")
+MEMBER = re.compile(r"^(?:const\s+|struct\s+|enum\s+)*\w+(?:\s+const)?[\s*]*(?:const\s*\*\s*)*\b(\w+)(?:\s*\[\w+\])?$")
+
+
+def member_name(declaration):
+    pointer = FUNCTION_POINTER.search(declaration)
+    if pointer:
+        return pointer.group(1)
+    plain = MEMBER.match(declaration)
+    if not plain or ":" in declaration or "," in declaration:
+        raise Problem(f"a member that this check cannot read (one name, no bit-field): {declaration}")
+    return plain.group(1)
+
+
+def split_preprocessor(text):
+    """The text without directives, and the #define lines."""
+    text = text.replace("\\\n", " ")
+    lines = text.split("\n")
+    code = [line for line in lines if not line.lstrip().startswith("#")]
+    defines = [line.strip() for line in lines if re.match(r"\s*#\s*define\b", line)]
+    return "\n".join(code), defines
+
+
+def read_defines(header, defines):
+    for line in defines:
+        match = re.match(r"#\s*define\s+(\w+)(\([^)]*\))?[ \t]*(.*)", line)
+        name, arguments, value = match.group(1), match.group(2), squeeze(match.group(3))
+        if arguments:
+            header.macros[name + squeeze(arguments)] = value
+        elif value and not value.startswith("__") and name != "TENON_LAYOUT_HASH":
+            header.constants.append(name)
+
+
+def frozen_names(raw):
+    """Structs whose comment says "Frozen value"."""
+    return set(re.findall(r"/\*\s*Frozen value(?:(?!\*/).)*\*/\s*typedef struct (\w+)", raw, re.DOTALL))
+
+
+def read_header(include, path):
+    raw = (Path(include) / path).read_text(encoding="utf-8")
+    header = Header(path, without_comments(raw))
+    code, defines = split_preprocessor(header.text)
+    read_defines(header, defines)
+    code = re.sub(r'extern\s+"C"\s*\{', "", code)
+    frozen = frozen_names(raw)
+    match = re.search(r"typedef\s+struct\s+(\w+)\s*\{", code)
+    while match:
+        end = body_end(code, match.end() - 1)
+        struct = Struct(match.group(1), frozen=match.group(1) in frozen)
+        for statement in statements(code[match.end():end]):
+            declaration = without_tags(statement)
+            struct.members.append((member_name(declaration), declaration))
+        tail = re.match(r"\s*(\w+)\s*;", code[end + 1:])
+        if not tail or tail.group(1) != struct.name:
+            raise Problem(f"{path}: the typedef of struct {struct.name} has another name")
+        header.structs.append(struct)
+        code = code[:match.start()] + code[end + 1 + tail.end():]
+        match = re.search(r"typedef\s+struct\s+(\w+)\s*\{", code)
+    if re.search(r"\bstruct\s+\w+\s*\{", code):
+        raise Problem(f"{path}: a struct without typedef")
+    for statement in statements(code.rstrip().rstrip("}")):
+        pointer = FUNCTION_POINTER.search(statement)
+        if statement.strip().startswith("typedef") and pointer:
+            header.functions[pointer.group(1)] = without_tags(statement)
+    return header
+
+
+def read_headers(include):
+    return [read_header(include, path) for path in header_paths(include) if path not in (APPLICATION, HASH_HEADER)]
+
+
+# ---- Rules ----
+
+def check_structs(headers):
+    """A struct may grow, and then begins with its size, or it says that it is frozen."""
+    problems = []
+    for header in headers:
+        for match in FORBIDDEN.finditer(split_preprocessor(header.text)[0]):
+            problems.append(f"{header.path}: {match.group(1)} has no fixed width; use the types of stdint.h")
+        for struct in header.structs:
+            names = [name for name, _ in struct.members]
+            sized = names[:2] == ["struct_size", "must_understand"]
+            if sized == struct.frozen:
+                problems.append(f"{header.path}: {struct.name} must either begin with struct_size and must_understand, or "
+                                "have a comment before it that begins with 'Frozen value', and not both")
+    return problems
+
+
+def parentheses_depth(text, end):
+    return text.count("(", 0, end) - text.count(")", 0, end)
+
+
+def declarations(code):
+    """Pairs (name, statement) of all that can be called, except callbacks inside a parameter list."""
+    for statement in re.split(r"[;{}]", code):
+        bare = without_tags(statement)
+        found = FUNCTION_POINTER.search(bare)
+        if found and parentheses_depth(bare, found.start()) == 0:
+            yield found.group(1), statement
+        elif not found or parentheses_depth(bare, found.start()) > 0:
+            plain = re.match(r"(?!typedef\b)[\w\s*]*?\b(\w+)\s*\(", bare)
+            if plain and bare:
+                yield plain.group(1), statement
+
+
+def check_tag_values(name, statement):
+    problems = []
+    threads = re.findall(r"\bTENON_THREAD\s*\(\s*(\w*)\s*\)", statement)
+    owns = re.findall(r"\bTENON_OWN\s*\(((?:[^()]|\([^()]*\))*)\)", statement)
+    if len(threads) != 1:
+        problems.append(f"{name} has {len(threads)} TENON_THREAD tags; it needs one")
+    if not owns:
+        problems.append(f"{name} has no TENON_OWN tag")
+    problems += [f"{name}: TENON_THREAD({t}); known: {', '.join(THREADS)}" for t in threads if t not in THREADS]
+    parameters = set(re.findall(r"\b(\w+)\s*(?:\[\w*\]\s*)?(?=[,)])", without_tags(statement))) | {"return"}
+    for own in owns:
+        moved = re.fullmatch(r"(?:give|take)\((\w+)(?:->\w+)?\)", own.replace(" ", ""))
+        if own not in ("borrow", "static") and not moved:
+            problems.append(f"{name}: TENON_OWN({own}); known: borrow, static, give(x), take(x)")
+        elif moved and moved.group(1) not in parameters:
+            problems.append(f"{name}: TENON_OWN({own}) names no parameter")
+    return problems
+
+
+def check_tags(headers):
+    """Each function pointer, function type and function says who may call it and who owns what.
+
+    One exemption: a callback inside a parameter list, whose rule is the comment of the function that takes it."""
+    problems = []
+    for header in headers:
+        code = re.sub(r'extern\s+"C"\s*\{', "", split_preprocessor(header.text)[0])
+        for name, statement in declarations(code):
+            problems += [f"{header.path}: {text}" for text in check_tag_values(name, statement)]
+    return problems
+
+
+# ---- Snapshot ----
+
+PROBE_BEGIN = """
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#define MEMBER(s, m) printf("%zu %zu\\n", offsetof(s, m), sizeof(((s*)0)->m))
+static void text(const char* value) { printf("\\"%s\\"\\n", value); }
+static void number(int64_t value) { printf("%" PRId64 "\\n", value); }
+static void big(uint64_t value) { printf("%" PRIu64 "\\n", value); }
+#define CONSTANT(c) _Generic((c), char*: text, const char*: text, unsigned long: big, unsigned long long: big, \\
+                             default: number)(c)
+int main(void) {
+"""
+
+
+def probe(include, headers, compiler="cc"):
+    """Asks the compiler for every number, in the order in which snapshot() needs them."""
+    lines = [f'#include "{header.path}"' for header in headers] + [PROBE_BEGIN]
+    for header in headers:
+        for struct in header.structs:
+            lines.append(f'  printf("%zu %zu\\n", sizeof({struct.name}), _Alignof({struct.name}));')
+            lines += [f"  MEMBER({struct.name}, {name});" for name, _ in struct.members]
+        lines += [f"  CONSTANT({name});" for name in header.constants]
+    lines.append("  return 0;\n}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "probe")
+        done = subprocess.run([compiler, "-xc", "-std=c11", f"-I{include}", "-", "-o", str(program)],
+                              input="\n".join(lines), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Problem(f"the layout could not be asked for:\n{done.stderr}")
+        output = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    return iter(output.splitlines())
+
+
+def snapshot(include):
+    headers = read_headers(include)
+    values = probe(include, headers)
+    lines = []
+    for header in headers:
+        lines.append(f"header {header.path}")
+        for struct in header.structs:
+            size, align = next(values).split()
+            lines.append(f"struct {struct.name} size {size} align {align}{' frozen' if struct.frozen else ''}")
+            for name, declaration in struct.members:
+                offset, size = next(values).split()
+                lines.append(f"  member {name} offset {offset} size {size} : {declaration}")
+        lines += [f"constant {name} {next(values)}" for name in header.constants]
+        lines += [f"function {name} : {text}" for name, text in header.functions.items()]
+        lines += [f"macro {name} : {text}" for name, text in header.macros.items()]
+    return "\n".join(lines) + "\n"
+
+
+def layout_hash(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def hash_header(text):
+    return ("/* SPDX-License-Identifier: Apache-2.0 */\n"
+            "/* Generated by plugin_api/check/abi_check.py --update; do not edit. */\n"
+            f"#define TENON_LAYOUT_HASH UINT64_C(0x{layout_hash(text)})\n")
+
+
+def check_layout(room):
+    """layout.txt and the hash are those of the headers."""
+    now = snapshot(room / "include")
+    recorded = room / "check" / "layout.txt"
+    then = recorded.read_text(encoding="utf-8") if recorded.exists() else ""
+    problems = []
+    if now != then:
+        old, new = set(then.splitlines()), set(now.splitlines())
+        changes = [f"  - {line}" for line in then.splitlines() if line not in new]
+        changes += [f"  + {line}" for line in now.splitlines() if line not in old]
+        problems.append("the layout is not that of check/layout.txt; if that is wanted, run abi_check.py --update:\n" +
+                        "\n".join(changes or ["  (the order changed)"]))
+    elif (room / "include" / HASH_HEADER).read_text(encoding="utf-8") != hash_header(now):
+        problems.append(f"{HASH_HEADER} is not that of check/layout.txt; run abi_check.py --update")
+    return problems
+
+
+# ---- Append-only ----
+
+def parse_snapshot(text):
+    """Everything but drafts: structs {name: (head, [(member, rest)])}, others {kind and name: rest}."""
+    structs, others, draft, members = {}, {}, False, None
+    for line in text.splitlines():
+        kind, name, rest = (line.strip().split(" ", 2) + ["", ""])[:3]
+        if kind == "header":
+            draft = name.startswith(DRAFT)
+        elif draft:
+            continue
+        elif kind == "struct":
+            members = []
+            structs[name] = (rest, members)
+        elif kind == "member":
+            members.append((name, rest))
+        else:
+            others[f"{kind} {name}"] = rest
+    return structs, others
+
+
+def compare_struct(name, old, new):
+    (old_head, old_members), (new_head, new_members) = old, new
+    problems = []
+    for index, member in enumerate(old_members):
+        now = new_members[index] if index < len(new_members) else None
+        if now != member:
+            problems.append(f"struct {name}: member {index} was '{member[0]} {member[1]}', is "
+                            f"'{' '.join(now) if now else 'gone'}'")
+    grown = len(new_members) > len(old_members)
+    if "frozen" in old_head.split():
+        if old_head != new_head or grown:
+            problems.append(f"struct {name} is a frozen value and changed: {old_head} -> {new_head}")
+    elif old_head.split()[3:] != new_head.split()[3:]:
+        problems.append(f"struct {name}: alignment or kind changed: {old_head} -> {new_head}")
+    return problems, grown
+
+
+def append_only(old, new):
+    """The violations; empty when NEW only appends to OLD and, if it does, raises the minor version."""
+    (old_structs, old_others), (new_structs, new_others) = parse_snapshot(old), parse_snapshot(new)
+    problems = []
+    grown = bool(set(new_structs) - set(old_structs) or set(new_others) - set(old_others))
+    for name, struct in old_structs.items():
+        if name not in new_structs:
+            problems.append(f"struct {name} is gone")
+            continue
+        found, more = compare_struct(name, struct, new_structs[name])
+        problems += found
+        grown = grown or more
+    for name, value in old_others.items():
+        if name == f"constant {GROWS}":
+            continue
+        if name not in new_others:
+            problems.append(f"{name} is gone")
+        elif new_others[name] != value:
+            problems.append(f"{name} was '{value}', is '{new_others[name]}'")
+    before, after = (int(others.get(f"constant {GROWS}", 0)) for others in (old_others, new_others))
+    if after < before or (grown and after == before):
+        problems.append(f"{GROWS} is {after} after {before}; raise it when something is appended")
+    return problems
+
+
+def check_all(room=ROOM):
+    include = room / "include"
+    headers = read_headers(include)
+    return check_compiles(include) + check_structs(headers) + check_tags(headers) + check_layout(room)
+
+
+def update(room=ROOM):
+    text = snapshot(room / "include")
+    (room / "check" / "layout.txt").write_text(text, encoding="utf-8")
+    (room / "include" / HASH_HEADER).write_text(hash_header(text), encoding="utf-8")
+    return layout_hash(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--append-only", metavar="OLD", type=Path)
+    given = parser.parse_args()
+    try:
+        if given.update:
+            print(f"layout hash {update()}")
+        if given.append_only:
+            new = (ROOM / "check" / "layout.txt").read_text(encoding="utf-8")
+            problems = append_only(given.append_only.read_text(encoding="utf-8"), new)
+        else:
+            problems = check_all()
+    except (Problem, OSError) as problem:
+        problems = [str(problem)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
