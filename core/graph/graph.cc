@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graph.h"
+
+#include <algorithm>
+#include <charconv>
+#include <queue>
+
+namespace tenon::graph {
+namespace {
+
+Status CheckAttr(const AttrDef& def, const AttrValue& value) {
+  if (!value.placeholder().empty()) return Status::Ok();
+  const bool list = (def.kind & TENON_ATTR_LIST) != 0;
+  const bool fits = value.kind() == def.kind || (list && (value.kind() & TENON_ATTR_LIST) && value.size() == 0);
+  if (!fits)
+    return InvalidArgument(StrCat("attribute '", def.name, "' must be ", AttrKindName(def.kind), ", found ",
+                                  AttrKindName(value.kind())));
+  if (def.minimum) {
+    const int64_t found = list ? static_cast<int64_t>(value.size()) : value.i();
+    if (found < *def.minimum)
+      return InvalidArgument(StrCat("attribute '", def.name, "' must be at least ", *def.minimum,
+                                    list ? " long, found " : ", found ", found));
+  }
+  if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE && !def.allowed_types.empty())
+    for (size_t i = 0; i < value.size(); ++i)
+      if (std::find(def.allowed_types.begin(), def.allowed_types.end(), BaseType(value.type(i))) ==
+          def.allowed_types.end()) {
+        std::string allowed;
+        for (DType type : def.allowed_types) allowed += (allowed.empty() ? "" : ", ") + TypeName(type);
+        return InvalidArgument(
+            StrCat("attribute '", def.name, "' is ", TypeName(value.type(i)), "; allowed: ", allowed));
+      }
+  if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_STRING && !def.allowed_strings.empty())
+    for (size_t i = 0; i < value.size(); ++i)
+      if (std::find(def.allowed_strings.begin(), def.allowed_strings.end(), value.s(i)) == def.allowed_strings.end())
+        return InvalidArgument(StrCat("attribute '", def.name, "' is '", value.s(i), "'; allowed: ",
+                                      AttrValue::Strings(def.allowed_strings).ToString()));
+  return Status::Ok();
+}
+
+// Sets a missing attribute from what the inputs show; one that is set must agree.
+Status Deduce(AttrMap& attrs, const std::string& name, const AttrValue& found, std::string_view argument) {
+  const auto [it, added] = attrs.emplace(name, found);
+  if (added || it->second.Equals(found)) return Status::Ok();
+  return InvalidArgument(StrCat("argument '", argument, "' makes attribute '", name, "' ", found.ToString(),
+                                ", but it is ", it->second.ToString()));
+}
+
+struct Binder {
+  const OpDef& op;
+  AttrMap& attrs;
+  const std::vector<DType>& types;  // of the inputs; INVALID for open ones
+
+  // How many inputs argument `index` takes, knowing how many are left for it and later ones.
+  Result<int32_t> Count(size_t index, int32_t left) const {
+    const ArgDef& arg = op.inputs[index];
+    if (arg.number_attr.empty() && arg.type_list_attr.empty()) return 1;
+    const std::string& name = arg.number_attr.empty() ? arg.type_list_attr : arg.number_attr;
+    if (const auto it = attrs.find(name); it != attrs.end()) {
+      const AttrValue& value = it->second;
+      if (arg.number_attr.empty()) return static_cast<int32_t>(value.size());
+      if (value.kind() != TENON_ATTR_INT || value.i() < 0 || value.i() > left)
+        return InvalidArgument(StrCat("attribute '", name, "' says ", value.ToString(), " inputs, there are ", left));
+      return static_cast<int32_t>(value.i());
+    }
+    int32_t later = 0;
+    for (size_t i = index + 1; i < op.inputs.size(); ++i) {
+      const ArgDef& other = op.inputs[i];
+      if (!other.number_attr.empty() || !other.type_list_attr.empty())
+        return InvalidArgument(StrCat("attribute '", name, "' cannot be told from the inputs; give it"));
+      ++later;
+    }
+    return left - later;
+  }
+
+  Status BindTypes(const ArgDef& arg, int32_t begin, int32_t count) {
+    if (!arg.number_attr.empty())
+      TENON_RETURN_IF_ERROR(Deduce(attrs, arg.number_attr, AttrValue::Int(count), arg.name));
+    std::vector<DType> list;
+    for (int32_t i = begin; i < begin + count; ++i) {
+      const DType type = types[static_cast<size_t>(i)];
+      if (arg.is_ref && type != TENON_DT_INVALID && !IsRef(type))
+        return InvalidArgument(StrCat("argument '", arg.name, "' takes a reference, found a ", TypeName(type), " value"));
+      list.push_back(BaseType(type));
+      if (type == TENON_DT_INVALID || !arg.type_list_attr.empty()) continue;
+      if (!arg.type_attr.empty()) {
+        TENON_RETURN_IF_ERROR(Deduce(attrs, arg.type_attr, AttrValue::Type(BaseType(type)), arg.name));
+      } else if (BaseType(type) != arg.type) {
+        return InvalidArgument(
+            StrCat("argument '", arg.name, "' must be ", TypeName(arg.type), ", found ", TypeName(type)));
+      }
+    }
+    if (!arg.type_list_attr.empty() && std::find(list.begin(), list.end(), DType{TENON_DT_INVALID}) == list.end())
+      return Deduce(attrs, arg.type_list_attr, AttrValue::Types(list), arg.name);
+    return Status::Ok();
+  }
+};
+
+// The tensors that an argument expands to, once all attributes are known.
+Result<std::vector<DType>> Expand(const ArgDef& arg, const AttrMap& attrs) {
+  const auto find = [&attrs](const std::string& name) { return attrs.find(name)->second; };
+  std::vector<DType> out;
+  if (!arg.type_list_attr.empty()) {
+    const AttrValue& value = find(arg.type_list_attr);
+    for (size_t i = 0; i < value.size(); ++i) out.push_back(value.type(i));
+  } else {
+    const DType type = arg.type_attr.empty() ? arg.type : find(arg.type_attr).type();
+    const int64_t count = arg.number_attr.empty() ? 1 : find(arg.number_attr).i();
+    if (count < 0 || count > (1 << 24)) return InvalidArgument(StrCat("argument '", arg.name, "' has ", count, " tensors"));
+    out.assign(static_cast<size_t>(count), type);
+  }
+  if (arg.is_ref)
+    for (DType& type : out) type += TENON_DT_REF;
+  return out;
+}
+
+Status ExpandAll(const std::vector<ArgDef>& args, const AttrMap& attrs, std::vector<DType>& types,
+                 std::vector<ArgRange>& ranges) {
+  for (const ArgDef& arg : args) {
+    TENON_ASSIGN_OR_RETURN(std::vector<DType> expanded, Expand(arg, attrs));
+    ranges.push_back({static_cast<int32_t>(types.size()), static_cast<int32_t>(expanded.size())});
+    types.insert(types.end(), expanded.begin(), expanded.end());
+  }
+  return Status::Ok();
+}
+
+Status FillAttrs(const OpDef& op, AttrMap& attrs) {
+  for (const AttrDef& def : op.attrs) {
+    auto it = attrs.find(def.name);
+    if (it == attrs.end()) {
+      if (!def.default_value)
+        return InvalidArgument(StrCat("attribute '", def.name, "' (", AttrKindName(def.kind), ") is missing and has no default"));
+      it = attrs.emplace(def.name, *def.default_value).first;
+    }
+    TENON_RETURN_IF_ERROR(CheckAttr(def, it->second));
+  }
+  for (const auto& [name, value] : attrs)
+    if (name[0] != '_' && op.FindAttr(name) == nullptr)
+      return InvalidArgument(StrCat("the op has no attribute '", name, "'"));
+  return Status::Ok();
+}
+
+Status CheckAttrConstraints(const Node& node) {
+  ConstraintFacts facts;
+  facts.attr = [&node](const std::string& name) -> std::optional<int64_t> {
+    const AttrValue* value = node.FindAttr(name);
+    if (value == nullptr || value->kind() != TENON_ATTR_INT) return std::nullopt;
+    return value->i();
+  };
+  for (const Constraint& constraint : node.op->constraints) TENON_RETURN_IF_ERROR(Check(constraint, facts));
+  return Status::Ok();
+}
+
+Status Complete(Node& node, const std::vector<DType>& found) {
+  Binder binder{*node.op, node.attrs, found};
+  int32_t at = 0;
+  const auto total = static_cast<int32_t>(found.size());
+  for (size_t i = 0; i < node.op->inputs.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const int32_t count, binder.Count(i, total - at));
+    if (count < 0 || at + count > total)
+      return InvalidArgument(StrCat("argument '", node.op->inputs[i].name, "' has no input: ", total, " inputs were given"));
+    TENON_RETURN_IF_ERROR(binder.BindTypes(node.op->inputs[i], at, count));
+    at += count;
+  }
+  if (at != total) return InvalidArgument(StrCat("the op takes ", at, " inputs here, ", total, " were given"));
+  TENON_RETURN_IF_ERROR(FillAttrs(*node.op, node.attrs));
+  TENON_RETURN_IF_ERROR(ExpandAll(node.op->inputs, node.attrs, node.input_types, node.input_ranges));
+  TENON_RETURN_IF_ERROR(ExpandAll(node.op->outputs, node.attrs, node.output_types, node.output_ranges));
+  if (node.input_types.size() != found.size())
+    return InvalidArgument(StrCat("the attributes ask for ", node.input_types.size(), " inputs, ", total, " were given"));
+  return CheckAttrConstraints(node);
+}
+
+}  // namespace
+
+bool IsValidNodeName(std::string_view name) {
+  if (name.empty()) return false;
+  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_'; };
+  if (!word(name[0])) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return word(c) || c == '-' || c == '/' || c == '\\' || c == '>'; });
+}
+
+bool SplitTensorName(std::string_view text, std::string_view* node, int32_t* index) {
+  *index = 0;
+  *node = text;
+  const size_t colon = text.rfind(':');
+  if (colon != std::string_view::npos) {
+    const char* begin = text.data() + colon + 1;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(begin, end, *index);
+    if (error != std::errc() || rest != end || *index < 0) return false;
+    *node = text.substr(0, colon);
+  }
+  return !node->empty() && (*node)[0] != '^';
+}
+
+Graph Graph::Clone() const {
+  Graph copy(registry_);
+  for (const auto& node : nodes_) copy.nodes_.push_back(std::make_unique<Node>(*node));
+  copy.names_ = names_;
+  copy.name_counters_ = name_counters_;
+  copy.library_ = library_;
+  copy.producer_ = producer_;
+  return copy;
+}
+
+int32_t Graph::Find(std::string_view name) const {
+  const auto it = names_.find(std::string(name));
+  return it == names_.end() ? -1 : it->second;
+}
+
+Result<int32_t> Graph::Get(std::string_view name) const {
+  if (const int32_t id = Find(name); id >= 0) return id;
+  std::string hint;
+  size_t best = name.size() / 3 + 1;
+  if (nodes_.size() <= 5000)
+    for (const auto& node : nodes_)
+      if (const size_t distance = EditDistance(name, node->name); distance < best) {
+        best = distance;
+        hint = StrCat("; did you mean '", node->name, "'?");
+      }
+  return NotFound(StrCat("the graph has no node '", name, "'", hint));
+}
+
+Result<Edge> Graph::ParseEdge(std::string_view name) const {
+  std::string_view node_name;
+  Edge edge;
+  if (!SplitTensorName(name, &node_name, &edge.index))
+    return InvalidArgument(StrCat("'", name, "' is no tensor's name; write node or node:k"));
+  TENON_ASSIGN_OR_RETURN(edge.node, Get(node_name));
+  const size_t outputs = node(edge.node).output_types.size();
+  if (static_cast<size_t>(edge.index) >= outputs)
+    return InvalidArgument(StrCat("'", name, "': ", node(edge.node).Describe(), " has ", outputs, " outputs"));
+  return edge;
+}
+
+std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).name, ":", edge.index); }
+
+std::string Graph::UniqueName(std::string_view wish) const {
+  std::string name(wish);
+  if (Find(name) < 0) return name;
+  int& counter = name_counters_[name];
+  std::string candidate;
+  do {
+    candidate = StrCat(wish, "_", ++counter);
+  } while (Find(candidate) >= 0);
+  return candidate;
+}
+
+Result<int32_t> Graph::Add(NodeSpec spec) {
+  auto node = std::make_unique<Node>();
+  node->id = size();
+  node->op = spec.op;
+  node->name = spec.name.empty() ? UniqueName(spec.op->name) : std::move(spec.name);
+  if (!IsValidNodeName(node->name))
+    return InvalidArgument(StrCat("'", node->name, "' cannot be a node's name"));
+  if (Find(node->name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
+  node->attrs = std::move(spec.attrs);
+  node->inputs = std::move(spec.inputs);
+  node->controls = std::move(spec.controls);
+  node->device = std::move(spec.device);
+  std::vector<DType> types;
+  for (const Edge& edge : node->inputs) {
+    if (edge.node >= size() || (edge.node >= 0 && static_cast<size_t>(edge.index) >=
+                                                      this->node(edge.node).output_types.size()) || edge.index < 0)
+      return InvalidArgument(StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
+    types.push_back(edge.node < 0 ? TENON_DT_INVALID : TypeOf(edge));
+  }
+  for (int32_t control : node->controls)
+    if (control < 0 || control >= size())
+      return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
+  if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
+  names_.emplace(node->name, node->id);
+  nodes_.push_back(std::move(node));
+  return size() - 1;
+}
+
+Status Graph::SetInput(int32_t id, int32_t index, Edge edge) {
+  Node& target = mutable_node(id);
+  const DType want = target.input_types[static_cast<size_t>(index)];
+  const DType found = TypeOf(edge);
+  if (BaseType(want) != BaseType(found) || (IsRef(want) && !IsRef(found)))
+    return InvalidArgument(StrCat(target.Describe(), ": input ", index, " must be ", TypeName(want), ", ",
+                                  EdgeName(edge), " is ", TypeName(found)));
+  target.inputs[static_cast<size_t>(index)] = edge;
+  return Status::Ok();
+}
+
+void Graph::AddControl(int32_t from, int32_t to) {
+  std::vector<int32_t>& controls = mutable_node(to).controls;
+  if (std::find(controls.begin(), controls.end(), from) == controls.end()) controls.push_back(from);
+}
+
+void Graph::Truncate(int32_t size) {
+  while (this->size() > size) {
+    names_.erase(nodes_.back()->name);
+    nodes_.pop_back();
+  }
+}
+
+Result<std::vector<int32_t>> Graph::TopologicalOrder(const std::function<bool(int32_t)>& keep) const {
+  const auto count = static_cast<size_t>(size());
+  std::vector<int32_t> pending(count, 0);
+  std::vector<std::vector<int32_t>> users(count);
+  size_t kept = 0;
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+  for (int32_t id = 0; id < size(); ++id) {
+    if (keep && !keep(id)) continue;
+    ++kept;
+    const auto depend = [&](int32_t from) {
+      if (from < 0 || (keep && !keep(from))) return;
+      ++pending[static_cast<size_t>(id)];
+      users[static_cast<size_t>(from)].push_back(id);
+    };
+    for (const Edge& edge : node(id).inputs)
+      if (edge.node < 0 || !IsBackEdge(node(edge.node), node(id))) depend(edge.node);
+    for (int32_t control : node(id).controls) depend(control);
+    if (pending[static_cast<size_t>(id)] == 0) ready.push(id);
+  }
+  std::vector<int32_t> order;
+  order.reserve(kept);
+  while (!ready.empty()) {
+    const int32_t id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (int32_t user : users[static_cast<size_t>(id)])
+      if (--pending[static_cast<size_t>(user)] == 0) ready.push(user);
+  }
+  if (order.size() == kept) return order;
+  std::string names;
+  int shown = 0;
+  for (int32_t id = 0; id < size() && shown < 5; ++id)
+    if ((!keep || keep(id)) && pending[static_cast<size_t>(id)] > 0) {
+      names += StrCat(shown == 0 ? "" : ", ", "'", node(id).name, "'");
+      ++shown;
+    }
+  return InvalidArgument(StrCat("the graph has a cycle that is no loop; nodes on or after it: ", names));
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph: nodes, edges, a function library. One form from import to plan.
+//
+// Invariants: node ids are dense and never reused; node i may only use ids that exist, except that an input may be a back
+// edge (a merge fed by a next-iteration). Every node is valid for its op: attributes complete (defaults filled in), input
+// types fit. Not thread-safe for changes; const use from any thread.
+#ifndef TENON_CORE_GRAPH_GRAPH_H_
+#define TENON_CORE_GRAPH_GRAPH_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/op_registry.h"
+
+// The ABI's opaque node is the graph's own.
+struct tenon_node {};
+
+namespace tenon::graph {
+
+// Output `index` of node `node`.
+struct Edge {
+  int32_t node = -1;
+  int32_t index = 0;
+  bool operator==(const Edge&) const = default;
+  auto operator<=>(const Edge&) const = default;
+};
+
+struct ArgRange {
+  int32_t begin = 0;
+  int32_t count = 0;
+};
+
+struct Node : tenon_node {
+  int32_t id = -1;
+  std::string name;
+  const OpDef* op = nullptr;
+  AttrMap attrs;
+  std::vector<Edge> inputs;
+  std::vector<int32_t> controls;
+  std::string device;
+  std::vector<DType> input_types;   // with TENON_DT_REF where the op takes a reference
+  std::vector<DType> output_types;
+  std::vector<ArgRange> input_ranges;  // one an argument of the op
+  std::vector<ArgRange> output_ranges;
+
+  bool has(uint64_t trait) const { return op->has(trait); }
+  const AttrValue* FindAttr(std::string_view attr) const {
+    const auto it = attrs.find(attr);
+    return it == attrs.end() ? nullptr : &it->second;
+  }
+  // "node 'x' (MatMul)".
+  std::string Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
+};
+
+// What a new node is made of.
+struct NodeSpec {
+  const OpDef* op = nullptr;
+  std::string name;
+  std::vector<Edge> inputs;
+  std::vector<int32_t> controls;
+  AttrMap attrs;
+  std::string device;
+};
+
+// A function of the library, as it stood in the file: its body is checked when it is used.
+struct FunctionDef {
+  struct Arg {
+    std::string name;
+    DType type = TENON_DT_INVALID;
+    std::string type_attr, number_attr, type_list_attr;
+  };
+  struct BodyNode {
+    std::string name, op, device;
+    std::vector<std::string> inputs;  // "arg", "arg:i", "node:out_arg:i", "^node"
+    AttrMap attrs;
+  };
+  std::string name;
+  std::vector<Arg> inputs, outputs;
+  std::vector<AttrDef> attrs;
+  std::vector<BodyNode> nodes;
+  std::map<std::string, std::string> returns;          // output -> body input syntax
+  std::vector<std::string> control_returns;            // body nodes that must run
+  bool is_stateful = false;
+};
+
+using FunctionLibrary = std::map<std::string, std::shared_ptr<const FunctionDef>, std::less<>>;
+
+class Graph {
+ public:
+  explicit Graph(const OpRegistry* registry) : registry_(registry) {}
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+  // A copy that shares nothing that changes.
+  Graph Clone() const;
+
+  const OpRegistry& registry() const { return *registry_; }
+  int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
+  const Node& node(int32_t id) const { return *nodes_[static_cast<size_t>(id)]; }
+  Node& mutable_node(int32_t id) { return *nodes_[static_cast<size_t>(id)]; }
+  // -1 when there is none.
+  int32_t Find(std::string_view name) const;
+  // The node's id, or NOT_FOUND with a near miss.
+  Result<int32_t> Get(std::string_view name) const;
+  // "node:k" or "node"; checks that the output exists.
+  Result<Edge> ParseEdge(std::string_view name) const;
+  std::string EdgeName(Edge edge) const;
+  DType TypeOf(Edge edge) const { return node(edge.node).output_types[static_cast<size_t>(edge.index)]; }
+
+  // Adds a node: fills in attributes from the inputs and defaults, checks all against the op. Type attributes that
+  // inputs determine may be missing. Leaves the graph unchanged on failure. An input edge of node -1 is left open for
+  // SetInput (back edges of loops).
+  Result<int32_t> Add(NodeSpec spec);
+  // Connects input `index` of a node; types must fit.
+  Status SetInput(int32_t id, int32_t index, Edge edge);
+  void AddControl(int32_t from, int32_t to);
+  // A name that does not exist yet, made from the wish.
+  std::string UniqueName(std::string_view wish) const;
+
+  FunctionLibrary& library() { return library_; }
+  const FunctionLibrary& library() const { return library_; }
+  int32_t producer() const { return producer_; }
+  void set_producer(int32_t producer) { producer_ = producer; }
+
+  // Ids in an order in which every node comes after its inputs, back edges excepted, lower ids first; only those that
+  // `keep` accepts (all when empty). INVALID_ARGUMENT names a cycle that is no loop.
+  Result<std::vector<int32_t>> TopologicalOrder(const std::function<bool(int32_t)>& keep = {}) const;
+  // Drops the nodes from `size` on; only for nodes that nothing before uses.
+  void Truncate(int32_t size);
+
+ private:
+  const OpRegistry* registry_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<std::string, int32_t> names_;
+  mutable std::unordered_map<std::string, int> name_counters_;
+  FunctionLibrary library_;
+  int32_t producer_ = 0;
+};
+
+// "node", 0 of "node", "node:0"; false for "^node" and malformed names.
+bool SplitTensorName(std::string_view text, std::string_view* node, int32_t* index);
+// Whether a name may be a node's.
+bool IsValidNodeName(std::string_view name);
+
+// The ABI's questions about a Node.
+const tenon_node_services* NodeServices();
+inline const Node* FromC(const tenon_node* node) { return static_cast<const Node*>(node); }
+
+// A back edge: into a merge from a next-iteration.
+inline bool IsBackEdge(const Node& from, const Node& to) {
+  return from.has(TENON_OP_NEXT_ITERATION) && to.has(TENON_OP_MERGE);
+}
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_GRAPH_H_

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ABI's questions about a node, answered from graph::Node.
+#include "core/graph/graph.h"
+
+namespace tenon::graph {
+namespace {
+
+tenon_span Name(const tenon_node* node) { return Span(FromC(node)->name); }
+tenon_span Op(const tenon_node* node) { return Span(FromC(node)->op->name); }
+tenon_span Device(const tenon_node* node) { return Span(FromC(node)->device); }
+
+tenon_status* Attr(const tenon_node* node, tenon_span name, tenon_attr_value* out_value) {
+  const AttrValue* value = FromC(node)->FindAttr(View(name));
+  if (value == nullptr)
+    return NotFound(StrCat(FromC(node)->Describe(), " has no attribute '", View(name), "'")).release();
+  *out_value = value->c();
+  return nullptr;
+}
+
+int32_t InputCount(const tenon_node* node) { return static_cast<int32_t>(FromC(node)->input_types.size()); }
+int32_t OutputCount(const tenon_node* node) { return static_cast<int32_t>(FromC(node)->output_types.size()); }
+
+uint32_t At(const std::vector<DType>& types, int32_t index) {
+  return index >= 0 && static_cast<size_t>(index) < types.size() ? types[static_cast<size_t>(index)] : TENON_DT_INVALID;
+}
+uint32_t InputType(const tenon_node* node, int32_t index) { return At(FromC(node)->input_types, index); }
+uint32_t OutputType(const tenon_node* node, int32_t index) { return At(FromC(node)->output_types, index); }
+
+tenon_status* Range(const Node& node, const std::vector<ArgDef>& args, const std::vector<ArgRange>& ranges,
+                    tenon_span argument, int32_t* out_begin, int32_t* out_count) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].name == View(argument)) {
+      *out_begin = ranges[i].begin;
+      *out_count = ranges[i].count;
+      return nullptr;
+    }
+  return NotFound(StrCat(node.Describe(), " has no argument '", View(argument), "'")).release();
+}
+tenon_status* InputRange(const tenon_node* node, tenon_span argument, int32_t* out_begin, int32_t* out_count) {
+  return Range(*FromC(node), FromC(node)->op->inputs, FromC(node)->input_ranges, argument, out_begin, out_count);
+}
+tenon_status* OutputRange(const tenon_node* node, tenon_span argument, int32_t* out_begin, int32_t* out_count) {
+  return Range(*FromC(node), FromC(node)->op->outputs, FromC(node)->output_ranges, argument, out_begin, out_count);
+}
+
+}  // namespace
+
+const tenon_node_services* NodeServices() {
+  static const tenon_node_services services = {TENON_HEAD(tenon_node_services), &Name, &Op, &Attr, &InputCount,
+                                               &OutputCount, &InputType, &OutputType, &InputRange, &OutputRange,
+                                               &Device};
+  return &services;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Op definitions: what an op's signature says, parsed from the text of the C ABI.
+#ifndef TENON_CORE_GRAPH_OP_DEF_H_
+#define TENON_CORE_GRAPH_OP_DEF_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/attr.h"
+#include "core/graph/constraint.h"
+#include "tenon/op.h"
+
+namespace tenon::graph {
+
+struct ArgDef {
+  std::string name;
+  DType type = TENON_DT_INVALID;  // fixed type, or
+  std::string type_attr;          // the type attribute, or
+  std::string type_list_attr;     // the list(type) attribute
+  std::string number_attr;        // so many tensors of one type
+  bool is_ref = false;
+  bool operator==(const ArgDef&) const = default;
+};
+
+struct AttrDef {
+  std::string name;
+  uint32_t kind = TENON_ATTR_NONE;  // TENON_ATTR_*, with TENON_ATTR_LIST
+  std::optional<AttrValue> default_value;
+  std::optional<int64_t> minimum;       // of an int, or of a list's length
+  std::vector<DType> allowed_types;     // empty: any
+  std::vector<std::string> allowed_strings;
+};
+
+struct OpDef {
+  std::string name;
+  std::vector<ArgDef> inputs;
+  std::vector<ArgDef> outputs;
+  std::vector<AttrDef> attrs;
+  std::vector<Constraint> constraints;
+  std::vector<std::string> roles;
+  uint64_t traits = 0;
+  std::string doc;
+  std::string deprecation;
+  int32_t deprecated_at = 0;
+  std::string package;  // the id of the plugin that brought it
+  const tenon_op_definition* c = nullptr;
+
+  bool has(uint64_t trait) const { return (traits & trait) != 0; }
+  const AttrDef* FindAttr(std::string_view attr) const;
+};
+
+// Parses a definition; errors name the op and the piece of text.
+Result<OpDef> ParseOpDef(const tenon_op_definition& definition);
+
+// Whether two definitions mean the same (docs aside). kCompatible: `b` only adds attributes with defaults to `a`.
+enum class Sameness { kEqual, kFirstLarger, kSecondLarger, kDifferent };
+Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_OP_DEF_H_

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/op_registry.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::graph {
+namespace {
+
+// The definition as this host knows it: fields beyond struct_size are zero; unknown must_understand bits are refused.
+Result<const tenon_op_definition*> Adopt(const tenon_op_definition* given) {
+  if (given == nullptr) return InvalidArgument("an op package holds a NULL definition");
+  if (given->must_understand != 0)
+    return Unimplemented(StrCat("op '", View(given->name), "' needs a feature of a newer host (must_understand ",
+                                given->must_understand, ")"));
+  if (given->struct_size >= sizeof(tenon_op_definition)) return given;
+  // Kept for ever: kernels and graphs point at definitions.
+  auto* copy = new tenon_op_definition{};
+  std::memcpy(copy, given, given->struct_size);
+  return copy;
+}
+
+}  // namespace
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = row[j];
+      row[j] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin) {
+  std::vector<std::unique_ptr<OpDef>> parsed;
+  for (uint64_t i = 0; i < package.count; ++i) {
+    TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, Adopt(package.definitions[i]));
+    TENON_ASSIGN_OR_RETURN(OpDef op, ParseOpDef(*definition));
+    op.package = plugin;
+    parsed.push_back(std::make_unique<OpDef>(std::move(op)));
+  }
+  std::lock_guard lock(mutex_);
+  for (const auto& op : parsed) {
+    const auto it = ops_.find(op->name);
+    std::string difference;
+    if (it != ops_.end() && Compare(*it->second.op, *op, &difference) == Sameness::kDifferent)
+      return AlreadyExists(StrCat("op '", op->name, "' of plugin '", plugin, "' differs in its ", difference,
+                                  " from the one of plugin '", it->second.op->package,
+                                  "'; load only one of them, or make the definitions equal"));
+  }
+  for (auto& op : parsed) {
+    Entry& entry = ops_[op->name];
+    entry.plugins.emplace_back(plugin);
+    std::string difference;
+    if (entry.op == nullptr || Compare(*entry.op, *op, &difference) == Sameness::kSecondLarger) entry.op = op.get();
+    storage_.push_back(std::move(op));
+  }
+  return Status::Ok();
+}
+
+void OpRegistry::Unregister(std::string_view plugin) {
+  std::lock_guard lock(mutex_);
+  for (auto it = ops_.begin(); it != ops_.end();) {
+    auto& plugins = it->second.plugins;
+    plugins.erase(std::remove(plugins.begin(), plugins.end(), plugin), plugins.end());
+    if (plugins.empty()) {
+      it = ops_.erase(it);
+      continue;
+    }
+    if (it->second.op->package == plugin)
+      for (const auto& op : storage_)
+        if (op->name == it->first && op->package == plugins.front()) it->second.op = op.get();
+    ++it;
+  }
+}
+
+const OpDef* OpRegistry::FindOrNull(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  const auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second.op;
+}
+
+Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
+  if (const OpDef* op = FindOrNull(name)) return op;
+  std::lock_guard lock(mutex_);
+  if (const auto it = elsewhere_.find(name); it != elsewhere_.end())
+    return NotFound(StrCat("op '", name, "' is not loaded; package '", it->second, "' has it: load that plugin"));
+  std::string hint;
+  size_t best = name.size() / 3 + 1;
+  for (const auto& [known, entry] : ops_)
+    if (const size_t distance = EditDistance(name, known); distance < best) {
+      best = distance;
+      hint = StrCat("; did you mean '", known, "'?");
+    }
+  return NotFound(StrCat("no loaded plugin has the op '", name, "'", hint, " (", ops_.size(), " ops are loaded)"));
+}
+
+Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, entry] : ops_)
+    if (std::find(entry.op->roles.begin(), entry.op->roles.end(), role) != entry.op->roles.end()) return entry.op;
+  return NotFound(StrCat("no loaded plugin has an op with the role '", role,
+                         "', which the engine needs here; load the package that offers it"));
+}
+
+std::vector<const OpDef*> OpRegistry::All() const {
+  std::lock_guard lock(mutex_);
+  std::vector<const OpDef*> out;
+  for (const auto& [name, entry] : ops_) out.push_back(entry.op);
+  return out;
+}
+
+void OpRegistry::NoteElsewhere(std::string_view op, std::string_view package) {
+  std::lock_guard lock(mutex_);
+  elsewhere_.emplace(op, package);
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ops are known, who brought each, and which op plays which role.
+//
+// Definitions are never freed once registered (graphs point at them); unregistering a package hides them.
+// Thread-safe. Registering the same definition twice is accepted; a different one is refused naming both plugins; one
+// that only adds attributes with defaults is compatible, and the larger wins.
+#ifndef TENON_CORE_GRAPH_OP_REGISTRY_H_
+#define TENON_CORE_GRAPH_OP_REGISTRY_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/graph/op_def.h"
+
+namespace tenon::graph {
+
+class OpRegistry {
+ public:
+  // Registers all ops of a package, or none.
+  Status Register(const tenon_op_package& package, std::string_view plugin);
+  void Unregister(std::string_view plugin);
+
+  // NOT_FOUND names near misses, and packages that are known to have the op.
+  Result<const OpDef*> Find(std::string_view name) const;
+  // nullptr when it is not there.
+  const OpDef* FindOrNull(std::string_view name) const;
+  // The op that plays a role; the error names the role.
+  Result<const OpDef*> FindRole(std::string_view role) const;
+  // Sorted by name.
+  std::vector<const OpDef*> All() const;
+  // A package that is installed but not loaded has this op (from its manifest); used in errors.
+  void NoteElsewhere(std::string_view op, std::string_view package);
+
+ private:
+  struct Entry {
+    const OpDef* op = nullptr;
+    std::vector<std::string> plugins;  // all that brought it
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, Entry, std::less<>> ops_;
+  std::map<std::string, std::string, std::less<>> elsewhere_;
+  std::vector<std::unique_ptr<OpDef>> storage_;
+};
+
+// How far two names are apart, for "did you mean".
+size_t EditDistance(std::string_view a, std::string_view b);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_OP_REGISTRY_H_

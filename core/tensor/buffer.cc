@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tensor/buffer.h"
+
+#include <bit>
+#include <cstdlib>
+#include <new>
+
+#include "core/base/checked.h"
+
+namespace tenon {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+
+void* HostAllocate(void*, uint64_t bytes) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
+void HostFree(void*, void* data, uint64_t) { std::free(data); }
+
+// Classes are 64 * {4, 5, 6, 7} * 2^k / 4: at most a quarter is wasted.
+int SizeClass(uint64_t bytes, uint64_t* class_bytes) {
+  const uint64_t units = bytes <= 256 ? (bytes + 63) / 64 : 0;
+  if (units != 0 || bytes == 0) {
+    const uint64_t used = units == 0 ? 1 : units;
+    *class_bytes = used * 64;
+    return static_cast<int>(used - 1);
+  }
+  const int log = 63 - std::countl_zero(bytes - 1);
+  const uint64_t step = uint64_t{1} << (log - 2);
+  const uint64_t steps = (bytes + step - 1) / step;  // 5 .. 8
+  *class_bytes = steps * step;
+  return 4 + (log - 8) * 4 + static_cast<int>(steps - 5);
+}
+
+void SetDims(Buffer* buffer, tenon_shape shape) {
+  buffer->rank = shape.rank;
+  if (shape.rank <= static_cast<int32_t>(buffer->inline_dims.size())) {
+    buffer->dims = buffer->inline_dims.data();
+  } else {
+    buffer->many_dims.resize(static_cast<size_t>(shape.rank));
+    buffer->dims = buffer->many_dims.data();
+  }
+  for (int32_t i = 0; i < shape.rank; ++i) buffer->dims[i] = shape.dims[i];
+}
+
+}  // namespace
+
+Allocator HostAllocator() { return {&HostAllocate, &HostFree, nullptr}; }
+
+void Release(Buffer* buffer) {
+  if (buffer->references.fetch_sub(1, std::memory_order_acq_rel) == 1) buffer->pool->Recycle(buffer);
+}
+
+BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit) { return new BufferPool(allocator, limit); }
+
+void BufferPool::Close() {
+  closed_.store(true);
+  Trim();
+  Unref();
+}
+
+void BufferPool::Unref() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    Trim();
+    delete this;
+  }
+}
+
+Status BufferPool::Charge(uint64_t bytes) {
+  if (bytes > kMaxBytes) return ResourceExhausted(StrCat("a tensor of ", bytes, " bytes is more than any machine has"));
+  const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (limit_ != 0 && now > limit_) {
+    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+    return ResourceExhausted(StrCat(bytes, " more bytes would pass the memory limit of ", limit_, " bytes; ",
+                                    now - bytes, " are in use; raise the limit or make the step smaller"));
+  }
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return Status::Ok();
+}
+
+Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
+  uint64_t class_bytes = 0;
+  if (bytes > kMaxBytes) return Charge(bytes);
+  const int size_class = SizeClass(bytes, &class_bytes);
+  TENON_RETURN_IF_ERROR(Charge(class_bytes));
+  Lock();
+  Buffer* buffer = free_[static_cast<size_t>(size_class)];
+  if (buffer != nullptr) {
+    free_[static_cast<size_t>(size_class)] = buffer->next;
+    cached_bytes_ -= class_bytes;
+  }
+  Unlock();
+  if (buffer == nullptr) {
+    void* data = allocator_.allocate(allocator_.context, class_bytes);
+    if (data == nullptr) {
+      Trim();
+      data = allocator_.allocate(allocator_.context, class_bytes);
+    }
+    buffer = data == nullptr ? nullptr : new (std::nothrow) Buffer;
+    if (buffer == nullptr) {
+      if (data != nullptr) allocator_.free(allocator_.context, data, class_bytes);
+      in_use_.fetch_sub(class_bytes, std::memory_order_relaxed);
+      return ResourceExhausted(StrCat("the system has no ", class_bytes, " bytes for a tensor of shape ",
+                                      shape.rank < 0 ? "?" : std::to_string(shape.rank) + " dims"));
+    }
+    allocations_.fetch_add(1, std::memory_order_relaxed);
+    buffer->data = data;
+    buffer->capacity = class_bytes;
+    buffer->size_class = size_class;
+    buffer->pool = this;
+  }
+  buffer->references.store(1, std::memory_order_relaxed);
+  references_.fetch_add(1, std::memory_order_relaxed);
+  SetDims(buffer, shape);
+  return buffer;
+}
+
+Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
+  Lock();
+  Buffer* buffer = free_aliases_;
+  if (buffer != nullptr) free_aliases_ = buffer->next;
+  Unlock();
+  if (buffer == nullptr) buffer = new Buffer;
+  while (parent->parent != nullptr) parent = parent->parent;
+  Retain(parent);
+  buffer->parent = parent;
+  buffer->data = parent->data;
+  buffer->capacity = 0;
+  buffer->pool = this;
+  buffer->references.store(1, std::memory_order_relaxed);
+  references_.fetch_add(1, std::memory_order_relaxed);
+  SetDims(buffer, shape);
+  return buffer;
+}
+
+void BufferPool::Recycle(Buffer* buffer) {
+  if (buffer->parent != nullptr) {
+    Buffer* parent = std::exchange(buffer->parent, nullptr);
+    Lock();
+    buffer->next = free_aliases_;
+    free_aliases_ = buffer;
+    Unlock();
+    Release(parent);
+    return Unref();
+  }
+  in_use_.fetch_sub(buffer->capacity, std::memory_order_relaxed);
+  // Small pieces are always kept; of large ones at most what is in use again, so that a peak does not stay for ever.
+  Lock();
+  const bool keep = !closed_.load(std::memory_order_relaxed) &&
+                    (buffer->capacity <= 65536 || cached_bytes_ < (uint64_t{64} << 20) + peak_bytes());
+  if (keep) {
+    buffer->next = free_[static_cast<size_t>(buffer->size_class)];
+    free_[static_cast<size_t>(buffer->size_class)] = buffer;
+    cached_bytes_ += buffer->capacity;
+  }
+  Unlock();
+  if (!keep) {
+    allocator_.free(allocator_.context, buffer->data, buffer->capacity);
+    delete buffer;
+  }
+  Unref();
+}
+
+void BufferPool::Trim() {
+  Lock();
+  std::array<Buffer*, kClasses> lists = free_;
+  Buffer* aliases = std::exchange(free_aliases_, nullptr);
+  free_.fill(nullptr);
+  cached_bytes_ = 0;
+  Unlock();
+  for (Buffer* list : lists) {
+    while (list != nullptr) {
+      Buffer* next = list->next;
+      allocator_.free(allocator_.context, list->data, list->capacity);
+      delete list;
+      list = next;
+    }
+  }
+  while (aliases != nullptr) delete std::exchange(aliases, aliases->next);
+}
+
+Result<void*> BufferPool::AllocateRaw(uint64_t bytes) {
+  TENON_RETURN_IF_ERROR(Charge(bytes));
+  void* data = allocator_.allocate(allocator_.context, bytes);
+  if (data == nullptr) {
+    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+    return ResourceExhausted(StrCat("the system has no ", bytes, " bytes for the memory of a step"));
+  }
+  allocations_.fetch_add(1, std::memory_order_relaxed);
+  return data;
+}
+
+void BufferPool::FreeRaw(void* data, uint64_t bytes) {
+  if (data == nullptr) return;
+  allocator_.free(allocator_.context, data, bytes);
+  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace tenon

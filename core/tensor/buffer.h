@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers: reference counted memory, and the pools that they come from and go back to.
+//
+// Invariants: a buffer's memory is 64-byte aligned. The last release gives the memory back to its pool, from any thread. A
+// pool lives until its creator and its last buffer let go of it, so a fetched tensor may outlive its session.
+// Every byte that a pool hands out is charged to the pool's limit.
+#ifndef TENON_CORE_TENSOR_BUFFER_H_
+#define TENON_CORE_TENSOR_BUFFER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
+#include "tenon/tensor.h"
+
+namespace tenon {
+class BufferPool;
+}  // namespace tenon
+
+// The C ABI's opaque buffer.
+struct tenon_buffer {
+  std::atomic<int64_t> references{1};
+  void* data = nullptr;
+  uint64_t capacity = 0;
+  tenon::BufferPool* pool = nullptr;
+  tenon_buffer* parent = nullptr;  // whose memory it is, when this is another view of it
+  int32_t size_class = -1;
+  int32_t rank = 0;
+  int64_t* dims = nullptr;  // of the tensor that it was made for: inline_dims or many_dims
+  std::array<int64_t, 6> inline_dims{};
+  std::vector<int64_t> many_dims;
+  tenon_buffer* next = nullptr;  // in the pool's free list
+};
+
+namespace tenon {
+
+using Buffer = tenon_buffer;
+
+inline void Retain(Buffer* buffer) { buffer->references.fetch_add(1, std::memory_order_relaxed); }
+void Release(Buffer* buffer);
+// Whether the caller's reference is the only one.
+inline bool IsUnique(const Buffer* buffer) { return buffer->references.load(std::memory_order_acquire) == 1; }
+
+// Where a pool's memory comes from.
+struct Allocator {
+  // Null when there is no memory. 64-byte aligned.
+  void* (*allocate)(void* context, uint64_t bytes);
+  void (*free)(void* context, void* data, uint64_t bytes);
+  void* context;
+};
+Allocator HostAllocator();
+
+class BufferPool {
+ public:
+  // limit: bytes in use at most; 0: none.
+  static BufferPool* Create(Allocator allocator, uint64_t limit);
+  // The creator lets go; cached memory is freed now, the rest with its buffers.
+  void Close();
+
+  // A buffer with one reference and room for `bytes`; its dims are set. RESOURCE_EXHAUSTED names the limit.
+  Result<Buffer*> Allocate(uint64_t bytes, tenon_shape shape);
+  // Another reference to `parent`'s memory with other dims.
+  Buffer* Alias(Buffer* parent, tenon_shape shape);
+
+  // Memory outside buffers (arenas), charged to the same limit.
+  Result<void*> AllocateRaw(uint64_t bytes);
+  void FreeRaw(void* data, uint64_t bytes);
+
+  uint64_t bytes_in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_; }
+  // Calls to the allocator beneath, for tests of steady steps.
+  uint64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
+
+ private:
+  friend void Release(Buffer* buffer);
+  BufferPool(Allocator allocator, uint64_t limit) : allocator_(allocator), limit_(limit) {}
+  ~BufferPool() = default;
+  void Lock() {
+    while (lock_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void Unlock() { lock_.clear(std::memory_order_release); }
+  Status Charge(uint64_t bytes);
+  void Recycle(Buffer* buffer);
+  void Trim();
+  void Unref();
+
+  Allocator allocator_;
+  uint64_t limit_;
+  std::atomic<uint64_t> in_use_{0};
+  std::atomic<uint64_t> peak_{0};
+  std::atomic<uint64_t> allocations_{0};
+  std::atomic<int64_t> references_{1};
+  std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  std::atomic<bool> closed_{false};
+  uint64_t cached_bytes_ = 0;
+  static constexpr int kClasses = 160;
+  std::array<Buffer*, kClasses> free_{};
+  Buffer* free_aliases_ = nullptr;
+};
+
+}  // namespace tenon
+
+#endif  // TENON_CORE_TENSOR_BUFFER_H_
