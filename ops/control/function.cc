@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of functions in the graph's library, and their arguments and results. The engine inlines and
+// differentiates calls, by trait.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+extern const tenon_op_definition kPartitionedCall = DefineOp({
+    .name = "PartitionedCall",
+    .inputs = "args: Tin",
+    .outputs = "output: Tout",
+    .attrs = "Tin: list(type); Tout: list(type); f: func; config: string = ''; "
+             "config_proto: string = ''; executor_type: string = ''",
+    .doc = "The results of function f, which has no side effects.",
+    .traits = TENON_OP_CALL,
+});
+
+extern const tenon_op_definition kStatefulPartitionedCall = DefineOp({
+    .name = "StatefulPartitionedCall",
+    .inputs = "args: Tin",
+    .outputs = "output: Tout",
+    .attrs = "Tin: list(type); Tout: list(type); f: func; config: string = ''; "
+             "config_proto: string = ''; executor_type: string = ''",
+    .doc = "The results of function f, which may have side effects.",
+    .traits = TENON_OP_CALL | TENON_OP_STATEFUL,
+});
+
+extern const tenon_op_definition kArg = DefineOp({
+    .name = "_Arg",
+    .outputs = "output: T",
+    .attrs = "T: type; index: int >= 0",
+    .roles = "argument",
+    .doc = "Argument number index of the function that the node stands in.",
+    .traits = TENON_OP_ARGUMENT | TENON_OP_STATEFUL,
+});
+
+extern const tenon_op_definition kRetval = DefineOp({
+    .name = "_Retval",
+    .inputs = "input: T",
+    .attrs = "T: type; index: int >= 0",
+    .roles = "result",
+    .doc = "Result number index of the function that the node stands in.",
+    .traits = TENON_OP_RESULT | TENON_OP_STATEFUL,
+});
+
+}  // namespace tenon::ops

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Identities: values pass through; what differs is what becomes of the gradient.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+static void IdentityShape(ShapeContext& c) {
+  for (int i = 0; i < c.output_count(); ++i) c.PassOn(i, i);
+}
+
+extern const tenon_op_definition kIdentity = DefineOp({
+    .name = "Identity",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: type",
+    .roles = "identity",
+    .doc = "The input, unchanged.",
+    .traits = TENON_OP_IDENTITY,
+    .shape = ShapeFunction<IdentityShape>,
+    .gradient = GradientFunction<PassOnGradient>,
+});
+
+extern const tenon_op_definition kIdentityN = DefineOp({
+    .name = "IdentityN",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: list(type) >= 1",
+    .doc = "All inputs, unchanged: none is available before the last.",
+    .traits = TENON_OP_IDENTITY,
+    .shape = ShapeFunction<IdentityShape>,
+    .gradient = GradientFunction<PassOnGradient>,
+});
+
+extern const tenon_op_definition kStopGradient = DefineOp({
+    .name = "StopGradient",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: type",
+    .doc = "The input, unchanged; gradients see a constant.",
+    .traits = TENON_OP_IDENTITY | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<IdentityShape>,
+});
+
+static void PreventGradientGradient(GradientContext& g) {
+  g.Fail(TENON_UNIMPLEMENTED, "a gradient was asked for through a node that refuses it: ",
+         g.String("message"));
+}
+
+extern const tenon_op_definition kPreventGradient = DefineOp({
+    .name = "PreventGradient",
+    .inputs = "input: T",
+    .outputs = "output: T",
+    .attrs = "T: type; message: string = ''",
+    .doc = "The input, unchanged; asking for its gradient is an error with the given message.",
+    .traits = TENON_OP_IDENTITY,
+    .shape = ShapeFunction<IdentityShape>,
+    .gradient = GradientFunction<PreventGradientGradient>,
+});
+
+}  // namespace tenon::ops

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels in C++: a class becomes a tenon_kernel_registration, and no exception leaves it.
+//
+//   struct Scale {
+//     explicit Scale(sdk::CreateContext& c) : factor(c.Float("factor")) {}   // create(): optional
+//     struct Plan {                                                          // prepare(): optional
+//       Plan(const Scale& kernel, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {}
+//       int64_t count;
+//     };
+//     void Run(const Plan& plan, sdk::RunContext c) const {
+//       const float* x = c.input<float>(0);
+//       float* y = c.output<float>(0);
+//       c.ParallelFor(plan.count, 0.5, [&](int64_t begin, int64_t end) {
+//         for (int64_t i = begin; i < end; ++i) y[i] = factor * x[i];
+//       });
+//     }
+//     float factor;
+//   };
+//   extern constinit const tenon_kernel_registration kScale = sdk::Registration<Scale>(
+//       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
+//
+// Rules: Fail(code, parts...) ends create, prepare or run with a status; it throws, so it is for failures only. It works
+// inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no create(); one
+// without Plan has no prepare(), and its Run takes the RunContext alone. Registrations are constants: the host reads
+// them before load().
+#ifndef TENON_SDK_KERNEL_H_
+#define TENON_SDK_KERNEL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "tenon/sdk/node.h"
+#include "tenon/sdk/span.h"
+
+namespace tenon::sdk {
+
+using Dims = std::span<const int64_t>;
+
+inline void AppendPart(std::string& out, Dims part) { AppendPart(out, std::vector<int64_t>(part.begin(), part.end())); }
+
+// ---- Failures ----
+
+// A status on its way out of a kernel; thrown by Fail() and Check(), caught by the thunks.
+class KernelError : public std::exception {
+ public:
+  explicit KernelError(tenon_status* status) noexcept : status_(status) {}
+  KernelError(KernelError&& other) noexcept : status_(std::exchange(other.status_, nullptr)) {}
+  KernelError(const KernelError&) = delete;
+  KernelError& operator=(const KernelError&) = delete;
+  ~KernelError() override {
+    if (status_ != nullptr) tenon_plugin_host->status_release(status_);
+  }
+  tenon_status* release() noexcept { return std::exchange(status_, nullptr); }
+  const char* what() const noexcept override { return "a kernel failed"; }
+
+ private:
+  tenon_status* status_;
+};
+
+// Ends the kernel with a status whose message is the parts in a row.
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void Fail(uint32_t code, const Parts&... parts) {
+  std::string text;
+  (AppendPart(text, parts), ...);
+  throw KernelError(tenon_plugin_host->status_new(code, ToSpan(text)));
+}
+
+// Passes a failure of the host on.
+inline void Check(tenon_status* status) {
+  if (status != nullptr) [[unlikely]] throw KernelError(status);
+}
+
+// The exception in flight as a status; call inside a catch block.
+inline tenon_status* CurrentFailure() noexcept {
+  return Guard([]() -> tenon_status* {
+    try {
+      throw;
+    } catch (KernelError& error) {
+      return error.release();
+    }
+  });
+}
+
+// ---- Views ----
+
+inline Dims DimsOf(const tenon_tensor_view& view) noexcept {
+  return {view.dl.shape, static_cast<size_t>(view.dl.ndim < 0 ? 0 : view.dl.ndim)};
+}
+inline tenon_shape ToShape(Dims dims) noexcept { return {dims.data(), static_cast<int32_t>(dims.size()), 0}; }
+
+// a * b of non-negative numbers; RESOURCE_EXHAUSTED when it does not fit.
+inline int64_t Multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) [[unlikely]] {
+    Fail(TENON_RESOURCE_EXHAUSTED, "a size overflows 64 bits: ", a, " times ", b);
+  }
+  return product;
+}
+inline int64_t Count(Dims dims) {
+  int64_t total = 1;
+  for (int64_t dim : dims) {
+    if (dim == 0) return 0;
+  }
+  for (int64_t dim : dims) total = Multiply(total, dim);
+  return total;
+}
+inline int64_t Count(const tenon_tensor_view& view) { return Count(DimsOf(view)); }
+
+// ---- create() ----
+
+// The node that a kernel is made for. A failure sticks (node.h) and ends create(). What it gives lives as long as the
+// constructor runs.
+class CreateContext : public NodeContext {
+ public:
+  explicit CreateContext(const tenon_create_args& args) noexcept
+      : NodeContext(args.node_services, args.node), args_(args) {}
+  const tenon_create_args& args() const noexcept { return args_; }
+  // Whether the node has the attribute: older graphs and smaller definitions may lack it.
+  bool Has(std::string_view attr) const {
+    tenon_attr_value value{};
+    tenon_status* status = services_->attr(node_, ToSpan(attr), &value);
+    if (status == nullptr) return true;
+    tenon_plugin_host->status_release(status);
+    return false;
+  }
+
+ private:
+  const tenon_create_args& args_;
+};
+
+// ---- prepare() ----
+
+// Shapes, constant values and the answer of prepare().
+class PrepareContext {
+ public:
+  explicit PrepareContext(tenon_prepare_args& args) noexcept : args_(args) {}
+  tenon_prepare_args& args() noexcept { return args_; }
+  int32_t input_count() const noexcept { return args_.input_count; }
+  int32_t output_count() const noexcept { return args_.output_count; }
+  const tenon_tensor_view& input(int32_t index) const { return *args_.inputs[InRange(index, args_.input_count)]; }
+  const tenon_tensor_view& output(int32_t index) const { return *args_.outputs[InRange(index, args_.output_count)]; }
+  int64_t threads() const noexcept { return args_.threads < 1 ? 1 : args_.threads; }
+  // The value of input `index` when it is constant in this plan, else NULL.
+  template <class T>
+  const T* Constant(int32_t index) const {
+    const tenon_tensor_view& view = input(index);
+    return view.dl.data == nullptr ? nullptr : Data<const T>(view);
+  }
+  // Asks for 64-byte aligned memory of every run; gives its offset. May be called several times.
+  int64_t Workspace(int64_t bytes) {
+    const uint64_t offset = args_.out_workspace_bytes;
+    if (bytes < 0 || static_cast<uint64_t>(bytes) > (UINT64_C(1) << 62) - offset) {
+      Fail(TENON_RESOURCE_EXHAUSTED, "a workspace of ", bytes, " bytes");
+    }
+    args_.out_workspace_bytes = (offset + static_cast<uint64_t>(bytes) + 63) / 64 * 64;
+    return static_cast<int64_t>(offset);
+  }
+
+ private:
+  static int32_t InRange(int32_t index, int32_t limit) {
+    if (index < 0 || index >= limit) [[unlikely]] {
+      Fail(TENON_INVALID_ARGUMENT, "the kernel needs tensor ", index, "; the node has ", limit);
+    }
+    return index;
+  }
+  tenon_prepare_args& args_;
+};
+
+// ---- run() ----
+
+// Everything of one run. Cheap to copy.
+class RunContext {
+ public:
+  explicit RunContext(tenon_frame* frame) noexcept : frame_(frame) {}
+  tenon_frame* frame() const noexcept { return frame_; }
+  const tenon_frame_services& services() const noexcept { return *frame_->services; }
+  int32_t input_count() const noexcept { return frame_->input_count; }
+  int32_t output_count() const noexcept { return frame_->output_count; }
+  const tenon_tensor_view& input_view(int32_t index) const noexcept { return *frame_->inputs[index]; }
+  tenon_tensor_view& output_view(int32_t index) const noexcept { return *frame_->outputs[index]; }
+  template <class T>
+  const T* input(int32_t index) const noexcept {
+    return Data<const T>(*frame_->inputs[index]);
+  }
+  template <class T>
+  T* output(int32_t index) const noexcept {
+    return Data<T>(*frame_->outputs[index]);
+  }
+  template <class T>
+  T* workspace(int64_t offset = 0) const noexcept {
+    return reinterpret_cast<T*>(static_cast<char*>(frame_->workspace) + offset);
+  }
+  // Output `index`, named in dynamic_outputs, at a shape known only now.
+  void AllocOutput(int32_t index, Dims dims, uint64_t extra_bytes = 0) const {
+    Check(services().alloc_output(frame_, index, ToShape(dims), extra_bytes));
+  }
+  tenon_resource* Resource(int32_t index) const {
+    tenon_resource* handle = nullptr;
+    Check(services().input_resource(frame_, index, &handle));
+    return handle;
+  }
+  bool cancelled() const noexcept { return services().is_cancelled(frame_) != 0; }
+
+  // function(begin, end) over [0, total) in shares; cost is rough nanoseconds of one unit. Small work stays here
+  // without a call to the host.
+  template <class Function>
+  void ParallelFor(int64_t total, double cost, Function&& function) const {
+    if (total <= 0) return;
+    if (static_cast<double>(total) * cost < kSerialNanoseconds || total == 1) {
+      function(int64_t{0}, total);
+      return;
+    }
+    Share(total, cost, function);
+  }
+
+ private:
+  static constexpr double kSerialNanoseconds = 6000;
+
+  template <class Function>
+  [[gnu::noinline]] void Share(int64_t total, double cost, Function& function) const {
+    struct Closure {
+      Function* function;
+      std::atomic<tenon_status*> failure{nullptr};
+    } closure{&function};
+    services().parallel_for(
+        frame_, total, cost,
+        [](void* argument, int64_t begin, int64_t end) noexcept {
+          auto* closure = static_cast<Closure*>(argument);
+          try {
+            (*closure->function)(begin, end);
+          } catch (...) {
+            tenon_status* status = CurrentFailure();
+            tenon_status* expected = nullptr;
+            if (!closure->failure.compare_exchange_strong(expected, status)) {
+              tenon_plugin_host->status_release(status);
+            }
+          }
+        },
+        &closure);
+    Check(closure.failure.load());
+  }
+
+  tenon_frame* frame_;
+};
+
+// ---- Registrations ----
+
+// A text as a template argument.
+template <size_t kSize>
+struct FixedString {
+  // NOLINTNEXTLINE(google-explicit-constructor): "T" is how it is written.
+  constexpr FixedString(const char (&text)[kSize]) {
+    for (size_t i = 0; i < kSize; ++i) data[i] = text[i];
+  }
+  char data[kSize] = {};
+};
+
+// Attribute kAttr is one of the dtypes.
+template <FixedString kAttr, uint32_t... kDtypes>
+struct Allowed {
+  static constexpr uint32_t dtypes[] = {kDtypes...};
+  static constexpr tenon_type_constraint value = {
+      {kAttr.data, sizeof(kAttr.data) - 1}, dtypes, sizeof...(kDtypes)};
+};
+
+template <class... Each>
+struct Constraints {
+  static constexpr tenon_type_constraint list[] = {Each::value...};
+};
+
+// What a registration says beyond its class. All is constant data with static storage.
+struct Traits {
+  std::string_view device_type = {};
+  std::span<const tenon_type_constraint> constraints = {};
+  std::span<const tenon_in_place> in_place = {};
+  std::span<const tenon_span> host_memory = {};
+  uint32_t flags = TENON_KERNEL_DETERMINISTIC;
+  uint64_t dynamic_outputs = 0;
+  uint64_t retained_inputs = 0;
+  int32_t priority = 0;
+  std::string_view label = {};
+};
+
+namespace internal {
+
+template <class Kernel>
+concept HasCreate = std::is_constructible_v<Kernel, CreateContext&>;
+template <class Kernel>
+concept HasPlan = requires { typename Kernel::Plan; };
+
+template <class Kernel>
+struct Thunks {
+  static const Kernel& KernelOf(const tenon_kernel* kernel) noexcept {
+    if constexpr (HasCreate<Kernel>) {
+      return *reinterpret_cast<const Kernel*>(kernel);
+    } else {
+      static constexpr Kernel stateless{};
+      return stateless;
+    }
+  }
+  static tenon_status* create(const tenon_create_args* args, tenon_kernel** out_kernel) noexcept {
+    *out_kernel = nullptr;
+    try {
+      CreateContext context(*args);
+      auto kernel = std::make_unique<Kernel>(context);
+      if (tenon_status* status = context.Finish()) return status;
+      *out_kernel = reinterpret_cast<tenon_kernel*>(kernel.release());
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  static void destroy(tenon_kernel* kernel) noexcept { delete reinterpret_cast<Kernel*>(kernel); }
+
+  static tenon_status* prepare(tenon_kernel* kernel, tenon_prepare_args* args) noexcept {
+    args->out_prepared = nullptr;
+    args->out_workspace_bytes = 0;
+    try {
+      RequirePlain(*args);
+      PrepareContext context(*args);
+      args->out_prepared =
+          reinterpret_cast<tenon_prepared*>(new typename Kernel::Plan(KernelOf(kernel), context));
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  static void destroy_prepared(tenon_prepared* prepared) noexcept {
+    delete reinterpret_cast<typename Kernel::Plan*>(prepared);
+  }
+
+  static tenon_status* run(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) noexcept {
+    try {
+      if constexpr (HasPlan<Kernel>) {
+        KernelOf(kernel).Run(*reinterpret_cast<const typename Kernel::Plan*>(prepared), RunContext(frame));
+      } else {
+        KernelOf(kernel).Run(RunContext(frame));
+      }
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+
+ private:
+  static void RequirePlain(const tenon_prepare_args& args) {
+    for (int32_t i = 0; i < args.input_count; ++i) {
+      if (args.inputs[i]->dl.ndim < 0) {
+        Fail(TENON_UNIMPLEMENTED, "the shape of input ", i, " is unknown; this kernel prepares for known shapes only");
+      }
+      if (args.inputs[i]->dl.strides != nullptr) {
+        Fail(TENON_UNIMPLEMENTED, "input ", i, " has strides; this kernel reads contiguous tensors only");
+      }
+    }
+  }
+};
+
+}  // namespace internal
+
+// The registration of Kernel for `op`; a constant.
+template <class Kernel>
+constexpr tenon_kernel_registration Registration(std::string_view op, const Traits& traits) {
+  using Thunks = internal::Thunks<Kernel>;
+  tenon_kernel_registration result = {};
+  result.struct_size = sizeof(tenon_kernel_registration);
+  result.op = ToSpan(op);
+  result.device_type = ToSpan(traits.device_type);
+  result.label = ToSpan(traits.label);
+  result.priority = traits.priority;
+  result.traits = traits.flags;
+  result.constraints = traits.constraints.data();
+  result.constraint_count = traits.constraints.size();
+  result.host_memory_args = traits.host_memory.data();
+  result.host_memory_count = traits.host_memory.size();
+  result.in_place = traits.in_place.data();
+  result.in_place_count = traits.in_place.size();
+  result.dynamic_outputs = traits.dynamic_outputs;
+  result.retained_inputs = traits.retained_inputs;
+  if constexpr (internal::HasCreate<Kernel>) {
+    result.create = Thunks::create;
+    result.destroy = Thunks::destroy;
+  }
+  if constexpr (internal::HasPlan<Kernel>) {
+    result.prepare = Thunks::prepare;
+    result.destroy_prepared = Thunks::destroy_prepared;
+  }
+  result.run = Thunks::run;
+  return result;
+}
+
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_KERNEL_H_
