@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs: nodes, edges, scopes, control dependencies and gradients.
+//
+// A graph grows by Op() and AddNode(). Attributes that the inputs determine may be left out, and defaults are filled in.
+// The first failure sticks: status() keeps it, and every later node is skipped and gives an invalid Output. So a model is
+// written without a check on each line, and one check before it is run (Session does it).
+//
+//   auto scope = graph.Scope("layer1");                          // names below get "layer1/"
+//   Output y = graph.Op("Relu", {graph.Op("BiasAdd", {graph.Op("MatMul", {x, w}), b})});
+//   std::vector<Gradient> d = graph.Gradients({loss}, {w, b});
+//   auto after = graph.ControlDependencies({assign});            // nodes below wait for `assign`
+//
+// Scopes, control dependencies and devices are guards: they end with their block, in the reverse order of their making.
+// Threads: one at a time per graph.
+#ifndef TENON_HOST_GRAPH_H_
+#define TENON_HOST_GRAPH_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/host/attr.h"
+#include "tenon/host/dtype.h"
+#include "tenon/host/runtime.h"
+#include "tenon/host/status.h"
+#include "tenon/host/tensor.h"
+#include "tenon/op.h"
+
+namespace tenon::host {
+
+class Operation;
+
+// One end of an edge: output `index` of a node. Valid as long as its graph.
+class Output {
+ public:
+  Output() = default;  // no edge
+  Output(tenon_app_graph* graph, int64_t node, int32_t index) : graph_(graph), edge_{node, index, 0} {}
+  Output(const Operation& operation);  // NOLINT: its first output
+
+  bool valid() const { return graph_ != nullptr && edge_.node >= 0; }
+  int64_t node() const { return edge_.node; }
+  int32_t index() const { return edge_.index; }
+  tenon_output c_output() const { return edge_; }
+  tenon_app_graph* graph() const { return graph_; }
+  DType dtype() const {
+    return valid() ? static_cast<DType>(tenon_graph_output_dtype(graph_, edge_)) : DType::kInvalid;
+  }
+  // What is known of the shape before a step runs.
+  Shape shape() const {
+    tenon_shape shape = {};
+    if (!valid() || !Status::Take(tenon_graph_output_shape(graph_, edge_, &shape)).ok()) return Shape::Unknown();
+    return Shape::From(shape);
+  }
+  // "node:1", or "node" for output 0; empty when invalid.
+  std::string name() const {
+    if (!valid()) return {};
+    std::string name(Text(tenon_graph_node_name(graph_, edge_.node)));
+    return edge_.index == 0 ? name : name + ":" + std::to_string(edge_.index);
+  }
+
+ private:
+  tenon_app_graph* graph_ = nullptr;
+  tenon_output edge_ = {-1, 0, 0};
+};
+
+// A node. Valid as long as its graph.
+class Operation {
+ public:
+  Operation() = default;
+  Operation(tenon_app_graph* graph, int64_t node) : graph_(graph), node_(node) {}
+  Operation(const Output& output) : Operation(output.graph(), output.node()) {}  // NOLINT: the node that makes it
+
+  bool valid() const { return graph_ != nullptr && node_ >= 0; }
+  int64_t node() const { return node_; }
+  tenon_app_graph* graph() const { return graph_; }
+  std::string name() const { return valid() ? std::string(Text(tenon_graph_node_name(graph_, node_))) : std::string(); }
+  std::string op() const { return valid() ? std::string(Text(tenon_graph_node_op(graph_, node_))) : std::string(); }
+  int32_t output_count() const { return valid() ? tenon_graph_node_output_count(graph_, node_) : 0; }
+  int32_t input_count() const { return valid() ? tenon_graph_node_input_count(graph_, node_) : 0; }
+  Output output(int32_t index) const { return Output(graph_, node_, index); }
+  std::vector<Output> outputs() const {
+    std::vector<Output> all;
+    for (int32_t i = 0; i < output_count(); ++i) all.push_back(output(i));
+    return all;
+  }
+
+ private:
+  tenon_app_graph* graph_ = nullptr;
+  int64_t node_ = -1;
+};
+
+inline Output::Output(const Operation& operation) : Output(operation.graph(), operation.node(), 0) {}
+
+// What Gradients() found for one x.
+struct Gradient {
+  enum class Kind : uint32_t {
+    kNone = TENON_GRADIENT_NONE,      // y does not depend on x
+    kDense = TENON_GRADIENT_DENSE,    // `dense` has x's shape
+    kSlices = TENON_GRADIENT_SLICES,  // rows `indices` of a tensor of shape `dense_shape` get `dense`
+  };
+  Kind kind = Kind::kNone;
+  Output dense;
+  Output indices;
+  Output dense_shape;
+};
+
+namespace internal {
+
+// What a Graph and its guards share; on the heap, so that a graph can move while guards live.
+struct GraphState {
+  GraphState() = default;
+  GraphState(const GraphState&) = delete;
+  GraphState& operator=(const GraphState&) = delete;
+  ~GraphState() { tenon_graph_release(graph); }
+
+  void ApplyScope() const {
+    std::string path;
+    for (const std::string& scope : scopes) path += (path.empty() ? "" : "/") + scope;
+    tenon_graph_set_scope(graph, Span(path));
+  }
+  void ApplyControlInputs() {
+    std::vector<int64_t> nodes;
+    for (const std::vector<int64_t>& level : control_inputs) nodes.insert(nodes.end(), level.begin(), level.end());
+    Status set = Status::Take(tenon_graph_set_control_inputs(graph, nodes.data(), nodes.size()));
+    if (status.ok()) status = std::move(set);
+  }
+
+  tenon_app_graph* graph = nullptr;
+  Status status;
+  std::vector<std::string> scopes;
+  std::vector<std::vector<int64_t>> control_inputs;
+  std::vector<std::string> devices;
+};
+
+}  // namespace internal
+
+class Graph {
+ public:
+  explicit Graph(const Runtime& runtime) : state_(std::make_unique<internal::GraphState>()) {
+    Check(tenon_graph_create(runtime.get(), &state_->graph));
+  }
+  // The nodes of a serialized GraphDef.
+  static Result<Graph> Import(const Runtime& runtime, std::string_view graph_def) {
+    Graph graph(runtime);
+    TENON_TRY(graph.ImportMore(graph_def));
+    return graph;
+  }
+
+  tenon_app_graph* get() const { return state_->graph; }
+  // The first failure, or success.
+  const Status& status() const { return state_->status; }
+  // Records a failure of the caller's own; the first one stays.
+  void Fail(Status status) {
+    if (state_->status.ok()) state_->status = std::move(status);
+  }
+
+  Status ImportMore(std::string_view graph_def) {
+    TENON_TRY(status());
+    return Status::Take(tenon_graph_import(get(), Span(graph_def)));
+  }
+  // A serialized GraphDef.
+  Result<std::string> Export() const {
+    TENON_TRY(status());
+    tenon_text* text = nullptr;
+    TENON_TRY(Status::Take(tenon_graph_export(get(), &text)));
+    std::string bytes(Text(tenon_text_span(text)));
+    tenon_text_release(text);
+    return bytes;
+  }
+
+  // Adds a node. An empty name becomes the op's; names are made unique.
+  Operation AddNode(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
+                    std::string_view name = {}) {
+    if (!state_->status.ok()) return Operation();
+    std::vector<tenon_output> c_inputs;
+    for (const Output& input : inputs) {
+      if (!input.valid() || input.graph() != get()) return Refuse(op, name, c_inputs.size(), input);
+      c_inputs.push_back(input.c_output());
+    }
+    std::vector<tenon_attr> c_attrs;
+    for (const Attr& attr : attrs) c_attrs.push_back(attr.Get());
+    tenon_node_spec spec = {};
+    spec.struct_size = sizeof(spec);
+    spec.op = Span(op);
+    spec.name = Span(name);
+    spec.inputs = c_inputs.data();
+    spec.input_count = c_inputs.size();
+    spec.attrs = c_attrs.data();
+    spec.attr_count = c_attrs.size();
+    int64_t node = -1;
+    Check(tenon_graph_add_node(get(), &spec, Span(state_->devices.empty() ? std::string_view() : state_->devices.back()), &node));
+    return status().ok() ? Operation(get(), node) : Operation();
+  }
+  // The same; its first output.
+  Output Op(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
+            std::string_view name = {}) {
+    return AddNode(op, inputs, attrs, name);
+  }
+
+  Output Placeholder(std::string_view name, DType dtype, const Shape& shape = Shape::Unknown()) {
+    return Op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
+  }
+  // Constants: a number, a list of numbers (a vector), elements with a shape, a tensor, a string.
+  Output Const(const View& value, std::string_view name = "Const") {
+    if (!state_->status.ok()) return Output();
+    const tenon_tensor_view view = value.c_view();
+    tenon_output output = {-1, 0, 0};
+    Check(tenon_graph_add_constant(get(), Span(name), &view, &output));
+    return status().ok() ? Output(get(), output.node, output.index) : Output();
+  }
+  template <Element T>
+  Output Const(T value, std::string_view name = "Const") {
+    return Const(View(std::span<const T>(&value, 1), Shape()), name);
+  }
+  template <Element T>
+  Output Const(std::initializer_list<T> values, std::string_view name = "Const") {
+    return Const(View(std::span<const T>(values.begin(), values.size()), Shape{static_cast<int64_t>(values.size())}),
+                 name);
+  }
+  template <Element T>
+  Output Const(const std::vector<T>& values, const Shape& shape, std::string_view name = "Const") {
+    return Const(View(values, shape), name);
+  }
+  Output StringConst(std::string_view value, std::string_view name = "Const") {
+    return ConstOf(Tensor::String(value), name);
+  }
+  Output StringConst(const std::vector<std::string>& values, std::string_view name = "Const") {
+    return ConstOf(Tensor::Strings(values, Shape{static_cast<int64_t>(values.size())}), name);
+  }
+
+  // d(sum of ys)/d(xs), one entry an x; nodes that compute them are added. initial: what the ys' gradients are, or
+  // empty for ones.
+  std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
+                                  const std::vector<Output>& initial = {}) {
+    std::vector<Gradient> gradients(xs.size());
+    if (!state_->status.ok()) return gradients;
+    if (!initial.empty() && initial.size() != ys.size()) {
+      Fail(Status(Code::kInvalidArgument, "Gradients: " + std::to_string(initial.size()) + " initial gradients for " +
+                                              std::to_string(ys.size()) + " ys"));
+      return gradients;
+    }
+    std::vector<tenon_output> c_ys = Lower(ys);
+    std::vector<tenon_output> c_xs = Lower(xs);
+    std::vector<tenon_output> c_initial = Lower(initial);
+    std::vector<tenon_gradient> c_gradients(xs.size());
+    Check(tenon_graph_add_gradients(get(), c_ys.data(), c_ys.size(), c_xs.data(), c_xs.size(),
+                                    c_initial.empty() ? nullptr : c_initial.data(), c_gradients.data()));
+    if (!status().ok()) return gradients;
+    for (size_t i = 0; i < xs.size(); ++i) gradients[i] = Lift(c_gradients[i]);
+    return gradients;
+  }
+
+  // NOT_FOUND names near misses.
+  Result<Operation> Find(std::string_view name) const {
+    int64_t node = -1;
+    TENON_TRY(Status::Take(tenon_graph_find(get(), Span(name), &node)));
+    return Operation(get(), node);
+  }
+  int64_t node_count() const { return tenon_graph_node_count(get()); }
+
+  // Ends what it began when it is destroyed.
+  class [[nodiscard]] Guard {
+   public:
+    Guard(internal::GraphState* state, void (*end)(internal::GraphState&)) : state_(state), end_(end) {}
+    Guard(Guard&& other) noexcept : state_(std::exchange(other.state_, nullptr)), end_(other.end_) {}
+    Guard& operator=(Guard&&) = delete;
+    ~Guard() {
+      if (state_ != nullptr) end_(*state_);
+    }
+
+   private:
+    internal::GraphState* state_;
+    void (*end_)(internal::GraphState&);
+  };
+
+  // Names below get "name/" in front, inside the scopes around.
+  Guard Scope(std::string_view name) {
+    if (!status().ok()) return Guard(nullptr, nullptr);
+    state_->scopes.emplace_back(name);
+    state_->ApplyScope();
+    return Guard(state_.get(), [](State& state) {
+      state.scopes.pop_back();
+      state.ApplyScope();
+    });
+  }
+  // Nodes below wait for these nodes, and for those of the guards around.
+  Guard ControlDependencies(const std::vector<Operation>& operations) {
+    if (!status().ok()) return Guard(nullptr, nullptr);
+    std::vector<int64_t>& nodes = state_->control_inputs.emplace_back();
+    for (const Operation& operation : operations) nodes.push_back(operation.node());
+    state_->ApplyControlInputs();
+    return Guard(state_.get(), [](State& state) {
+      state.control_inputs.pop_back();
+      state.ApplyControlInputs();
+    });
+  }
+  // Nodes below ask for this device; "" asks for none.
+  Guard Device(std::string_view device) {
+    state_->devices.emplace_back(device);
+    return Guard(state_.get(), [](State& state) { state.devices.pop_back(); });
+  }
+
+ private:
+  using State = internal::GraphState;
+
+  void Check(tenon_status* status) { Fail(Status::Take(status)); }
+  Output ConstOf(const Result<Tensor>& tensor, std::string_view name) {
+    if (!tensor.ok()) Fail(tensor.status());
+    return tensor.ok() ? Const(View(*tensor), name) : Output();
+  }
+  Operation Refuse(std::string_view op, std::string_view name, size_t index, const Output& input) {
+    std::string text = "node '" + std::string(name.empty() ? op : name) + "' (" + std::string(op) + "): input " +
+                       std::to_string(index);
+    text += input.valid() ? " belongs to another graph" : " is no output of a node";
+    Fail(Status(Code::kInvalidArgument, std::move(text)));
+    return Operation();
+  }
+  Output Lift(tenon_output output) const {
+    return output.node < 0 ? Output() : Output(get(), output.node, output.index);
+  }
+  Gradient Lift(const tenon_gradient& gradient) const {
+    const auto kind = static_cast<Gradient::Kind>(gradient.kind);
+    if (kind == Gradient::Kind::kDense) return {kind, Lift(gradient.dense), Output(), Output()};
+    if (kind == Gradient::Kind::kSlices) {
+      return {kind, Lift(gradient.dense), Lift(gradient.indices), Lift(gradient.dense_shape)};
+    }
+    return {};
+  }
+  static std::vector<tenon_output> Lower(const std::vector<Output>& outputs) {
+    std::vector<tenon_output> lowered;
+    for (const Output& output : outputs) lowered.push_back(output.c_output());
+    return lowered;
+  }
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon::host
+
+#endif  // TENON_HOST_GRAPH_H_

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A runtime: the loaded plugins, and what they brought.
+//
+// Creating one finds and loads the installed plugins. A plugin that cannot be used is no failure of the runtime: the load
+// reports say what was rejected, why, and what to do. Texts in reports and infos are borrowed from the runtime.
+#ifndef TENON_HOST_RUNTIME_H_
+#define TENON_HOST_RUNTIME_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/host/status.h"
+
+namespace tenon::host {
+
+// An option of a plugin: {"tenon.cpu", "key", "value"}.
+struct PluginOption {
+  std::string plugin;
+  std::string key;
+  std::string value;
+};
+
+struct RuntimeOptions {
+  std::vector<std::string> plugins;  // files to load besides those found
+  std::vector<PluginOption> plugin_options;
+  bool search = true;      // false: load nothing but `plugins`
+  uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
+  uint32_t log_level = 0;  // TENON_LOG_* + 1; 0: warnings
+};
+
+class Runtime {
+ public:
+  static Result<Runtime> Create(const RuntimeOptions& options = {}) {
+    std::vector<tenon_span> plugins;
+    for (const std::string& path : options.plugins) plugins.push_back(Span(path));
+    std::vector<tenon_plugin_option> plugin_options;
+    for (const PluginOption& option : options.plugin_options) {
+      plugin_options.push_back({Span(option.plugin), Span(option.key), Span(option.value)});
+    }
+    tenon_runtime_options c_options = {};
+    c_options.struct_size = sizeof(c_options);
+    c_options.plugins = plugins.data();
+    c_options.plugin_count = plugins.size();
+    c_options.plugin_options = plugin_options.data();
+    c_options.plugin_option_count = plugin_options.size();
+    c_options.no_search = options.search ? 0 : 1;
+    c_options.threads = options.threads;
+    c_options.log_level = options.log_level;
+    tenon_runtime* runtime = nullptr;
+    TENON_TRY(Status::Take(tenon_runtime_create(&c_options, &runtime)));
+    return Runtime(runtime);
+  }
+
+  tenon_runtime* get() const { return runtime_.get(); }
+
+  // A path with a slash. The load report says more.
+  Status LoadPlugin(std::string_view path) { return Status::Take(tenon_runtime_load_plugin(get(), Span(path))); }
+  // FAILED_PRECONDITION while objects of the plugin live.
+  Status UnloadPlugin(std::string_view id) { return Status::Take(tenon_runtime_unload_plugin(get(), Span(id))); }
+
+  std::vector<tenon_load_report> Reports() const {
+    return All<tenon_load_report>(tenon_runtime_report_count, tenon_runtime_report);
+  }
+  // Sorted by name.
+  std::vector<tenon_op_info> Ops() const { return All<tenon_op_info>(tenon_runtime_op_count, tenon_runtime_op); }
+  std::vector<tenon_kernel_info> Kernels() const {
+    return All<tenon_kernel_info>(tenon_runtime_kernel_count, tenon_runtime_kernel);
+  }
+  std::vector<tenon_device_info> Devices() const {
+    return All<tenon_device_info>(tenon_runtime_device_count, tenon_runtime_device);
+  }
+  // NOT_FOUND names near misses.
+  Result<tenon_op_info> FindOp(std::string_view name) const {
+    tenon_op_info info = {};
+    info.struct_size = sizeof(info);
+    TENON_TRY(Status::Take(tenon_runtime_find_op(get(), Span(name), &info)));
+    return info;
+  }
+
+ private:
+  struct Releaser {
+    void operator()(tenon_runtime* runtime) const { tenon_runtime_release(runtime); }
+  };
+  explicit Runtime(tenon_runtime* runtime) : runtime_(runtime) {}
+
+  template <typename Info>
+  std::vector<Info> All(uint64_t (*count)(const tenon_runtime*),
+                        tenon_status* (*get_one)(const tenon_runtime*, uint64_t, Info*)) const {
+    std::vector<Info> infos;
+    const uint64_t number = count(get());
+    for (uint64_t i = 0; i < number; ++i) {
+      Info info = {};
+      info.struct_size = sizeof(info);
+      if (Status::Take(get_one(get(), i, &info)).ok()) infos.push_back(info);
+    }
+    return infos;
+  }
+
+  std::unique_ptr<tenon_runtime, Releaser> runtime_;
+};
+
+// The version of libtenon, "0.1.0".
+inline std::string_view Version() { return Text(tenon_version()); }
+
+}  // namespace tenon::host
+
+#endif  // TENON_HOST_RUNTIME_H_

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions run parts of a graph; a Callable is a part prepared once and run often.
+//
+// Any edge may be fed and any edge fetched, by Output or by name ("node:1", "node"). A target is a node run for its effect.
+//
+//   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph));
+//   TENON_TRY(session.RunTargets({init}));
+//   TENON_TRY_ASSIGN(std::vector<Tensor> values, session.Run({{x, View(batch, {32, 784})}}, {loss, accuracy}, {train}));
+//
+// Rules. A session must outlive its callables. Run and Callable::Run may be called from several threads at once.
+// Releasing a session cancels what runs and waits for it.
+#ifndef TENON_HOST_SESSION_H_
+#define TENON_HOST_SESSION_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/host/graph.h"
+#include "tenon/host/runtime.h"
+#include "tenon/host/status.h"
+#include "tenon/host/tensor.h"
+
+namespace tenon::host {
+
+// The name of a tensor or of a target: written out, or taken from an Output or Operation.
+class Name {
+ public:
+  Name(std::string name) : name_(std::move(name)) {}  // NOLINT: implicit on purpose
+  Name(std::string_view name) : name_(name) {}        // NOLINT
+  Name(const char* name) : name_(name) {}             // NOLINT
+  Name(const Output& output) : name_(output.name()) {}           // NOLINT
+  Name(const Operation& operation) : name_(operation.name()) {}  // NOLINT
+  const std::string& text() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+struct Feed {
+  Name name;
+  View value;
+};
+
+// Stops runs from another thread.
+class Cancellation {
+ public:
+  static Result<Cancellation> Create() {
+    tenon_cancellation* cancellation = nullptr;
+    TENON_TRY(Status::Take(tenon_cancellation_create(&cancellation)));
+    return Cancellation(cancellation);
+  }
+  void Cancel() { tenon_cancellation_cancel(get()); }
+  tenon_cancellation* get() const { return cancellation_.get(); }
+
+ private:
+  struct Releaser {
+    void operator()(tenon_cancellation* cancellation) const { tenon_cancellation_release(cancellation); }
+  };
+  explicit Cancellation(tenon_cancellation* cancellation) : cancellation_(cancellation) {}
+  std::unique_ptr<tenon_cancellation, Releaser> cancellation_;
+};
+
+struct RunOptions {
+  std::chrono::nanoseconds timeout{0};         // 0: none
+  const Cancellation* cancellation = nullptr;  // may be NULL
+  std::string* trace = nullptr;                // gets the step's trace, Chrome's JSON format; slows the step
+};
+
+namespace internal {
+
+// The C options of one run; Finish() brings the trace home.
+class CRunOptions {
+ public:
+  explicit CRunOptions(const RunOptions& options) : options_(options) {
+    c_options_.struct_size = sizeof(c_options_);
+    c_options_.timeout_ns = static_cast<uint64_t>(options.timeout.count());
+    c_options_.cancellation = options.cancellation == nullptr ? nullptr : options.cancellation->get();
+    c_options_.out_trace = options.trace == nullptr ? nullptr : &trace_;
+  }
+  CRunOptions(const CRunOptions&) = delete;
+  CRunOptions& operator=(const CRunOptions&) = delete;
+  ~CRunOptions() { tenon_text_release(trace_); }
+  const tenon_run_options* get() const { return &c_options_; }
+  void Finish() {
+    if (trace_ != nullptr) options_.trace->assign(Text(tenon_text_span(trace_)));
+  }
+
+ private:
+  const RunOptions& options_;
+  tenon_run_options c_options_ = {};
+  tenon_text* trace_ = nullptr;
+};
+
+inline std::vector<tenon_span> Spans(const std::vector<Name>& names) {
+  std::vector<tenon_span> spans;
+  spans.reserve(names.size());
+  for (const Name& name : names) spans.push_back(Span(name.text()));
+  return spans;
+}
+
+// Views and pointers to them, as the C API takes feeds.
+class CViews {
+ public:
+  explicit CViews(size_t count) { views_.reserve(count); }
+  void Add(const View& view) { views_.push_back(view.c_view()); }
+  const tenon_tensor_view* const* get() {
+    pointers_.clear();
+    for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
+    return pointers_.data();
+  }
+
+ private:
+  std::vector<tenon_tensor_view> views_;
+  std::vector<const tenon_tensor_view*> pointers_;
+};
+
+inline std::vector<Tensor> TakeAll(const std::vector<tenon_tensor*>& tensors) {
+  std::vector<Tensor> taken;
+  taken.reserve(tensors.size());
+  for (tenon_tensor* tensor : tensors) taken.push_back(Tensor::Take(tensor));
+  return taken;
+}
+
+}  // namespace internal
+
+// Prepared by Session::Prepare. Feeds come in the order of preparing.
+class Callable {
+ public:
+  tenon_callable* get() const { return callable_.get(); }
+  size_t feed_count() const { return feed_count_; }
+  size_t fetch_count() const { return fetch_count_; }
+
+  // On the caller's thread; the fetches in the order of preparing.
+  Result<std::vector<Tensor>> Run(const std::vector<View>& feeds = {}, const RunOptions& options = {}) const {
+    TENON_TRY(CheckCount(feeds.size()));
+    internal::CViews views(feeds.size());
+    for (const View& feed : feeds) views.Add(feed);
+    internal::CRunOptions c_options(options);
+    std::vector<tenon_tensor*> fetches(fetch_count_, nullptr);
+    TENON_TRY(Status::Take(tenon_callable_run(get(), c_options.get(), views.get(), fetches.data())));
+    c_options.Finish();
+    return internal::TakeAll(fetches);
+  }
+  // Into the caller's memory; nothing is allocated in a steady step. views: fetch_count() writable views of the right
+  // dtype and shape; feeds: feed_count() pointers.
+  Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) const {
+    return Status::Take(tenon_callable_run_into(get(), nullptr, feeds, fetches));
+  }
+  // Returns at once; done is called once, from another thread. The feeds' memory must live until then.
+  Status RunAsync(const std::vector<View>& feeds, std::function<void(Result<std::vector<Tensor>>)> done,
+                  const RunOptions& options = {}) const {
+    TENON_TRY(CheckCount(feeds.size()));
+    struct Call {
+      std::vector<View> feeds;
+      internal::CViews views;
+      std::function<void(Result<std::vector<Tensor>>)> done;
+    };
+    auto call = std::make_unique<Call>(Call{feeds, internal::CViews(feeds.size()), std::move(done)});
+    for (const View& feed : call->feeds) call->views.Add(feed);
+    RunOptions without_trace = options;
+    without_trace.trace = nullptr;  // there is nowhere to put it once this function returns
+    internal::CRunOptions c_options(without_trace);
+    const tenon_tensor_view* const* c_feeds = call->views.get();
+    tenon_status* status = tenon_callable_run_async(
+        get(), c_options.get(), c_feeds,
+        [](void* argument, tenon_status* step, tenon_tensor* const* fetches, uint64_t fetch_count) {
+          std::unique_ptr<Call> finished(static_cast<Call*>(argument));
+          Status outcome = Status::Take(step);
+          if (!outcome.ok()) return finished->done(std::move(outcome));
+          finished->done(internal::TakeAll(std::vector<tenon_tensor*>(fetches, fetches + fetch_count)));
+        },
+        call.get());
+    if (status == nullptr) call.release();  // the callback owns it now
+    return Status::Take(status);
+  }
+  // JSON: each node's device, kernel, and how it runs.
+  Result<std::string> Explain() const {
+    tenon_text* text = nullptr;
+    TENON_TRY(Status::Take(tenon_callable_explain(get(), &text)));
+    std::string json(Text(tenon_text_span(text)));
+    tenon_text_release(text);
+    return json;
+  }
+
+ private:
+  friend class Session;
+  struct Releaser {
+    void operator()(tenon_callable* callable) const { tenon_callable_release(callable); }
+  };
+  Callable(tenon_callable* callable, size_t feed_count, size_t fetch_count)
+      : callable_(callable), feed_count_(feed_count), fetch_count_(fetch_count) {}
+  Status CheckCount(size_t count) const {
+    if (count == feed_count_) return Status();
+    return Status(Code::kInvalidArgument, "the callable was prepared with " + std::to_string(feed_count_) +
+                                              " feeds and run with " + std::to_string(count));
+  }
+
+  std::unique_ptr<tenon_callable, Releaser> callable_;
+  size_t feed_count_;
+  size_t fetch_count_;
+};
+
+struct SessionOptions {
+  uint64_t memory_limit = 0;  // bytes; 0: none
+  uint64_t seed = 0;          // of random ops that have none; 0: from the system
+  uint32_t executor = TENON_EXECUTOR_AUTO;
+  bool optimize = true;
+  uint32_t precision = 0;  // TENON_PRECISION_*
+  std::string device;      // of nodes that ask for none
+};
+
+class Session {
+ public:
+  static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
+    tenon_session_options c_options = {};
+    c_options.struct_size = sizeof(c_options);
+    c_options.memory_limit = options.memory_limit;
+    c_options.seed = options.seed;
+    c_options.executor = options.executor;
+    c_options.no_optimize = options.optimize ? 0 : 1;
+    c_options.precision = options.precision;
+    c_options.device = Span(options.device);
+    tenon_session* session = nullptr;
+    TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options, &session)));
+    return Session(session);
+  }
+  // With the graph's nodes in it.
+  static Result<Session> Create(const Runtime& runtime, const Graph& graph, const SessionOptions& options = {}) {
+    TENON_TRY_ASSIGN(Session session, Create(runtime, options));
+    TENON_TRY(session.Extend(graph));
+    return session;
+  }
+
+  tenon_session* get() const { return session_.get(); }
+
+  // Adds what the graph has more than at the last Extend with it.
+  Status Extend(const Graph& graph) {
+    TENON_TRY(graph.status());
+    return Status::Take(tenon_session_extend_graph(get(), graph.get()));
+  }
+  // Adds the nodes of a serialized GraphDef.
+  Status Extend(std::string_view graph_def) { return Status::Take(tenon_session_extend(get(), Span(graph_def))); }
+
+  Result<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
+                                  const std::vector<Name>& targets = {}, const RunOptions& options = {}) const {
+    std::vector<tenon_span> feed_names;
+    internal::CViews views(feeds.size());
+    for (const Feed& feed : feeds) {
+      feed_names.push_back(Span(feed.name.text()));
+      views.Add(feed.value);
+    }
+    const std::vector<tenon_span> fetch_names = internal::Spans(fetches);
+    const std::vector<tenon_span> target_names = internal::Spans(targets);
+    internal::CRunOptions c_options(options);
+    std::vector<tenon_tensor*> values(fetches.size(), nullptr);
+    TENON_TRY(Status::Take(tenon_session_run(get(), c_options.get(), feed_names.data(), views.get(), feeds.size(),
+                                             fetch_names.data(), fetch_names.size(), target_names.data(),
+                                             target_names.size(), values.data())));
+    c_options.Finish();
+    return internal::TakeAll(values);
+  }
+  // Runs nodes for their effect.
+  Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {
+    return Run(feeds, {}, targets).status();
+  }
+  Result<Callable> Prepare(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
+                           const std::vector<Name>& targets = {}) const {
+    const std::vector<tenon_span> feed_names = internal::Spans(feeds);
+    const std::vector<tenon_span> fetch_names = internal::Spans(fetches);
+    const std::vector<tenon_span> target_names = internal::Spans(targets);
+    tenon_callable* callable = nullptr;
+    TENON_TRY(Status::Take(tenon_session_prepare(get(), feed_names.data(), feed_names.size(), fetch_names.data(),
+                                                 fetch_names.size(), target_names.data(), target_names.size(),
+                                                 &callable)));
+    return Callable(callable, feeds.size(), fetches.size());
+  }
+  Result<tenon_session_metrics> Metrics() const {
+    tenon_session_metrics metrics = {};
+    metrics.struct_size = sizeof(metrics);
+    TENON_TRY(Status::Take(tenon_session_get_metrics(get(), &metrics)));
+    return metrics;
+  }
+
+ private:
+  struct Releaser {
+    void operator()(tenon_session* session) const { tenon_session_release(session); }
+  };
+  explicit Session(tenon_session* session) : session_(session) {}
+  std::unique_ptr<tenon_session, Releaser> session_;
+};
+
+}  // namespace tenon::host
+
+#endif  // TENON_HOST_SESSION_H_
