@@ -201,6 +201,7 @@ Graph Graph::Clone() const {
   copy.names_ = names_;
   copy.name_counters_ = name_counters_;
   copy.library_ = library_;
+  copy.function_ops_ = function_ops_;
   copy.producer_ = producer_;
   return copy;
 }
@@ -233,6 +234,30 @@ Result<Edge> Graph::ParseEdge(std::string_view name) const {
   if (static_cast<size_t>(edge.index) >= outputs)
     return InvalidArgument(StrCat("'", name, "': ", node(edge.node).Describe(), " has ", outputs, " outputs"));
   return edge;
+}
+
+Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
+  if (const auto it = function_ops_.find(function); it != function_ops_.end()) return it->second.get();
+  const auto it = library_.find(function);
+  if (it == library_.end()) return NotFound(StrCat("the graph's library has no function '", function, "'"));
+  auto op = std::make_shared<OpDef>();
+  op->name = function;
+  op->traits = TENON_OP_CALL | (it->second->is_stateful ? TENON_OP_STATEFUL : 0u);
+  op->package = "function library";
+  op->attrs = it->second->attrs;
+  const auto convert = [](const std::vector<FunctionDef::Arg>& args) {
+    std::vector<ArgDef> out;
+    for (const auto& arg : args) out.push_back({arg.name, arg.type, arg.type_attr, arg.type_list_attr, arg.number_attr, false});
+    return out;
+  };
+  op->inputs = convert(it->second->inputs);
+  op->outputs = convert(it->second->outputs);
+  for (const auto& args : {op->inputs, op->outputs})
+    for (const ArgDef& arg : args)
+      for (const std::string& attr : {arg.type_attr, arg.number_attr, arg.type_list_attr})
+        if (!attr.empty() && op->FindAttr(attr) == nullptr)
+          return InvalidArgument(StrCat("function '", function, "': argument '", arg.name, "' names the missing attribute '", attr, "'"));
+  return function_ops_.emplace(std::string(function), std::move(op)).first->second.get();
 }
 
 std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).name, ":", edge.index); }

@@ -120,6 +120,8 @@ class Graph {
   // A name that does not exist yet, made from the wish.
   std::string UniqueName(std::string_view wish) const;
 
+  // The op that calls a function of the library by its name (trait CALL).
+  Result<const OpDef*> FunctionOp(std::string_view function);
   FunctionLibrary& library() { return library_; }
   const FunctionLibrary& library() const { return library_; }
   int32_t producer() const { return producer_; }
@@ -137,6 +139,7 @@ class Graph {
   std::unordered_map<std::string, int32_t> names_;
   mutable std::unordered_map<std::string, int> name_counters_;
   FunctionLibrary library_;
+  std::map<std::string, std::shared_ptr<const OpDef>, std::less<>> function_ops_;
   int32_t producer_ = 0;
 };
 

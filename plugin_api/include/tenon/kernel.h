@@ -151,9 +151,6 @@ typedef struct tenon_frame_services {
   tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle,
                                    tenon_status* (*create)(void* argument, void** out_object), void* argument,
                                    void (*destroy)(void* object), void** out_object);
-  /* A fresh resource that lives until the step ends (a stack of one turn of a loop). */
-  TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*resource_new)(struct tenon_frame* frame, tenon_span type, tenon_resource** out_handle);
   /* Removes the resource's object or the variable's value. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*resource_destroy)(struct tenon_frame* frame, tenon_resource* handle);

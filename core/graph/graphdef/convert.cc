@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graphdef/convert.h"
+
+#include <queue>
+
+#include "core/graph/graphdef/graph.pb.h"
+#include "core/graph/graphdef/tensor_proto.h"
+
+namespace tenon::graph {
+namespace {
+
+constexpr int64_t kConstantBudget = int64_t{1} << 30;
+// The producer version that graphs of ours say: that of TensorFlow 2.16, whose semantics they have.
+constexpr int32_t kProducer = 1766;
+constexpr int32_t kMinConsumer = 12;
+constexpr int32_t kOurVersion = 1 << 20;  // as a consumer: newer than any producer known
+
+Status CheckVersions(const tensorflow::VersionDef& versions) {
+  if (versions.min_consumer() > kOurVersion)
+    return Unimplemented(StrCat("the graph needs a consumer of version ", versions.min_consumer()));
+  return Status::Ok();
+}
+
+struct Input {
+  std::string_view node;
+  int32_t index = 0;
+  bool control = false;
+};
+
+bool ParseInput(std::string_view text, Input* out) {
+  out->control = !text.empty() && text[0] == '^';
+  if (out->control) {
+    out->node = text.substr(1);
+    return !out->node.empty();
+  }
+  return SplitTensorName(text, &out->node, &out->index);
+}
+
+// Adds the nodes of one GraphDef in an order in which inputs come first; merges wait for no next-iteration.
+class Importer {
+ public:
+  Importer(const tensorflow::GraphDef& def, Graph* graph) : def_(def), graph_(graph) {}
+
+  Status Run() {
+    const auto count = static_cast<size_t>(def_.node_size());
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& name = Def(i).name();
+      if (graph_->Find(name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
+      if (!by_name_.emplace(name, i).second) return InvalidArgument(StrCat("two nodes have the name '", name, "'"));
+    }
+    pending_.assign(count, 0);
+    users_.resize(count);
+    for (size_t i = 0; i < count; ++i) TENON_RETURN_IF_ERROR(CountInputs(i));
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+    for (size_t i = 0; i < count; ++i)
+      if (pending_[i] == 0) ready.push(i);
+    size_t added = 0;
+    while (!ready.empty()) {
+      const size_t i = ready.top();
+      ready.pop();
+      if (Status status = AddNode(i); !status.ok()) return status;
+      ++added;
+      for (size_t user : users_[i])
+        if (--pending_[user] == 0) ready.push(user);
+    }
+    if (added != count) return Cycle();
+    return CloseLoops();
+  }
+
+ private:
+  const tensorflow::NodeDef& Def(size_t i) const { return def_.node(static_cast<int>(i)); }
+
+  bool HasTrait(size_t i, uint64_t trait) const {
+    const OpDef* op = graph_->registry().FindOrNull(Def(i).op());
+    return op != nullptr && op->has(trait);
+  }
+
+  Status CountInputs(size_t i) {
+    bool control_seen = false;
+    for (const std::string& text : Def(i).input()) {
+      Input input;
+      if (!ParseInput(text, &input)) return Bad(i, StrCat("input '", text, "' is malformed"));
+      if (control_seen && !input.control) return Bad(i, StrCat("the data input '", text, "' stands after a control input"));
+      control_seen = control_seen || input.control;
+      const auto it = by_name_.find(input.node);
+      if (it == by_name_.end()) {
+        if (graph_->Find(input.node) >= 0) continue;
+        return Bad(i, StrCat("input '", text, "' names a node that does not exist"));
+      }
+      if (!input.control && HasTrait(i, TENON_OP_MERGE) && HasTrait(it->second, TENON_OP_NEXT_ITERATION)) continue;
+      ++pending_[i];
+      users_[it->second].push_back(i);
+    }
+    return Status::Ok();
+  }
+
+  Result<const OpDef*> FindOp(size_t i) {
+    const std::string& name = Def(i).op();
+    if (graph_->library().contains(name)) return graph_->FunctionOp(name);
+    return graph_->registry().Find(name);
+  }
+
+  Status AddNode(size_t i) {
+    const tensorflow::NodeDef& def = Def(i);
+    NodeSpec spec;
+    spec.name = def.name();
+    spec.device = def.device();
+    auto op = FindOp(i);
+    if (!op.ok()) return Status(op.status()).Annotate(StrCat("node '", def.name(), "'"));
+    spec.op = *op;
+    if (spec.op->deprecated_at != 0 && graph_->producer() >= spec.op->deprecated_at)
+      return Bad(i, StrCat("the op is deprecated since version ", spec.op->deprecated_at, ": ", spec.op->deprecation));
+    for (const auto& [name, value] : def.attr()) {
+      if (name.empty()) return Bad(i, "an attribute has no name");
+      auto attr = AttrFromProto(value, &budget_);
+      if (!attr.ok()) return Bad(i, StrCat("attribute '", name, "': ", attr.status().message()));
+      spec.attrs.emplace(name, *std::move(attr));
+    }
+    for (const std::string& text : def.input()) {
+      Input input;
+      (void)ParseInput(text, &input);
+      const int32_t source = graph_->Find(input.node);
+      if (input.control) spec.controls.push_back(source);
+      else if (source < 0) open_.push_back({i, static_cast<int32_t>(spec.inputs.size()), input}), spec.inputs.push_back({-1, 0});
+      else spec.inputs.push_back({source, input.index});
+    }
+    return graph_->Add(std::move(spec)).status();
+  }
+
+  Status CloseLoops() {
+    for (const Open& open : open_) {
+      const int32_t node = graph_->Find(Def(open.node).name());
+      const int32_t source = graph_->Find(open.input.node);
+      if (open.input.index != 0) return Bad(open.node, StrCat("'", open.input.node, "' has no output ", open.input.index));
+      TENON_RETURN_IF_ERROR(graph_->SetInput(node, open.index, {source, 0}));
+    }
+    return Status::Ok();
+  }
+
+  Status Cycle() const {
+    std::string names;
+    int shown = 0;
+    for (size_t i = 0; i < pending_.size() && shown < 5; ++i)
+      if (pending_[i] > 0) names += StrCat(shown++ == 0 ? "" : ", ", "'", Def(i).name(), "' (", Def(i).op(), ")");
+    return InvalidArgument(StrCat("the graph has a cycle that is no loop; nodes on or after it: ", names));
+  }
+
+  Status Bad(size_t i, std::string_view text) const {
+    return InvalidArgument(StrCat("node '", Def(i).name(), "' (", Def(i).op(), "): ", text));
+  }
+
+  struct Open {
+    size_t node;
+    int32_t index;
+    Input input;
+  };
+  const tensorflow::GraphDef& def_;
+  Graph* graph_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+  std::vector<int> pending_;
+  std::vector<std::vector<size_t>> users_;
+  std::vector<Open> open_;
+  int64_t budget_ = kConstantBudget;
+};
+
+FunctionDef::Arg ArgFromProto(const tensorflow::OpDef::ArgDef& proto) {
+  FunctionDef::Arg arg;
+  arg.name = proto.name();
+  arg.type = static_cast<DType>(proto.type());
+  arg.type_attr = proto.type_attr();
+  arg.number_attr = proto.number_attr();
+  arg.type_list_attr = proto.type_list_attr();
+  return arg;
+}
+
+uint32_t KindFromName(std::string_view name) {
+  const bool list = name.starts_with("list(") && name.ends_with(")");
+  if (list) name = name.substr(5, name.size() - 6);
+  for (uint32_t kind = TENON_ATTR_STRING; kind <= TENON_ATTR_FUNCTION; ++kind)
+    if (AttrKindName(kind) == name) return kind | (list ? TENON_ATTR_LIST : 0u);
+  return TENON_ATTR_NONE;
+}
+
+Result<FunctionDef> FunctionFromProto(const tensorflow::FunctionDef& proto, int64_t* budget) {
+  FunctionDef function;
+  function.name = proto.signature().name();
+  function.is_stateful = proto.signature().is_stateful();
+  for (const auto& arg : proto.signature().input_arg()) function.inputs.push_back(ArgFromProto(arg));
+  for (const auto& arg : proto.signature().output_arg()) function.outputs.push_back(ArgFromProto(arg));
+  for (const auto& attr : proto.signature().attr()) {
+    AttrDef def;
+    def.name = attr.name();
+    def.kind = KindFromName(attr.type());
+    if (attr.has_default_value()) {
+      TENON_ASSIGN_OR_RETURN(def.default_value, AttrFromProto(attr.default_value(), budget));
+    }
+    function.attrs.push_back(std::move(def));
+  }
+  for (const auto& node : proto.node_def()) {
+    FunctionDef::BodyNode body{node.name(), node.op(), node.device(), {node.input().begin(), node.input().end()}, {}};
+    for (const auto& [name, value] : node.attr()) {
+      auto attr = AttrFromProto(value, budget);
+      if (!attr.ok())
+        return Status(attr.status()).Annotate(StrCat("function '", function.name, "', node '", node.name(), "'"));
+      body.attrs.emplace(name, *std::move(attr));
+    }
+    function.nodes.push_back(std::move(body));
+  }
+  function.returns = {proto.ret().begin(), proto.ret().end()};
+  for (const auto& [name, node] : proto.control_ret()) function.control_returns.push_back(node);
+  return function;
+}
+
+Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrary& library, int64_t* budget) {
+  for (const auto& def : proto.function()) {
+    TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(def, budget));
+    if (function.name.empty()) return InvalidArgument("a function has no name");
+    library[function.name] = std::make_shared<const FunctionDef>(std::move(function));
+  }
+  return Status::Ok();
+}
+
+void ArgToProto(const FunctionDef::Arg& arg, tensorflow::OpDef::ArgDef* proto) {
+  proto->set_name(arg.name);
+  proto->set_type(static_cast<tensorflow::DataType>(arg.type));
+  proto->set_type_attr(arg.type_attr);
+  proto->set_number_attr(arg.number_attr);
+  proto->set_type_list_attr(arg.type_list_attr);
+}
+
+void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto) {
+  auto* signature = proto->mutable_signature();
+  signature->set_name(function.name);
+  signature->set_is_stateful(function.is_stateful);
+  for (const auto& arg : function.inputs) ArgToProto(arg, signature->add_input_arg());
+  for (const auto& arg : function.outputs) ArgToProto(arg, signature->add_output_arg());
+  for (const AttrDef& def : function.attrs) {
+    auto* attr = signature->add_attr();
+    attr->set_name(def.name);
+    attr->set_type(AttrKindName(def.kind));
+    if (def.default_value) AttrToProto(*def.default_value, attr->mutable_default_value());
+  }
+  for (const auto& body : function.nodes) {
+    auto* node = proto->add_node_def();
+    node->set_name(body.name);
+    node->set_op(body.op);
+    node->set_device(body.device);
+    for (const std::string& input : body.inputs) node->add_input(input);
+    for (const auto& [name, value] : body.attrs) AttrToProto(value, &(*node->mutable_attr())[name]);
+  }
+  for (const auto& [name, value] : function.returns) (*proto->mutable_ret())[name] = value;
+  for (const std::string& name : function.control_returns) (*proto->mutable_control_ret())[name] = name;
+}
+
+}  // namespace
+
+Status ImportGraphDef(std::string_view bytes, Graph* graph) {
+  if (bytes.size() > INT32_MAX)
+    return ResourceExhausted(StrCat("a GraphDef of ", bytes.size(), " bytes; protobuf's limit is 2 GiB"));
+  tensorflow::GraphDef def;
+  if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
+  TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
+  const int32_t size = graph->size();
+  const int32_t producer = graph->producer();
+  FunctionLibrary library = graph->library();
+  int64_t budget = kConstantBudget;
+  if (size == 0) graph->set_producer(def.versions().producer());
+  Status status = ImportLibrary(def.library(), graph->library(), &budget);
+  if (status.ok()) status = Importer(def, graph).Run();
+  if (!status.ok()) {
+    graph->Truncate(size);
+    graph->library() = std::move(library);
+    graph->set_producer(producer);
+  }
+  return status;
+}
+
+Result<std::string> ExportGraphDef(const Graph& graph) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
+  tensorflow::GraphDef def;
+  def.mutable_versions()->set_producer(graph.producer() != 0 ? graph.producer() : kProducer);
+  def.mutable_versions()->set_min_consumer(kMinConsumer);
+  for (int32_t id : order) {
+    const Node& node = graph.node(id);
+    auto* out = def.add_node();
+    out->set_name(node.name);
+    out->set_op(node.op->name);
+    out->set_device(node.device);
+    for (const Edge& edge : node.inputs)
+      out->add_input(edge.index == 0 ? graph.node(edge.node).name : graph.EdgeName(edge));
+    for (int32_t control : node.controls) out->add_input("^" + graph.node(control).name);
+    for (const auto& [name, value] : node.attrs) AttrToProto(value, &(*out->mutable_attr())[name]);
+  }
+  for (const auto& [name, function] : graph.library()) FunctionToProto(*function, def.mutable_library()->add_function());
+  std::string bytes;
+  if (def.ByteSizeLong() > INT32_MAX || !def.SerializeToString(&bytes))
+    return ResourceExhausted("the graph is larger than protobuf's 2 GiB; keep weights in a checkpoint");
+  return bytes;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// GraphDef bytes in and out. The only place of the core that knows protobuf.
+#ifndef TENON_CORE_GRAPH_GRAPHDEF_CONVERT_H_
+#define TENON_CORE_GRAPH_GRAPHDEF_CONVERT_H_
+
+#include <string>
+#include <string_view>
+
+#include "core/graph/graph.h"
+
+namespace tenon::graph {
+
+// Adds all nodes and functions of a serialized GraphDef to the graph, or nothing. Nodes may stand in any order. Errors
+// name the node, its op and what is wrong. Constants whose bytes do not stand in the file (one repeated value) are
+// bounded: a few bytes of file cannot ask for more than 1 GiB.
+Status ImportGraphDef(std::string_view bytes, Graph* graph);
+
+// The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
+Result<std::string> ExportGraphDef(const Graph& graph);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_GRAPHDEF_CONVERT_H_

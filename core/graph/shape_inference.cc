@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/shape_inference.h"
+
+#include <algorithm>
+#include <deque>
+
+// What a shape function's context points at.
+struct tenon_shape_context {
+  const tenon::graph::Node* node;
+  const std::vector<const tenon::graph::OutputFacts*>* inputs;
+  std::vector<tenon::graph::OutputFacts>* outputs;
+  std::deque<tenon::Shape> scratch;  // shapes lent to the shape function
+  bool used_values = false;
+};
+
+namespace tenon::graph {
+namespace {
+
+const OutputFacts& UnknownFacts() {
+  static const OutputFacts facts;
+  return facts;
+}
+
+const OutputFacts* Input(tenon_shape_context* context, int32_t index) {
+  if (index < 0 || static_cast<size_t>(index) >= context->inputs->size()) return nullptr;
+  return (*context->inputs)[static_cast<size_t>(index)];
+}
+
+tenon_status* BadIndex(tenon_shape_context* context, const char* what, int32_t index) {
+  return Internal(StrCat("the shape function of ", context->node->Describe(), " asked for ", what, " ", index,
+                         ", which does not exist"))
+      .release();
+}
+
+const tenon_node* ContextNode(tenon_shape_context* context) { return context->node; }
+
+tenon_shape InputShape(tenon_shape_context* context, int32_t index) {
+  const OutputFacts* facts = Input(context, index);
+  return facts == nullptr ? tenon_shape{nullptr, -1, 0} : facts->shape.c();
+}
+
+tenon_status* InputValue(tenon_shape_context* context, int32_t index, tenon_tensor_view* out_value) {
+  const OutputFacts* facts = Input(context, index);
+  if (facts == nullptr) return BadIndex(context, "input", index);
+  context->used_values = true;
+  *out_value = facts->value.has_value() ? facts->value.view() : tenon_tensor_view{};
+  return nullptr;
+}
+
+tenon_status* InputValueAsShape(tenon_shape_context* context, int32_t index, tenon_shape* out_shape) {
+  const OutputFacts* facts = Input(context, index);
+  if (facts == nullptr) return BadIndex(context, "input", index);
+  context->used_values = true;
+  Shape& shape = context->scratch.emplace_back(Shape::Unknown());
+  if (facts->value.has_value()) {
+    const tenon_tensor_view view = facts->value.view();
+    if (view.dtype != TENON_DT_INT32 && view.dtype != TENON_DT_INT64)
+      return InvalidArgument(StrCat("input ", index, " must be an int32 or int64 shape, found ", TypeName(view.dtype))).release();
+    // A scalar -1 is how TensorFlow writes an unknown shape.
+    if (view.dl.ndim == 1 || (view.dl.ndim == 0 && IntegerAt(view, 0) >= 0)) {
+      std::vector<int64_t> dims;
+      for (int64_t i = 0; i < NumElements(view); ++i) {
+        const int64_t dim = IntegerAt(view, i);
+        if (dim < -1) return InvalidArgument(StrCat("input ", index, " is a shape with the dim ", dim)).release();
+        dims.push_back(dim);
+      }
+      shape = Shape(std::move(dims));
+    }
+  } else if (facts->shape.rank() == 1 && facts->shape.dim(0) >= 0) {
+    if (facts->shape.dim(0) > TENON_MAX_RANK)
+      return InvalidArgument(StrCat("input ", index, " is a shape of ", facts->shape.dim(0), " dims; at most ",
+                                    TENON_MAX_RANK, " are allowed")).release();
+    shape = Shape(std::vector<int64_t>(static_cast<size_t>(facts->shape.dim(0)), -1));
+  }
+  *out_shape = shape.c();
+  return nullptr;
+}
+
+tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_shape shape) {
+  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  Shape set(shape);
+  if (Status status = set.Validate(); !status.ok()) return status.release();
+  (*context->outputs)[static_cast<size_t>(index)].shape = std::move(set);
+  return nullptr;
+}
+
+tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
+  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
+  auto tensor = Tensor::CopyOf(GlobalPool(), *value);
+  if (!tensor.ok()) return Status(tensor.status()).release();
+  facts.shape = tensor->shape();
+  facts.value = *std::move(tensor);
+  return nullptr;
+}
+
+tenon_status* InputHandle(tenon_shape_context* context, int32_t index, tenon_shape* out_shape, uint32_t* out_dtype) {
+  const OutputFacts* facts = Input(context, index);
+  if (facts == nullptr) return BadIndex(context, "input", index);
+  *out_shape = facts->handle_shape.c();
+  *out_dtype = facts->handle_type;
+  return nullptr;
+}
+
+tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype) {
+  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
+  facts.handle_shape = Shape(shape);
+  facts.handle_type = dtype;
+  return nullptr;
+}
+
+const tenon_shape_services* ShapeServices() {
+  static const tenon_shape_services services = {
+      TENON_HEAD(tenon_shape_services), NodeServices(), &ContextNode,    &InputShape,  &InputValue,
+      &InputValueAsShape,               &SetOutputShape, &SetOutputValue, &InputHandle, &SetOutputHandle};
+  return &services;
+}
+
+// The op's constraints against what is known of the inputs and attributes.
+Status CheckConstraints(const Node& node, const std::vector<const OutputFacts*>& inputs) {
+  if (node.op->constraints.empty()) return Status::Ok();
+  const auto find = [&](const std::string& argument) -> const OutputFacts* {
+    for (size_t i = 0; i < node.op->inputs.size(); ++i)
+      if (node.op->inputs[i].name == argument && node.input_ranges[i].count > 0)
+        return inputs[static_cast<size_t>(node.input_ranges[i].begin)];
+    return nullptr;
+  };
+  ConstraintFacts facts;
+  facts.attr = [&](const std::string& name) -> std::optional<int64_t> {
+    const AttrValue* value = node.FindAttr(name);
+    if (value == nullptr || value->kind() != TENON_ATTR_INT) return std::nullopt;
+    return value->i();
+  };
+  facts.rank = [&](const std::string& argument) -> std::optional<int64_t> {
+    const OutputFacts* input = find(argument);
+    if (input == nullptr || !input->shape.known_rank()) return std::nullopt;
+    return input->shape.rank();
+  };
+  facts.dim = [&](const std::string& argument, int64_t index) -> std::optional<int64_t> {
+    const OutputFacts* input = find(argument);
+    if (input == nullptr || !input->shape.known_rank()) return std::nullopt;
+    if (index < 0) index += input->shape.rank();
+    if (index < 0 || index >= input->shape.rank() || input->shape.dim(static_cast<int>(index)) < 0) return std::nullopt;
+    return input->shape.dim(static_cast<int>(index));
+  };
+  facts.numel = [&](const std::string& argument) -> std::optional<int64_t> {
+    const OutputFacts* input = find(argument);
+    if (input == nullptr || !input->shape.fully_known()) return std::nullopt;
+    auto count = input->shape.num_elements();
+    return count.ok() ? std::optional(*count) : std::nullopt;
+  };
+  facts.values = [&](const std::string& argument) -> std::optional<std::vector<int64_t>> {
+    const OutputFacts* input = find(argument);
+    if (input == nullptr || !input->value.has_value()) return std::nullopt;
+    const tenon_tensor_view view = input->value.view();
+    if (view.dtype != TENON_DT_INT32 && view.dtype != TENON_DT_INT64) return std::nullopt;
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < NumElements(view); ++i) out.push_back(IntegerAt(view, i));
+    return out;
+  };
+  for (const Constraint& constraint : node.op->constraints) TENON_RETURN_IF_ERROR(Check(constraint, facts));
+  return Status::Ok();
+}
+
+// Switch, merge and the loop ops mean the same whoever defines them.
+bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& inputs, std::vector<OutputFacts>* outputs) {
+  constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
+                                TENON_OP_LOOP_CONDITION;
+  if (node.has(TENON_OP_CONSTANT)) {
+    const AttrValue* value = node.FindAttr("value");
+    if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !outputs->empty()) (*outputs)[0] = FactsOf(value->tensor());
+    return true;
+  }
+  if (node.has(TENON_OP_SWITCH)) {
+    for (OutputFacts& output : *outputs) {
+      output = *inputs[0];
+      output.value = Tensor();
+    }
+    return true;
+  }
+  if (node.has(TENON_OP_MERGE)) {
+    OutputFacts& merged = (*outputs)[0];
+    bool first = true;
+    for (const OutputFacts* input : inputs) {
+      if (first) merged = *input;
+      else merged.shape = Widen(merged.shape, input->shape);
+      first = false;
+    }
+    merged.value = Tensor();
+    if (outputs->size() > 1) (*outputs)[1].shape = Shape();
+    return true;
+  }
+  if (node.has(kForward)) {
+    for (size_t i = 0; i < outputs->size() && i < inputs.size(); ++i) {
+      (*outputs)[i] = *inputs[i];
+      if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD))
+        (*outputs)[i].value = Tensor();
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Shape Widen(const Shape& a, const Shape& b) {
+  if (!a.known_rank() || !b.known_rank() || a.rank() != b.rank()) return Shape::Unknown();
+  std::vector<int64_t> dims;
+  for (int i = 0; i < a.rank(); ++i) dims.push_back(a.dim(i) == b.dim(i) ? a.dim(i) : -1);
+  return Shape(std::move(dims));
+}
+
+OutputFacts FactsOf(const Tensor& tensor) {
+  OutputFacts facts;
+  facts.shape = tensor.shape();
+  if (tensor.byte_size() <= kMaxTrackedBytes) facts.value = tensor;
+  return facts;
+}
+
+Status ShapeInference::InferNode(const Node& node, const std::vector<const OutputFacts*>& inputs,
+                                 std::vector<OutputFacts>* outputs, bool* used_values) {
+  outputs->assign(node.output_types.size(), OutputFacts());
+  *used_values = false;
+  if (Status status = CheckConstraints(node, inputs); !status.ok()) return std::move(status).Annotate(node.Describe());
+  if (InferByTrait(node, inputs, outputs)) return Status::Ok();
+  if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
+  tenon_shape_context context{&node, &inputs, outputs, {}, false};
+  Status status(node.op->c->shape(ShapeServices(), &context));
+  *used_values = context.used_values;
+  if (!status.ok()) return std::move(status).Annotate(node.Describe());
+  return Status::Ok();
+}
+
+void ShapeInference::Fix(Edge edge, OutputFacts facts) {
+  results_.resize(static_cast<size_t>(graph_->size()));
+  NodeResult& result = results_[static_cast<size_t>(edge.node)];
+  const size_t count = graph_->node(edge.node).output_types.size();
+  result.outputs.resize(count);
+  result.fixed.resize(count);
+  result.outputs[static_cast<size_t>(edge.index)] = std::move(facts);
+  result.fixed[static_cast<size_t>(edge.index)] = true;
+}
+
+const OutputFacts& ShapeInference::facts(Edge edge) const {
+  if (edge.node < 0 || static_cast<size_t>(edge.node) >= results_.size()) return UnknownFacts();
+  const NodeResult& result = results_[static_cast<size_t>(edge.node)];
+  return static_cast<size_t>(edge.index) < result.outputs.size() ? result.outputs[static_cast<size_t>(edge.index)]
+                                                                  : UnknownFacts();
+}
+
+Status ShapeInference::Evaluate(const Node& node, const std::vector<const OutputFacts*>& inputs, NodeResult& result) {
+  constexpr uint64_t kNever = TENON_OP_STATEFUL | TENON_OP_NO_FOLD | TENON_OP_CONSTANT | TENON_OP_SWITCH |
+                              TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
+                              TENON_OP_LOOP_CONDITION | TENON_OP_SEND | TENON_OP_RECV | TENON_OP_FEED | TENON_OP_CALL |
+                              TENON_OP_IO | TENON_OP_IDENTITY | TENON_OP_NO_OP;
+  if (!evaluator_ || node.has(kNever) || inputs.empty() || result.outputs.empty()) return Status::Ok();
+  bool wanted = false;
+  for (const OutputFacts& output : result.outputs) {
+    if (output.value.has_value()) continue;
+    wanted = true;
+    // Only small results of known shape; others are cheaper to compute in the step.
+    if (output.shape.fully_known()) {
+      auto count = output.shape.num_elements();
+      if (!count.ok() || static_cast<uint64_t>(*count) > kMaxTrackedBytes / 8) return Status::Ok();
+    }
+  }
+  if (!wanted) return Status::Ok();
+  std::vector<Tensor> values;
+  for (const OutputFacts* input : inputs) {
+    if (!input->value.has_value()) return Status::Ok();
+    values.push_back(input->value);
+  }
+  TENON_ASSIGN_OR_RETURN(std::vector<Tensor> outputs, evaluator_(node, values, result.outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    result.outputs[i].shape = outputs[i].shape();
+    if (outputs[i].byte_size() <= kMaxTrackedBytes) result.outputs[i].value = std::move(outputs[i]);
+  }
+  if (!outputs.empty()) ++evaluated_;
+  return Status::Ok();
+}
+
+Status ShapeInference::InferOne(int32_t id) {
+  const Node& node = graph_->node(id);
+  NodeResult& result = results_[static_cast<size_t>(id)];
+  if (result.done) return Status::Ok();
+  std::vector<const OutputFacts*> inputs;
+  for (const Edge& edge : node.inputs) {
+    const bool back = edge.node < 0 || IsBackEdge(graph_->node(edge.node), node);
+    if (!(back && node.has(TENON_OP_MERGE))) inputs.push_back(&facts(edge));
+  }
+  const bool all_fixed = !result.fixed.empty() && std::all_of(result.fixed.begin(), result.fixed.end(), [](bool f) { return f; });
+  if (all_fixed) {
+    result.done = true;
+    return Status::Ok();
+  }
+  std::vector<OutputFacts> before = std::move(result.outputs);
+  TENON_RETURN_IF_ERROR(InferNode(node, inputs, &result.outputs, &result.used_values));
+  for (size_t i = 0; i < result.fixed.size(); ++i)
+    if (result.fixed[i]) result.outputs[i] = before[i];
+  if (const auto it = merge_shapes_.find(id); it != merge_shapes_.end()) result.outputs[0].shape = it->second;
+  // A failing evaluation is not an error here: the step will say it, if it gets there.
+  if (Status status = Evaluate(node, inputs, result); !status.ok()) (void)status;
+  result.done = true;
+  return Status::Ok();
+}
+
+bool ShapeInference::RelaxMerges(const std::vector<int32_t>& order) {
+  bool changed = false;
+  for (int32_t id : order) {
+    const Node& node = graph_->node(id);
+    if (!node.has(TENON_OP_MERGE)) continue;
+    for (const Edge& edge : node.inputs) {
+      if (edge.node < 0 || !IsBackEdge(graph_->node(edge.node), node)) continue;
+      if (!results_[static_cast<size_t>(edge.node)].done) continue;
+      const Shape& merged = results_[static_cast<size_t>(id)].outputs[0].shape;
+      Shape widened = Widen(merged, facts(edge).shape);
+      if (widened == merged) continue;
+      merge_shapes_[id] = std::move(widened);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+Status ShapeInference::Run(const std::vector<int32_t>& order) {
+  results_.resize(static_cast<size_t>(graph_->size()));
+  std::vector<int32_t> all;
+  if (order.empty()) {
+    TENON_ASSIGN_OR_RETURN(all, graph_->TopologicalOrder());
+  }
+  const std::vector<int32_t>& used = order.empty() ? all : order;
+  bool has_loops = false;
+  for (int32_t id : used) {
+    TENON_RETURN_IF_ERROR(InferOne(id));
+    has_loops = has_loops || graph_->node(id).has(TENON_OP_NEXT_ITERATION);
+  }
+  // Each round makes at least one dim unknown, so this ends; the bound is for loops with very many variables.
+  for (int round = 0; has_loops && round < 64 && RelaxMerges(used); ++round) {
+    for (int32_t id : used) {
+      NodeResult& result = results_[static_cast<size_t>(id)];
+      result.done = false;
+    }
+    for (int32_t id : used) TENON_RETURN_IF_ERROR(InferOne(id));
+  }
+  return Status::Ok();
+}
+
+}  // namespace tenon::graph
