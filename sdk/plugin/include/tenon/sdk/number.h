@@ -91,6 +91,29 @@ inline bool EncodeElement(double value, uint32_t dtype, ElementBytes* out) {
   }
 }
 
+// The real element at `data` as a number; false for other types.
+inline bool DecodeElement(const char* data, uint32_t dtype, double* out) {
+  const auto get = [&]<class T>(T element) {
+    std::memcpy(&element, data, sizeof(element));
+    return element;
+  };
+  switch (BaseType(dtype)) {
+    case TENON_DT_FLOAT: *out = get(float{}); return true;
+    case TENON_DT_DOUBLE: *out = get(double{}); return true;
+    case TENON_DT_HALF: *out = FromHalf(get(uint16_t{})); return true;
+    case TENON_DT_BFLOAT16: *out = FromBfloat16(get(uint16_t{})); return true;
+    case TENON_DT_INT8: *out = get(int8_t{}); return true;
+    case TENON_DT_INT16: *out = get(int16_t{}); return true;
+    case TENON_DT_INT32: *out = get(int32_t{}); return true;
+    case TENON_DT_INT64: *out = static_cast<double>(get(int64_t{})); return true;
+    case TENON_DT_UINT8: *out = get(uint8_t{}); return true;
+    case TENON_DT_UINT16: *out = get(uint16_t{}); return true;
+    case TENON_DT_UINT32: *out = get(uint32_t{}); return true;
+    case TENON_DT_UINT64: *out = static_cast<double>(get(uint64_t{})); return true;
+    default: return false;
+  }
+}
+
 // The DLPack type of a dtype; code 255 for types that DLPack does not have.
 constexpr tenon_dl_data_type DlType(uint32_t dtype) {
   const uint8_t bits = static_cast<uint8_t>(ElementSize(BaseType(dtype)) * 8);

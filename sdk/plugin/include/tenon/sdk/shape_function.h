@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tenon/sdk/node.h"
+#include "tenon/sdk/number.h"
 
 namespace tenon::sdk {
 
@@ -72,12 +73,22 @@ class ShapeContext : public NodeContext {
   // The one element of an integer input whose value is known.
   std::optional<int64_t> Integer(int index) {
     const auto values = Integers(index);
-    if (!values.has_value()) return std::nullopt;
+    if (!values.has_value() || !IsInteger(input_type(index))) return std::nullopt;
     if (values->size() != 1) {
       Invalid("input ", index, " must hold one number; it holds ", values->size());
       return std::nullopt;
     }
     return values->front();
+  }
+  // The one element of a real input of any type whose value is known.
+  std::optional<double> Number(int index) {
+    tenon_tensor_view view{};
+    if (!Check(services_->input_value(context_, index, &view)) || view.dl.data == nullptr) {
+      return std::nullopt;
+    }
+    double value = 0;
+    if (!DecodeElement(Data<const char>(view), view.dtype, &value)) return std::nullopt;
+    return value;
   }
   // A known axis of a tensor of `rank` (known): negative ones counted from the end, range checked.
   std::optional<int> Axis(int index, int rank) {
@@ -204,7 +215,7 @@ class ShapeContext : public NodeContext {
     view.dl.device_type = 1;
     view.dl.ndim = shape.rank();
     view.dl.shape = dims.data();
-    view.dl.dtype = {0, static_cast<uint8_t>(ElementSize(view.dtype) * 8), 1};
+    view.dl.dtype = DlType(view.dtype);
     view.byte_size = values.size() * ElementSize(view.dtype);
     std::vector<int32_t> narrow;
     std::vector<int64_t> wide = values;

@@ -91,6 +91,12 @@ constexpr bool IsReal(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF ||
          dtype == TENON_DT_BFLOAT16;
 }
+// The types that IntegersOf reads.
+constexpr bool IsInteger(uint32_t dtype) {
+  return dtype == TENON_DT_INT8 || dtype == TENON_DT_INT16 || dtype == TENON_DT_INT32 ||
+         dtype == TENON_DT_INT64 || dtype == TENON_DT_UINT8 || dtype == TENON_DT_UINT16 ||
+         dtype == TENON_DT_UINT32;
+}
 // Whether gradients flow through tensors of the type.
 constexpr bool IsDifferentiable(uint32_t dtype) { return IsReal(dtype) || IsComplex(dtype); }
 
