@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "tenon/sdk/kernel.h"
+
+struct tenon_device {
+  std::string name;
+  double flops = 0;
+};
+
+namespace tenon::cpu {
+namespace {
+
+// Float operations a cycle of one core: two fused multiply-adds of the widest vector this library was built for.
+#if defined(__AVX512F__)
+constexpr double kFlopsPerCycle = 64;
+#elif defined(__AVX2__)
+constexpr double kFlopsPerCycle = 32;
+#else
+constexpr double kFlopsPerCycle = 8;
+#endif
+constexpr double kCyclesPerSecond = 3e9;    // a guess; the cost model needs the order of magnitude
+constexpr double kBytesPerSecond = 20e9;    // likewise
+
+std::string ModelName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+tenon_status* Count(tenon_plugin_self*, uint32_t* out_count) {
+  *out_count = 1;
+  return nullptr;
+}
+
+tenon_status* Open(tenon_plugin_self*, uint32_t index, tenon_device** out_device) {
+  *out_device = nullptr;
+  return sdk::Guard([&]() -> tenon_status* {
+    if (index != 0) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there is one, number 0");
+    auto device = std::make_unique<tenon_device>();
+    device->name = ModelName();
+    device->flops = std::max(1u, std::thread::hardware_concurrency()) * kFlopsPerCycle * kCyclesPerSecond;
+    *out_device = device.release();
+    return nullptr;
+  });
+}
+
+void Close(tenon_device* device) { delete device; }
+
+tenon_status* Properties(tenon_device* device, tenon_device_properties* out) {
+  out->name = sdk::ToSpan(device->name);
+  out->dl_device_type = 1;  // kDLCPU
+  out->dl_device_id = 0;
+  out->synchronous = 1;
+  out->memory_kind_count = 1;
+  out->flops = device->flops;
+  out->bytes_per_second = kBytesPerSecond;
+  return nullptr;
+}
+
+tenon_status* CheckKind(uint32_t kind) {
+  return kind == 0 ? nullptr : sdk::Failure(TENON_NOT_FOUND, "memory kind ", kind, "; the CPU has one, number 0");
+}
+
+tenon_status* MemoryKind(tenon_device*, uint32_t index, tenon_memory_kind* out) {
+  if (tenon_status* status = CheckKind(index)) return status;
+  const int64_t pages = sysconf(_SC_PHYS_PAGES);
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  out->name = sdk::ToSpan("host");
+  out->alignment = kAlignment;
+  out->total_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+  out->flags = TENON_MEMORY_HOST_VISIBLE | TENON_MEMORY_PREFAULTED;
+  return nullptr;
+}
+
+// The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14).
+void Prefault(void* data, uint64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+#if defined(MADV_POPULATE_WRITE)
+  if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return;
+#endif
+  auto* byte = static_cast<volatile char*>(data);
+  for (uint64_t i = 0; i < bytes; i += 4096) byte[i] = 0;
+}
+
+tenon_status* Allocate(tenon_device*, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue*, void** out) {
+  *out = nullptr;
+  if (tenon_status* status = CheckKind(kind)) return status;
+  if ((alignment & (alignment - 1)) != 0 || alignment > kLargeBlock) {
+    return sdk::Failure(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kLargeBlock);
+  }
+  const bool large = bytes >= kLargeBlock;
+  alignment = large ? kLargeBlock : std::max(alignment, kAlignment);
+  if (posix_memalign(out, alignment, std::max<uint64_t>(bytes, 1)) != 0) {
+    *out = nullptr;
+    return sdk::Failure(TENON_RESOURCE_EXHAUSTED, "no ", bytes, " bytes of host memory");
+  }
+  if (large) Prefault(*out, bytes);
+  return nullptr;
+}
+
+void Free(tenon_device*, uint32_t, void* data, uint64_t, tenon_queue*) { free(data); }
+
+tenon_status* Map(tenon_device*, uint32_t kind, void* data, uint64_t, void** out_address) {
+  *out_address = data;
+  return CheckKind(kind);
+}
+void Unmap(tenon_device*, uint32_t, void*, uint64_t, void*) {}
+
+const void* GetExtension(tenon_device*, tenon_span) { return nullptr; }
+
+constexpr tenon_device_driver MakeDriver() {
+  tenon_device_driver driver = {};
+  driver.struct_size = sizeof(tenon_device_driver);
+  driver.device_type = sdk::ToSpan("CPU");
+  driver.priority = 0;
+  driver.count = Count;
+  driver.open = Open;
+  driver.close = Close;
+  driver.properties = Properties;
+  driver.memory_kind = MemoryKind;
+  driver.allocate = Allocate;
+  driver.free = Free;
+  driver.map = Map;
+  driver.unmap = Unmap;
+  driver.get_extension = GetExtension;
+  return driver;
+}
+
+}  // namespace
+
+constinit const tenon_device_driver kDeviceDriver = MakeDriver();
+
+}  // namespace tenon::cpu

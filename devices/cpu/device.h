@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU as a device: synchronous, one memory kind "host", type "CPU".
+//
+// Memory is 64-byte aligned. Blocks of kLargeBlock and more are aligned to huge pages, ask for them, and are touched
+// before they are handed out, so that no step takes a page fault on them.
+#ifndef TENON_DEVICES_CPU_DEVICE_H_
+#define TENON_DEVICES_CPU_DEVICE_H_
+
+#include <cstdint>
+
+#include "tenon/plugin.h"
+
+namespace tenon::cpu {
+
+inline constexpr uint64_t kAlignment = 64;
+inline constexpr uint64_t kLargeBlock = UINT64_C(2) << 20;
+
+extern const tenon_device_driver kDeviceDriver;
+extern const tenon_kernel_package kKernelPackage;
+
+}  // namespace tenon::cpu
+
+#endif  // TENON_DEVICES_CPU_DEVICE_H_

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons and logic: results are bool.
+#include <cmath>
+
+#include "kernels/elementwise.h"
+
+namespace tenon::cpu {
+namespace {
+
+struct EqualOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x == y; }
+};
+struct NotEqualOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x != y; }
+};
+struct LessOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x < y; }
+};
+struct LessEqualOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x <= y; }
+};
+struct GreaterOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x > y; }
+};
+struct GreaterEqualOp {
+  template <class T>
+  bool operator()(T x, T y) const { return x >= y; }
+};
+struct AndOp {
+  bool operator()(bool x, bool y) const { return x & y; }
+};
+struct OrOp {
+  bool operator()(bool x, bool y) const { return x | y; }
+};
+struct NotOp {
+  bool operator()(bool x) const { return !x; }
+};
+struct IsNanOp {
+  template <class T>
+  bool operator()(T x) const { return x != x; }
+};
+struct IsFiniteOp {
+  template <class T>
+  bool operator()(T x) const { return x - x == T(0); }
+};
+
+using Bools = Types<bool>;
+using Equals = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t>;
+
+// Equal and NotEqual: with incompatible_shape_error=false shapes that do not broadcast give a scalar answer.
+template <class Op>
+struct EqualKernel : BinaryKernel<Op, Equals> {
+  using Base = BinaryKernel<Op, Equals>;
+  struct Plan {
+    Plan(const EqualKernel&, sdk::PrepareContext& c) : incompatible(!Fits(c)), plan(Prepare(c, incompatible)) {}
+    bool incompatible;
+    typename Base::Plan plan;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (plan.incompatible) [[unlikely]] {
+      *c.output<bool>(0) = std::is_same_v<Op, NotEqualOp>;
+      return;
+    }
+    Base::Run(plan.plan, c);
+  }
+
+ private:
+  static bool Fits(sdk::PrepareContext& c) {
+    const sdk::Dims x = sdk::DimsOf(c.input(0)), y = sdk::DimsOf(c.input(1));
+    for (size_t back = 1; back <= std::min(x.size(), y.size()); ++back) {
+      const int64_t a = x[x.size() - back], b = y[y.size() - back];
+      if (a != b && a != 1 && b != 1) return sdk::DimsOf(c.output(0)).size() != 0;
+    }
+    return true;
+  }
+  static typename Base::Plan Prepare(sdk::PrepareContext& c, bool incompatible) {
+    if (!incompatible) return typename Base::Plan(Base(), c);
+    return typename Base::Plan();
+  }
+};
+
+template <class Op>
+constexpr tenon_kernel_registration CpuEqual(std::string_view op) {
+  return CpuKernel<EqualKernel<Op>>(op, {.constraints = sdk::Constraints<Equals::Constraint<"T">>::list});
+}
+constexpr sdk::Traits Logic(std::span<const tenon_in_place> in_place) { return {.in_place = in_place}; }
+
+}  // namespace
+
+TENON_CPU_KERNEL(Equal) = CpuEqual<EqualOp>("Equal");
+TENON_CPU_KERNEL(NotEqual) = CpuEqual<NotEqualOp>("NotEqual");
+TENON_CPU_KERNEL(Less) = CpuCompare<LessOp, Numbers>("Less");
+TENON_CPU_KERNEL(LessEqual) = CpuCompare<LessEqualOp, Numbers>("LessEqual");
+TENON_CPU_KERNEL(Greater) = CpuCompare<GreaterOp, Numbers>("Greater");
+TENON_CPU_KERNEL(GreaterEqual) = CpuCompare<GreaterEqualOp, Numbers>("GreaterEqual");
+TENON_CPU_KERNEL(LogicalAnd) = CpuKernel<BinaryKernel<AndOp, Bools>>("LogicalAnd", Logic(kInPlaceEither));
+TENON_CPU_KERNEL(LogicalOr) = CpuKernel<BinaryKernel<OrOp, Bools>>("LogicalOr", Logic(kInPlaceEither));
+TENON_CPU_KERNEL(LogicalNot) = CpuKernel<UnaryKernel<NotOp, Bools>>("LogicalNot", Logic(kInPlaceFirst));
+TENON_CPU_KERNEL(IsNan) = CpuKernel<UnaryKernel<IsNanOp, Reals>>(
+    "IsNan", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
+TENON_CPU_KERNEL(IsFinite) = CpuKernel<UnaryKernel<IsFiniteOp, Reals>>(
+    "IsFinite", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
+
+}  // namespace tenon::cpu

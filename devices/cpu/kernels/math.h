@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transcendental functions that the compiler vectorises: glibc's libmvec where there is one, else the plain ones.
+//
+// The vector variants round differently from the scalar ones (up to 4 ulp). Loops over them run in whole blocks
+// (elementwise.h), so that the result does not depend on how a range was shared among threads.
+#ifndef TENON_DEVICES_CPU_KERNELS_MATH_H_
+#define TENON_DEVICES_CPU_KERNELS_MATH_H_
+
+#include <cmath>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 35))
+#define TENON_CPU_SIMD __attribute__((simd("notinbranch"), const))
+#else
+#define TENON_CPU_SIMD
+#endif
+
+// The library's own functions under their own names, declared again with the attribute that names their vector variants.
+extern "C" {
+#define TENON_CPU_DECLARE(name)                            \
+  TENON_CPU_SIMD double name(double) noexcept(true); \
+  TENON_CPU_SIMD float name##f(float) noexcept(true);
+TENON_CPU_DECLARE(exp)
+TENON_CPU_DECLARE(expm1)
+TENON_CPU_DECLARE(log)
+TENON_CPU_DECLARE(log1p)
+TENON_CPU_DECLARE(sin)
+TENON_CPU_DECLARE(cos)
+TENON_CPU_DECLARE(tanh)
+TENON_CPU_DECLARE(erf)
+#undef TENON_CPU_DECLARE
+TENON_CPU_SIMD double pow(double, double) noexcept(true);
+TENON_CPU_SIMD float powf(float, float) noexcept(true);
+}
+
+namespace tenon::cpu::math {
+
+#define TENON_CPU_DEFINE(Name, name)                \
+  inline float Name(float x) { return name##f(x); } \
+  inline double Name(double x) { return name(x); }
+TENON_CPU_DEFINE(Exp, ::exp)
+TENON_CPU_DEFINE(Expm1, ::expm1)
+TENON_CPU_DEFINE(Log, ::log)
+TENON_CPU_DEFINE(Log1p, ::log1p)
+TENON_CPU_DEFINE(Sin, ::sin)
+TENON_CPU_DEFINE(Cos, ::cos)
+TENON_CPU_DEFINE(Tanh, ::tanh)
+TENON_CPU_DEFINE(Erf, ::erf)
+#undef TENON_CPU_DEFINE
+inline float Pow(float x, float y) { return ::powf(x, y); }
+inline double Pow(double x, double y) { return ::pow(x, y); }
+
+template <class T>
+inline T Sigmoid(T x) {
+  return T(1) / (T(1) + Exp(-x));
+}
+
+}  // namespace tenon::cpu::math
+
+#endif  // TENON_DEVICES_CPU_KERNELS_MATH_H_

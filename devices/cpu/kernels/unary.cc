@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one tensor, and the gradients that take (result, gradient) of the same shape.
+#include <cmath>
+
+#include "kernels/elementwise.h"
+#include "kernels/math.h"
+
+namespace tenon::cpu {
+namespace {
+
+template <class T>
+inline T Negated(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(x));
+  } else {
+    return -x;
+  }
+}
+
+struct NegOp {
+  template <class T>
+  T operator()(T x) const { return Negated(x); }
+};
+struct AbsOp {
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      return x < 0 ? Negated(x) : x;
+    } else {
+      return std::fabs(x);
+    }
+  }
+};
+struct SignOp {
+  template <class T>
+  T operator()(T x) const { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
+};
+struct SquareOp {
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+      return static_cast<T>(static_cast<Unsigned>(x) * static_cast<Unsigned>(x));
+    } else {
+      return x * x;
+    }
+  }
+};
+struct ReciprocalOp {
+  template <class T>
+  T operator()(T x) const { return T(1) / x; }
+};
+struct SqrtOp {
+  template <class T>
+  T operator()(T x) const { return std::sqrt(x); }
+};
+struct RsqrtOp {
+  template <class T>
+  T operator()(T x) const { return T(1) / std::sqrt(x); }
+};
+struct FloorOp {
+  template <class T>
+  T operator()(T x) const { return std::floor(x); }
+};
+struct CeilOp {
+  template <class T>
+  T operator()(T x) const { return std::ceil(x); }
+};
+// Half to even: the default rounding mode.
+struct RoundOp {
+  template <class T>
+  T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      return x;
+    } else {
+      return std::nearbyint(x);
+    }
+  }
+};
+
+#define TENON_CPU_MATH_OP(Name)                                                \
+  struct Name##Op {                                                            \
+    static constexpr bool kBlocked = true;                                     \
+    template <class T>                                                         \
+    T operator()(T x) const {                                                  \
+      return math::Name(x);                                                    \
+    }                                                                          \
+  };
+TENON_CPU_MATH_OP(Exp)
+TENON_CPU_MATH_OP(Expm1)
+TENON_CPU_MATH_OP(Log)
+TENON_CPU_MATH_OP(Log1p)
+TENON_CPU_MATH_OP(Sin)
+TENON_CPU_MATH_OP(Cos)
+TENON_CPU_MATH_OP(Tanh)
+TENON_CPU_MATH_OP(Erf)
+TENON_CPU_MATH_OP(Sigmoid)
+#undef TENON_CPU_MATH_OP
+
+// Gradients: (y, dy) with y the function's result.
+struct TanhGradOp {
+  template <class T>
+  T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
+};
+struct SigmoidGradOp {
+  template <class T>
+  T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
+};
+struct SqrtGradOp {
+  template <class T>
+  T operator()(T y, T dy) const { return dy * T(0.5) / y; }
+};
+struct RsqrtGradOp {
+  template <class T>
+  T operator()(T y, T dy) const { return T(-0.5) * dy * y * y * y; }
+};
+struct ReciprocalGradOp {
+  template <class T>
+  T operator()(T y, T dy) const { return -dy * y * y; }
+};
+
+using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
+
+}  // namespace
+
+TENON_CPU_KERNEL(Neg) = CpuUnary<NegOp, Signed>("Neg");
+TENON_CPU_KERNEL(Abs) = CpuUnary<AbsOp, Signed>("Abs");
+TENON_CPU_KERNEL(Sign) = CpuUnary<SignOp, Signed>("Sign");
+TENON_CPU_KERNEL(Square) = CpuUnary<SquareOp, Numbers>("Square");
+TENON_CPU_KERNEL(Reciprocal) = CpuUnary<ReciprocalOp, Reals>("Reciprocal");
+TENON_CPU_KERNEL(Sqrt) = CpuUnary<SqrtOp, Reals>("Sqrt");
+TENON_CPU_KERNEL(Rsqrt) = CpuUnary<RsqrtOp, Reals>("Rsqrt");
+TENON_CPU_KERNEL(Floor) = CpuUnary<FloorOp, Reals>("Floor");
+TENON_CPU_KERNEL(Ceil) = CpuUnary<CeilOp, Reals>("Ceil");
+TENON_CPU_KERNEL(Round) = CpuUnary<RoundOp, Signed>("Round");
+TENON_CPU_KERNEL(Exp) = CpuUnary<ExpOp, Reals>("Exp");
+TENON_CPU_KERNEL(Expm1) = CpuUnary<Expm1Op, Reals>("Expm1");
+TENON_CPU_KERNEL(Log) = CpuUnary<LogOp, Reals>("Log");
+TENON_CPU_KERNEL(Log1p) = CpuUnary<Log1pOp, Reals>("Log1p");
+TENON_CPU_KERNEL(Sin) = CpuUnary<SinOp, Reals>("Sin");
+TENON_CPU_KERNEL(Cos) = CpuUnary<CosOp, Reals>("Cos");
+TENON_CPU_KERNEL(Tanh) = CpuUnary<TanhOp, Reals>("Tanh");
+TENON_CPU_KERNEL(Erf) = CpuUnary<ErfOp, Reals>("Erf");
+TENON_CPU_KERNEL(Sigmoid) = CpuUnary<SigmoidOp, Reals>("Sigmoid");
+TENON_CPU_KERNEL(TanhGrad) = CpuBinary<TanhGradOp, Reals>("TanhGrad");
+TENON_CPU_KERNEL(SigmoidGrad) = CpuBinary<SigmoidGradOp, Reals>("SigmoidGrad");
+TENON_CPU_KERNEL(SqrtGrad) = CpuBinary<SqrtGradOp, Reals>("SqrtGrad");
+TENON_CPU_KERNEL(RsqrtGrad) = CpuBinary<RsqrtGradOp, Reals>("RsqrtGrad");
+TENON_CPU_KERNEL(ReciprocalGrad) = CpuBinary<ReciprocalGradOp, Reals>("ReciprocalGrad");
+
+}  // namespace tenon::cpu

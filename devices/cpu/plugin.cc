@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.cpu: the device type "CPU" and its kernels.
+#include "device.h"
+
+namespace {
+const tenon_capability kCapabilities[] = {
+    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::cpu::kDeviceDriver},
+    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu::kKernelPackage},
+};
+}  // namespace
+
+TENON_PLUGIN("tenon.cpu", "0.1.0", "The CPU as a device, with kernels for the common ops.", kCapabilities)
