@@ -194,7 +194,9 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
   if (node.has(kForward)) {
     for (size_t i = 0; i < outputs->size() && i < inputs.size(); ++i) {
       (*outputs)[i] = *inputs[i];
-      if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD))
+      const AttrValue* invariant = node.FindAttr("is_constant");
+      const bool keeps = node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
+      if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD) && !keeps)
         (*outputs)[i].value = Tensor();
     }
     return true;

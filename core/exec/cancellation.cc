@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/cancellation.h"
+
+#include <chrono>
+
+#include "core/base/clock.h"
+
+namespace tenon::exec {
+
+void Cancellation::Cancel(Status reason) {
+  std::unique_lock lock(mutex_);
+  if (flag_.load()) return;
+  reason_ = std::move(reason);
+  flag_.store(true);
+  while (!callbacks_.empty()) {
+    auto node = callbacks_.extract(callbacks_.begin());
+    running_ = node.key();
+    runner_ = std::this_thread::get_id();
+    lock.unlock();
+    node.mapped()(reason_);
+    lock.lock();
+    running_ = 0;
+    ran_.notify_all();
+  }
+}
+
+Status Cancellation::reason() const {
+  std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+uint64_t Cancellation::Subscribe(std::function<void(const Status&)> callback) {
+  std::lock_guard lock(mutex_);
+  if (flag_.load()) return 0;
+  callbacks_.emplace(next_token_, std::move(callback));
+  return next_token_++;
+}
+
+bool Cancellation::Unsubscribe(uint64_t token) {
+  std::unique_lock lock(mutex_);
+  if (callbacks_.erase(token) > 0) return true;
+  if (runner_ != std::this_thread::get_id()) ran_.wait(lock, [&] { return running_ != token; });
+  return false;
+}
+
+DeadlineWatcher::~DeadlineWatcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+uint64_t DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns) {
+  std::lock_guard lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  const bool first = entries_.empty() || deadline_ns < entries_.begin()->first;
+  entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns});
+  if (first) wake_.notify_all();
+  return next_token_++;
+}
+
+void DeadlineWatcher::Forget(uint64_t token) {
+  std::lock_guard lock(mutex_);
+  for (auto it = entries_.begin(); it != entries_.end(); ++it)
+    if (it->second.token == token) {
+      entries_.erase(it);
+      return;
+    }
+}
+
+void DeadlineWatcher::Loop() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    if (entries_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    const uint64_t now = NowNs();
+    const auto first = entries_.begin();
+    if (first->first > now) {
+      wake_.wait_for(lock, std::chrono::nanoseconds(first->first - now));
+      continue;
+    }
+    const Entry entry = first->second;
+    entries_.erase(first);
+    // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
+    entry.cancellation->Cancel(Status(Code::kDeadlineExceeded,
+                                      StrCat("the step did not end within its deadline of ", entry.timeout_ns / 1000000, " ms")));
+  }
+}
+
+}  // namespace tenon::exec

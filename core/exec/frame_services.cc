@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The services behind a kernel's frame. Each checks what the kernel asks for: a wrong index is a status, never a crash.
+#include <cstring>
+
+#include "core/base/clock.h"
+#include "core/exec/step.h"
+
+namespace tenon::exec {
+namespace {
+
+tenon_status* Fail(const tenon_frame* frame, Status status) {
+  return std::move(status).Annotate(frame->context->node->Describe()).release();
+}
+
+tenon_status* CheckOutput(const tenon_frame* frame, int32_t index) {
+  if (index >= 0 && index < frame->output_count) return nullptr;
+  return Fail(frame, Internal(StrCat("its kernel set output ", index, " of ", frame->output_count)));
+}
+
+tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes) {
+  if (tenon_status* bad = CheckOutput(frame, index)) return bad;
+  const DType dtype = frame->context->node->output_types[static_cast<size_t>(index)];
+  Shape wanted(shape);
+  if (Status status = wanted.Validate(); !status.ok()) return Fail(frame, std::move(status));
+  auto bytes = ByteSize(dtype, wanted);
+  if (!bytes.ok()) return Fail(frame, bytes.status());
+  auto buffer = frame->context->step->env->pool->Allocate(static_cast<uint64_t>(*bytes) + extra_bytes, shape);
+  if (!buffer.ok()) return Fail(frame, buffer.status());
+  tenon_tensor_view* view = frame->outputs[index];
+  ReleaseOutput(view);
+  *view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, static_cast<uint64_t>(*bytes), *buffer);
+  return nullptr;
+}
+
+bool SameDims(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
+  return buffer->rank == dl.ndim &&
+         (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
+}
+
+// A reference to the view's buffer whose dims are the view's.
+Buffer* Share(BufferPool* pool, const tenon_tensor_view& view) {
+  if (SameDims(view.buffer, view.dl)) {
+    Retain(view.buffer);
+    return view.buffer;
+  }
+  return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
+}
+
+tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_tensor_view* view) {
+  if (tenon_status* bad = CheckOutput(frame, index)) return bad;
+  if (view->buffer == nullptr)
+    return Fail(frame, Internal("its kernel shared memory that lives in no buffer; it must copy"));
+  Buffer* buffer = Share(frame->context->step->env->pool, *view);
+  tenon_tensor_view shared = *view;
+  shared.buffer = buffer;
+  shared.dl.shape = buffer->dims;
+  ReleaseOutput(frame->outputs[index]);
+  *frame->outputs[index] = shared;
+  return nullptr;
+}
+
+tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* out_view) {
+  if (index < 0 || index >= frame->input_count)
+    return Fail(frame, Internal(StrCat("its kernel kept input ", index, " of ", frame->input_count)));
+  const tenon_tensor_view& view = *frame->inputs[index];
+  BufferPool* pool = frame->context->step->env->pool;
+  if (view.buffer != nullptr) {
+    *out_view = view;
+    out_view->buffer = Share(pool, view);
+    out_view->dl.shape = out_view->buffer->dims;
+    return nullptr;
+  }
+  const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
+  auto buffer = pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0});
+  if (!buffer.ok()) return Fail(frame, buffer.status());
+  CopyElements(view, (*buffer)->data);
+  *out_view = MakeView(view.dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, view.byte_size, *buffer);
+  return nullptr;
+}
+
+void ParallelFor(tenon_frame* frame, int64_t total, double cost, tenon_range_function function, void* argument) {
+  frame->context->step->env->threads->Run(total, cost, function, argument);
+}
+
+uint32_t IsCancelled(tenon_frame* frame) { return frame->context->step->cancellation->cancelled() ? 1 : 0; }
+
+uint64_t CancelSubscribe(tenon_frame* frame, tenon_done_function callback, void* argument) {
+  return frame->context->step->cancellation->Subscribe(
+      [callback, argument](const Status& reason) { callback(argument, Status(reason).release()); });
+}
+
+uint32_t CancelUnsubscribe(tenon_frame* frame, uint64_t token) {
+  return frame->context->step->cancellation->Unsubscribe(token) ? 1 : 0;
+}
+
+tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** out_handle) {
+  if (index < 0 || index >= frame->input_count)
+    return Fail(frame, Internal(StrCat("its kernel asked for input ", index, " of ", frame->input_count)));
+  const tenon_tensor_view& view = *frame->inputs[index];
+  if ((view.dtype != TENON_DT_RESOURCE && !IsRef(view.dtype)) || view.dl.data == nullptr || NumElements(view) != 1)
+    return Fail(frame, InvalidArgument(StrCat("input ", index, " must be one resource or reference, found ",
+                                              TypeName(view.dtype), ShapeOf(view).ToString())));
+  tenon_resource* handle = *static_cast<tenon_resource**>(DataOf(view));
+  if (handle == nullptr) return Fail(frame, InvalidArgument(StrCat("input ", index, " is an empty resource handle")));
+  *out_handle = handle;
+  return nullptr;
+}
+
+tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_status* (*create)(void*, void**),
+                             void* argument, void (*destroy)(void*), void** out_object) {
+  std::lock_guard lock(handle->mutex);
+  if (handle->object == nullptr) {
+    if (create == nullptr)
+      return Fail(frame, NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet; run its initialiser")));
+    if (tenon_status* status = create(argument, &handle->object)) return Fail(frame, Status(status));
+    handle->destroy = destroy;
+  }
+  *out_object = handle->object;
+  return nullptr;
+}
+
+tenon_status* ResourceDestroy(tenon_frame*, tenon_resource* handle) {
+  Drop(handle);
+  return nullptr;
+}
+
+tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource** out_handle) {
+  auto resource = std::make_unique<Resource>();
+  resource->type = View(type);
+  resource->name = frame->context->node->name;
+  *out_handle = resource.get();
+  Step* step = frame->context->step;
+  std::lock_guard lock(step->mutex);
+  step->local_resources.push_back(std::move(resource));
+  return nullptr;
+}
+
+tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
+  if (Status status = ReadVariable(handle, out_view); !status.ok()) return Fail(frame, std::move(status));
+  tenon_frame_context* context = frame->context;
+  if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
+  else context->more_pins.push_back(out_view->buffer);
+  return nullptr;
+}
+
+uint32_t VariableIsInitialized(tenon_frame*, tenon_resource* handle) { return IsInitialized(handle) ? 1 : 0; }
+
+// Whether the node got this handle through a reference input: then the update is in place.
+bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
+  for (int32_t i = 0; i < frame->input_count; ++i) {
+    const tenon_tensor_view& view = *frame->inputs[i];
+    if (IsRef(view.dtype) && view.dl.data != nullptr && *static_cast<tenon_resource**>(DataOf(view)) == handle) return true;
+  }
+  return false;
+}
+
+tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t flags, uint32_t dtype,
+                                  tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
+                                  tenon_tensor_view* out_new) {
+  Status status = BeginUpdate(handle, frame->context->step->env->pool, flags, ThroughReference(frame, handle), dtype, shape,
+                              extra_bytes, out_old, out_new);
+  return status.ok() ? nullptr : Fail(frame, std::move(status));
+}
+
+void VariableEndUpdate(tenon_frame*, tenon_resource* handle, uint32_t commit) { EndUpdate(handle, commit != 0); }
+
+tenon_status* Call(tenon_frame* frame, tenon_span function, const tenon_tensor_view* const*, uint64_t,
+                   void (*)(void*, tenon_status*, const tenon_tensor_view* const*, uint64_t), void*) {
+  return Fail(frame, Unimplemented(StrCat("kernels cannot call functions yet ('", View(function),
+                                          "'); calls by trait are inlined by the engine")));
+}
+
+void TraceSpan(tenon_frame* frame, tenon_span name, uint64_t begin_ns, uint64_t end_ns) {
+  if (trace::Trace* trace = frame->context->step->trace) trace->Add(View(name), frame->context->node->name, begin_ns, end_ns);
+}
+
+uint64_t Now(tenon_frame*) { return NowNs(); }
+
+}  // namespace
+
+const tenon_frame_services* FrameServices() {
+  static const tenon_frame_services services = {
+      TENON_HEAD(tenon_frame_services), &AllocOutput,  &SetOutput,       &RetainInput,    &ParallelFor,
+      &IsCancelled,  &CancelSubscribe,  &CancelUnsubscribe, &InputResource, &ResourceObject,
+      &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
+      &Call,         &TraceSpan,        &Now,            &StepResource};
+  return &services;
+}
+
+}  // namespace tenon::exec

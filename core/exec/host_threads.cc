@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/host_threads.h"
+
+#include <algorithm>
+
+namespace tenon::exec {
+namespace {
+
+// Waking a helper costs tens of microseconds; less work than this stays on one thread.
+constexpr double kMinShareNs = 4000;
+// How long a helper spins before it sleeps: about 50 us.
+constexpr int kSpins = 20000;
+constexpr uint32_t kMaxBackground = 64;
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+HostThreads::HostThreads(uint32_t threads) : threads_(std::max<uint32_t>(threads, 1)) {
+  for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
+}
+
+HostThreads::~HostThreads() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  task_wake_.notify_all();
+  for (std::thread& helper : helpers_) helper.join();
+  for (std::thread& thread : background_) thread.join();
+}
+
+void HostThreads::TakeShares() {
+  for (;;) {
+    const int64_t begin = next_.fetch_add(share_, std::memory_order_relaxed);
+    if (begin >= total_) return;
+    function_(argument_, begin, std::min(begin + share_, total_));
+  }
+}
+
+void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* argument) {
+  if (total <= 0) return;
+  const double work = static_cast<double>(total) * cost;
+  if (threads_ == 1 || total == 1 || work < 2 * kMinShareNs || busy_.test_and_set(std::memory_order_acquire))
+    return function(argument, 0, total);
+  const auto shares = static_cast<int64_t>(std::min<double>(threads_ * 4, std::max(2.0, work / kMinShareNs)));
+  total_ = total;
+  share_ = std::max<int64_t>(1, (total + shares - 1) / shares);
+  function_ = function;
+  argument_ = argument;
+  next_.store(0, std::memory_order_relaxed);
+  // An odd epoch is open for helpers. They count themselves in before they look at it again.
+  epoch_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping_.load(std::memory_order_seq_cst) > 0) {
+    { std::lock_guard lock(mutex_); }
+    wake_.notify_all();
+  }
+  TakeShares();
+  epoch_.fetch_add(1, std::memory_order_seq_cst);
+  while (inside_.load(std::memory_order_seq_cst) != 0) Pause();
+  busy_.clear(std::memory_order_release);
+}
+
+void HostThreads::Helper() {
+  uint64_t done = 0;
+  for (;;) {
+    int spins = 0;
+    uint64_t epoch = epoch_.load(std::memory_order_acquire);
+    while ((epoch & 1u) == 0 || epoch == done) {
+      if (stop_.load(std::memory_order_relaxed)) return;
+      if (++spins > kSpins) {
+        std::unique_lock lock(mutex_);
+        sleeping_.fetch_add(1, std::memory_order_seq_cst);
+        wake_.wait(lock, [&] {
+          const uint64_t now = epoch_.load(std::memory_order_seq_cst);
+          return stop_.load() || ((now & 1u) != 0 && now != done);
+        });
+        sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+        spins = 0;
+      }
+      Pause();
+      epoch = epoch_.load(std::memory_order_acquire);
+    }
+    inside_.fetch_add(1, std::memory_order_seq_cst);
+    if (epoch_.load(std::memory_order_seq_cst) == epoch) TakeShares();
+    inside_.fetch_sub(1, std::memory_order_seq_cst);
+    done = epoch;
+  }
+}
+
+void HostThreads::Schedule(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    if (idle_background_ < tasks_.size() && background_.size() < kMaxBackground)
+      background_.emplace_back([this] { Background(); });
+  }
+  task_wake_.notify_one();
+}
+
+void HostThreads::Background() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_background_;
+    task_wake_.wait(lock, [this] { return stop_.load() || !tasks_.empty(); });
+    --idle_background_;
+    if (tasks_.empty()) return;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+}  // namespace tenon::exec

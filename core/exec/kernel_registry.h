@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels are known: by op, device type, label, type constraints and priority. Thread-safe.
+#ifndef TENON_CORE_EXEC_KERNEL_REGISTRY_H_
+#define TENON_CORE_EXEC_KERNEL_REGISTRY_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "tenon/kernel.h"
+
+namespace tenon::exec {
+
+struct KernelEntry {
+  const tenon_kernel_registration* registration = nullptr;
+  std::string plugin;
+};
+
+class KernelRegistry {
+ public:
+  // Registers all kernels of a package, or none.
+  Status Register(const tenon_kernel_package& package, std::string_view plugin);
+  void Unregister(std::string_view plugin);
+
+  // The kernels that fit the node on a device type (those for any device too), highest priority first.
+  std::vector<KernelEntry> Find(const graph::Node& node, std::string_view device_type) const;
+  // Why none fits: device types and dtypes that there are for the op.
+  Status NoKernel(const graph::Node& node, std::string_view device_type) const;
+  // All, by op.
+  std::vector<KernelEntry> All() const;
+  // A package that is installed but not loaded has a kernel for this op.
+  void NoteElsewhere(std::string_view op, std::string_view text);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
+  std::multimap<std::string, std::string, std::less<>> elsewhere_;
+};
+
+// "T: float, double; Index: int32".
+std::string DescribeConstraints(const tenon_kernel_registration& registration);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_KERNEL_REGISTRY_H_

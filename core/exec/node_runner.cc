@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/node_runner.h"
+
+#include <cstring>
+
+namespace tenon::exec {
+namespace {
+
+constexpr size_t kCacheSize = 32;
+
+// Shapes of the inputs as numbers; values too when asked.
+void AppendKey(const tenon_tensor_view& view, bool values, std::vector<int64_t>* key) {
+  key->push_back(view.dl.ndim);
+  for (int32_t i = 0; i < view.dl.ndim; ++i) key->push_back(view.dl.shape[i]);
+  if (!values || IsRef(view.dtype) || !IsPlain(view.dtype) || view.byte_size > graph::kMaxTrackedBytes) return;
+  key->push_back(static_cast<int64_t>(view.dtype));
+  const char* data = static_cast<const char*>(DataOf(view));
+  for (uint64_t at = 0; at < view.byte_size; at += 8) {
+    int64_t word = 0;
+    std::memcpy(&word, data + at, std::min<uint64_t>(8, view.byte_size - at));
+    key->push_back(word);
+  }
+}
+
+// Whether the key says just the shapes of these views; the common case, without building a key.
+bool SameShapes(const std::vector<int64_t>& key, std::span<const tenon_tensor_view* const> inputs) {
+  size_t at = 0;
+  for (const tenon_tensor_view* view : inputs) {
+    if (at >= key.size() || key[at++] != view->dl.ndim) return false;
+    for (int32_t i = 0; i < view->dl.ndim; ++i)
+      if (at >= key.size() || key[at++] != view->dl.shape[i]) return false;
+  }
+  return at == key.size();
+}
+
+tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value) {
+  if (with_value && facts.value.has_value()) return facts.value.view();
+  tenon_tensor_view view = MakeView(dtype, facts.shape.c(), nullptr, 0, nullptr);
+  if (facts.shape.fully_known())
+    if (auto bytes = ByteSize(dtype, facts.shape); bytes.ok()) view.byte_size = static_cast<uint64_t>(*bytes);
+  return view;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node, const KernelEntry& entry,
+                                                         const Environment& env) {
+  std::lock_guard lock(mutex_);
+  auto& slot = kernels_[{node.name, entry.registration}];
+  if (slot == nullptr) {
+    TENON_ASSIGN_OR_RETURN(slot, KernelInstance::Create(node, entry, env));
+  }
+  return slot;
+}
+
+void KernelStore::Clear() {
+  std::lock_guard lock(mutex_);
+  kernels_.clear();
+}
+
+PreparedNode::~PreparedNode() {
+  if (prepared != nullptr && kernel->registration().destroy_prepared != nullptr)
+    kernel->registration().destroy_prepared(prepared);
+}
+
+Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store) {
+  const std::string_view device = env.device == nullptr ? std::string_view() : std::string_view(env.device->type);
+  std::vector<KernelEntry> candidates = env.kernels->Find(node, device);
+  if (candidates.empty()) return env.kernels->NoKernel(node, device);
+  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, std::move(candidates)));
+}
+
+Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
+  std::lock_guard lock(mutex_);
+  if (instances_[i] == nullptr) {
+    const bool stateful = (candidates_[i].registration->traits & TENON_KERNEL_STATEFUL) != 0;
+    TENON_ASSIGN_OR_RETURN(instances_[i], stateful && store_ != nullptr ? store_->Get(*node_, candidates_[i], *env_)
+                                                                         : KernelInstance::Create(*node_, candidates_[i], *env_));
+  }
+  return instances_[i];
+}
+
+Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vector<const graph::OutputFacts*>& inputs,
+                                                                const std::vector<graph::OutputFacts>& outputs) {
+  std::vector<tenon_tensor_view> views;
+  for (size_t i = 0; i < inputs.size(); ++i) views.push_back(ShapeView(node_->input_types[i], *inputs[i], true));
+  for (size_t i = 0; i < outputs.size(); ++i) views.push_back(ShapeView(node_->output_types[i], outputs[i], false));
+  std::vector<const tenon_tensor_view*> pointers;
+  for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+  Status refused;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    auto node = std::make_shared<PreparedNode>();
+    TENON_ASSIGN_OR_RETURN(node->kernel, Instance(i));
+    const tenon_kernel_registration& kernel = node->kernel->registration();
+    // What was planned by the first candidate's declarations must hold for the one that runs.
+    if (i > 0 && (kernel.dynamic_outputs != registration().dynamic_outputs ||
+                  (kernel.traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC)) !=
+                      (registration().traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC))))
+      continue;
+    if (kernel.prepare != nullptr) {
+      tenon_prepare_args args{TENON_HEAD(tenon_prepare_args), pointers.data(), pointers.data() + inputs.size(),
+                              static_cast<int32_t>(inputs.size()), static_cast<int32_t>(outputs.size()), env_->precision,
+                              env_->threads == nullptr ? 1 : env_->threads->threads(), nullptr, 0};
+      Status status(kernel.prepare(node->kernel->state(), &args));
+      if (status.code() == Code::kUnimplemented && i + 1 < candidates_.size()) {
+        refused = std::move(status);
+        continue;
+      }
+      if (!status.ok()) return std::move(status).Annotate(StrCat(node_->Describe(), " [", candidates_[i].plugin, "]"));
+      node->prepared = args.out_prepared;
+      node->workspace_bytes = args.out_workspace_bytes;
+    }
+    node->outputs = outputs;
+    for (size_t k = 0; k < outputs.size(); ++k)
+      node->output_bytes.push_back(outputs[k].shape.fully_known() ? views[inputs.size() + k].byte_size : 0);
+    return std::shared_ptr<const PreparedNode>(std::move(node));
+  }
+  return std::move(refused).Annotate(node_->Describe());
+}
+
+Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const tenon_tensor_view* const> inputs,
+                                                                const std::shared_ptr<const PreparedNode>& last) {
+  const bool values = value_dependent_.load(std::memory_order_relaxed);
+  if (!values && last != nullptr && SameShapes(last->key, inputs)) return last;
+  std::vector<int64_t> key;
+  for (const tenon_tensor_view* view : inputs) AppendKey(*view, values, &key);
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& cached : cache_)
+      if (cached->key == key) return cached;
+  }
+  std::vector<graph::OutputFacts> facts(inputs.size());
+  std::vector<const graph::OutputFacts*> pointers;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const tenon_tensor_view& view = *inputs[i];
+    facts[i].shape = ShapeOf(view);
+    if (IsPlain(view.dtype) && view.byte_size <= graph::kMaxTrackedBytes && view.dl.data != nullptr) {
+      TENON_ASSIGN_OR_RETURN(facts[i].value, Tensor::CopyOf(GlobalPool(), view));
+    }
+    pointers.push_back(&facts[i]);
+  }
+  std::vector<graph::OutputFacts> outputs;
+  bool used_values = false;
+  TENON_RETURN_IF_ERROR(graph::ShapeInference::InferNode(*node_, pointers, &outputs, &used_values));
+  // Values seen now are not constant for prepare(): the next run with these shapes may bring others.
+  if (!used_values)
+    for (auto& fact : facts) fact.value = Tensor();
+  if (used_values && !values) {
+    value_dependent_.store(true);
+    key.clear();
+    for (const tenon_tensor_view* view : inputs) AppendKey(*view, true, &key);
+  }
+  for (auto& output : outputs) output.value = Tensor();
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> made, Prepare(pointers, outputs));
+  // Only this function has seen it; the key completes it before it is shared.
+  const_cast<PreparedNode*>(made.get())->key = std::move(key);
+  std::lock_guard lock(mutex_);
+  if (cache_.size() < kCacheSize) cache_.push_back(made);
+  else cache_[next_evicted_++ % kCacheSize] = made;
+  return made;
+}
+
+Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
+               std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs) {
+  const tenon_kernel_registration& kernel = prepared.kernel->registration();
+  BufferPool* pool = step->env->pool;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const Shape& shape = prepared.outputs[k].shape;
+    if (prepared.kernel->dynamic_output(k)) continue;
+    if ((kernel.traits & TENON_KERNEL_VIEW) != 0 && k == 0) continue;
+    if (!shape.fully_known())
+      return Internal(StrCat(node.Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
+    const DType dtype = node.output_types[k];
+    TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(prepared.output_bytes[k], shape.c()));
+    *outputs[k] = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, prepared.output_bytes[k], buffer);
+  }
+  tenon_frame_context context;
+  context.step = step;
+  context.node = &node;
+  tenon_frame frame{TENON_HEAD(tenon_frame), inputs.data(), outputs.data(), static_cast<int32_t>(inputs.size()),
+                    static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, FrameServices(),
+                    &context, step->id};
+  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
+    if (!prepared.outputs[0].shape.fully_known())
+      return Internal(StrCat(node.Describe(), ": the shape of its result is not known"));
+    tenon_tensor_view view = *inputs[0];
+    Buffer* copy = nullptr;
+    if (view.buffer == nullptr) {
+      tenon_tensor_view kept;
+      if (tenon_status* bad = frame.services->retain_input(&frame, 0, &kept)) return Status(bad);
+      copy = kept.buffer;
+      view = kept;
+    }
+    view.dl.ndim = prepared.outputs[0].shape.rank();
+    view.dl.shape = const_cast<int64_t*>(prepared.outputs[0].shape.dims().data());
+    Status status(frame.services->set_output(&frame, 0, &view));
+    if (copy != nullptr) Release(copy);
+    return status;
+  }
+  Buffer* workspace = nullptr;
+  if (prepared.workspace_bytes > 0) {
+    TENON_ASSIGN_OR_RETURN(workspace, pool->Allocate(prepared.workspace_bytes, {nullptr, 0, 0}));
+    frame.workspace = workspace->data;
+  }
+  const uint64_t begin = step->trace != nullptr ? step->trace->Now() : 0;
+  Status status = kernel.run == nullptr
+                      ? Internal(StrCat(node.Describe(), ": its kernel is asynchronous; it cannot run here"))
+                      : Status(kernel.run(prepared.kernel->state(), prepared.prepared, &frame));
+  if (step->trace != nullptr) step->trace->Add(node.name, node.op->name, begin, step->trace->Now());
+  ReleasePins(&context);
+  if (workspace != nullptr) Release(workspace);
+  if (!status.ok()) return std::move(status).Annotate(node.Describe());
+  for (size_t k = 0; k < outputs.size(); ++k)
+    if (outputs[k]->dl.data == nullptr && prepared.kernel->dynamic_output(k))
+      return Internal(StrCat(node.Describe(), ": its kernel did not set output ", k));
+  return Status::Ok();
+}
+
+Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr));
+  if (runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_STATEFUL | TENON_KERNEL_BLOCKING)) return std::vector<Tensor>{};
+  Cancellation cancellation;
+  Step step;
+  step.env = &env;
+  step.cancellation = &cancellation;
+  std::vector<tenon_tensor_view> views;
+  for (const Tensor& input : inputs) views.push_back(input.view());
+  std::vector<const tenon_tensor_view*> in;
+  for (const tenon_tensor_view& view : views) in.push_back(&view);
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared, runner->Resolve(in, nullptr));
+  std::vector<tenon_tensor_view> results(node.output_types.size());
+  std::vector<tenon_tensor_view*> out;
+  for (tenon_tensor_view& view : results) out.push_back(&view);
+  Status status = RunNode(&step, *prepared, node, in, out);
+  std::vector<Tensor> tensors;
+  for (tenon_tensor_view& view : results) {
+    if (view.buffer == nullptr) continue;
+    tensors.emplace_back(view.dtype, ShapeOf(view), view.buffer);  // takes the reference over
+  }
+  if (!status.ok()) return status;
+  if (tensors.size() != results.size()) return std::vector<Tensor>{};
+  // Known values live as long as the plan, and must not be charged to a step's pool.
+  for (Tensor& tensor : tensors) {
+    TENON_ASSIGN_OR_RETURN(tensor, Tensor::CopyOf(GlobalPool(), tensor.view()));
+  }
+  return tensors;
+}
+
+}  // namespace tenon::exec

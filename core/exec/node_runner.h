@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeRunner: one node made ready to run. Finds its kernel, infers shapes, prepares, and remembers what it prepared.
+//
+// A runner belongs to a plan and is shared by its steps. What is prepared for a set of input shapes (and values, when
+// the op's shape function reads values) is immutable and kept in a bounded cache.
+#ifndef TENON_CORE_EXEC_NODE_RUNNER_H_
+#define TENON_CORE_EXEC_NODE_RUNNER_H_
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/exec/step.h"
+#include "core/graph/shape_inference.h"
+
+namespace tenon::exec {
+
+// Stateful kernels of a session: one for each node, shared by all plans.
+class KernelStore {
+ public:
+  Result<std::shared_ptr<KernelInstance>> Get(const graph::Node& node, const KernelEntry& entry, const Environment& env);
+  void Clear();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, const tenon_kernel_registration*>, std::shared_ptr<KernelInstance>> kernels_;
+};
+
+// A node with known input shapes.
+struct PreparedNode {
+  ~PreparedNode();
+  std::shared_ptr<KernelInstance> kernel;
+  tenon_prepared* prepared = nullptr;
+  uint64_t workspace_bytes = 0;
+  std::vector<graph::OutputFacts> outputs;  // inferred; kernels' dynamic outputs may be unknown
+  std::vector<uint64_t> output_bytes;
+  std::vector<int64_t> key;
+};
+
+class NodeRunner {
+ public:
+  static Result<std::shared_ptr<NodeRunner>> Create(const graph::Node& node, const Environment& env, KernelStore* store);
+
+  const graph::Node& node() const { return *node_; }
+  // The best candidate; what it declares (async, view, dynamic outputs) holds for planning.
+  const tenon_kernel_registration& registration() const { return *candidates_[0].registration; }
+  const std::string& plugin() const { return candidates_[0].plugin; }
+  bool has(uint32_t trait) const { return (registration().traits & trait) != 0; }
+
+  // Prepares for facts known before the step; values in the facts count as constant.
+  Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,
+                                                      const std::vector<graph::OutputFacts>& outputs);
+  // Prepares for what stands in the views now. `last` is tried first.
+  Result<std::shared_ptr<const PreparedNode>> Resolve(std::span<const tenon_tensor_view* const> inputs,
+                                                      const std::shared_ptr<const PreparedNode>& last);
+
+ private:
+  NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, std::vector<KernelEntry> candidates)
+      : node_(&node), env_(&env), store_(store), candidates_(std::move(candidates)), instances_(candidates_.size()) {}
+  Result<std::shared_ptr<KernelInstance>> Instance(size_t i);
+
+  const graph::Node* node_;
+  const Environment* env_;
+  KernelStore* store_;
+  std::vector<KernelEntry> candidates_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<KernelInstance>> instances_;
+  std::vector<std::shared_ptr<const PreparedNode>> cache_;
+  size_t next_evicted_ = 0;
+  std::atomic<bool> value_dependent_{false};
+};
+
+// Memory for one run of a node outside a plan's arena, and the run itself: allocates the outputs of known shape from
+// the pool, gives a workspace, runs the kernel, checks that dynamic outputs were set. Input views' buffers are not
+// released. `views` outputs hold buffers that the caller releases.
+Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
+               std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs);
+
+// Evaluates a pure node on host values; for folding.
+Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_NODE_RUNNER_H_

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resources: variables and objects of plugins, behind handles with a container, a name and a type.
+//
+// Invariants. A handle lives as long as its manager; what it holds may come and go. A variable's value is a buffer; a
+// reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, so a
+// value once read never changes. Reference variables are written in place. Objects of plugins are destroyed when no
+// step of the manager runs (steps are counted).
+#ifndef TENON_CORE_EXEC_RESOURCES_H_
+#define TENON_CORE_EXEC_RESOURCES_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+// The C ABI's opaque handle.
+struct tenon_resource {
+  std::string container;
+  std::string name;
+  std::string type;
+  std::mutex mutex;           // guards all below; held for moments
+  std::mutex use_locking;     // held through an update that asks for it
+  // A variable.
+  tenon::DType dtype = TENON_DT_INVALID;
+  tenon_buffer* value = nullptr;
+  tenon_buffer* spare = nullptr;
+  tenon_buffer* updating = nullptr;  // out_new of the update that runs
+  bool poisoned = false;
+  bool updating_locked = false;
+  uint64_t value_bytes = 0;  // of the elements
+  uint64_t updating_bytes = 0;
+  // An object of a plugin.
+  void* object = nullptr;
+  void (*destroy)(void* object) = nullptr;
+
+  ~tenon_resource();
+};
+
+namespace tenon::exec {
+
+using Resource = tenon_resource;
+
+class ResourceManager {
+ public:
+  ResourceManager() = default;
+  ~ResourceManager() = default;
+
+  // The handle; made when it is new. FAILED_PRECONDITION when it exists with another type.
+  Result<Resource*> Get(std::string_view container, std::string_view name, std::string_view type);
+  // Drops the values and objects of one container; handles stay.
+  void Clear(std::string_view container);
+  // Variables with a value: container/name, for reports.
+  std::vector<const Resource*> All() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Resource>> resources_;
+};
+
+// Reads a variable: the view holds a reference to its buffer, which the caller releases.
+Status ReadVariable(Resource* resource, tenon_tensor_view* out_view);
+bool IsInitialized(Resource* resource);
+// See tenon_frame_services.variable_begin_update. in_place: a reference variable.
+Status BeginUpdate(Resource* resource, BufferPool* pool, uint32_t flags, bool in_place, DType dtype, tenon_shape shape,
+                   uint64_t extra_bytes, tenon_tensor_view* out_old, tenon_tensor_view* out_new);
+void EndUpdate(Resource* resource, bool commit);
+// Drops the value or the object.
+void Drop(Resource* resource);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_RESOURCES_H_

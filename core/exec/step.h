@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step runs in: the environment of its session, the state of the step, and the context behind each kernel's frame.
+#ifndef TENON_CORE_EXEC_STEP_H_
+#define TENON_CORE_EXEC_STEP_H_
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/exec/cancellation.h"
+#include "core/exec/host_threads.h"
+#include "core/exec/kernel_registry.h"
+#include "core/exec/resources.h"
+#include "core/trace/trace.h"
+#include "tenon/device.h"
+
+namespace tenon::exec {
+
+struct Device {
+  std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
+  std::string type;
+  std::string plugin;
+  std::string model;
+  std::string problem;  // why there is none
+  const tenon_device_driver* driver = nullptr;
+  tenon_plugin_self* self = nullptr;
+  tenon_device* handle = nullptr;
+  uint64_t memory_bytes = 0;
+  bool synchronous = true;
+};
+
+// What a session lends its steps. Outlives them.
+struct Environment {
+  const graph::OpRegistry* ops = nullptr;
+  const KernelRegistry* kernels = nullptr;
+  BufferPool* pool = nullptr;
+  ResourceManager* resources = nullptr;
+  HostThreads* threads = nullptr;
+  const Device* device = nullptr;
+  uint64_t seed = 0;
+  uint32_t precision = 0;
+};
+
+// One run of a plan.
+struct Step {
+  const Environment* env = nullptr;
+  Cancellation* cancellation = nullptr;
+  trace::Trace* trace = nullptr;
+  uint64_t id = 0;
+  std::mutex mutex;  // guards local_resources
+  std::vector<std::unique_ptr<Resource>> local_resources;
+};
+
+}  // namespace tenon::exec
+
+// Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.
+struct tenon_frame_context {
+  tenon::exec::Step* step = nullptr;
+  const tenon::graph::Node* node = nullptr;
+  uint32_t pin_count = 0;
+  std::array<tenon_buffer*, 4> pins{};
+  std::vector<tenon_buffer*> more_pins;
+};
+
+namespace tenon::exec {
+
+const tenon_frame_services* FrameServices();
+// Releases what the kernel pinned.
+void ReleasePins(tenon_frame_context* context);
+// Releases the buffer that an output slot holds.
+inline void ReleaseOutput(tenon_tensor_view* view) {
+  if (view->buffer != nullptr) {
+    Release(view->buffer);
+    view->buffer = nullptr;
+  }
+}
+
+// A kernel of one node. Shared by plans when it is stateful.
+class KernelInstance {
+ public:
+  static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry, const Environment& env);
+  ~KernelInstance();
+  KernelInstance(const KernelInstance&) = delete;
+  KernelInstance& operator=(const KernelInstance&) = delete;
+
+  const tenon_kernel_registration& registration() const { return *entry_.registration; }
+  const std::string& plugin() const { return entry_.plugin; }
+  tenon_kernel* state() const { return state_; }
+  bool has(uint32_t trait) const { return (entry_.registration->traits & trait) != 0; }
+  // Whether the kernel allocates output k.
+  bool dynamic_output(size_t k) const {
+    return ((entry_.registration->dynamic_outputs >> (k < 63 ? k : 63)) & 1u) != 0;
+  }
+
+ private:
+  KernelInstance(KernelEntry entry, tenon_kernel* state) : entry_(std::move(entry)), state_(state) {}
+  KernelEntry entry_;
+  tenon_kernel* state_;
+};
+
+// Live kernel instances of a plugin, so that unloading can be refused.
+int64_t LiveKernels(std::string_view plugin);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_STEP_H_
