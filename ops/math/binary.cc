@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on two tensors, element by element, which broadcast against each other.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+constexpr std::string_view kNumbers =
+    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
+
+consteval tenon_op_definition Binary(OpDefinition op) {
+  op.inputs = "x: T, y: T";
+  op.outputs = "z: T";
+  op.shape = ShapeFunction<BroadcastShape>;
+  return DefineOp(op);
+}
+
+// Each input's gradient, given in the broadcast shape.
+void SetBoth(GradientContext& g, Output dx, Output dy) {
+  g.SetDxUnbroadcast(0, 1, dx);
+  g.SetDxUnbroadcast(1, 0, dy);
+}
+
+}  // namespace
+
+static void AddGradient(GradientContext& g) { SetBoth(g, g.dy(0), g.dy(0)); }
+extern const tenon_op_definition kAdd = Binary({
+    .name = "Add",
+    .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
+    .doc = "x + y; strings are put one after the other.",
+    .gradient = GradientFunction<AddGradient>,
+});
+extern const tenon_op_definition kAddV2 = Binary({
+    .name = "AddV2",
+    .attrs = "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, "
+             "complex64, complex128}",
+    .roles = "add",
+    .doc = "x + y.",
+    .traits = TENON_OP_COMMUTATIVE | TENON_OP_AGGREGATE,
+    .gradient = GradientFunction<AddGradient>,
+});
+
+static void SubGradient(GradientContext& g) {
+  g.SetDxUnbroadcast(0, 1, g.dy(0));
+  g.SetDx(1, g.Neg(g.Unbroadcast(g.dy(0), g.input(1), g.input(0))));
+}
+extern const tenon_op_definition kSub = Binary({
+    .name = "Sub",
+    .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, "
+             "uint32, uint64}",
+    .roles = "subtract",
+    .doc = "x - y.",
+    .gradient = GradientFunction<SubGradient>,
+});
+
+static void MulGradient(GradientContext& g) {
+  SetBoth(g, g.Mul(g.dy(0), g.Conj(g.input(1))), g.Mul(g.Conj(g.input(0)), g.dy(0)));
+}
+extern const tenon_op_definition kMul = Binary({
+    .name = "Mul",
+    .attrs = kNumbers,
+    .doc = "x * y.",
+    .traits = TENON_OP_COMMUTATIVE,
+    .gradient = GradientFunction<MulGradient>,
+});
+
+static void DivGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  SetBoth(g, g.Div(dz, y), g.Mul(dz, g.Div(g.Div(g.Neg(x), y), y)));
+}
+extern const tenon_op_definition kRealDiv = Binary({
+    .name = "RealDiv",
+    .attrs = kNumbers,
+    .doc = "x / y for real numbers.",
+    .gradient = GradientFunction<DivGradient>,
+});
+extern const tenon_op_definition kDiv = Binary({
+    .name = "Div",
+    .attrs = kNumbers,
+    .doc = "x / y; integers are cut off towards zero, and division by the integer 0 is an error.",
+    .gradient = GradientFunction<DivGradient>,
+});
+
+extern const tenon_op_definition kFloorDiv = Binary({
+    .name = "FloorDiv",
+    .attrs = kNumbers,
+    .doc = "x / y rounded down; division by the integer 0 is an error.",
+    .traits = TENON_OP_NO_GRADIENT,
+});
+
+static void FloorModGradient(GradientContext& g) {
+  const Output quotient = g.Op("FloorDiv", {g.input(0), g.input(1)});
+  SetBoth(g, g.dy(0), g.Neg(g.Mul(g.dy(0), quotient)));
+}
+extern const tenon_op_definition kFloorMod = Binary({
+    .name = "FloorMod",
+    .attrs = "T: realnumbertype",
+    .doc = "What FloorDiv leaves over; it has y's sign.",
+    .gradient = GradientFunction<FloorModGradient>,
+});
+
+static void DivNoNanGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  const Output twice = g.Op("DivNoNan", {g.Op("DivNoNan", {g.Neg(x), y}), y});
+  SetBoth(g, g.Op("DivNoNan", {dz, y}), g.Mul(dz, twice));
+}
+extern const tenon_op_definition kDivNoNan = Binary({
+    .name = "DivNoNan",
+    .attrs = "T: {half, float, bfloat16, double, complex64, complex128}",
+    .doc = "x / y, and 0 where y is 0.",
+    .gradient = GradientFunction<DivNoNanGradient>,
+});
+
+// Where both are equal the whole gradient goes to x.
+static void ChooseGradient(GradientContext& g, std::string_view comparison) {
+  const Output takes_x = g.Op(comparison, {g.input(0), g.input(1)});
+  const Output zero = g.Scalar(0, g.dy(0));
+  SetBoth(g, g.Select(takes_x, g.dy(0), zero), g.Select(takes_x, zero, g.dy(0)));
+}
+static void MaximumGradient(GradientContext& g) { ChooseGradient(g, "GreaterEqual"); }
+static void MinimumGradient(GradientContext& g) { ChooseGradient(g, "LessEqual"); }
+extern const tenon_op_definition kMaximum = Binary({
+    .name = "Maximum",
+    .attrs = "T: realnumbertype",
+    .doc = "The larger of x and y.",
+    .gradient = GradientFunction<MaximumGradient>,
+});
+extern const tenon_op_definition kMinimum = Binary({
+    .name = "Minimum",
+    .attrs = "T: realnumbertype",
+    .doc = "The smaller of x and y.",
+    .gradient = GradientFunction<MinimumGradient>,
+});
+
+static void PowGradient(GradientContext& g) {
+  const Output dz = g.dy(0);
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), z = g.Conj(g.output(0));
+  const Output slope = g.Mul(y, g.Op("Pow", {x, g.Sub(y, g.Scalar(1, y))}));
+  // The logarithm only where there is one, so that no NaN comes out of what is not chosen.
+  const Output zero = g.Scalar(0, x);
+  const Output has_log = g.Op(IsComplex(g.type(x)) ? "NotEqual" : "Greater", {x, zero});
+  const Output log = g.Select(has_log, g.Op("Log", {g.Select(has_log, x, g.Scalar(1, x))}), zero);
+  SetBoth(g, g.Mul(dz, slope), g.Mul(dz, g.Mul(z, log)));
+}
+extern const tenon_op_definition kPow = Binary({
+    .name = "Pow",
+    .attrs = "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
+    .doc = "x to the power of y; integers to a negative power are an error.",
+    .gradient = GradientFunction<PowGradient>,
+});
+
+static void SquaredDifferenceGradient(GradientContext& g) {
+  const Output dz = g.dy(0);
+  const Output difference = g.Conj(g.Sub(g.input(0), g.input(1)));
+  const Output both = g.Mul(dz, g.Mul(g.Scalar(2, dz), difference));
+  g.SetDxUnbroadcast(0, 1, both);
+  g.SetDx(1, g.Neg(g.Unbroadcast(both, g.input(1), g.input(0))));
+}
+extern const tenon_op_definition kSquaredDifference = Binary({
+    .name = "SquaredDifference",
+    .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+    .doc = "(x - y) * (x - y), with the conjugate of one factor for complex numbers.",
+    .traits = TENON_OP_COMMUTATIVE,
+    .gradient = GradientFunction<SquaredDifferenceGradient>,
+});
+
+}  // namespace tenon::ops

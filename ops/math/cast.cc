@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cast and CheckNumerics.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+static void CastGradient(GradientContext& g) {
+  const uint32_t from = g.Type("SrcT");
+  if (IsDifferentiable(from) && IsDifferentiable(g.Type("DstT"))) g.SetDx(0, g.Cast(g.dy(0), from));
+}
+
+extern const tenon_op_definition kCast = DefineOp({
+    .name = "Cast",
+    .inputs = "x: SrcT",
+    .outputs = "y: DstT",
+    .attrs = "SrcT: type; DstT: type; Truncate: bool = false",
+    .roles = "cast",
+    .doc = "The same numbers in another type; real numbers become integers towards zero.",
+    .shape = ShapeFunction<SameShape>,
+    .gradient = GradientFunction<CastGradient>,
+});
+
+static void CheckNumericsGradient(GradientContext& g) {
+  const std::string message = Concat("in the gradient of: ", g.String("message"));
+  g.SetDx(0, g.Op("CheckNumerics", {g.dy(0)}, {{"message", std::string_view(message)}}));
+}
+
+extern const tenon_op_definition kCheckNumerics = DefineOp({
+    .name = "CheckNumerics",
+    .inputs = "tensor: T",
+    .outputs = "output: T",
+    .attrs = "T: {bfloat16, half, float, double}; message: string",
+    .doc = "The input, unchanged; an error with the message if it holds NaN or an infinity.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<SameShape>,
+    .gradient = GradientFunction<CheckNumericsGradient>,
+});
+
+}  // namespace tenon::ops

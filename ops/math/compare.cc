@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparisons and logic, element by element.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+consteval tenon_op_definition Comparison(OpDefinition op) {
+  op.inputs = "x: T, y: T";
+  op.outputs = "z: bool";
+  op.attrs = op.attrs.empty() ? "T: realnumbertype" : op.attrs;
+  op.traits |= TENON_OP_NO_GRADIENT;
+  op.shape = op.shape == nullptr ? ShapeFunction<BroadcastShape> : op.shape;
+  return DefineOp(op);
+}
+
+// Shapes that do not fit may be an answer (not equal) instead of an error.
+void EqualityShape(ShapeContext& c) {
+  const Shape x = c.Input(0), y = c.Input(1);
+  if (c.Bool("incompatible_shape_error")) return c.SetOutput(0, c.Broadcast(x, y));
+  const auto both = ShapeContext::BroadcastOf(x, y);
+  if (!both.has_value()) return c.SetOutput(0, Shape{});
+  if (x.fully_known() && y.fully_known()) c.SetOutput(0, *both);
+}
+
+}  // namespace
+
+extern const tenon_op_definition kEqual = Comparison({
+    .name = "Equal",
+    .attrs = "T: type; incompatible_shape_error: bool = true",
+    .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
+    .traits = TENON_OP_COMMUTATIVE,
+    .shape = ShapeFunction<EqualityShape>,
+});
+extern const tenon_op_definition kNotEqual = Comparison({
+    .name = "NotEqual",
+    .attrs = "T: type; incompatible_shape_error: bool = true",
+    .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
+    .traits = TENON_OP_COMMUTATIVE,
+    .shape = ShapeFunction<EqualityShape>,
+});
+extern const tenon_op_definition kLess = Comparison({
+    .name = "Less",
+    .roles = "less",
+    .doc = "Whether x < y.",
+});
+extern const tenon_op_definition kLessEqual = Comparison({
+    .name = "LessEqual",
+    .doc = "Whether x <= y.",
+});
+extern const tenon_op_definition kGreater = Comparison({
+    .name = "Greater",
+    .doc = "Whether x > y.",
+});
+extern const tenon_op_definition kGreaterEqual = Comparison({
+    .name = "GreaterEqual",
+    .roles = "greater_equal",
+    .doc = "Whether x >= y.",
+});
+
+extern const tenon_op_definition kLogicalAnd = DefineOp({
+    .name = "LogicalAnd",
+    .inputs = "x: bool, y: bool",
+    .outputs = "z: bool",
+    .roles = "logical_and",
+    .doc = "Whether both are true.",
+    .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<BroadcastShape>,
+});
+extern const tenon_op_definition kLogicalOr = DefineOp({
+    .name = "LogicalOr",
+    .inputs = "x: bool, y: bool",
+    .outputs = "z: bool",
+    .doc = "Whether one or both are true.",
+    .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<BroadcastShape>,
+});
+extern const tenon_op_definition kLogicalNot = DefineOp({
+    .name = "LogicalNot",
+    .inputs = "x: bool",
+    .outputs = "y: bool",
+    .doc = "Whether x is false.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<SameShape>,
+});
+
+}  // namespace tenon::ops

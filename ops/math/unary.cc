@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one number, element by element, and their gradient ops.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+constexpr std::string_view kReals = "T: {bfloat16, half, float, double}";
+constexpr std::string_view kRealsAndComplex = "T: {bfloat16, half, float, double, complex64, complex128}";
+constexpr std::string_view kSigned =
+    "T: {bfloat16, half, float, double, int8, int16, int32, int64, complex64, complex128}";
+
+consteval tenon_op_definition Unary(OpDefinition op) {
+  op.inputs = "x: T";
+  op.outputs = op.outputs.empty() ? "y: T" : op.outputs;
+  op.shape = ShapeFunction<SameShape>;
+  return DefineOp(op);
+}
+
+// The ops that carry a gradient, given the function's output y and its gradient dy.
+consteval tenon_op_definition UnaryGrad(OpDefinition op) {
+  op.inputs = "y: T, dy: T";
+  op.outputs = "z: T";
+  op.attrs = kRealsAndComplex;
+  op.shape = ShapeFunction<EqualShapes>;
+  return DefineOp(op);
+}
+
+}  // namespace
+
+// ---- Signs and roundings ----
+
+static void NegGradient(GradientContext& g) { g.SetDx(0, g.Neg(g.dy(0))); }
+extern const tenon_op_definition kNeg = Unary({
+    .name = "Neg",
+    .attrs = kSigned,
+    .doc = "-x.",
+    .gradient = GradientFunction<NegGradient>,
+});
+
+static void AbsGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Sign", {g.input(0)}))); }
+extern const tenon_op_definition kAbs = Unary({
+    .name = "Abs",
+    .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64}",
+    .doc = "The absolute value.",
+    .gradient = GradientFunction<AbsGradient>,
+});
+
+static void SignGradient(GradientContext& g) { g.SetZero(0); }
+extern const tenon_op_definition kSign = Unary({
+    .name = "Sign",
+    .attrs = kSigned,
+    .doc = "-1, 0 or 1; for complex numbers x / |x|, and 0 at 0.",
+    .gradient = GradientFunction<SignGradient>,
+});
+
+extern const tenon_op_definition kFloor = Unary({
+    .name = "Floor",
+    .attrs = kReals,
+    .doc = "The largest whole number that is not larger.",
+    .traits = TENON_OP_NO_GRADIENT,
+});
+
+extern const tenon_op_definition kCeil = Unary({
+    .name = "Ceil",
+    .attrs = kReals,
+    .doc = "The smallest whole number that is not smaller.",
+    .traits = TENON_OP_NO_GRADIENT,
+});
+
+extern const tenon_op_definition kRound = Unary({
+    .name = "Round",
+    .attrs = kSigned,
+    .doc = "The nearest whole number; of two equally near ones the even one.",
+    .traits = TENON_OP_NO_GRADIENT,
+});
+
+extern const tenon_op_definition kIsNan = Unary({
+    .name = "IsNan",
+    .outputs = "y: bool",
+    .attrs = kReals,
+    .doc = "Whether x is not a number.",
+});
+
+extern const tenon_op_definition kIsFinite = Unary({
+    .name = "IsFinite",
+    .outputs = "y: bool",
+    .attrs = kReals,
+    .doc = "Whether x is neither infinite nor NaN.",
+});
+
+// ---- Exponentials and logarithms ----
+
+static void ExpGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.output(0)))); }
+extern const tenon_op_definition kExp = Unary({
+    .name = "Exp",
+    .attrs = kRealsAndComplex,
+    .doc = "e to the power of x.",
+    .gradient = GradientFunction<ExpGradient>,
+});
+
+static void Expm1Gradient(GradientContext& g) {
+  g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.Op("Exp", {g.input(0)}))));
+}
+extern const tenon_op_definition kExpm1 = Unary({
+    .name = "Expm1",
+    .attrs = kRealsAndComplex,
+    .doc = "e to the power of x, minus 1, exact for small x.",
+    .gradient = GradientFunction<Expm1Gradient>,
+});
+
+static void LogGradient(GradientContext& g) { g.SetDx(0, g.Div(g.dy(0), g.Conj(g.input(0)))); }
+extern const tenon_op_definition kLog = Unary({
+    .name = "Log",
+    .attrs = kRealsAndComplex,
+    .doc = "The natural logarithm.",
+    .gradient = GradientFunction<LogGradient>,
+});
+
+static void Log1pGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0));
+  g.SetDx(0, g.Div(g.dy(0), g.Add(g.Scalar(1, x), x)));
+}
+extern const tenon_op_definition kLog1p = Unary({
+    .name = "Log1p",
+    .attrs = kRealsAndComplex,
+    .doc = "The natural logarithm of 1 + x, exact for small x.",
+    .gradient = GradientFunction<Log1pGradient>,
+});
+
+// ---- Powers ----
+
+static void SquareGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0));
+  g.SetDx(0, g.Mul(g.dy(0), g.Mul(g.Scalar(2, x), x)));
+}
+extern const tenon_op_definition kSquare = Unary({
+    .name = "Square",
+    .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
+             "complex64, complex128}",
+    .doc = "x * x.",
+    .gradient = GradientFunction<SquareGradient>,
+});
+
+static void SqrtGradient(GradientContext& g) { g.SetDx(0, g.Op("SqrtGrad", {g.output(0), g.dy(0)})); }
+extern const tenon_op_definition kSqrt = Unary({
+    .name = "Sqrt",
+    .attrs = kRealsAndComplex,
+    .doc = "The square root.",
+    .gradient = GradientFunction<SqrtGradient>,
+});
+
+static void SqrtGradGradient(GradientContext& g) {
+  const Output ratio = g.Div(g.dy(0), g.input(0));
+  g.SetDx(0, g.Mul(g.Neg(g.Conj(ratio)), g.output(0)));
+  g.SetDx(1, g.Mul(g.Scalar(0.5, ratio), ratio));
+}
+extern const tenon_op_definition kSqrtGrad = UnaryGrad({
+    .name = "SqrtGrad",
+    .doc = "The gradient of Sqrt: dy * 0.5 / y, where y is Sqrt's output.",
+    .gradient = GradientFunction<SqrtGradGradient>,
+});
+
+static void RsqrtGradient(GradientContext& g) { g.SetDx(0, g.Op("RsqrtGrad", {g.output(0), g.dy(0)})); }
+extern const tenon_op_definition kRsqrt = Unary({
+    .name = "Rsqrt",
+    .attrs = kRealsAndComplex,
+    .doc = "1 / Sqrt(x).",
+    .gradient = GradientFunction<RsqrtGradient>,
+});
+
+static void RsqrtGradGradient(GradientContext& g) {
+  const Output y = g.Conj(g.input(0)), gg = g.dy(0);
+  const Output cubic = g.Mul(g.Mul(g.Conj(gg), g.input(1)), g.Op("Square", {y}));
+  g.SetDx(0, g.Mul(g.Scalar(-1.5, gg), cubic));
+  g.SetDx(1, g.Op("RsqrtGrad", {y, gg}));
+}
+extern const tenon_op_definition kRsqrtGrad = UnaryGrad({
+    .name = "RsqrtGrad",
+    .doc = "The gradient of Rsqrt: dy * -0.5 * y * y * y, where y is Rsqrt's output.",
+    .gradient = GradientFunction<RsqrtGradGradient>,
+});
+
+static void ReciprocalGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("ReciprocalGrad", {g.output(0), g.dy(0)}));
+}
+extern const tenon_op_definition kReciprocal = Unary({
+    .name = "Reciprocal",
+    .attrs = kSigned,
+    .doc = "1 / x.",
+    .gradient = GradientFunction<ReciprocalGradient>,
+});
+
+static void ReciprocalGradGradient(GradientContext& g) {
+  const Output y = g.Conj(g.input(0)), gg = g.dy(0);
+  g.SetDx(0, g.Mul(g.Scalar(-2, gg), g.Mul(g.Mul(g.Conj(gg), g.input(1)), y)));
+  g.SetDx(1, g.Op("ReciprocalGrad", {y, gg}));
+}
+extern const tenon_op_definition kReciprocalGrad = UnaryGrad({
+    .name = "ReciprocalGrad",
+    .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
+    .gradient = GradientFunction<ReciprocalGradGradient>,
+});
+
+// ---- Waves and curves ----
+
+static void SinGradient(GradientContext& g) {
+  g.SetDx(0, g.Mul(g.dy(0), g.Op("Cos", {g.Conj(g.input(0))})));
+}
+extern const tenon_op_definition kSin = Unary({
+    .name = "Sin",
+    .attrs = kRealsAndComplex,
+    .doc = "The sine of x in radians.",
+    .gradient = GradientFunction<SinGradient>,
+});
+
+static void CosGradient(GradientContext& g) {
+  g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Sin", {g.Conj(g.input(0))})));
+}
+extern const tenon_op_definition kCos = Unary({
+    .name = "Cos",
+    .attrs = kRealsAndComplex,
+    .doc = "The cosine of x in radians.",
+    .gradient = GradientFunction<CosGradient>,
+});
+
+static void TanhGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("TanhGrad", {g.Conj(g.output(0)), g.dy(0)}));
+}
+extern const tenon_op_definition kTanh = Unary({
+    .name = "Tanh",
+    .attrs = kRealsAndComplex,
+    .doc = "The hyperbolic tangent.",
+    .gradient = GradientFunction<TanhGradient>,
+});
+
+static void TanhGradGradient(GradientContext& g) {
+  const Output y = g.Conj(g.input(0)), dy = g.Conj(g.input(1)), gg = g.dy(0);
+  g.SetDx(0, g.Mul(g.Scalar(-2, gg), g.Mul(g.Mul(gg, dy), y)));
+  g.SetDx(1, g.Op("TanhGrad", {y, gg}));
+}
+extern const tenon_op_definition kTanhGrad = UnaryGrad({
+    .name = "TanhGrad",
+    .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
+    .gradient = GradientFunction<TanhGradGradient>,
+});
+
+static void SigmoidGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("SigmoidGrad", {g.Conj(g.output(0)), g.dy(0)}));
+}
+extern const tenon_op_definition kSigmoid = Unary({
+    .name = "Sigmoid",
+    .attrs = kRealsAndComplex,
+    .doc = "1 / (1 + Exp(-x)).",
+    .gradient = GradientFunction<SigmoidGradient>,
+});
+
+static void SigmoidGradGradient(GradientContext& g) {
+  const Output y = g.Conj(g.input(0)), dy = g.Conj(g.input(1)), gg = g.dy(0);
+  const Output product = g.Mul(gg, dy);
+  g.SetDx(0, g.Sub(product, g.Mul(g.Scalar(2, gg), g.Mul(product, y))));
+  g.SetDx(1, g.Op("SigmoidGrad", {y, gg}));
+}
+extern const tenon_op_definition kSigmoidGrad = UnaryGrad({
+    .name = "SigmoidGrad",
+    .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
+    .gradient = GradientFunction<SigmoidGradGradient>,
+});
+
+static void ErfGradient(GradientContext& g) {
+  const Output x = g.input(0);
+  const Output bell = g.Op("Exp", {g.Neg(g.Op("Square", {x}))});
+  g.SetDx(0, g.Mul(g.dy(0), g.Mul(g.Scalar(1.1283791670955126, x), bell)));  // 2 / sqrt(pi)
+}
+extern const tenon_op_definition kErf = Unary({
+    .name = "Erf",
+    .attrs = kReals,
+    .doc = "The error function.",
+    .gradient = GradientFunction<ErfGradient>,
+});
+
+}  // namespace tenon::ops
