@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations, element by element, and their gradient ops.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+constexpr std::string_view kReals = "T: {half, bfloat16, float, double}";
+
+consteval tenon_op_definition Activation(OpDefinition op) {
+  op.inputs = "features: T";
+  op.outputs = "activations: T";
+  op.shape = ShapeFunction<SameShape>;
+  return DefineOp(op);
+}
+
+consteval tenon_op_definition ActivationGrad(OpDefinition op) {
+  op.inputs = op.inputs.empty() ? "gradients: T, features: T" : op.inputs;
+  op.outputs = "backprops: T";
+  op.shape = ShapeFunction<EqualShapes>;
+  return DefineOp(op);
+}
+
+}  // namespace
+
+static void ReluGradient(GradientContext& g) { g.SetDx(0, g.Op("ReluGrad", {g.dy(0), g.output(0)})); }
+extern const tenon_op_definition kRelu = Activation({
+    .name = "Relu",
+    .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
+    .doc = "The larger of features and 0.",
+    .gradient = GradientFunction<ReluGradient>,
+});
+
+static void ReluGradGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("ReluGrad", {g.dy(0), g.input(1)}));
+  g.SetZero(1);
+}
+extern const tenon_op_definition kReluGrad = ActivationGrad({
+    .name = "ReluGrad",
+    .attrs = "T: realnumbertype",
+    .doc = "gradients where features (Relu's input or output) are positive, else 0.",
+    .gradient = GradientFunction<ReluGradGradient>,
+});
+
+static void Relu6Gradient(GradientContext& g) { g.SetDx(0, g.Op("Relu6Grad", {g.dy(0), g.output(0)})); }
+extern const tenon_op_definition kRelu6 = Activation({
+    .name = "Relu6",
+    .attrs = "T: realnumbertype",
+    .doc = "features cut to [0, 6].",
+    .gradient = GradientFunction<Relu6Gradient>,
+});
+
+static void Relu6GradGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("Relu6Grad", {g.dy(0), g.input(1)}));
+  g.SetZero(1);
+}
+extern const tenon_op_definition kRelu6Grad = ActivationGrad({
+    .name = "Relu6Grad",
+    .attrs = "T: realnumbertype",
+    .doc = "gradients where 0 < features < 6, else 0.",
+    .gradient = GradientFunction<Relu6GradGradient>,
+});
+
+static void EluGradient(GradientContext& g) { g.SetDx(0, g.Op("EluGrad", {g.dy(0), g.output(0)})); }
+extern const tenon_op_definition kElu = Activation({
+    .name = "Elu",
+    .attrs = kReals,
+    .doc = "features, and Exp(features) - 1 where they are negative.",
+    .gradient = GradientFunction<EluGradient>,
+});
+
+static void EluGradGradient(GradientContext& g) {
+  const Output dy = g.input(0), y = g.input(1), gg = g.dy(0);
+  g.SetDx(0, g.Op("EluGrad", {gg, y}));
+  g.SetDx(1, g.Select(g.Op("Less", {y, g.Scalar(0, y)}), g.Mul(gg, dy), g.Scalar(0, gg)));
+}
+extern const tenon_op_definition kEluGrad = ActivationGrad({
+    .name = "EluGrad",
+    .inputs = "gradients: T, outputs: T",
+    .attrs = kReals,
+    .doc = "The gradient of Elu, from its outputs: gradients * (outputs + 1) where they are negative.",
+    .gradient = GradientFunction<EluGradGradient>,
+});
+
+static void LeakyReluGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("LeakyReluGrad", {g.dy(0), g.input(0)}, {{"alpha", g.Float("alpha")}}));
+}
+extern const tenon_op_definition kLeakyRelu = Activation({
+    .name = "LeakyRelu",
+    .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
+    .doc = "features where they are positive, else alpha * features.",
+    .gradient = GradientFunction<LeakyReluGradient>,
+});
+
+static void LeakyReluGradGradient(GradientContext& g) {
+  g.SetDx(0, g.Op("LeakyReluGrad", {g.dy(0), g.input(1)}, {{"alpha", g.Float("alpha")}}));
+  g.SetZero(1);
+}
+extern const tenon_op_definition kLeakyReluGrad = ActivationGrad({
+    .name = "LeakyReluGrad",
+    .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
+    .doc = "gradients where features are positive, else alpha * gradients.",
+    .gradient = GradientFunction<LeakyReluGradGradient>,
+});
+
+static void SoftplusGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Sigmoid", {g.input(0)}))); }
+extern const tenon_op_definition kSoftplus = Activation({
+    .name = "Softplus",
+    .attrs = kReals,
+    .doc = "Log(1 + Exp(features)).",
+    .gradient = GradientFunction<SoftplusGradient>,
+});
+
+static void SoftplusGradGradient(GradientContext& g) {
+  const Output dy = g.input(0), x = g.input(1), gg = g.dy(0);
+  const Output exps = g.Add(g.Op("Exp", {g.Neg(x)}), g.Op("Exp", {x}));
+  g.SetDx(0, g.Op("SoftplusGrad", {gg, x}));
+  g.SetDx(1, g.Div(g.Mul(gg, dy), g.Add(exps, g.Scalar(2, x))));
+}
+extern const tenon_op_definition kSoftplusGrad = ActivationGrad({
+    .name = "SoftplusGrad",
+    .attrs = kReals,
+    .doc = "The gradient of Softplus: gradients * Sigmoid(features).",
+    .gradient = GradientFunction<SoftplusGradGradient>,
+});
+
+}  // namespace tenon::ops

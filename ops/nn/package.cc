@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Package nn: Activations, convolutions, poolings, softmax and losses. One line for each op.
+#include "tenon/sdk/package.h"
+
+TENON_OPS(
+    kAvgPool,
+    kAvgPoolGrad,
+    kBiasAdd,
+    kBiasAddGrad,
+    kConv2D,
+    kConv2DBackpropFilter,
+    kConv2DBackpropInput,
+    kElu,
+    kEluGrad,
+    kInTopKV2,
+    kL2Loss,
+    kLeakyRelu,
+    kLeakyReluGrad,
+    kLogSoftmax,
+    kMaxPool,
+    kMaxPoolGrad,
+    kRelu,
+    kRelu6,
+    kRelu6Grad,
+    kReluGrad,
+    kSoftmax,
+    kSoftmaxCrossEntropyWithLogits,
+    kSoftplus,
+    kSoftplusGrad,
+    kSparseSoftmaxCrossEntropyWithLogits)
+
+TENON_OP_PLUGIN("tenon.ops.nn", "0.1.0", "Activations, convolutions, poolings, softmax and losses.")
