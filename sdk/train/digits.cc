@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/digits.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "tenon/train/npy.h"
+
+namespace tenon::train {
+namespace {
+
+constexpr uint64_t kSplitSeed = 20260101;  // of the split into training and held out; part of the job's meaning
+constexpr int64_t kRow = kDigitPixels + 1;
+constexpr int64_t kClasses = 10;
+constexpr float kRateAtEnd = 0.02f;  // of the learning rate at the beginning
+
+// Steele, Lea and Flood 2014: a bijective mixer of 64 bits.
+uint64_t Mix(uint64_t z) {
+  z += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// Fisher and Yates, the same on every machine and library.
+std::vector<int64_t> ShuffledOrder(int64_t count, uint64_t seed, uint64_t pass) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[HashedNumber(seed, pass, i, i)]);
+  return order;
+}
+
+void Append(DigitSet& set, const uint8_t* row) {
+  set.images.insert(set.images.end(), row, row + kDigitPixels);
+  set.labels.push_back(row[kDigitPixels]);
+}
+
+}  // namespace
+
+uint64_t HashedNumber(uint64_t seed, uint64_t a, uint64_t b, uint64_t limit) {
+  return Mix(Mix(Mix(seed) ^ a) ^ b) % limit;
+}
+
+Result<Tensor> DigitSet::ImageTensor() const {
+  return Tensor::From(std::span<const uint8_t>(images), {size(), kDigitSide, kDigitSide});
+}
+
+Result<DigitData> DigitData::Load(const std::string& path) {
+  TENON_TRY_ASSIGN(const Tensor array, ReadNpy(path));
+  const Shape shape = array.shape();
+  const std::span<const uint8_t> values = array.data<uint8_t>();
+  if (shape.rank() != 2 || shape[1] != kRow || shape[0] < kClasses || values.empty()) {
+    return Status(Code::kInvalidArgument, "'" + path + "' holds " + host::DTypeName(array.dtype()) + shape.ToString() +
+                                              "; the digits are uint8[n,65]: 64 pixels and the label");
+  }
+  DigitData data;
+  const std::vector<int64_t> order = ShuffledOrder(shape[0], kSplitSeed, 0);
+  const auto held_out = order.size() / 5;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const uint8_t* row = values.data() + order[i] * kRow;
+    const bool usable = row[kDigitPixels] < kClasses && *std::max_element(row, row + kDigitPixels) <= kDigitInk;
+    if (!usable) {
+      return Status(Code::kInvalidArgument, "'" + path + "', row " + std::to_string(order[i]) +
+                                                ": a pixel above 16 or a label above 9");
+    }
+    Append(i < held_out ? data.held_out : data.training, row);
+  }
+  return data;
+}
+
+const std::vector<int64_t>& BatchSampler::Order(int64_t pass) {
+  if (pass_ != pass) order_ = ShuffledOrder(examples_, seed_, static_cast<uint64_t>(pass));
+  pass_ = pass;
+  return order_;
+}
+
+std::vector<int64_t> BatchSampler::Indices(int64_t step) {
+  std::vector<int64_t> indices;
+  for (int64_t i = step * batch_; i < (step + 1) * batch_; ++i) {
+    indices.push_back(Order(i / examples_)[static_cast<size_t>(i % examples_)]);
+  }
+  return indices;
+}
+
+DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptions& options)
+    : data_(data), options_(options), model_(graph, options.seed),
+      sampler_(data.training.size(), options.batch, options.seed) {
+  images_ = graph.Placeholder(kImages, DType::kUint8, {-1, kDigitSide, kDigitSide});
+  labels_ = graph.Placeholder("labels", DType::kUint8, {-1});
+  shift_ = graph.Placeholder("shift", DType::kInt32, {4});
+  Output flat = graph.Op("Cast", {images_}, {{"DstT", DType::kFloat}}, "pixels/float");
+  Output scaled = graph.Op("Mul", {flat, graph.Const(1.0f / kDigitInk, "pixels/scale")}, {}, "pixels/scaled");
+  Output pixels = graph.Op("Reshape", {scaled, graph.Const({-1, 8, 8, 1}, "pixels/shape")}, {}, "pixels");
+
+  Output border = graph.Const(std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0}, {4, 2}, "moved/border");
+  Output padded = graph.Op("Pad", {pixels, border}, {}, "moved/padded");
+  Output moved = graph.Op("Slice", {padded, shift_, graph.Const({-1, 8, 8, 1}, "moved/size")}, {}, "moved");
+
+  Output labels = graph.Op("Cast", {labels_}, {{"DstT", DType::kInt64}}, "labels/int64");
+  Output training_logits = Tower(moved);
+  loss_ = SparseSoftmaxLoss(graph, training_logits, labels);
+  accuracy_ = Accuracy(graph, training_logits, labels);
+  update_ = Minimize(model_, loss_, LearningRate(), options.optimizer);
+
+  Output logits = Tower(pixels);
+  graph.Op("ArgMax", {logits, graph.Const(1, "answers/axis")}, {{"output_type", DType::kInt64}}, kAnswers);
+  graph.Op("Softmax", {logits}, {}, kProbabilities);
+}
+
+Output DigitNetwork::Tower(Output pixels) {
+  Output x = model_.Relu(model_.Conv2D("conv1", pixels, 3, 1, 16, Initializer::He(9)));
+  x = model_.Relu(model_.Conv2D("conv2", x, 3, 16, 32, Initializer::He(9 * 16)));
+  x = model_.MaxPool(x, 2);
+  constexpr int64_t kFeatures = kDigitPixels / 4 * 32;
+  x = model_.graph().Op("Reshape", {x, model_.graph().Const({-1, static_cast<int32_t>(kFeatures)}, "features/shape")}, {},
+                        "features");
+  x = model_.Relu(model_.Dense("dense1", x, kFeatures, 64, Initializer::He(kFeatures)));
+  return model_.Dense("dense2", x, 64, kClasses, Initializer::He(64));
+}
+
+// rate * max(end, 1 - step / steps)
+Output DigitNetwork::LearningRate() {
+  Graph& graph = model_.graph();
+  auto scope = graph.Scope("learning_rate");
+  Output step = graph.Op("Cast", {model_.Counter("global_step").value}, {{"DstT", DType::kFloat}});
+  Output done = graph.Op("RealDiv", {step, graph.Const(static_cast<float>(std::max<int64_t>(options_.steps, 1)))});
+  Output left = graph.Op("Maximum", {graph.Op("Sub", {graph.Const(1.0f), done}), graph.Const(kRateAtEnd)});
+  return graph.Op("Mul", {left, graph.Const(options_.learning_rate)});
+}
+
+TrainingStep DigitNetwork::Step() {
+  TrainingStep step;
+  step.loss = loss_;
+  step.metrics = {{"accuracy", accuracy_}};
+  step.update = update_;
+  step.feeds = {images_, labels_, shift_};
+  step.feed = [this](int64_t number) { return Feed(number); };
+  step.examples = options_.batch;
+  return step;
+}
+
+Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
+  const std::vector<int64_t> indices = sampler_.Indices(step);
+  batch_images_.clear();
+  batch_labels_.clear();
+  for (int64_t index : indices) {
+    const uint8_t* image = data_.training.image(index);
+    batch_images_.insert(batch_images_.end(), image, image + kDigitPixels);
+    batch_labels_.push_back(data_.training.labels[static_cast<size_t>(index)]);
+  }
+  const auto number = static_cast<uint64_t>(step);
+  batch_shift_ = {0, static_cast<int32_t>(HashedNumber(options_.seed, number, 1, 3)),
+                  static_cast<int32_t>(HashedNumber(options_.seed, number, 2, 3)), 0};
+  return std::vector<View>{View(batch_images_, {options_.batch, kDigitSide, kDigitSide}),
+                           View(batch_labels_, {options_.batch}),
+                           View(std::span<const int32_t>(batch_shift_), {4})};
+}
+
+}  // namespace tenon::train

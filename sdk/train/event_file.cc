@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/event_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "tenon/train/crc32c.h"
+#include "tenon/train/file.h"
+#include "tenon/train/wire.h"
+
+namespace tenon::train {
+namespace {
+
+// Fields of tensorflow.Event and the messages in it.
+constexpr uint32_t kEventWallTime = 1, kEventStep = 2, kEventFileVersion = 3, kEventGraphDef = 4, kEventSummary = 5,
+                   kEventSessionLog = 7;
+constexpr uint32_t kSummaryValue = 1, kValueTag = 1, kValueSimpleValue = 2;
+constexpr uint32_t kSessionLogStatus = 1, kSessionLogPath = 2;
+constexpr uint64_t kSessionStart = 1, kSessionCheckpoint = 3;
+constexpr size_t kFlushBytes = 64 << 10;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+template <typename T>
+void AppendRaw(std::string& out, T value) {
+  char raw[sizeof(T)];
+  std::memcpy(raw, &value, sizeof(T));
+  out.append(raw, sizeof(T));
+}
+
+template <typename T>
+T ReadRaw(std::string_view bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+// A name that no other run has; two runs within one second get different ones.
+Result<std::pair<int, std::string>> CreateNewFile(const std::string& folder) {
+  char host[256] = "localhost";
+  if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
+  char stamp[32];
+  std::snprintf(stamp, sizeof(stamp), "%010lld", static_cast<long long>(Now()));
+  const std::string base = JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host);
+  for (int attempt = 0;; ++attempt) {
+    const std::string path = base + (attempt == 0 ? "" : "." + std::to_string(attempt));
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (fd >= 0) return std::pair(fd, path);
+    if (errno != EEXIST) return SystemError("create", path, errno);
+  }
+}
+
+}  // namespace
+
+void AppendRecord(std::string& out, std::string_view data) {
+  std::string length;
+  AppendRaw<uint64_t>(length, data.size());
+  out += length;
+  AppendRaw(out, MaskedCrc32c(length));
+  out += data;
+  AppendRaw(out, MaskedCrc32c(data));
+}
+
+Result<std::optional<std::string_view>> RecordReader::Next() {
+  const std::string_view rest = bytes_.substr(at_);
+  if (rest.empty()) return std::optional<std::string_view>();
+  constexpr size_t kFrame = 16;  // length, its crc, the data's crc
+  if (rest.size() < 12) {
+    torn_ = true;
+    return std::optional<std::string_view>();
+  }
+  if (MaskedCrc32c(rest.substr(0, 8)) != ReadRaw<uint32_t>(rest.substr(8))) {
+    return Status(Code::kDataLoss, "record at byte " + std::to_string(at_) + ": the checksum of its length is wrong");
+  }
+  const auto length = ReadRaw<uint64_t>(rest);
+  if (rest.size() < kFrame || length > rest.size() - kFrame) {
+    torn_ = true;
+    return std::optional<std::string_view>();
+  }
+  const std::string_view data = rest.substr(12, length);
+  if (MaskedCrc32c(data) != ReadRaw<uint32_t>(rest.substr(12 + length))) {
+    return Status(Code::kDataLoss, "record at byte " + std::to_string(at_) + ": the checksum of its data is wrong");
+  }
+  at_ += kFrame + length;
+  return std::optional<std::string_view>(data);
+}
+
+Result<EventWriter> EventWriter::Create(const std::string& folder) {
+  TENON_TRY(MakeFolder(folder));
+  TENON_TRY_ASSIGN(auto file, CreateNewFile(folder));
+  EventWriter writer(file.first, std::move(file.second));
+  TENON_TRY(writer.Add(0, kEventFileVersion, "brain.Event:2"));
+  TENON_TRY(writer.Flush());
+  return writer;
+}
+
+EventWriter::EventWriter(EventWriter&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), pending_(std::move(other.pending_)) {}
+
+EventWriter& EventWriter::operator=(EventWriter&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  std::swap(pending_, other.pending_);
+  return *this;
+}
+
+EventWriter::~EventWriter() {
+  if (fd_ < 0) return;
+  (void)Flush();  // a full disk was reported by an earlier flush or loses the last events only
+  close(fd_);
+}
+
+Status EventWriter::Add(int64_t step, uint32_t field, std::string_view message) {
+  WireWriter event;
+  event.Double(kEventWallTime, Now());
+  event.Varint(kEventStep, static_cast<uint64_t>(step));
+  event.Bytes(field, message);
+  AppendRecord(pending_, event.bytes());
+  return pending_.size() >= kFlushBytes ? Flush() : Status();
+}
+
+Status EventWriter::AddGraph(std::string_view graph_def) { return Add(0, kEventGraphDef, graph_def); }
+
+Status EventWriter::AddScalars(int64_t step, const std::vector<std::pair<std::string, float>>& values) {
+  WireWriter summary;
+  for (const auto& [tag, number] : values) {
+    WireWriter value;
+    value.Bytes(kValueTag, tag);
+    value.Float(kValueSimpleValue, number);
+    summary.Bytes(kSummaryValue, value.bytes());
+  }
+  return Add(step, kEventSummary, summary.bytes());
+}
+
+Status EventWriter::AddStart(int64_t step) {
+  WireWriter log;
+  log.Varint(kSessionLogStatus, kSessionStart);
+  return Add(step, kEventSessionLog, log.bytes());
+}
+
+Status EventWriter::AddCheckpoint(int64_t step, std::string_view checkpoint_path) {
+  WireWriter log;
+  log.Varint(kSessionLogStatus, kSessionCheckpoint);
+  log.Bytes(kSessionLogPath, checkpoint_path);
+  return Add(step, kEventSessionLog, log.bytes());
+}
+
+Status EventWriter::Flush() {
+  while (!pending_.empty()) {
+    const ssize_t written = write(fd_, pending_.data(), pending_.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SystemError("write", path_, errno);
+    pending_.erase(0, static_cast<size_t>(written));
+  }
+  return Status();
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file `checkpoint` of a checkpoint folder: which checkpoints are complete, oldest first.
+//
+// TensorFlow's CheckpointState as text protobuf. Rule: the file is replaced as a whole, after the checkpoint that it newly
+// names is on the disk and before the files of one that it no longer names are removed; so whatever it names is complete,
+// wherever a crash falls.
+#ifndef TENON_TRAIN_CHECKPOINT_STATE_H_
+#define TENON_TRAIN_CHECKPOINT_STATE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/train/base.h"
+
+namespace tenon::train {
+
+struct CheckpointState {
+  std::vector<std::string> paths;  // relative ones are relative to the folder; the last is the newest
+  std::vector<double> timestamps;  // seconds; as many as paths, or none
+
+  std::string Format() const;
+  static Result<CheckpointState> Parse(std::string_view text);
+  // NOT_FOUND when the folder has no such file.
+  static Result<CheckpointState> Read(const std::string& folder);
+  Status Write(const std::string& folder) const;
+};
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_CHECKPOINT_STATE_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job `tenon train digits`: 8x8 images of handwritten digits, and a small convolutional network that reads them.
+//
+//   images uint8 [batch, 8, 8], 0 to 16 -> conv 3x3, 16, relu -> conv 3x3, 32, relu -> max pool 2 -> dense 64, relu -> dense 10
+//
+// The data are split once by a shuffle that depends on nothing but the data: a fifth is held out and never trained on. In
+// training each batch is moved by up to one pixel, which adds variety. The tower is built twice
+// over the same variables: for training on moved images, and for use on images as they are ("images" -> "answers").
+#ifndef TENON_TRAIN_DIGITS_H_
+#define TENON_TRAIN_DIGITS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tenon/train/base.h"
+#include "tenon/train/model.h"
+#include "tenon/train/optimizer.h"
+#include "tenon/train/trainer.h"
+
+namespace tenon::train {
+
+constexpr int64_t kDigitSide = 8;
+constexpr int64_t kDigitPixels = kDigitSide * kDigitSide;
+constexpr uint8_t kDigitInk = 16;  // the darkest pixel
+
+// Images and labels, one after the other.
+struct DigitSet {
+  std::vector<uint8_t> images;  // [size, 8, 8]
+  std::vector<uint8_t> labels;  // [size]
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  const uint8_t* image(int64_t index) const { return images.data() + index * kDigitPixels; }
+  Result<Tensor> ImageTensor() const;
+};
+
+struct DigitData {
+  DigitSet training;
+  DigitSet held_out;
+  // A uint8 .npy array [n, 65]: 64 pixels and the label.
+  static Result<DigitData> Load(const std::string& path);
+};
+
+// Which examples a step trains on: each pass goes over all of them once, in an order of its own. Depends on the seed
+// and the step alone.
+class BatchSampler {
+ public:
+  BatchSampler(int64_t examples, int64_t batch, uint64_t seed) : examples_(examples), batch_(batch), seed_(seed) {}
+  std::vector<int64_t> Indices(int64_t step);
+
+ private:
+  const std::vector<int64_t>& Order(int64_t pass);
+
+  int64_t examples_;
+  int64_t batch_;
+  uint64_t seed_;
+  int64_t pass_ = -1;
+  std::vector<int64_t> order_;
+};
+
+struct DigitOptions {
+  int64_t steps = 1200;
+  int64_t batch = 32;
+  float learning_rate = 0.002f;  // falls in a straight line to a fiftieth at the last step
+  OptimizerOptions optimizer;
+  uint64_t seed = 1;
+};
+
+// The network in a graph. The data must outlive it.
+class DigitNetwork {
+ public:
+  DigitNetwork(Graph& graph, const DigitData& data, const DigitOptions& options);
+  DigitNetwork(const DigitNetwork&) = delete;
+  DigitNetwork& operator=(const DigitNetwork&) = delete;
+
+  Model& model() { return model_; }
+  // For Trainer; the network must outlive it.
+  TrainingStep Step();
+
+  // Names of nodes for use: feed `images`, fetch `answers` (int64 [batch]) and `probabilities` (float [batch, 10]).
+  static constexpr const char* kImages = "images";
+  static constexpr const char* kAnswers = "answers";
+  static constexpr const char* kProbabilities = "probabilities";
+
+ private:
+  Output Tower(Output pixels);
+  Output LearningRate();
+  Result<std::vector<View>> Feed(int64_t step);
+
+  const DigitData& data_;
+  DigitOptions options_;
+  Model model_;
+  BatchSampler sampler_;
+  Output images_, labels_, shift_, loss_, accuracy_;
+  Operation update_;
+  // The batch that a step trains on.
+  std::vector<uint8_t> batch_images_, batch_labels_;
+  std::array<int32_t, 4> batch_shift_ = {};
+};
+
+// A number from 0 to limit-1 that depends on nothing but the arguments.
+uint64_t HashedNumber(uint64_t seed, uint64_t a, uint64_t b, uint64_t limit);
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_DIGITS_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// GraphDefs as bytes: looked at without an engine, and frozen (variables turned into constants).
+//
+// Views point into the bytes. Nothing of a GraphDef is trusted: what cannot be read is an error that names the node.
+#ifndef TENON_TRAIN_GRAPH_DEF_H_
+#define TENON_TRAIN_GRAPH_DEF_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/train/base.h"
+
+namespace tenon::train {
+
+struct NodeView {
+  std::string_view name;
+  std::string_view op;
+  std::string_view device;
+  std::vector<std::string_view> inputs;  // "node", "node:1", "^node"
+  std::vector<std::pair<std::string_view, std::string_view>> attrs;  // name, serialized AttrValue
+  std::string_view bytes;  // the serialized NodeDef
+
+  // Attributes of one kind; what is given back is empty, kInvalid or unknown when the node has none of this name.
+  DType TypeAttr(std::string_view name) const;
+  Shape ShapeAttr(std::string_view name) const;
+  std::string_view StringAttr(std::string_view name) const;
+  // Dtype and shape of a tensor attribute.
+  std::pair<DType, Shape> TensorAttr(std::string_view name) const;
+};
+
+struct GraphView {
+  std::vector<NodeView> nodes;
+  std::vector<std::string_view> functions;  // names in the library
+  int64_t producer = 0;                     // versions.producer
+  std::string_view versions;                // serialized VersionDef
+  std::string_view library;                 // serialized FunctionDefLibrary
+};
+
+Result<GraphView> ParseGraphDef(std::string_view bytes);
+
+// The node of an input: "node" for "node:1" and "^node".
+std::string_view NodeOfInput(std::string_view input);
+
+// A GraphDef of what the outputs (names of nodes) need, in which every variable is a constant with the session's value.
+Result<std::string> Freeze(const Session& session, std::string_view graph_def, const std::vector<std::string>& outputs);
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_GRAPH_DEF_H_

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model: the variables of a graph, and a few layers that make them.
+//
+// Variable() makes a variable at its first call and gives the same one later, so that the same layers, built twice, make two
+// towers over one set of weights (one for training, one for use). Everything is nodes of the graph; the model only remembers
+// what they are called. Failures stick to the graph.
+#ifndef TENON_TRAIN_MODEL_H_
+#define TENON_TRAIN_MODEL_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/train/base.h"
+
+namespace tenon::train {
+
+// How a variable begins.
+struct Initializer {
+  enum class Kind { kConstant, kTruncatedNormal };
+  static Initializer Constant(float value) { return {Kind::kConstant, value}; }
+  // A normal distribution of this standard deviation, cut at two of them.
+  static Initializer TruncatedNormal(float deviation) { return {Kind::kTruncatedNormal, deviation}; }
+  // For layers followed by relu: deviation sqrt(2 / inputs of a unit) (He et al. 2015).
+  static Initializer He(int64_t fan_in);
+
+  Kind kind = Kind::kConstant;
+  float value = 0;
+};
+
+struct Variable {
+  std::string name;
+  DType dtype = DType::kFloat;
+  Shape shape;
+  bool trainable = false;
+  Output handle;      // of VarHandleOp
+  Output value;       // a read of it
+  Operation initial;  // gives it its first value
+};
+
+class Model {
+ public:
+  // seed: of the random initial values.
+  explicit Model(Graph& graph, uint64_t seed = 1) : graph_(graph), seed_(seed) {}
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  Graph& graph() { return graph_; }
+
+  // References stay valid as long as the model.
+  const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer);
+  // A variable that training does not change by itself: slots, counters.
+  const Variable& State(std::string_view name, const Shape& shape, float initial);
+  const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
+
+  const std::deque<Variable>& variables() const { return variables_; }
+  std::vector<const Variable*> trainable() const;
+  int64_t parameter_count() const;
+  // A node that gives all variables made so far their first values.
+  Operation InitializeAll();
+
+  // Layers. x of Dense: [batch, inputs]; of Conv2D and MaxPool: [batch, height, width, channels].
+  Output Dense(std::string_view name, Output x, int64_t inputs, int64_t units, const Initializer& initializer);
+  // size x size, stride 1, padded so that height and width stay.
+  Output Conv2D(std::string_view name, Output x, int64_t size, int64_t inputs, int64_t filters,
+                const Initializer& initializer);
+  Output MaxPool(Output x, int64_t size);
+  Output Relu(Output x) { return graph_.Op("Relu", {x}); }
+
+ private:
+  const Variable* Find(std::string_view name) const;
+  const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial);
+  Output InitialValue(const Shape& shape, const Initializer& initializer);
+
+  Graph& graph_;
+  uint64_t seed_;
+  int64_t random_count_ = 0;
+  std::deque<Variable> variables_;
+};
+
+// Nodes that make one node wait for others: "when this ran, those ran".
+Operation Group(Graph& graph, const std::vector<Operation>& operations, std::string_view name);
+
+// The mean over the batch of the cross entropy between logits [batch, classes] and labels [batch] (integers).
+Output SparseSoftmaxLoss(Graph& graph, Output logits, Output labels);
+// The share of rows whose largest logit is at the label.
+Output Accuracy(Graph& graph, Output logits, Output labels);
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_MODEL_H_

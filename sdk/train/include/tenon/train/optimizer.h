@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as graphs: gradients, and nodes that change the variables.
+//
+// Each is written twice: with one fused op a variable (ResourceApplyAdam, ...), and with primitive ops (Mul, Sub,
+// AssignSubVariableOp, ...), so that an optimizer needs no special op to exist, and each way checks the other.
+//   GradientDescent  var -= lr g
+//   Momentum         a = momentum a + g; var -= lr a                        (nesterov: var -= lr (g + momentum a))
+//   Adam             m += (1-b1)(g-m); v += (1-b2)(g^2-v); var -= lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(v) + epsilon)
+//                    (Kingma and Ba 2015, with epsilon where TensorFlow has it)
+//   Adagrad          a += g^2; var -= lr g / sqrt(a)                        (Duchi et al. 2011; a begins at 0.1)
+// Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
+#ifndef TENON_TRAIN_OPTIMIZER_H_
+#define TENON_TRAIN_OPTIMIZER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/train/base.h"
+#include "tenon/train/model.h"
+
+namespace tenon::train {
+
+struct OptimizerOptions {
+  enum class Kind { kGradientDescent, kMomentum, kAdam, kAdagrad };
+  Kind kind = Kind::kAdam;
+  float momentum = 0.9f;
+  bool nesterov = false;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float initial_accumulator = 0.1f;
+  bool fused = true;  // one op a variable; false: primitive ops
+};
+
+// "sgd", "momentum", "adam", "adagrad".
+Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name);
+
+// Adds the gradients of `loss` with respect to the model's trainable variables and the nodes that apply them. The node
+// given back has run when all variables have changed. learning_rate: a float scalar. It is an error when the loss depends
+// on no trainable variable.
+Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options = {});
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_OPTIMIZER_H_

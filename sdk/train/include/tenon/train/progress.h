@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress of training on a terminal: a bar that redraws itself; where there is no terminal, a line now and then.
+//
+// Shows step, loss, metrics, examples a second and the time left.
+#ifndef TENON_TRAIN_PROGRESS_H_
+#define TENON_TRAIN_PROGRESS_H_
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tenon/train/trainer.h"
+
+namespace tenon::train {
+
+class Progress {
+ public:
+  // names: of the metrics of StepReport.
+  Progress(std::FILE* out, std::vector<std::string> names);
+  // For tests: says itself whether `out` is a terminal.
+  Progress(std::FILE* out, std::vector<std::string> names, bool terminal);
+
+  void Show(const StepReport& report);
+  // A line of its own, above the bar.
+  void Say(const std::string& message);
+  // Ends the bar's line.
+  void Finish();
+
+  // The line for a report, without a bar: "step 10/100  loss 0.5  accuracy 0.9  1,234 examples/s  5 s left".
+  std::string Line(const StepReport& report) const;
+
+ private:
+  bool Due(const StepReport& report);
+
+  std::FILE* out_;
+  std::vector<std::string> names_;
+  bool terminal_;
+  bool drawn_ = false;
+  int64_t tenth_ = -1;       // the last tenth of the way that was shown as a line
+  double last_drawn_ = 0;
+};
+
+// "12 s", "3 min 5 s", "2 h 10 min".
+std::string FormatDuration(double seconds);
+// 1234567 -> "1,234,567".
+std::string FormatCount(int64_t count);
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_PROGRESS_H_

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: runs a training step again and again, with checkpoints, event files and a guard against numbers that are none.
+//
+// The step that a run begins with is that of the restored checkpoint. Feeds are a function of the step alone, so that a run
+// that was killed and resumed does exactly what an uninterrupted one does. Everything that happens besides steps (resumed,
+// saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
+#ifndef TENON_TRAIN_TRAINER_H_
+#define TENON_TRAIN_TRAINER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenon/train/base.h"
+#include "tenon/train/event_file.h"
+#include "tenon/train/model.h"
+#include "tenon/train/saver.h"
+
+namespace tenon::train {
+
+// What one step is.
+struct TrainingStep {
+  Output loss;
+  std::vector<std::pair<std::string, Output>> metrics;  // float scalars, shown and recorded beside the loss
+  Operation update;
+  std::vector<Output> feeds;
+  // The feeds' values at a step, in their order. What a View borrows must live until the next call.
+  std::function<Result<std::vector<View>>(int64_t step)> feed;
+  int64_t examples = 0;  // in a step
+};
+
+struct TrainingOptions {
+  int64_t steps = 1000;  // the step to end at
+  std::string checkpoint_folder;  // empty: no checkpoints
+  int64_t checkpoint_steps = 0;   // 0: not by steps
+  double checkpoint_seconds = 0;  // 0: not by time
+  int keep = 5;
+  bool resume = true;
+  std::string event_folder;  // empty: no event files
+  int64_t event_steps = 10;
+  const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step
+};
+
+struct StepReport {
+  int64_t step = 0;  // finished steps
+  int64_t steps = 0;
+  float loss = 0;
+  std::vector<float> metrics;
+  double examples_per_second = 0;  // lately
+  double seconds_left = 0;
+};
+
+struct TrainingReport {
+  int64_t first_step = 0;  // 0, or the restored checkpoint's
+  int64_t last_step = 0;
+  bool stopped = false;
+  double seconds = 0;
+  double examples_per_second = 0;
+  std::string checkpoint;  // the last one; empty when there is none
+};
+
+class Trainer {
+ public:
+  // Adds what it needs to the model's graph: the step counter and the nodes that save, restore and initialise. Make it
+  // after everything else of the graph.
+  Trainer(Model& model, TrainingStep step, TrainingOptions options);
+
+  std::function<void(const StepReport&)> on_step;
+  std::function<void(const std::string&)> on_message;
+
+  // Puts the graph into the session, and gives the variables their values: of the newest checkpoint, or the first ones.
+  Status Begin(Session& session);
+  // Trains up to options.steps. Begin comes first.
+  Result<TrainingReport> Run();
+  // The step's callable, for Callable::Explain.
+  const host::Callable& callable() const { return *callable_; }
+  int64_t step() const { return step_number_; }
+
+ private:
+  Status Train();
+  Result<StepReport> OneStep();
+  Status CheckFinite(const StepReport& report) const;
+  Status SaveIfDue(bool last);
+  Status Record(const StepReport& report);
+  void Say(const std::string& message) const {
+    if (on_message) on_message(message);
+  }
+
+  Model& model_;
+  TrainingStep step_;
+  TrainingOptions options_;
+  std::string init_;
+  std::string update_;
+  std::optional<Saver> saver_;
+  std::optional<EventWriter> events_;
+  std::optional<host::Callable> callable_;
+  Session* session_ = nullptr;
+  int64_t step_number_ = 0;
+  float last_loss_ = 0;
+  double last_save_ = 0;
+  TrainingReport report_;
+};
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_TRAINER_H_

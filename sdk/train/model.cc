@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/model.h"
+
+#include <cmath>
+
+namespace tenon::train {
+
+Initializer Initializer::He(int64_t fan_in) {
+  return TruncatedNormal(std::sqrt(2.0f / static_cast<float>(fan_in > 0 ? fan_in : 1)));
+}
+
+const Variable* Model::Find(std::string_view name) const {
+  for (const Variable& variable : variables_) {
+    if (variable.name == name) return &variable;
+  }
+  return nullptr;
+}
+
+Output Model::InitialValue(const Shape& shape, const Initializer& initializer) {
+  Output dims = graph_.Const(shape.dims(), Shape{shape.rank()}, "initial/shape");
+  if (initializer.kind == Initializer::Kind::kConstant) {
+    return graph_.Op("Fill", {dims, graph_.Const(initializer.value, "initial/value")}, {}, "initial/fill");
+  }
+  Output normal = graph_.Op("TruncatedNormal", {dims},
+                            {{"dtype", DType::kFloat},
+                             {"seed", static_cast<int64_t>(seed_ & 0x7fffffff) + 1},
+                             {"seed2", ++random_count_}},
+                            "initial/normal");
+  return graph_.Op("Mul", {normal, graph_.Const(initializer.value, "initial/deviation")}, {}, "initial/scaled");
+}
+
+const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial) {
+  Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}};
+  variable.handle = graph_.Op(
+      "VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
+  variable.initial = graph_.AddNode("AssignVariableOp", {variable.handle, initial}, {{"dtype", dtype}},
+                                    std::string(name) + "/Assign");
+  variable.value =
+      graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, std::string(name) + "/Read");
+  return variables_.emplace_back(std::move(variable));
+}
+
+const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer) {
+  if (const Variable* known = Find(name)) {
+    if (known->shape != shape) {
+      graph_.Fail(Status(Code::kInvalidArgument, "variable '" + std::string(name) + "' has shape " +
+                                                     known->shape.ToString() + " and is asked for with " +
+                                                     shape.ToString()));
+    }
+    return *known;
+  }
+  return Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer));
+}
+
+const Variable& Model::State(std::string_view name, const Shape& shape, float initial) {
+  if (const Variable* known = Find(name)) return *known;
+  return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)));
+}
+
+const Variable& Model::Counter(std::string_view name) {
+  if (const Variable* known = Find(name)) return *known;
+  return Make(name, DType::kInt64, Shape(), false, graph_.Const(int64_t{0}, "initial/zero"));
+}
+
+std::vector<const Variable*> Model::trainable() const {
+  std::vector<const Variable*> found;
+  for (const Variable& variable : variables_) {
+    if (variable.trainable) found.push_back(&variable);
+  }
+  return found;
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const Variable* variable : trainable()) count += variable->shape.element_count();
+  return count;
+}
+
+Operation Model::InitializeAll() {
+  std::vector<Operation> all;
+  for (const Variable& variable : variables_) all.push_back(variable.initial);
+  return Group(graph_, all, "init");
+}
+
+Output Model::Dense(std::string_view name, Output x, int64_t inputs, int64_t units, const Initializer& initializer) {
+  const std::string scope(name);
+  const Variable& kernel = Weight(scope + "/kernel", {inputs, units}, initializer);
+  const Variable& bias = Weight(scope + "/bias", {units}, Initializer::Constant(0));
+  Output product = graph_.Op("MatMul", {x, kernel.value}, {}, scope + "/MatMul");
+  return graph_.Op("BiasAdd", {product, bias.value}, {}, scope + "/BiasAdd");
+}
+
+Output Model::Conv2D(std::string_view name, Output x, int64_t size, int64_t inputs, int64_t filters,
+                     const Initializer& initializer) {
+  const std::string scope(name);
+  const Variable& kernel = Weight(scope + "/kernel", {size, size, inputs, filters}, initializer);
+  const Variable& bias = Weight(scope + "/bias", {filters}, Initializer::Constant(0));
+  Output product = graph_.Op("Conv2D", {x, kernel.value}, {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}},
+                             scope + "/Conv2D");
+  return graph_.Op("BiasAdd", {product, bias.value}, {}, scope + "/BiasAdd");
+}
+
+Output Model::MaxPool(Output x, int64_t size) {
+  return graph_.Op("MaxPool", {x},
+                   {{"ksize", {1, size, size, 1}}, {"strides", {1, size, size, 1}}, {"padding", "VALID"}});
+}
+
+Operation Group(Graph& graph, const std::vector<Operation>& operations, std::string_view name) {
+  auto after = graph.ControlDependencies(operations);
+  return graph.AddNode("NoOp", {}, {}, name);
+}
+
+Output SparseSoftmaxLoss(Graph& graph, Output logits, Output labels) {
+  auto scope = graph.Scope("loss");
+  Operation entropy = graph.AddNode("SparseSoftmaxCrossEntropyWithLogits", {logits, labels});
+  return graph.Op("Mean", {entropy.output(0), graph.Const({0}, "axis")});
+}
+
+Output Accuracy(Graph& graph, Output logits, Output labels) {
+  auto scope = graph.Scope("accuracy");
+  Output best = graph.Op("ArgMax", {logits, graph.Const(1, "axis")}, {{"output_type", DType::kInt64}});
+  Output right = graph.Op("Equal", {best, graph.Op("Cast", {labels}, {{"DstT", DType::kInt64}})});
+  return graph.Op("Mean", {graph.Op("Cast", {right}, {{"DstT", DType::kFloat}}), graph.Const({0}, "axes")});
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/optimizer.h"
+
+#include <utility>
+
+namespace tenon::train {
+namespace {
+
+// The whole gradient: rows that slices name are summed into zeros.
+Output Dense(Graph& graph, const host::Gradient& gradient) {
+  if (gradient.kind != host::Gradient::Kind::kSlices) return gradient.dense;
+  Output rows = graph.Op("StridedSlice",
+                         {gradient.dense_shape, graph.Const({0}), graph.Const({1}), graph.Const({1})},
+                         {{"shrink_axis_mask", 1}});
+  return graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
+}
+
+// Builds the nodes that apply one gradient to one variable.
+class Applier {
+ public:
+  Applier(Model& model, Output learning_rate, const OptimizerOptions& options)
+      : model_(model), graph_(model.graph()), rate_(learning_rate), options_(options) {
+    if (options.kind == OptimizerOptions::Kind::kAdam) {
+      beta1_power_ = &model.State("beta1_power", Shape(), options.beta1);
+      beta2_power_ = &model.State("beta2_power", Shape(), options.beta2);
+    }
+  }
+
+  Operation Apply(const Variable& variable, Output gradient) {
+    switch (options_.kind) {
+      case OptimizerOptions::Kind::kGradientDescent: return GradientDescent(variable, gradient);
+      case OptimizerOptions::Kind::kMomentum: return Momentum(variable, gradient);
+      case OptimizerOptions::Kind::kAdam: return Adam(variable, gradient);
+      case OptimizerOptions::Kind::kAdagrad: return Adagrad(variable, gradient);
+    }
+    return Operation();
+  }
+
+  // What changes once a step, after all variables.
+  std::vector<Operation> Finish(const std::vector<Operation>& applied) {
+    if (beta1_power_ == nullptr) return applied;
+    auto after = graph_.ControlDependencies(applied);
+    return {Assign(*beta1_power_, Mul(beta1_power_->value, Constant(options_.beta1))),
+            Assign(*beta2_power_, Mul(beta2_power_->value, Constant(options_.beta2)))};
+  }
+
+ private:
+  Output Constant(float value) { return graph_.Const(value); }
+  Output Mul(Output a, Output b) { return graph_.Op("Mul", {a, b}); }
+  Output Add(Output a, Output b) { return graph_.Op("AddV2", {a, b}); }
+  Output Sub(Output a, Output b) { return graph_.Op("Sub", {a, b}); }
+  Output Div(Output a, Output b) { return graph_.Op("RealDiv", {a, b}); }
+  Output Sqrt(Output a) { return graph_.Op("Sqrt", {a}); }
+  Operation Assign(const Variable& variable, Output value) {
+    return graph_.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
+  }
+  Operation Subtract(const Variable& variable, Output amount) {
+    return graph_.AddNode("AssignSubVariableOp", {variable.handle, amount}, {{"dtype", variable.dtype}});
+  }
+  const Variable& Slot(const Variable& variable, const char* name, float initial = 0) {
+    return model_.State(variable.name + "/" + name, variable.shape, initial);
+  }
+
+  Operation GradientDescent(const Variable& variable, Output g) {
+    if (options_.fused) return graph_.AddNode("ResourceApplyGradientDescent", {variable.handle, rate_, g});
+    return Subtract(variable, Mul(rate_, g));
+  }
+
+  Operation Momentum(const Variable& variable, Output g) {
+    const Variable& slot = Slot(variable, "Momentum");
+    Output momentum = Constant(options_.momentum);
+    if (options_.fused) {
+      return graph_.AddNode("ResourceApplyMomentum", {variable.handle, slot.handle, rate_, g, momentum},
+                            {{"use_nesterov", options_.nesterov}});
+    }
+    Output accumulated = Add(Mul(slot.value, momentum), g);
+    Output direction = options_.nesterov ? Add(g, Mul(accumulated, momentum)) : accumulated;
+    return Both(Assign(slot, accumulated), Subtract(variable, Mul(rate_, direction)));
+  }
+
+  Operation Adam(const Variable& variable, Output g) {
+    const Variable& m = Slot(variable, "Adam");
+    const Variable& v = Slot(variable, "Adam_1");
+    Output epsilon = Constant(options_.epsilon);
+    if (options_.fused) {
+      return graph_.AddNode("ResourceApplyAdam",
+                            {variable.handle, m.handle, v.handle, beta1_power_->value, beta2_power_->value, rate_,
+                             Constant(options_.beta1), Constant(options_.beta2), epsilon, g});
+    }
+    Output one = Constant(1);
+    Output rate = Div(Mul(rate_, Sqrt(Sub(one, beta2_power_->value))), Sub(one, beta1_power_->value));
+    Output new_m = Add(m.value, Mul(Sub(g, m.value), Constant(1 - options_.beta1)));
+    Output new_v = Add(v.value, Mul(Sub(graph_.Op("Square", {g}), v.value), Constant(1 - options_.beta2)));
+    Operation moments = Both(Assign(m, new_m), Assign(v, new_v));
+    return Both(moments, Subtract(variable, Div(Mul(rate, new_m), Add(Sqrt(new_v), epsilon))));
+  }
+
+  Operation Adagrad(const Variable& variable, Output g) {
+    const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
+    if (options_.fused) return graph_.AddNode("ResourceApplyAdagrad", {variable.handle, slot.handle, rate_, g});
+    Output accumulated = Add(slot.value, graph_.Op("Square", {g}));
+    return Both(Assign(slot, accumulated), Subtract(variable, Div(Mul(rate_, g), Sqrt(accumulated))));
+  }
+
+  Operation Both(const Operation& a, const Operation& b) { return Group(graph_, {a, b}, "apply"); }
+
+  Model& model_;
+  Graph& graph_;
+  Output rate_;
+  const OptimizerOptions& options_;
+  const Variable* beta1_power_ = nullptr;
+  const Variable* beta2_power_ = nullptr;
+};
+
+}  // namespace
+
+Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
+  using Kind = OptimizerOptions::Kind;
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {
+      {"sgd", Kind::kGradientDescent}, {"momentum", Kind::kMomentum}, {"adam", Kind::kAdam}, {"adagrad", Kind::kAdagrad}};
+  for (const auto& [known, kind] : kKinds) {
+    if (known == name) return kind;
+  }
+  return Status(Code::kInvalidArgument,
+                "there is no optimizer '" + std::string(name) + "'; there are sgd, momentum, adam and adagrad");
+}
+
+Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options) {
+  Graph& graph = model.graph();
+  const std::vector<const Variable*> variables = model.trainable();
+  std::vector<Output> values;
+  for (const Variable* variable : variables) values.push_back(variable->value);
+  std::vector<host::Gradient> gradients;
+  {
+    auto scope = graph.Scope("gradients");
+    gradients = graph.Gradients({loss}, values);
+  }
+  auto scope = graph.Scope("train");
+  Applier applier(model, learning_rate, options);
+  std::vector<Operation> applied;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (gradients[i].kind == host::Gradient::Kind::kNone) continue;
+    applied.push_back(applier.Apply(*variables[i], Dense(graph, gradients[i])));
+  }
+  if (applied.empty()) {
+    graph.Fail(Status(Code::kInvalidArgument, "the loss '" + loss.name() + "' depends on no trainable variable"));
+  }
+  return Group(graph, applier.Finish(applied), "update");
+}
+
+}  // namespace tenon::train

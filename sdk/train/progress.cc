@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+namespace tenon::train {
+namespace {
+
+constexpr int kBarWidth = 24;
+constexpr double kRedrawSeconds = 0.05;
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string Bar(const StepReport& report) {
+  const double share = report.steps > 0 ? static_cast<double>(report.step) / static_cast<double>(report.steps) : 1;
+  const int full = std::clamp(static_cast<int>(share * kBarWidth), 0, kBarWidth);
+  return "[" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(kBarWidth - full), '.') +
+         "] ";
+}
+
+}  // namespace
+
+Progress::Progress(std::FILE* out, std::vector<std::string> names)
+    : Progress(out, std::move(names), isatty(fileno(out)) != 0) {}
+
+Progress::Progress(std::FILE* out, std::vector<std::string> names, bool terminal)
+    : out_(out), names_(std::move(names)), terminal_(terminal) {}
+
+bool Progress::Due(const StepReport& report) {
+  if (report.step == report.steps) return true;
+  if (terminal_) return Seconds() - last_drawn_ >= kRedrawSeconds;
+  return report.steps > 0 && report.step * 10 / report.steps != tenth_;
+}
+
+std::string Progress::Line(const StepReport& report) const {
+  std::string line = fmt::format("step {}/{}  loss {:.4f}", report.step, report.steps, report.loss);
+  for (size_t i = 0; i < report.metrics.size() && i < names_.size(); ++i) {
+    line += fmt::format("  {} {:.4f}", names_[i], report.metrics[i]);
+  }
+  line += fmt::format("  {} examples/s", FormatCount(std::llround(report.examples_per_second)));
+  if (report.step < report.steps) line += fmt::format("  {} left", FormatDuration(report.seconds_left));
+  return line;
+}
+
+void Progress::Show(const StepReport& report) {
+  if (!Due(report)) return;
+  last_drawn_ = Seconds();
+  tenth_ = report.steps > 0 ? report.step * 10 / report.steps : 0;
+  if (terminal_) {
+    fmt::print(out_, "\r\x1b[K{}{}", Bar(report), Line(report));
+    drawn_ = true;
+  } else {
+    fmt::print(out_, "{}\n", Line(report));
+  }
+  std::fflush(out_);
+}
+
+void Progress::Say(const std::string& message) {
+  fmt::print(out_, "{}{}\n", drawn_ ? "\r\x1b[K" : "", message);
+  std::fflush(out_);
+  drawn_ = false;
+}
+
+void Progress::Finish() {
+  if (drawn_) fmt::print(out_, "\n");
+  drawn_ = false;
+  std::fflush(out_);
+}
+
+std::string FormatDuration(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e9) return "a long time";
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string FormatCount(int64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3) {
+    digits.insert(static_cast<size_t>(at), ",");
+  }
+  return digits;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace tenon::train {
+namespace {
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
+    : model_(model), step_(std::move(step)), options_(std::move(options)) {
+  Graph& graph = model.graph();
+  const Variable& counter = model.Counter("global_step");
+  {
+    auto after = graph.ControlDependencies({step_.update});
+    step_.update = graph.AddNode("AssignAddVariableOp", {counter.handle, graph.Const(int64_t{1}, "one")},
+                                 {{"dtype", DType::kInt64}}, "count_step");
+  }
+  update_ = step_.update.name();
+  init_ = model.InitializeAll().name();
+  if (!options_.checkpoint_folder.empty()) saver_.emplace(model, options_.checkpoint_folder, options_.keep);
+}
+
+Status Trainer::Begin(Session& session) {
+  session_ = &session;
+  TENON_TRY(session.Extend(model_.graph()));
+  TENON_TRY(session.RunTargets({init_}));
+  if (saver_ && options_.resume) {
+    TENON_TRY_ASSIGN(const Restored restored, saver_->RestoreNewest(session));
+    for (const std::string& warning : restored.warnings) Say("warning: " + warning);
+    if (!restored.prefix.empty()) {
+      step_number_ = restored.step;
+      report_.checkpoint = restored.prefix;
+      Say((restored.warnings.empty() ? "resumed from " : "resumed from the one before it, ") + restored.prefix);
+    }
+  }
+  std::vector<Name> feeds, fetches;
+  for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
+  fetches.emplace_back(step_.loss);
+  for (const auto& [name, output] : step_.metrics) fetches.emplace_back(output);
+  TENON_TRY_ASSIGN(callable_, session.Prepare(feeds, fetches, {update_}));
+  report_.first_step = step_number_;
+  return Status();
+}
+
+Result<TrainingReport> Trainer::Run() {
+  if (session_ == nullptr) return Status(Code::kFailedPrecondition, "Trainer::Begin was not called");
+  if (!options_.event_folder.empty() && step_number_ < options_.steps) {
+    TENON_TRY_ASSIGN(events_, EventWriter::Create(options_.event_folder));
+    TENON_TRY_ASSIGN(const std::string graph_def, model_.graph().Export());
+    TENON_TRY(events_->AddGraph(graph_def));
+    TENON_TRY(events_->AddStart(step_number_));
+  }
+  const double began = Seconds();
+  last_save_ = began;
+  Status trained = Train();
+  report_.last_step = step_number_;
+  report_.seconds = Seconds() - began;
+  const int64_t done = report_.last_step - report_.first_step;
+  if (report_.seconds > 0) {
+    report_.examples_per_second = static_cast<double>(done * step_.examples) / report_.seconds;
+  }
+  if (events_) {
+    Status flushed = events_->Flush();
+    if (trained.ok()) trained = flushed;
+  }
+  TENON_TRY(trained);
+  return report_;
+}
+
+Status Trainer::Train() {
+  double window_began = Seconds();
+  int64_t window_step = step_number_;
+  double rate = 0;  // steps a second, over at least a tenth of a second
+  while (step_number_ < options_.steps && !report_.stopped) {
+    Result<StepReport> report = OneStep();
+    if (!report.ok()) return report.status().Annotate("step " + std::to_string(step_number_ + 1));
+    const double now = Seconds();
+    if (now - window_began > 0.1 || rate == 0) {
+      const double latest = static_cast<double>(step_number_ - window_step) / std::max(now - window_began, 1e-9);
+      rate = rate == 0 ? latest : 0.7 * rate + 0.3 * latest;
+      window_began = now;
+      window_step = step_number_;
+    }
+    report->examples_per_second = rate * static_cast<double>(step_.examples);
+    report->seconds_left = static_cast<double>(options_.steps - step_number_) / std::max(rate, 1e-9);
+    TENON_TRY(CheckFinite(*report));
+    TENON_TRY(Record(*report));
+    if (on_step) on_step(*report);
+    report_.stopped = options_.stop != nullptr && options_.stop->load();
+    TENON_TRY(SaveIfDue(report_.stopped || step_number_ == options_.steps));
+  }
+  return Status();
+}
+
+Result<StepReport> Trainer::OneStep() {
+  std::vector<View> feeds;
+  if (step_.feed) {
+    TENON_TRY_ASSIGN(feeds, step_.feed(step_number_));
+  }
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values, callable_->Run(feeds));
+  StepReport report;
+  report.step = ++step_number_;
+  report.steps = options_.steps;
+  report.loss = values[0].scalar<float>(NAN);
+  for (size_t i = 1; i < values.size(); ++i) report.metrics.push_back(values[i].scalar<float>(NAN));
+  return report;
+}
+
+// A loss that is no number means that the weights are none either; nothing good follows, and no checkpoint is written.
+Status Trainer::CheckFinite(const StepReport& report) const {
+  if (std::isfinite(report.loss)) return Status();
+  std::string text = "the loss '" + step_.loss.name() + "' is " + std::to_string(report.loss) + " at step " +
+                     std::to_string(report.step);
+  if (report.step > report_.first_step + 1) text += "; it was " + std::to_string(last_loss_) + " the step before";
+  text += ". A smaller --learning-rate usually helps";
+  text += report_.checkpoint.empty() ? "" : "; the last good checkpoint is " + report_.checkpoint;
+  return Status(Code::kInvalidArgument, std::move(text));
+}
+
+Status Trainer::Record(const StepReport& report) {
+  last_loss_ = report.loss;
+  const bool due = report.step % std::max<int64_t>(options_.event_steps, 1) == 0 || report.step == options_.steps;
+  if (!events_ || !due) return Status();
+  std::vector<std::pair<std::string, float>> scalars = {{"loss", report.loss}};
+  for (size_t i = 0; i < step_.metrics.size(); ++i) scalars.emplace_back(step_.metrics[i].first, report.metrics[i]);
+  return events_->AddScalars(report.step, scalars);
+}
+
+Status Trainer::SaveIfDue(bool last) {
+  if (!saver_) return Status();
+  const bool by_steps = options_.checkpoint_steps > 0 && step_number_ % options_.checkpoint_steps == 0;
+  const bool by_time = options_.checkpoint_seconds > 0 && Seconds() - last_save_ >= options_.checkpoint_seconds;
+  if (!last && !by_steps && !by_time) return Status();
+  TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_));
+  last_save_ = Seconds();
+  if (!events_) return Status();
+  TENON_TRY(events_->AddCheckpoint(step_number_, report_.checkpoint));
+  return events_->Flush();
+}
+
+}  // namespace tenon::train
