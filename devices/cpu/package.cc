@@ -15,7 +15,9 @@
   X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)                                                       \
   /* activation.cc */                                                                              \
   X(Relu) X(Relu6) X(Elu) X(Softplus) X(LeakyRelu) X(ReluGrad) X(Relu6Grad) X(EluGrad)             \
-  X(SoftplusGrad) X(LeakyReluGrad)
+  X(SoftplusGrad) X(LeakyReluGrad)                                                                 \
+  /* matmul.cc */                                                                                  \
+  X(MatMul) X(BatchMatMulV2)
 
 namespace tenon::cpu {
 

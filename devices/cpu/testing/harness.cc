@@ -7,6 +7,9 @@
 
 #include "device.h"
 
+// The plugin's own stands in plugin.cc, which is not linked here.
+const tenon_host* tenon_plugin_host = nullptr;
+
 namespace tenon::cpu::testing {
 
 // ---- The fake host ----

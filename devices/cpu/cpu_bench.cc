@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long run() of a kernel takes, without an engine: one thread, shapes prepared once.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device.h"
+#include "tenon/sdk/kernel.h"
+
+const tenon_host* tenon_plugin_host = nullptr;
+
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+struct tenon_status_box {
+  uint32_t code;
+  std::string text;
+};
+
+const tenon_host* Host() {
+  static tenon_host host = {};
+  host.status_new = [](uint32_t code, tenon_span text) {
+    return reinterpret_cast<tenon_status*>(new tenon_status_box{code, std::string(text.data, text.size)});
+  };
+  host.status_release = [](tenon_status* s) { delete reinterpret_cast<tenon_status_box*>(s); };
+  return &host;
+}
+
+void Require(tenon_status* status) {
+  if (status == nullptr) return;
+  fprintf(stderr, "%s\n", reinterpret_cast<tenon_status_box*>(status)->text.c_str());
+  exit(1);
+}
+
+struct Attribute {
+  uint32_t kind;
+  std::vector<int64_t> integers;
+  std::string text;
+};
+using Attributes = std::map<std::string, Attribute>;
+
+// A prepared kernel with its tensors.
+class Bench {
+ public:
+  Bench(const char* op, std::vector<Shape> inputs, Shape output, const Attributes& attributes = {}) {
+    tenon_plugin_host = Host();
+    for (uint64_t i = 0; i < tenon::cpu::kKernelPackage.count; ++i) {
+      if (tenon::sdk::ToText(tenon::cpu::kKernelPackage.registrations[i]->op) == op) {
+        registration_ = tenon::cpu::kKernelPackage.registrations[i];
+      }
+    }
+    shapes_ = std::move(inputs);
+    shapes_.push_back(std::move(output));
+    for (Shape& shape : shapes_) {
+      tenon_tensor_view view = {};
+      int64_t n = 1;
+      for (int64_t d : shape) n *= d;
+      view.dl.data = aligned_alloc(64, static_cast<size_t>((n * 4 + 127) / 64 * 64));
+      for (int64_t i = 0; i < n; ++i) static_cast<float*>(view.dl.data)[i] = 0.25f * static_cast<float>(i % 13);
+      view.dl.ndim = static_cast<int32_t>(shape.size());
+      view.dl.shape = shape.data();
+      view.dtype = TENON_DT_FLOAT;
+      view.byte_size = static_cast<uint64_t>(n) * 4;
+      views_.push_back(view);
+    }
+    for (auto& view : views_) pointers_.push_back(&view);
+    const size_t n = pointers_.size() - 1;
+    if (registration_->create != nullptr) Create(attributes);
+    tenon_prepare_args prepare = {};
+    prepare.inputs = pointers_.data();
+    prepare.outputs = pointers_.data() + n;
+    prepare.input_count = static_cast<int32_t>(n);
+    prepare.output_count = 1;
+    prepare.threads = 1;
+    // Values such as sizes are read from shapes where they are needed.
+    if (registration_->prepare != nullptr) Require(registration_->prepare(kernel_, &prepare));
+    prepared_ = prepare.out_prepared;
+    services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) { f(a, 0, total); };
+    frame_.inputs = const_cast<const tenon_tensor_view* const*>(pointers_.data());
+    frame_.outputs = pointers_.data() + n;
+    frame_.input_count = prepare.input_count;
+    frame_.output_count = 1;
+    frame_.workspace_bytes = prepare.out_workspace_bytes;
+    frame_.workspace = aligned_alloc(64, prepare.out_workspace_bytes + 64);
+    frame_.services = &services_;
+  }
+  void Run() { Require(registration_->run(kernel_, prepared_, &frame_)); }
+  template <class T>
+  T* data(size_t i) { return static_cast<T*>(views_[i].dl.data); }
+
+ private:
+  void Create(const Attributes& attributes) {
+    static const Attributes* current;
+    current = &attributes;
+    tenon_node_services services = {};
+    services.attr = [](const tenon_node*, tenon_span name, tenon_attr_value* out) -> tenon_status* {
+      const auto found = current->find(std::string(tenon::sdk::ToText(name)));
+      if (found == current->end()) return tenon::sdk::Failure(TENON_NOT_FOUND, "no attribute ", name);
+      static tenon_span text;
+      text = tenon::sdk::ToSpan(found->second.text);
+      const uint32_t kind = found->second.kind;
+      out->kind = kind;
+      out->count = (kind & TENON_ATTR_LIST) != 0 ? found->second.integers.size() : 1;
+      out->data = kind == TENON_ATTR_STRING ? static_cast<const void*>(&text) : found->second.integers.data();
+      return nullptr;
+    };
+    tenon_create_args args = {};
+    args.node_services = &services;
+    Require(registration_->create(&args, &kernel_));
+  }
+
+  const tenon_kernel_registration* registration_ = nullptr;
+  tenon_kernel* kernel_ = nullptr;
+  const tenon_prepared* prepared_ = nullptr;
+  std::vector<Shape> shapes_;
+  std::vector<tenon_tensor_view> views_;
+  std::vector<tenon_tensor_view*> pointers_;
+  tenon_frame_services services_ = {};
+  tenon_frame frame_ = {};
+};
+
+Attribute Bool(bool value) { return {TENON_ATTR_BOOL, {value}, ""}; }
+
+void Elementwise(benchmark::State& state, const char* op, const std::vector<Shape>& inputs, const Shape& out) {
+  Bench bench(op, inputs, out);
+  for (auto _ : state) bench.Run();
+  int64_t n = 1;
+  for (int64_t d : out) n *= d;
+  state.SetItemsProcessed(state.iterations() * n);
+}
+BENCHMARK_CAPTURE(Elementwise, AddV2_scalar, "AddV2", {{}, {}}, {});
+BENCHMARK_CAPTURE(Elementwise, AddV2_32x10_bias, "AddV2", {{32, 10}, {10}}, {32, 10});
+BENCHMARK_CAPTURE(Elementwise, AddV2_1M, "AddV2", {{1 << 20}, {1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Relu_32x32, "Relu", {{32, 32}}, {32, 32});
+BENCHMARK_CAPTURE(Elementwise, Tanh_1M, "Tanh", {{1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Exp_1M, "Exp", {{1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Sigmoid_1M, "Sigmoid", {{1 << 20}}, {1 << 20});
+
+void MatMul(benchmark::State& state) {
+  const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
+  const bool ta = (state.range(3) & 1) != 0, tb = (state.range(3) & 2) != 0;
+  Bench bench("MatMul", {ta ? Shape{k, m} : Shape{m, k}, tb ? Shape{n, k} : Shape{k, n}}, {m, n},
+              {{"transpose_a", Bool(ta)}, {"transpose_b", Bool(tb)}});
+  for (auto _ : state) bench.Run();
+  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * static_cast<double>(m * n * k),
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+// m, k, n; transposes: 1 a, 2 b.
+BENCHMARK(MatMul)
+    ->Args({32, 64, 32, 0})->Args({32, 32, 10, 0})->Args({32, 10, 32, 2})->Args({64, 32, 32, 1})
+    ->Args({64, 32, 64, 0})->Args({64, 64, 64, 0})->Args({1, 784, 512, 0})->Args({1, 512, 784, 2})
+    ->Args({128, 768, 768, 0})->Args({256, 256, 256, 0})->Args({1024, 1024, 1024, 0})->Args({1024, 1024, 1024, 1})
+    ->Args({1024, 1024, 1024, 2})->Args({1024, 1024, 1024, 3});
+
+}  // namespace

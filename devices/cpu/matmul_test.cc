@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "testing/harness.h"
+
+namespace tenon::cpu::testing {
+namespace {
+
+template <class T>
+std::vector<T> Pattern(int64_t n, int seed) {
+  std::vector<T> v;
+  uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1u;
+  for (int64_t i = 0; i < n; ++i) {
+    state = state * 1664525u + 1013904223u;
+    v.push_back(static_cast<T>(static_cast<int>(state >> 28) - 8));
+  }
+  return v;
+}
+
+// Small integers, so that every order of summation gives the same bits.
+template <class T>
+void CheckProduct(int64_t m, int64_t n, int64_t k, bool ta, bool tb, uint32_t threads) {
+  const auto a = Pattern<T>(m * k, 1), b = Pattern<T>(k * n, 2);
+  std::vector<T> want;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += static_cast<double>(a[static_cast<size_t>(ta ? p * m + i : i * k + p)]) *
+               static_cast<double>(b[static_cast<size_t>(tb ? j * k + p : p * n + j)]);
+      }
+      want.push_back(static_cast<T>(sum));
+    }
+  }
+  Kernel kernel("MatMul");
+  kernel.Attr("transpose_a", ta).Attr("transpose_b", tb).Threads(threads);
+  const Result r = kernel.Run({Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a), Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
+                              {Out<T>({m, n})});
+  ASSERT_EQ(r.code, TENON_OK) << r.message;
+  const auto got = Values<T>(r[0]);
+  for (size_t i = 0; i < want.size(); ++i) {
+    ASSERT_EQ(static_cast<double>(got[i]), static_cast<double>(want[i]))
+        << m << "x" << n << "x" << k << " " << ta << tb << " at " << i;
+  }
+}
+
+TEST(MatMul, MultipliesEverySizeUpToATileAndBeyond) {
+  for (int64_t m : {1, 2, 3, 7, 8, 9, 17}) {
+    for (int64_t n : {1, 5, 16, 17, 32, 33, 70}) {
+      for (int64_t k : {1, 4, 33}) {
+        for (int t = 0; t < 4; ++t) {
+          CheckProduct<float>(m, n, k, t & 1, t & 2, 1);
+          CheckProduct<double>(m, n, k, t & 1, t & 2, 1);
+        }
+      }
+    }
+  }
+}
+
+TEST(MatMul, BlocksLargeSumsAndSharesThem) {
+  for (int t = 0; t < 4; ++t) {
+    CheckProduct<float>(130, 300, 700, t & 1, t & 2, 4);
+    CheckProduct<float>(500, 40, 600, t & 1, t & 2, 4);
+    CheckProduct<double>(130, 150, 600, t & 1, t & 2, 4);
+    CheckProduct<float>(1, 700, 300, t & 1, t & 2, 2);
+  }
+}
+
+TEST(MatMul, MultipliesIntegersAndHalves) {
+  for (int t = 0; t < 4; ++t) {
+    CheckProduct<int32_t>(5, 70, 9, t & 1, t & 2, 2);
+    CheckProduct<int64_t>(5, 7, 9, t & 1, t & 2, 1);
+    CheckProduct<Half>(5, 7, 9, t & 1, t & 2, 1);
+  }
+}
+
+TEST(MatMul, GivesZerosForAnEmptySumAndNothingForNoRows) {
+  CheckProduct<float>(3, 4, 0, false, false, 1);
+  CheckProduct<float>(0, 4, 5, false, false, 1);
+  CheckProduct<float>(3, 0, 5, false, true, 1);
+}
+
+TEST(MatMul, NamesBothShapesWhenTheyDoNotFit) {
+  Kernel kernel("MatMul");
+  kernel.Attr("transpose_a", false).Attr("transpose_b", false);
+  const Result r = kernel.Run({Make<float>({2, 3}, std::vector<float>(6)), Make<float>({2, 3}, std::vector<float>(6))}, {Out<float>({2, 3})});
+  EXPECT_EQ(r.code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(r.message, "the inner dims of [2,3] and [2,3] differ");
+}
+
+TEST(MatMul, SaysWhichAttributeIsMissing) {
+  const Result r = Kernel("MatMul").Run({Make<float>({1, 1}, {1.f}), Make<float>({1, 1}, {1.f})}, {Out<float>({1, 1})});
+  EXPECT_EQ(r.code, TENON_NOT_FOUND);
+  EXPECT_NE(r.message.find("transpose_a"), std::string::npos);
+}
+
+TEST(MatMul, LetsANanThroughAZero) {
+  Kernel kernel("MatMul");
+  kernel.Attr("transpose_a", false).Attr("transpose_b", false);
+  const Result r = kernel.Run({Make<float>({1, 2}, {0, 1}), Make<float>({2, 1}, {std::nanf(""), 1})}, {Out<float>({1, 1})});
+  EXPECT_TRUE(std::isnan(Values<float>(r[0])[0]));
+}
+
+TEST(BatchMatMul, BroadcastsBatchDims) {
+  const auto x = Pattern<float>(2 * 1 * 3 * 4, 3), y = Pattern<float>(5 * 6 * 4, 4);
+  Kernel kernel("BatchMatMulV2");
+  kernel.Attr("adj_x", false).Attr("adj_y", true);
+  const Result r = kernel.Run({Make<float>({2, 1, 3, 4}, x), Make<float>({5, 6, 4}, y)}, {Out<float>({2, 5, 3, 6})});
+  ASSERT_EQ(r.code, TENON_OK) << r.message;
+  const auto got = Values<float>(r[0]);
+  for (size_t p = 0; p < 2; ++p)
+    for (size_t q = 0; q < 5; ++q)
+      for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < 6; ++j) {
+          float sum = 0;
+          for (size_t k = 0; k < 4; ++k) sum += x[(p * 3 + i) * 4 + k] * y[(q * 6 + j) * 4 + k];
+          EXPECT_EQ(got[((p * 5 + q) * 3 + i) * 6 + j], sum);
+        }
+}
+
+}  // namespace
+}  // namespace tenon::cpu::testing
