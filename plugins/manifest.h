@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Manifest: what a plugin library is, needs and provides, read without opening it.
+//
+// It is JSON, in the library's ELF note or in a file `<library>.json` beside it, which wins. The format is what
+// sdk/plugin/tools/manifest.c writes; members that are not known are ignored, members of a wrong type are an error.
+#ifndef TENON_PLUGINS_MANIFEST_H_
+#define TENON_PLUGINS_MANIFEST_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+#include "plugins/elf.h"
+#include "plugins/report.h"
+
+namespace tenon::plugins {
+
+struct ManifestOption {
+  std::string key;
+  std::string type;  // "string", "int", "float" or "bool"
+  std::string default_value;
+  std::string text;
+};
+
+struct ManifestKernel {
+  std::string op;
+  std::string device_type;
+  std::string label;
+  int64_t priority = 0;
+  std::map<std::string, std::vector<std::string>> constraints;  // attribute -> dtypes: {"T": ["float"]}
+};
+
+struct Manifest {
+  std::string id;
+  std::string version;
+  std::string vendor;
+  std::string doc;
+  uint32_t abi_major = 0;
+  uint32_t abi_minor = 0;
+  uint64_t layout_hash = 0;
+  std::vector<std::string> cpu_features;
+  std::vector<std::string> libraries;
+  std::vector<ManifestOption> options;
+  std::vector<std::string> ops;
+  std::vector<ManifestKernel> kernels;
+  std::vector<std::string> devices;
+  std::vector<std::string> capabilities;
+};
+
+Result<Manifest> ParseManifest(std::string_view json);
+
+// What can be known of a library before it is opened.
+struct Inspection {
+  ElfSummary elf;
+  std::optional<Manifest> manifest;  // nullopt: it has none
+};
+
+// nullopt: *out_report says why the file is of no use.
+std::optional<Inspection> Inspect(const std::string& path, LoadReport* out_report);
+
+}  // namespace tenon::plugins
+
+#endif  // TENON_PLUGINS_MANIFEST_H_

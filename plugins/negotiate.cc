@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/negotiate.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+
+#include "tenon/device.h"
+#include "tenon/kernel.h"
+#include "tenon/op.h"
+
+namespace tenon::plugins {
+namespace {
+
+// The shortest descriptor: all members of ABI 0.1.
+constexpr uint32_t kLeastBytes = offsetof(tenon_plugin, capability_count) + sizeof(uint64_t);
+constexpr uint32_t kMostBytes = 64 * 1024;
+constexpr uint64_t kMostEntries = 1u << 20;
+constexpr uint64_t kMostText = 4096;
+constexpr uint32_t kUnderstood = 0;  // bits of tenon_plugin.must_understand; none is defined yet
+
+constexpr std::string_view kCapabilities[] = {TENON_CAPABILITY_OPS,       TENON_CAPABILITY_KERNELS,
+                                              TENON_CAPABILITY_DEVICE,    TENON_CAPABILITY_COMPILER,
+                                              TENON_CAPABILITY_TRANSPORT, TENON_CAPABILITY_COLLECTIVE};
+
+std::string Text(tenon_span span) {
+  if (span.data == nullptr) return {};
+  return std::string(span.data, std::min(span.size, kMostText));
+}
+
+std::string Hex(uint64_t value) {
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof(digits), value, 16).ptr;
+  return "0x" + std::string(digits, end);
+}
+
+bool Fail(LoadReport* report, Reason reason, std::string text, std::string hint, std::string missing = {}) {
+  report->outcome = Outcome::kRejected;
+  report->reason = reason;
+  report->text = std::move(text);
+  report->hint = std::move(hint);
+  report->missing = std::move(missing);
+  return false;
+}
+
+bool CheckAbi(const tenon_host& host, uint32_t major, uint32_t minor, uint64_t hash, LoadReport* report) {
+  if (major != host.abi_major) {
+    return Fail(report, Reason::kAbiMajor,
+                StrCat("it was built for ABI ", major, ".", minor, ", this host has ", host.abi_major, ".", host.abi_minor),
+                StrCat("build it with the headers of ABI ", host.abi_major));
+  }
+  if (host.abi_major == 0 && hash != host.layout_hash) {
+    return Fail(report, Reason::kLayout,
+                StrCat("its layout hash is ", Hex(hash), ", this host's is ", Hex(host.layout_hash)),
+                "until ABI 1.0 both must be built from the same headers; build the plugin again");
+  }
+  return true;
+}
+
+bool CheckRefusal(const tenon_query_args& args, LoadReport* report) {
+  const std::string text = Text(args.out_reject_text);
+  const std::string said = text.empty() ? std::string("it refuses this host and does not say why") : text;
+  switch (args.out_reject_code) {
+    case TENON_REJECT_ABI_MAJOR:
+      return Fail(report, Reason::kAbiMajor, said, StrCat("build it with the headers of ABI ", args.host_abi_major));
+    case TENON_REJECT_LAYOUT:
+      return Fail(report, Reason::kLayout, said, "build it with the headers of this host");
+    default:
+      return Fail(report, Reason::kQueryRejected, said, "the text is the plugin's own; ask its vendor");
+  }
+}
+
+void CountTables(const tenon_capability& capability, LoadReport* report) {
+  const std::string_view id = View(capability.id);
+  if (id == TENON_CAPABILITY_OPS) {
+    report->op_count += static_cast<uint32_t>(static_cast<const tenon_op_package*>(capability.table)->count);
+  } else if (id == TENON_CAPABILITY_KERNELS) {
+    report->kernel_count += static_cast<uint32_t>(static_cast<const tenon_kernel_package*>(capability.table)->count);
+  } else if (id == TENON_CAPABILITY_DEVICE) {
+    ++report->device_count;
+  }
+}
+
+bool CheckCapabilities(const tenon_plugin& plugin, LoadReport* report) {
+  const std::string hint = StrCat("known ids are ", kCapabilities[0], " and its like in tenon/abi.h");
+  if (plugin.capability_count == 0) return Fail(report, Reason::kNoCapability, "it provides nothing", hint);
+  if (plugin.capabilities == nullptr || plugin.capability_count > kMostEntries) {
+    return Fail(report, Reason::kBadDescriptor, "its table of capabilities is NULL or absurdly long", "use TENON_PLUGIN");
+  }
+  uint64_t known = 0;
+  for (uint64_t i = 0; i < plugin.capability_count; ++i) {
+    const tenon_capability& capability = plugin.capabilities[i];
+    const std::string id = Text(capability.id);
+    if (std::find(std::begin(kCapabilities), std::end(kCapabilities), id) == std::end(kCapabilities)) {
+      report->ignored_capabilities.push_back(id);
+      continue;
+    }
+    if (capability.table == nullptr) {
+      return Fail(report, Reason::kBadDescriptor, StrCat("the table of capability ", id, " is NULL"), "give the table", id);
+    }
+    ++known;
+    CountTables(capability, report);
+  }
+  if (known > 0) return true;
+  std::string ids;
+  for (const std::string& id : report->ignored_capabilities) ids += (ids.empty() ? "" : ", ") + id;
+  return Fail(report, Reason::kNoCapability, "it provides nothing that this host knows, only " + ids, hint, ids);
+}
+
+bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_plugin* out, LoadReport* report) {
+  // The first members are the same in every version, so that a foreign one can be recognised.
+  report->id = report->version = {};
+  if (!CheckAbi(host, answer->abi_major, answer->abi_minor, answer->layout_hash, report)) return false;
+  if (answer->struct_size < kLeastBytes || answer->struct_size > kMostBytes) {
+    return Fail(report, Reason::kBadDescriptor,
+                StrCat("its descriptor claims ", answer->struct_size, " bytes; the least is ", kLeastBytes), "use TENON_PLUGIN");
+  }
+  if ((answer->must_understand & ~kUnderstood) != 0) {
+    const std::string bits = Hex(answer->must_understand & ~kUnderstood);
+    return Fail(report, Reason::kMustUnderstand, StrCat("it asks the host to understand bits ", bits, ", which are unknown here"),
+                "use a newer host, or an older version of the plugin", bits);
+  }
+  std::memset(out, 0, sizeof(*out));
+  std::memcpy(out, answer, std::min<size_t>(answer->struct_size, sizeof(*out)));
+  report->id = Text(out->id);
+  report->version = Text(out->version);
+  if (report->id.empty()) return Fail(report, Reason::kBadDescriptor, "its id is empty", "give it a reverse domain name");
+  if (out->load == nullptr || out->unload == nullptr) {
+    return Fail(report, Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
+  }
+  if (out->option_count > kMostEntries || (out->option_count > 0 && out->options == nullptr)) {
+    return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long", "use TENON_PLUGIN_WITH");
+  }
+  return true;
+}
+
+template <typename Number>
+bool IsNumber(std::string_view text) {
+  Number number;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// The type's name when the value does not fit it; NULL when it does.
+const char* Misfit(uint32_t type, std::string_view value) {
+  switch (type) {
+    case TENON_OPTION_INT: return IsNumber<int64_t>(value) ? nullptr : "a whole number";
+    case TENON_OPTION_FLOAT: return IsNumber<double>(value) ? nullptr : "a number";
+    case TENON_OPTION_BOOL: return value == "true" || value == "false" ? nullptr : "true or false";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+bool CheckManifestAbi(const tenon_host& host, const Manifest& manifest, const std::string& path, LoadReport* out_report) {
+  out_report->path = path;
+  return CheckAbi(host, manifest.abi_major, manifest.abi_minor, manifest.layout_hash, out_report);
+}
+
+bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const std::string& path,
+               tenon_plugin* out_plugin, LoadReport* out_report) {
+  out_report->path = path;
+  tenon_query_args args = {TENON_HEAD(tenon_query_args), host.abi_major, host.abi_minor, host.layout_hash,
+                           host.version, TENON_REJECT_NONE, 0, {nullptr, 0}};
+  const tenon_plugin* answer = nullptr;
+  try {
+    answer = query(&args);
+  } catch (...) {
+    return Fail(out_report, Reason::kQueryRejected, StrCat(TENON_QUERY_SYMBOL, " threw an exception"),
+                "nothing may be thrown across the C ABI; correct the plugin");
+  }
+  if (answer == nullptr) return CheckRefusal(args, out_report);
+  return CheckDescriptor(host, answer, out_plugin, out_report) && CheckCapabilities(*out_plugin, out_report);
+}
+
+bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vector<tenon_option>* out_options,
+                  LoadReport* out_report) {
+  std::string known;
+  for (uint64_t i = 0; i < plugin.option_count; ++i) known += (i == 0 ? "" : ", ") + Text(plugin.options[i].key);
+  const auto declared = [&](const std::string& key) {
+    return std::any_of(plugin.options, plugin.options + plugin.option_count,
+                       [&](const tenon_option_declaration& option) { return Text(option.key) == key; });
+  };
+  for (const auto& [key, value] : given) {
+    if (!declared(key)) {
+      return Fail(out_report, Reason::kUnknownOption, StrCat("it has no option '", key, "'"),
+                  known.empty() ? std::string("it has no options at all") : "known options: " + known, key);
+    }
+  }
+  for (uint64_t i = 0; i < plugin.option_count; ++i) {
+    const tenon_option_declaration& option = plugin.options[i];
+    const std::string key = Text(option.key);
+    const auto is_key = [&](const auto& pair) { return pair.first == key; };
+    const auto found = std::find_if(given.begin(), given.end(), is_key);
+    if (std::count_if(given.begin(), given.end(), is_key) > 1) {
+      return Fail(out_report, Reason::kBadOption, StrCat("option '", key, "' is given twice"), "give it once", key);
+    }
+    if (found == given.end()) {
+      if (option.default_value.size > 0) out_options->push_back({option.key, option.default_value});
+      continue;
+    }
+    if (const char* expected = Misfit(option.type, found->second)) {
+      return Fail(out_report, Reason::kBadOption, StrCat("option '", key, "' is '", found->second, "', not ", expected),
+                  StrCat("give ", expected, "; its default is '", Text(option.default_value), "'"), key);
+    }
+    out_options->push_back({option.key, Span(found->second)});
+  }
+  return true;
+}
+
+}  // namespace tenon::plugins
