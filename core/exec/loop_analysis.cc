@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/loop_analysis.h"
+
+#include <algorithm>
+
+namespace tenon::exec {
+namespace {
+
+std::string FrameName(const graph::Node& enter) {
+  const graph::AttrValue* name = enter.FindAttr("frame_name");
+  return name != nullptr && name->kind() == TENON_ATTR_STRING ? name->s() : enter.name;
+}
+
+bool IsConstantEnter(const graph::Node& enter) {
+  const graph::AttrValue* value = enter.FindAttr("is_constant");
+  return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
+}
+
+}  // namespace
+
+Result<LoopAnalysis> LoopAnalysis::Run(const graph::Graph& graph, const std::vector<int32_t>& order) {
+  LoopAnalysis out;
+  out.frames_.emplace_back();
+  out.frame_of_.assign(static_cast<size_t>(graph.size()), -1);
+  std::map<std::pair<int, std::string>, int> by_name;
+  for (int32_t id : order) {
+    const graph::Node& node = graph.node(id);
+    int frame = 0;
+    bool found = false;
+    const auto visit = [&](int32_t from) -> Status {
+      if (from < 0 || out.frame_of_[static_cast<size_t>(from)] < 0) return Status::Ok();
+      const graph::Node& source = graph.node(from);
+      if (graph::IsBackEdge(source, node)) return Status::Ok();
+      int of_source = out.frame_of_[static_cast<size_t>(from)];
+      if (source.has(TENON_OP_EXIT)) of_source = out.frames_[static_cast<size_t>(of_source)].parent;
+      if (!found || (frame == 0 && of_source != 0)) {
+        // A value of the step itself may not enter a loop without an Enter; a control edge may.
+        frame = of_source;
+        found = true;
+      }
+      return Status::Ok();
+    };
+    for (const graph::Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(visit(edge.node));
+    for (int32_t control : node.controls) TENON_RETURN_IF_ERROR(visit(control));
+    for (const graph::Edge& edge : node.inputs) {
+      if (edge.node < 0 || out.frame_of_[static_cast<size_t>(edge.node)] < 0) continue;
+      const graph::Node& source = graph.node(edge.node);
+      if (graph::IsBackEdge(source, node)) continue;
+      int of_source = out.frame_of_[static_cast<size_t>(edge.node)];
+      if (source.has(TENON_OP_EXIT)) of_source = out.frames_[static_cast<size_t>(of_source)].parent;
+      if (of_source != frame)
+        return InvalidArgument(StrCat(node.Describe(), ": its inputs come from different loops ('",
+                                      out.frames_[static_cast<size_t>(of_source)].name, "' and '",
+                                      out.frames_[static_cast<size_t>(frame)].name,
+                                      "'); a value enters a loop through an Enter and leaves it through an Exit"));
+    }
+    if (node.has(TENON_OP_ENTER)) {
+      const auto key = std::make_pair(frame, FrameName(node));
+      auto it = by_name.find(key);
+      if (it == by_name.end()) {
+        it = by_name.emplace(key, static_cast<int>(out.frames_.size())).first;
+        Frame child;
+        child.parent = frame;
+        child.name = key.second;
+        out.frames_.push_back(std::move(child));
+        out.frames_[static_cast<size_t>(frame)].children.push_back(it->second);
+      }
+      frame = it->second;
+      out.frames_[static_cast<size_t>(frame)].enters.push_back(id);
+    }
+    if (node.has(TENON_OP_EXIT) && frame == 0)
+      return InvalidArgument(StrCat(node.Describe(), " is not in a loop"));
+    out.frame_of_[static_cast<size_t>(id)] = frame;
+    out.frames_[static_cast<size_t>(frame)].nodes.push_back(id);
+  }
+  for (size_t frame = out.frames_.size(); frame-- > 1;) out.Structure(graph, order, frame);
+  return out;
+}
+
+// A frame is structured when it is a while loop: merges of (enter, next iteration), one condition, switches on it alone,
+// exits of switches' false sides; and all its child frames are structured.
+void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_t>& order, size_t index) {
+  Frame& frame = frames_[index];
+  const auto refuse = [&frame](std::string why) { frame.why_not = std::move(why); };
+  for (int child : frame.children)
+    if (!frames_[static_cast<size_t>(child)].structured) return refuse("a loop in it is not structured");
+  std::map<int32_t, size_t> variable_of_merge;
+  std::vector<bool> in_body(static_cast<size_t>(graph.size()), false);
+  for (int32_t id : frame.nodes) {
+    const graph::Node& node = graph.node(id);
+    if (node.has(TENON_OP_LOOP_CONDITION)) {
+      if (frame.condition >= 0) return refuse("it has two loop conditions");
+      frame.condition = id;
+    }
+    if (node.has(TENON_OP_ENTER) && IsConstantEnter(node)) frame.invariants.push_back(id);
+    if (!node.has(TENON_OP_MERGE)) continue;
+    if (node.inputs.size() != 2) return refuse("it has a merge that is no loop variable");
+    LoopVariable variable;
+    variable.merge = id;
+    for (const graph::Edge& edge : node.inputs) {
+      const graph::Node& source = graph.node(edge.node);
+      if (source.has(TENON_OP_ENTER) && frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index)) variable.enter = edge.node;
+      if (source.has(TENON_OP_NEXT_ITERATION)) variable.next = edge.node;
+    }
+    if (variable.enter < 0 || variable.next < 0) return refuse("it has a merge that is no loop variable");
+    variable_of_merge[id] = frame.variables.size();
+    frame.variables.push_back(variable);
+  }
+  if (frame.condition < 0) return refuse("it has no loop condition");
+  // What depends on a switch is the body. Nodes come in topological order, and child frames belong to where they enter.
+  for (int32_t id : order) {
+    int of_node = frame_of_[static_cast<size_t>(id)];
+    bool inside = false;
+    for (int at = of_node; at >= 0; at = frames_[static_cast<size_t>(at)].parent) inside = inside || at == static_cast<int>(index);
+    if (!inside) continue;
+    const graph::Node& node = graph.node(id);
+    const bool own = of_node == static_cast<int>(index);
+    if (own && node.has(TENON_OP_SWITCH)) {
+      const auto merge = variable_of_merge.find(node.inputs[0].node);
+      if (node.inputs[1].node != frame.condition || merge == variable_of_merge.end() || node.inputs[0].index != 0)
+        return refuse("it has a conditional");
+      LoopVariable& variable = frame.variables[merge->second];
+      if (variable.switch_node >= 0) return refuse("a loop variable is switched twice");
+      variable.switch_node = id;
+    }
+    bool body = false;
+    for (const graph::Edge& edge : node.inputs) {
+      if (edge.node < 0 || frame_of_[static_cast<size_t>(edge.node)] < 0) continue;
+      const graph::Node& source = graph.node(edge.node);
+      if (graph::IsBackEdge(source, node)) continue;
+      const bool source_own = frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index);
+      if (source_own && source.has(TENON_OP_SWITCH)) {
+        if (edge.index == 0 && !node.has(TENON_OP_EXIT)) return refuse("a value is used after the condition failed");
+        if (edge.index == 0) {
+          for (LoopVariable& variable : frame.variables)
+            if (variable.switch_node == edge.node) {
+              if (variable.exit >= 0) return refuse("a loop variable leaves twice");
+              variable.exit = id;
+            }
+          continue;
+        }
+        body = true;
+      }
+      if (source_own && source.has(TENON_OP_MERGE) && edge.index != 0) return refuse("a merge's index is used");
+      body = body || in_body[static_cast<size_t>(edge.node)];
+    }
+    for (int32_t control : node.controls) {
+      const graph::Node& source = graph.node(control);
+      if (source.has(TENON_OP_EXIT) && frame_of_[static_cast<size_t>(control)] == static_cast<int>(index) && own)
+        return refuse("a node waits for an exit of its own loop");
+      if (frame_of_[static_cast<size_t>(control)] >= 0) body = body || in_body[static_cast<size_t>(control)];
+    }
+    if (node.has(TENON_OP_EXIT) && own) {
+      if (!graph.node(node.inputs[0].node).has(TENON_OP_SWITCH) || node.inputs[0].index != 0)
+        return refuse("an exit does not leave from a switch");
+      continue;
+    }
+    in_body[static_cast<size_t>(id)] = body;
+  }
+  if (in_body[static_cast<size_t>(frame.condition)]) return refuse("its condition depends on its body");
+  for (size_t id = 0; id < in_body.size(); ++id)
+    if (in_body[id]) frame.body.insert(static_cast<int32_t>(id));
+  frame.structured = true;
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: what a step of (feeds, fetches, targets) runs. Made once; immutable apart from its caches.
+//
+// A plan owns a pruned, optimized graph and a runner for each node that needs a kernel. For each set of feed shapes it
+// makes a Program (straight code), or says that the dynamic executor must run it.
+#ifndef TENON_CORE_EXEC_PLAN_H_
+#define TENON_CORE_EXEC_PLAN_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/exec/node_runner.h"
+
+namespace tenon::exec {
+
+class Program;
+class DynamicPlan;
+
+class Plan {
+ public:
+  struct Options {
+    bool force_dynamic = false;
+    bool fold = true;
+    uint32_t schedule_seed = 0;
+  };
+
+  // `graph` holds just the nodes to run. Feeds replace edges: their producers need not be in the graph's order.
+  static Result<std::shared_ptr<Plan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                              std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                                              const Environment& env, KernelStore* store, Options options);
+  ~Plan();
+
+  const graph::Graph& graph() const { return graph_; }
+  const std::vector<graph::Edge>& feeds() const { return feeds_; }
+  const std::vector<graph::Edge>& fetches() const { return fetches_; }
+  const std::vector<int32_t>& targets() const { return targets_; }
+  // Topological; the nodes that a step may run.
+  const std::vector<int32_t>& order() const { return order_; }
+  const Environment& env() const { return env_; }
+  const Options& options() const { return options_; }
+  // nullptr for nodes that need no kernel.
+  const std::shared_ptr<NodeRunner>& runner(int32_t node) const { return runners_[static_cast<size_t>(node)]; }
+  DType FeedType(size_t i) const { return BaseType(graph_.TypeOf(feeds_[i])); }
+  // -1 when the edge is not fed.
+  int FeedOf(graph::Edge edge) const;
+
+  // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
+  Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last);
+  // The dynamic executor's form of the plan; made on first use.
+  Result<const DynamicPlan*> Dynamic();
+  // Whether the plan runs dynamically whatever the feeds are.
+  bool always_dynamic() const { return always_dynamic_; }
+
+  uint64_t bindings_built() const { return bindings_built_.load(std::memory_order_relaxed); }
+  uint64_t nodes_folded() const { return nodes_folded_.load(std::memory_order_relaxed); }
+  // JSON: how each node runs.
+  std::string Explain() const;
+
+ private:
+  Plan(graph::Graph graph, const Environment& env);
+
+  graph::Graph graph_;
+  std::vector<graph::Edge> feeds_, fetches_;
+  std::vector<int32_t> targets_, order_;
+  Environment env_;
+  Options options_;
+  std::vector<std::shared_ptr<NodeRunner>> runners_;
+  bool always_dynamic_ = false;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Program>> programs_;
+  size_t next_evicted_ = 0;
+  std::unique_ptr<DynamicPlan> dynamic_;
+  std::atomic<uint64_t> bindings_built_{0};
+  std::atomic<uint64_t> nodes_folded_{0};
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PLAN_H_

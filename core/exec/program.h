@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program: a plan bound to feed shapes, as straight code. Immutable, apart from its pool of instances.
+//
+// Every value has a slot. A slot's view points into the arena (offset fixed by lifetimes), at a constant, at a feed, at
+// another slot's memory (alias), or at a buffer that the step makes (variables, data-dependent shapes). An instance has
+// its own arena, views and frames, and serves one step at a time. Running is a loop over (function, kernel, prepared,
+// frame): no bookkeeping for a node. A structured while loop is one instruction over two such blocks.
+#ifndef TENON_CORE_EXEC_PROGRAM_H_
+#define TENON_CORE_EXEC_PROGRAM_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/exec/loop_analysis.h"
+#include "core/exec/plan.h"
+
+namespace tenon::exec {
+
+enum class Home : uint8_t { kArena, kConstant, kFeed, kAlias, kBuffer };
+
+struct Slot {
+  DType dtype = TENON_DT_INVALID;
+  Shape shape;
+  uint64_t bytes = 0;
+  Home home = Home::kArena;
+  int32_t target = -1;   // the slot of an alias; the feed's index
+  uint64_t offset = 0;   // in the arena
+  Tensor constant;
+  // Positions in emission order, over the alias group (kept at its root).
+  int32_t first = -1;
+  int32_t last = -1;
+};
+
+struct Operation {
+  enum class Kind : uint8_t {
+    kRun,      // the kernel itself
+    kGuarded,  // the kernel with variables or outputs of its own: pins and shapes are looked after
+    kDynamic,  // shapes are known only now
+    kRead,     // dereference a variable into a slot
+    kView,     // point a slot at another slot's buffer
+    kRelease,  // drop a slot's buffer
+    kLoop,
+    kCheck,    // cancelled?
+  };
+  Kind kind = Kind::kRun;
+  int32_t node = -1;
+  int32_t position = -1;
+  std::vector<int32_t> inputs;   // slots
+  std::vector<int32_t> outputs;  // slots
+  std::shared_ptr<const PreparedNode> prepared;
+  int32_t loop = -1;
+};
+
+struct Loop {
+  struct Carried {
+    int32_t initial, current, next;
+    bool through_temporary;  // next may be another variable's current: all such copies go through a temporary
+    int32_t temporary;
+  };
+  std::vector<Operation> condition_block, body_block;
+  std::vector<Carried> carried;
+  int32_t condition = -1;  // slot of the bool
+};
+
+class ProgramInstance;
+
+class Program {
+ public:
+  // nullptr: this graph needs the dynamic executor; why_not says why.
+  static Result<std::shared_ptr<Program>> Build(const Plan& plan, const tenon_tensor_view* const* feeds,
+                                                std::string* why_not, uint64_t* folded);
+  ~Program();
+
+  const Plan& plan() const { return *plan_; }
+  // Whether feeds have the dims that it was built for.
+  bool Fits(const tenon_tensor_view* const* feeds) const;
+  const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
+
+  // Runs one step. Fetch views are valid until the instance is given back.
+  Result<ProgramInstance*> Acquire();
+  void GiveBack(ProgramInstance* instance);
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  const std::vector<Operation>& operations() const { return operations_; }
+  const std::vector<Loop>& loops() const { return loops_; }
+  const std::vector<int32_t>& fetch_slots() const { return fetch_slots_; }
+  uint64_t arena_bytes() const { return arena_bytes_; }
+  uint64_t workspace_offset() const { return workspace_offset_; }
+
+ private:
+  friend class ProgramBuilder;
+  explicit Program(const Plan* plan) : plan_(plan) {}
+  const Plan* plan_;
+  std::vector<Shape> feed_shapes_;
+  std::vector<Slot> slots_;
+  std::vector<Operation> operations_;
+  std::vector<Loop> loops_;
+  std::vector<int32_t> fetch_slots_;
+  uint64_t arena_bytes_ = 0;
+  uint64_t workspace_offset_ = 0;
+  std::mutex mutex_;
+  std::vector<ProgramInstance*> idle_;
+};
+
+// One step's memory and frames.
+class ProgramInstance {
+ public:
+  static Result<ProgramInstance*> Create(Program* program);
+  ~ProgramInstance();
+
+  // Feeds are borrowed for the step.
+  Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  // What fetch i is; valid until Finish.
+  const tenon_tensor_view& fetch(size_t i) const;
+  // Releases the step's buffers.
+  void Finish();
+
+ private:
+  struct Instruction {
+    tenon_status* (*run)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+    tenon_kernel* kernel;
+    const tenon_prepared* prepared;
+    tenon_frame* frame;
+  };
+  struct Block {
+    std::vector<Instruction> instructions;
+  };
+  struct LoopState {
+    const Loop* plan;
+    Block condition, body;
+  };
+  // What an instruction's frame->context points at.
+  struct Context : tenon_frame_context {
+    ProgramInstance* instance = nullptr;
+    const Operation* operation = nullptr;
+    std::shared_ptr<const PreparedNode> last;  // of a dynamic operation
+    tenon_frame frame{};
+    std::vector<const tenon_tensor_view*> inputs;
+    std::vector<tenon_tensor_view*> outputs;
+    LoopState* loop = nullptr;
+  };
+
+  explicit ProgramInstance(Program* program) : program_(program) {}
+  void MakeBlock(const std::vector<Operation>& operations, Block* block);
+  static tenon_status* RunBlock(const Block& block);
+  static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
+  tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }
+  static tenon_status* RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunDynamic(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunRead(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunView(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunRelease(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunLoop(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunCheck(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
+
+  Program* program_;
+  char* arena_ = nullptr;
+  std::vector<tenon_tensor_view> views_;
+  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<std::unique_ptr<LoopState>> loops_;
+  std::vector<std::pair<int32_t, int32_t>> feed_slots_;  // slot, feed
+  std::vector<int32_t> feed_aliases_;                    // slots that alias feeds
+  std::vector<int32_t> buffer_slots_;
+  Block block_;
+  Step* step_ = nullptr;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PROGRAM_H_

@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binds a plan to feed shapes: infers and folds, finds what must run, emits operations in order, shares memory.
+#include <algorithm>
+#include <climits>
+#include <unordered_map>
+
+#include "core/base/checked.h"
+#include "core/exec/memory_planner.h"
+#include "core/exec/program.h"
+
+namespace tenon::exec {
+
+using graph::Edge;
+using graph::Node;
+using graph::OutputFacts;
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(const Plan& plan, Program* program)
+      : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()) {}
+
+  // Whether it could be built; why_not otherwise.
+  Result<bool> Build(const tenon_tensor_view* const* feeds, std::string* why_not, uint64_t* folded) {
+    TENON_RETURN_IF_ERROR(Infer(feeds));
+    *folded = static_cast<uint64_t>(inference_.evaluated());
+    FindNeeded();
+    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, NeededOrder()));
+    if (!Supported()) {
+      *why_not = why_not_;
+      return false;
+    }
+    slot_of_.resize(static_cast<size_t>(graph_.size()));
+    item_done_.assign(static_cast<size_t>(graph_.size()), 0);
+    loop_done_.assign(loops_.frames().size(), 0);
+    TENON_RETURN_IF_ERROR(EmitFrame(0, false, true, &program_->operations_));
+    TENON_RETURN_IF_ERROR(EmitFetches());
+    if (!why_not_.empty()) {
+      *why_not = why_not_;
+      return false;
+    }
+    ShareMemory();
+    return true;
+  }
+
+ private:
+  const Slot& At(int32_t slot) const { return program_->slots_[static_cast<size_t>(slot)]; }
+  Slot& At(int32_t slot) { return program_->slots_[static_cast<size_t>(slot)]; }
+  void GiveUp(std::string why) {
+    if (why_not_.empty()) why_not_ = std::move(why);
+  }
+
+  // ---- What is known and what is needed ----
+
+  Status Infer(const tenon_tensor_view* const* feeds) {
+    for (size_t i = 0; i < plan_.feeds().size(); ++i) {
+      OutputFacts facts;
+      facts.shape = ShapeOf(*feeds[i]);
+      program_->feed_shapes_.push_back(facts.shape);
+      inference_.Fix(plan_.feeds()[i], std::move(facts));
+    }
+    if (plan_.options().fold) {
+      const Environment* env = &plan_.env();
+      inference_.set_evaluator([env](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
+        return EvaluateNode(node, inputs, *env);
+      });
+    }
+    return inference_.Run(plan_.order());
+  }
+
+  // Whether an edge's value stands in the plan, so that its producer need not run.
+  bool Known(Edge edge) const {
+    const Node& node = graph_.node(edge.node);
+    return plan_.FeedOf(edge) < 0 && !node.has(TENON_OP_STATEFUL) && inference_.facts(edge).value.has_value();
+  }
+
+  // Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
+  void FindNeeded() {
+    needed_.assign(static_cast<size_t>(graph_.size()), false);
+    std::vector<bool> in_order(static_cast<size_t>(graph_.size()), false), passed(in_order);
+    for (int32_t id : plan_.order()) in_order[static_cast<size_t>(id)] = true;
+    std::vector<std::pair<int32_t, bool>> stack;  // node, wanted
+    const auto follow = [&](Edge edge, bool wanted) {
+      if (edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
+    };
+    for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
+    for (int32_t target : plan_.targets()) stack.emplace_back(target, true);
+    while (!stack.empty()) {
+      auto [id, wanted] = stack.back();
+      stack.pop_back();
+      const auto at = static_cast<size_t>(id);
+      if (!in_order[at]) continue;
+      wanted = wanted || graph_.node(id).has(TENON_OP_WRITES_STATE | TENON_OP_IO);
+      if (wanted ? needed_[at] : (needed_[at] || passed[at])) continue;
+      (wanted ? needed_ : passed)[at] = true;
+      for (const Edge& edge : graph_.node(id).inputs) follow(edge, wanted);
+      for (int32_t control : graph_.node(id).controls) stack.emplace_back(control, wanted);
+    }
+  }
+
+  std::vector<int32_t> NeededOrder() const {
+    std::vector<int32_t> out;
+    for (int32_t id : plan_.order())
+      if (needed_[static_cast<size_t>(id)]) out.push_back(id);
+    return out;
+  }
+
+  bool Supported() {
+    for (size_t i = 1; i < loops_.frames().size(); ++i)
+      if (!loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
+    for (int32_t id : loops_.frames()[0].nodes) {
+      const Node& node = graph_.node(id);
+      if (node.has(TENON_OP_SWITCH | TENON_OP_MERGE)) GiveUp(StrCat(node.Describe(), " is a conditional"));
+    }
+    for (int32_t id : plan_.order()) {
+      if (!needed_[static_cast<size_t>(id)]) continue;
+      const auto& runner = plan_.runner(id);
+      if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
+    }
+    return why_not_.empty();
+  }
+
+  // ---- Slots ----
+
+  int32_t NewSlot(DType dtype, Shape shape, Home home) {
+    Slot slot;
+    slot.dtype = dtype;
+    slot.shape = std::move(shape);
+    slot.home = home;
+    if (slot.shape.fully_known())
+      if (auto bytes = ByteSize(dtype, slot.shape); bytes.ok()) slot.bytes = static_cast<uint64_t>(*bytes);
+    slot.first = position_;
+    program_->slots_.push_back(std::move(slot));
+    def_loop_.push_back(loop_stack_.empty() ? -1 : loop_stack_.back());
+    return static_cast<int32_t>(program_->slots_.size() - 1);
+  }
+
+  int32_t Root(int32_t slot) const {
+    while (At(slot).home == Home::kAlias) slot = At(slot).target;
+    return slot;
+  }
+
+  int32_t ConstantSlot(Tensor tensor) {
+    const int32_t slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant);
+    At(slot).constant = std::move(tensor);
+    return slot;
+  }
+
+  // The slot of an edge; feeds and constants get theirs here.
+  Result<int32_t> SlotOf(Edge edge) {
+    auto& slots = slot_of_[static_cast<size_t>(edge.node)];
+    if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
+    int32_t& slot = slots[static_cast<size_t>(edge.index)];
+    if (slot >= 0) return slot;
+    const Node& node = graph_.node(edge.node);
+    if (const int feed = plan_.FeedOf(edge); feed >= 0) {
+      slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), program_->feed_shapes_[static_cast<size_t>(feed)], Home::kFeed);
+      At(slot).target = feed;
+    } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
+      slot = ConstantSlot(node.FindAttr("value")->tensor());
+    } else if (Known(edge)) {
+      slot = ConstantSlot(inference_.facts(edge).value);
+    } else {
+      return Internal(StrCat("output ", edge.index, " of ", node.Describe(), " is used before it is made"));
+    }
+    return slot;
+  }
+
+  void SetSlot(Edge edge, int32_t slot) {
+    auto& slots = slot_of_[static_cast<size_t>(edge.node)];
+    if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
+    // A fed output keeps its feed.
+    if (plan_.FeedOf(edge) < 0) slots[static_cast<size_t>(edge.index)] = slot;
+  }
+
+  // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends.
+  void Use(int32_t slot) {
+    const int32_t root = Root(slot);
+    At(root).last = std::max(At(root).last, position_);
+    for (int32_t loop : loop_stack_) {
+      if (DefinedWithin(root, loop)) continue;
+      extend_[loop].push_back(root);
+      break;
+    }
+  }
+
+  bool DefinedWithin(int32_t slot, int32_t loop) const {
+    for (int32_t at = def_loop_[static_cast<size_t>(slot)]; at >= 0; at = loop_parent_[static_cast<size_t>(at)])
+      if (at == loop) return true;
+    return false;
+  }
+
+  // ---- Emission ----
+
+  Operation& Push(std::vector<Operation>* block, Operation::Kind kind, int32_t node) {
+    Operation operation;
+    operation.kind = kind;
+    operation.node = node;
+    operation.position = position_++;
+    block->push_back(std::move(operation));
+    return block->back();
+  }
+
+  // The nodes of a frame (its condition part, its body, or all of the step's) and the loops in it.
+  Status EmitFrame(int frame, bool body, bool all, std::vector<Operation>* block) {
+    const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
+    for (int32_t id : plan_.order()) {
+      if (!needed_[static_cast<size_t>(id)]) continue;
+      const int of_node = loops_.frame_of(id);
+      if (of_node != frame && !IsChildOf(of_node, frame)) continue;
+      if (!all && f.body.contains(id) != body) continue;
+      TENON_RETURN_IF_ERROR(EmitItem(id, frame, body, all, block));
+      if (!why_not_.empty()) return Status::Ok();
+    }
+    return Status::Ok();
+  }
+
+  bool IsChildOf(int inner, int frame) const {
+    for (int at = inner; at > 0; at = loops_.frames()[static_cast<size_t>(at)].parent)
+      if (loops_.frames()[static_cast<size_t>(at)].parent == frame) return true;
+    return false;
+  }
+
+  // The child of `frame` that holds `inner`.
+  int ChildHolding(int inner, int frame) const {
+    int at = inner;
+    while (loops_.frames()[static_cast<size_t>(at)].parent != frame) at = loops_.frames()[static_cast<size_t>(at)].parent;
+    return at;
+  }
+
+  Status EmitItem(int32_t id, int frame, bool body, bool all, std::vector<Operation>* block) {
+    const int of_node = loops_.frame_of(id);
+    if (of_node == frame) {
+      if (item_done_[static_cast<size_t>(id)]++) return Status::Ok();
+      TENON_RETURN_IF_ERROR(EmitDependencies(id, frame, body, all, block));
+      return EmitNode(id, block);
+    }
+    const int child = ChildHolding(of_node, frame);
+    char& done = loop_done_[static_cast<size_t>(child)];
+    if (done == 2) return Status::Ok();
+    if (done == 1) {
+      GiveUp(StrCat("loop '", loops_.frames()[static_cast<size_t>(child)].name, "' depends on itself from outside"));
+      return Status::Ok();
+    }
+    done = 1;
+    for (int32_t inner : plan_.order())
+      if (needed_[static_cast<size_t>(inner)] && (loops_.frame_of(inner) == child || IsChildOf(loops_.frame_of(inner), child)))
+        TENON_RETURN_IF_ERROR(EmitDependencies(inner, frame, body, all, block));
+    done = 2;
+    if (!why_not_.empty()) return Status::Ok();
+    return EmitLoop(child, block);
+  }
+
+  // Emits what `id` waits for and what stands in `frame` itself or in another of its loops.
+  Status EmitDependencies(int32_t id, int frame, bool body, bool all, std::vector<Operation>* block) {
+    const auto emit = [&](int32_t from, bool back) -> Status {
+      if (from < 0 || back || !needed_[static_cast<size_t>(from)]) return Status::Ok();
+      const int of_from = loops_.frame_of(from);
+      const int of_id = loops_.frame_of(id);
+      if (of_from != frame && !IsChildOf(of_from, frame)) return Status::Ok();
+      // The same loop's own nodes are emitted with it.
+      if (of_id != frame && of_from != frame && ChildHolding(of_from, frame) == ChildHolding(of_id, frame)) return Status::Ok();
+      if (!all && loops_.frames()[static_cast<size_t>(frame)].body.contains(from) != body) return Status::Ok();
+      if (of_from == frame && item_done_[static_cast<size_t>(from)]) return Status::Ok();
+      return EmitItem(from, frame, body, all, block);
+    };
+    const Node& node = graph_.node(id);
+    for (const Edge& edge : node.inputs)
+      TENON_RETURN_IF_ERROR(emit(edge.node, plan_.FeedOf(edge) >= 0 || Known(edge) ||
+                                                graph::IsBackEdge(graph_.node(edge.node), node)));
+    for (int32_t control : node.controls) TENON_RETURN_IF_ERROR(emit(control, false));
+    return Status::Ok();
+  }
+
+  Status EmitNode(int32_t id, std::vector<Operation>* block) {
+    const Node& node = graph_.node(id);
+    constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
+    constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_EXIT;
+    if (node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | kByLoop)) return Status::Ok();
+    bool all_fed = !node.output_types.empty();
+    for (size_t k = 0; k < node.output_types.size(); ++k)
+      all_fed = all_fed && plan_.FeedOf({id, static_cast<int32_t>(k)}) >= 0;
+    if (all_fed) return Status::Ok();
+    if (node.has(TENON_OP_FEED))
+      return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
+    if (node.has(kForward)) {
+      for (size_t k = 0; k < node.output_types.size(); ++k) {
+        TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[k]));
+        if (IsRef(At(slot).dtype) && !IsRef(node.output_types[k])) {
+          TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, inference_.facts(node.inputs[k]), block));
+        }
+        SetSlot({id, static_cast<int32_t>(k)}, slot);
+      }
+      return Status::Ok();
+    }
+    return EmitKernel(node, block);
+  }
+
+  // Reads the variable that a reference slot names.
+  Result<int32_t> EmitRead(int32_t reference, const Node& node, const OutputFacts& facts, std::vector<Operation>* block) {
+    Use(reference);
+    const int32_t slot = NewSlot(BaseType(At(reference).dtype), facts.shape, Home::kBuffer);
+    Operation& operation = Push(block, Operation::Kind::kRead, node.id);
+    operation.inputs = {reference};
+    operation.outputs = {slot};
+    return slot;
+  }
+
+  Status EmitKernel(const Node& node, std::vector<Operation>* block) {
+    const auto& runner = plan_.runner(node.id);
+    std::vector<int32_t> inputs;
+    std::vector<const OutputFacts*> facts;
+    bool shapes_known = true, handles = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[i]));
+      const OutputFacts& fact = inference_.facts(node.inputs[i]);
+      if (IsRef(At(slot).dtype) && !IsRef(node.input_types[i])) {
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, fact, block));
+      }
+      handles = handles || IsRef(At(slot).dtype) || At(slot).dtype == TENON_DT_RESOURCE;
+      shapes_known = shapes_known && At(slot).shape.fully_known();
+      inputs.push_back(slot);
+      facts.push_back(&fact);
+    }
+    std::vector<OutputFacts> outputs;
+    bool own_outputs = false;
+    for (size_t k = 0; k < node.output_types.size(); ++k) {
+      outputs.push_back(inference_.facts({node.id, static_cast<int32_t>(k)}));
+      const bool dynamic = (runner->registration().dynamic_outputs >> std::min<size_t>(k, 63)) & 1u;
+      own_outputs = own_outputs || dynamic;
+      if (!dynamic && !IsRef(node.output_types[k])) shapes_known = shapes_known && outputs.back().shape.fully_known();
+    }
+    const Operation::Kind kind = !shapes_known              ? Operation::Kind::kDynamic
+                                 : handles || own_outputs ? Operation::Kind::kGuarded
+                                                          : Operation::Kind::kRun;
+    for (int32_t slot : inputs) Use(slot);
+    if (shapes_known && runner->has(TENON_KERNEL_VIEW)) return EmitView(node, inputs[0], outputs[0], block);
+    std::shared_ptr<const PreparedNode> prepared;
+    if (shapes_known) {
+      TENON_ASSIGN_OR_RETURN(prepared, runner->Prepare(facts, outputs));
+      program_->workspace_offset_ = std::max(program_->workspace_offset_, prepared->workspace_bytes);
+    }
+    std::vector<int32_t> out;
+    for (size_t k = 0; k < node.output_types.size(); ++k) {
+      const bool dynamic = (runner->registration().dynamic_outputs >> std::min<size_t>(k, 63)) & 1u;
+      const DType dtype = node.output_types[k];
+      Shape shape = IsRef(dtype) ? Shape() : outputs[k].shape;
+      if (kind == Operation::Kind::kDynamic && !shape.fully_known()) shape = Shape::Unknown();
+      const bool in_buffer = dynamic || (kind == Operation::Kind::kDynamic && !IsRef(dtype));
+      out.push_back(NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena));
+      SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
+    }
+    Operation& operation = Push(block, kind, node.id);
+    operation.inputs = std::move(inputs);
+    operation.outputs = std::move(out);
+    operation.prepared = std::move(prepared);
+    if ((position_ & 63) == 0) Push(block, Operation::Kind::kCheck, node.id);
+    return Status::Ok();
+  }
+
+  Status EmitView(const Node& node, int32_t input, const OutputFacts& facts, std::vector<Operation>* block) {
+    const int32_t slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias);
+    At(slot).target = input;
+    SetSlot({node.id, 0}, slot);
+    if (At(slot).bytes != At(input).bytes)
+      return InvalidArgument(StrCat(node.Describe(), ": a view of ", At(input).shape.ToString(), " cannot have the shape ",
+                                    At(slot).shape.ToString()));
+    if (At(Root(input)).home != Home::kBuffer) return Status::Ok();
+    Operation& operation = Push(block, Operation::Kind::kView, node.id);
+    operation.inputs = {input};
+    operation.outputs = {slot};
+    return Status::Ok();
+  }
+
+  Status EmitLoop(int frame, std::vector<Operation>* block) {
+    const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
+    const auto index = static_cast<int32_t>(program_->loops_.size());
+    program_->loops_.emplace_back();
+    loop_parent_.push_back(loop_stack_.empty() ? -1 : loop_stack_.back());
+    // Made outside: where the carried values live, from the loop's start.
+    Loop loop;
+    std::vector<std::pair<int32_t, const LoopVariable*>> variables;
+    for (int32_t enter : f.invariants) {
+      TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(graph_.node(enter).inputs[0]));
+      SetSlot({enter, 0}, slot);
+      Use(slot);
+    }
+    for (const LoopVariable& variable : f.variables) {
+      if (!needed_[static_cast<size_t>(variable.merge)]) continue;
+      const Node& enter = graph_.node(variable.enter);
+      TENON_ASSIGN_OR_RETURN(int32_t initial, SlotOf(enter.inputs[0]));
+      if (IsRef(At(initial).dtype) && !IsRef(enter.output_types[0])) {
+        TENON_ASSIGN_OR_RETURN(initial, EmitRead(initial, enter, inference_.facts(enter.inputs[0]), block));
+      }
+      const DType dtype = At(initial).dtype;
+      const Shape& shape = inference_.facts({variable.merge, 0}).shape;
+      if ((!IsPlain(dtype) && dtype != TENON_DT_RESOURCE && !IsRef(dtype)) || (!IsRef(dtype) && !(shape == At(initial).shape)) ||
+          !At(initial).shape.fully_known()) {
+        GiveUp(StrCat("loop '", f.name, "': ", graph_.node(variable.merge).Describe(), " has no fixed shape or is no plain value"));
+        return Status::Ok();
+      }
+      Use(initial);
+      const int32_t current = NewSlot(dtype, At(initial).shape, Home::kArena);
+      SetSlot({variable.merge, 0}, current);
+      if (variable.switch_node >= 0) {
+        SetSlot({variable.switch_node, 0}, current);
+        SetSlot({variable.switch_node, 1}, current);
+      }
+      if (variable.exit >= 0) SetSlot({variable.exit, 0}, current);
+      loop.carried.push_back({initial, current, -1, false, -1});
+      variables.emplace_back(current, &variable);
+    }
+    Operation& operation = Push(block, Operation::Kind::kLoop, f.condition);
+    operation.loop = index;
+    loop_stack_.push_back(index);
+    TENON_RETURN_IF_ERROR(EmitFrame(frame, false, false, &loop.condition_block));
+    if (!why_not_.empty()) return Status::Ok();
+    TENON_ASSIGN_OR_RETURN(loop.condition, SlotOf({f.condition, 0}));
+    Use(loop.condition);
+    ++position_;
+    TENON_RETURN_IF_ERROR(EmitFrame(frame, true, false, &loop.body_block));
+    if (!why_not_.empty()) return Status::Ok();
+    for (size_t i = 0; i < variables.size(); ++i) {
+      TENON_ASSIGN_OR_RETURN(const int32_t next, SlotOf(graph_.node(variables[i].second->next).inputs[0]));
+      if (At(next).bytes != At(variables[i].first).bytes || !At(next).shape.fully_known()) {
+        GiveUp(StrCat("loop '", f.name, "': a variable changes its shape"));
+        return Status::Ok();
+      }
+      Use(next);
+      loop.carried[i].next = next;
+    }
+    // A next value that is another variable's current one must be copied before that one is overwritten.
+    for (auto& carried : loop.carried) {
+      const int32_t root = Root(carried.next);
+      for (const auto& other : loop.carried)
+        if (&other != &carried && Root(other.current) == root) carried.through_temporary = true;
+      if (carried.through_temporary) {
+        carried.temporary = NewSlot(At(carried.current).dtype, At(carried.current).shape, Home::kArena);
+        At(carried.temporary).last = position_;
+      }
+    }
+    const int32_t end = position_++;
+    loop_stack_.pop_back();
+    for (const auto& carried : loop.carried) At(carried.current).last = std::max(At(carried.current).last, end);
+    for (int32_t slot : extend_[index]) At(slot).last = std::max(At(slot).last, end);
+    extend_.erase(index);
+    loop_end_.resize(program_->loops_.size());
+    loop_end_[static_cast<size_t>(index)] = end;
+    program_->loops_[static_cast<size_t>(index)] = std::move(loop);
+    return Status::Ok();
+  }
+
+  Status EmitFetches() {
+    if (!why_not_.empty()) return Status::Ok();
+    for (const Edge& fetch : plan_.fetches()) {
+      TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(fetch));
+      if (IsRef(At(slot).dtype)) {
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), inference_.facts(fetch), &program_->operations_));
+      }
+      At(Root(slot)).last = INT_MAX;
+      program_->fetch_slots_.push_back(slot);
+    }
+    return Status::Ok();
+  }
+
+  // ---- Memory ----
+
+  // Lets outputs take over inputs that die with the operation, where the kernel allows it.
+  void ShareInPlace(std::vector<Operation>& block) {
+    for (Operation& operation : block) {
+      if (operation.kind == Operation::Kind::kLoop) {
+        Loop& loop = program_->loops_[static_cast<size_t>(operation.loop)];
+        ShareInPlace(loop.condition_block);
+        ShareInPlace(loop.body_block);
+      }
+      if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded) continue;
+      const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
+      for (uint64_t p = 0; p < kernel.in_place_count; ++p) {
+        const auto in = static_cast<size_t>(kernel.in_place[p].input);
+        const auto out = static_cast<size_t>(kernel.in_place[p].output);
+        if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
+        const int32_t root = Root(operation.inputs[in]);
+        Slot& target = At(operation.outputs[out]);
+        if (At(root).home != Home::kArena || target.home != Home::kArena || At(root).last != operation.position ||
+            At(root).bytes != target.bytes || At(operation.inputs[in]).bytes != target.bytes)
+          continue;
+        bool elsewhere = false;
+        for (size_t i = 0; i < operation.inputs.size(); ++i)
+          elsewhere = elsewhere || (i != in && Root(operation.inputs[i]) == root);
+        if (elsewhere) continue;
+        const int32_t last = target.last;
+        target.home = Home::kAlias;
+        target.target = root;
+        At(root).last = std::max(last, operation.position);
+      }
+    }
+  }
+
+  void ShareMemory() {
+    for (Slot& slot : program_->slots_) slot.last = std::max(slot.last, slot.first);
+    ShareInPlace(program_->operations_);
+    MemoryPlanner planner;
+    std::vector<int32_t> planned;
+    for (size_t i = 0; i < program_->slots_.size(); ++i) {
+      const Slot& slot = program_->slots_[i];
+      if (slot.home != Home::kArena) continue;
+      planner.Add(slot.bytes, slot.first, slot.last);
+      planned.push_back(static_cast<int32_t>(i));
+    }
+    const std::vector<uint64_t> offsets = planner.Plan();
+    for (size_t i = 0; i < planned.size(); ++i) At(planned[i]).offset = offsets[i];
+    const uint64_t workspace = program_->workspace_offset_;
+    program_->workspace_offset_ = planner.total();
+    program_->arena_bytes_ = planner.total() + RoundUp(workspace, 64);
+    IndexReleases();
+    InsertReleases(program_->operations_);
+  }
+
+  // Drops buffers right after their last reader; those of fetches stay.
+  void InsertReleases(std::vector<Operation>& block) {
+    std::vector<Operation> out;
+    for (Operation& operation : block) {
+      int32_t end = operation.position;
+      if (operation.kind == Operation::Kind::kLoop) {
+        Loop& loop = program_->loops_[static_cast<size_t>(operation.loop)];
+        InsertReleases(loop.condition_block);
+        InsertReleases(loop.body_block);
+        end = loop_end_[static_cast<size_t>(operation.loop)];
+      }
+      const int32_t node = operation.node;
+      out.push_back(std::move(operation));
+      const auto range = release_at_.equal_range(end);
+      for (auto it = range.first; it != range.second; ++it) {
+        Operation release;
+        release.kind = Operation::Kind::kRelease;
+        release.node = node;
+        release.position = end;
+        release.outputs = {it->second};
+        out.push_back(std::move(release));
+      }
+    }
+    block = std::move(out);
+  }
+
+  void IndexReleases() {
+    for (size_t i = 0; i < program_->slots_.size(); ++i) {
+      const Slot& slot = program_->slots_[i];
+      if (slot.home == Home::kBuffer && slot.last != INT_MAX) release_at_.emplace(slot.last, static_cast<int32_t>(i));
+    }
+  }
+
+  const Plan& plan_;
+  const graph::Graph& graph_;
+  Program* program_;
+  graph::ShapeInference inference_;
+  LoopAnalysis loops_;
+  std::string why_not_;
+  std::vector<bool> needed_;
+  std::vector<std::vector<int32_t>> slot_of_;
+  std::vector<char> item_done_, loop_done_;
+  int32_t position_ = 0;
+  std::vector<int32_t> loop_stack_;
+  std::vector<int32_t> loop_parent_;  // of loops
+  std::vector<int32_t> loop_end_;
+  std::vector<int32_t> def_loop_;     // of slots: the innermost loop at their making
+  std::unordered_map<int32_t, std::vector<int32_t>> extend_;
+  std::multimap<int32_t, int32_t> release_at_;
+};
+
+Result<std::shared_ptr<Program>> Program::Build(const Plan& plan, const tenon_tensor_view* const* feeds,
+                                                std::string* why_not, uint64_t* folded) {
+  std::shared_ptr<Program> program(new Program(&plan));
+  ProgramBuilder builder(plan, program.get());
+  TENON_ASSIGN_OR_RETURN(const bool built, builder.Build(feeds, why_not, folded));
+  if (!built) return std::shared_ptr<Program>();
+  return program;
+}
+
+}  // namespace tenon::exec
