@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package math: Arithmetic, comparisons, reductions and matrix products. One line for each op.
+// Package math: arithmetic, comparisons, reductions and matrix products. One line for each op.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(

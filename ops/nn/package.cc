@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package nn: Activations, convolutions, poolings, softmax and losses. One line for each op.
+// Package nn: activations, convolutions, poolings, softmax and losses. One line for each op.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(

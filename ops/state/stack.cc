@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks: values that a loop keeps for its gradient. A stack lives for one step and holds what was pushed
+// without copying it, where it already lives in a buffer.
+#include <mutex>
+#include <vector>
+
+#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+// One tensor kept past the kernel that got it.
+class KeptTensor {
+ public:
+  explicit KeptTensor(const tenon_tensor_view& view)
+      : view_(view), dims_(view.dl.shape, view.dl.shape + view.dl.ndim) {}
+  KeptTensor(KeptTensor&& other) noexcept
+      : view_(other.view_), dims_(std::move(other.dims_)) {
+    other.view_.buffer = nullptr;
+  }
+  KeptTensor& operator=(KeptTensor&&) = delete;
+  ~KeptTensor() {
+    if (view_.buffer != nullptr) tenon_plugin_host->buffer_release(view_.buffer);
+  }
+  tenon_tensor_view view() {
+    tenon_tensor_view view = view_;
+    view.dl.shape = dims_.data();
+    return view;
+  }
+
+ private:
+  tenon_tensor_view view_;
+  std::vector<int64_t> dims_;
+};
+
+class Stack {
+ public:
+  Stack(std::string name, uint32_t element_type, int64_t max_size)
+      : name_(std::move(name)), element_type_(element_type), max_size_(max_size) {}
+
+  void Push(KeptTensor tensor) {
+    const std::lock_guard lock(mutex_);
+    CheckOpen();
+    if (max_size_ >= 0 && static_cast<int64_t>(elements_.size()) >= max_size_) {
+      Fail(TENON_INVALID_ARGUMENT, "the stack '", name_, "' already holds its max_size of ", max_size_);
+    }
+    elements_.push_back(std::move(tensor));
+  }
+  KeptTensor Pop() {
+    const std::lock_guard lock(mutex_);
+    CheckOpen();
+    if (elements_.empty()) {
+      Fail(TENON_INVALID_ARGUMENT, "the stack '", name_, "' is empty: more was popped than was pushed");
+    }
+    KeptTensor tensor = std::move(elements_.back());
+    elements_.pop_back();
+    return tensor;
+  }
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    elements_.clear();
+  }
+  void CheckType(uint32_t dtype) const {
+    if (dtype != element_type_) {
+      Fail(TENON_INVALID_ARGUMENT, "the stack '", name_, "' holds ", TypeName(element_type_), ", not ",
+           TypeName(dtype));
+    }
+  }
+
+ private:
+  void CheckOpen() const {
+    if (closed_) Fail(TENON_FAILED_PRECONDITION, "the stack '", name_, "' is closed");
+  }
+  const std::string name_;
+  const uint32_t element_type_;
+  const int64_t max_size_;
+  std::mutex mutex_;
+  std::vector<KeptTensor> elements_;
+  bool closed_ = false;
+};
+
+Stack& StackOf(const RunContext& c) {
+  void* object = nullptr;
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  return *static_cast<Stack*>(object);
+}
+
+struct MakeStack {
+  explicit MakeStack(CreateContext& c) : element_type(c.Type("elem_type")), name(c.String("stack_name")) {
+    if (name.empty()) name = c.name();
+  }
+  void Run(RunContext c) const {
+    struct Arguments {
+      const MakeStack* self;
+      int64_t max_size;
+    } arguments = {this, *c.input<int32_t>(0)};
+    tenon_resource* handle = nullptr;
+    // A fresh one at every run: in a loop each turn has its own.
+    Check(c.services().step_resource(c.frame(), ToSpan("stack"), &handle));
+    void* object = nullptr;
+    Check(c.services().resource_object(
+        c.frame(), handle,
+        [](void* argument, void** out_object) noexcept -> tenon_status* {
+          return Guard([&]() -> tenon_status* {
+            const auto& a = *static_cast<const Arguments*>(argument);
+            *out_object = new Stack(a.self->name, a.self->element_type, a.max_size);
+            return nullptr;
+          });
+        },
+        &arguments, [](void* object) noexcept { delete static_cast<Stack*>(object); }, &object));
+    *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t element_type;
+  std::string name;
+};
+
+struct Push {
+  void Run(RunContext c) const {
+    Stack& stack = StackOf(c);
+    stack.CheckType(c.input_view(1).dtype);
+    tenon_tensor_view kept{};
+    Check(c.services().retain_input(c.frame(), 1, &kept));
+    KeptTensor tensor(kept);
+    const tenon_tensor_view view = tensor.view();
+    Check(c.services().set_output(c.frame(), 0, &view));
+    stack.Push(std::move(tensor));
+  }
+};
+
+struct Pop {
+  explicit Pop(CreateContext& c) : element_type(c.Type("elem_type")) {}
+  void Run(RunContext c) const {
+    Stack& stack = StackOf(c);
+    stack.CheckType(element_type);
+    KeptTensor tensor = stack.Pop();
+    const tenon_tensor_view view = tensor.view();
+    Check(c.services().set_output(c.frame(), 0, &view));
+  }
+  uint32_t element_type;
+};
+
+struct Close {
+  void Run(RunContext c) const { StackOf(c).Close(); }
+};
+
+}  // namespace
+
+extern constinit const tenon_kernel_registration kStackV2Kernel =
+    Registration<MakeStack>("StackV2", {.flags = TENON_KERNEL_STATEFUL | TENON_KERNEL_DETERMINISTIC});
+extern constinit const tenon_kernel_registration kStackPushV2Kernel =
+    Registration<Push>("StackPushV2", {.dynamic_outputs = 1, .retained_inputs = 2});
+extern constinit const tenon_kernel_registration kStackPopV2Kernel = Registration<Pop>("StackPopV2", {.dynamic_outputs = 1});
+extern constinit const tenon_kernel_registration kStackCloseV2Kernel = Registration<Close>("StackCloseV2", {});
+
+extern const tenon_op_definition kStackV2 = DefineOp({
+    .name = "StackV2",
+    .inputs = "max_size: int32",
+    .outputs = "handle: resource",
+    .attrs = "elem_type: type; stack_name: string = ''",
+    .constraints = "rank(max_size) == 0",
+    .roles = "stack",
+    .doc = "A new stack that lives until the step ends; a negative max_size is no limit.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
+static void PushShape(ShapeContext& c) { c.SetOutput(0, c.Input(1)); }
+
+extern const tenon_op_definition kStackPushV2 = DefineOp({
+    .name = "StackPushV2",
+    .inputs = "handle: resource, elem: T",
+    .outputs = "output: T",
+    .attrs = "T: type; swap_memory: bool = false",
+    .roles = "stack_push",
+    .doc = "Pushes elem onto the stack, and gives it on.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<PushShape>,
+});
+
+// What comes out has the shape that went in, which another node knows.
+static void PopShape(ShapeContext& c) { c.SetOutput(0, Shape()); }
+
+extern const tenon_op_definition kStackPopV2 = DefineOp({
+    .name = "StackPopV2",
+    .inputs = "handle: resource",
+    .outputs = "elem: elem_type",
+    .attrs = "elem_type: type",
+    .roles = "stack_pop",
+    .doc = "Takes what was pushed last from the stack.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<PopShape>,
+});
+
+extern const tenon_op_definition kStackCloseV2 = DefineOp({
+    .name = "StackCloseV2",
+    .inputs = "handle: resource",
+    .doc = "Empties the stack; using it afterwards is an error.",
+    .traits = TENON_OP_STATEFUL,
+});
+
+}  // namespace tenon::ops
