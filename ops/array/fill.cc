@@ -7,25 +7,9 @@
 namespace tenon::ops {
 using namespace sdk;
 
-// The shape that input `index` holds as a vector; no dim may be negative when it is known.
-static void SetOutputFromInput(ShapeContext& c, int index) {
-  const Shape vector = c.WithRank(index, 1);
-  Shape shape = c.InputAsShape(index);
-  if (const auto values = c.Integers(index)) {
-    for (int64_t value : *values) {
-      if (value < 0) return c.Invalid("the shape ", *values, " has a negative dim");
-    }
-    shape = Shape(*values);
-  }
-  if (!shape.known_rank() && vector[0] >= 0 && vector[0] <= TENON_MAX_RANK) {
-    shape = Shape::OfRank(static_cast<int>(vector[0]));
-  }
-  c.SetOutput(0, shape);
-}
-
 static void FillShape(ShapeContext& c) {
   c.WithRank(1, 0);
-  SetOutputFromInput(c, 0);
+  c.SetOutput(0, c.WantedShape(0));
 }
 
 static void FillGradient(GradientContext& g) {
@@ -149,18 +133,8 @@ extern const tenon_op_definition kRange = DefineOp({
 
 static void BroadcastToShape(ShapeContext& c) {
   const Shape input = c.Input(0);
-  const Shape vector = c.WithRank(1, 1);
-  Shape target = c.InputAsShape(1);
-  if (const auto values = c.Integers(1)) {
-    for (int64_t value : *values) {
-      if (value < 0) return c.Invalid("the shape ", *values, " has a negative dim");
-    }
-    target = Shape(*values);
-  }
-  if (!target.known_rank()) {
-    if (vector[0] >= 0 && vector[0] <= TENON_MAX_RANK) c.SetOutput(0, Shape::OfRank(static_cast<int>(vector[0])));
-    return;
-  }
+  Shape target = c.WantedShape(1);
+  if (!target.known_rank()) return;
   if (input.rank() > target.rank()) return c.Invalid("a tensor of shape ", input, " does not broadcast to ", target);
   for (int i = 1; i <= input.rank(); ++i) {
     if (input[-i] > 1 && target[-i] < 0) target.Set(-i, input[-i]);

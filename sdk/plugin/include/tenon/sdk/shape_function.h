@@ -109,6 +109,20 @@ class ShapeContext : public NodeContext {
     return Shape(shape);
   }
 
+  // The same for a shape that is asked for (Fill, random numbers): a vector without negative dims.
+  Shape WantedShape(int index) {
+    const Shape vector = WithRank(index, 1);
+    if (const auto values = Integers(index)) {
+      for (int64_t value : *values) {
+        if (value < 0) Invalid("the shape ", *values, " has a negative dim");
+      }
+      return Shape(*values);
+    }
+    const Shape partly = InputAsShape(index);
+    if (partly.known_rank() || vector[0] < 0 || vector[0] > TENON_MAX_RANK) return partly;
+    return Shape::OfRank(static_cast<int>(vector[0]));
+  }
+
   struct Handle {
     Shape shape;
     uint32_t dtype = TENON_DT_INVALID;  // when unknown

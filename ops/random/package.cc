@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Package random: random numbers. One line for each op.
+#include "tenon/sdk/package.h"
+
+TENON_OPS(
+    kRandomStandardNormal,
+    kRandomUniform,
+    kRandomUniformInt,
+    kTruncatedNormal)
+
+TENON_OP_PLUGIN("tenon.ops.random", "0.1.0", "Random numbers.")

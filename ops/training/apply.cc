@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of an optimizer on a variable, in two forms: Apply... on reference variables, and ResourceApply...
+// on handles. The variable and its slots are changed together; all have the gradient's shape.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+// Inputs 0 .. kSlots-1 are variables, kGradient is the gradient, the others are scalars.
+template <int kSlots, int kGradient>
+void ApplyShape(ShapeContext& c) {
+  const bool by_handle = c.input_type(0) == TENON_DT_RESOURCE;
+  Shape shape = c.Input(kGradient);
+  for (int i = 0; i < kSlots; ++i) {
+    const ShapeContext::Handle handle = by_handle ? c.InputHandle(i) : ShapeContext::Handle{c.Input(i), c.Type("T")};
+    if (c.ok() && handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("T")) {
+      c.Invalid("variable ", i, " is of type ", TypeName(handle.dtype), ", the gradient of type ", TypeName(c.Type("T")));
+    }
+    shape = c.Merge(shape, handle.shape, "the shapes of the gradient, the variable and its slots");
+  }
+  for (int i = kSlots; i < c.input_count(); ++i) {
+    if (i != kGradient) c.WithRank(i, 0);
+  }
+  if (by_handle) return;
+  c.SetOutput(0, shape);
+  c.SetOutputHandle(0, shape, c.Type("T"));
+}
+
+// Variables, scalars and the gradient of one row for each index.
+void SparseAdagradShape(ShapeContext& c) {
+  c.WithRank(2, 0);
+  const Shape indices = c.WithRank(4, 1), grad = c.Input(3);
+  const Shape variable = c.Merge(c.InputHandle(0).shape, c.InputHandle(1).shape, "the shapes of the variable and its slot");
+  if (variable.rank() == 0) return c.Invalid("the variable is a scalar; it has no rows");
+  if (variable.known_rank()) c.Merge(Join(indices, variable.Slice(1)), grad, "the shapes of the named rows and of grad");
+}
+
+constexpr uint64_t kByReference = TENON_OP_WRITES_STATE;
+constexpr uint64_t kByHandle = TENON_OP_WRITES_STATE | TENON_OP_STATEFUL;
+
+}  // namespace
+
+extern const tenon_op_definition kApplyGradientDescent = DefineOp({
+    .name = "ApplyGradientDescent",
+    .inputs = "var: Ref(T), alpha: T, delta: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false",
+    .constraints = "rank(alpha) == 0",
+    .doc = "var -= alpha * delta.",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<1, 2>>,
+});
+
+extern const tenon_op_definition kResourceApplyGradientDescent = DefineOp({
+    .name = "ResourceApplyGradientDescent",
+    .inputs = "var: resource, alpha: T, delta: T",
+    .attrs = "T: numbertype; use_locking: bool = false",
+    .constraints = "rank(alpha) == 0",
+    .doc = "var -= alpha * delta.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<1, 2>>,
+});
+
+extern const tenon_op_definition kApplyMomentum = DefineOp({
+    .name = "ApplyMomentum",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0",
+    .doc = "accum = momentum * accum + grad; var -= lr * accum (with Nesterov: lr * (grad + momentum * accum)).",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceApplyMomentum = DefineOp({
+    .name = "ResourceApplyMomentum",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T, momentum: T",
+    .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0",
+    .doc = "accum = momentum * accum + grad; var -= lr * accum (with Nesterov: lr * (grad + momentum * accum)).",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kApplyAdam = DefineOp({
+    .name = "ApplyAdam",
+    .inputs = "var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
+              "epsilon: T, grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(beta1_power) == 0; rank(beta2_power) == 0; rank(lr) == 0; rank(beta1) == 0; "
+                   "rank(beta2) == 0; rank(epsilon) == 0",
+    .doc = "m += (grad - m) * (1 - beta1); v += (grad * grad - v) * (1 - beta2); "
+           "var -= lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon).",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<3, 9>>,
+});
+
+extern const tenon_op_definition kResourceApplyAdam = DefineOp({
+    .name = "ResourceApplyAdam",
+    .inputs = "var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
+              "epsilon: T, grad: T",
+    .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(beta1_power) == 0; rank(beta2_power) == 0; rank(lr) == 0; rank(beta1) == 0; "
+                   "rank(beta2) == 0; rank(epsilon) == 0",
+    .doc = "m += (grad - m) * (1 - beta1); v += (grad * grad - v) * (1 - beta2); "
+           "var -= lr * sqrt(1 - beta2_power) / (1 - beta1_power) * m / (sqrt(v) + epsilon).",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<3, 9>>,
+});
+
+extern const tenon_op_definition kApplyAdagrad = DefineOp({
+    .name = "ApplyAdagrad",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false; update_slots: bool = true",
+    .constraints = "rank(lr) == 0",
+    .doc = "accum += grad * grad (if update_slots); var -= lr * grad / sqrt(accum).",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceApplyAdagrad = DefineOp({
+    .name = "ResourceApplyAdagrad",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T",
+    .attrs = "T: numbertype; use_locking: bool = false; update_slots: bool = true",
+    .constraints = "rank(lr) == 0",
+    .doc = "accum += grad * grad (if update_slots); var -= lr * grad / sqrt(accum).",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceSparseApplyAdagrad = DefineOp({
+    .name = "ResourceSparseApplyAdagrad",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; update_slots: bool = true",
+    .constraints = "rank(lr) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ResourceApplyAdagrad for the rows that indices name, one after the other.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<SparseAdagradShape>,
+});
+
+}  // namespace tenon::ops

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Package training: optimizer steps on variables. One line for each op.
+#include "tenon/sdk/package.h"
+
+TENON_OPS(
+    kApplyAdagrad,
+    kApplyAdam,
+    kApplyGradientDescent,
+    kApplyMomentum,
+    kResourceApplyAdagrad,
+    kResourceApplyAdam,
+    kResourceApplyGradientDescent,
+    kResourceApplyMomentum,
+    kResourceSparseApplyAdagrad)
+
+TENON_OP_PLUGIN("tenon.ops.training", "0.1.0", "Optimizer steps on variables.")
