@@ -112,10 +112,11 @@ class Options : public Negotiation {
     answer.plugin.options = kDeclared;
     answer.plugin.option_count = 4;
   }
-  bool Check(const OptionList& given) {
+  bool Check(OptionList given) {
     report_ = LoadReport();
     options_.clear();
-    return CheckOptions(answer.plugin, given, &options_, &report_);
+    given_ = std::move(given);  // the options point into it
+    return CheckOptions(answer.plugin, given_, &options_, &report_);
   }
 
   static constexpr tenon_option_declaration kDeclared[] = {
@@ -123,6 +124,7 @@ class Options : public Negotiation {
       {TENON_SPAN("count"), TENON_SPAN(""), TENON_SPAN(""), TENON_OPTION_INT, 0},
       {TENON_SPAN("ratio"), TENON_SPAN(""), TENON_SPAN(""), TENON_OPTION_FLOAT, 0},
       {TENON_SPAN("loud"), TENON_SPAN("false"), TENON_SPAN(""), TENON_OPTION_BOOL, 0}};
+  OptionList given_;
   std::vector<tenon_option> options_;
 };
 
