@@ -33,27 +33,16 @@ Result<LoopAnalysis> LoopAnalysis::Run(const graph::Graph& graph, const std::vec
       if (graph::IsBackEdge(source, node)) return Status::Ok();
       int of_source = out.frame_of_[static_cast<size_t>(from)];
       if (source.has(TENON_OP_EXIT)) of_source = out.frames_[static_cast<size_t>(of_source)].parent;
-      if (!found || (frame == 0 && of_source != 0)) {
-        // A value of the step itself may not enter a loop without an Enter; a control edge may.
-        frame = of_source;
-        found = true;
-      }
-      return Status::Ok();
+      if (!found) frame = of_source;
+      found = true;
+      if (of_source == frame) return Status::Ok();
+      return InvalidArgument(StrCat(node.Describe(), ": its inputs come from different loops ('",
+                                    out.frames_[static_cast<size_t>(of_source)].name, "' and '",
+                                    out.frames_[static_cast<size_t>(frame)].name,
+                                    "', '' being none); a value enters a loop through an Enter and leaves it through an Exit"));
     };
     for (const graph::Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(visit(edge.node));
     for (int32_t control : node.controls) TENON_RETURN_IF_ERROR(visit(control));
-    for (const graph::Edge& edge : node.inputs) {
-      if (edge.node < 0 || out.frame_of_[static_cast<size_t>(edge.node)] < 0) continue;
-      const graph::Node& source = graph.node(edge.node);
-      if (graph::IsBackEdge(source, node)) continue;
-      int of_source = out.frame_of_[static_cast<size_t>(edge.node)];
-      if (source.has(TENON_OP_EXIT)) of_source = out.frames_[static_cast<size_t>(of_source)].parent;
-      if (of_source != frame)
-        return InvalidArgument(StrCat(node.Describe(), ": its inputs come from different loops ('",
-                                      out.frames_[static_cast<size_t>(of_source)].name, "' and '",
-                                      out.frames_[static_cast<size_t>(frame)].name,
-                                      "'); a value enters a loop through an Enter and leaves it through an Exit"));
-    }
     if (node.has(TENON_OP_ENTER)) {
       const auto key = std::make_pair(frame, FrameName(node));
       auto it = by_name.find(key);

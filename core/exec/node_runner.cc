@@ -168,9 +168,14 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
     const Shape& shape = prepared.outputs[k].shape;
     if (prepared.kernel->dynamic_output(k)) continue;
     if ((kernel.traits & TENON_KERNEL_VIEW) != 0 && k == 0) continue;
+    const DType dtype = node.output_types[k];
+    if (IsRef(dtype)) {  // one cell, whatever the variable's shape is
+      TENON_ASSIGN_OR_RETURN(Buffer * cell, pool->Allocate(sizeof(tenon_resource*), {nullptr, 0, 0}));
+      *outputs[k] = MakeView(dtype, {cell->dims, 0, 0}, cell->data, sizeof(tenon_resource*), cell);
+      continue;
+    }
     if (!shape.fully_known())
       return Internal(StrCat(node.Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
-    const DType dtype = node.output_types[k];
     TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(prepared.output_bytes[k], shape.c()));
     *outputs[k] = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, prepared.output_bytes[k], buffer);
   }

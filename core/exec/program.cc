@@ -225,8 +225,7 @@ tenon_status* ProgramInstance::RunDynamic(tenon_kernel*, const tenon_prepared*, 
   auto prepared = runner->Resolve(context->inputs, context->last);
   if (!prepared.ok()) return Status(prepared.status()).release();
   context->last = *prepared;
-  for (tenon_tensor_view* output : context->outputs)
-    if (!IsRef(output->dtype)) ReleaseOutput(output);
+  for (tenon_tensor_view* output : context->outputs) ReleaseOutput(output);
   return RunNode(context->step, *context->last, *context->node, context->inputs, context->outputs).release();
 }
 

@@ -345,7 +345,7 @@ class ProgramBuilder {
       const DType dtype = node.output_types[k];
       Shape shape = IsRef(dtype) ? Shape() : outputs[k].shape;
       if (kind == Operation::Kind::kDynamic && !shape.fully_known()) shape = Shape::Unknown();
-      const bool in_buffer = dynamic || (kind == Operation::Kind::kDynamic && !IsRef(dtype));
+      const bool in_buffer = dynamic || kind == Operation::Kind::kDynamic;
       out.push_back(NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena));
       SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
     }

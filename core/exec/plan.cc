@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/plan.h"
+
+#include <algorithm>
+
+#include "core/exec/dynamic_executor.h"
+#include "core/exec/program.h"
+
+namespace tenon::exec {
+namespace {
+
+constexpr size_t kMaxPrograms = 16;
+
+// What the executors do themselves, without a kernel.
+bool NeedsKernel(const graph::Node& node) {
+  constexpr uint64_t kByEngine = TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH |
+                                 TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
+                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED;
+  return !node.has(kByEngine);
+}
+
+}  // namespace
+
+Plan::Plan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
+Plan::~Plan() = default;
+
+Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                           std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                                           const Environment& env, KernelStore* store, Options options) {
+  std::shared_ptr<Plan> plan(new Plan(std::move(graph), env));
+  plan->feeds_ = std::move(feeds);
+  plan->fetches_ = std::move(fetches);
+  plan->targets_ = std::move(targets);
+  plan->options_ = options;
+  plan->runners_.resize(static_cast<size_t>(plan->graph_.size()));
+  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> all, plan->graph_.TopologicalOrder());
+  for (int32_t id : all) {
+    const graph::Node& node = plan->graph_.node(id);
+    // Nodes that are only there to name a feed.
+    bool only_fed = !node.output_types.empty() && std::find(plan->targets_.begin(), plan->targets_.end(), id) == plan->targets_.end();
+    for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && plan->FeedOf({id, static_cast<int32_t>(k)}) >= 0;
+    bool open = false;
+    for (const graph::Edge& edge : node.inputs) open = open || edge.node < 0;
+    if (open || (only_fed && node.has(TENON_OP_FEED))) continue;
+    plan->order_.push_back(id);
+    if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
+      return Unimplemented(StrCat(node.Describe(), ": functional control flow is not lowered yet; use Switch/Merge and Enter/Exit forms"));
+    if (node.has(TENON_OP_SEND | TENON_OP_RECV))
+      return Unimplemented(StrCat(node.Describe(), ": sends and receives need more than one device"));
+    if (!NeedsKernel(node)) continue;
+    auto runner = NodeRunner::Create(node, plan->env_, store);
+    if (!runner.ok()) return runner.status();
+    plan->runners_[static_cast<size_t>(id)] = *std::move(runner);
+  }
+  plan->always_dynamic_ = options.force_dynamic;
+  return plan;
+}
+
+int Plan::FeedOf(graph::Edge edge) const {
+  for (size_t i = 0; i < feeds_.size(); ++i)
+    if (feeds_[i] == edge) return static_cast<int>(i);
+  return -1;
+}
+
+Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last) {
+  if (last != nullptr && last->Fits(feeds)) return last;
+  if (always_dynamic_) return std::shared_ptr<Program>();
+  std::lock_guard lock(mutex_);
+  for (const auto& program : programs_)
+    if (program->Fits(feeds)) return program;
+  std::string why_not;
+  uint64_t folded = 0;
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Build(*this, feeds, &why_not, &folded));
+  bindings_built_.fetch_add(1, std::memory_order_relaxed);
+  nodes_folded_.store(folded, std::memory_order_relaxed);
+  if (program == nullptr) {
+    // Whether it is straight depends on shapes only through loops; such plans stay dynamic.
+    always_dynamic_ = true;
+    return program;
+  }
+  if (programs_.size() < kMaxPrograms) programs_.push_back(program);
+  else programs_[next_evicted_++ % kMaxPrograms] = program;
+  return program;
+}
+
+Result<const DynamicPlan*> Plan::Dynamic() {
+  std::lock_guard lock(mutex_);
+  if (dynamic_ == nullptr) {
+    TENON_ASSIGN_OR_RETURN(dynamic_, DynamicPlan::Create(*this));
+  }
+  return static_cast<const DynamicPlan*>(dynamic_.get());
+}
+
+std::string Plan::Explain() const {
+  std::lock_guard lock(mutex_);
+  // How the newest program runs each node; nodes that no program runs were folded or forwarded.
+  std::vector<const char*> how(static_cast<size_t>(graph_.size()), always_dynamic_ ? "dynamic" : "not bound");
+  const auto mark = [&how](const std::vector<Operation>& block, auto& self, const Program& program, bool in_loop) -> void {
+    for (const Operation& operation : block) {
+      if (operation.kind == Operation::Kind::kLoop) {
+        self(program.loops()[static_cast<size_t>(operation.loop)].condition_block, self, program, true);
+        self(program.loops()[static_cast<size_t>(operation.loop)].body_block, self, program, true);
+      } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
+        how[static_cast<size_t>(operation.node)] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time"
+                                                   : in_loop                                   ? "loop"
+                                                                                               : "straight";
+      }
+    }
+  };
+  if (!programs_.empty()) {
+    for (auto& text : how) text = "folded or forwarded";
+    mark(programs_.back()->operations(), mark, *programs_.back(), false);
+  }
+  std::string out = "[";
+  bool first = true;
+  for (int32_t id : order_) {
+    const graph::Node& node = graph_.node(id);
+    const NodeRunner* runner = runners_[static_cast<size_t>(id)].get();
+    out += StrCat(first ? "\n" : ",\n", "{\"name\":\"", trace::JsonEscape(node.name), "\",\"op\":\"", trace::JsonEscape(node.op->name),
+                  "\",\"op_plugin\":\"", trace::JsonEscape(node.op->package), "\",\"device\":\"",
+                  env_.device == nullptr ? "" : trace::JsonEscape(env_.device->name), "\",\"kernel_plugin\":\"",
+                  runner == nullptr ? "" : trace::JsonEscape(runner->plugin()), "\",\"priority\":",
+                  runner == nullptr ? 0 : runner->registration().priority, ",\"runs\":\"", how[static_cast<size_t>(id)], "\"}");
+    first = false;
+  }
+  return out + "\n]\n";
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/optimize/optimize.h"
+
+namespace tenon::optimize {
+namespace {
+
+using graph::Edge;
+using graph::Graph;
+using graph::Node;
+
+bool MayMerge(const Node& node) {
+  constexpr uint64_t kNever = TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT |
+                              TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_CONTROL_TRIGGER | TENON_OP_SEND |
+                              TENON_OP_RECV | TENON_OP_FEED | TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_IO |
+                              TENON_OP_NO_FOLD | TENON_OP_NO_OP | TENON_OP_WRITES_STATE;
+  if (node.has(kNever)) return false;
+  for (DType type : node.input_types)
+    if (IsRef(type)) return false;
+  for (DType type : node.output_types)
+    if (IsRef(type)) return false;
+  return true;
+}
+
+void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 31); }
+
+size_t HashOf(const Node& node) {
+  size_t hash = reinterpret_cast<size_t>(node.op);
+  for (const Edge& edge : node.inputs) Mix(hash, static_cast<size_t>(edge.node) * 8191 + static_cast<size_t>(edge.index));
+  for (int32_t control : node.controls) Mix(hash, static_cast<size_t>(control) + 0x100000);
+  for (const auto& [name, value] : node.attrs) Mix(hash, value.Hash());
+  return hash;
+}
+
+bool Same(const Node& a, const Node& b) {
+  if (a.op != b.op || a.inputs != b.inputs || a.controls != b.controls || a.device != b.device ||
+      a.attrs.size() != b.attrs.size())
+    return false;
+  return std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && x.second.Equals(y.second); });
+}
+
+}  // namespace
+
+int64_t MergeCommonSubexpressions(Graph* graph, Request* request) {
+  auto order = graph->TopologicalOrder();
+  if (!order.ok()) return 0;
+  std::vector<bool> fed(static_cast<size_t>(graph->size()), false);
+  for (const Edge& feed : request->feeds) fed[static_cast<size_t>(feed.node)] = true;
+  std::vector<int32_t> kept(static_cast<size_t>(graph->size()));
+  for (int32_t id = 0; id < graph->size(); ++id) kept[static_cast<size_t>(id)] = id;
+  std::unordered_multimap<size_t, int32_t> seen;
+  int64_t merged = 0;
+  for (int32_t id : *order) {
+    Node& node = graph->mutable_node(id);
+    for (Edge& edge : node.inputs)
+      if (edge.node >= 0) edge.node = kept[static_cast<size_t>(edge.node)];
+    for (int32_t& control : node.controls) control = kept[static_cast<size_t>(control)];
+    std::sort(node.controls.begin(), node.controls.end());
+    node.controls.erase(std::unique(node.controls.begin(), node.controls.end()), node.controls.end());
+    if (!MayMerge(node) || fed[static_cast<size_t>(id)]) continue;
+    const size_t hash = HashOf(node);
+    const auto range = seen.equal_range(hash);
+    int32_t twin = -1;
+    for (auto it = range.first; it != range.second && twin < 0; ++it)
+      if (Same(graph->node(it->second), node)) twin = it->second;
+    if (twin < 0) {
+      seen.emplace(hash, id);
+    } else {
+      kept[static_cast<size_t>(id)] = twin;
+      ++merged;
+    }
+  }
+  // Back edges were not rewritten in order.
+  for (int32_t id = 0; id < graph->size(); ++id)
+    for (Edge& edge : graph->mutable_node(id).inputs)
+      if (edge.node >= 0) edge.node = kept[static_cast<size_t>(edge.node)];
+  for (Edge& fetch : request->fetches) fetch.node = kept[static_cast<size_t>(fetch.node)];
+  for (int32_t& target : request->targets) target = kept[static_cast<size_t>(target)];
+  return merged;
+}
+
+}  // namespace tenon::optimize

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over a graph before it is planned: pruning, inlining of calls, common subexpressions.
+//
+// Each gives a new graph and says where nodes went; names stay, so errors speak of the user's nodes.
+#ifndef TENON_CORE_OPTIMIZE_OPTIMIZE_H_
+#define TENON_CORE_OPTIMIZE_OPTIMIZE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::optimize {
+
+// What a step is asked for, as edges and nodes of a graph. Passes rewrite it along with the graph.
+struct Request {
+  std::vector<graph::Edge> feeds;
+  std::vector<graph::Edge> fetches;
+  std::vector<int32_t> targets;
+};
+
+// Keeps the ancestors of fetches and targets, cut at feeds. A fed node stays (its outputs are named by the feeds) but
+// its inputs are not followed, unless another of its outputs is wanted.
+Result<graph::Graph> Prune(const graph::Graph& graph, Request* request);
+
+// Replaces calls of library functions (trait CALL) by their bodies, nested ones too; recursion deeper than 64 is
+// refused. Nodes of a body get the call's name as prefix.
+Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request);
+
+// Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. Returns how many went.
+int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);
+
+}  // namespace tenon::optimize
+
+#endif  // TENON_CORE_OPTIMIZE_OPTIMIZE_H_

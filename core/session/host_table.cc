@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's table: what every plugin gets.
+#include "core/base/log.h"
+#include "core/session/files.h"
+#include "core/session/runtime.h"
+#include "tenon/ext/files.h"
+
+namespace tenon::session {
+namespace {
+
+tenon_status* StatusNew(uint32_t code, tenon_span message) {
+  const uint32_t known = code > TENON_OK && code <= TENON_UNAUTHENTICATED ? code : TENON_UNKNOWN;
+  return Status(static_cast<Code>(known), std::string(View(message))).release();
+}
+uint32_t StatusCode(const tenon_status* status) { return status == nullptr ? TENON_OK : status->code; }
+tenon_span StatusMessage(const tenon_status* status) { return status == nullptr ? tenon_span{nullptr, 0} : Span(status->message); }
+void StatusRelease(tenon_status* status) { ReleaseStatus(status); }
+void HostLog(uint32_t level, tenon_span message) { Log(level, View(message)); }
+void BufferRetain(tenon_buffer* buffer) { Retain(buffer); }
+void BufferRelease(tenon_buffer* buffer) { Release(buffer); }
+
+const void* GetExtension(tenon_span id) {
+  if (View(id) == TENON_EXTENSION_FILES) return Files();
+  return nullptr;
+}
+
+}  // namespace
+
+const tenon_host* HostTable() {
+  static const tenon_host table = {TENON_HEAD(tenon_host), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH,
+                                   TENON_SPAN("0.1.0"),    &StatusNew,      &StatusCode,     &StatusMessage,
+                                   &StatusRelease,         &HostLog,        &BufferRetain,   &BufferRelease,
+                                   &GetExtension};
+  return &table;
+}
+
+}  // namespace tenon::session

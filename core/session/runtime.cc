@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/runtime.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace tenon::session {
+namespace {
+
+uint32_t Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+// The driver as this host knows it.
+Result<const tenon_device_driver*> Adopt(const tenon_device_driver* given) {
+  if (given->must_understand != 0) return Unimplemented("a device driver needs a feature of a newer host");
+  const tenon_device_driver* driver = given;
+  if (given->struct_size < sizeof(tenon_device_driver)) {
+    auto* copy = new tenon_device_driver{};  // kept for ever: devices point at it
+    std::memcpy(copy, given, given->struct_size);
+    driver = copy;
+  }
+  if (driver->count == nullptr || driver->open == nullptr || driver->properties == nullptr || driver->allocate == nullptr ||
+      driver->free == nullptr || driver->memory_kind == nullptr)
+    return InvalidArgument("a device driver lacks one of count, open, properties, memory_kind, allocate, free");
+  return driver;
+}
+
+}  // namespace
+
+Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) {}
+
+Runtime::~Runtime() {
+  for (const auto& device : devices_)
+    if (device->handle != nullptr && device->driver->close != nullptr) device->driver->close(device->handle);
+}
+
+Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count) {
+  uint32_t found = 0;
+  Status status(driver.count(self, &found));
+  const auto add = [&](exec::Device device) {
+    device.type = View(driver.device_type);
+    device.plugin = plugin;
+    device.driver = &driver;
+    device.self = self;
+    std::lock_guard lock(mutex_);
+    int index = 0;
+    for (const auto& other : devices_)
+      if (other->type == device.type && other->handle != nullptr) ++index;
+    if (device.handle != nullptr) device.name = StrCat("/job:localhost/replica:0/task:0/device:", device.type, ":", index);
+    devices_.push_back(std::make_unique<exec::Device>(std::move(device)));
+  };
+  if (!status.ok() || found == 0) {
+    exec::Device none;
+    none.problem = status.ok() ? "the driver found no device" : std::string(status.message());
+    add(std::move(none));
+    return Status::Ok();
+  }
+  for (uint32_t i = 0; i < found; ++i) {
+    exec::Device device;
+    Status opened(driver.open(self, i, &device.handle));
+    if (!opened.ok()) {
+      device.handle = nullptr;
+      device.problem = opened.message();
+      add(std::move(device));
+      continue;
+    }
+    tenon_device_properties properties{};
+    properties.struct_size = sizeof properties;
+    tenon_memory_kind memory{};
+    memory.struct_size = sizeof memory;
+    if (Status s(driver.properties(device.handle, &properties)); s.ok()) {
+      device.model = View(properties.name);
+      device.synchronous = properties.synchronous != 0;
+    }
+    if (Status s(driver.memory_kind(device.handle, 0, &memory)); s.ok()) device.memory_bytes = memory.total_bytes;
+    add(std::move(device));
+    ++*count;
+  }
+  return Status::Ok();
+}
+
+Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self) {
+  const std::string id(View(plugin.id));
+  Counts counts;
+  const auto undo = [&](Status status) {
+    UnregisterPlugin(id);
+    return status;
+  };
+  for (uint64_t i = 0; i < plugin.capability_count; ++i) {
+    const tenon_capability& capability = plugin.capabilities[i];
+    const std::string_view what = View(capability.id);
+    if (capability.table == nullptr) return undo(InvalidArgument(StrCat("capability '", what, "' has no table")));
+    if (what == TENON_CAPABILITY_OPS) {
+      const auto& package = *static_cast<const tenon_op_package*>(capability.table);
+      if (Status status = ops_.Register(package, id); !status.ok()) return undo(std::move(status));
+      counts.ops += static_cast<uint32_t>(package.count);
+    } else if (what == TENON_CAPABILITY_KERNELS) {
+      const auto& package = *static_cast<const tenon_kernel_package*>(capability.table);
+      if (Status status = kernels_.Register(package, id); !status.ok()) return undo(std::move(status));
+      counts.kernels += static_cast<uint32_t>(package.count);
+    } else if (what == TENON_CAPABILITY_DEVICE) {
+      auto driver = Adopt(static_cast<const tenon_device_driver*>(capability.table));
+      if (!driver.ok()) return undo(driver.status());
+      if (Status status = OpenDevices(**driver, self, id, &counts.devices); !status.ok()) return undo(std::move(status));
+    } else {
+      counts.ignored.emplace_back(what);
+    }
+  }
+  return counts;
+}
+
+void Runtime::UnregisterPlugin(std::string_view id) {
+  ops_.Unregister(id);
+  kernels_.Unregister(id);
+  std::lock_guard lock(mutex_);
+  for (auto& device : devices_)
+    if (device->plugin == id && device->handle != nullptr && device->driver->close != nullptr) {
+      device->driver->close(device->handle);
+      device->handle = nullptr;
+    }
+  std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
+}
+
+int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id); }
+
+std::vector<exec::Device> Runtime::devices() const {
+  std::lock_guard lock(mutex_);
+  std::vector<exec::Device> out;
+  for (const auto& device : devices_) out.push_back(*device);
+  return out;
+}
+
+Result<const exec::Device*> Runtime::ChooseDevice(std::string_view wish) const {
+  std::lock_guard lock(mutex_);
+  const exec::Device* best = nullptr;
+  std::string known;
+  for (const auto& device : devices_) {
+    if (device->handle == nullptr) {
+      known += StrCat(known.empty() ? "" : ", ", device->type, " (", device->problem, ")");
+      continue;
+    }
+    known += StrCat(known.empty() ? "" : ", ", device->name);
+    const bool fits = wish.empty() || wish == device->name || wish == device->type || device->name.ends_with(wish);
+    if (fits && (best == nullptr || device->driver->priority > best->driver->priority)) best = device.get();
+  }
+  if (best != nullptr) {
+    if (!best->synchronous)
+      return Unimplemented(StrCat("device ", best->name, " is asynchronous; this engine runs synchronous devices only"));
+    return best;
+  }
+  if (wish.empty()) return NotFound(StrCat("there is no device; load a plugin that brings one", known.empty() ? "" : " (found: ", known, known.empty() ? "" : ")"));
+  return NotFound(StrCat("there is no device '", wish, "'; there are: ", known.empty() ? "none" : known));
+}
+
+}  // namespace tenon::session

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runtime: the registries, devices and threads that sessions share. Plugins are registered here once loaded.
+#ifndef TENON_CORE_SESSION_RUNTIME_H_
+#define TENON_CORE_SESSION_RUNTIME_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/exec/step.h"
+
+namespace tenon::session {
+
+// The table that plugins get; one for the process.
+const tenon_host* HostTable();
+
+class Runtime {
+ public:
+  // threads: of a step, the caller's included; 0: as many as cores.
+  explicit Runtime(uint32_t threads);
+  ~Runtime();
+
+  // Registers what a loaded plugin provides, or nothing. Counts what it brought.
+  struct Counts {
+    uint32_t ops = 0, kernels = 0, devices = 0;
+    std::vector<std::string> ignored;  // capability ids that this host does not know
+  };
+  Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
+  void UnregisterPlugin(std::string_view id);
+  // Objects of the plugin that live; 0 when it may be unloaded.
+  int64_t LiveObjects(std::string_view id) const;
+
+  graph::OpRegistry& ops() { return ops_; }
+  const graph::OpRegistry& ops() const { return ops_; }
+  exec::KernelRegistry& kernels() { return kernels_; }
+  const exec::KernelRegistry& kernels() const { return kernels_; }
+  exec::HostThreads& threads() { return threads_; }
+  exec::DeadlineWatcher& deadlines() { return deadlines_; }
+  // Devices found, those with a problem too.
+  std::vector<exec::Device> devices() const;
+  // The device of a session: by name or type, or the one of highest priority.
+  Result<const exec::Device*> ChooseDevice(std::string_view wish) const;
+
+ private:
+  Status OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count);
+
+  graph::OpRegistry ops_;
+  exec::KernelRegistry kernels_;
+  exec::HostThreads threads_;
+  exec::DeadlineWatcher deadlines_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<exec::Device>> devices_;
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_RUNTIME_H_
