@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/fixture.h"
+#include "tests/fakes/plugins/fixture.h"
 
 namespace tenon::plugins {
 namespace {

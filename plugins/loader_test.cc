@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-#include "plugins/fixture.h"
+#include "tests/fakes/plugins/fixture.h"
 
 namespace tenon::plugins {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "plugins/fixture.h"
+#include "tests/fakes/plugins/fixture.h"
 #include "tenon/op.h"
 
 namespace tenon::plugins {

@@ -8,7 +8,7 @@
 
 #include <cstdio>
 
-#include "plugins/fixture.h"
+#include "tests/fakes/plugins/fixture.h"
 
 namespace tenon::plugins {
 namespace {

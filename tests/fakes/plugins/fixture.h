@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of this room share: a folder that goes away, the fixture libraries, and a host table that remembers.
-#ifndef TENON_PLUGINS_FIXTURE_H_
-#define TENON_PLUGINS_FIXTURE_H_
+#ifndef TENON_TESTS_FAKES_PLUGINS_FIXTURE_H_
+#define TENON_TESTS_FAKES_PLUGINS_FIXTURE_H_
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -85,4 +85,4 @@ inline const tenon_host& TestHost() {
 
 }  // namespace tenon::plugins
 
-#endif  // TENON_PLUGINS_FIXTURE_H_
+#endif  // TENON_TESTS_FAKES_PLUGINS_FIXTURE_H_

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# find_package(Tenon [COMPONENTS plugin app]) gives, from a prefix that may be moved as a whole:
+#   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
+#   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
+#   Tenon::manifest    the tool that tenon_add_plugin runs
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
+cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
+cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
+
+set(Tenon_plugin_FOUND FALSE)
+set(Tenon_app_FOUND FALSE)
+
+if(EXISTS "${Tenon_PREFIX}/include/tenon/plugin.h" AND EXISTS "${Tenon_PREFIX}/bin/tenon-manifest")
+  set(Tenon_plugin_FOUND TRUE)
+  if(NOT TARGET Tenon::plugin)
+    add_library(Tenon::plugin INTERFACE IMPORTED)
+    set_target_properties(Tenon::plugin PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${Tenon_PREFIX}/include")
+  endif()
+  if(NOT TARGET Tenon::manifest)
+    add_executable(Tenon::manifest IMPORTED)
+    set_target_properties(Tenon::manifest PROPERTIES IMPORTED_LOCATION "${Tenon_PREFIX}/bin/tenon-manifest")
+  endif()
+  include("${CMAKE_CURRENT_LIST_DIR}/TenonPlugin.cmake")
+endif()
+
+if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/tenon/app.h")
+  set(Tenon_app_FOUND TRUE)
+  if(NOT TARGET Tenon::tenon)
+    add_library(Tenon::tenon SHARED IMPORTED)
+    set_target_properties(Tenon::tenon PROPERTIES
+      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon.so"
+      INTERFACE_INCLUDE_DIRECTORIES "${Tenon_PREFIX}/include")
+  endif()
+endif()
+
+if(NOT Tenon_FIND_COMPONENTS)
+  set(Tenon_FIND_COMPONENTS plugin)
+  set(Tenon_FIND_REQUIRED_plugin TRUE)
+endif()
+foreach(component IN LISTS Tenon_FIND_COMPONENTS)
+  if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
+    set(Tenon_FOUND FALSE)
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app).")
+  endif()
+endforeach()
