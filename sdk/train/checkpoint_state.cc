@@ -138,6 +138,7 @@ Result<CheckpointState> CheckpointState::Parse(std::string_view text) {
       state.timestamps.push_back(seconds);
     }
   }
+  if (newest.empty() && state.paths.empty()) return CheckpointState();  // an empty file names none
   if (newest.empty()) return Status(Code::kDataLoss, "it names no model_checkpoint_path");
   if (state.timestamps.size() != state.paths.size()) state.timestamps.clear();
   // The newest stands last, even where somebody edited the file.

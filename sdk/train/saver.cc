@@ -125,6 +125,16 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
   return restored;
 }
 
+Status Saver::Clear() {
+  state_ = CheckpointState();
+  const Result<CheckpointState> old = Candidates();
+  if (!FileExists(folder_)) return Status();
+  TENON_TRY(state_.Write(folder_));
+  if (!old.ok()) return Status();  // a damaged `checkpoint` file named nothing that could be removed
+  for (const std::string& name : old->paths) RemoveCheckpoint(name);
+  return Status();
+}
+
 Status Saver::FlushCheckpoint(const std::string& name) const {
   TENON_TRY_ASSIGN(const std::vector<std::string> files, ListFolder(folder_));
   for (const std::string& file : files) {

@@ -30,6 +30,7 @@ Status Trainer::Begin(Session& session) {
   session_ = &session;
   TENON_TRY(session.Extend(model_.graph()));
   TENON_TRY(session.RunTargets({init_}));
+  if (saver_ && !options_.resume) TENON_TRY(saver_->Clear());
   if (saver_ && options_.resume) {
     TENON_TRY_ASSIGN(const Restored restored, saver_->RestoreNewest(session));
     for (const std::string& warning : restored.warnings) Say("warning: " + warning);

@@ -25,6 +25,7 @@
 #include "tenon/host/runtime.h"
 #include "tenon/host/status.h"
 #include "tenon/host/tensor.h"
+#include "tenon/kernel.h"
 
 namespace tenon::host {
 
@@ -206,12 +207,19 @@ class Callable {
   size_t fetch_count_;
 };
 
+// What float32 may become on the way (kernel.h).
+enum class Precision : uint32_t {
+  kStrict = TENON_PRECISION_STRICT,
+  kAllowTf32 = TENON_PRECISION_ALLOW_TF32,
+  kAllowBfloat16 = TENON_PRECISION_ALLOW_BFLOAT16,
+};
+
 struct SessionOptions {
   uint64_t memory_limit = 0;  // bytes; 0: none
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
   uint32_t executor = TENON_EXECUTOR_AUTO;
   bool optimize = true;
-  uint32_t precision = 0;  // TENON_PRECISION_*
+  Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
 };
 
@@ -224,7 +232,7 @@ class Session {
     c_options.seed = options.seed;
     c_options.executor = options.executor;
     c_options.no_optimize = options.optimize ? 0 : 1;
-    c_options.precision = options.precision;
+    c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.device = Span(options.device);
     tenon_session* session = nullptr;
     TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options, &session)));

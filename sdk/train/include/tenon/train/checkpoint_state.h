@@ -19,7 +19,7 @@ struct CheckpointState {
   std::vector<std::string> paths;  // relative ones are relative to the folder; the last is the newest
   std::vector<double> timestamps;  // seconds; as many as paths, or none
 
-  std::string Format() const;
+  std::string Format() const;  // empty when there are none
   static Result<CheckpointState> Parse(std::string_view text);
   // NOT_FOUND when the folder has no such file.
   static Result<CheckpointState> Read(const std::string& folder);

@@ -39,7 +39,7 @@ struct TrainingOptions {
   int64_t checkpoint_steps = 0;   // 0: not by steps
   double checkpoint_seconds = 0;  // 0: not by time
   int keep = 5;
-  bool resume = true;
+  bool resume = true;  // false: the folder's checkpoints are removed
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step

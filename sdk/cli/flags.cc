@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace tenon::cli {
+namespace {
+
+using host::Code;
+using host::Result;
+using host::Status;
+
+Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
+
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+
+// A positive number and one of the units; "" is the first unit's name.
+Result<double> ParseWithUnit(std::string_view text, std::string_view what, const std::vector<Unit>& units) {
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(parsed.ptr, static_cast<size_t>(text.data() + text.size() - parsed.ptr));
+  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit; });
+  if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0 || found == units.end()) {
+    std::string names;
+    for (const Unit& known : units) names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
+    return Bad("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
+  }
+  return number * found->factor;
+}
+
+}  // namespace
+
+void RuntimeFlags::AddTo(CLI::App& command) {
+  command.add_option("--plugin", plugins, "Load this plugin besides the installed ones; may be repeated")
+      ->type_name("FILE")->allow_extra_args(false);
+  command.add_option("--option", plugin_options, "Set an option of a plugin; may be repeated")
+      ->type_name("PLUGIN.KEY=VALUE")->allow_extra_args(false);
+  command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
+  command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
+      ->type_name("LEVEL");
+  command.add_flag("--no-search", no_search, "Load only what --plugin names, not the installed plugins");
+}
+
+Result<host::RuntimeOptions> RuntimeFlags::Options() const {
+  host::RuntimeOptions options;
+  for (const std::string& plugin : plugins) {
+    // The host loads paths, which have a slash; a bare name is a file here.
+    options.plugins.push_back(plugin.find('/') == std::string::npos ? "./" + plugin : plugin);
+  }
+  for (const std::string& text : plugin_options) {
+    TENON_TRY_ASSIGN(host::PluginOption option, ParsePluginOption(text));
+    options.plugin_options.push_back(std::move(option));
+  }
+  options.threads = threads;
+  options.search = !no_search;
+  TENON_TRY_ASSIGN(options.log_level, ParseLogLevel(log_level));
+  return options;
+}
+
+Result<host::Runtime> RuntimeFlags::Create() const {
+  TENON_TRY_ASSIGN(const host::RuntimeOptions options, Options());
+  return host::Runtime::Create(options);
+}
+
+void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
+  command.add_option("--device", device, "Device of nodes that ask for none, as `tenon devices` names it")
+      ->type_name("NAME");
+  command.add_option("--placement", placement, "A placement to follow, node by node")->type_name("FILE");
+  if (with_seed) {
+    command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");
+  }
+  command.add_option("--memory-limit", memory_limit, "Most memory of the session, such as 512M")->type_name("SIZE");
+  command.add_option("--deadline", deadline, "Longest time of one step, such as 500ms")->type_name("TIME");
+  command.add_option("--executor", executor, "auto (default) or dynamic, for everything")->type_name("NAME");
+  command.add_option("--precision", precision, "strict (default), tf32 or bfloat16")->type_name("NAME");
+  command.add_flag("--no-optimize", no_optimize, "No folding, no common subexpressions");
+}
+
+Result<host::SessionOptions> SessionFlags::Options() const {
+  host::SessionOptions options;
+  if (!placement.empty()) {
+    return Status(Code::kUnimplemented, "--placement '" + placement +
+                                            "': placements cannot be read yet; --device places the whole graph");
+  }
+  if (!memory_limit.empty()) {
+    TENON_TRY_ASSIGN(options.memory_limit, ParseSize(memory_limit));
+  }
+  if (!executor.empty() && executor != "auto" && executor != "dynamic") {
+    return Bad("--executor '" + executor + "': there are auto and dynamic");
+  }
+  options.executor = executor == "dynamic" ? TENON_EXECUTOR_DYNAMIC : TENON_EXECUTOR_AUTO;
+  if (precision == "tf32") options.precision = host::Precision::kAllowTf32;
+  else if (precision == "bfloat16") options.precision = host::Precision::kAllowBfloat16;
+  else if (!precision.empty() && precision != "strict") {
+    return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
+  }
+  options.device = device;
+  options.seed = seed;
+  options.optimize = !no_optimize;
+  return options;
+}
+
+Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
+  if (deadline.empty()) return std::chrono::nanoseconds(0);
+  return ParseTime(deadline);
+}
+
+Result<uint64_t> ParseSize(std::string_view text) {
+  constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
+  TENON_TRY_ASSIGN(const double bytes,
+                   ParseWithUnit(text, "size",
+                                 {{"", 1}, {"B", 1}, {"k", kKi}, {"K", kKi}, {"KiB", kKi}, {"M", kMi}, {"MiB", kMi},
+                                  {"G", kGi}, {"GiB", kGi}, {"T", kTi}, {"TiB", kTi}}));
+  if (bytes >= 9.2e18 || bytes < 1) return Bad("'" + std::string(text) + "' is no size that memory can have");
+  return static_cast<uint64_t>(bytes);
+}
+
+Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
+  TENON_TRY_ASSIGN(const double nanoseconds,
+                   ParseWithUnit(text, "time",
+                                 {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
+  if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
+  return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
+}
+
+Result<uint32_t> ParseLogLevel(std::string_view text) {
+  constexpr std::pair<std::string_view, uint32_t> kLevels[] = {{"", 0},
+                                                               {"debug", TENON_LOG_DEBUG + 1},
+                                                               {"info", TENON_LOG_INFO + 1},
+                                                               {"warning", TENON_LOG_WARNING + 1},
+                                                               {"error", TENON_LOG_ERROR + 1}};
+  for (const auto& [name, level] : kLevels) {
+    if (name == text) return level;
+  }
+  return Bad("--log '" + std::string(text) + "': there are debug, info, warning and error");
+}
+
+Result<host::PluginOption> ParsePluginOption(std::string_view text) {
+  const size_t equals = text.find('=');
+  const size_t dot = text.substr(0, equals).rfind('.');
+  if (equals == std::string_view::npos || dot == std::string_view::npos || dot == 0 || dot + 1 == equals) {
+    return Bad("--option '" + std::string(text) + "' is not of the form PLUGIN.KEY=VALUE");
+  }
+  return host::PluginOption{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1, equals - dot - 1)),
+                            std::string(text.substr(equals + 1))};
+}
+
+std::pair<std::string, std::string> SplitAssignment(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return {std::string(text), ""};
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+}
+
+}  // namespace tenon::cli

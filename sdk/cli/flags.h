@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that every command that runs a graph takes, and the texts that they are made of.
+#ifndef TENON_CLI_FLAGS_H_
+#define TENON_CLI_FLAGS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/tenon.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tenon::cli {
+
+struct RuntimeFlags {
+  std::vector<std::string> plugins;         // --plugin FILE
+  std::vector<std::string> plugin_options;  // --option PLUGIN.KEY=VALUE
+  uint32_t threads = 0;                     // --threads N
+  std::string log_level;                    // --log LEVEL
+  bool no_search = false;                   // --no-search
+
+  void AddTo(CLI::App& command);
+  host::Result<host::RuntimeOptions> Options() const;
+  host::Result<host::Runtime> Create() const;
+};
+
+struct SessionFlags {
+  std::string device;        // --device NAME
+  std::string placement;     // --placement FILE
+  std::string memory_limit;  // --memory-limit SIZE
+  std::string deadline;      // --deadline TIME
+  std::string executor;      // --executor auto|dynamic
+  std::string precision;     // --precision strict|tf32|bfloat16
+  uint64_t seed = 0;         // --seed N
+  bool no_optimize = false;  // --no-optimize
+
+  // with_seed: some commands have a --seed of their own.
+  void AddTo(CLI::App& command, bool with_seed = true);
+  host::Result<host::SessionOptions> Options() const;
+  // 0: none.
+  host::Result<std::chrono::nanoseconds> Deadline() const;
+};
+
+// "1000", "64k", "512M", "1.5GiB": bytes; k, M, G and T are powers of 1024.
+host::Result<uint64_t> ParseSize(std::string_view text);
+// "2", "500ms", "1.5s", "10us", "3min", "1h"; without a unit: seconds.
+host::Result<std::chrono::nanoseconds> ParseTime(std::string_view text);
+// "debug", "info", "warning", "error" -> what tenon_runtime_options.log_level wants; "" -> 0.
+host::Result<uint32_t> ParseLogLevel(std::string_view text);
+// "PLUGIN.KEY=VALUE"; the plugin's id may hold dots.
+host::Result<host::PluginOption> ParsePluginOption(std::string_view text);
+// "NAME=FILE" at the first '='; FILE is empty when there is none.
+std::pair<std::string, std::string> SplitAssignment(std::string_view text);
+
+}  // namespace tenon::cli
+
+#endif  // TENON_CLI_FLAGS_H_

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon plugins`: what was loaded, what was not, why, and what to do. `tenon devices`: the devices that they brought.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sdk/cli/command.h"
+#include "sdk/cli/flags.h"
+#include "sdk/cli/json.h"
+#include "sdk/cli/table.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Runtime;
+using host::Status;
+
+struct ListArguments {
+  bool json = false;
+  RuntimeFlags runtime;
+};
+
+std::string OutcomeName(uint32_t outcome) {
+  switch (outcome) {
+    case TENON_LOAD_LOADED: return "loaded";
+    case TENON_LOAD_REJECTED: return "rejected";
+    case TENON_LOAD_NOT_CHOSEN: return "not chosen";
+    case TENON_LOAD_ALREADY: return "already loaded";
+    case TENON_LOAD_UNLOADED: return "unloaded";
+    default: return "unknown";
+  }
+}
+
+std::string Copy(tenon_span span) { return std::string(host::Text(span)); }
+
+std::string FileName(tenon_span path) {
+  const std::string_view text = host::Text(path);
+  return std::string(text.substr(text.rfind('/') + 1));
+}
+
+Json ReportJson(const tenon_load_report& report) {
+  return {{"id", Copy(report.id)},           {"version", Copy(report.version)}, {"outcome", OutcomeName(report.outcome)},
+          {"path", Copy(report.path)},       {"reason", Copy(report.reason)},   {"text", Copy(report.text)},
+          {"missing", Copy(report.missing)}, {"hint", Copy(report.hint)},       {"ops", report.op_count},
+          {"kernels", report.kernel_count},  {"devices", report.device_count}};
+}
+
+Status ListPlugins(const ListArguments& arguments) {
+  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
+  const auto reports = runtime.Reports();
+  if (arguments.json) {
+    Json json = Json::array();
+    for (const tenon_load_report& report : reports) json.push_back(ReportJson(report));
+    PrintJson(json);
+    return Status();
+  }
+  Table table({"PLUGIN", "VERSION", "OUTCOME", "OPS", "KERNELS", "DEVICES", "FILE"});
+  std::string troubles;
+  for (const tenon_load_report& report : reports) {
+    table.Add({Copy(report.id), Copy(report.version), OutcomeName(report.outcome), std::to_string(report.op_count),
+               std::to_string(report.kernel_count), std::to_string(report.device_count), FileName(report.path)});
+    if (report.outcome != TENON_LOAD_REJECTED) continue;
+    troubles += fmt::format("\n{}: {}: {}\n", Copy(report.path), Copy(report.reason), Copy(report.text));
+    if (report.missing.size > 0) troubles += fmt::format("  missing: {}\n", Copy(report.missing));
+    if (report.hint.size > 0) troubles += fmt::format("  what helps: {}\n", Copy(report.hint));
+  }
+  fmt::print("{}{}", table.Format(), troubles);
+  return Status();
+}
+
+Status ListDevices(const ListArguments& arguments) {
+  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
+  Json json = Json::array();
+  Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "MODEL"});
+  for (const tenon_device_info& device : runtime.Devices()) {
+    json.push_back({{"name", Copy(device.name)},
+                    {"type", Copy(device.type)},
+                    {"plugin", Copy(device.plugin)},
+                    {"model", Copy(device.model)},
+                    {"problem", Copy(device.problem)},
+                    {"memory_bytes", device.memory_bytes}});
+    const std::string memory =
+        device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
+    table.Add({device.name.size > 0 ? Copy(device.name) : "(none)", Copy(device.type), Copy(device.plugin), memory,
+               Copy(device.problem.size > 0 ? device.problem : device.model)});
+  }
+  if (arguments.json) PrintJson(json);
+  else fmt::print("{}", table.Format());
+  return Status();
+}
+
+void AddListCommand(CLI::App& app, Action& action, const char* name, const char* text,
+                    Status (*list)(const ListArguments&)) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* command = app.add_subcommand(name, text);
+  command->add_flag("--json", arguments->json, "Print JSON");
+  arguments->runtime.AddTo(*command);
+  command->callback([arguments, list, &action] { action = [arguments, list] { return list(*arguments); }; });
+}
+
+}  // namespace
+
+void AddPluginsCommand(CLI::App& app, Action& action) {
+  AddListCommand(app, action, "plugins", "List the plugins: what was loaded, what was not, and why", ListPlugins);
+}
+
+void AddDevicesCommand(CLI::App& app, Action& action) {
+  AddListCommand(app, action, "devices", "List the devices that the plugins brought", ListDevices);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/run.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sdk/cli/command.h"
+#include "sdk/cli/json.h"
+#include "sdk/cli/npz.h"
+#include "sdk/cli/print_tensor.h"
+#include "tenon/train/file.h"
+#include "tenon/train/graph_def.h"
+#include "tenon/train/npy.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Callable;
+using host::Code;
+using host::Name;
+using host::Result;
+using host::RunOptions;
+using host::Runtime;
+using host::Session;
+using host::Status;
+using host::Tensor;
+using host::View;
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+  std::string file;
+};
+
+struct Fetch {
+  std::string name;
+  std::string file;  // empty: printed
+};
+
+bool IsFolder(const std::string& path) {
+  struct stat info = {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// "x" for "x:0", so that the two names of one tensor are found as one.
+std::string_view Short(std::string_view name) { return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name; }
+
+// The array for NAME in an .npz file: the one of this name, or the only one.
+Result<Tensor> Pick(const NamedTensors& tensors, const std::string& name, const std::string& file) {
+  for (const auto& [key, tensor] : tensors) {
+    if (Short(key) == Short(name)) return tensor;
+  }
+  if (tensors.size() == 1) return tensors[0].second;
+  std::string keys;
+  for (const auto& [key, tensor] : tensors) keys += (keys.empty() ? "" : ", ") + key;
+  return Status(Code::kNotFound, "'" + file + "' has no array '" + name + "'; it has: " + keys);
+}
+
+Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds) {
+  auto [name, file] = SplitAssignment(text);
+  if (file.empty() && !name.ends_with(".npz")) {
+    return Status(Code::kInvalidArgument, "--feed '" + text + "' is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
+  }
+  if (file.empty()) {
+    TENON_TRY_ASSIGN(NamedTensors tensors, ReadNpz(name));
+    for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, name});
+    return Status();
+  }
+  if (file.ends_with(".npz")) {
+    TENON_TRY_ASSIGN(const NamedTensors tensors, ReadNpz(file));
+    TENON_TRY_ASSIGN(Tensor tensor, Pick(tensors, name, file));
+    feeds.push_back({name, tensor, file});
+    return Status();
+  }
+  TENON_TRY_ASSIGN(Tensor tensor, train::ReadNpy(file));
+  feeds.push_back({name, tensor, file});
+  return Status();
+}
+
+class Runner {
+ public:
+  explicit Runner(const RunArguments& arguments) : arguments_(arguments) {}
+
+  Status Run() {
+    TENON_TRY(CheckArguments());
+    TENON_TRY(ReadFeeds());
+    TENON_TRY_ASSIGN(const train::MappedFile graph, train::MappedFile::Open(arguments_.graph));
+    graph_bytes_ = graph.bytes();
+    Status status = RunSteps();
+    if (!status.ok()) return Explained(status);
+    return WriteResults();
+  }
+
+ private:
+  Status CheckArguments() {
+    if (IsFolder(arguments_.graph)) {
+      return Status(Code::kUnimplemented, "'" + arguments_.graph +
+                                              "' is a folder; SavedModel folders cannot be read yet, a frozen GraphDef file can");
+    }
+    if (!arguments_.signature.empty()) {
+      return Status(Code::kInvalidArgument, "--signature names a part of a SavedModel folder, and '" + arguments_.graph +
+                                                "' is none");
+    }
+    for (const std::string& text : arguments_.fetches) {
+      auto [name, file] = SplitAssignment(text);
+      if (name.empty()) return Status(Code::kInvalidArgument, "--fetch '" + text + "' names no tensor");
+      fetches_.push_back({name, file});
+    }
+    if (fetches_.empty() && arguments_.targets.empty() && arguments_.init.empty()) {
+      return Status(Code::kInvalidArgument, "nothing to run: give --fetch NAME or --target NODE; `tenon inspect " +
+                                                arguments_.graph + "` lists the graph's outputs");
+    }
+    return Status();
+  }
+
+  Status ReadFeeds() {
+    for (const std::string& text : arguments_.feeds) {
+      Status read = ReadFeed(text, feeds_);
+      if (!read.ok()) return read.Annotate("feed '" + SplitAssignment(text).first + "'" + OpOfFeed(text));
+    }
+    return Status();
+  }
+  // " (Placeholder)" when the graph can be read that early.
+  std::string OpOfFeed(const std::string& text) const {
+    const Result<train::MappedFile> graph = train::MappedFile::Open(arguments_.graph);
+    return graph.ok() ? OpOf(graph->bytes(), SplitAssignment(text).first) : "";
+  }
+  static std::string OpOf(std::string_view graph_bytes, std::string_view name) {
+    const Result<train::GraphView> graph = train::ParseGraphDef(graph_bytes);
+    if (!graph.ok()) return "";
+    for (const train::NodeView& node : graph->nodes) {
+      if (node.name == train::NodeOfInput(name)) return " (" + std::string(node.op) + ")";
+    }
+    return "";
+  }
+
+  Status RunSteps() {
+    TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());
+    TENON_TRY_ASSIGN(const host::SessionOptions options, arguments_.session.Options());
+    TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
+    TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
+    TENON_TRY(session_->Extend(graph_bytes_));
+    TENON_TRY(Initialize());
+    if (fetches_.empty() && arguments_.targets.empty()) return Status();
+    std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
+    for (const NamedTensor& feed : feeds_) feed_names.emplace_back(feed.name);
+    for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.name);
+    TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names));
+    TENON_TRY(Repeat());
+    if (arguments_.explain) {
+      TENON_TRY_ASSIGN(explanation_, callable_->Explain());
+    }
+    return Status();
+  }
+
+  // Each node once, in order, with the feeds that the steps get: a graph's restore node reads its file's name from one.
+  Status Initialize() {
+    std::vector<host::Feed> feeds;
+    for (const NamedTensor& feed : feeds_) feeds.push_back({feed.name, View(feed.value)});
+    for (const std::string& node : arguments_.init) {
+      Status done = session_->Run(feeds, {}, {node}, run_options_).status();
+      if (!done.ok()) return done.Annotate("--init '" + node + "'");
+    }
+    return Status();
+  }
+
+  Status Repeat() {
+    std::vector<View> feeds;
+    for (const NamedTensor& feed : feeds_) feeds.emplace_back(feed.value);
+    times_.reserve(arguments_.repeat);
+    for (uint64_t step = 0; step < arguments_.repeat; ++step) {
+      RunOptions options = run_options_;
+      if (!arguments_.trace.empty() && step + 1 == arguments_.repeat) options.trace = &trace_;
+      const auto began = std::chrono::steady_clock::now();
+      Result<std::vector<Tensor>> values = callable_->Run(feeds, options);
+      times_.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began).count());
+      if (!values.ok()) {
+        return arguments_.repeat == 1 ? values.status() : values.status().Annotate(fmt::format("step {}", step + 1));
+      }
+      values_ = *std::move(values);
+    }
+    return Status();
+  }
+
+  // The engine names nodes and ops; the file is ours to name. A feed that the engine refuses is named with its file too.
+  Status Explained(const Status& status) const {
+    std::string text = "graph '" + arguments_.graph + "'";
+    for (const NamedTensor& feed : feeds_) {
+      if (status.message().find("'" + feed.name + "'") == std::string::npos) continue;
+      text += ", feed '" + feed.name + "'" + OpOf(graph_bytes_, feed.name) + " from '" + feed.file + "'";
+      break;
+    }
+    return status.Annotate(text);
+  }
+
+  Status WriteResults() {
+    TENON_TRY(WriteFiles());
+    if (!arguments_.trace.empty()) TENON_TRY(train::ReplaceFile(arguments_.trace, {trace_}, train::Durability::kQuick));
+    if (arguments_.json) {
+      PrintJson(ResultsJson());
+      return Status();
+    }
+    for (size_t i = 0; i < fetches_.size(); ++i) {
+      if (!fetches_[i].file.empty()) continue;
+      fmt::print("{}: {}{}\n{}\n", fetches_[i].name, host::DTypeName(values_[i].dtype()), values_[i].shape().ToString(),
+                 FormatTensor(values_[i]));
+    }
+    if (arguments_.explain) fmt::print("{}\n", explanation_);
+    if (arguments_.time && !times_.empty()) {
+      const auto [least, median] = LeastAndMedian();
+      fmt::print("step: min {:.1f} us, median {:.1f} us, {} steps\n", least, median, times_.size());
+    }
+    return Status();
+  }
+
+  // Fetches that name the same .npz file share it.
+  Status WriteFiles() const {
+    std::vector<std::pair<std::string, NamedTensors>> archives;
+    for (size_t i = 0; i < fetches_.size(); ++i) {
+      const Fetch& fetch = fetches_[i];
+      if (fetch.file.empty()) continue;
+      Status written;
+      if (fetch.file.ends_with(".npz")) {
+        auto found = std::find_if(archives.begin(), archives.end(), [&](const auto& a) { return a.first == fetch.file; });
+        if (found == archives.end()) found = archives.insert(archives.end(), {fetch.file, {}});
+        found->second.emplace_back(fetch.name, values_[i]);
+      } else {
+        written = train::WriteNpy(fetch.file, values_[i]);
+      }
+      if (!written.ok()) {
+        return written.Annotate("graph '" + arguments_.graph + "', fetch '" + fetch.name + "'" +
+                                OpOf(graph_bytes_, fetch.name));
+      }
+    }
+    for (const auto& [file, tensors] : archives) TENON_TRY(WriteNpz(file, tensors));
+    return Status();
+  }
+
+  std::pair<double, double> LeastAndMedian() const {
+    std::vector<double> sorted = times_;
+    std::sort(sorted.begin(), sorted.end());
+    const size_t half = sorted.size() / 2;
+    return {sorted.front(), sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2};
+  }
+
+  Json ResultsJson() const {
+    Json json;
+    json["graph"] = arguments_.graph;
+    json["fetches"] = Json::object();
+    for (size_t i = 0; i < fetches_.size(); ++i) {
+      Json& fetch = json["fetches"][fetches_[i].name];
+      if (fetches_[i].file.empty()) {
+        fetch = TensorJson(values_[i]);
+      } else {
+        fetch = {{"dtype", host::DTypeName(values_[i].dtype())},
+                 {"shape", values_[i].shape().dims()},
+                 {"file", fetches_[i].file}};
+      }
+    }
+    if (arguments_.explain) json["explain"] = Json::parse(explanation_, nullptr, false);
+    if (arguments_.time && !times_.empty()) {
+      const auto [least, median] = LeastAndMedian();
+      json["step"] = {{"min_us", least}, {"median_us", median}, {"steps", times_.size()}};
+    }
+    return json;
+  }
+
+  const RunArguments& arguments_;
+  std::vector<NamedTensor> feeds_;
+  std::vector<Fetch> fetches_;
+  std::string_view graph_bytes_;
+  std::optional<Runtime> runtime_;
+  std::optional<Session> session_;
+  std::optional<Callable> callable_;
+  RunOptions run_options_;
+  std::vector<Tensor> values_;
+  std::vector<double> times_;  // microseconds
+  std::string trace_;
+  std::string explanation_;
+};
+
+}  // namespace
+
+Status RunGraph(const RunArguments& arguments) { return Runner(arguments).Run(); }
+
+void AddRunCommand(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* run = app.add_subcommand("run", "Run a graph on arrays from files");
+  run->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
+  run->add_option("--feed", arguments->feeds, "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
+      ->type_name("NAME=FILE")->allow_extra_args(false);
+  run->add_option("--fetch", arguments->fetches, "Write a tensor to an .npy or .npz file, or print it; may be repeated")
+      ->type_name("NAME[=FILE]")->allow_extra_args(false);
+  run->add_option("--target", arguments->targets, "Run a node for its effect in each step; may be repeated")
+      ->type_name("NODE")->allow_extra_args(false);
+  run->add_option("--init", arguments->init, "Run a node once first; may be repeated")->type_name("NODE")->allow_extra_args(false);
+  run->add_option("--signature", arguments->signature, "Which signature of a SavedModel")->type_name("NAME");
+  run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
+      ->type_name("N")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
+  run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
+  run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
+  run->add_flag("--json", arguments->json, "Print the results as JSON");
+  arguments->runtime.AddTo(*run);
+  arguments->session.AddTo(*run);
+  run->footer("NAME is `node` or `node:k`. Strings are arrays of dtype S<n>.");
+  run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
+}
+
+}  // namespace tenon::cli

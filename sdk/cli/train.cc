@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon train digits`: trains, survives being killed, evaluates, saves the trained graph, and serves it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "sdk/cli/command.h"
+#include "sdk/cli/digit_report.h"
+#include "sdk/cli/flags.h"
+#include "sdk/cli/json.h"
+#include "sdk/cli/run.h"
+#include "tenon/train/digits.h"
+#include "tenon/train/file.h"
+#include "tenon/train/graph_def.h"
+#include "tenon/train/npy.h"
+#include "tenon/train/progress.h"
+#include "tenon/train/trainer.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Code;
+using host::Result;
+using host::Runtime;
+using host::Session;
+using host::Status;
+using host::Tensor;
+using train::DigitData;
+using train::DigitNetwork;
+using train::Trainer;
+using train::TrainingReport;
+
+struct DigitArguments {
+  std::string data;
+  std::string folder = "tenon_digits";
+  std::string checkpoint_folder;
+  std::string event_folder;
+  std::string optimizer = "adam";
+  int64_t checkpoint_steps = 100;
+  double checkpoint_seconds = 0;
+  int keep = 5;
+  bool restart = false;
+  bool primitive = false;
+  bool json = false;
+  train::DigitOptions digits;
+  RuntimeFlags runtime;
+  SessionFlags session;
+};
+
+// Set by the first interrupt; the second one ends the process as usual.
+std::atomic<bool> stop_requested{false};
+
+void StopAfterThisStep() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_requested.store(true); };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+class DigitJob {
+ public:
+  explicit DigitJob(const DigitArguments& arguments) : arguments_(arguments), quiet_(arguments.json) {}
+
+  Status Run() {
+    TENON_TRY_ASSIGN(data_, DigitData::Load(DataPath()));
+    TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());
+    TENON_TRY(Train());
+    TENON_TRY(Evaluate());
+    TENON_TRY(SaveForUse());
+    if (arguments_.json) {
+      PrintJson(ReportJson());
+      return Status();
+    }
+    return Tell();
+  }
+
+ private:
+  std::string DataPath() const {
+    return arguments_.data.empty() ? ProgramFolder() + "/../share/tenon/digits.npy" : arguments_.data;
+  }
+  std::string InFolder(const std::string& name) const { return train::JoinPath(arguments_.folder, name); }
+
+  train::TrainingOptions Options() const {
+    train::TrainingOptions options;
+    options.steps = arguments_.digits.steps;
+    options.checkpoint_folder = arguments_.checkpoint_folder.empty() ? InFolder("checkpoints") : arguments_.checkpoint_folder;
+    options.checkpoint_steps = arguments_.checkpoint_steps;
+    options.checkpoint_seconds = arguments_.checkpoint_seconds;
+    options.keep = arguments_.keep;
+    options.resume = !arguments_.restart;
+    options.event_folder = arguments_.event_folder.empty() ? InFolder("events") : arguments_.event_folder;
+    options.stop = &stop_requested;
+    return options;
+  }
+
+  Status Train() {
+    train::DigitOptions digits = arguments_.digits;
+    TENON_TRY_ASSIGN(digits.optimizer.kind, train::OptimizerKindFromName(arguments_.optimizer));
+    digits.optimizer.fused = !arguments_.primitive;
+    graph_.emplace(*runtime_);
+    network_.emplace(*graph_, data_, digits);
+    trainer_.emplace(network_->model(), network_->Step(), Options());
+    TENON_TRY(graph_->status());
+    Say(fmt::format("Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
+                    train::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
+    train::Progress progress(stdout, {"accuracy"});
+    trainer_->on_message = [&](const std::string& message) {
+      if (!quiet_) progress.Say(message);
+      else if (message.starts_with("warning")) std::fprintf(stderr, "%s\n", message.c_str());
+    };
+    if (!quiet_) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
+
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    options.seed = arguments_.digits.seed;
+    TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
+    StopAfterThisStep();
+    TENON_TRY(trainer_->Begin(*session_));
+    if (trainer_->step() >= arguments_.digits.steps) {
+      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.", trainer_->step(),
+                      arguments_.digits.steps));
+    }
+    Result<TrainingReport> report = trainer_->Run();
+    progress.Finish();
+    if (!report.ok()) return report.status();
+    report_ = *report;
+    if (!report_.stopped || report_.last_step == arguments_.digits.steps) return Status();
+    return Status(Code::kCancelled, fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+  }
+
+  Status Evaluate() {
+    TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values,
+                     session_->Run({{DigitNetwork::kImages, images}}, {DigitNetwork::kAnswers}));
+    answers_ = values[0];
+    const auto answers = answers_.data<int64_t>();
+    if (answers.size() != data_.held_out.labels.size()) {
+      return Status(Code::kInternal, "the evaluation gave " + std::to_string(answers.size()) + " answers");
+    }
+    for (size_t i = 0; i < answers.size(); ++i) correct_ += answers[i] == data_.held_out.labels[i];
+    return Status();
+  }
+
+  double Accuracy() const { return static_cast<double>(correct_) / static_cast<double>(data_.held_out.size()); }
+
+  // The trained graph with its weights as constants, and images that it has not seen.
+  Status SaveForUse() {
+    TENON_TRY_ASSIGN(const std::string graph_def, graph_->Export());
+    TENON_TRY_ASSIGN(const std::string frozen,
+                     train::Freeze(*session_, graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
+    TENON_TRY(train::MakeFolder(arguments_.folder));
+    TENON_TRY(train::ReplaceFile(InFolder("digits.pb"), {frozen}));
+    TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
+    TENON_TRY(train::WriteNpy(InFolder("unseen_images.npy"), images));
+    TENON_TRY_ASSIGN(const Tensor labels, Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
+    return train::WriteNpy(InFolder("unseen_labels.npy"), labels);
+  }
+
+  Status Tell() {
+    if (report_.last_step > report_.first_step) {
+      fmt::print("Trained {} steps in {:.1f} s ({} examples/s).\n", report_.last_step - report_.first_step, report_.seconds,
+                 train::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
+    }
+    fmt::print("Accuracy on the {} held-out images: {:.2f} % ({} right).\n\n", data_.held_out.size(), 100 * Accuracy(), correct_);
+    TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
+    fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
+    fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
+    TENON_TRY(Serve());
+    fmt::print(
+        "\nWhat to try next:\n"
+        "  tenon train digits --folder {0} --steps {1}     train on\n"
+        "  tenon train digits --folder {0} --restart --optimizer momentum --learning-rate 0.05\n"
+        "  tensorboard --logdir {2}     loss and accuracy over the steps, and the graph\n"
+        "  tenon inspect {0}/digits.pb     what stands in the trained graph\n"
+        "  tenon plugins     what is loaded; each is one library behind one C header\n",
+        arguments_.folder, arguments_.digits.steps * 2, Options().event_folder);
+    return Status();
+  }
+
+  // As a user would: another runtime, the graph from its file, images from theirs.
+  Status Serve() {
+    RunArguments run;
+    run.graph = InFolder("digits.pb");
+    run.feeds = {"images=" + InFolder("unseen_images.npy")};
+    run.fetches = {std::string(DigitNetwork::kAnswers) + "=" + InFolder("answers.npy")};
+    run.time = true;
+    run.repeat = 20;
+    run.runtime = arguments_.runtime;
+    run.session = arguments_.session;
+    fmt::print("The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} --fetch {} --repeat 20 --time\n  ",
+               run.graph, run.feeds[0], run.fetches[0]);
+    std::fflush(stdout);
+    TENON_TRY(RunGraph(run));
+    TENON_TRY_ASSIGN(const Tensor served, train::ReadNpy(InFolder("answers.npy")));
+    const auto now = served.data<int64_t>(), before = answers_.data<int64_t>();
+    if (!std::equal(now.begin(), now.end(), before.begin(), before.end())) {
+      return Status(Code::kInternal, "the served graph answers otherwise than the trained one did");
+    }
+    fmt::print("  {} answers in {}, equal to those above.\n", now.size(), InFolder("answers.npy"));
+    return Status();
+  }
+
+  Json ReportJson() const {
+    return {{"first_step", report_.first_step},
+            {"last_step", report_.last_step},
+            {"seconds", report_.seconds},
+            {"examples_per_second", report_.examples_per_second},
+            {"checkpoint", report_.checkpoint},
+            {"held_out", data_.held_out.size()},
+            {"correct", correct_},
+            {"accuracy", Accuracy()},
+            {"graph", InFolder("digits.pb")}};
+  }
+
+  void Say(const std::string& line) const {
+    if (!quiet_) fmt::print("{}\n", line);
+    std::fflush(stdout);
+  }
+
+  const DigitArguments& arguments_;
+  bool quiet_;
+  DigitData data_;
+  std::optional<Runtime> runtime_;
+  std::optional<host::Graph> graph_;
+  std::optional<DigitNetwork> network_;
+  std::optional<Session> session_;
+  std::optional<Trainer> trainer_;  // holds a callable of the session
+  TrainingReport report_;
+  Tensor answers_;
+  int64_t correct_ = 0;
+};
+
+void AddDigits(CLI::App& train, Action& action) {
+  auto arguments = std::make_shared<DigitArguments>();
+  CLI::App* digits = train.add_subcommand("digits", "Train a small convolutional network on handwritten digits");
+  digits->add_option("--folder", arguments->folder, "Where everything is kept")->capture_default_str()->type_name("FOLDER");
+  digits->add_option("--checkpoint-dir", arguments->checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")->type_name("FOLDER");
+  digits->add_option("--logdir", arguments->event_folder, "Event files for TensorBoard (default: FOLDER/events)")->type_name("FOLDER");
+  digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")->type_name("FILE.npy");
+  digits->add_option("--steps", arguments->digits.steps, "Train up to this step")
+      ->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  digits->add_option("--batch", arguments->digits.batch, "Images in a step")
+      ->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  digits->add_option("--learning-rate", arguments->digits.learning_rate, "At the beginning; it falls to a fiftieth")->capture_default_str()->type_name("X");
+  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")->capture_default_str()->type_name("NAME");
+  digits->add_flag("--primitive-optimizer", arguments->primitive, "Build the optimizer of primitive ops, without its fused op");
+  digits->add_option("--checkpoint-steps", arguments->checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
+      ->capture_default_str()->type_name("N")->check(CLI::NonNegativeNumber);
+  digits->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "A checkpoint each X seconds; 0: not by time")
+      ->capture_default_str()->type_name("X")->check(CLI::NonNegativeNumber);
+  digits->add_option("--keep", arguments->keep, "Checkpoints to keep")->capture_default_str()->type_name("N")->check(CLI::Range(1, 1 << 20));
+  digits->add_flag("--restart,--no-resume", arguments->restart, "Begin anew; the folder's checkpoints are removed");
+  digits->add_option("--seed", arguments->digits.seed, "Of the first weights and the order of the images")->capture_default_str()->type_name("N");
+  digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
+  arguments->runtime.AddTo(*digits);
+  arguments->session.AddTo(*digits, /*with_seed=*/false);
+  digits->callback([arguments, &action] { action = [arguments] { return DigitJob(*arguments).Run(); }; });
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, Action& action) {
+  CLI::App* train = app.add_subcommand("train", "Train a network; killed, it goes on where its last checkpoint is");
+  train->require_subcommand(1);
+  AddDigits(*train, action);
+}
+
+}  // namespace tenon::cli
