@@ -32,7 +32,8 @@ tenon_status* ResourceHandle(tenon_create_context* context, tenon_span container
                              uint32_t step_local, tenon_resource** out_handle) {
   if (step_local != 0)
     return Unimplemented("step-local resources are made while the step runs: use the frame's step_resource").release();
-  auto resource = context->env->resources->Get(View(container), View(name), View(type));
+  ResourceManager* manager = container.size == 0 || context->env->shared == nullptr ? context->env->resources : context->env->shared;
+  auto resource = manager->Get(View(container), View(name), View(type));
   if (!resource.ok()) return Status(resource.status()).release();
   *out_handle = *resource;
   return nullptr;

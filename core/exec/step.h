@@ -36,7 +36,8 @@ struct Environment {
   const graph::OpRegistry* ops = nullptr;
   const KernelRegistry* kernels = nullptr;
   BufferPool* pool = nullptr;
-  ResourceManager* resources = nullptr;
+  ResourceManager* resources = nullptr;  // of the session: the unnamed container
+  ResourceManager* shared = nullptr;     // of the runtime: named containers
   HostThreads* threads = nullptr;
   const Device* device = nullptr;
   uint64_t seed = 0;

@@ -37,6 +37,8 @@ class Runtime {
   const exec::KernelRegistry& kernels() const { return kernels_; }
   exec::HostThreads& threads() { return threads_; }
   exec::DeadlineWatcher& deadlines() { return deadlines_; }
+  // Resources of named containers, shared by sessions.
+  exec::ResourceManager& resources() { return resources_; }
   // Devices found, those with a problem too.
   std::vector<exec::Device> devices() const;
   // The device of a session: by name or type, or the one of highest priority.
@@ -49,6 +51,7 @@ class Runtime {
   exec::KernelRegistry kernels_;
   exec::HostThreads threads_;
   exec::DeadlineWatcher deadlines_;
+  exec::ResourceManager resources_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;
 };

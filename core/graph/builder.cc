@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/builder.h"
+
+namespace tenon::graph {
+namespace {
+
+Builder* Self(tenon_graph_builder_context* context) { return static_cast<Builder*>(context); }
+
+Result<Edge> CheckedEdge(const Graph& graph, tenon_output output) {
+  if (output.node < 0 || output.node >= graph.size())
+    return InvalidArgument(StrCat("an edge names the node ", output.node, ", the graph has ", graph.size()));
+  const Node& node = graph.node(static_cast<int32_t>(output.node));
+  if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
+    return InvalidArgument(StrCat("an edge names output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size()));
+  return FromC(output);
+}
+
+Result<int32_t> AddSpec(Builder* builder, const tenon_node_spec& spec) {
+  if (spec.must_understand != 0) return Unimplemented("a node's spec needs a feature of a newer host");
+  std::vector<Edge> inputs;
+  for (uint64_t i = 0; i < spec.input_count; ++i) {
+    auto edge = CheckedEdge(builder->graph(), spec.inputs[i]);
+    if (!edge.ok()) return Status(edge.status()).Annotate(StrCat("new node of op '", View(spec.op), "', input ", i));
+    inputs.push_back(*edge);
+  }
+  AttrMap attrs;
+  for (uint64_t i = 0; i < spec.attr_count; ++i) {
+    const std::string name(View(spec.attrs[i].name));
+    auto value = AttrValue::FromC(spec.attrs[i].value);
+    if (!value.ok()) return Status(value.status()).Annotate(StrCat("new node of op '", View(spec.op), "', attribute '", name, "'"));
+    attrs.emplace(name, *std::move(value));
+  }
+  std::vector<int32_t> controls;
+  for (uint64_t i = 0; i < spec.control_input_count; ++i) {
+    if (spec.control_inputs[i] < 0 || spec.control_inputs[i] >= builder->graph().size())
+      return InvalidArgument(StrCat("new node of op '", View(spec.op), "': a control input does not exist"));
+    controls.push_back(static_cast<int32_t>(spec.control_inputs[i]));
+  }
+  return builder->Add(View(spec.op), std::move(inputs), std::move(attrs), View(spec.name), std::move(controls));
+}
+
+tenon_status* AddNode(tenon_graph_builder_context* context, const tenon_node_spec* spec, int64_t* out_node) {
+  auto node = AddSpec(Self(context), *spec);
+  if (!node.ok()) return Status(node.status()).release();
+  *out_node = *node;
+  return nullptr;
+}
+
+tenon_status* AddConstant(tenon_graph_builder_context* context, const tenon_tensor_view* value, tenon_output* out_output) {
+  auto tensor = Tensor::CopyOf(GlobalPool(), *value);
+  if (!tensor.ok()) return Status(tensor.status()).release();
+  auto edge = Self(context)->Constant(*std::move(tensor));
+  if (!edge.ok()) return Status(edge.status()).release();
+  *out_output = ToC(*edge);
+  return nullptr;
+}
+
+uint32_t OutputType(tenon_graph_builder_context* context, tenon_output output) {
+  auto edge = CheckedEdge(Self(context)->graph(), output);
+  return edge.ok() ? Self(context)->graph().TypeOf(*edge) : TENON_DT_INVALID;
+}
+
+tenon_status* OutputShape(tenon_graph_builder_context* context, tenon_output output, tenon_shape* out_shape) {
+  auto edge = CheckedEdge(Self(context)->graph(), output);
+  if (!edge.ok()) return Status(edge.status()).release();
+  *out_shape = Self(context)->Facts(*edge).shape.c();
+  return nullptr;
+}
+
+tenon_status* OutputValue(tenon_graph_builder_context* context, tenon_output output, tenon_tensor_view* out_value) {
+  auto edge = CheckedEdge(Self(context)->graph(), output);
+  if (!edge.ok()) return Status(edge.status()).release();
+  const OutputFacts& facts = Self(context)->Facts(*edge);
+  *out_value = facts.value.has_value() ? facts.value.view() : tenon_tensor_view{};
+  return nullptr;
+}
+
+}  // namespace
+
+Builder::Builder(Graph* graph)
+    : graph_(graph),
+      inference_(graph),
+      table_{TENON_HEAD(tenon_graph_builder), this, &AddNode, &AddConstant, &OutputType, &OutputShape, &OutputValue} {}
+
+Result<int32_t> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                               std::vector<int32_t> controls) {
+  NodeSpec spec;
+  spec.op = op;
+  const std::string wish = name.empty() ? op->name : std::string(name);
+  spec.name = graph_->UniqueName(scope_.empty() ? wish : scope_ + "/" + wish);
+  spec.inputs = std::move(inputs);
+  spec.controls = std::move(controls);
+  spec.controls.insert(spec.controls.end(), controls_.begin(), controls_.end());
+  spec.attrs = std::move(attrs);
+  spec.device = device_;
+  return graph_->Add(std::move(spec));
+}
+
+Result<int32_t> Builder::Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                             std::vector<int32_t> controls) {
+  if (graph_->library().contains(op)) {
+    TENON_ASSIGN_OR_RETURN(const OpDef* function, graph_->FunctionOp(op));
+    return AddOp(function, std::move(inputs), std::move(attrs), name, std::move(controls));
+  }
+  TENON_ASSIGN_OR_RETURN(const OpDef* def, graph_->registry().Find(op));
+  return AddOp(def, std::move(inputs), std::move(attrs), name, std::move(controls));
+}
+
+Result<int32_t> Builder::AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                                 std::vector<int32_t> controls) {
+  TENON_ASSIGN_OR_RETURN(const OpDef* def, graph_->registry().FindRole(role));
+  return AddOp(def, std::move(inputs), std::move(attrs), name, std::move(controls));
+}
+
+Result<Edge> Builder::Constant(Tensor value, std::string_view name) {
+  AttrMap attrs;
+  attrs.emplace("dtype", AttrValue::Type(value.dtype()));
+  attrs.emplace("value", AttrValue::OfTensor(std::move(value)));
+  TENON_ASSIGN_OR_RETURN(const int32_t node, AddRole("constant", {}, std::move(attrs), name));
+  return Edge{node, 0};
+}
+
+Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, Shape(), std::span(&value, 1)));
+  return Constant(std::move(tensor), name);
+}
+
+const OutputFacts& Builder::Facts(Edge edge) {
+  if (inferred_ < graph_->size()) {
+    std::vector<int32_t> fresh;
+    if (auto order = graph_->TopologicalOrder([this](int32_t id) { return id >= inferred_; }); order.ok()) fresh = *std::move(order);
+    // One by one, so that a node whose shape function fails does not hide the others.
+    for (int32_t id : fresh) (void)inference_.Run({id}).ok();
+    inferred_ = graph_->size();
+  }
+  return inference_.facts(edge);
+}
+
+Status Builder::Check(int32_t node) {
+  (void)Facts({node, 0});
+  return inference_.Run({node});
+}
+
+}  // namespace tenon::graph

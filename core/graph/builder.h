@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builder: adds nodes to a graph for the C ABI's tenon_graph_builder and for the core's own passes.
+//
+// Knows a scope (a prefix for names) and control inputs that every new node gets. Infers shapes as the graph grows.
+#ifndef TENON_CORE_GRAPH_BUILDER_H_
+#define TENON_CORE_GRAPH_BUILDER_H_
+
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/graph/shape_inference.h"
+
+struct tenon_graph_builder_context {};
+
+namespace tenon::graph {
+
+class Builder : public tenon_graph_builder_context {
+ public:
+  explicit Builder(Graph* graph);
+  Builder(const Builder&) = delete;
+  Builder& operator=(const Builder&) = delete;
+
+  Graph& graph() { return *graph_; }
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
+  const std::string& scope() const { return scope_; }
+  void set_controls(std::vector<int32_t> controls) { controls_ = std::move(controls); }
+  const std::vector<int32_t>& controls() const { return controls_; }
+  void set_device(std::string device) { device_ = std::move(device); }
+
+  // Adds a node of a named op; the name is a wish below the scope, empty for the op's own.
+  Result<int32_t> Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
+                      std::vector<int32_t> controls = {});
+  // Adds a node of the op that plays a role.
+  Result<int32_t> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
+                          std::vector<int32_t> controls = {});
+  Result<Edge> Constant(Tensor value, std::string_view name = {});
+  Result<Edge> ScalarInt32(int32_t value, std::string_view name = {});
+
+  // Facts of an edge, inferred when asked. Errors of shape functions give unknown shapes here: the step will say them.
+  const OutputFacts& Facts(Edge edge);
+  // Inferring begins anew: an input was changed after the fact.
+  void Forget() { inference_ = ShapeInference(graph_); inferred_ = 0; }
+  // Checks the newest node with its shape function.
+  Status Check(int32_t node);
+
+  const tenon_graph_builder* c() const { return &table_; }
+
+ private:
+  Result<int32_t> AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                        std::vector<int32_t> controls);
+  Graph* graph_;
+  std::string scope_;
+  std::string device_;
+  std::vector<int32_t> controls_;
+  ShapeInference inference_;
+  int32_t inferred_ = 0;
+  tenon_graph_builder table_;
+};
+
+inline tenon_output ToC(Edge edge) { return {edge.node, edge.index, 0}; }
+inline Edge FromC(tenon_output output) { return {static_cast<int32_t>(output.node), output.index}; }
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_BUILDER_H_

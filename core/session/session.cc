@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/base/clock.h"
+#include "core/graph/graphdef/convert.h"
+
+namespace tenon::session {
+namespace {
+
+void* DeviceAllocate(void* context, uint64_t bytes) {
+  const auto* device = static_cast<const exec::Device*>(context);
+  void* data = nullptr;
+  Status status(device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data));
+  return status.ok() ? data : nullptr;
+}
+void DeviceFree(void* context, void* data, uint64_t bytes) {
+  const auto* device = static_cast<const exec::Device*>(context);
+  device->driver->free(device->handle, 0, data, bytes, nullptr);
+}
+
+std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                     const std::vector<std::string_view>& targets) {
+  std::string key;
+  for (const auto* names : {&feeds, &fetches, &targets}) {
+    for (std::string_view name : *names) key.append(name).push_back(',');
+    key.push_back(';');
+  }
+  return key;
+}
+
+}  // namespace
+
+// ---- Session ----
+
+Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
+  TENON_ASSIGN_OR_RETURN(const exec::Device* device, runtime->ChooseDevice(options.device));
+  std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
+  session->pool_ = BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, session->options_.memory_limit);
+  exec::Environment& env = session->env_;
+  env.ops = &runtime->ops();
+  env.kernels = &runtime->kernels();
+  env.pool = session->pool_;
+  env.resources = &session->resources_;
+  env.shared = &runtime->resources();
+  env.threads = &runtime->threads();
+  env.device = device;
+  env.seed = session->options_.seed;
+  env.precision = session->options_.precision;
+  return session;
+}
+
+Session::~Session() {
+  Close();
+  store_.Clear();
+  resources_.Clear("");
+  pool_->Close();
+}
+
+void Session::Close() {
+  closing_.store(true);
+  std::unique_lock lock(run_mutex_);
+  while (active_.load() > 0) {
+    for (const auto& weak : callables_)
+      if (auto callable = weak.lock())
+        for (const auto& context : callable->contexts_)
+          if (context->active.load()) context->cancellation.Cancel(Status(Code::kCancelled, "the session was closed"));
+    idle_.wait_for(lock, std::chrono::milliseconds(1));
+  }
+  lock.unlock();
+  std::lock_guard cache(cache_mutex_);
+  cache_.clear();  // callables hold the session
+}
+
+Status Session::Extend(std::string_view graph_def) {
+  std::unique_lock lock(graph_mutex_);
+  return graph::ImportGraphDef(graph_def, &graph_);
+}
+
+Status Session::ExtendGraph(const graph::Graph& graph) {
+  std::unique_lock lock(graph_mutex_);
+  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
+  const int32_t before = graph_.size();
+  std::vector<int32_t> moved(static_cast<size_t>(graph.size()), -1);
+  std::vector<int32_t> fresh;
+  for (const auto& [name, function] : graph.library()) graph_.library().emplace(name, function);
+  const auto add = [&]() -> Status {
+    for (int32_t id : order) {
+      const graph::Node& node = graph.node(id);
+      int32_t& to = moved[static_cast<size_t>(id)];
+      to = graph_.Find(node.name);
+      if (to >= 0) {
+        if (graph_.node(to).op->name != node.op->name)
+          return AlreadyExists(StrCat(node.Describe(), ": the session has a node of that name with op ", graph_.node(to).op->name));
+        continue;
+      }
+      graph::NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
+      if (graph.library().contains(node.op->name)) {
+        TENON_ASSIGN_OR_RETURN(spec.op, graph_.FunctionOp(node.op->name));
+      }
+      for (const graph::Edge& edge : node.inputs) {
+        const int32_t source = edge.node < 0 ? -1 : moved[static_cast<size_t>(edge.node)];
+        spec.inputs.push_back({source, source < 0 ? 0 : edge.index});
+      }
+      for (int32_t control : node.controls) spec.controls.push_back(moved[static_cast<size_t>(control)]);
+      TENON_ASSIGN_OR_RETURN(to, graph_.Add(std::move(spec)));
+      fresh.push_back(id);
+    }
+    for (int32_t id : fresh)
+      for (size_t i = 0; i < graph.node(id).inputs.size(); ++i) {
+        const graph::Edge edge = graph.node(id).inputs[i];
+        const int32_t at = moved[static_cast<size_t>(id)];
+        if (edge.node >= 0 && graph_.node(at).inputs[i].node < 0)
+          TENON_RETURN_IF_ERROR(graph_.SetInput(at, static_cast<int32_t>(i), {moved[static_cast<size_t>(edge.node)], edge.index}));
+      }
+    return Status::Ok();
+  };
+  Status status = add();
+  if (!status.ok()) graph_.Truncate(before);
+  return status;
+}
+
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
+  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), &request));
+  if (options_.optimize) {
+    const int64_t merged = optimize::MergeCommonSubexpressions(&graph, &request);
+    if (merged > 0) {
+      nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
+      TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
+    }
+  }
+  exec::Plan::Options options;
+  options.force_dynamic = options_.force_dynamic;
+  options.fold = options_.optimize;
+  options.schedule_seed = options_.schedule_seed;
+  auto callable = std::make_shared<Callable>();
+  callable->session_ = shared_from_this();
+  callable->fetch_count_ = request.fetches.size();
+  TENON_ASSIGN_OR_RETURN(callable->plan_, exec::Plan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
+                                                             env_, &store_, options));
+  for (size_t i = 0; i < request.feeds.size(); ++i) callable->feed_types_.push_back(callable->plan_->FeedType(i));
+  plans_built_.fetch_add(1);
+  std::lock_guard lock(run_mutex_);
+  std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
+  callables_.push_back(callable);
+  return callable;
+}
+
+namespace {
+
+// Names to edges; a target's name may carry ":0" or "^" as well.
+Result<optimize::Request> MakeRequest(const graph::Graph& graph, const std::vector<std::string_view>& feeds,
+                                      const std::vector<std::string_view>& fetches, const std::vector<std::string_view>& targets) {
+  optimize::Request request;
+  for (std::string_view name : feeds) {
+    auto edge = graph.ParseEdge(name);
+    if (!edge.ok()) return Status(edge.status()).Annotate(StrCat("feed '", name, "'"));
+    if (std::find(request.feeds.begin(), request.feeds.end(), *edge) != request.feeds.end())
+      return InvalidArgument(StrCat("'", name, "' is fed twice"));
+    request.feeds.push_back(*edge);
+  }
+  for (std::string_view name : fetches) {
+    auto edge = graph.ParseEdge(name);
+    if (!edge.ok()) return Status(edge.status()).Annotate(StrCat("fetch '", name, "'"));
+    request.fetches.push_back(*edge);
+  }
+  for (std::string_view name : targets) {
+    if (name.starts_with("^")) name.remove_prefix(1);
+    std::string_view node;
+    int32_t index;
+    if (!graph::SplitTensorName(name, &node, &index)) return InvalidArgument(StrCat("target '", name, "' is no node's name"));
+    auto id = graph.Get(node);
+    if (!id.ok()) return Status(id.status()).Annotate(StrCat("target '", name, "'"));
+    request.targets.push_back(*id);
+  }
+  if (request.fetches.empty() && request.targets.empty())
+    return InvalidArgument("there is nothing to run: name at least one fetch or target");
+  return request;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string_view>& feeds,
+                                                   const std::vector<std::string_view>& fetches,
+                                                   const std::vector<std::string_view>& targets) {
+  if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
+  std::shared_lock lock(graph_mutex_);
+  TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
+  TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
+  lock.unlock();
+  return MakeCallable(std::move(pruned), std::move(request));
+}
+
+Status Session::Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
+                    const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
+                    const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches) {
+  const std::string key = CacheKey(feed_names, fetch_names, target_names);
+  std::shared_ptr<Callable> callable;
+  {
+    std::lock_guard lock(cache_mutex_);
+    if (const auto it = cache_.find(key); it != cache_.end()) callable = it->second;
+  }
+  if (callable == nullptr) {
+    TENON_ASSIGN_OR_RETURN(callable, Prepare(feed_names, fetch_names, target_names));
+    std::lock_guard lock(cache_mutex_);
+    if (!closing_.load()) callable = cache_.emplace(key, callable).first->second;
+  } else {
+    plans_reused_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return callable->Run(options, feeds, out_fetches);
+}
+
+SessionMetrics Session::metrics() const {
+  SessionMetrics out{steps_.load(), plans_built_.load(), plans_reused_.load(), 0, pool_->bytes_in_use(), pool_->peak_bytes(), 0,
+                     nodes_merged_.load()};
+  std::lock_guard lock(const_cast<Session*>(this)->run_mutex_);
+  for (const auto& weak : callables_)
+    if (auto callable = weak.lock()) {
+      out.bindings_built += callable->plan_->bindings_built();
+      out.nodes_folded += callable->plan_->nodes_folded();
+    }
+  return out;
+}
+
+// ---- Callable ----
+
+Callable::~Callable() {
+  for (const auto& context : contexts_)
+    if (context->instance != nullptr) context->program->GiveBack(context->instance);
+}
+
+RunContext* Callable::AcquireContext() {
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+  }
+  RunContext* context = nullptr;
+  if (!idle_.empty()) {
+    context = idle_.back();
+    idle_.pop_back();
+  }
+  lock_.clear(std::memory_order_release);
+  if (context != nullptr) return context;
+  auto fresh = std::make_unique<RunContext>();
+  context = fresh.get();
+  context->step.env = &plan_->env();
+  context->step.cancellation = &context->cancellation;
+  // Close() walks the contexts under this lock.
+  std::lock_guard lock(session_->run_mutex_);
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+  }
+  contexts_.push_back(std::move(fresh));
+  idle_.reserve(contexts_.size());
+  lock_.clear(std::memory_order_release);
+  return context;
+}
+
+void Callable::GiveBack(RunContext* context) {
+  if (!context->step.local_resources.empty()) context->step.local_resources.clear();
+  if (context->cancellation.cancelled()) {
+    // A cancelled context is not used again; it lives on for Close().
+    if (context->instance != nullptr) context->program->GiveBack(std::exchange(context->instance, nullptr));
+    context->program.reset();
+    return;
+  }
+  while (lock_.test_and_set(std::memory_order_acquire)) {
+  }
+  idle_.push_back(context);
+  lock_.clear(std::memory_order_release);
+}
+
+Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
+  for (size_t i = 0; i < feed_types_.size(); ++i) {
+    const tenon_tensor_view* view = feeds[i];
+    if (view != nullptr && view->dtype == feed_types_[i] && view->dl.strides == nullptr &&
+        (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0)
+      continue;
+    const std::string name = plan_->graph().EdgeName(plan_->feeds()[i]);
+    if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
+    if (view->dtype != feed_types_[i])
+      return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_types_[i]), ", found ", TypeName(view->dtype)));
+    if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
+    return InvalidArgument(StrCat("feed '", name, "' has no data"));
+  }
+  return Status::Ok();
+}
+
+Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Program> program, plan_->Bind(feeds, context->program));
+  if (program == nullptr) {
+    TENON_ASSIGN_OR_RETURN(const exec::DynamicPlan* dynamic, plan_->Dynamic());
+    std::vector<tenon_tensor_view> fetched;
+    TENON_RETURN_IF_ERROR(exec::RunDynamicStep(*dynamic, &context->step, feeds, &fetched));
+    Status status;
+    for (size_t i = 0; i < fetched.size(); ++i) {
+      if (status.ok()) status = taker(argument, i, fetched[i]);
+      exec::ReleaseOutput(&fetched[i]);
+    }
+    return status;
+  }
+  if (program != context->program) {
+    if (context->instance != nullptr) context->program->GiveBack(std::exchange(context->instance, nullptr));
+    context->program = std::move(program);
+  }
+  if (context->instance == nullptr) {
+    TENON_ASSIGN_OR_RETURN(context->instance, context->program->Acquire());
+  }
+  Status status = context->instance->Run(&context->step, feeds);
+  for (size_t i = 0; i < fetch_count_ && status.ok(); ++i) status = taker(argument, i, context->instance->fetch(i));
+  context->instance->Finish();
+  return status;
+}
+
+Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
+                           void* argument) {
+  uint64_t deadline = 0, token = 0;
+  if (options.timeout_ns != 0)
+    deadline = session_->runtime_->deadlines().Watch(&context->cancellation, NowNs() + options.timeout_ns, options.timeout_ns);
+  if (options.cancellation != nullptr) {
+    exec::Cancellation* own = &context->cancellation;
+    token = options.cancellation->Subscribe([own](const Status& reason) { own->Cancel(reason); });
+    if (token == 0) own->Cancel(options.cancellation->reason());
+  }
+  Status status = context->cancellation.cancelled() ? context->cancellation.reason() : RunSteps(context, feeds, taker, argument);
+  if (token != 0) options.cancellation->Unsubscribe(token);
+  if (deadline != 0) session_->runtime_->deadlines().Forget(deadline);
+  return status;
+}
+
+Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
+  TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
+  Session& session = *session_;
+  session.active_.fetch_add(1, std::memory_order_seq_cst);
+  Status status;
+  if (session.closing_.load(std::memory_order_seq_cst)) {
+    status = Status(Code::kCancelled, "the session is closed");
+  } else {
+    RunContext* context = AcquireContext();
+    context->active.store(true, std::memory_order_release);
+    context->step.id = session.next_step_.fetch_add(1, std::memory_order_relaxed);
+    context->step.trace = options.trace;
+    status = ExecuteIn(context, options, feeds, taker, argument);
+    context->active.store(false, std::memory_order_release);
+    GiveBack(context);
+  }
+  session.steps_.fetch_add(1, std::memory_order_relaxed);
+  session.active_.fetch_sub(1, std::memory_order_seq_cst);
+  return status;
+}
+
+Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
+  out_fetches->assign(fetch_count_, Tensor());
+  return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
+    if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
+      return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
+    // The caller's own copy: it may outlive the session, and the runtime.
+    TENON_ASSIGN_OR_RETURN((*static_cast<std::vector<Tensor>*>(argument))[index], Tensor::CopyOf(GlobalPool(), view));
+    return Status::Ok();
+  }, out_fetches);
+}
+
+Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
+  return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
+    const tenon_tensor_view& to = static_cast<const tenon_tensor_view*>(argument)[index];
+    if (to.dtype != view.dtype || to.byte_size != view.byte_size || !IsPlain(view.dtype) || to.dl.ndim != view.dl.ndim ||
+        (view.dl.ndim > 0 && std::memcmp(to.dl.shape, view.dl.shape, sizeof(int64_t) * static_cast<size_t>(view.dl.ndim)) != 0))
+      return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(), "; the memory given is for ",
+                                    TypeName(to.dtype), ShapeOf(to).ToString()));
+    if (view.byte_size > 0) std::memcpy(DataOf(to), DataOf(view), view.byte_size);
+    return Status::Ok();
+  }, const_cast<tenon_tensor_view*>(fetches));
+}
+
+// ---- PartialRun ----
+
+Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
+                                                      const std::vector<std::string_view>& fetches,
+                                                      const std::vector<std::string_view>& targets) {
+  std::shared_lock lock(session->graph_mutex_);
+  TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(session->graph_, feeds, fetches, targets));
+  TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(session->graph_, &request));
+  lock.unlock();
+  TENON_ASSIGN_OR_RETURN(pruned, optimize::InlineCalls(std::move(pruned), &request));
+  std::unique_ptr<PartialRun> partial(new PartialRun(std::move(session), std::move(pruned)));
+  partial->feeds_ = std::move(request.feeds);
+  partial->fetches_ = std::move(request.fetches);
+  partial->targets_ = std::move(request.targets);
+  partial->executed_.assign(static_cast<size_t>(partial->graph_.size()), false);
+  return partial;
+}
+
+Status PartialRun::Step(const RunOptions& options, const std::vector<std::string_view>& feed_names,
+                        const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
+                        std::vector<Tensor>* out_fetches) {
+  // Feeds that were declared and are not there yet.
+  std::map<graph::Edge, Tensor> given;
+  for (size_t i = 0; i < feed_names.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph_.ParseEdge(feed_names[i]));
+    if (std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end())
+      return InvalidArgument(StrCat("'", feed_names[i], "' was not declared as a feed of this partial run, or was fed before"));
+    TENON_ASSIGN_OR_RETURN(given[edge], Tensor::CopyOf(session_->pool(), *feeds[i]));
+  }
+  optimize::Request request;
+  for (std::string_view name : fetch_names) {
+    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph_.ParseEdge(name));
+    if (std::find(fetches_.begin(), fetches_.end(), edge) == fetches_.end())
+      return InvalidArgument(StrCat("'", name, "' was not declared as a fetch of this partial run"));
+    request.fetches.push_back(edge);
+  }
+  const size_t asked = request.fetches.size();
+  std::map<graph::Edge, Tensor> known = known_;
+  known.insert(given.begin(), given.end());
+  std::vector<graph::Edge> open = feeds_;
+  std::erase_if(open, [&](const graph::Edge& edge) { return given.contains(edge); });
+  // Targets run with the call that brings the last feed.
+  if (open.empty()) request.targets = targets_;
+  // What this call will run; it may not need a feed that is still open.
+  std::vector<bool> runs(executed_.size(), false);
+  std::vector<int32_t> stack;
+  const auto want = [&](graph::Edge edge) -> Status {
+    if (known.contains(edge)) return Status::Ok();
+    if (std::find(open.begin(), open.end(), edge) != open.end())
+      return FailedPrecondition(StrCat("'", graph_.EdgeName(edge), "' must be fed before what was asked for can be computed"));
+    if (!runs[static_cast<size_t>(edge.node)]) {
+      runs[static_cast<size_t>(edge.node)] = true;
+      stack.push_back(edge.node);
+    }
+    return Status::Ok();
+  };
+  for (const graph::Edge& edge : request.fetches) TENON_RETURN_IF_ERROR(want(edge));
+  for (int32_t target : request.targets)
+    if (!executed_[static_cast<size_t>(target)]) TENON_RETURN_IF_ERROR(want({target, -1}));
+  while (!stack.empty()) {
+    const graph::Node& node = graph_.node(stack.back());
+    stack.pop_back();
+    for (const graph::Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(want(edge));
+    for (int32_t control : node.controls)
+      if (!executed_[static_cast<size_t>(control)]) TENON_RETURN_IF_ERROR(want({control, -1}));
+  }
+  // Values that later calls need are fetched along. Handles are made again instead.
+  std::vector<graph::Edge> kept;
+  for (int32_t id = 0; id < graph_.size(); ++id) {
+    if (runs[static_cast<size_t>(id)]) continue;
+    for (const graph::Edge& edge : graph_.node(id).inputs) {
+      if (edge.node < 0 || !runs[static_cast<size_t>(edge.node)] || known.contains(edge)) continue;
+      const DType type = graph_.TypeOf(edge);
+      if (IsRef(type) || type == TENON_DT_RESOURCE) {
+        if (graph_.node(edge.node).has(TENON_OP_WRITES_STATE))
+          return Unimplemented(StrCat("a partial run cannot stop after ", graph_.node(edge.node).Describe(), ", whose reference is used later"));
+        continue;
+      }
+      if (std::find(kept.begin(), kept.end(), edge) == kept.end()) kept.push_back(edge);
+    }
+  }
+  request.fetches.insert(request.fetches.end(), kept.begin(), kept.end());
+  // Known values are feeds; nodes that ran are not waited for again.
+  graph::Graph graph = graph_.Clone();
+  for (int32_t id = 0; id < graph.size(); ++id)
+    std::erase_if(graph.mutable_node(id).controls, [&](int32_t control) { return executed_[static_cast<size_t>(control)]; });
+  std::erase_if(request.targets, [&](int32_t target) { return executed_[static_cast<size_t>(target)]; });
+  std::vector<tenon_tensor_view> views;
+  for (const auto& [edge, tensor] : known) {
+    request.feeds.push_back(edge);
+    views.push_back(tensor.view());
+  }
+  std::vector<const tenon_tensor_view*> pointers;
+  for (const auto& view : views) pointers.push_back(&view);
+  std::vector<Tensor> fetched;
+  if (!request.fetches.empty() || !request.targets.empty()) {
+    TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> callable, session_->MakeCallable(std::move(graph), std::move(request)));
+    TENON_RETURN_IF_ERROR(callable->Run(options, pointers.data(), &fetched));
+  }
+  // Only now: a call that failed can be made again.
+  known_ = std::move(known);
+  feeds_ = std::move(open);
+  for (size_t i = 0; i < kept.size(); ++i) known_[kept[i]] = fetched[asked + i];
+  for (size_t id = 0; id < runs.size(); ++id) {
+    if (!runs[id]) continue;
+    bool handle = false;
+    for (DType type : graph_.node(static_cast<int32_t>(id)).output_types) handle = handle || IsRef(type) || type == TENON_DT_RESOURCE;
+    if (!handle) executed_[id] = true;
+  }
+  fetched.resize(asked);
+  *out_fetches = std::move(fetched);
+  return Status::Ok();
+}
+
+}  // namespace tenon::session

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: a graph that grows, the plans of its steps, and the state that its steps share.
+//
+// All functions may be called from any thread, also while steps run. Steps are isolated from one another; they share
+// variables and other resources alone. An error ends its own step only.
+#ifndef TENON_CORE_SESSION_SESSION_H_
+#define TENON_CORE_SESSION_SESSION_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/exec/dynamic_executor.h"
+#include "core/exec/plan.h"
+#include "core/exec/program.h"
+#include "core/optimize/optimize.h"
+#include "core/session/runtime.h"
+
+namespace tenon::session {
+
+class Session;
+
+struct RunOptions {
+  uint64_t timeout_ns = 0;
+  exec::Cancellation* cancellation = nullptr;  // the caller's
+  trace::Trace* trace = nullptr;
+};
+
+// One run's state, pooled.
+struct RunContext {
+  exec::Step step;
+  exec::Cancellation cancellation;
+  std::atomic<bool> active{false};
+  std::shared_ptr<exec::Program> program;     // of `instance`
+  exec::ProgramInstance* instance = nullptr;  // kept between runs of the same shapes
+};
+
+// A (feeds, fetches, targets) prepared for many runs. Concurrent runs are allowed.
+class Callable {
+ public:
+  ~Callable();
+  const exec::Plan& plan() const { return *plan_; }
+  size_t feed_count() const { return feed_types_.size(); }
+  size_t fetch_count() const { return fetch_count_; }
+
+  // Runs on this thread. Feeds are borrowed.
+  Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
+  // Copies the fetches into the caller's memory; sizes and types must fit.
+  Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
+
+ private:
+  friend class Session;
+  // Gives the fetches, one by one, while the step's memory is still there.
+  using Taker = Status (*)(void* argument, size_t index, const tenon_tensor_view& view);
+  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
+  Status ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
+  Status RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
+  Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
+  RunContext* AcquireContext();
+  void GiveBack(RunContext* context);
+
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<exec::Plan> plan_;
+  std::vector<DType> feed_types_;
+  size_t fetch_count_ = 0;
+  std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  std::vector<RunContext*> idle_;
+  std::vector<std::unique_ptr<RunContext>> contexts_;
+};
+
+struct SessionOptions {
+  uint64_t memory_limit = 0;
+  uint64_t seed = 0;
+  bool force_dynamic = false;
+  bool optimize = true;
+  uint32_t precision = 0;
+  uint32_t schedule_seed = 0;
+  std::string device;
+};
+
+struct SessionMetrics {
+  uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  static Result<std::shared_ptr<Session>> Create(Runtime* runtime, SessionOptions options);
+  ~Session();
+  // Cancels what runs and waits for it. Callables refuse to run from now on.
+  void Close();
+
+  Status Extend(std::string_view graph_def);
+  // Adds the nodes of `graph` whose names this session does not know.
+  Status ExtendGraph(const graph::Graph& graph);
+
+  Result<std::shared_ptr<Callable>> Prepare(const std::vector<std::string_view>& feeds,
+                                            const std::vector<std::string_view>& fetches,
+                                            const std::vector<std::string_view>& targets);
+  // Prepare, cached by names, and Run.
+  Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
+             const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
+             const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
+
+  SessionMetrics metrics() const;
+  Runtime* runtime() const { return runtime_; }
+  BufferPool* pool() const { return pool_; }
+
+ private:
+  friend class Callable;
+  friend class PartialRun;
+  Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
+  Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
+
+  Runtime* runtime_;
+  SessionOptions options_;
+  mutable std::shared_mutex graph_mutex_;
+  graph::Graph graph_;
+  BufferPool* pool_ = nullptr;
+  exec::Environment env_;
+  exec::ResourceManager resources_;
+  exec::KernelStore store_;
+  std::mutex cache_mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Callable>> cache_;
+  std::mutex run_mutex_;
+  std::condition_variable idle_;
+  std::vector<std::weak_ptr<Callable>> callables_;
+  std::atomic<bool> closing_{false};
+  std::atomic<int64_t> active_{0};
+  std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, next_step_{1};
+};
+
+// A step whose feeds arrive in several calls. One call at a time.
+class PartialRun {
+ public:
+  static Result<std::unique_ptr<PartialRun>> Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
+                                                   const std::vector<std::string_view>& fetches,
+                                                   const std::vector<std::string_view>& targets);
+  Status Step(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
+              const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches);
+
+ private:
+  PartialRun(std::shared_ptr<Session> session, graph::Graph graph) : session_(std::move(session)), graph_(std::move(graph)) {}
+  std::shared_ptr<Session> session_;
+  graph::Graph graph_;
+  std::vector<graph::Edge> feeds_, fetches_;  // declared and still open
+  std::vector<int32_t> targets_;
+  std::map<graph::Edge, Tensor> known_;       // fed, or computed by an earlier call
+  std::vector<bool> executed_;
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_SESSION_H_
