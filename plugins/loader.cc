@@ -153,6 +153,9 @@ void Loader::Scan() {
   const std::lock_guard<std::mutex> lock(mutex_);
   packages_.clear();
   refused_.clear();
+  std::erase_if(reports_, [](const auto& entry) {  // what was wrong may have been put right
+    return entry.second.outcome == Outcome::kRejected || entry.second.outcome == Outcome::kNotChosen;
+  });
   for (const LoadReport& report : found.reports) Record(report);
   std::vector<PackagePointer> usable;
   for (const Candidate& candidate : found.candidates) {

@@ -19,9 +19,9 @@ set(TENON_PLUGIN_CMAKE_DIRECTORY "${CMAKE_CURRENT_LIST_DIR}")
 function(tenon_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL;NO_MANIFEST" "VARIANT;PROVIDES_FROM;OUTPUT_DIRECTORY"
                         "SOURCES;LIBRARIES;OPTIONS;CPU_FEATURES")
-  if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
+  if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_add_plugin(${name}): SOURCES is missing, or not understood: "
-                        "${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
+                        "${arg_UNPARSED_ARGUMENTS}")
   endif()
   set(target "tenon_${name}")
   if(arg_VARIANT)
