@@ -71,6 +71,7 @@ void KernelRegistry::Unregister(std::string_view plugin) {
 }
 
 std::vector<KernelEntry> KernelRegistry::Find(const graph::Node& node, std::string_view device_type) const {
+  if (opener_) opener_(node.op->name);
   std::lock_guard lock(mutex_);
   std::vector<KernelEntry> out;
   const auto it = kernels_.find(node.op->name);
@@ -103,6 +104,7 @@ Status KernelRegistry::NoKernel(const graph::Node& node, std::string_view device
 }
 
 std::vector<KernelEntry> KernelRegistry::All() const {
+  if (opener_) opener_({});
   std::lock_guard lock(mutex_);
   std::vector<KernelEntry> out;
   for (const auto& [op, list] : kernels_) out.insert(out.end(), list.begin(), list.end());

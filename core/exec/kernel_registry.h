@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_EXEC_KERNEL_REGISTRY_H_
 #define TENON_CORE_EXEC_KERNEL_REGISTRY_H_
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,6 +21,10 @@ struct KernelEntry {
 
 class KernelRegistry {
  public:
+  // Opens the packages with kernels of an op (empty: all) when they are first asked for. Set before first use.
+  using Opener = std::function<void(std::string_view op)>;
+  void SetOpener(Opener opener) { opener_ = std::move(opener); }
+
   // Registers all kernels of a package, or none.
   Status Register(const tenon_kernel_package& package, std::string_view plugin);
   void Unregister(std::string_view plugin);
@@ -34,6 +39,7 @@ class KernelRegistry {
   void NoteElsewhere(std::string_view op, std::string_view text);
 
  private:
+  Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
   std::multimap<std::string, std::string, std::less<>> elsewhere_;

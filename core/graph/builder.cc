@@ -127,10 +127,9 @@ Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
 
 const OutputFacts& Builder::Facts(Edge edge) {
   if (inferred_ < graph_->size()) {
-    std::vector<int32_t> fresh;
-    if (auto order = graph_->TopologicalOrder([this](int32_t id) { return id >= inferred_; }); order.ok()) fresh = *std::move(order);
-    // One by one, so that a node whose shape function fails does not hide the others.
-    for (int32_t id : fresh) (void)inference_.Run({id}).ok();
+    // Ids are a topological order of a graph that is being built. One by one, so that a node whose shape function fails
+    // does not hide the others.
+    for (int32_t id = inferred_; id < graph_->size(); ++id) (void)inference_.Run({id}).ok();
     inferred_ = graph_->size();
   }
   return inference_.facts(edge);

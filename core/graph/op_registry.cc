@@ -80,10 +80,16 @@ void OpRegistry::Unregister(std::string_view plugin) {
   }
 }
 
-const OpDef* OpRegistry::FindOrNull(std::string_view name) const {
+const OpDef* OpRegistry::Lookup(std::string_view name) const {
   std::lock_guard lock(mutex_);
   const auto it = ops_.find(name);
   return it == ops_.end() ? nullptr : it->second.op;
+}
+
+const OpDef* OpRegistry::FindOrNull(std::string_view name) const {
+  if (const OpDef* op = Lookup(name); op != nullptr || !opener_) return op;
+  opener_(name);
+  return Lookup(name);
 }
 
 Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
@@ -102,6 +108,7 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
 }
 
 Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {
+  if (opener_) opener_({});
   std::lock_guard lock(mutex_);
   for (const auto& [name, entry] : ops_)
     if (std::find(entry.op->roles.begin(), entry.op->roles.end(), role) != entry.op->roles.end()) return entry.op;
@@ -110,6 +117,7 @@ Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {
 }
 
 std::vector<const OpDef*> OpRegistry::All() const {
+  if (opener_) opener_({});
   std::lock_guard lock(mutex_);
   std::vector<const OpDef*> out;
   for (const auto& [name, entry] : ops_) out.push_back(entry.op);

@@ -7,6 +7,7 @@
 #ifndef TENON_CORE_GRAPH_OP_REGISTRY_H_
 #define TENON_CORE_GRAPH_OP_REGISTRY_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,11 @@ namespace tenon::graph {
 
 class OpRegistry {
  public:
+  // Opens the package that has an op (empty: all packages with ops) when it is first asked for; may be called from any
+  // thread that looks something up. Set before first use.
+  using Opener = std::function<void(std::string_view op)>;
+  void SetOpener(Opener opener) { opener_ = std::move(opener); }
+
   // Registers all ops of a package, or none.
   Status Register(const tenon_op_package& package, std::string_view plugin);
   void Unregister(std::string_view plugin);
@@ -39,6 +45,9 @@ class OpRegistry {
     const OpDef* op = nullptr;
     std::vector<std::string> plugins;  // all that brought it
   };
+  const OpDef* Lookup(std::string_view name) const;
+
+  Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry, std::less<>> ops_;
   std::map<std::string, std::string, std::less<>> elsewhere_;

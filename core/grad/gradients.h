@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Symbolic gradients: extends a graph with nodes that compute d(sum of ys)/d(xs).
+//
+// Walks back from ys to xs along the nodes that lie on a path between them, asks each op's C gradient function for the
+// gradients of its inputs, and sums what arrives over several paths (one sum node for all). Indexed slices stay slices until a
+// dense value is asked for. Branches and loops in frame form (Switch, Merge, Enter, Exit, NextIteration) are
+// differentiated here, by trait: a branch by the dual branch, a loop by a loop that counts the turns down and pops what
+// the forward loop pushed on stacks.
+#ifndef TENON_CORE_GRAD_GRADIENTS_H_
+#define TENON_CORE_GRAD_GRADIENTS_H_
+
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "tenon/op.h"
+
+namespace tenon::grad {
+
+// One gradient an x: NONE when no y depends on it, DENSE or SLICES otherwise. initial: gradients of the ys to begin
+// with; empty: ones. The graph is unchanged on failure. New nodes are named below "gradients/".
+Result<std::vector<tenon_gradient>> AddGradients(graph::Builder* builder, const std::vector<graph::Edge>& ys,
+                                                 const std::vector<graph::Edge>& xs, const std::vector<graph::Edge>& initial);
+
+}  // namespace tenon::grad
+
+#endif  // TENON_CORE_GRAD_GRADIENTS_H_

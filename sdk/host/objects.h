@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind the opaque objects of app.h.
+#ifndef TENON_SDK_HOST_OBJECTS_H_
+#define TENON_SDK_HOST_OBJECTS_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/session/session.h"
+#include "plugins/loader.h"
+#include "tenon/app.h"
+
+struct tenon_text {
+  std::string text;
+};
+
+struct tenon_tensor {
+  explicit tenon_tensor(tenon::Tensor value) : tensor(std::move(value)), view(tensor.view()) {}
+  std::atomic<int64_t> references{1};
+  const tenon::Tensor tensor;
+  const tenon_tensor_view view;
+};
+
+struct tenon_cancellation {
+  std::shared_ptr<tenon::exec::Cancellation> cancellation = std::make_shared<tenon::exec::Cancellation>();
+};
+
+struct tenon_runtime {
+  tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads)
+      : loader(host, std::move(loader_options)), runtime(threads) {}
+  // Opens the packages that provide an op (or kernels of it, or a device) and registers them.
+  void OpenForOp(std::string_view op);
+  void OpenForKernels(std::string_view op);
+  void OpenDevices();
+  void OpenPackage(const std::string& id);
+  tenon::Status OpenFile(const std::string& path);
+  // Registers what the loader opened; a failure becomes the package's report.
+  tenon::Status Register(const tenon::plugins::OpenResult& opened);
+  tenon::plugins::OptionList OptionsFor(std::string_view id) const;
+  std::vector<tenon::plugins::LoadReport> Reports() const;
+
+  tenon::plugins::Loader loader;
+  tenon::session::Runtime runtime;
+  std::vector<std::array<std::string, 3>> options;  // plugin, key, value
+  mutable std::recursive_mutex mutex;
+  std::set<std::string, std::less<>> opened;         // package ids that were tried
+  std::set<std::string, std::less<>> opened_ops, opened_kernels;
+  std::map<std::string, tenon::plugins::LoadReport> failures;  // of registering, by path
+  // What spans given out point into.
+  mutable std::vector<tenon::plugins::LoadReport> reports;
+  mutable std::vector<const tenon::graph::OpDef*> ops;
+  mutable std::vector<tenon::exec::KernelEntry> kernels;
+  mutable std::vector<std::string> kernel_types;
+  mutable std::vector<tenon::exec::Device> devices;
+};
+
+struct tenon_app_graph {
+  explicit tenon_app_graph(tenon_runtime* owner) : runtime(owner), graph(&owner->runtime.ops()), builder(&graph) {}
+  tenon_runtime* runtime;
+  tenon::graph::Graph graph;
+  tenon::graph::Builder builder;
+};
+
+struct tenon_session {
+  tenon_runtime* runtime;
+  std::shared_ptr<tenon::session::Session> session;
+};
+
+struct tenon_callable {
+  std::shared_ptr<tenon::session::Callable> callable;
+  std::shared_ptr<tenon::session::Session> session;
+};
+
+struct tenon_partial_run {
+  std::unique_ptr<tenon::session::PartialRun> partial;
+};
+
+namespace tenon::host {
+
+// Options as this library knows them: the smaller size into a zeroed local; unknown must_understand bits are refused.
+template <typename T>
+Status ReadOptions(const T* given, T* out) {
+  *out = T{};
+  if (given == nullptr) return Status::Ok();
+  if (given->must_understand != 0)
+    return Unimplemented(StrCat("the options need a feature that this library does not have (must_understand ",
+                                given->must_understand, ")"));
+  std::memcpy(static_cast<void*>(out), given, std::min<size_t>(given->struct_size, sizeof(T)));
+  return Status::Ok();
+}
+
+// Fills a caller's struct as far as it knows it.
+template <typename T>
+tenon_status* WriteOut(const T& value, T* out) {
+  const size_t size = out->struct_size == 0 ? sizeof(T) : std::min<size_t>(out->struct_size, sizeof(T));
+  std::memcpy(static_cast<void*>(out), &value, size);
+  out->struct_size = static_cast<uint32_t>(size);
+  return nullptr;
+}
+
+inline std::vector<std::string_view> Names(const tenon_span* names, uint64_t count) {
+  std::vector<std::string_view> out;
+  for (uint64_t i = 0; i < count; ++i) out.push_back(View(names[i]));
+  return out;
+}
+
+// Runs a function of ours; what it throws (memory) becomes a status.
+template <typename Function>
+tenon_status* Guard(Function function) {
+  try {
+    return function().release();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryStatus();
+  } catch (const std::exception& error) {
+    return Internal(error.what()).release();
+  }
+}
+
+}  // namespace tenon::host
+
+#endif  // TENON_SDK_HOST_OBJECTS_H_

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime of app.h: packages are found at once and opened when something of theirs is first needed.
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "sdk/host/objects.h"
+
+using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+plugins::OptionList tenon_runtime::OptionsFor(std::string_view id) const {
+  plugins::OptionList out;
+  for (const auto& option : options)
+    if (option[0] == id) out.emplace_back(option[1], option[2]);
+  return out;
+}
+
+Status tenon_runtime::Register(const plugins::OpenResult& result) {
+  if (result.plugin == nullptr)
+    return FailedPrecondition(StrCat("plugin '", result.report.path, "': ", result.report.text,
+                                     result.report.hint.empty() ? "" : "; ", result.report.hint));
+  if (result.report.outcome == plugins::Outcome::kAlreadyLoaded) return Status::Ok();
+  opened.insert(result.plugin->id());
+  auto counts = runtime.RegisterPlugin(*result.plugin->descriptor(), result.plugin->self());
+  if (counts.ok()) return Status::Ok();
+  plugins::LoadReport report = result.report;
+  report.outcome = plugins::Outcome::kRejected;
+  report.reason = plugins::Reason::kLoadFailed;
+  report.text = counts.status().message();
+  report.hint = "load only one of the plugins that clash, or update them";
+  failures[report.path] = report;
+  Log(TENON_LOG_WARNING, StrCat("plugin '", report.path, "' was refused: ", report.text));
+  return counts.status();
+}
+
+void tenon_runtime::OpenPackage(const std::string& id) {
+  if (!opened.insert(id).second) return;
+  (void)Register(loader.Open(id, OptionsFor(id))).ok();
+}
+
+Status tenon_runtime::OpenFile(const std::string& path) {
+  std::lock_guard lock(mutex);
+  // The options of a file's package are known by its id, which its manifest says.
+  plugins::OptionList given;
+  for (const auto& package : loader.packages())
+    if (package->path == path && package->manifest) given = OptionsFor(package->manifest->id);
+  return Register(loader.OpenFile(path, given));
+}
+
+void tenon_runtime::OpenForOp(std::string_view op) {
+  std::lock_guard lock(mutex);
+  if (!opened_ops.insert(std::string(op)).second) return;
+  for (const auto& package : loader.packages()) {
+    if (!package->manifest || package->manifest->ops.empty()) continue;
+    const auto& ops = package->manifest->ops;
+    if (op.empty() || std::find(ops.begin(), ops.end(), op) != ops.end()) OpenPackage(package->manifest->id);
+  }
+}
+
+void tenon_runtime::OpenForKernels(std::string_view op) {
+  std::lock_guard lock(mutex);
+  if (!opened_kernels.insert(std::string(op)).second) return;
+  for (const auto& package : loader.packages()) {
+    if (!package->manifest) continue;
+    for (const auto& kernel : package->manifest->kernels)
+      if (op.empty() || kernel.op == op) {
+        OpenPackage(package->manifest->id);
+        break;
+      }
+  }
+}
+
+void tenon_runtime::OpenDevices() {
+  std::lock_guard lock(mutex);
+  for (const auto& package : loader.packages())
+    if (package->manifest && !package->manifest->devices.empty()) OpenPackage(package->manifest->id);
+}
+
+std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
+  std::lock_guard lock(mutex);
+  std::vector<plugins::LoadReport> out = loader.reports();
+  for (plugins::LoadReport& report : out)
+    if (const auto it = failures.find(report.path); it != failures.end()) report = it->second;
+  return out;
+}
+
+namespace {
+
+// Packages and options that a name was given for but that do not exist.
+Status CheckOptionNames(const tenon_runtime& runtime) {
+  for (const auto& option : runtime.options) {
+    bool known = false;
+    std::string ids;
+    for (const auto& package : runtime.loader.packages()) {
+      if (!package->manifest) continue;
+      known = known || package->manifest->id == option[0];
+      ids += (ids.empty() ? "" : ", ") + package->manifest->id;
+    }
+    if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'; found: ", ids));
+  }
+  return Status::Ok();
+}
+
+Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_runtime) {
+  tenon_runtime_options options;
+  TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+  if (options.log_level != 0) SetLogLevel(options.log_level - 1);
+  plugins::LoaderOptions loader;
+  for (uint64_t i = 0; i < options.plugin_count; ++i) loader.search.paths.emplace_back(View(options.plugins[i]));
+  loader.search.explicit_only = options.no_search != 0;
+  loader.search.anchor = reinterpret_cast<const void*>(&tenon_runtime_create);
+  loader.search.system_folder = plugins::DefaultSystemFolder();
+  auto runtime = std::make_unique<tenon_runtime>(session::HostTable(), std::move(loader), options.threads);
+  for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
+    const tenon_plugin_option& option = options.plugin_options[i];
+    runtime->options.push_back({std::string(View(option.plugin)), std::string(View(option.key)), std::string(View(option.value))});
+  }
+  runtime->loader.Scan();
+  TENON_RETURN_IF_ERROR(CheckOptionNames(*runtime));
+  tenon_runtime* raw = runtime.get();
+  runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
+  runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
+  // What the caller names is opened at once, so that a mistake shows.
+  for (uint64_t i = 0; i < options.plugin_count; ++i) {
+    const std::string path(View(options.plugins[i]));
+    if (path.ends_with(".so")) TENON_RETURN_IF_ERROR(raw->OpenFile(path));
+  }
+  *out_runtime = runtime.release();
+  return Status::Ok();
+}
+
+uint32_t OutcomeCode(plugins::Outcome outcome) {
+  switch (outcome) {
+    case plugins::Outcome::kLoaded: return TENON_LOAD_LOADED;
+    case plugins::Outcome::kRejected: return TENON_LOAD_REJECTED;
+    case plugins::Outcome::kNotChosen: return TENON_LOAD_NOT_CHOSEN;
+    case plugins::Outcome::kAlreadyLoaded: return TENON_LOAD_ALREADY;
+    case plugins::Outcome::kUnloaded: return TENON_LOAD_UNLOADED;
+  }
+  return TENON_LOAD_REJECTED;
+}
+
+// The text of a definition, from the plugin itself.
+tenon_op_info InfoOf(const graph::OpDef& op) {
+  return {TENON_HEAD(tenon_op_info), Span(op.name), Span(op.package), op.c->inputs, op.c->outputs, op.c->attrs, Span(op.doc),
+          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u};
+}
+
+Status OutOfList(const char* what, uint64_t index, size_t size) {
+  return OutOfRange(StrCat("there is no ", what, " ", index, "; there are ", size));
+}
+
+}  // namespace
+
+extern "C" {
+
+tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime) {
+  return host::Guard([&] { return CreateRuntime(options, out_runtime); });
+}
+
+void tenon_runtime_release(tenon_runtime* runtime) {
+  if (runtime == nullptr) return;
+  // Devices are closed and registries emptied before the loader unloads.
+  for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) runtime->runtime.UnregisterPlugin(plugin->id());
+  delete runtime;
+}
+
+tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path) {
+  return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
+}
+
+tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id) {
+  return host::Guard([&]() -> Status {
+    std::lock_guard lock(runtime->mutex);
+    const std::string name(View(id));
+    const auto live = [&]() -> std::vector<std::string> {
+      const int64_t kernels = runtime->runtime.LiveObjects(name);
+      if (kernels == 0) return {};
+      return {StrCat(kernels, " kernels of sessions; release the callables and sessions that use them")};
+    };
+    // Out of the registries first, so that nothing new begins while it unloads; back again when it is refused.
+    if (!live().empty())
+      return FailedPrecondition(StrCat("plugin '", name, "' is in use: ", live()[0]));
+    for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded())
+      if (plugin->id() == name) runtime->runtime.UnregisterPlugin(name);
+    TENON_RETURN_IF_ERROR(runtime->loader.Unload(name, live));
+    runtime->opened.erase(name);
+    runtime->opened_ops.clear();
+    runtime->opened_kernels.clear();
+    return Status::Ok();
+  });
+}
+
+uint64_t tenon_runtime_report_count(const tenon_runtime* runtime) {
+  std::lock_guard lock(runtime->mutex);
+  runtime->reports = runtime->Reports();
+  return runtime->reports.size();
+}
+
+tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index, tenon_load_report* out_report) {
+  return host::Guard([&]() -> Status {
+    std::lock_guard lock(runtime->mutex);
+    if (runtime->reports.empty()) runtime->reports = runtime->Reports();
+    if (index >= runtime->reports.size()) return OutOfList("report", index, runtime->reports.size());
+    const plugins::LoadReport& report = runtime->reports[index];
+    const tenon_load_report value = {TENON_HEAD(tenon_load_report), Span(report.path), Span(report.id), Span(report.version),
+                                     Span(plugins::ReasonName(report.reason)), Span(report.text), Span(report.missing),
+                                     Span(report.hint), OutcomeCode(report.outcome), report.op_count, report.kernel_count,
+                                     report.device_count};
+    return Status(host::WriteOut(value, out_report));
+  });
+}
+
+uint64_t tenon_runtime_op_count(const tenon_runtime* runtime) {
+  std::lock_guard lock(runtime->mutex);
+  runtime->ops = runtime->runtime.ops().All();
+  return runtime->ops.size();
+}
+
+tenon_status* tenon_runtime_op(const tenon_runtime* runtime, uint64_t index, tenon_op_info* out_info) {
+  return host::Guard([&]() -> Status {
+    std::lock_guard lock(runtime->mutex);
+    if (runtime->ops.empty()) runtime->ops = runtime->runtime.ops().All();
+    if (index >= runtime->ops.size()) return OutOfList("op", index, runtime->ops.size());
+    return Status(host::WriteOut(InfoOf(*runtime->ops[index]), out_info));
+  });
+}
+
+tenon_status* tenon_runtime_find_op(const tenon_runtime* runtime, tenon_span name, tenon_op_info* out_info) {
+  return host::Guard([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(const graph::OpDef* op, runtime->runtime.ops().Find(View(name)));
+    return Status(host::WriteOut(InfoOf(*op), out_info));
+  });
+}
+
+uint64_t tenon_runtime_kernel_count(const tenon_runtime* runtime) {
+  std::lock_guard lock(runtime->mutex);
+  runtime->kernels = runtime->runtime.kernels().All();
+  runtime->kernel_types.clear();
+  for (const auto& entry : runtime->kernels) runtime->kernel_types.push_back(exec::DescribeConstraints(*entry.registration));
+  return runtime->kernels.size();
+}
+
+tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index, tenon_kernel_info* out_info) {
+  return host::Guard([&]() -> Status {
+    std::lock_guard lock(runtime->mutex);
+    if (runtime->kernels.empty()) tenon_runtime_kernel_count(runtime);
+    if (index >= runtime->kernels.size()) return OutOfList("kernel", index, runtime->kernels.size());
+    const exec::KernelEntry& entry = runtime->kernels[index];
+    const tenon_kernel_info value = {TENON_HEAD(tenon_kernel_info), entry.registration->op, entry.registration->device_type,
+                                     Span(entry.plugin), Span(runtime->kernel_types[index]), entry.registration->priority,
+                                     entry.registration->traits};
+    return Status(host::WriteOut(value, out_info));
+  });
+}
+
+uint64_t tenon_runtime_device_count(const tenon_runtime* runtime) {
+  const_cast<tenon_runtime*>(runtime)->OpenDevices();
+  std::lock_guard lock(runtime->mutex);
+  runtime->devices = runtime->runtime.devices();
+  return runtime->devices.size();
+}
+
+tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index, tenon_device_info* out_info) {
+  return host::Guard([&]() -> Status {
+    std::lock_guard lock(runtime->mutex);
+    if (runtime->devices.empty()) tenon_runtime_device_count(runtime);
+    if (index >= runtime->devices.size()) return OutOfList("device", index, runtime->devices.size());
+    const exec::Device& device = runtime->devices[index];
+    const tenon_device_info value = {TENON_HEAD(tenon_device_info), Span(device.name), Span(device.type), Span(device.plugin),
+                                     Span(device.model), Span(device.problem), device.memory_bytes};
+    return Status(host::WriteOut(value, out_info));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sessions of app.h.
+#include <cstring>
+
+#include "sdk/host/objects.h"
+
+using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+namespace {
+
+// The run's options in the core's form; the trace is written into the caller's text at the end.
+struct Run {
+  explicit Run(const tenon_run_options* given) : status(host::ReadOptions(given, &options)) {
+    core.timeout_ns = options.timeout_ns;
+    if (options.cancellation != nullptr) core.cancellation = options.cancellation->cancellation.get();
+    if (options.out_trace != nullptr) core.trace = &trace;
+  }
+  void Finish() {
+    if (options.out_trace != nullptr) *options.out_trace = new tenon_text{trace.ToJson()};
+  }
+  tenon_run_options options;
+  Status status;
+  session::RunOptions core;
+  trace::Trace trace;
+};
+
+void Give(std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
+  for (size_t i = 0; i < fetches.size(); ++i) out_fetches[i] = new tenon_tensor(std::move(fetches[i]));
+}
+
+}  // namespace
+
+extern "C" {
+
+tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* given, tenon_session** out_session) {
+  return host::Guard([&]() -> Status {
+    tenon_session_options options;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    runtime->OpenDevices();
+    session::SessionOptions core;
+    core.memory_limit = options.memory_limit;
+    core.seed = options.seed;
+    core.force_dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
+    core.optimize = options.no_optimize == 0;
+    core.precision = options.precision;
+    core.schedule_seed = options.schedule_seed;
+    core.device = View(options.device);
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
+    *out_session = new tenon_session{runtime, std::move(session)};
+    return Status::Ok();
+  });
+}
+
+void tenon_session_release(tenon_session* session) {
+  if (session == nullptr) return;
+  session->session->Close();
+  delete session;
+}
+
+tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def) {
+  return host::Guard([&] { return session->session->Extend(View(graph_def)); });
+}
+tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph) {
+  return host::Guard([&] { return session->session->ExtendGraph(graph->graph); });
+}
+
+tenon_status* tenon_cancellation_create(tenon_cancellation** out_cancellation) {
+  return host::Guard([&]() -> Status {
+    *out_cancellation = new tenon_cancellation;
+    return Status::Ok();
+  });
+}
+void tenon_cancellation_cancel(tenon_cancellation* cancellation) {
+  cancellation->cancellation->Cancel(Status(Code::kCancelled, "the caller cancelled the step"));
+}
+void tenon_cancellation_release(tenon_cancellation* cancellation) { delete cancellation; }
+
+tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options* options, const tenon_span* feed_names,
+                                const tenon_tensor_view* const* feeds, uint64_t feed_count, const tenon_span* fetch_names,
+                                uint64_t fetch_count, const tenon_span* target_names, uint64_t target_count, tenon_tensor** out_fetches) {
+  return host::Guard([&]() -> Status {
+    Run run(options);
+    TENON_RETURN_IF_ERROR(std::move(run.status));
+    std::vector<Tensor> fetches;
+    Status status = session->session->Run(run.core, host::Names(feed_names, feed_count), feeds, host::Names(fetch_names, fetch_count),
+                                          host::Names(target_names, target_count), &fetches);
+    run.Finish();
+    if (status.ok()) Give(fetches, out_fetches);
+    return status;
+  });
+}
+
+tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
+                                    const tenon_span* fetch_names, uint64_t fetch_count, const tenon_span* target_names,
+                                    uint64_t target_count, tenon_callable** out_callable) {
+  return host::Guard([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Callable> callable,
+                           session->session->Prepare(host::Names(feed_names, feed_count), host::Names(fetch_names, fetch_count),
+                                                     host::Names(target_names, target_count)));
+    *out_callable = new tenon_callable{std::move(callable), session->session};
+    return Status::Ok();
+  });
+}
+void tenon_callable_release(tenon_callable* callable) { delete callable; }
+
+tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options, const tenon_tensor_view* const* feeds,
+                                 tenon_tensor** out_fetches) {
+  return host::Guard([&]() -> Status {
+    Run run(options);
+    TENON_RETURN_IF_ERROR(std::move(run.status));
+    std::vector<Tensor> fetches;
+    Status status = callable->callable->Run(run.core, feeds, &fetches);
+    run.Finish();
+    if (status.ok()) Give(fetches, out_fetches);
+    return status;
+  });
+}
+
+tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
+                                      const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
+  return host::Guard([&]() -> Status {
+    if (options == nullptr) {
+      // The shortest way: nothing is made for a run without options.
+      static const session::RunOptions plain;
+      return callable->callable->RunInto(plain, feeds, fetches);
+    }
+    Run run(options);
+    TENON_RETURN_IF_ERROR(std::move(run.status));
+    Status status = callable->callable->RunInto(run.core, feeds, fetches);
+    run.Finish();
+    return status;
+  });
+}
+
+tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run_options* given, const tenon_tensor_view* const* feeds,
+                                       void (*done)(void* argument, tenon_status* status, tenon_tensor* const* fetches, uint64_t fetch_count),
+                                       void* argument) {
+  return host::Guard([&]() -> Status {
+    tenon_run_options options;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    if (options.out_trace != nullptr) return InvalidArgument("an asynchronous run cannot be traced; run it synchronously");
+    session::RunOptions core;
+    core.timeout_ns = options.timeout_ns;
+    // The token may be released while the step runs.
+    std::shared_ptr<exec::Cancellation> token = options.cancellation == nullptr ? nullptr : options.cancellation->cancellation;
+    core.cancellation = token.get();
+    std::vector<const tenon_tensor_view*> views(feeds, feeds + callable->callable->feed_count());
+    auto* threads = &callable->session->runtime()->threads();
+    threads->Schedule([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
+      std::vector<Tensor> fetches;
+      Status status = target->Run(core, views.data(), &fetches);
+      std::vector<tenon_tensor*> out(fetches.size(), nullptr);
+      if (status.ok()) Give(fetches, out.data());
+      else out.clear();
+      // The caller may release everything from within done.
+      target.reset();
+      session.reset();
+      done(argument, status.release(), out.data(), out.size());
+    });
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_session_partial_setup(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
+                                          const tenon_span* fetch_names, uint64_t fetch_count, const tenon_span* target_names,
+                                          uint64_t target_count, tenon_partial_run** out_partial) {
+  return host::Guard([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<session::PartialRun> partial,
+                           session::PartialRun::Setup(session->session, host::Names(feed_names, feed_count),
+                                                      host::Names(fetch_names, fetch_count), host::Names(target_names, target_count)));
+    *out_partial = new tenon_partial_run{std::move(partial)};
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_partial_run_step(tenon_partial_run* partial, const tenon_run_options* options, const tenon_span* feed_names,
+                                     const tenon_tensor_view* const* feeds, uint64_t feed_count, const tenon_span* fetch_names,
+                                     uint64_t fetch_count, tenon_tensor** out_fetches) {
+  return host::Guard([&]() -> Status {
+    Run run(options);
+    TENON_RETURN_IF_ERROR(std::move(run.status));
+    std::vector<Tensor> fetches;
+    Status status = partial->partial->Step(run.core, host::Names(feed_names, feed_count), feeds, host::Names(fetch_names, fetch_count), &fetches);
+    run.Finish();
+    if (status.ok()) Give(fetches, out_fetches);
+    return status;
+  });
+}
+void tenon_partial_run_release(tenon_partial_run* partial) { delete partial; }
+
+tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics) {
+  return host::Guard([&]() -> Status {
+    const session::SessionMetrics metrics = session->session->metrics();
+    const tenon_session_metrics value = {TENON_HEAD(tenon_session_metrics), metrics.steps, metrics.plans_built, metrics.plans_reused,
+                                         metrics.bindings_built, metrics.bytes_in_use, metrics.peak_bytes, metrics.nodes_folded,
+                                         metrics.nodes_merged};
+    return Status(host::WriteOut(value, out_metrics));
+  });
+}
+
+tenon_status* tenon_callable_explain(tenon_callable* callable, tenon_text** out_json) {
+  return host::Guard([&]() -> Status {
+    *out_json = new tenon_text{callable->callable->plan().Explain()};
+    return Status::Ok();
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statuses, texts and tensors of app.h.
+#include <array>
+#include <cstring>
+
+#include "sdk/host/objects.h"
+
+using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+extern "C" {
+
+tenon_span tenon_version(void) { return TENON_SPAN("0.1.0"); }
+uint32_t tenon_status_code(const tenon_status* status) { return status == nullptr ? TENON_OK : status->code; }
+tenon_span tenon_status_message(const tenon_status* status) {
+  return status == nullptr ? tenon_span{"", 0} : Span(status->message);
+}
+tenon_span tenon_status_code_name(uint32_t code) { return Span(CodeName(static_cast<Code>(code))); }
+void tenon_status_release(tenon_status* status) { ReleaseStatus(status); }
+
+tenon_span tenon_text_span(const tenon_text* text) { return text == nullptr ? tenon_span{"", 0} : Span(text->text); }
+void tenon_text_release(tenon_text* text) { delete text; }
+
+tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes, tenon_tensor** out_tensor) {
+  return host::Guard([&]() -> Status {
+    if (!IsPlain(dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(dtype), " cannot be made from bytes"));
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), dtype, Shape(shape)));
+    if (data == nullptr) {
+      std::memset(tensor.data(), 0, tensor.byte_size());
+    } else {
+      if (bytes != tensor.byte_size())
+        return InvalidArgument(StrCat(TypeName(dtype), tensor.shape().ToString(), " has ", tensor.byte_size(), " bytes, ", bytes, " were given"));
+      if (bytes > 0) std::memcpy(tensor.data(), data, bytes);
+    }
+    *out_tensor = new tenon_tensor(std::move(tensor));
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_tensor_create_strings(tenon_shape shape, const tenon_span* strings, uint64_t count, tenon_tensor** out_tensor) {
+  return host::Guard([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Strings(GlobalPool(), Shape(shape), host::Names(strings, count)));
+    *out_tensor = new tenon_tensor(std::move(tensor));
+    return Status::Ok();
+  });
+}
+
+const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* tensor) { return &tensor->view; }
+
+tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index) {
+  if (tensor->tensor.dtype() != TENON_DT_STRING || index >= static_cast<uint64_t>(tensor->tensor.num_elements())) return {"", 0};
+  return Span(tensor->tensor.string(static_cast<int64_t>(index)));
+}
+
+void tenon_tensor_retain(tenon_tensor* tensor) { tensor->references.fetch_add(1, std::memory_order_relaxed); }
+void tenon_tensor_release(tenon_tensor* tensor) {
+  if (tensor != nullptr && tensor->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete tensor;
+}
+
+tenon_span tenon_dtype_name(uint32_t dtype) {
+  static const auto* const names = [] {
+    auto* all = new std::array<std::string, 256>;
+    for (uint32_t type = 0; type < all->size(); ++type) (*all)[type] = IsValidType(type) ? TypeName(type) : "invalid";
+    return all;
+  }();
+  return Span((*names)[dtype < names->size() ? dtype : 0]);
+}
+uint32_t tenon_dtype_from_name(tenon_span name) { return TypeFromName(View(name)); }
+uint64_t tenon_dtype_size(uint32_t dtype) { return SizeOf(dtype); }
+
+}  // extern "C"
