@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv2D and the two ops that are its gradients, and each other's.
-#include "ops/nn/window.h"
+#include "window.h"
 
 namespace tenon::ops {
 using namespace sdk;

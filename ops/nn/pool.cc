@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AvgPool and their gradient ops.
-#include "ops/nn/window.h"
+#include "window.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "tenon/sdk/crc32c.h"
+#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/wire.h"
+
+namespace tenon::ops::io {
+
+using sdk::Fail;
+
+namespace {
+
+constexpr uint64_t kChunk = uint64_t{1} << 20;  // read or written and summed while it is in the cache
+constexpr uint32_t kProducer = 1;               // version of the format that is written and read
+
+// A sum over each length as 4 bytes, or 8 when it needs them.
+uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
+  const auto narrow = static_cast<uint32_t>(length);
+  return narrow == length ? sdk::ExtendCrc32c(crc, &narrow, 4) : sdk::ExtendCrc32c(crc, &length, 8);
+}
+
+bool FileExists(const tenon_files& files, const std::string& path) { return files.exists(sdk::ToSpan(path)) != 0; }
+
+struct Index {
+  BundleHeader header;
+  std::vector<TableEntry> table;  // without the header
+};
+
+Index LoadIndex(const tenon_files& files, const std::string& path) {
+  const File file = File::ForReading(files, path);
+  std::string bytes(file.size(), '\0');
+  file.ReadAt(0, bytes.data(), bytes.size());
+  Index index;
+  index.table = ParseTable(bytes, path);
+  if (index.table.empty() || !index.table.front().key.empty()) {
+    Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no header");
+  }
+  index.header = BundleHeader::Parse(index.table.front().value, path);
+  index.table.erase(index.table.begin());
+  return index;
+}
+
+// The temporary index, if it is there and complete.
+std::optional<Index> LoadTemporaryIndex(const tenon_files& files, std::string_view prefix) {
+  const std::string path = TemporaryPath(IndexPath(prefix));
+  if (!FileExists(files, path)) return std::nullopt;
+  try {
+    return LoadIndex(files, path);
+  } catch (const sdk::KernelError&) {
+    return std::nullopt;  // its writer did not finish: what it would have replaced still counts
+  }
+}
+
+}  // namespace
+
+std::string IndexPath(std::string_view prefix) { return std::string(prefix) + ".index"; }
+
+std::string DataPath(std::string_view prefix, int64_t shard, int64_t shards) {
+  char numbers[64];
+  std::snprintf(numbers, sizeof(numbers), ".data-%05lld-of-%05lld", static_cast<long long>(shard),
+                static_cast<long long>(shards));
+  return std::string(prefix) + numbers;
+}
+
+std::string TemporaryPath(std::string_view path) { return std::string(path) + ".tmp"; }
+
+// ---- Messages ----
+
+std::string BundleHeader::Serialize() const {
+  sdk::WireWriter version, header;
+  version.Varint(1, kProducer);
+  header.Varint(1, static_cast<uint64_t>(shards));
+  header.Bytes(3, version.text());
+  return header.text();
+}
+
+BundleHeader BundleHeader::Parse(std::string_view bytes, std::string_view path) {
+  BundleHeader header;
+  header.shards = 0;
+  uint64_t endianness = 0, min_consumer = 0;
+  sdk::WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == 1) header.shards = static_cast<int32_t>(reader.varint());
+    if (reader.field() == 2) endianness = reader.varint();
+    if (reader.field() != 3) continue;
+    sdk::WireReader version(reader.bytes());
+    while (version.Next()) {
+      if (version.field() == 2) min_consumer = version.varint();
+    }
+  }
+  if (!reader.ok() || header.shards < 1) Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no valid header");
+  if (endianness != 0) {
+    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path, " was written on a big-endian machine; only little-endian ones are read");
+  }
+  if (min_consumer > kProducer) {
+    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path, " needs a reader of version ", min_consumer, "; this one is ", kProducer);
+  }
+  return header;
+}
+
+std::string BundleEntry::Serialize() const {
+  sdk::WireWriter shape, entry;
+  for (int64_t dim : dims) {
+    sdk::WireWriter one;
+    one.Varint(1, static_cast<uint64_t>(dim));
+    shape.Bytes(2, one.text());
+  }
+  entry.Varint(1, dtype);
+  entry.Bytes(2, shape.text());
+  entry.Varint(3, static_cast<uint64_t>(shard));
+  entry.Varint(4, offset);
+  entry.Varint(5, size);
+  entry.Fixed32(6, crc);
+  for (const std::string& slice : slices) entry.Bytes(7, slice);
+  return entry.text();
+}
+
+BundleEntry BundleEntry::Parse(std::string_view bytes, std::string_view name, std::string_view path) {
+  BundleEntry entry;
+  bool good = true;
+  sdk::WireReader reader(bytes);
+  while (reader.Next()) {
+    switch (reader.field()) {
+      case 1: entry.dtype = static_cast<uint32_t>(reader.varint()); break;
+      case 2: {
+        sdk::WireReader shape(reader.bytes());
+        while (shape.Next()) {
+          if (shape.field() == 3 && shape.varint() != 0) good = false;  // unknown rank
+          if (shape.field() != 2) continue;
+          int64_t size = 0;
+          sdk::WireReader dim(shape.bytes());
+          while (dim.Next()) {
+            if (dim.field() == 1) size = static_cast<int64_t>(dim.varint());
+          }
+          good = good && dim.ok() && size >= 0 && entry.dims.size() < TENON_MAX_RANK;
+          entry.dims.push_back(size);
+        }
+        good = good && shape.ok();
+        break;
+      }
+      case 3: entry.shard = static_cast<int32_t>(reader.varint()); break;
+      case 4: entry.offset = reader.varint(); break;
+      case 5: entry.size = reader.varint(); break;
+      case 6: entry.crc = reader.fixed32(); break;
+      case 7: entry.slices.emplace_back(reader.bytes()); break;
+      default: break;
+    }
+  }
+  if (!good || !reader.ok() || entry.shard < 0 || entry.offset > INT64_MAX || entry.size > INT64_MAX) {
+    Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no valid entry for tensor '", name, "'");
+  }
+  return entry;
+}
+
+void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleHeader& header,
+                const std::map<std::string, BundleEntry, std::less<>>& entries) {
+  std::vector<TableEntry> table;
+  table.reserve(entries.size() + 1);
+  table.push_back({"", header.Serialize()});
+  for (const auto& [name, entry] : entries) table.push_back({name, entry.Serialize()});
+  const std::string bytes = BuildTable(table);
+  const std::string path = TemporaryPath(IndexPath(prefix));
+  try {
+    File file = File::ForWriting(files, path);
+    file.Write(bytes.data(), bytes.size());
+    file.SyncAndClose();
+  } catch (...) {
+    RemoveIfThere(files, path);  // it may be complete and still not durable
+    throw;
+  }
+}
+
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header) {
+  for (int64_t shard = 0; shard < header.shards; ++shard) {
+    const std::string data = DataPath(prefix, shard, header.shards);
+    if (FileExists(files, TemporaryPath(data))) Rename(files, TemporaryPath(data), data);
+  }
+  const std::string index = IndexPath(prefix);
+  Rename(files, TemporaryPath(index), index);
+  SyncFolderOf(files, index);
+}
+
+void Recover(const tenon_files& files, std::string_view prefix) {
+  const std::string path = TemporaryPath(IndexPath(prefix));
+  if (!FileExists(files, path)) return;
+  if (const auto index = LoadTemporaryIndex(files, prefix)) return Commit(files, prefix, index->header);
+  sdk::Check(files.remove(sdk::ToSpan(path)));
+  SyncFolderOf(files, path);
+}
+
+// ---- Writing ----
+
+BundleWriter::BundleWriter(const tenon_files& files, std::string_view prefix) : files_(files), prefix_(prefix) {
+  if (prefix_.empty()) Fail(TENON_INVALID_ARGUMENT, "the prefix of a checkpoint is empty");
+  MakeFolders(files_, FolderOf(prefix_));
+  Recover(files_, prefix_);
+  data_ = std::make_unique<File>(File::ForWriting(files_, TemporaryPath(DataPath(prefix_, 0, 1))));
+}
+
+BundleWriter::~BundleWriter() {
+  data_.reset();
+  // Once the data have their name, the temporary index is what belongs to them; it stays for readers and Recover.
+  const std::string data = TemporaryPath(DataPath(prefix_, 0, 1)), index = TemporaryPath(IndexPath(prefix_));
+  if (!FileExists(files_, data)) return;
+  // The index first: it must never stand beside the old data.
+  RemoveIfThere(files_, index);
+  if (!FileExists(files_, index)) RemoveIfThere(files_, data);
+}
+
+void BundleWriter::Append(const void* data, uint64_t bytes) {
+  written_ += bytes;
+  if (buffer_.size() + bytes > kChunk) Flush();
+  if (bytes >= kChunk) {
+    data_->Write(data, bytes);
+  } else {
+    buffer_.append(static_cast<const char*>(data), bytes);
+  }
+}
+
+void BundleWriter::Flush() {
+  data_->Write(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void BundleWriter::AddStrings(const tenon_tensor_view& tensor, BundleEntry& entry) {
+  const std::vector<std::string_view> strings = sdk::StringsOf(tensor);
+  std::string lengths;
+  uint32_t crc = 0;
+  for (std::string_view text : strings) {
+    sdk::PutVarint(lengths, text.size());
+    crc = ExtendWithLength(crc, text.size());
+  }
+  const uint32_t lengths_crc = sdk::MaskCrc32c(crc);
+  sdk::PutFixed32(lengths, lengths_crc);
+  crc = sdk::ExtendCrc32c(crc, &lengths_crc, 4);
+  Append(lengths.data(), lengths.size());
+  for (std::string_view text : strings) {
+    crc = sdk::ExtendCrc32c(crc, text.data(), text.size());
+    Append(text.data(), text.size());
+  }
+  entry.crc = sdk::MaskCrc32c(crc);
+}
+
+void BundleWriter::Add(std::string_view name, const tenon_tensor_view& tensor) {
+  if (name.empty()) Fail(TENON_INVALID_ARGUMENT, "a tensor without a name cannot be saved");
+  if (entries_.count(name) != 0) Fail(TENON_ALREADY_EXISTS, "tensor '", name, "' is to be saved twice in ", prefix_);
+  BundleEntry entry;
+  entry.dtype = sdk::BaseType(tensor.dtype);
+  entry.dims.assign(tensor.dl.shape, tensor.dl.shape + tensor.dl.ndim);
+  entry.offset = written_;
+  if (entry.dtype == TENON_DT_STRING) {
+    AddStrings(tensor, entry);
+  } else {
+    const uint64_t element = sdk::ElementSize(entry.dtype);
+    if (element == 0) {
+      Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of type ", sdk::TypeName(entry.dtype),
+           " cannot be saved; numbers, booleans and strings can");
+    }
+    const uint64_t bytes = static_cast<uint64_t>(sdk::Multiply(sdk::Count(tensor), static_cast<int64_t>(element)));
+    const char* data = sdk::Data<const char>(tensor);
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < bytes; at += kChunk) {
+      const uint64_t part = std::min(kChunk, bytes - at);
+      crc = sdk::ExtendCrc32c(crc, data + at, part);
+      Append(data + at, part);
+    }
+    entry.crc = sdk::MaskCrc32c(crc);
+  }
+  entry.size = written_ - entry.offset;
+  entries_.emplace(name, std::move(entry));
+}
+
+void BundleWriter::Finish() {
+  Flush();
+  data_->SyncAndClose();
+  const BundleHeader header{1};
+  WriteIndex(files_, prefix_, header, entries_);
+  Commit(files_, prefix_, header);
+}
+
+// ---- Reading ----
+
+BundleReader::BundleReader(const tenon_files& files, std::string_view prefix)
+    : files_(files), prefix_(prefix), index_path_(IndexPath(prefix)) {
+  auto index = LoadTemporaryIndex(files_, prefix);
+  if (index.has_value()) {
+    index_path_ = TemporaryPath(index_path_);
+  } else if (!FileExists(files_, index_path_)) {
+    Fail(TENON_NOT_FOUND, "there is no checkpoint ", prefix, ": ", index_path_, " does not exist");
+  } else {
+    index = LoadIndex(files_, index_path_);
+  }
+  header_ = index->header;
+  table_ = std::move(index->table);
+}
+
+BundleEntry BundleReader::Find(std::string_view name) const {
+  const auto at = std::lower_bound(table_.begin(), table_.end(), name,
+                                   [](const TableEntry& entry, std::string_view key) { return entry.key < key; });
+  if (at == table_.end() || at->key != name) {
+    Fail(TENON_NOT_FOUND, "tensor '", name, "' is not in the checkpoint ", prefix_, ", which has ", table_.size(),
+         " tensors", at == table_.end() ? std::string() : "; the next name there is '" + at->key + "'");
+  }
+  return BundleEntry::Parse(at->value, name, index_path_);
+}
+
+int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& entry) const {
+  int64_t count = 1;
+  for (int64_t dim : entry.dims) {
+    if (__builtin_mul_overflow(count, dim, &count)) count = -1;
+    if (count < 0) break;
+  }
+  if (std::find(entry.dims.begin(), entry.dims.end(), 0) != entry.dims.end()) count = 0;
+  const uint64_t element = sdk::ElementSize(entry.dtype);
+  uint64_t bytes = 0;
+  const bool overflow = count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), element, &bytes);
+  // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum.
+  const bool fits = entry.dtype == TENON_DT_STRING
+                        ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
+                        : bytes == entry.size;
+  if (overflow || !fits) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' of type ", sdk::TypeName(entry.dtype), " and shape ", entry.dims,
+         " cannot take ", entry.size, " bytes, as ", index_path_, " says");
+  }
+  return count;
+}
+
+File BundleReader::OpenShard(int64_t shard) const {
+  const std::string path = DataPath(prefix_, shard, header_.shards);
+  const bool committing = index_path_ != IndexPath(prefix_) && FileExists(files_, TemporaryPath(path));
+  return File::ForReading(files_, committing ? TemporaryPath(path) : path);
+}
+
+const File& BundleReader::Shard(std::string_view name, const BundleEntry& entry) {
+  if (entry.shard >= header_.shards) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header_.shards, ", as ", index_path_,
+         " says");
+  }
+  auto at = shards_.find(entry.shard);
+  if (at == shards_.end()) {
+    at = shards_.emplace(entry.shard, OpenShard(entry.shard)).first;
+  }
+  const uint64_t size = at->second.size();
+  if (entry.offset > size || entry.size > size - entry.offset) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in ", at->second.path(), " at bytes ", entry.offset, " to ",
+         entry.offset + entry.size, ", but the file ends at ", size);
+  }
+  return at->second;
+}
+
+void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* target) {
+  const File& file = Shard(name, entry);
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < entry.size; at += kChunk) {
+    const uint64_t part = std::min(kChunk, entry.size - at);
+    file.ReadAt(entry.offset + at, static_cast<char*>(target) + at, part);
+    crc = sdk::ExtendCrc32c(crc, static_cast<char*>(target) + at, part);
+  }
+  if (crc != sdk::UnmaskCrc32c(entry.crc)) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size,
+         " bytes) is damaged: its checksum is ", crc, ", but ", sdk::UnmaskCrc32c(entry.crc), " was stored");
+  }
+}
+
+std::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
+                                                        std::string* storage) {
+  const File& file = Shard(name, entry);
+  const int64_t count = CheckedCount(name, entry);
+  storage->resize(entry.size);
+  file.ReadAt(entry.offset, storage->data(), entry.size);
+  const auto damaged = [&](const char* what) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size,
+         " bytes) is damaged: ", what);
+  };
+  std::string_view rest = *storage;
+  std::vector<uint64_t> lengths(static_cast<size_t>(count));
+  uint32_t crc = 0;
+  for (uint64_t& length : lengths) {
+    if (!sdk::TakeVarint(rest, &length)) damaged("the lengths of its strings do not fit");
+    crc = ExtendWithLength(crc, length);
+  }
+  uint32_t stored = 0;
+  if (!sdk::TakeFixed32(rest, &stored)) damaged("the checksum of the strings' lengths is missing");
+  if (crc != sdk::UnmaskCrc32c(stored)) damaged("the checksum of the strings' lengths differs");
+  crc = sdk::ExtendCrc32c(crc, &stored, 4);
+  crc = sdk::ExtendCrc32c(crc, rest.data(), rest.size());
+  if (crc != sdk::UnmaskCrc32c(entry.crc)) damaged("its checksum differs");
+  std::vector<std::string_view> strings;
+  strings.reserve(lengths.size());
+  for (uint64_t length : lengths) {
+    if (length > rest.size()) damaged("a string is longer than what is there");
+    strings.push_back(rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
+  if (!rest.empty()) damaged("there are bytes after the last string");
+  return strings;
+}
+
+}  // namespace tenon::ops::io

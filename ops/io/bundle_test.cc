@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of the io package, and the file format under them, over files in memory.
+#include "bundle.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "snappy.h"
+#include "tenon/sdk/crc32c.h"
+#include "tenon/sdk/number.h"
+#include "tests/fakes/kernel_host.h"
+
+namespace tenon::ops {
+
+extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2CheckpointsKernel, kShardedFilenameKernel,
+    kStringJoinKernel;
+
+namespace {
+
+using fakes::MemoryFiles;
+using fakes::Outcome;
+using fakes::Step;
+using fakes::Tensor;
+
+using Named = std::vector<std::pair<std::string, Tensor>>;
+
+Tensor Strings(const std::vector<std::string>& values) {
+  return Tensor::Strings({static_cast<int64_t>(values.size())}, values);
+}
+
+Outcome Save(const std::string& prefix, const Named& tensors, std::vector<std::string> specs = {}) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  specs.resize(names.size());
+  const Tensor p = Tensor::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
+  std::vector<const Tensor*> inputs = {&p, &n, &s};
+  for (const auto& [name, tensor] : tensors) inputs.push_back(&tensor);
+  return Step().Run(kSaveV2Kernel, {}, inputs);
+}
+
+struct Restored {
+  Outcome outcome;
+  std::vector<Tensor> tensors;
+};
+Restored Restore(const std::string& prefix, const std::vector<std::string>& names, std::vector<uint32_t> dtypes,
+                 std::vector<std::string> specs = {}) {
+  specs.resize(names.size());
+  const Tensor p = Tensor::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
+  Step step;
+  Outcome outcome = step.Run(kRestoreV2Kernel, {{}, {}, {}, std::move(dtypes)}, {&p, &n, &s});
+  return {std::move(outcome), std::move(step.outputs)};
+}
+
+std::string BytesOf(const Tensor& tensor) {
+  if (tensor.dtype() != TENON_DT_STRING) {
+    uint64_t bytes = sdk::ElementSize(tensor.dtype());
+    for (int64_t dim : tensor.dims()) bytes *= static_cast<uint64_t>(dim);
+    return std::string(static_cast<const char*>(tensor.view().dl.data), bytes);
+  }
+  std::string out;
+  for (const std::string& text : tensor.Strings()) out += std::to_string(text.size()) + ":" + text;
+  return out;
+}
+
+// Restores all tensors by name and compares; "" when all are equal, else what is wrong.
+std::string Difference(const std::string& prefix, const Named& want) {
+  std::vector<std::string> names;
+  std::vector<uint32_t> dtypes;
+  for (const auto& [name, tensor] : want) {
+    names.push_back(name);
+    dtypes.push_back(tensor.dtype());
+  }
+  const Restored got = Restore(prefix, names, dtypes);
+  if (!got.outcome.ok()) return got.outcome.message;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto& [name, tensor] = want[i];
+    if (got.tensors[i].dims() != tensor.dims()) return name + " has another shape";
+    if (BytesOf(got.tensors[i]) != BytesOf(tensor)) return name + " has other elements";
+  }
+  return "";
+}
+
+template <class T>
+Tensor Vector(uint32_t dtype, const std::vector<T>& values) {
+  return Tensor::Of<T>(dtype, {static_cast<int64_t>(values.size())}, values);
+}
+
+// The tensors of testdata/make_golden.py, in its order.
+Named GoldenTensors() {
+  Named out;
+  out.emplace_back("scalar/int64", Tensor::Of<int64_t>(TENON_DT_INT64, {}, {-7}));
+  out.emplace_back("matrix", Tensor::Of<float>(TENON_DT_FLOAT, {2, 3}, {0, 0.25, 0.5, 0.75, 1, 1.25}));
+  out.emplace_back("empty", Tensor::Of<double>(TENON_DT_DOUBLE, {0, 4}, {}));
+  out.emplace_back("strings", Tensor::Strings({2, 2}, {"", "one", std::string("\0\xff bytes", 8), "gr\xc3\xbc\xc3\x9f" "e"}));
+  out.emplace_back("string", Tensor::Strings({}, {std::string(300, 'x')}));
+  out.emplace_back("half", Vector<uint16_t>(TENON_DT_HALF, {sdk::ToHalf(1.5f), sdk::ToHalf(-2), sdk::ToHalf(65504)}));
+  out.emplace_back("bfloat16", Vector<uint16_t>(TENON_DT_BFLOAT16, {sdk::ToBfloat16(1.5f), sdk::ToBfloat16(-2)}));
+  out.emplace_back("complex", Tensor::Of<float>(TENON_DT_COMPLEX64, {1}, {1, 2}));
+  out.emplace_back("bool", Vector<uint8_t>(TENON_DT_BOOL, {1, 0, 1}));
+  out.emplace_back("int8", Vector<int8_t>(TENON_DT_INT8, {-128, 127}));
+  out.emplace_back("uint16", Vector<uint16_t>(TENON_DT_UINT16, {65535}));
+  for (int i = 0; i < 20; ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "layer/block_%02d/kernel", i);
+    out.emplace_back(name, Tensor::Of<float>(TENON_DT_FLOAT, {i % 3, 2},
+                                             std::vector<float>(static_cast<size_t>(i % 3 * 2), static_cast<float>(i))));
+  }
+  return out;
+}
+
+std::string ReadSource(const std::string& path) {
+  std::ifstream file(std::string(TENON_TEST_SOURCE_DIR) + "/" + path, std::ios::binary);
+  EXPECT_TRUE(file.good()) << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class Checkpoint : public testing::Test {
+ protected:
+  Checkpoint() { MemoryFiles::Current() = &disk; }
+  ~Checkpoint() override { MemoryFiles::Current() = nullptr; }
+  MemoryFiles disk;
+};
+
+Named Small(float value) {
+  Named out;
+  out.emplace_back("a", Vector<float>(TENON_DT_FLOAT, {value, value + 1}));
+  out.emplace_back("s", Strings({"text", std::to_string(value)}));
+  return out;
+}
+
+TEST_F(Checkpoint, GivesBackWhatWasSaved) {
+  const Named tensors = GoldenTensors();
+  const Outcome outcome = Save("folder/below/model", tensors);
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(Difference("folder/below/model", tensors), "");
+  EXPECT_EQ(disk.files.size(), 2u);
+  EXPECT_EQ(disk.folders, (std::set<std::string, std::less<>>{"folder", "folder/below"}));
+}
+
+TEST_F(Checkpoint, OfTensorFlowIsRead) {
+  disk.files["golden.index"] = ReadSource("ops/io/testdata/golden.index");
+  disk.files["golden.data-00000-of-00001"] = ReadSource("ops/io/testdata/golden.data-00000-of-00001");
+  EXPECT_EQ(Difference("golden", GoldenTensors()), "");
+}
+
+TEST_F(Checkpoint, HasTheVeryBytesThatTensorFlowWrites) {
+  ASSERT_TRUE(Save("mine", GoldenTensors()).ok());
+  EXPECT_EQ(disk.files["mine.data-00000-of-00001"], ReadSource("ops/io/testdata/golden.data-00000-of-00001"));
+  EXPECT_EQ(disk.files["mine.index"], ReadSource("ops/io/testdata/golden.index"));
+}
+
+TEST_F(Checkpoint, WithAnyBitFlippedIsAnErrorOrUnharmed) {
+  const Named tensors = Small(3);
+  ASSERT_TRUE(Save("m", tensors).ok());
+  size_t errors = 0, bits = 0;
+  for (const char* path : {"m.index", "m.data-00000-of-00001"}) {
+    std::string& bytes = disk.files[path];
+    bits += 8 * bytes.size();
+    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+      const Restored got = Restore("m", {"a", "s"}, {TENON_DT_FLOAT, TENON_DT_STRING});
+      if (got.outcome.ok()) {
+        EXPECT_EQ(BytesOf(got.tensors[0]), BytesOf(tensors[0].second)) << path << " bit " << bit;
+        EXPECT_EQ(BytesOf(got.tensors[1]), BytesOf(tensors[1].second)) << path << " bit " << bit;
+        EXPECT_NE(path, std::string("m.data-00000-of-00001"));  // every bit of the data counts
+      } else {
+        ++errors;
+        EXPECT_EQ(got.outcome.code, TENON_DATA_LOSS) << got.outcome.message;
+      }
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+    }
+  }
+  // Unharmed: parts of the footer (48 bytes), and the meta-index (13), which nobody reads.
+  EXPECT_GE(errors, bits - 8 * (48 + 13));
+  EXPECT_LT(errors, bits);
+  EXPECT_EQ(Difference("m", tensors), "");
+}
+
+TEST_F(Checkpoint, CutOffAnywhereIsDataLoss) {
+  ASSERT_TRUE(Save("m", Small(3)).ok());
+  for (const char* path : {"m.index", "m.data-00000-of-00001"}) {
+    const std::string whole = disk.files[path];
+    for (size_t size = 0; size < whole.size(); ++size) {
+      disk.files[path] = whole.substr(0, size);
+      const Restored got = Restore("m", {"a", "s"}, {TENON_DT_FLOAT, TENON_DT_STRING});
+      EXPECT_EQ(got.outcome.code, TENON_DATA_LOSS) << path << " of " << size << " bytes";
+    }
+    disk.files[path] = whole;
+  }
+}
+
+// What is on disk after operation number `fail` failed, and perhaps all after it, is the old or the new checkpoint.
+void FailEverywhere(MemoryFiles& disk, bool crash) {
+  const Named old = Small(1), next = Small(2);
+  bool finished = false;
+  int old_kept = 0;
+  for (int fail = 1; !finished; ++fail) {
+    disk = MemoryFiles();
+    ASSERT_TRUE(Save("f/m", old).ok());
+    disk.operations = 0;
+    disk.fail_at = fail;
+    disk.crash = crash;
+    const Outcome outcome = Save("f/m", next);
+    finished = disk.operations < fail;
+    disk.fail_at = 0;
+    EXPECT_EQ(outcome.code, finished ? TENON_OK : TENON_RESOURCE_EXHAUSTED) << outcome.message;
+    const std::string from_old = Difference("f/m", old), from_new = Difference("f/m", next);
+    EXPECT_TRUE(from_old.empty() || from_new.empty()) << "operation " << fail << ": " << from_old << "; " << from_new;
+    old_kept += from_old.empty() ? 1 : 0;
+    // And the next save repairs everything.
+    const Outcome again = Save("f/m", Small(5));
+    EXPECT_TRUE(again.ok()) << again.message;
+    EXPECT_EQ(Difference("f/m", Small(5)), "");
+    EXPECT_EQ(disk.files.size(), 2u) << "operation " << fail;
+  }
+  EXPECT_GE(old_kept, 5);
+}
+TEST_F(Checkpoint, OfTheSameNameSurvivesAnyOneOperationFailing) { FailEverywhere(disk, false); }
+TEST_F(Checkpoint, OfTheSameNameSurvivesACrashAtAnyOperation) { FailEverywhere(disk, true); }
+
+TEST_F(Checkpoint, LeavesNothingBehindWhenSavingFails) {
+  disk.fail_at = 2;
+  EXPECT_FALSE(Save("m", Small(1)).ok());
+  EXPECT_TRUE(disk.files.empty());
+}
+
+TEST_F(Checkpoint, NamesTheTensorTheFileAndThePlaceOfDamage) {
+  ASSERT_TRUE(Save("m", GoldenTensors()).ok());
+  disk.files["m.data-00000-of-00001"][20] ^= 1;  // in "matrix", which follows 8 bytes
+  const Restored got = Restore("m", {"matrix"}, {TENON_DT_FLOAT});
+  EXPECT_EQ(got.outcome.code, TENON_DATA_LOSS);
+  for (const char* part : {"'matrix'", "m.data-00000-of-00001", "byte 8", "24 bytes"}) {
+    EXPECT_NE(got.outcome.message.find(part), std::string::npos) << got.outcome.message;
+  }
+}
+
+TEST_F(Checkpoint, SaysWhatIsMissingOrOfAnotherType) {
+  EXPECT_EQ(Restore("m", {"a"}, {TENON_DT_FLOAT}).outcome.code, TENON_NOT_FOUND);
+  ASSERT_TRUE(Save("m", Small(1)).ok());
+  const Restored missing = Restore("m", {"b"}, {TENON_DT_FLOAT});
+  EXPECT_EQ(missing.outcome.code, TENON_NOT_FOUND);
+  EXPECT_NE(missing.outcome.message.find("'b'"), std::string::npos) << missing.outcome.message;
+  const Restored type = Restore("m", {"a"}, {TENON_DT_INT32});
+  EXPECT_EQ(type.outcome.code, TENON_INVALID_ARGUMENT);
+  EXPECT_NE(type.outcome.message.find("float"), std::string::npos) << type.outcome.message;
+}
+
+TEST_F(Checkpoint, RefusesOneNameTwiceAndTypesWithoutBytes) {
+  Named twice = Small(1);
+  twice.emplace_back("a", Vector<float>(TENON_DT_FLOAT, {1}));
+  EXPECT_EQ(Save("m", twice).code, TENON_ALREADY_EXISTS);
+  Named handle;
+  handle.emplace_back("r", Vector<uint64_t>(TENON_DT_RESOURCE, {0}));
+  EXPECT_EQ(Save("m", handle).code, TENON_UNIMPLEMENTED);
+  EXPECT_TRUE(disk.files.empty());
+}
+
+TEST_F(Checkpoint, TakesSlicesThatAreTheWholeAndRefusesParts) {
+  ASSERT_TRUE(Save("m", Small(1), {"2 -", "2 0,2"}).ok());
+  EXPECT_TRUE(Restore("m", {"a"}, {TENON_DT_FLOAT}, {"2 0,2"}).outcome.ok());
+  EXPECT_EQ(Restore("m", {"a"}, {TENON_DT_FLOAT}, {"2 1,1"}).outcome.code, TENON_UNIMPLEMENTED);
+  for (const char* spec : {"3 -", "2", "2 ", "2 -:-", "x -", "2 0;2", "2 0,"}) {
+    EXPECT_EQ(Restore("m", {"a"}, {TENON_DT_FLOAT}, {spec}).outcome.code, TENON_INVALID_ARGUMENT) << spec;
+  }
+}
+
+TEST_F(Checkpoint, LargerThanAChunkAndWithManyTensorsIsWhole) {
+  Named tensors;
+  tensors.emplace_back("big", Vector<int32_t>(TENON_DT_INT32, std::vector<int32_t>(900000, 7)));
+  for (int i = 0; i < 12000; ++i) {  // more than one block of the index
+    tensors.emplace_back("name_that_is_not_short/" + std::to_string(i * 7919 % 12000), Vector<int32_t>(TENON_DT_INT32, {i}));
+  }
+  ASSERT_TRUE(Save("m", tensors).ok());
+  EXPECT_GT(disk.files["m.index"].size(), size_t{262144});
+  EXPECT_EQ(Difference("m", tensors), "");
+}
+
+// ---- MergeV2Checkpoints ----
+
+Outcome Merge(const std::vector<std::string>& prefixes, const std::string& destination, bool allow_missing = false) {
+  const Tensor from = Strings(prefixes), to = Tensor::Strings({}, {destination});
+  return Step().Run(kMergeV2CheckpointsKernel,
+                    {{}, {{"delete_old_dirs", 1}, {"allow_missing_files", allow_missing ? 1 : 0}}, {}, {}}, {&from, &to});
+}
+Named Part(const std::string& name, float value) {
+  Named out;
+  out.emplace_back(name, Vector<float>(TENON_DT_FLOAT, {value}));
+  return out;
+}
+
+TEST_F(Checkpoint, OfPartsIsMergedWithoutCopying) {
+  ASSERT_TRUE(Save("m_temp/part-0", Part("a", 1)).ok());
+  ASSERT_TRUE(Save("m_temp/part-1", Part("b", 2)).ok());
+  const Outcome outcome = Merge({"m_temp/part-0", "m_temp/part-1"}, "m");
+  ASSERT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(Difference("m", Part("a", 1)), "");
+  EXPECT_EQ(Difference("m", Part("b", 2)), "");
+  EXPECT_EQ(disk.files.size(), 3u);
+  EXPECT_EQ(disk.files.count("m.data-00001-of-00002"), 1u);
+  EXPECT_TRUE(disk.folders.empty());
+}
+
+TEST_F(Checkpoint, OfPartsWithOneTensorTwiceIsRefusedAndLeftAlone) {
+  ASSERT_TRUE(Save("p0", Part("a", 1)).ok());
+  ASSERT_TRUE(Save("p1", Part("a", 2)).ok());
+  EXPECT_EQ(Merge({"p0", "p1"}, "m").code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Difference("p0", Part("a", 1)), "");
+  EXPECT_EQ(Difference("p1", Part("a", 2)), "");
+}
+
+TEST_F(Checkpoint, OfPartsMayMissSomeIfAllowed) {
+  ASSERT_TRUE(Save("p0", Part("a", 1)).ok());
+  EXPECT_EQ(Merge({"p0", "p1"}, "m").code, TENON_NOT_FOUND);
+  ASSERT_TRUE(Merge({"p0", "p1"}, "m", true).ok());
+  EXPECT_EQ(Difference("m", Part("a", 1)), "");
+}
+
+TEST_F(Checkpoint, IsNeverLostWhileAnotherIsMergedOverIt) {
+  for (const bool crash : {false, true}) {
+    bool finished = false;
+    for (int fail = 1; !finished; ++fail) {
+      disk = MemoryFiles();
+      ASSERT_TRUE(Save("m", Part("a", 1)).ok());
+      ASSERT_TRUE(Save("p0", Part("a", 2)).ok());
+      disk.operations = 0;
+      disk.fail_at = fail;
+      disk.crash = crash;
+      const Outcome outcome = Merge({"p0"}, "m");
+      finished = disk.operations < fail;
+      disk.fail_at = 0;
+      EXPECT_TRUE(Difference("m", Part("a", 1)).empty() || Difference("m", Part("a", 2)).empty())
+          << "operation " << fail << ": " << outcome.message;
+    }
+  }
+}
+
+// ---- The strings ----
+
+TEST(ShardedFilename, CountsInFiveDigits) {
+  const Tensor name = Tensor::Strings({}, {"model"}), shard = Tensor::Of<int32_t>(TENON_DT_INT32, {}, {3}),
+               shards = Tensor::Of<int32_t>(TENON_DT_INT32, {}, {12});
+  Step step;
+  ASSERT_TRUE(step.Run(kShardedFilenameKernel, {{}, {}, {}, {TENON_DT_STRING}}, {&name, &shard, &shards}).ok());
+  EXPECT_EQ(step.outputs[0].Strings(), std::vector<std::string>{"model-00003-of-00012"});
+}
+
+TEST(StringJoin, RepeatsScalarsForEveryElement) {
+  const Tensor scalar = Tensor::Strings({}, {"a"}), vector = Strings({"x", ""}), other = Strings({"1", "2", "3"});
+  const tenon_node node{{{"separator", "-"}}, {}, {}, {TENON_DT_STRING}};
+  Step step;
+  ASSERT_TRUE(step.Run(kStringJoinKernel, node, {&scalar, &vector, &scalar}).ok());
+  EXPECT_EQ(step.outputs[0].Strings(), (std::vector<std::string>{"a-x-a", "a--a"}));
+  EXPECT_EQ(step.Run(kStringJoinKernel, node, {&vector, &other}).code, TENON_INVALID_ARGUMENT);
+}
+
+// ---- Below ----
+
+TEST(Crc32c, AgreesWithThePublishedValuesOnBothPaths) {
+  EXPECT_EQ(sdk::Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(sdk::Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(sdk::Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(sdk::UnmaskCrc32c(sdk::MaskCrc32c(0xe3069283u)), 0xe3069283u);
+  std::string text;
+  for (int i = 0; i < 100; ++i) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+    EXPECT_EQ(~sdk::internal::Crc32cByTable(~0u, bytes, text.size()), sdk::Crc32c(text));
+    text.push_back(static_cast<char>(i * 37));
+  }
+  const uint32_t half = sdk::Crc32c(text.substr(0, 51));
+  EXPECT_EQ(sdk::ExtendCrc32c(half, text.data() + 51, text.size() - 51), sdk::Crc32c(text));
+}
+
+TEST(Snappy, ReadsLiteralsAndCopiesThatOverlap) {
+  std::string out;
+  // 10 bytes: the literal "ab", then a copy of 8 bytes from 2 back.
+  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04" "ab\x11\x02", 6), &out));
+  EXPECT_EQ(out, "ababababab");
+  // The same with an offset of two bytes.
+  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04" "ab\x1e\x02\x00", 7), &out));
+  EXPECT_EQ(out, "ababababab");
+  for (std::string_view bad : {std::string_view("\x0a\x04" "ab\x11\x03", 6), std::string_view("\x0b\x04" "ab\x11\x02", 6),
+                               std::string_view("\x09\x04" "ab\x11\x02", 6), std::string_view("\x0a\x04" "ab\x11", 5),
+                               std::string_view("\x0a\x04" "ab\x11\x00", 6), std::string_view("\xff\xff\xff\x7f\x00", 5)}) {
+    EXPECT_FALSE(io::SnappyUncompress(bad, &out));
+  }
+}
+
+TEST(Table, ReadsSnappyBlocks) {
+  // One data block, as one Snappy literal, where BuildTable writes it plain.
+  const std::string plain = io::BuildTable({{"key", "value"}});
+  const size_t block_size = 3 + 3 + 5 + 8;
+  std::string compressed;
+  sdk::PutVarint(compressed, block_size);
+  compressed.push_back(static_cast<char>((block_size - 1) << 2));
+  compressed += plain.substr(0, block_size);
+  std::string file = compressed;
+  const auto finish = [&file](size_t begin, char type) {
+    file.push_back(type);
+    sdk::PutFixed32(file, sdk::MaskCrc32c(sdk::Crc32c(std::string_view(file).substr(begin))));
+  };
+  finish(0, 1);
+  const size_t index_at = file.size();
+  std::string handle;
+  sdk::PutVarint(handle, 0);
+  sdk::PutVarint(handle, compressed.size());
+  std::string index = {0, 1, static_cast<char>(handle.size()), 'l'};
+  index += handle;
+  sdk::PutFixed32(index, 0);
+  sdk::PutFixed32(index, 1);
+  file += index;
+  finish(index_at, 0);
+  std::string footer;
+  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index.size()}}) sdk::PutVarint(footer, number);
+  footer.resize(40, '\0');
+  sdk::PutFixed64(footer, 0xdb4775248b80fb57u);
+  const std::vector<io::TableEntry> entries = io::ParseTable(file + footer, "file");
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].key, "key");
+  EXPECT_EQ(entries[0].value, "value");
+}
+
+TEST(Wire, StepsOverUnknownFieldsAndStaysInside) {
+  sdk::WireWriter writer;
+  writer.Varint(1, 300);
+  writer.Bytes(9, "unknown");
+  writer.Fixed32(2, 7);
+  uint64_t one = 0, two = 0;
+  sdk::WireReader reader(writer.text());
+  while (reader.Next()) {
+    if (reader.field() == 1) one = reader.varint();
+    if (reader.field() == 2) two = reader.fixed32();
+  }
+  EXPECT_TRUE(reader.ok());
+  EXPECT_EQ(one, 300u);
+  EXPECT_EQ(two, 7u);
+  for (size_t size = 1; size < writer.text().size(); ++size) {
+    sdk::WireReader cut(std::string_view(writer.text()).substr(0, size));
+    while (cut.Next()) {
+    }
+    EXPECT_EQ(cut.ok(), size == 3 || size == 12) << size;  // between two fields
+  }
+}
+
+}  // namespace
+}  // namespace tenon::ops

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels.
+#ifndef TENON_OPS_IO_FILE_H_
+#define TENON_OPS_IO_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tenon/ext/files.h"
+#include "tenon/sdk/kernel.h"
+
+namespace tenon::ops::io {
+
+// The host's files; UNIMPLEMENTED when it offers none.
+inline const tenon_files& HostFiles() {
+  const auto* files =
+      static_cast<const tenon_files*>(tenon_plugin_host->get_extension(sdk::ToSpan(TENON_EXTENSION_FILES)));
+  if (files == nullptr) {
+    sdk::Fail(TENON_UNIMPLEMENTED, "the host offers no files (extension ", TENON_EXTENSION_FILES, ")");
+  }
+  return *files;
+}
+
+class File {
+ public:
+  static File ForReading(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    sdk::Check(files.open_read(sdk::ToSpan(file.path_), &file.file_));
+    return file;
+  }
+  // Creates or truncates.
+  static File ForWriting(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    sdk::Check(files.open_write(sdk::ToSpan(file.path_), &file.file_));
+    return file;
+  }
+  File(File&& other) noexcept
+      : files_(other.files_), path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+  File& operator=(File&&) = delete;
+  ~File() {
+    if (file_ == nullptr) return;
+    // What was not closed in order has failed already; the first failure counts.
+    if (tenon_status* status = files_->close(file_)) tenon_plugin_host->status_release(status);
+  }
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const {
+    uint64_t size = 0;
+    sdk::Check(files_->size(file_, &size));
+    return size;
+  }
+  void ReadAt(uint64_t offset, void* target, uint64_t bytes) const {
+    if (bytes > 0) sdk::Check(files_->read_at(file_, offset, target, bytes));
+  }
+  void Write(const void* source, uint64_t bytes) {
+    if (bytes > 0) sdk::Check(files_->write(file_, source, bytes));
+  }
+  // Makes what was written durable, and closes.
+  void SyncAndClose() {
+    sdk::Check(files_->sync(file_));
+    sdk::Check(files_->close(std::exchange(file_, nullptr)));
+  }
+
+ private:
+  File(const tenon_files& files, std::string path) : files_(&files), path_(std::move(path)) {}
+  const tenon_files* files_;
+  std::string path_;
+  tenon_file* file_ = nullptr;
+};
+
+// "" for a path without a folder.
+inline std::string_view FolderOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash == 0 ? 1 : slash);
+}
+
+// Makes the folder and those above it, where they are not there.
+inline void MakeFolders(const tenon_files& files, std::string_view folder) {
+  if (folder.empty() || files.exists(sdk::ToSpan(folder)) != 0) return;
+  MakeFolders(files, FolderOf(folder));
+  tenon_status* status = files.make_directory(sdk::ToSpan(folder));
+  if (status != nullptr && tenon_plugin_host->status_code(status) == TENON_ALREADY_EXISTS) {
+    tenon_plugin_host->status_release(status);  // someone else was faster
+    status = nullptr;
+  }
+  sdk::Check(status);
+}
+
+inline void Rename(const tenon_files& files, std::string_view from, std::string_view to) {
+  sdk::Check(files.rename(sdk::ToSpan(from), sdk::ToSpan(to)));
+}
+
+// Makes renames in the folder of `path` durable.
+inline void SyncFolderOf(const tenon_files& files, std::string_view path) {
+  const std::string_view folder = FolderOf(path);
+  sdk::Check(files.sync_directory(sdk::ToSpan(folder.empty() ? std::string_view(".") : folder)));
+}
+
+// Removes what may be there; that it is not, or stays, does no harm.
+inline void RemoveIfThere(const tenon_files& files, std::string_view path) noexcept {
+  if (files.exists(sdk::ToSpan(path)) == 0) return;
+  if (tenon_status* status = files.remove(sdk::ToSpan(path))) tenon_plugin_host->status_release(status);
+}
+
+}  // namespace tenon::ops::io
+#endif  // TENON_OPS_IO_FILE_H_

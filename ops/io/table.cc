@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "table.h"
+
+#include <algorithm>
+
+#include "snappy.h"
+#include "tenon/sdk/crc32c.h"
+#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/wire.h"
+
+namespace tenon::ops::io {
+namespace {
+
+using sdk::PutFixed32;
+using sdk::PutVarint;
+using sdk::TakeFixed32;
+using sdk::TakeVarint;
+
+constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
+constexpr size_t kFooterSize = 48;
+constexpr size_t kTrailerSize = 5;
+constexpr size_t kBlockSize = 262144;
+constexpr int kRestartInterval = 16;
+constexpr char kUncompressed = 0;
+constexpr char kSnappy = 1;
+
+struct Handle {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+// ---- Building ----
+
+// Entries with the prefix that each shares with the one before left out, except at restarts.
+class Block {
+ public:
+  explicit Block(int restart_interval) : restart_interval_(restart_interval) {}
+
+  void Add(std::string_view key, std::string_view value) {
+    size_t shared = 0;
+    if (since_restart_ < restart_interval_) {
+      const size_t limit = std::min(key.size(), last_key_.size());
+      while (shared < limit && key[shared] == last_key_[shared]) ++shared;
+    } else {
+      restarts_.push_back(static_cast<uint32_t>(text_.size()));
+      since_restart_ = 0;
+    }
+    PutVarint(text_, shared);
+    PutVarint(text_, key.size() - shared);
+    PutVarint(text_, value.size());
+    text_ += key.substr(shared);
+    text_ += value;
+    last_key_ = key;
+    ++since_restart_;
+  }
+  bool empty() const { return text_.empty(); }
+  size_t size() const { return text_.size() + 4 * (restarts_.size() + 1); }
+
+  // Appends the finished block to the file and begins anew.
+  Handle Finish(std::string& file) {
+    for (uint32_t restart : restarts_) PutFixed32(text_, restart);
+    PutFixed32(text_, static_cast<uint32_t>(restarts_.size()));
+    const Handle handle{file.size(), text_.size()};
+    text_.push_back(kUncompressed);
+    file += text_;
+    PutFixed32(file, sdk::MaskCrc32c(sdk::Crc32c(text_)));
+    text_.clear();
+    restarts_ = {0};
+    since_restart_ = 0;
+    last_key_.clear();
+    return handle;
+  }
+
+ private:
+  const int restart_interval_;
+  int since_restart_ = 0;
+  std::string text_;
+  std::string last_key_;
+  std::vector<uint32_t> restarts_ = {0};
+};
+
+std::string Encode(const Handle& handle) {
+  std::string text;
+  PutVarint(text, handle.offset);
+  PutVarint(text, handle.size);
+  return text;
+}
+
+// A short key in [last, next) for the index, as LevelDB shortens it.
+std::string SeparatorOf(std::string_view last, std::string_view next) {
+  size_t same = 0;
+  while (same < last.size() && same < next.size() && last[same] == next[same]) ++same;
+  if (same < last.size() && same < next.size()) {
+    const auto byte = static_cast<unsigned char>(last[same]);
+    if (byte < 0xff && byte + 1 < static_cast<unsigned char>(next[same])) {
+      std::string text(last.substr(0, same + 1));
+      text.back() = static_cast<char>(byte + 1);
+      return text;
+    }
+  }
+  return std::string(last);
+}
+
+// A short key not before `last`.
+std::string SuccessorOf(std::string_view last) {
+  for (size_t i = 0; i < last.size(); ++i) {
+    if (static_cast<unsigned char>(last[i]) == 0xff) continue;
+    std::string text(last.substr(0, i + 1));
+    text.back() = static_cast<char>(static_cast<unsigned char>(last[i]) + 1);
+    return text;
+  }
+  return std::string(last);
+}
+
+}  // namespace
+
+std::string BuildTable(const std::vector<TableEntry>& entries) {
+  std::string file;
+  Block data(kRestartInterval), index(1);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    data.Add(entries[i].key, entries[i].value);
+    const bool last = i + 1 == entries.size();
+    if (!last && data.size() < kBlockSize) continue;
+    const Handle handle = data.Finish(file);
+    index.Add(last ? SuccessorOf(entries[i].key) : SeparatorOf(entries[i].key, entries[i + 1].key), Encode(handle));
+  }
+  Block meta(kRestartInterval);
+  const Handle meta_handle = meta.Finish(file);
+  const Handle index_handle = index.Finish(file);
+  std::string footer = Encode(meta_handle) + Encode(index_handle);
+  footer.resize(kFooterSize - 8, '\0');
+  sdk::PutFixed64(footer, kMagic);
+  return file + footer;
+}
+
+// ---- Parsing ----
+
+namespace {
+
+template <class... Parts>
+[[noreturn]] void Damaged(std::string_view path, uint64_t offset, const Parts&... parts) {
+  sdk::Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " is damaged at byte ", offset, ": ", parts...);
+}
+
+Handle TakeHandle(std::string_view& in, std::string_view path, uint64_t where) {
+  Handle handle;
+  if (!TakeVarint(in, &handle.offset) || !TakeVarint(in, &handle.size)) {
+    Damaged(path, where, "no position of a block stands there");
+  }
+  return handle;
+}
+
+// The contents of the block, checked and uncompressed.
+std::string ReadBlock(std::string_view file, const Handle& handle, std::string_view path) {
+  const uint64_t limit = file.size() - kFooterSize;
+  if (handle.offset > limit || handle.size > limit - handle.offset ||
+      limit - handle.offset - handle.size < kTrailerSize) {
+    Damaged(path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", file.size());
+  }
+  const std::string_view block = file.substr(handle.offset, handle.size + 1);
+  std::string_view trailer = file.substr(handle.offset + handle.size + 1, 4);
+  uint32_t stored = 0;
+  TakeFixed32(trailer, &stored);
+  const uint32_t found = sdk::Crc32c(block);
+  if (sdk::UnmaskCrc32c(stored) != found) {
+    Damaged(path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored), " was stored");
+  }
+  const std::string_view contents = block.substr(0, handle.size);
+  if (block.back() == kUncompressed) return std::string(contents);
+  std::string out;
+  if (block.back() != kSnappy) {
+    Damaged(path, handle.offset, "compression ", static_cast<int>(block.back()), " is unknown; 0 and 1 (Snappy) are read");
+  }
+  if (!SnappyUncompress(contents, &out)) Damaged(path, handle.offset, "the block is no Snappy block");
+  return out;
+}
+
+// Calls visit(key, value) for each entry of the block.
+template <class Visit>
+void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, Visit&& visit) {
+  uint32_t restarts = 0;
+  std::string_view tail = block.size() < 4 ? std::string_view() : block.substr(block.size() - 4);
+  if (!TakeFixed32(tail, &restarts) || restarts > (block.size() - 4) / 4) {
+    Damaged(path, offset, "the block has no list of restarts");
+  }
+  std::string_view rest = block.substr(0, block.size() - 4 * (static_cast<size_t>(restarts) + 1));
+  std::string key;
+  while (!rest.empty()) {
+    uint64_t shared = 0, added = 0, size = 0;
+    if (!TakeVarint(rest, &shared) || !TakeVarint(rest, &added) || !TakeVarint(rest, &size) || shared > key.size() ||
+        added > rest.size() || size > rest.size() - added) {
+      Damaged(path, offset, "an entry of the block does not fit");
+    }
+    key.resize(shared);
+    key += rest.substr(0, added);
+    visit(std::string_view(key), rest.substr(added, size));
+    rest.remove_prefix(added + size);
+  }
+}
+
+}  // namespace
+
+std::vector<TableEntry> ParseTable(std::string_view file, std::string_view path) {
+  if (file.size() < kFooterSize) Damaged(path, 0, "it has ", file.size(), " bytes; a table has 48 at least");
+  const uint64_t footer_at = file.size() - kFooterSize;
+  std::string_view footer = file.substr(footer_at);
+  std::string_view magic_bytes = footer.substr(kFooterSize - 8);
+  uint64_t magic = 0;
+  sdk::TakeFixed64(magic_bytes, &magic);
+  if (magic != kMagic) Damaged(path, file.size() - 8, "a table ends with other bytes; is it complete, and an index file?");
+  TakeHandle(footer, path, footer_at);  // of the meta-index, which says nothing that is needed
+  const Handle index = TakeHandle(footer, path, footer_at);
+
+  std::vector<TableEntry> entries;
+  const std::string index_block = ReadBlock(file, index, path);
+  ForEachEntry(index_block, path, index.offset, [&](std::string_view, std::string_view position) {
+    const Handle handle = TakeHandle(position, path, index.offset);
+    const std::string block = ReadBlock(file, handle, path);
+    ForEachEntry(block, path, handle.offset, [&](std::string_view key, std::string_view value) {
+      if (!entries.empty() && entries.back().key >= key) Damaged(path, handle.offset, "the keys do not ascend");
+      entries.push_back({std::string(key), std::string(value)});
+    });
+  });
+  return entries;
+}
+
+}  // namespace tenon::ops::io

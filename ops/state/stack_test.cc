@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/fakes/kernel_host.h"
+
+namespace tenon::ops {
+
+extern const tenon_kernel_registration kStackV2Kernel, kStackPushV2Kernel, kStackPopV2Kernel, kStackCloseV2Kernel;
+
+namespace {
+
+using fakes::Outcome;
+using fakes::Step;
+using fakes::Tensor;
+
+Tensor Int(int32_t value) { return Tensor::Of<int32_t>(TENON_DT_INT32, {}, {value}); }
+
+// A stack of float tensors, with at most max_size elements.
+Tensor NewStack(Step& step, int32_t max_size = -1) {
+  const Tensor limit = Int(max_size);
+  const tenon_node node{{{"stack_name", "s"}}, {}, {{"elem_type", TENON_DT_FLOAT}}, {TENON_DT_RESOURCE}};
+  EXPECT_TRUE(step.Run(kStackV2Kernel, node, {&limit}).ok());
+  return std::move(step.outputs[0]);
+}
+Outcome Push(Step& step, const Tensor& stack, const Tensor& value) {
+  return step.Run(kStackPushV2Kernel, {{}, {}, {}, {value.dtype()}}, {&stack, &value});
+}
+Outcome Pop(Step& step, const Tensor& stack, uint32_t dtype = TENON_DT_FLOAT) {
+  return step.Run(kStackPopV2Kernel, {{}, {}, {{"elem_type", dtype}}, {dtype}}, {&stack});
+}
+
+TEST(Stack, GivesBackWhatWasPushedLastFirst) {
+  Step step;
+  const Tensor stack = NewStack(step);
+  {
+    const Tensor a = Tensor::Of<float>(TENON_DT_FLOAT, {2}, {1, 2}), b = Tensor::Of<float>(TENON_DT_FLOAT, {1, 1}, {3});
+    ASSERT_TRUE(Push(step, stack, a).ok());
+    EXPECT_EQ(step.outputs[0].Values<float>(), a.Values<float>());
+    ASSERT_TRUE(Push(step, stack, b).ok());
+  }  // the stack alone holds them now
+  ASSERT_TRUE(Pop(step, stack).ok());
+  EXPECT_EQ(step.outputs[0].dims(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(step.outputs[0].Values<float>(), std::vector<float>{3});
+  ASSERT_TRUE(Pop(step, stack).ok());
+  EXPECT_EQ(step.outputs[0].Values<float>(), (std::vector<float>{1, 2}));
+}
+
+TEST(Stack, IsAFreshOneAtEveryRunOfTheNode) {
+  Step step;
+  const Tensor first = NewStack(step), second = NewStack(step);
+  ASSERT_TRUE(Push(step, first, Tensor::Of<float>(TENON_DT_FLOAT, {}, {1})).ok());
+  const Outcome outcome = Pop(step, second);
+  EXPECT_EQ(outcome.code, TENON_INVALID_ARGUMENT);
+  EXPECT_NE(outcome.message.find("empty"), std::string::npos) << outcome.message;
+}
+
+TEST(Stack, RefusesMoreThanItsMaxSize) {
+  Step step;
+  const Tensor stack = NewStack(step, 1);
+  const Tensor value = Tensor::Of<float>(TENON_DT_FLOAT, {}, {1});
+  ASSERT_TRUE(Push(step, stack, value).ok());
+  EXPECT_EQ(Push(step, stack, value).code, TENON_INVALID_ARGUMENT);
+}
+
+TEST(Stack, RefusesAnotherType) {
+  Step step;
+  const Tensor stack = NewStack(step);
+  EXPECT_EQ(Push(step, stack, Int(1)).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Pop(step, stack, TENON_DT_INT32).code, TENON_INVALID_ARGUMENT);
+}
+
+TEST(Stack, IsOfNoUseOnceClosed) {
+  Step step;
+  const Tensor stack = NewStack(step);
+  const Tensor value = Tensor::Of<float>(TENON_DT_FLOAT, {}, {1});
+  ASSERT_TRUE(Push(step, stack, value).ok());
+  ASSERT_TRUE(step.Run(kStackCloseV2Kernel, {}, {&stack}).ok());
+  EXPECT_EQ(Push(step, stack, value).code, TENON_FAILED_PRECONDITION);
+  EXPECT_EQ(Pop(step, stack).code, TENON_FAILED_PRECONDITION);
+}
+
+}  // namespace
+}  // namespace tenon::ops

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// String tensors in kernels: reading the cells, and making an output of strings.
+#ifndef TENON_SDK_STRING_TENSOR_H_
+#define TENON_SDK_STRING_TENSOR_H_
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "tenon/sdk/kernel.h"
+
+namespace tenon::sdk {
+
+// Element `index` of a string tensor.
+inline std::string_view StringAt(const tenon_tensor_view& view, int64_t index) {
+  const char* base = Data<const char>(view);
+  const tenon_string_cell cell = reinterpret_cast<const tenon_string_cell*>(base)[index];
+  return cell.size == 0 ? std::string_view() : std::string_view(base + cell.offset, cell.size);
+}
+inline std::vector<std::string_view> StringsOf(const tenon_tensor_view& view) {
+  std::vector<std::string_view> out;
+  const int64_t count = Count(view);
+  out.reserve(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) out.push_back(StringAt(view, i));
+  return out;
+}
+
+// Allocates output `index` (named in dynamic_outputs) and fills it. Strings: of std::string or std::string_view.
+template <class Strings>
+void SetStrings(const RunContext& c, int32_t index, Dims dims, const Strings& strings) {
+  uint64_t bytes = 0;
+  for (const auto& text : strings) bytes += text.size();
+  c.AllocOutput(index, dims, bytes);
+  char* base = c.output<char>(index);
+  auto* cells = reinterpret_cast<tenon_string_cell*>(base);
+  uint64_t offset = strings.size() * sizeof(tenon_string_cell);
+  size_t at = 0;
+  for (const auto& text : strings) {
+    cells[at++] = {offset, text.size()};
+    if (!text.empty()) std::memcpy(base + offset, text.data(), text.size());
+    offset += text.size();
+  }
+}
+
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_STRING_TENSOR_H_
