@@ -203,7 +203,7 @@ struct Run {
   std::vector<Tensor>* inputs;
   std::vector<Tensor> outputs;
   std::vector<tenon_tensor_view> output_views;
-  Tensor update;  // new value of the variable being updated
+  std::map<Variable*, Tensor> updates;  // new values of the variables being updated
   uint32_t threads;
   bool bad_guard = false;
 };
@@ -261,23 +261,26 @@ tenon_status* BeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t f
     return nullptr;
   }
   Run& run = RunOf(frame);
-  run.update = Tensor{dtype, dims, Memory(0)};
-  run.update.memory = Memory(static_cast<size_t>(run.update.count()) * SizeOf(dtype) + extra);
+  Tensor& update = run.updates[v];
+  update = Tensor{dtype, dims, Memory(0)};
+  update.memory = Memory(static_cast<size_t>(update.count()) * SizeOf(dtype) + extra);
   if ((flags & TENON_UPDATE_PRESERVE) != 0) {
-    std::memcpy(run.update.memory.data(), v->value.memory.data(), v->value.memory.size());
+    std::memcpy(update.memory.data(), v->value.memory.data(), v->value.memory.size());
   }
-  *out_new = ViewOf(run.update);
+  *out_new = ViewOf(update);
   return nullptr;
 }
 void EndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t commit) {
   Variable* v = AsVariable(handle);
   Run& run = RunOf(frame);
-  if (commit != 0 && run.update.dtype != TENON_DT_INVALID) {
-    run.bad_guard |= !run.update.memory.intact();
-    v->value = run.update;
+  const auto found = run.updates.find(v);
+  if (found == run.updates.end()) return;  // in place
+  if (commit != 0) {
+    run.bad_guard |= !found->second.memory.intact();
+    v->value = found->second;
     v->initialized = true;
   }
-  run.update = Tensor{};
+  run.updates.erase(found);
 }
 
 tenon_frame_services FrameServices() {

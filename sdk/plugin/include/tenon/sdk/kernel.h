@@ -201,7 +201,7 @@ class RunContext {
   void AllocOutput(int32_t index, Dims dims, uint64_t extra_bytes = 0) const {
     Check(services().alloc_output(frame_, index, ToShape(dims), extra_bytes));
   }
-  tenon_resource* Resource(int32_t index) const {
+  tenon_resource* resource(int32_t index) const {
     tenon_resource* handle = nullptr;
     Check(services().input_resource(frame_, index, &handle));
     return handle;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// One update of a variable: begun in the constructor, ended by Commit() or, as failed, by the destructor.
+//
+// old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i].
+#ifndef TENON_DEVICES_CPU_KERNELS_UPDATE_H_
+#define TENON_DEVICES_CPU_KERNELS_UPDATE_H_
+
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+
+using UpdateTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+
+class Update {
+ public:
+  Update(sdk::RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, sdk::Dims dims,
+         uint64_t extra_bytes = 0)
+      : context_(context), handle_(handle) {
+    sdk::Check(context.services().variable_begin_update(context.frame(), handle, flags, dtype, sdk::ToShape(dims),
+                                                        extra_bytes, &old_, &new_));
+  }
+  Update(const Update&) = delete;
+  Update& operator=(const Update&) = delete;
+  ~Update() {
+    if (handle_ != nullptr) context_.services().variable_end_update(context_.frame(), handle_, 0);
+  }
+  void Commit() {
+    context_.services().variable_end_update(context_.frame(), handle_, 1);
+    handle_ = nullptr;
+  }
+  template <class T>
+  const T* old_data() const {
+    return sdk::Data<const T>(old_);
+  }
+  template <class T>
+  T* new_data() const {
+    return sdk::Data<T>(new_);
+  }
+  const tenon_tensor_view& new_view() const { return new_; }
+
+ private:
+  sdk::RunContext context_;
+  tenon_resource* handle_;
+  tenon_tensor_view old_ = {};
+  tenon_tensor_view new_ = {};
+};
+
+inline uint32_t UpdateLock(sdk::CreateContext& c) {
+  return c.Has("use_locking") && c.Bool("use_locking") ? TENON_UPDATE_LOCK : 0u;
+}
+
+// Integers wrap.
+template <bool kSubtract, class T>
+inline T AddOrSubtract(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(kSubtract ? static_cast<U>(x) - static_cast<U>(y) : static_cast<U>(x) + static_cast<U>(y));
+  } else {
+    const Wide<T> a = x, b = y;
+    return static_cast<T>(kSubtract ? a - b : a + b);
+  }
+}
+
+// The row that indices[position] names is in [0, rows).
+inline void CheckRow(int64_t row, int64_t position, int64_t rows) {
+  if (row < 0 || row >= rows) [[unlikely]] {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", position, "] = ", row, " is not in [0, ", rows, ")");
+  }
+}
+
+}  // namespace tenon::cpu
+
+#endif  // TENON_DEVICES_CPU_KERNELS_UPDATE_H_

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables: handles, reads and assignments, of resource variables and of reference variables.
+//
+// A handle's output is one cell, the host's resource. A reference output (VariableV2, Assign, ...) is the same cell with a
+// reference dtype. Updates write new = f(old); old and new may be the same memory.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/types.h"
+#include "kernels/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+struct HandleKernel {
+  explicit HandleKernel(sdk::CreateContext& c) {
+    const bool reference = c.op() != "VarHandleOp";
+    const std::string container(c.String("container"));
+    std::string name(c.String("shared_name"));
+    // A resource variable has no fallback in TensorFlow, where two handles without a name are one variable by accident;
+    // its anonymous name makes a fresh one. Both take the node's name here.
+    if (name.empty() || (!reference && name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347")) name = c.name();
+    const auto& args = c.args();
+    c.Check(args.services->resource_handle(args.context, sdk::ToSpan(container), sdk::ToSpan(name),
+                                           sdk::ToSpan("variable"), 0, &handle));
+  }
+  void Run(sdk::RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
+  tenon_resource* handle = nullptr;
+};
+
+struct ReadKernel {
+  void Run(sdk::RunContext c) const {
+    tenon_tensor_view value = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
+    sdk::Check(c.services().set_output(c.frame(), 0, &value));
+  }
+};
+
+struct IsInitializedKernel {
+  void Run(sdk::RunContext c) const {
+    *c.output<bool>(0) = c.services().variable_is_initialized(c.frame(), c.resource(0)) != 0;
+  }
+};
+
+struct DestroyKernel {
+  explicit DestroyKernel(sdk::CreateContext& c) : ignore_missing(c.Bool("ignore_lookup_error")) {}
+  void Run(sdk::RunContext c) const {
+    tenon_status* status = c.services().resource_destroy(c.frame(), c.resource(0));
+    if (status != nullptr && ignore_missing && tenon_plugin_host->status_code(status) == TENON_NOT_FOUND) {
+      tenon_plugin_host->status_release(status);
+      return;
+    }
+    sdk::Check(status);
+  }
+  bool ignore_missing;
+};
+
+// Strings: cells and bytes behind them. The value is copied cell by cell, so that only its own bytes are kept.
+uint64_t StringBytes(const tenon_tensor_view& value) {
+  const auto* cells = sdk::Data<tenon_string_cell>(value);
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < value.byte_size / sizeof(tenon_string_cell); ++i) bytes += cells[i].size;
+  return bytes;
+}
+void CopyStrings(const tenon_tensor_view& from, const tenon_tensor_view& to) {
+  const auto* source = sdk::Data<tenon_string_cell>(from);
+  auto* target = sdk::Data<tenon_string_cell>(to);
+  const uint64_t count = from.byte_size / sizeof(tenon_string_cell);
+  uint64_t at = count * sizeof(tenon_string_cell);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (source[i].size != 0) {
+      std::memcpy(reinterpret_cast<char*>(target) + at, reinterpret_cast<const char*>(source) + source[i].offset,
+                  source[i].size);
+    }
+    target[i] = {at, source[i].size};
+    at += source[i].size;
+  }
+}
+
+template <bool kReference>
+struct AssignKernel {
+  explicit AssignKernel(sdk::CreateContext& c)
+      : validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")), lock(UpdateLock(c)) {}
+  void Run(sdk::RunContext c) const {
+    const tenon_tensor_view& value = c.input_view(1);
+    tenon_resource* handle = c.resource(0);
+    const bool strings = value.dtype == TENON_DT_STRING;
+    if (!strings && sdk::ElementSize(value.dtype) == 0) {
+      sdk::Fail(TENON_UNIMPLEMENTED, "a variable of dtype ", sdk::TypeName(value.dtype));
+    }
+    if (validate_shape) CheckShape(c, handle, value);
+    Update update(c, handle, lock | TENON_UPDATE_INITIALIZE, value.dtype, sdk::DimsOf(value),
+                  strings ? StringBytes(value) : 0);
+    if (strings) {
+      CopyStrings(value, update.new_view());
+    } else if (value.byte_size != 0) {
+      const char* from = sdk::Data<char>(value);
+      char* to = update.new_data<char>();
+      c.ParallelFor(static_cast<int64_t>(value.byte_size), 0.03, [&](int64_t begin, int64_t end) {
+        std::memmove(to + begin, from + begin, static_cast<size_t>(end - begin));
+      });
+    }
+    update.Commit();
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+
+ private:
+  static void CheckShape(sdk::RunContext c, tenon_resource* handle, const tenon_tensor_view& value) {
+    if (c.services().variable_is_initialized(c.frame(), handle) == 0) return;
+    tenon_tensor_view old = {};
+    sdk::Check(c.services().variable_read(c.frame(), handle, &old));
+    const sdk::Dims a = sdk::DimsOf(old), b = sdk::DimsOf(value);
+    if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= ", a,
+                " rhs shape= ", b);
+    }
+  }
+  bool validate_shape;
+  uint32_t lock;
+};
+
+template <bool kReference, bool kSubtract>
+struct AssignAddKernel {
+  explicit AssignAddKernel(sdk::CreateContext& c) : lock(UpdateLock(c)) {}
+  void Run(sdk::RunContext c) const {
+    tenon_resource* handle = c.resource(0);
+    const tenon_tensor_view& value = c.input_view(1);
+    UpdateTypes::Dispatch(value.dtype, [&]<class T>(Tag<T>) {
+      Update update(c, handle, lock, value.dtype, sdk::DimsOf(value));
+      const T* old_value = update.old_data<T>();
+      T* new_value = update.new_data<T>();
+      const T* delta = sdk::Data<const T>(value);
+      c.ParallelFor(sdk::Count(value), 0.15, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) new_value[i] = AddOrSubtract<kSubtract>(old_value[i], delta[i]);
+      });
+      update.Commit();
+    });
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t lock;
+};
+
+// Rows of a variable: ScatterAdd and its like. Rows that come twice are updated twice.
+template <bool kReference, bool kSubtract>
+struct ScatterKernel {
+  explicit ScatterKernel(sdk::CreateContext& c) : lock(UpdateLock(c)) {}
+  void Run(sdk::RunContext c) const {
+    tenon_resource* handle = c.resource(0);
+    const tenon_tensor_view& indices = c.input_view(1);
+    const tenon_tensor_view& updates = c.input_view(2);
+    // The variable's shape is known from its value alone.
+    tenon_tensor_view value = {};
+    sdk::Check(c.services().variable_read(c.frame(), handle, &value));
+    const sdk::Dims dims = sdk::DimsOf(value);
+    const int64_t count = sdk::Count(indices);
+    if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
+    const int64_t row = sdk::Count(dims.subspan(1));
+    const int64_t given = sdk::Count(updates);
+    const bool one_for_all = updates.dl.ndim == 0;
+    if (!one_for_all && given != sdk::Multiply(count, row)) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count,
+                " rows of a variable of shape ", dims);
+    }
+    const void* index = sdk::Data<void>(indices);
+    for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
+    if (updates.dtype != value.dtype) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates are ", sdk::TypeName(updates.dtype), "; the variable is ",
+                sdk::TypeName(value.dtype));
+    }
+    UpdateTypes::Dispatch(value.dtype, [&]<class T>(Tag<T>) {
+      Update update(c, handle, lock | TENON_UPDATE_PRESERVE, value.dtype, dims);
+      T* rows = update.new_data<T>();
+      const T* delta = sdk::Data<const T>(updates);
+      for (int64_t i = 0; i < count; ++i) {
+        T* to = rows + IndexAt(index, indices.dtype, i) * row;
+        const T* from = one_for_all ? delta : delta + i * row;
+        for (int64_t j = 0; j < row; ++j) to[j] = AddOrSubtract<kSubtract>(to[j], from[one_for_all ? 0 : j]);
+      }
+      update.Commit();
+    });
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t lock;
+};
+
+constexpr uint32_t kStateful = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
+
+constexpr sdk::Traits kUpdate = {.constraints = sdk::Constraints<UpdateTypes::Constraint<"T">>::list};
+constexpr sdk::Traits kResourceUpdate = {.constraints = sdk::Constraints<UpdateTypes::Constraint<"dtype">>::list};
+constexpr sdk::Traits kScatter = {
+    .constraints = sdk::Constraints<UpdateTypes::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
+constexpr sdk::Traits kResourceScatter = {
+    .constraints = sdk::Constraints<UpdateTypes::Constraint<"dtype">, Indices::Constraint<"Tindices">>::list};
+
+}  // namespace
+
+TENON_CPU_KERNEL(VariableV2) = CpuKernel<HandleKernel>("VariableV2", {.flags = kStateful});
+TENON_CPU_KERNEL(Variable) = CpuKernel<HandleKernel>("Variable", {.flags = kStateful});
+TENON_CPU_KERNEL(VarHandleOp) = CpuKernel<HandleKernel>("VarHandleOp", {.flags = kStateful});
+TENON_CPU_KERNEL(ReadVariableOp) = CpuKernel<ReadKernel>("ReadVariableOp", {.dynamic_outputs = 1});
+TENON_CPU_KERNEL(IsVariableInitialized) = CpuKernel<IsInitializedKernel>("IsVariableInitialized", {});
+TENON_CPU_KERNEL(VarIsInitializedOp) = CpuKernel<IsInitializedKernel>("VarIsInitializedOp", {});
+TENON_CPU_KERNEL(DestroyResourceOp) = CpuKernel<DestroyKernel>("DestroyResourceOp", {});
+TENON_CPU_KERNEL(Assign) = CpuKernel<AssignKernel<true>>("Assign", {});
+TENON_CPU_KERNEL(AssignVariableOp) = CpuKernel<AssignKernel<false>>("AssignVariableOp", {});
+TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdate);
+TENON_CPU_KERNEL(AssignSub) = CpuKernel<AssignAddKernel<true, true>>("AssignSub", kUpdate);
+TENON_CPU_KERNEL(AssignAddVariableOp) = CpuKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdate);
+TENON_CPU_KERNEL(AssignSubVariableOp) = CpuKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdate);
+TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, false>>("ScatterAdd", kScatter);
+TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, true>>("ScatterSub", kScatter);
+TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, false>>("ResourceScatterAdd", kResourceScatter);
+
+}  // namespace tenon::cpu
