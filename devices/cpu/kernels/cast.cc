@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cast, AddN, CheckNumerics, ArgMax, ArgMin.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "kernels/types.h"
+#include "kernels/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+using CastTypes = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t,
+                        uint32_t, uint64_t>;
+
+// Cut instead of rounded: the attribute Truncate.
+template <class To, class From>
+To Truncated(From from) {
+  const float value = static_cast<float>(static_cast<Wide<From>>(from));
+  if constexpr (std::is_same_v<To, Bfloat16>) {
+    Bfloat16 result;
+    result.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+    return result;
+  } else {
+    Half result = Half(value);
+    // One step toward zero where rounding went away from it.
+    if (std::fabs(static_cast<float>(result)) > std::fabs(value)) --result.bits;
+    return result;
+  }
+}
+
+struct CastKernel {
+  explicit CastKernel(sdk::CreateContext& c) : truncate(c.Has("Truncate") && c.Bool("Truncate")) {}
+  struct Plan {
+    Plan(const CastKernel& kernel, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
+      CastTypes::Dispatch(c.input(0).dtype, [&]<class From>(Tag<From>) {
+        CastTypes::Dispatch(c.output(0).dtype, [&]<class To>(Tag<To>) {
+          function = &Rows<From, To>;
+          if constexpr (kIsHalf<To> && std::is_floating_point_v<From>) {
+            if (kernel.truncate) function = &TruncatedRows<From, To>;
+          }
+        });
+      });
+    }
+    void (*function)(sdk::RunContext, int64_t count);
+    int64_t count;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(c, plan.count); }
+
+  template <class From, class To>
+  static void Rows(sdk::RunContext c, int64_t count) {
+    const From* x = c.input<From>(0);
+    To* out = c.output<To>(0);
+    if (count == 1) {
+      *out = Convert<To>(*x);
+      return;
+    }
+    c.ParallelFor(count, 0.3, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = Convert<To>(x[i]);
+    });
+  }
+  template <class From, class To>
+  static void TruncatedRows(sdk::RunContext c, int64_t count) {
+    const From* x = c.input<From>(0);
+    To* out = c.output<To>(0);
+    for (int64_t i = 0; i < count; ++i) out[i] = Truncated<To>(x[i]);
+  }
+  bool truncate;
+};
+
+using Addable = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+
+// In the order of the inputs; the output may be the first one's memory.
+struct AddNKernel {
+  struct Plan {
+    Plan(const AddNKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.output(0))) {
+      for (int32_t i = 0; i < c.input_count(); ++i) {
+        if (sdk::Count(c.input(i)) != count) {
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of AddN has shape ", sdk::DimsOf(c.input(i)),
+                    "; the sum's is ", sdk::DimsOf(c.output(0)));
+        }
+      }
+      Addable::Dispatch(c.output(0).dtype, [&]<class T>(Tag<T>) { function = &Add<T>; });
+    }
+    int64_t count;
+    void (*function)(const Plan&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+  template <class T>
+  static void Add(const Plan& plan, sdk::RunContext c) {
+    constexpr int64_t kBlock = 1024;
+    T* out = c.output<T>(0);
+    const int32_t n = c.input_count();
+    c.ParallelFor(plan.count, 0.1 * n, [&](int64_t begin, int64_t end) {
+      for (int64_t from = begin; from < end; from += kBlock) {
+        const int64_t to = std::min(end, from + kBlock);
+        const T* first = c.input<T>(0);
+        if (n == 1) {
+          if (first != out) std::copy(first + from, first + to, out + from);
+          continue;
+        }
+        const T* second = c.input<T>(1);
+#pragma GCC ivdep
+        for (int64_t i = from; i < to; ++i) out[i] = AddOrSubtract<false>(first[i], second[i]);
+        for (int32_t k = 2; k < n; ++k) {
+          const T* next = c.input<T>(k);
+#pragma GCC ivdep
+          for (int64_t i = from; i < to; ++i) out[i] = AddOrSubtract<false>(out[i], next[i]);
+        }
+      }
+    });
+  }
+};
+
+using CheckTypes = Types<float, double, Half, Bfloat16>;
+struct CheckNumericsKernel {
+  explicit CheckNumericsKernel(sdk::CreateContext& c) : message(c.String("message")) {}
+  void Run(sdk::RunContext c) const {
+    CheckTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      T* out = c.output<T>(0);
+      const int64_t n = sdk::Count(c.input_view(0));
+      int infinite = 0, nan = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const Wide<T> v = x[i];
+        nan |= v != v;
+        infinite |= v == v && !(v - v == 0);
+      }
+      if (nan | infinite) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, message, " : Tensor had ",
+                  nan && infinite ? "Inf and NaN" : nan ? "NaN" : "Inf", " values");
+      }
+      if (out != x && n != 0) std::memcpy(out, x, static_cast<size_t>(n) * sizeof(T));
+    });
+  }
+  std::string message;
+};
+
+using Comparable = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, bool>;
+
+// The first of equal elements; a NaN is never larger or smaller.
+template <bool kMax>
+struct ArgKernel {
+  void Run(sdk::RunContext c) const {
+    const tenon_tensor_view& axis_view = c.input_view(1);
+    const sdk::Dims in = sdk::DimsOf(c.input_view(0));
+    const int64_t rank = static_cast<int64_t>(in.size());
+    const int64_t given = IndexAt(sdk::Data<void>(axis_view), axis_view.dtype, 0);
+    const int64_t axis = given < 0 ? given + rank : given;
+    if (axis < 0 || axis >= rank) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Expected dimension in the range [", -rank, ", ", rank, "), but got ", given);
+    }
+    const int64_t size = in[static_cast<size_t>(axis)];
+    const int64_t outer = sdk::Count(in.first(static_cast<size_t>(axis)));
+    const int64_t inner = sdk::Count(in.subspan(static_cast<size_t>(axis) + 1));
+    if (sdk::Count(c.output_view(0)) != outer * inner) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "dimension ", given, " of shape ", in, " does not give the output's shape ",
+                sdk::DimsOf(c.output_view(0)));
+    }
+    if (size == 0 && outer * inner != 0) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Reduction axis ", given, " is empty in shape ", in);
+    }
+    const tenon_tensor_view& out = c.output_view(0);
+    Comparable::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      c.ParallelFor(outer * inner, static_cast<double>(size) * 0.7, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* from = x + i / inner * size * inner + i % inner;
+          int64_t best = 0;
+          Wide<T> value = from[0];
+          for (int64_t k = 1; k < size; ++k) {
+            const Wide<T> v = from[k * inner];
+            if (kMax ? v > value : v < value) {
+              value = v;
+              best = k;
+            }
+          }
+          Put(out, i, best);
+        }
+      });
+    });
+  }
+  static void Put(const tenon_tensor_view& out, int64_t i, int64_t value) {
+    switch (out.dtype) {
+      case TENON_DT_INT64: sdk::Data<int64_t>(out)[i] = value; break;
+      case TENON_DT_INT32: sdk::Data<int32_t>(out)[i] = static_cast<int32_t>(value); break;
+      case TENON_DT_INT16: sdk::Data<int16_t>(out)[i] = static_cast<int16_t>(value); break;
+      case TENON_DT_UINT16: sdk::Data<uint16_t>(out)[i] = static_cast<uint16_t>(value); break;
+      default: sdk::Fail(TENON_UNIMPLEMENTED, "output_type ", sdk::TypeName(out.dtype));
+    }
+  }
+};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Cast) = CpuKernel<CastKernel>(
+    "Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
+TENON_CPU_KERNEL(AddN) = CpuKernel<AddNKernel>(
+    "AddN", {.constraints = sdk::Constraints<Addable::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_CPU_KERNEL(CheckNumerics) = CpuKernel<CheckNumericsKernel>(
+    "CheckNumerics", {.constraints = sdk::Constraints<CheckTypes::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_CPU_KERNEL(ArgMax) =
+    CpuKernel<ArgKernel<true>>("ArgMax", {.constraints = sdk::Constraints<Comparable::Constraint<"T">>::list});
+TENON_CPU_KERNEL(ArgMin) =
+    CpuKernel<ArgKernel<false>>("ArgMin", {.constraints = sdk::Constraints<Comparable::Constraint<"T">>::list});
+
+}  // namespace tenon::cpu

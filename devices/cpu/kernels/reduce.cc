@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sum, Mean, Prod, Max, Min, All, Any over any axes.
+//
+// Two forms. Innermost dim reduced: every output sums contiguous rows. Innermost dim kept: every output row is a sum of
+// rows. A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
+// accumulator's type, so that the bits do not depend on threads.
+#include "kernels/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tenon::cpu {
+
+ReduceShape::ReduceShape(sdk::Dims input, const void* axes, uint32_t axes_dtype, int64_t axis_count) {
+  std::array<bool, TENON_MAX_RANK + 1> chosen = {};
+  const int64_t input_rank = static_cast<int64_t>(input.size());
+  for (int64_t i = 0; i < axis_count; ++i) {
+    const int64_t axis = IndexAt(axes, axes_dtype, i);
+    if (axis < -input_rank || axis >= input_rank) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a reduction of shape ", input, " is outside [", -input_rank,
+                ", ", input_rank, ")");
+    }
+    chosen[static_cast<size_t>(axis < 0 ? axis + input_rank : axis)] = true;
+  }
+  for (size_t i = 0; i < input.size(); ++i) {
+    const int64_t dim = input[i];
+    (chosen[i] ? inputs : outputs) *= dim;
+    if (dim == 1) continue;
+    if (rank > 0 && reduced[static_cast<size_t>(rank - 1)] == chosen[i]) {
+      dims[static_cast<size_t>(rank - 1)] *= dim;
+      continue;
+    }
+    if (rank == kMaxDims) {
+      sdk::Fail(TENON_UNIMPLEMENTED, "a reduction of ", input, " alternates more than ", kMaxDims, " times");
+    }
+    dims[static_cast<size_t>(rank)] = dim;
+    reduced[static_cast<size_t>(rank)] = chosen[i];
+    ++rank;
+  }
+}
+
+namespace {
+
+constexpr int64_t kBlockLength = 1024;
+constexpr int kLanes = 16;
+
+// A reduction's neutral element and step. Accumulators are Wide<T>; float sums of blocks are added in double.
+struct SumOp {
+  template <class A>
+  static A First() { return A(0); }
+  template <class A>
+  static A Step(A x, A y) {
+    if constexpr (std::is_integral_v<A>) {
+      using U = std::make_unsigned_t<A>;
+      return static_cast<A>(static_cast<U>(x) + static_cast<U>(y));
+    } else {
+      return x + y;
+    }
+  }
+};
+struct ProdOp {
+  template <class A>
+  static A First() { return A(1); }
+  template <class A>
+  static A Step(A x, A y) {
+    if constexpr (std::is_integral_v<A>) {
+      using U = std::make_unsigned_t<A>;
+      return static_cast<A>(static_cast<U>(x) * static_cast<U>(y));
+    } else {
+      return x * y;
+    }
+  }
+};
+// NaN wins, on either side.
+struct MaxOp {
+  template <class A>
+  static A First() {
+    if constexpr (std::is_floating_point_v<A>) return -std::numeric_limits<A>::infinity();
+    return std::numeric_limits<A>::lowest();
+  }
+  template <class A>
+  static A Step(A x, A y) {
+    if constexpr (std::is_floating_point_v<A>) {
+      const A larger = x > y ? x : y;  // y when either is NaN
+      return x != x ? x : larger;
+    } else {
+      return x > y ? x : y;
+    }
+  }
+};
+struct MinOp {
+  template <class A>
+  static A First() {
+    if constexpr (std::is_floating_point_v<A>) return std::numeric_limits<A>::infinity();
+    return std::numeric_limits<A>::max();
+  }
+  template <class A>
+  static A Step(A x, A y) {
+    if constexpr (std::is_floating_point_v<A>) {
+      const A smaller = x < y ? x : y;
+      return x != x ? x : smaller;
+    } else {
+      return x < y ? x : y;
+    }
+  }
+};
+struct AllOp {
+  template <class A>
+  static A First() { return true; }
+  template <class A>
+  static A Step(A x, A y) { return x & y; }
+};
+struct AnyOp {
+  template <class A>
+  static A First() { return false; }
+  template <class A>
+  static A Step(A x, A y) { return x | y; }
+};
+
+// What whole blocks are added in.
+template <class Op, class A>
+using Total = std::conditional_t<std::is_same_v<Op, SumOp> && std::is_same_v<A, float>, double, A>;
+
+template <class Op, class T>
+Wide<T> ReduceBlock(const T* x, int64_t n) {
+  using A = Wide<T>;
+  A lanes[kLanes];
+  for (int l = 0; l < kLanes; ++l) lanes[l] = Op::template First<A>();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] = Op::template Step<A>(lanes[l], static_cast<A>(x[i + l]));
+  }
+  for (int l = 0; i < n; ++i, ++l) lanes[l] = Op::template Step<A>(lanes[l], static_cast<A>(x[i]));
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) lanes[l] = Op::template Step<A>(lanes[l], lanes[l + width]);
+  }
+  return lanes[0];
+}
+
+// n contiguous elements into total.
+template <class Op, class T>
+void ReduceRow(const T* x, int64_t n, Total<Op, Wide<T>>* total) {
+  using S = Total<Op, Wide<T>>;
+  for (int64_t i = 0; i < n; i += kBlockLength) {
+    *total = Op::template Step<S>(*total, static_cast<S>(ReduceBlock<Op, T>(x + i, std::min(kBlockLength, n - i))));
+  }
+}
+
+// Element strides of the dims of a shape.
+std::array<int64_t, kMaxDims> StridesOf(const ReduceShape& shape) {
+  std::array<int64_t, kMaxDims> strides = {};
+  int64_t step = 1;
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    strides[static_cast<size_t>(d)] = step;
+    step *= shape.dims[static_cast<size_t>(d)];
+  }
+  return strides;
+}
+
+// Walks the reduced (or kept) dims, `last` of them left out at the end: function(offset) for each combination.
+class Walk {
+ public:
+  Walk(const ReduceShape& shape, bool reduced, bool without_last) {
+    const auto strides = StridesOf(shape);
+    for (int d = 0; d < shape.rank; ++d) {
+      const auto i = static_cast<size_t>(d);
+      if (shape.reduced[i] != reduced || (without_last && d == shape.rank - 1)) continue;
+      dims_[static_cast<size_t>(rank_)] = shape.dims[i];
+      strides_[static_cast<size_t>(rank_)] = strides[i];
+      count_ *= shape.dims[i];
+      ++rank_;
+    }
+  }
+  int64_t count() const { return count_; }
+  int64_t Offset(int64_t index) const {
+    int64_t offset = 0;
+    for (int d = rank_ - 1; d >= 0; --d) {
+      offset += index % dims_[static_cast<size_t>(d)] * strides_[static_cast<size_t>(d)];
+      index /= dims_[static_cast<size_t>(d)];
+    }
+    return offset;
+  }
+
+ private:
+  int rank_ = 0;
+  int64_t count_ = 1;
+  std::array<int64_t, kMaxDims> dims_ = {};
+  std::array<int64_t, kMaxDims> strides_ = {};
+};
+
+template <class T, class S>
+T Finish(S total, int64_t divisor) {
+  if (divisor == 0) return static_cast<T>(static_cast<Wide<T>>(total));
+  if constexpr (std::is_same_v<T, bool>) {
+    return total;
+  } else {
+    return static_cast<T>(static_cast<Wide<T>>(total / static_cast<S>(divisor)));
+  }
+}
+
+// Outputs [begin, end): every one sums contiguous rows.
+template <class Op, class T>
+void ReduceInner(const ReduceShape& shape, const T* x, T* out, int64_t divisor, int64_t begin, int64_t end) {
+  using S = Total<Op, Wide<T>>;
+  const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
+  const Walk kept(shape, false, false);
+  const Walk reduced(shape, true, true);
+  for (int64_t o = begin; o < end; ++o) {
+    const T* from = x + kept.Offset(o);
+    S total = Op::template First<S>();
+    for (int64_t r = 0; r < reduced.count(); ++r) ReduceRow<Op, T>(from + reduced.Offset(r), row, &total);
+    out[o] = Finish<T, S>(total, divisor);
+  }
+}
+
+// Columns [begin, end) of every output row; one row is a sum of rows.
+template <class Op, class T>
+void ReduceOuter(const ReduceShape& shape, const T* x, T* out, int64_t divisor, int64_t begin, int64_t end) {
+  using A = Wide<T>;
+  using S = Total<Op, A>;
+  constexpr int64_t kColumns = 128;
+  constexpr int64_t kBlockRows = 64;
+  const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
+  const Walk kept(shape, false, true);
+  const Walk reduced(shape, true, false);
+  for (int64_t o = 0; o < kept.count(); ++o) {
+    const T* from = x + kept.Offset(o);
+    for (int64_t j0 = begin; j0 < end; j0 += kColumns) {
+      const int64_t n = std::min(kColumns, end - j0);
+      S total[kColumns];
+      std::fill_n(total, n, Op::template First<S>());
+      for (int64_t r0 = 0; r0 < reduced.count(); r0 += kBlockRows) {
+        A block[kColumns];
+        std::fill_n(block, n, Op::template First<A>());
+        const int64_t r1 = std::min(reduced.count(), r0 + kBlockRows);
+        for (int64_t r = r0; r < r1; ++r) {
+          const T* line = from + reduced.Offset(r) + j0;
+          for (int64_t j = 0; j < n; ++j) block[j] = Op::template Step<A>(block[j], static_cast<A>(line[j]));
+        }
+        for (int64_t j = 0; j < n; ++j) total[j] = Op::template Step<S>(total[j], static_cast<S>(block[j]));
+      }
+      for (int64_t j = 0; j < n; ++j) out[o * row + j0 + j] = Finish<T, S>(total[j], divisor);
+    }
+  }
+}
+
+// One output from many contiguous elements: blocks' sums in the workspace, then their sum.
+constexpr int64_t kShareLength = 64 * kBlockLength;
+
+template <class Op, class T>
+void ReduceAll(sdk::RunContext c, const T* x, int64_t n, T* out, int64_t divisor) {
+  using S = Total<Op, Wide<T>>;
+  const int64_t shares = (n + kShareLength - 1) / kShareLength;
+  S* sums = c.workspace<S>();
+  c.ParallelFor(shares, static_cast<double>(kShareLength) * 0.1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      sums[i] = Op::template First<S>();
+      ReduceRow<Op, T>(x + i * kShareLength, std::min(kShareLength, n - i * kShareLength), &sums[i]);
+    }
+  });
+  S total = Op::template First<S>();
+  for (int64_t i = 0; i < shares; ++i) total = Op::template Step<S>(total, sums[i]);
+  *out = Finish<T, S>(total, divisor);
+}
+
+struct ReducePlan {
+  ReduceShape shape;
+  bool constant = false;  // the axes were known
+  int64_t axis_count = 0;
+  int64_t output_count = 0;
+  void (*function)(const ReducePlan&, const ReduceShape&, sdk::RunContext) = nullptr;
+};
+
+template <class Op, class T, bool kMean>
+void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c) {
+  const T* x = c.input<T>(0);
+  T* out = c.output<T>(0);
+  const int64_t divisor = kMean ? shape.inputs : 0;
+  if (shape.outputs == 0) return;
+  if (shape.inputs == 0) {
+    if constexpr (kMean && std::is_integral_v<T>) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Integer division by zero: the mean of no elements");
+    } else if constexpr (kMean) {
+      std::fill_n(out, shape.outputs, static_cast<T>(std::numeric_limits<Wide<T>>::quiet_NaN()));
+    } else {
+      std::fill_n(out, shape.outputs, static_cast<T>(Op::template First<Wide<T>>()));
+    }
+    return;
+  }
+  const double cost = static_cast<double>(shape.inputs) * 0.1 + 3;
+  if (shape.rank == 0) {
+    *out = *x;
+  } else if (!shape.reduced[static_cast<size_t>(shape.rank - 1)]) {
+    const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
+    const double column = cost * static_cast<double>(shape.outputs / row);
+    c.ParallelFor(row, column, [&](int64_t begin, int64_t end) {
+      ReduceOuter<Op, T>(shape, x, out, divisor, begin, end);
+    });
+  } else if (shape.rank == 1 && shape.inputs > kShareLength) {
+    ReduceAll<Op, T>(c, x, shape.inputs, out, divisor);
+  } else {
+    c.ParallelFor(shape.outputs, cost, [&](int64_t begin, int64_t end) {
+      ReduceInner<Op, T>(shape, x, out, divisor, begin, end);
+    });
+  }
+}
+
+template <class Op, class Set, bool kMean = false>
+struct ReduceKernel {
+  struct Plan : ReducePlan {
+    Plan(const ReduceKernel&, sdk::PrepareContext& c) {
+      this->axis_count = sdk::Count(c.input(1));
+      this->output_count = sdk::Count(c.output(0));
+      const int64_t count = sdk::Count(c.input(0));
+      if (const void* axes = c.Constant<void>(1)) {
+        this->shape = ReduceShape(sdk::DimsOf(c.input(0)), axes, c.input(1).dtype, this->axis_count);
+        this->constant = true;
+      }
+      c.Workspace((count / kShareLength + 1) * 8);
+      Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, T, kMean>; });
+    }
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (plan.constant) {
+      plan.function(plan, plan.shape, c);
+      return;
+    }
+    const tenon_tensor_view& axes = c.input_view(1);
+    const ReduceShape shape(sdk::DimsOf(c.input_view(0)), sdk::Data<void>(axes), axes.dtype, plan.axis_count);
+    if (shape.outputs != plan.output_count) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the axes leave ", shape.outputs, " elements; the output has ",
+                plan.output_count);
+    }
+    plan.function(plan, shape, c);
+  }
+};
+
+using Reducible = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+
+template <class Op, bool kMean = false>
+constexpr tenon_kernel_registration CpuReduce(std::string_view op) {
+  return CpuKernel<ReduceKernel<Op, Reducible, kMean>>(
+      op, {.constraints = sdk::Constraints<Reducible::Constraint<"T">, Indices::Constraint<"Tidx">>::list});
+}
+template <class Op>
+constexpr tenon_kernel_registration CpuLogicReduce(std::string_view op) {
+  return CpuKernel<ReduceKernel<Op, Types<bool>>>(op,
+                                                  {.constraints = sdk::Constraints<Indices::Constraint<"Tidx">>::list});
+}
+
+}  // namespace
+
+TENON_CPU_KERNEL(Sum) = CpuReduce<SumOp>("Sum");
+TENON_CPU_KERNEL(Mean) = CpuReduce<SumOp, true>("Mean");
+TENON_CPU_KERNEL(Prod) = CpuReduce<ProdOp>("Prod");
+TENON_CPU_KERNEL(Max) = CpuReduce<MaxOp>("Max");
+TENON_CPU_KERNEL(Min) = CpuReduce<MinOp>("Min");
+TENON_CPU_KERNEL(All) = CpuLogicReduce<AllOp>("All");
+TENON_CPU_KERNEL(Any) = CpuLogicReduce<AnyOp>("Any");
+
+}  // namespace tenon::cpu
