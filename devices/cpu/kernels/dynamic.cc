@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops whose output shapes depend on values: Unique, DynamicStitch, DynamicPartition. And sums by segment.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/strided_copy.h"
+#include "kernels/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+// A hash table with open addressing in the workspace: positions of first occurrence.
+using UniqueTypes = Types<float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t, bool>;
+
+struct UniqueKernel {
+  struct Plan {
+    Plan(const UniqueKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
+      while (slots < 2 * count) slots = sdk::Multiply(slots, 2);
+      table = c.Workspace(sdk::Multiply(slots, 8));
+      firsts = c.Workspace(sdk::Multiply(count, 8));
+    }
+    int64_t count, slots = 16, table, firsts;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    UniqueTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      int64_t* table = c.workspace<int64_t>(plan.table);    // 1 + number of the value; 0 is free
+      int64_t* firsts = c.workspace<int64_t>(plan.firsts);  // where the value came first
+      std::memset(table, 0, static_cast<size_t>(plan.slots) * 8);
+      const View& index_view = c.output_view(1);
+      int64_t found = 0;
+      for (int64_t i = 0; i < plan.count; ++i) {
+        if (x[i] != x[i]) {  // a NaN equals nothing, so it is always new
+          firsts[found] = i;
+          PutIndex(index_view, i, found++);
+          continue;
+        }
+        const T value = x[i] == T(0) ? T(0) : x[i];  // -0.0 is 0.0
+        uint64_t bits = 0;
+        std::memcpy(&bits, &value, sizeof(T));
+        uint64_t slot = bits * UINT64_C(0x9E3779B97F4A7C15);
+        slot ^= slot >> 32;
+        for (;; ++slot) {
+          int64_t& entry = table[slot & static_cast<uint64_t>(plan.slots - 1)];
+          if (entry == 0) {
+            firsts[found] = i;
+            entry = ++found;
+          } else if (!(x[firsts[entry - 1]] == x[i])) {
+            continue;
+          }
+          PutIndex(index_view, i, entry - 1);
+          break;
+        }
+      }
+      c.AllocOutput(0, sdk::Dims(&found, 1));
+      T* out = c.output<T>(0);
+      for (int64_t i = 0; i < found; ++i) out[i] = x[firsts[i]];
+    });
+  }
+  static void PutIndex(const View& view, int64_t i, int64_t value) {
+    if (view.dtype == TENON_DT_INT64) {
+      sdk::Data<int64_t>(view)[i] = value;
+    } else {
+      sdk::Data<int32_t>(view)[i] = static_cast<int32_t>(value);
+    }
+  }
+};
+
+// Rows of data[k] go to the rows that indices[k] name; the last one wins; rows that nobody names are zero.
+struct DynamicStitchKernel {
+  void Run(sdk::RunContext c) const {
+    const int32_t n = c.input_count() / 2;
+    int64_t rows = 0;
+    const View& first = c.input_view(n);
+    const size_t index_rank = static_cast<size_t>(c.input_view(0).dl.ndim);
+    const sdk::Dims tail = sdk::DimsOf(first).subspan(std::min(index_rank, sdk::DimsOf(first).size()));
+    const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(first.dtype));
+    for (int32_t k = 0; k < n; ++k) {
+      const View& indices = c.input_view(k);
+      const int64_t count = sdk::Count(indices);
+      if (sdk::Multiply(count, width) != static_cast<int64_t>(c.input_view(n + k).byte_size)) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "data[", k, "] of shape ", sdk::DimsOf(c.input_view(n + k)),
+                  " does not fit indices of shape ", sdk::DimsOf(indices));
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = c.input<int32_t>(k)[i];
+        if (row < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", k, "][", i, "] = ", row, " is negative");
+        rows = std::max(rows, row + 1);
+      }
+    }
+    CheckRank(tail);
+    std::array<int64_t, kMaxRank + 1> shape = {rows};
+    std::copy(tail.begin(), tail.end(), shape.begin() + 1);
+    c.AllocOutput(0, {shape.data(), tail.size() + 1});
+    char* out = c.output<char>(0);
+    if (rows * width != 0) std::memset(out, 0, static_cast<size_t>(rows * width));
+    for (int32_t k = 0; k < n; ++k) {
+      const int64_t count = sdk::Count(c.input_view(k));
+      for (int64_t i = 0; i < count && width != 0; ++i) {
+        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(n + k) + i * width, static_cast<size_t>(width));
+      }
+    }
+  }
+};
+
+struct DynamicPartitionKernel {
+  struct Plan {
+    Plan(const DynamicPartitionKernel&, sdk::PrepareContext& c) { c.Workspace(8 * (c.output_count() + 1)); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    const sdk::Dims data = sdk::DimsOf(c.input_view(0)), parts = sdk::DimsOf(c.input_view(1));
+    if (parts.size() > data.size() || !std::equal(parts.begin(), parts.end(), data.begin())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "partitions of shape ", parts, " are no prefix of data's shape ", data);
+    }
+    const sdk::Dims tail = data.subspan(parts.size());
+    CheckRank(tail);
+    const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(c.input_view(0).dtype));
+    const int64_t count = sdk::Count(parts);
+    const int32_t* part = c.input<int32_t>(1);
+    int64_t* sizes = c.workspace<int64_t>();
+    std::fill_n(sizes, c.output_count(), int64_t{0});
+    for (int64_t i = 0; i < count; ++i) {
+      if (part[i] < 0 || part[i] >= c.output_count()) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "partitions[", i, "] = ", part[i], " is not in [0, ", c.output_count(), ")");
+      }
+      ++sizes[part[i]];
+    }
+    std::array<int64_t, kMaxRank + 1> shape = {};
+    std::copy(tail.begin(), tail.end(), shape.begin() + 1);
+    for (int32_t k = 0; k < c.output_count(); ++k) {
+      shape[0] = sizes[k];
+      c.AllocOutput(k, {shape.data(), tail.size() + 1});
+      sizes[k] = 0;
+    }
+    const char* from = c.input<char>(0);
+    for (int64_t i = 0; i < count && width != 0; ++i) {
+      std::memcpy(c.output<char>(part[i]) + sizes[part[i]]++ * width, from + i * width, static_cast<size_t>(width));
+    }
+  }
+};
+
+using Summable = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+
+// SegmentSum wants sorted ids and lets them say how many rows there are; UnsortedSegmentSum drops negative ids.
+template <bool kSorted>
+struct SegmentSumKernel {
+  void Run(sdk::RunContext c) const {
+    const View& ids = c.input_view(1);
+    const sdk::Dims data = sdk::DimsOf(c.input_view(0)), segments = sdk::DimsOf(ids);
+    if (segments.size() > data.size() || !std::equal(segments.begin(), segments.end(), data.begin())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", segments, " are no prefix of data's shape ", data);
+    }
+    const sdk::Dims tail = data.subspan(segments.size());
+    const int64_t width = sdk::Count(tail);
+    const int64_t count = sdk::Count(segments);
+    const void* id = sdk::Data<void>(ids);
+    int64_t rows = 0;
+    if constexpr (kSorted) {
+      for (int64_t i = 0, last = 0; i < count; ++i) {
+        const int64_t row = IndexAt(id, ids.dtype, i);
+        if (row < last) sdk::Fail(TENON_INVALID_ARGUMENT, "segment ids are not increasing, or negative, at ", i);
+        last = row;
+        rows = sdk::Multiply(1, row + 1);
+      }
+      CheckRank(tail);
+      std::array<int64_t, kMaxRank + 1> shape = {rows};
+      std::copy(tail.begin(), tail.end(), shape.begin() + 1);
+      c.AllocOutput(0, {shape.data(), tail.size() + 1});
+    } else {
+      const View& given = c.input_view(2);
+      rows = IndexAt(sdk::Data<void>(given), given.dtype, 0);
+      if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(c.output_view(0))) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ",
+                  sdk::DimsOf(c.output_view(0)));
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = IndexAt(id, ids.dtype, i);
+        if (row >= rows) {
+          sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " is out of range [0, ", rows, ")");
+        }
+      }
+    }
+    Summable::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      T* out = c.output<T>(0);
+      std::fill_n(out, rows * width, T(0));
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = IndexAt(id, ids.dtype, i);
+        if (row < 0) continue;
+        T* to = out + row * width;
+        const T* from = x + i * width;
+        for (int64_t j = 0; j < width; ++j) to[j] = AddOrSubtract<false>(to[j], from[j]);
+      }
+    });
+  }
+};
+
+constexpr sdk::Traits Plain(uint64_t dynamic) {
+  return {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = dynamic};
+}
+
+}  // namespace
+
+TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel>(
+    "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<DynamicStitchKernel>("DynamicStitch", Plain(1));
+TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
+TENON_CPU_KERNEL(UnsortedSegmentSum) = CpuKernel<SegmentSumKernel<false>>(
+    "UnsortedSegmentSum", {.constraints = sdk::Constraints<Summable::Constraint<"T">>::list});
+TENON_CPU_KERNEL(SegmentSum) = CpuKernel<SegmentSumKernel<true>>(
+    "SegmentSum", {.constraints = sdk::Constraints<Summable::Constraint<"T">>::list, .dynamic_outputs = 1});
+
+}  // namespace tenon::cpu

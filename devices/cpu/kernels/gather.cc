@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather, GatherV2, ResourceGather: rows of params by index, every index checked.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/types.h"
+#include "kernels/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+using View = tenon_tensor_view;
+
+// params as [batch, outer, rows, inner]; out as [batch, outer, indices, inner]; inner in bytes.
+struct GatherShape {
+  int64_t batch = 1, outer = 1, rows = 0, indices = 0, inner = 0;
+};
+
+GatherShape ShapeOf(const View& params, const View& indices, int64_t axis, int64_t batch_dims) {
+  const sdk::Dims p = sdk::DimsOf(params);
+  const sdk::Dims i = sdk::DimsOf(indices);
+  const int64_t rank = static_cast<int64_t>(p.size());
+  const int64_t index_rank = static_cast<int64_t>(i.size());
+  const int64_t batch = batch_dims < 0 ? batch_dims + index_rank : batch_dims;
+  const int64_t at = axis < 0 ? axis + rank : axis;
+  if (at < 0 || at >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside params of shape ", p);
+  if (batch < 0 || batch > index_rank || batch > at) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "batch_dims ", batch_dims, " does not fit indices of shape ", i, " and axis ",
+              axis);
+  }
+  GatherShape g;
+  for (int64_t d = 0; d < batch; ++d) {
+    if (p[static_cast<size_t>(d)] != i[static_cast<size_t>(d)]) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "params ", p, " and indices ", i, " differ in batch dim ", d);
+    }
+    g.batch *= p[static_cast<size_t>(d)];
+  }
+  g.outer = sdk::Count(p.subspan(static_cast<size_t>(batch), static_cast<size_t>(at - batch)));
+  g.rows = p[static_cast<size_t>(at)];
+  g.inner = sdk::Count(p.subspan(static_cast<size_t>(at) + 1)) *
+            (params.dtype == TENON_DT_STRING ? 16 : static_cast<int64_t>(sdk::ElementSize(params.dtype)));
+  g.indices = sdk::Count(i.subspan(static_cast<size_t>(batch)));
+  return g;
+}
+
+template <class Index>
+void GatherRows(sdk::RunContext c, const GatherShape& g, const char* params, const Index* indices, char* out) {
+  for (int64_t i = 0; i < g.batch * g.indices; ++i) CheckRow(indices[i], i, g.rows);
+  const int64_t total = g.batch * g.outer * g.indices;
+  c.ParallelFor(total, static_cast<double>(g.inner) * 0.05 + 2, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t block = k / g.indices;  // batch and outer
+      const int64_t index = indices[block / g.outer * g.indices + k % g.indices];
+      const char* from = params + (block * g.rows + index) * g.inner;
+      if (g.inner == 4) {
+        std::memcpy(out + k * 4, from, 4);
+      } else {
+        std::memcpy(out + k * g.inner, from, static_cast<size_t>(g.inner));
+      }
+    }
+  });
+}
+
+void Gather(sdk::RunContext c, const View& params, const View& indices, const GatherShape& g) {
+  const View& output = c.output_view(0);
+  const int64_t bytes = sdk::Multiply(sdk::Multiply(g.batch * g.outer, g.indices), g.inner);
+  if (static_cast<int64_t>(output.byte_size) != bytes) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", sdk::DimsOf(params), " by indices ", sdk::DimsOf(indices),
+              " do not give the output's shape ", sdk::DimsOf(output));
+  }
+  if (g.batch * g.outer * g.indices == 0) return;
+  const char* from = sdk::Data<char>(params);
+  char* to = sdk::Data<char>(output);
+  switch (indices.dtype) {
+    case TENON_DT_INT32: return GatherRows(c, g, from, sdk::Data<int32_t>(indices), to);
+    case TENON_DT_INT64: return GatherRows(c, g, from, sdk::Data<int64_t>(indices), to);
+    case TENON_DT_INT16: return GatherRows(c, g, from, sdk::Data<int16_t>(indices), to);
+    default: sdk::Fail(TENON_UNIMPLEMENTED, "indices of dtype ", sdk::TypeName(indices.dtype));
+  }
+}
+
+struct GatherKernel {
+  void Run(sdk::RunContext c) const {
+    Gather(c, c.input_view(0), c.input_view(1), ShapeOf(c.input_view(0), c.input_view(1), 0, 0));
+  }
+};
+struct GatherV2Kernel {
+  explicit GatherV2Kernel(sdk::CreateContext& c) : batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  void Run(sdk::RunContext c) const {
+    const View& axis = c.input_view(2);
+    Gather(c, c.input_view(0), c.input_view(1),
+           ShapeOf(c.input_view(0), c.input_view(1), IndexAt(sdk::Data<void>(axis), axis.dtype, 0), batch_dims));
+  }
+  int64_t batch_dims;
+};
+struct ResourceGatherKernel {
+  explicit ResourceGatherKernel(sdk::CreateContext& c) : batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  void Run(sdk::RunContext c) const {
+    View params = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+    if (params.dtype != c.output_view(0).dtype) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ",
+                sdk::TypeName(c.output_view(0).dtype));
+    }
+    const int64_t batch = batch_dims < 0 ? batch_dims + c.input_view(1).dl.ndim : batch_dims;
+    Gather(c, params, c.input_view(1), ShapeOf(params, c.input_view(1), batch, batch_dims));
+  }
+  int64_t batch_dims;
+};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Gather) = CpuKernel<GatherKernel>(
+    "Gather", {.constraints = sdk::Constraints<PlainConstraint<"Tparams">, Indices::Constraint<"Tindices">>::list});
+TENON_CPU_KERNEL(GatherV2) = CpuKernel<GatherV2Kernel>(
+    "GatherV2", {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list});
+TENON_CPU_KERNEL(ResourceGather) = CpuKernel<ResourceGatherKernel>(
+    "ResourceGather", {.constraints = sdk::Constraints<PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
+
+}  // namespace tenon::cpu

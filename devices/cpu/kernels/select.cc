@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Select, SelectV2, Where, OneHot.
+#include <algorithm>
+
+#include "kernels/strided_copy.h"
+
+namespace tenon::cpu {
+namespace {
+
+// Equal shapes; the condition has the same shape, or is a scalar, or a vector that chooses rows.
+struct SelectKernel {
+  struct Plan {
+    Plan(const SelectKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims cond = sdk::DimsOf(c.input(0)), t = sdk::DimsOf(c.input(1)), e = sdk::DimsOf(c.input(2));
+      if (!std::equal(t.begin(), t.end(), e.begin(), e.end())) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "'then' of shape ", t, " and 'else' of shape ", e, " must have one shape");
+      }
+      count = sdk::Count(t);
+      if (std::equal(cond.begin(), cond.end(), t.begin(), t.end())) {
+        width = 1;
+      } else if (cond.empty()) {
+        width = count;
+      } else if (cond.size() == 1 && !t.empty() && cond[0] == t[0]) {
+        width = sdk::Count(t.subspan(1));
+      } else {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a condition of shape ", cond, " does not choose from shape ", t);
+      }
+    }
+    int64_t count, width;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (plan.count == 0) return;
+    DispatchSize(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const bool* cond = c.input<bool>(0);
+      const T* t = c.input<T>(1);
+      const T* e = c.input<T>(2);
+      T* out = c.output<T>(0);
+      const int64_t width = plan.width;
+      if (width == 1) {
+        c.ParallelFor(plan.count, 0.1 * sizeof(T), [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+          for (int64_t i = begin; i < end; ++i) out[i] = cond[i] ? t[i] : e[i];
+        });
+        return;
+      }
+      c.ParallelFor(plan.count / width, static_cast<double>(width) * 0.05 * sizeof(T), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) std::copy_n((cond[r] ? t : e) + r * width, width, out + r * width);
+      });
+    });
+  }
+};
+
+struct SelectV2Kernel {
+  struct Plan {
+    Plan(const SelectV2Kernel&, sdk::PrepareContext& c)
+        : shape({sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))}, sdk::DimsOf(c.output(0))) {}
+    Broadcast<3> shape;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const Broadcast<3>& s = plan.shape;
+    DispatchSize(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const bool* cond = c.input<bool>(0);
+      const T* t = c.input<T>(1);
+      const T* e = c.input<T>(2);
+      T* out = c.output<T>(0);
+      const int64_t sc = s.inner_stride[0], st = s.inner_stride[1], se = s.inner_stride[2];
+      c.ParallelFor(s.total, 0.15 * sizeof(T), [&](int64_t begin, int64_t end) {
+        s.ForEachRow(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to, int64_t n) {
+          const bool* cr = cond + at[0];
+          const T* tr = t + at[1];
+          const T* er = e + at[2];
+          T* o = out + to;
+          if (sc == 1 && st == 1 && se == 1) {
+#pragma GCC ivdep
+            for (int64_t i = 0; i < n; ++i) o[i] = cr[i] ? tr[i] : er[i];
+          } else {
+            for (int64_t i = 0; i < n; ++i) o[i] = cr[i * sc] ? tr[i * st] : er[i * se];
+          }
+        });
+      });
+    });
+  }
+};
+
+// Coordinates of what is not zero, row-major.
+using WhereTypes = Types<bool, float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t,
+                         uint32_t, uint64_t>;
+struct WhereKernel {
+  void Run(sdk::RunContext c) const {
+    WhereTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* x = c.input<T>(0);
+      const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+      const int64_t n = sdk::Count(dims);
+      int64_t found = 0;
+      for (int64_t i = 0; i < n; ++i) found += static_cast<Wide<T>>(x[i]) != Wide<T>(0) ? 1 : 0;
+      const int64_t shape[2] = {found, static_cast<int64_t>(dims.size())};
+      c.AllocOutput(0, shape);
+      int64_t* out = c.output<int64_t>(0);
+      for (int64_t i = 0; i < n; ++i) {
+        if (static_cast<Wide<T>>(x[i]) == Wide<T>(0)) continue;
+        int64_t rest = i;
+        for (size_t d = dims.size(); d-- > 0;) {
+          out[d] = rest % dims[d];
+          rest /= dims[d];
+        }
+        out += dims.size();
+      }
+    });
+  }
+};
+
+struct OneHotKernel {
+  explicit OneHotKernel(sdk::CreateContext& c) : axis(c.Int("axis")) {}
+  void Run(sdk::RunContext c) const {
+    const View& indices = c.input_view(0);
+    const sdk::Dims in = sdk::DimsOf(indices), out_dims = sdk::DimsOf(c.output_view(0));
+    const int64_t rank = static_cast<int64_t>(in.size());
+    const int64_t at = axis == -1 ? rank : axis;
+    if (at < 0 || at > rank || static_cast<int64_t>(out_dims.size()) != rank + 1) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " does not fit indices of shape ", in);
+    }
+    const View& depth_view = c.input_view(1);
+    const int64_t depth = IndexAt(sdk::Data<void>(depth_view), depth_view.dtype, 0);
+    const int64_t outer = sdk::Count(in.first(static_cast<size_t>(at)));
+    const int64_t inner = sdk::Count(in.subspan(static_cast<size_t>(at)));
+    const int64_t count = sdk::Count(out_dims);
+    if (depth < 0 || sdk::Multiply(outer * inner, depth) != count) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "depth ", depth, " does not give the output's shape ", out_dims);
+    }
+    const void* index = sdk::Data<void>(indices);
+    DispatchSize(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T on = *c.input<T>(2);
+      T* out = c.output<T>(0);
+      std::fill_n(out, count, *c.input<T>(3));
+      for (int64_t i = 0; i < outer * inner; ++i) {
+        const int64_t hot = IndexAt(index, indices.dtype, i);
+        if (hot >= 0 && hot < depth) out[(i / inner * depth + hot) * inner + i % inner] = on;
+      }
+    });
+  }
+  int64_t axis;
+};
+
+constexpr tenon_in_place kInPlaceThenElse[] = {{1, 0}, {2, 0}};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Select) = CpuKernel<SelectKernel>(
+    "Select", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceThenElse});
+TENON_CPU_KERNEL(SelectV2) = CpuKernel<SelectV2Kernel>(
+    "SelectV2", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceThenElse});
+TENON_CPU_KERNEL(Where) = CpuKernel<WhereKernel>(
+    "Where", {.constraints = sdk::Constraints<WhereTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(OneHot) =
+    CpuKernel<OneHotKernel>("OneHot", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+
+}  // namespace tenon::cpu

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::cpu {
+
+void StridedCopy::Add(int64_t dim, int64_t source_stride, int64_t target_stride) {
+  total_ = sdk::Multiply(total_, dim);
+  if (dim == 1) return;
+  if (rank_ > 0) {
+    const auto last = static_cast<size_t>(rank_ - 1);
+    if (source_strides_[last] == source_stride * dim && target_strides_[last] == target_stride * dim) {
+      dims_[last] *= dim;
+      source_strides_[last] = source_stride;
+      target_strides_[last] = target_stride;
+      return;
+    }
+  }
+  if (rank_ == kMaxDims) {
+    sdk::Fail(TENON_UNIMPLEMENTED, "a copy with more than ", kMaxDims, " dims that cannot be merged");
+  }
+  const auto at = static_cast<size_t>(rank_++);
+  dims_[at] = dim;
+  source_strides_[at] = source_stride;
+  target_strides_[at] = target_stride;
+}
+
+template <class T>
+void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) const {
+  source += source_offset_;
+  target += target_offset_;
+  if (rank_ == 0) {
+    *target = *source;
+    return;
+  }
+  // The two innermost dims are one plane; the others, and rows of the plane, are shared.
+  const auto last = static_cast<size_t>(rank_ - 1);
+  const int64_t inner = dims_[last];
+  const int64_t from_step = source_strides_[last];
+  const int64_t to_step = target_strides_[last];
+  const int64_t rows = total_ / inner;
+  const auto copy_row = [&](const T* from, T* to, int64_t n) {
+    if (from_step == 1 && to_step == 1) {
+      std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+    } else if (from_step == 0 && to_step == 1) {
+      std::fill_n(to, n, *from);
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+    }
+  };
+  const auto offsets = [&](int64_t row, int64_t* from, int64_t* to) {
+    *from = *to = 0;
+    for (int d = rank_ - 2; d >= 0; --d) {
+      const auto i = static_cast<size_t>(d);
+      const int64_t index = row % dims_[i];
+      row /= dims_[i];
+      *from += index * source_strides_[i];
+      *to += index * target_strides_[i];
+    }
+  };
+  if (rows == 1) {
+    context.ParallelFor(inner, 0.1 * sizeof(T), [&](int64_t begin, int64_t end) {
+      copy_row(source + begin * from_step, target + begin * to_step, end - begin);
+    });
+    return;
+  }
+  const double cost = static_cast<double>(inner) * (from_step == 1 ? 0.05 : 0.3) * sizeof(T) + 2;
+  // A transposed plane: blocks of it, so that every cache line that is read is used.
+  const auto before = static_cast<size_t>(rank_ > 1 ? rank_ - 2 : 0);
+  constexpr int64_t kBlock = 16;
+  if (source_strides_[before] == 1 && from_step != 1 && dims_[before] >= kBlock && inner >= kBlock) {
+    const int64_t height = dims_[before];
+    const int64_t strips = (height + kBlock - 1) / kBlock;
+    const int64_t planes = rows / height;
+    context.ParallelFor(planes * strips, cost * kBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t strip = begin; strip < end; ++strip) {
+        const int64_t y0 = strip % strips * kBlock;
+        const int64_t y1 = std::min(height, y0 + kBlock);
+        int64_t from, to;
+        offsets(strip / strips * height, &from, &to);
+        for (int64_t x0 = 0; x0 < inner; x0 += kBlock) {
+          const int64_t x1 = std::min(inner, x0 + kBlock);
+          for (int64_t y = y0; y < y1; ++y) {
+            const T* f = source + from + y;
+            T* t = target + to + y * target_strides_[before];
+            for (int64_t x = x0; x < x1; ++x) t[x * to_step] = f[x * from_step];
+          }
+        }
+      }
+    });
+    return;
+  }
+  context.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
+    std::array<int64_t, kMaxDims> index = {};
+    int64_t from, to;
+    offsets(begin, &from, &to);
+    int64_t rest = begin;
+    for (int d = rank_ - 2; d >= 0; --d) {
+      index[static_cast<size_t>(d)] = rest % dims_[static_cast<size_t>(d)];
+      rest /= dims_[static_cast<size_t>(d)];
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      copy_row(source + from, target + to, inner);
+      for (int d = rank_ - 2; d >= 0; --d) {
+        const auto i = static_cast<size_t>(d);
+        from += source_strides_[i];
+        to += target_strides_[i];
+        if (++index[i] < dims_[i]) break;
+        from -= dims_[i] * source_strides_[i];
+        to -= dims_[i] * target_strides_[i];
+        index[i] = 0;
+      }
+    }
+  });
+}
+
+void StridedCopy::Run(sdk::RunContext context, uint32_t dtype, const void* source, void* target) const {
+  if (total_ == 0) return;
+  DispatchSize(dtype, [&]<class T>(Tag<T>) {
+    RunTyped(context, static_cast<const T*>(source), static_cast<T*>(target));
+  });
+}
+
+}  // namespace tenon::cpu
