@@ -17,7 +17,46 @@
   X(Relu) X(Relu6) X(Elu) X(Softplus) X(LeakyRelu) X(ReluGrad) X(Relu6Grad) X(EluGrad)             \
   X(SoftplusGrad) X(LeakyReluGrad)                                                                 \
   /* matmul.cc */                                                                                  \
-  X(MatMul) X(BatchMatMulV2)
+  X(MatMul) X(BatchMatMulV2)                                                                       \
+  /* variable.cc */                                                                                \
+  X(VariableV2) X(Variable) X(VarHandleOp) X(ReadVariableOp) X(IsVariableInitialized)              \
+  X(VarIsInitializedOp) X(DestroyResourceOp) X(Assign) X(AssignVariableOp) X(AssignAdd)            \
+  X(AssignSub) X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub)           \
+  X(ResourceScatterAdd)                                                                            \
+  /* training.cc */                                                                                \
+  X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)                         \
+  X(ResourceApplyMomentum) X(ApplyAdagrad) X(ResourceApplyAdagrad) X(ApplyAdam)                    \
+  X(ResourceApplyAdam) X(ResourceSparseApplyAdagrad)                                               \
+  /* reduce.cc */                                                                                  \
+  X(Sum) X(Mean) X(Prod) X(Max) X(Min) X(All) X(Any)                                               \
+  /* slice.cc */                                                                                   \
+  X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo)    \
+  X(Pad) X(PadV2)                                                                                  \
+  /* concat.cc */                                                                                  \
+  X(ConcatV2) X(Pack) X(Split) X(SplitV) X(Unpack)                                                 \
+  /* shape.cc */                                                                                   \
+  X(Shape) X(ShapeN) X(Size) X(Rank) X(BroadcastGradientArgs) X(ConcatOffset)                      \
+  X(InvertPermutation) X(Reshape) X(ExpandDims) X(Squeeze)                                         \
+  /* fill.cc */                                                                                    \
+  X(Fill) X(ZerosLike) X(OnesLike) X(Range)                                                        \
+  /* gather.cc */                                                                                  \
+  X(Gather) X(GatherV2) X(ResourceGather)                                                          \
+  /* select.cc */                                                                                  \
+  X(Select) X(SelectV2) X(Where) X(OneHot)                                                         \
+  /* dynamic.cc */                                                                                 \
+  X(Unique) X(DynamicStitch) X(DynamicPartition) X(UnsortedSegmentSum) X(SegmentSum)               \
+  /* cast.cc */                                                                                    \
+  X(Cast) X(AddN) X(CheckNumerics) X(ArgMax) X(ArgMin)                                             \
+  /* bias.cc */                                                                                    \
+  X(BiasAdd) X(BiasAddGrad) X(L2Loss) X(InTopKV2)                                                  \
+  /* softmax.cc */                                                                                 \
+  X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits) \
+  /* conv.cc */                                                                                    \
+  X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter)                                         \
+  /* pool.cc */                                                                                    \
+  X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(AvgPoolGrad)                                              \
+  /* random.cc */                                                                                  \
+  X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)
 
 namespace tenon::cpu {
 

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// BiasAdd, BiasAddGrad, L2Loss, InTopKV2.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/types.h"
+#include "kernels/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+using BiasTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+
+// value as [outer, channels, inner]: inner is 1 for NHWC.
+struct BiasShape {
+  BiasShape(sdk::Dims value, bool channels_first) {
+    if (value.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "a value of shape ", value, "; BiasAdd needs rank 2 or more");
+    const size_t at = channels_first ? 1 : value.size() - 1;
+    outer = sdk::Count(value.first(at));
+    channels = value[at];
+    inner = sdk::Count(value.subspan(at + 1));
+  }
+  int64_t outer, channels, inner;
+};
+
+bool ChannelsFirst(sdk::CreateContext& c) { return c.Has("data_format") && c.String("data_format") == "NCHW"; }
+
+struct BiasAddKernel {
+  explicit BiasAddKernel(sdk::CreateContext& c) : channels_first(ChannelsFirst(c)) {}
+  struct Plan {
+    Plan(const BiasAddKernel& kernel, sdk::PrepareContext& c) : shape(sdk::DimsOf(c.input(0)), kernel.channels_first) {
+      if (sdk::Count(c.input(1)) != shape.channels) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a bias of shape ", sdk::DimsOf(c.input(1)), " does not fit the ",
+                  shape.channels, " channels of ", sdk::DimsOf(c.input(0)));
+      }
+      BiasTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Add<T>; });
+    }
+    BiasShape shape;
+    void (*function)(const BiasShape&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan.shape, c); }
+
+  template <class T>
+  static void Add(const BiasShape& s, sdk::RunContext c) {
+    const T* x = c.input<T>(0);
+    const T* bias = c.input<T>(1);
+    T* out = c.output<T>(0);
+    if (s.inner == 1) {
+      c.ParallelFor(s.outer, static_cast<double>(s.channels) * 0.15 + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          const T* from = x + r * s.channels;
+          T* to = out + r * s.channels;
+#pragma GCC ivdep
+          for (int64_t j = 0; j < s.channels; ++j) to[j] = AddOrSubtract<false>(from[j], bias[j]);
+        }
+      });
+      return;
+    }
+    c.ParallelFor(s.outer * s.channels, static_cast<double>(s.inner) * 0.15 + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T b = bias[r % s.channels];
+        const T* from = x + r * s.inner;
+        T* to = out + r * s.inner;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < s.inner; ++j) to[j] = AddOrSubtract<false>(from[j], b);
+      }
+    });
+  }
+  bool channels_first;
+};
+
+// Sums over everything but the channels; blocks of rows are added in double.
+struct BiasAddGradKernel {
+  explicit BiasAddGradKernel(sdk::CreateContext& c) : channels_first(ChannelsFirst(c)) {}
+  struct Plan {
+    Plan(const BiasAddGradKernel& kernel, sdk::PrepareContext& c) : shape(sdk::DimsOf(c.input(0)), kernel.channels_first) {
+      BiasTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Sum<T>; });
+    }
+    BiasShape shape;
+    void (*function)(const BiasShape&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan.shape, c); }
+
+  template <class T>
+  static void Sum(const BiasShape& s, sdk::RunContext c) {
+    using A = Wide<T>;
+    using S = std::conditional_t<std::is_same_v<A, float>, double, A>;
+    constexpr int64_t kColumns = 64, kRows = 128;
+    const T* x = c.input<T>(0);
+    T* out = c.output<T>(0);
+    if (s.inner == 1) {
+      c.ParallelFor(s.channels, static_cast<double>(s.outer) * 0.1 + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t j0 = begin; j0 < end; j0 += kColumns) {
+          const int64_t n = std::min(kColumns, end - j0);
+          S total[kColumns] = {};
+          for (int64_t r0 = 0; r0 < s.outer; r0 += kRows) {
+            A block[kColumns] = {};
+            const int64_t r1 = std::min(s.outer, r0 + kRows);
+            for (int64_t r = r0; r < r1; ++r) {
+              const T* row = x + r * s.channels + j0;
+              for (int64_t j = 0; j < n; ++j) block[j] = AddOrSubtract<false>(block[j], static_cast<A>(row[j]));
+            }
+            for (int64_t j = 0; j < n; ++j) total[j] = AddOrSubtract<false>(total[j], static_cast<S>(block[j]));
+          }
+          for (int64_t j = 0; j < n; ++j) out[j0 + j] = static_cast<T>(static_cast<A>(total[j]));
+        }
+      });
+      return;
+    }
+    c.ParallelFor(s.channels, static_cast<double>(s.outer * s.inner) * 0.1 + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t channel = begin; channel < end; ++channel) {
+        S total = 0;
+        for (int64_t o = 0; o < s.outer; ++o) {
+          const T* row = x + (o * s.channels + channel) * s.inner;
+          A lanes[16] = {};
+          int64_t j = 0;
+          for (; j + 16 <= s.inner; j += 16) {
+            for (int l = 0; l < 16; ++l) lanes[l] = AddOrSubtract<false>(lanes[l], static_cast<A>(row[j + l]));
+          }
+          for (int l = 0; j < s.inner; ++j, ++l) lanes[l] = AddOrSubtract<false>(lanes[l], static_cast<A>(row[j]));
+          for (A lane : lanes) total = AddOrSubtract<false>(total, static_cast<S>(lane));
+        }
+        out[channel] = static_cast<T>(static_cast<A>(total));
+      }
+    });
+  }
+  bool channels_first;
+};
+
+using Losses = Types<float, double, Half, Bfloat16>;
+// sum(x^2) / 2, in fixed blocks.
+struct L2LossKernel {
+  void Run(sdk::RunContext c) const {
+    Losses::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      constexpr int64_t kBlock = 2048;
+      const T* x = c.input<T>(0);
+      const int64_t n = sdk::Count(c.input_view(0));
+      double total = 0;
+      for (int64_t begin = 0; begin < n; begin += kBlock) {
+        const int64_t end = std::min(n, begin + kBlock);
+        Wide<T> lanes[16] = {};
+        int64_t i = begin;
+        for (; i + 16 <= end; i += 16) {
+          for (int l = 0; l < 16; ++l) {
+            const Wide<T> v = x[i + l];
+            lanes[l] += v * v;
+          }
+        }
+        for (int l = 0; i < end; ++i, ++l) lanes[l] += static_cast<Wide<T>>(x[i]) * static_cast<Wide<T>>(x[i]);
+        for (Wide<T> lane : lanes) total += static_cast<double>(lane);
+      }
+      *c.output<T>(0) = static_cast<T>(static_cast<Wide<T>>(total / 2));
+    });
+  }
+};
+
+// Whether the target's prediction is among the k largest; ties count as in, what is not finite as out.
+struct InTopKKernel {
+  void Run(sdk::RunContext c) const {
+    const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+    if (dims.size() != 2 || sdk::Count(c.input_view(1)) != dims[0] || sdk::Count(c.input_view(2)) != 1) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "predictions of shape ", dims, ", targets of shape ",
+                sdk::DimsOf(c.input_view(1)));
+    }
+    const float* predictions = c.input<float>(0);
+    const tenon_tensor_view& targets = c.input_view(1);
+    const tenon_tensor_view& k_view = c.input_view(2);
+    const int64_t k = IndexAt(sdk::Data<void>(k_view), k_view.dtype, 0);
+    bool* out = c.output<bool>(0);
+    for (int64_t i = 0; i < dims[0]; ++i) {
+      const int64_t target = IndexAt(sdk::Data<void>(targets), targets.dtype, i);
+      const float* row = predictions + i * dims[1];
+      bool valid = target >= 0 && target < dims[1] && std::isfinite(row[target]);
+      int64_t larger = 0;
+      for (int64_t j = 0; valid && j < dims[1]; ++j) {
+        valid = std::isfinite(row[j]);
+        larger += row[j] > row[target] ? 1 : 0;
+      }
+      out[i] = valid && larger < k;
+    }
+  }
+};
+
+}  // namespace
+
+TENON_CPU_KERNEL(BiasAdd) = CpuKernel<BiasAddKernel>(
+    "BiasAdd", {.constraints = sdk::Constraints<BiasTypes::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_CPU_KERNEL(BiasAddGrad) =
+    CpuKernel<BiasAddGradKernel>("BiasAddGrad", {.constraints = sdk::Constraints<BiasTypes::Constraint<"T">>::list});
+TENON_CPU_KERNEL(L2Loss) =
+    CpuKernel<L2LossKernel>("L2Loss", {.constraints = sdk::Constraints<Losses::Constraint<"T">>::list});
+TENON_CPU_KERNEL(InTopKV2) = CpuKernel<InTopKKernel>("InTopKV2", {});
+
+}  // namespace tenon::cpu

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, LogSoftmax and the cross entropies, over the last dim; the row's maximum is subtracted first.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/broadcast.h"
+#include "kernels/math.h"
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+namespace {
+
+using Losses = Types<float, double, Half, Bfloat16>;
+constexpr int64_t kBlock = 16;
+
+// Maximum and NaN-ness of a row; a NaN makes everything that follows NaN.
+template <class T, class A = Wide<T>>
+A RowMax(const T* x, int64_t n) {
+  A lanes[kBlock];
+  std::fill_n(lanes, kBlock, -std::numeric_limits<A>::infinity());
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    for (int64_t l = 0; l < kBlock; ++l) lanes[l] = lanes[l] > static_cast<A>(x[i + l]) ? lanes[l] : static_cast<A>(x[i + l]);
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] = lanes[l] > static_cast<A>(x[i]) ? lanes[l] : static_cast<A>(x[i]);
+  A max = lanes[0];
+  for (A lane : lanes) max = max > lane ? max : lane;
+  return max;
+}
+
+// out[i] = exp(x[i] - max) where out is given; gives the sum. Whole blocks, the last one padded with zeros' weight.
+template <class T, class A = Wide<T>>
+A RowExp(const T* x, int64_t n, A max, T* out) {
+  A sums[kBlock] = {};
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = std::min(kBlock, n - i);
+    A values[kBlock];
+    if (m == kBlock) {
+      for (int64_t l = 0; l < kBlock; ++l) values[l] = static_cast<A>(x[i + l]) - max;
+    } else {
+      for (int64_t l = 0; l < kBlock; ++l) values[l] = l < m ? static_cast<A>(x[i + l]) - max : A(-1000);
+    }
+    for (int64_t l = 0; l < kBlock; ++l) values[l] = math::Exp(values[l]);
+    if (m != kBlock) {
+      for (int64_t l = m; l < kBlock; ++l) values[l] = 0;
+    }
+    for (int64_t l = 0; l < kBlock; ++l) sums[l] += values[l];
+    if (out == nullptr) continue;
+    for (int64_t l = 0; l < m; ++l) out[i + l] = static_cast<T>(values[l]);
+  }
+  for (int64_t width = kBlock / 2; width > 0; width /= 2) {
+    for (int64_t l = 0; l < width; ++l) sums[l] += sums[l + width];
+  }
+  return sums[0];
+}
+
+template <class T>
+void SoftmaxRow(const T* x, int64_t n, T* out) {
+  using A = Wide<T>;
+  const A max = RowMax<T>(x, n);
+  const A scale = A(1) / RowExp<T>(x, n, max, out);
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<A>(out[i]) * scale);
+}
+
+template <class T>
+void LogSoftmaxRow(const T* x, int64_t n, T* out) {
+  using A = Wide<T>;
+  const A max = RowMax<T>(x, n);
+  const A log_sum = std::log(RowExp<T>(x, n, max, nullptr));
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<A>(x[i]) - max - log_sum);
+}
+
+template <bool kLog>
+struct SoftmaxKernel {
+  struct Plan {
+    Plan(const SoftmaxKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(0));
+      if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
+      width = dims.back();
+      rows = sdk::Count(dims.first(dims.size() - 1));
+      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+    }
+    int64_t rows, width;
+    void (*function)(const Plan&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+  template <class T>
+  static void Rows(const Plan& plan, sdk::RunContext c) {
+    const T* x = c.input<T>(0);
+    T* out = c.output<T>(0);
+    const int64_t n = plan.width;
+    if (n == 0) return;
+    c.ParallelFor(plan.rows, static_cast<double>(n) + 10, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        if (kLog) {
+          LogSoftmaxRow(x + r * n, n, out + r * n);
+        } else {
+          SoftmaxRow(x + r * n, n, out + r * n);
+        }
+      }
+    });
+  }
+};
+
+// loss[r] = sum labels * (log sum exp - logits); backprop = softmax - labels. Logits and labels broadcast.
+struct CrossEntropyKernel {
+  struct Plan {
+    Plan(const CrossEntropyKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims x = sdk::DimsOf(c.input(0)), y = sdk::DimsOf(c.input(1)), out = sdk::DimsOf(c.output(1));
+      if (x.size() != 2 || y.size() != 2 || out.size() != 2) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " must be matrices");
+      }
+      for (size_t d = 0; d < 2; ++d) {
+        if ((x[d] != out[d] && x[d] != 1) || (y[d] != out[d] && y[d] != 1)) {
+          sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y, " do not broadcast to ",
+                    out);
+        }
+      }
+      rows = out[0], width = out[1];
+      x_row = x[0] == 1 ? 0 : x[1], x_step = x[1] == 1 ? 0 : 1;
+      y_row = y[0] == 1 ? 0 : y[1], y_step = y[1] == 1 ? 0 : 1;
+      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+    }
+    int64_t rows, width, x_row, x_step, y_row, y_step;
+    void (*function)(const Plan&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+  template <class T>
+  static void Rows(const Plan& p, sdk::RunContext c) {
+    using A = Wide<T>;
+    const T* logits = c.input<T>(0);
+    const T* labels = c.input<T>(1);
+    T* loss = c.output<T>(0);
+    T* backprop = c.output<T>(1);
+    c.ParallelFor(p.rows, static_cast<double>(p.width) * 1.5 + 20, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* x = logits + r * p.x_row;
+        const T* y = labels + r * p.y_row;
+        T* back = backprop + r * p.width;
+        A max, sum;
+        if (p.x_step == 1) {
+          max = RowMax<T>(x, p.width);
+          sum = RowExp<T>(x, p.width, max, nullptr);
+        } else {
+          max = *x;
+          sum = static_cast<A>(p.width) * math::Exp(static_cast<A>(*x) - max);
+        }
+        const A log_sum = std::log(sum);
+        A total = 0;
+        for (int64_t j0 = 0; j0 < p.width; j0 += kBlock) {
+          const int64_t m = std::min(kBlock, p.width - j0);
+          A shifted[kBlock] = {}, soft[kBlock];
+          for (int64_t l = 0; l < m; ++l) shifted[l] = static_cast<A>(x[(j0 + l) * p.x_step]) - max;
+          for (int64_t l = 0; l < kBlock; ++l) soft[l] = math::Exp(shifted[l]);
+          for (int64_t l = 0; l < m; ++l) {
+            const A label = y[(j0 + l) * p.y_step];
+            // A zero label counts nothing, whatever the logit.
+            total += label == 0 ? A(0) : label * (log_sum - shifted[l]);
+            back[j0 + l] = static_cast<T>(soft[l] / sum - label);
+          }
+        }
+        loss[r] = static_cast<T>(total);
+      }
+    });
+  }
+};
+
+struct SparseCrossEntropyKernel {
+  struct Plan {
+    Plan(const SparseCrossEntropyKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims x = sdk::DimsOf(c.input(0)), y = sdk::DimsOf(c.input(1));
+      if (x.size() != 2 || y.size() != 1 || x[0] != y[0]) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "logits of shape ", x, " and labels of shape ", y,
+                  "; they must be [batch, classes] and [batch]");
+      }
+      if (x[1] == 0 && x[0] != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Must have at least one class; logits are ", x);
+      rows = x[0], width = x[1];
+      Losses::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { function = &Rows<T>; });
+    }
+    int64_t rows, width;
+    void (*function)(const Plan&, sdk::RunContext);
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+  template <class T>
+  static void Rows(const Plan& p, sdk::RunContext c) {
+    using A = Wide<T>;
+    const T* logits = c.input<T>(0);
+    const tenon_tensor_view& labels = c.input_view(1);
+    T* loss = c.output<T>(0);
+    T* backprop = c.output<T>(1);
+    const void* label_data = sdk::Data<void>(labels);
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const int64_t label = IndexAt(label_data, labels.dtype, r);
+      if (label < 0 || label >= p.width) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "Received a label value of ", label,
+                  " which is outside the valid range of [0, ", p.width, "); it is label ", r);
+      }
+    }
+    c.ParallelFor(p.rows, static_cast<double>(p.width) + 20, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* x = logits + r * p.width;
+        T* back = backprop + r * p.width;
+        const int64_t label = IndexAt(label_data, labels.dtype, r);
+        const A max = RowMax<T>(x, p.width);
+        const A at_label = x[label];  // before backprop, which may be the logits' memory
+        const A sum = RowExp<T>(x, p.width, max, back);
+        loss[r] = static_cast<T>(std::log(sum) - (at_label - max));
+        const A scale = A(1) / sum;
+        for (int64_t j = 0; j < p.width; ++j) back[j] = static_cast<T>(static_cast<A>(back[j]) * scale);
+        back[label] = static_cast<T>(static_cast<A>(back[label]) - A(1));
+      }
+    });
+  }
+};
+
+constexpr sdk::Traits kInPlace = {.constraints = sdk::Constraints<Losses::Constraint<"T">>::list,
+                                  .in_place = kInPlaceFirst};
+constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Softmax) = CpuKernel<SoftmaxKernel<false>>("Softmax", kInPlace);
+TENON_CPU_KERNEL(LogSoftmax) = CpuKernel<SoftmaxKernel<true>>("LogSoftmax", kInPlace);
+TENON_CPU_KERNEL(SoftmaxCrossEntropyWithLogits) = CpuKernel<CrossEntropyKernel>(
+    "SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<Losses::Constraint<"T">>::list});
+TENON_CPU_KERNEL(SparseSoftmaxCrossEntropyWithLogits) = CpuKernel<SparseCrossEntropyKernel>(
+    "SparseSoftmaxCrossEntropyWithLogits",
+    {.constraints = sdk::Constraints<Losses::Constraint<"T">, Indices::Constraint<"Tlabels">>::list,
+     .in_place = kInPlaceBackprop});
+
+}  // namespace tenon::cpu
