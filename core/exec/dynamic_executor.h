@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/exec/loop_analysis.h"
+#include "core/graph/loop_analysis.h"
 #include "core/exec/plan.h"
 
 namespace tenon::exec {

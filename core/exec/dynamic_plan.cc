@@ -11,7 +11,7 @@ Result<std::unique_ptr<DynamicPlan>> DynamicPlan::Create(const Plan& plan) {
 
 Status DynamicPlan::Fill() {
   const graph::Graph& graph = plan_->graph();
-  TENON_ASSIGN_OR_RETURN(const LoopAnalysis loops, LoopAnalysis::Run(graph, plan_->order()));
+  TENON_ASSIGN_OR_RETURN(const graph::LoopAnalysis loops, graph::LoopAnalysis::Run(graph, plan_->order()));
   frames_.resize(loops.frames().size());
   for (size_t i = 0; i < frames_.size(); ++i) {
     frames_[i].parent = loops.frames()[i].parent;

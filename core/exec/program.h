@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/exec/loop_analysis.h"
+#include "core/graph/loop_analysis.h"
 #include "core/exec/plan.h"
 
 namespace tenon::exec {

@@ -12,6 +12,9 @@ namespace tenon::exec {
 
 using graph::Edge;
 using graph::Node;
+using graph::Frame;
+using graph::LoopAnalysis;
+using graph::LoopVariable;
 using graph::OutputFacts;
 
 class ProgramBuilder {
@@ -24,15 +27,15 @@ class ProgramBuilder {
     TENON_RETURN_IF_ERROR(Infer(feeds));
     *folded = static_cast<uint64_t>(inference_.evaluated());
     FindNeeded();
-    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, NeededOrder()));
+    for (int32_t id : plan_.order())
+      if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
+    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, needed_order_));
     if (!Supported()) {
       *why_not = why_not_;
       return false;
     }
     slot_of_.resize(static_cast<size_t>(graph_.size()));
-    item_done_.assign(static_cast<size_t>(graph_.size()), 0);
-    loop_done_.assign(loops_.frames().size(), 0);
-    TENON_RETURN_IF_ERROR(EmitFrame(0, false, true, &program_->operations_));
+    TENON_RETURN_IF_ERROR(EmitFrame(0, Part::kAll, &program_->operations_));
     TENON_RETURN_IF_ERROR(EmitFetches());
     if (!why_not_.empty()) {
       *why_not = why_not_;
@@ -97,13 +100,6 @@ class ProgramBuilder {
     }
   }
 
-  std::vector<int32_t> NeededOrder() const {
-    std::vector<int32_t> out;
-    for (int32_t id : plan_.order())
-      if (needed_[static_cast<size_t>(id)]) out.push_back(id);
-    return out;
-  }
-
   bool Supported() {
     for (size_t i = 1; i < loops_.frames().size(); ++i)
       if (!loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
@@ -111,8 +107,7 @@ class ProgramBuilder {
       const Node& node = graph_.node(id);
       if (node.has(TENON_OP_SWITCH | TENON_OP_MERGE)) GiveUp(StrCat(node.Describe(), " is a conditional"));
     }
-    for (int32_t id : plan_.order()) {
-      if (!needed_[static_cast<size_t>(id)]) continue;
+    for (int32_t id : needed_order_) {
       const auto& runner = plan_.runner(id);
       if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
     }
@@ -200,74 +195,21 @@ class ProgramBuilder {
     return block->back();
   }
 
-  // The nodes of a frame (its condition part, its body, or all of the step's) and the loops in it.
-  Status EmitFrame(int frame, bool body, bool all, std::vector<Operation>* block) {
+  // The items of a frame, in order: all of them, or those of its condition part, or of its body.
+  enum class Part { kAll, kCondition, kBody };
+  Status EmitFrame(int frame, Part part, std::vector<Operation>* block) {
     const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
-    for (int32_t id : plan_.order()) {
-      if (!needed_[static_cast<size_t>(id)]) continue;
-      const int of_node = loops_.frame_of(id);
-      if (of_node != frame && !IsChildOf(of_node, frame)) continue;
-      if (!all && f.body.contains(id) != body) continue;
-      TENON_RETURN_IF_ERROR(EmitItem(id, frame, body, all, block));
+    TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, needed_order_, frame));
+    for (const LoopAnalysis::Item& item : items) {
+      // A loop belongs to the part in which it is entered.
+      const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
+      bool body = f.body.contains(entry);
+      if (item.node < 0)
+        for (int32_t enter : loops_.frames()[static_cast<size_t>(item.child)].enters) body = body || f.body.contains(enter);
+      if (part != Part::kAll && body != (part == Part::kBody)) continue;
+      TENON_RETURN_IF_ERROR(item.node >= 0 ? EmitNode(item.node, block) : EmitLoop(item.child, block));
       if (!why_not_.empty()) return Status::Ok();
     }
-    return Status::Ok();
-  }
-
-  bool IsChildOf(int inner, int frame) const {
-    for (int at = inner; at > 0; at = loops_.frames()[static_cast<size_t>(at)].parent)
-      if (loops_.frames()[static_cast<size_t>(at)].parent == frame) return true;
-    return false;
-  }
-
-  // The child of `frame` that holds `inner`.
-  int ChildHolding(int inner, int frame) const {
-    int at = inner;
-    while (loops_.frames()[static_cast<size_t>(at)].parent != frame) at = loops_.frames()[static_cast<size_t>(at)].parent;
-    return at;
-  }
-
-  Status EmitItem(int32_t id, int frame, bool body, bool all, std::vector<Operation>* block) {
-    const int of_node = loops_.frame_of(id);
-    if (of_node == frame) {
-      if (item_done_[static_cast<size_t>(id)]++) return Status::Ok();
-      TENON_RETURN_IF_ERROR(EmitDependencies(id, frame, body, all, block));
-      return EmitNode(id, block);
-    }
-    const int child = ChildHolding(of_node, frame);
-    char& done = loop_done_[static_cast<size_t>(child)];
-    if (done == 2) return Status::Ok();
-    if (done == 1) {
-      GiveUp(StrCat("loop '", loops_.frames()[static_cast<size_t>(child)].name, "' depends on itself from outside"));
-      return Status::Ok();
-    }
-    done = 1;
-    for (int32_t inner : plan_.order())
-      if (needed_[static_cast<size_t>(inner)] && (loops_.frame_of(inner) == child || IsChildOf(loops_.frame_of(inner), child)))
-        TENON_RETURN_IF_ERROR(EmitDependencies(inner, frame, body, all, block));
-    done = 2;
-    if (!why_not_.empty()) return Status::Ok();
-    return EmitLoop(child, block);
-  }
-
-  // Emits what `id` waits for and what stands in `frame` itself or in another of its loops.
-  Status EmitDependencies(int32_t id, int frame, bool body, bool all, std::vector<Operation>* block) {
-    const auto emit = [&](int32_t from, bool back) -> Status {
-      if (from < 0 || back || !needed_[static_cast<size_t>(from)]) return Status::Ok();
-      const int of_from = loops_.frame_of(from);
-      const int of_id = loops_.frame_of(id);
-      if (of_from != frame && !IsChildOf(of_from, frame)) return Status::Ok();
-      // The same loop's own nodes are emitted with it.
-      if (of_id != frame && of_from != frame && ChildHolding(of_from, frame) == ChildHolding(of_id, frame)) return Status::Ok();
-      if (!all && loops_.frames()[static_cast<size_t>(frame)].body.contains(from) != body) return Status::Ok();
-      if (of_from == frame && item_done_[static_cast<size_t>(from)]) return Status::Ok();
-      return EmitItem(from, frame, body, all, block);
-    };
-    const Node& node = graph_.node(id);
-    for (const Edge& edge : node.inputs)
-      TENON_RETURN_IF_ERROR(emit(edge.node, plan_.FeedOf(edge) >= 0 || Known(edge) ||
-                                                graph::IsBackEdge(graph_.node(edge.node), node)));
-    for (int32_t control : node.controls) TENON_RETURN_IF_ERROR(emit(control, false));
     return Status::Ok();
   }
 
@@ -412,12 +354,12 @@ class ProgramBuilder {
     Operation& operation = Push(block, Operation::Kind::kLoop, f.condition);
     operation.loop = index;
     loop_stack_.push_back(index);
-    TENON_RETURN_IF_ERROR(EmitFrame(frame, false, false, &loop.condition_block));
+    TENON_RETURN_IF_ERROR(EmitFrame(frame, Part::kCondition, &loop.condition_block));
     if (!why_not_.empty()) return Status::Ok();
     TENON_ASSIGN_OR_RETURN(loop.condition, SlotOf({f.condition, 0}));
     Use(loop.condition);
     ++position_;
-    TENON_RETURN_IF_ERROR(EmitFrame(frame, true, false, &loop.body_block));
+    TENON_RETURN_IF_ERROR(EmitFrame(frame, Part::kBody, &loop.body_block));
     if (!why_not_.empty()) return Status::Ok();
     for (size_t i = 0; i < variables.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(const int32_t next, SlotOf(graph_.node(variables[i].second->next).inputs[0]));
@@ -555,8 +497,8 @@ class ProgramBuilder {
   LoopAnalysis loops_;
   std::string why_not_;
   std::vector<bool> needed_;
+  std::vector<int32_t> needed_order_;
   std::vector<std::vector<int32_t>> slot_of_;
-  std::vector<char> item_done_, loop_done_;
   int32_t position_ = 0;
   std::vector<int32_t> loop_stack_;
   std::vector<int32_t> loop_parent_;  // of loops

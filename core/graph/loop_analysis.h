@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops of a graph: which frame each node runs in, and which frames are structured enough to run as straight code.
-#ifndef TENON_CORE_EXEC_LOOP_ANALYSIS_H_
-#define TENON_CORE_EXEC_LOOP_ANALYSIS_H_
+#ifndef TENON_CORE_GRAPH_LOOP_ANALYSIS_H_
+#define TENON_CORE_GRAPH_LOOP_ANALYSIS_H_
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 
 #include "core/graph/graph.h"
 
-namespace tenon::exec {
+namespace tenon::graph {
 
 struct LoopVariable {
   int32_t enter = -1;
@@ -38,19 +38,29 @@ struct Frame {
 class LoopAnalysis {
  public:
   // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter).
-  static Result<LoopAnalysis> Run(const graph::Graph& graph, const std::vector<int32_t>& order);
+  static Result<LoopAnalysis> Run(const Graph& graph, const std::vector<int32_t>& order);
 
   const std::vector<Frame>& frames() const { return frames_; }
   int frame_of(int32_t node) const { return frame_of_[static_cast<size_t>(node)]; }
   bool has_loops() const { return frames_.size() > 1; }
+  // Whether `inner` is `outer` or nested in it.
+  bool IsWithin(int inner, int outer) const;
+
+  // What a frame consists of, in an order in which everything comes after what it depends on: its own nodes, and its
+  // child loops as wholes.
+  struct Item {
+    int32_t node = -1;
+    int child = -1;  // a frame, when node is -1
+  };
+  Result<std::vector<Item>> Items(const Graph& graph, const std::vector<int32_t>& order, int frame) const;
 
  private:
-  void Structure(const graph::Graph& graph, const std::vector<int32_t>& order, size_t frame);
+  void Structure(const Graph& graph, const std::vector<int32_t>& order, size_t frame);
 
   std::vector<Frame> frames_;
   std::vector<int> frame_of_;  // -1: not in the order
 };
 
-}  // namespace tenon::exec
+}  // namespace tenon::graph
 
-#endif  // TENON_CORE_EXEC_LOOP_ANALYSIS_H_
+#endif  // TENON_CORE_GRAPH_LOOP_ANALYSIS_H_

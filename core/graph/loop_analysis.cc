@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/loop_analysis.h"
+#include "core/graph/loop_analysis.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
-namespace tenon::exec {
+namespace tenon::graph {
 namespace {
 
-std::string FrameName(const graph::Node& enter) {
-  const graph::AttrValue* name = enter.FindAttr("frame_name");
+std::string FrameName(const Node& enter) {
+  const AttrValue* name = enter.FindAttr("frame_name");
   return name != nullptr && name->kind() == TENON_ATTR_STRING ? name->s() : enter.name;
 }
 
-bool IsConstantEnter(const graph::Node& enter) {
-  const graph::AttrValue* value = enter.FindAttr("is_constant");
+bool IsConstantEnter(const Node& enter) {
+  const AttrValue* value = enter.FindAttr("is_constant");
   return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
 }
 
 }  // namespace
 
-Result<LoopAnalysis> LoopAnalysis::Run(const graph::Graph& graph, const std::vector<int32_t>& order) {
+Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<int32_t>& order) {
   LoopAnalysis out;
   out.frames_.emplace_back();
   out.frame_of_.assign(static_cast<size_t>(graph.size()), -1);
   std::map<std::pair<int, std::string>, int> by_name;
   for (int32_t id : order) {
-    const graph::Node& node = graph.node(id);
+    const Node& node = graph.node(id);
     int frame = 0;
     bool found = false;
     const auto visit = [&](int32_t from) -> Status {
       if (from < 0 || out.frame_of_[static_cast<size_t>(from)] < 0) return Status::Ok();
-      const graph::Node& source = graph.node(from);
-      if (graph::IsBackEdge(source, node)) return Status::Ok();
+      const Node& source = graph.node(from);
+      if (IsBackEdge(source, node)) return Status::Ok();
       int of_source = out.frame_of_[static_cast<size_t>(from)];
       if (source.has(TENON_OP_EXIT)) of_source = out.frames_[static_cast<size_t>(of_source)].parent;
       if (!found) frame = of_source;
@@ -41,7 +43,7 @@ Result<LoopAnalysis> LoopAnalysis::Run(const graph::Graph& graph, const std::vec
                                     out.frames_[static_cast<size_t>(frame)].name,
                                     "', '' being none); a value enters a loop through an Enter and leaves it through an Exit"));
     };
-    for (const graph::Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(visit(edge.node));
+    for (const Edge& edge : node.inputs) TENON_RETURN_IF_ERROR(visit(edge.node));
     for (int32_t control : node.controls) TENON_RETURN_IF_ERROR(visit(control));
     if (node.has(TENON_OP_ENTER)) {
       const auto key = std::make_pair(frame, FrameName(node));
@@ -66,9 +68,63 @@ Result<LoopAnalysis> LoopAnalysis::Run(const graph::Graph& graph, const std::vec
   return out;
 }
 
+bool LoopAnalysis::IsWithin(int inner, int outer) const {
+  for (int at = inner; at >= 0; at = frames_[static_cast<size_t>(at)].parent)
+    if (at == outer) return true;
+  return false;
+}
+
+Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, const std::vector<int32_t>& order, int frame) const {
+  std::vector<Item> items;
+  std::map<int, size_t> item_of_child;
+  std::vector<int> item_of(static_cast<size_t>(graph.size()), -1);
+  for (int32_t id : order) {
+    int of_node = frame_of(id);
+    if (of_node < 0 || !IsWithin(of_node, frame)) continue;
+    if (of_node == frame) {
+      item_of[static_cast<size_t>(id)] = static_cast<int>(items.size());
+      items.push_back({id, -1});
+      continue;
+    }
+    while (frames_[static_cast<size_t>(of_node)].parent != frame) of_node = frames_[static_cast<size_t>(of_node)].parent;
+    const auto [it, fresh] = item_of_child.emplace(of_node, items.size());
+    if (fresh) items.push_back({-1, of_node});
+    item_of[static_cast<size_t>(id)] = static_cast<int>(it->second);
+  }
+  std::vector<int> pending(items.size(), 0);
+  std::vector<std::vector<size_t>> users(items.size());
+  for (int32_t id : order) {
+    const int to = item_of[static_cast<size_t>(id)];
+    if (to < 0) continue;
+    const auto depend = [&](int32_t from_node) {
+      if (from_node < 0) return;
+      const int from = item_of[static_cast<size_t>(from_node)];
+      if (from < 0 || from == to || IsBackEdge(graph.node(from_node), graph.node(id))) return;
+      ++pending[static_cast<size_t>(to)];
+      users[static_cast<size_t>(from)].push_back(static_cast<size_t>(to));
+    };
+    for (const Edge& edge : graph.node(id).inputs) depend(edge.node);
+    for (int32_t control : graph.node(id).controls) depend(control);
+  }
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (pending[i] == 0) ready.push(i);
+  std::vector<Item> sorted;
+  while (!ready.empty()) {
+    const size_t i = ready.top();
+    ready.pop();
+    sorted.push_back(items[i]);
+    for (size_t user : users[i])
+      if (--pending[user] == 0) ready.push(user);
+  }
+  if (sorted.size() != items.size())
+    return InvalidArgument(StrCat("a loop in '", frames_[static_cast<size_t>(frame)].name, "' depends on itself from outside"));
+  return sorted;
+}
+
 // A frame is structured when it is a while loop: merges of (enter, next iteration), one condition, switches on it alone,
 // exits of switches' false sides; and all its child frames are structured.
-void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_t>& order, size_t index) {
+void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& order, size_t index) {
   Frame& frame = frames_[index];
   const auto refuse = [&frame](std::string why) { frame.why_not = std::move(why); };
   for (int child : frame.children)
@@ -76,7 +132,7 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
   std::map<int32_t, size_t> variable_of_merge;
   std::vector<bool> in_body(static_cast<size_t>(graph.size()), false);
   for (int32_t id : frame.nodes) {
-    const graph::Node& node = graph.node(id);
+    const Node& node = graph.node(id);
     if (node.has(TENON_OP_LOOP_CONDITION)) {
       if (frame.condition >= 0) return refuse("it has two loop conditions");
       frame.condition = id;
@@ -86,8 +142,8 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
     if (node.inputs.size() != 2) return refuse("it has a merge that is no loop variable");
     LoopVariable variable;
     variable.merge = id;
-    for (const graph::Edge& edge : node.inputs) {
-      const graph::Node& source = graph.node(edge.node);
+    for (const Edge& edge : node.inputs) {
+      const Node& source = graph.node(edge.node);
       if (source.has(TENON_OP_ENTER) && frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index)) variable.enter = edge.node;
       if (source.has(TENON_OP_NEXT_ITERATION)) variable.next = edge.node;
     }
@@ -102,7 +158,7 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
     bool inside = false;
     for (int at = of_node; at >= 0; at = frames_[static_cast<size_t>(at)].parent) inside = inside || at == static_cast<int>(index);
     if (!inside) continue;
-    const graph::Node& node = graph.node(id);
+    const Node& node = graph.node(id);
     const bool own = of_node == static_cast<int>(index);
     if (own && node.has(TENON_OP_SWITCH)) {
       const auto merge = variable_of_merge.find(node.inputs[0].node);
@@ -113,10 +169,10 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
       variable.switch_node = id;
     }
     bool body = false;
-    for (const graph::Edge& edge : node.inputs) {
+    for (const Edge& edge : node.inputs) {
       if (edge.node < 0 || frame_of_[static_cast<size_t>(edge.node)] < 0) continue;
-      const graph::Node& source = graph.node(edge.node);
-      if (graph::IsBackEdge(source, node)) continue;
+      const Node& source = graph.node(edge.node);
+      if (IsBackEdge(source, node)) continue;
       const bool source_own = frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index);
       if (source_own && source.has(TENON_OP_SWITCH)) {
         if (edge.index == 0 && !node.has(TENON_OP_EXIT)) return refuse("a value is used after the condition failed");
@@ -134,7 +190,7 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
       body = body || in_body[static_cast<size_t>(edge.node)];
     }
     for (int32_t control : node.controls) {
-      const graph::Node& source = graph.node(control);
+      const Node& source = graph.node(control);
       if (source.has(TENON_OP_EXIT) && frame_of_[static_cast<size_t>(control)] == static_cast<int>(index) && own)
         return refuse("a node waits for an exit of its own loop");
       if (frame_of_[static_cast<size_t>(control)] >= 0) body = body || in_body[static_cast<size_t>(control)];
@@ -152,4 +208,4 @@ void LoopAnalysis::Structure(const graph::Graph& graph, const std::vector<int32_
   frame.structured = true;
 }
 
-}  // namespace tenon::exec
+}  // namespace tenon::graph

@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/grad/gradients.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/graph/loop_analysis.h"
+
+namespace tenon::grad {
+namespace {
+
+using graph::AttrMap;
+using graph::AttrValue;
+using graph::Builder;
+using graph::Edge;
+using graph::Frame;
+using graph::Graph;
+using graph::LoopAnalysis;
+using graph::LoopVariable;
+using graph::Node;
+
+// Gradients that arrived at one edge over several paths.
+using Arrived = std::map<Edge, std::vector<tenon_gradient>>;
+
+tenon_gradient Dense(Edge edge) { return {TENON_GRADIENT_DENSE, 0, graph::ToC(edge), {-1, 0, 0}, {-1, 0, 0}}; }
+
+// One side of a conditional: the predicate and the output of its switch.
+struct Branch {
+  Edge predicate;
+  int side;
+  bool operator==(const Branch&) const = default;
+};
+
+// The backward loop that belongs to a forward loop; the root has none.
+struct Backward {
+  int frame = 0;              // the forward frame
+  Backward* parent = nullptr;
+  std::string name;           // the backward frame's
+  int64_t parallel_iterations = 10;
+  // In the forward loop: counts turns; pushes hang between the counter and its next value.
+  int32_t forward_turn = -1;  // the counter in a turn
+  int32_t forward_add = -1;
+  Edge forward_condition;     // the loop condition's output
+  // In the backward loop.
+  int32_t turn = -1;          // identity of the counter in a turn: what must run in each turn waits for it
+  int32_t subtract = -1;
+  std::map<Edge, Edge> forward_values;  // forward edge -> what stands for it here
+  std::map<Edge, Edge> entered;         // value of the parent -> its constant Enter
+};
+
+class Differentiator {
+ public:
+  Differentiator(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
+      : builder_(builder), graph_(builder->graph()), ys_(ys), xs_(xs), forward_size_(graph_.size()) {}
+
+  Result<std::vector<tenon_gradient>> Run(const std::vector<Edge>& initial) {
+    TENON_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
+    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, order_));
+    TENON_RETURN_IF_ERROR(CheckEnds());
+    FindBetween();
+    FindBranches();
+    Backward root;
+    Arrived arrived;
+    for (size_t i = 0; i < ys_.size(); ++i) {
+      Edge seed;
+      if (initial.empty()) {
+        TENON_ASSIGN_OR_RETURN(const int32_t ones, builder_->AddRole("ones_like", {ys_[i]}));
+        seed = {ones, 0};
+      } else {
+        seed = initial[i];
+      }
+      arrived[ys_[i]].push_back(Dense(seed));
+    }
+    TENON_RETURN_IF_ERROR(Walk(&root, &arrived));
+    std::vector<tenon_gradient> out;
+    for (const Edge& x : xs_) {
+      TENON_ASSIGN_OR_RETURN(const tenon_gradient gradient, Total(&arrived, x));
+      out.push_back(gradient);
+    }
+    return out;
+  }
+
+ private:
+  int FrameOf(int32_t node) const { return node < forward_size_ ? loops_.frame_of(node) : -1; }
+  // The frame in which a value lives.
+  int FrameOfEdge(Edge edge) const {
+    const int frame = FrameOf(edge.node);
+    if (frame > 0 && graph_.node(edge.node).has(TENON_OP_EXIT)) return loops_.frames()[static_cast<size_t>(frame)].parent;
+    return frame;
+  }
+
+  Status CheckEnds() const {
+    for (const Edge& y : ys_)
+      if (FrameOfEdge(y) != 0) return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is inside a loop; differentiate what leaves it"));
+    for (const Edge& x : xs_)
+      if (FrameOfEdge(x) != 0) return InvalidArgument(StrCat("'", graph_.EdgeName(x), "' is inside a loop; differentiate with respect to what enters it"));
+    for (const Edge& y : ys_)
+      if (!IsFloating(graph_.TypeOf(y)))
+        return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is ", TypeName(graph_.TypeOf(y)), ", which has no gradient"));
+    return Status::Ok();
+  }
+
+  // ---- What lies between xs and ys ----
+
+  void FindBetween() {
+    const auto count = static_cast<size_t>(forward_size_);
+    std::vector<std::vector<int32_t>> users(count);
+    for (int32_t id = 0; id < forward_size_; ++id)
+      for (const Edge& edge : graph_.node(id).inputs)
+        if (edge.node >= 0) users[static_cast<size_t>(edge.node)].push_back(id);
+    std::vector<bool> after_x(count, false), before_y(count, false);
+    std::vector<int32_t> stack;
+    const auto visit = [&stack](std::vector<bool>& seen, int32_t id) {
+      if (seen[static_cast<size_t>(id)]) return;
+      seen[static_cast<size_t>(id)] = true;
+      stack.push_back(id);
+    };
+    for (const Edge& x : xs_) {
+      // What uses the x itself, not the node's other outputs.
+      for (int32_t user : users[static_cast<size_t>(x.node)])
+        for (const Edge& edge : graph_.node(user).inputs)
+          if (edge == x) visit(after_x, user);
+    }
+    while (!stack.empty()) {
+      const int32_t id = stack.back();
+      stack.pop_back();
+      if (graph_.node(id).has(TENON_OP_NO_GRADIENT)) continue;
+      for (int32_t user : users[static_cast<size_t>(id)]) visit(after_x, user);
+    }
+    for (const Edge& y : ys_) visit(before_y, y.node);
+    while (!stack.empty()) {
+      const int32_t id = stack.back();
+      stack.pop_back();
+      for (const Edge& edge : graph_.node(id).inputs)
+        if (edge.node >= 0) visit(before_y, edge.node);
+    }
+    between_.assign(count, false);
+    for (size_t i = 0; i < count; ++i) between_[i] = after_x[i] && before_y[i];
+  }
+
+  // The conditionals around each node, outermost first. A merge that is no loop variable ends one.
+  void FindBranches() {
+    branches_.resize(static_cast<size_t>(forward_size_));
+    for (int32_t id : order_) {
+      const Node& node = graph_.node(id);
+      std::vector<Branch> longest;
+      const auto consider = [&](Edge edge) {
+        if (edge.node < 0 || graph::IsBackEdge(graph_.node(edge.node), node)) return;
+        std::vector<Branch> around = BranchesOf(edge);
+        if (around.size() > longest.size()) longest = std::move(around);
+      };
+      for (const Edge& edge : node.inputs) consider(edge);
+      for (int32_t control : node.controls) consider({control, -1});
+      if (node.has(TENON_OP_MERGE) && !IsLoopMerge(node) && !longest.empty()) longest.pop_back();
+      branches_[static_cast<size_t>(id)] = std::move(longest);
+    }
+  }
+
+  bool IsLoopSwitch(const Node& node) const {
+    return node.has(TENON_OP_SWITCH) && graph_.node(node.inputs[1].node).has(TENON_OP_LOOP_CONDITION);
+  }
+  bool IsLoopMerge(const Node& node) const {
+    for (const Edge& edge : node.inputs)
+      if (graph_.node(edge.node).has(TENON_OP_NEXT_ITERATION)) return true;
+    return false;
+  }
+  std::vector<Branch> BranchesOf(Edge edge) const {
+    const Node& node = graph_.node(edge.node);
+    std::vector<Branch> out = branches_[static_cast<size_t>(edge.node)];
+    if (node.has(TENON_OP_SWITCH) && !IsLoopSwitch(node) && edge.index >= 0) out.push_back({node.inputs[1], edge.index});
+    return out;
+  }
+
+  // ---- Sums ----
+
+  // All that arrived at an edge as one gradient.
+  Result<tenon_gradient> Total(Arrived* arrived, Edge edge) {
+    const auto it = arrived->find(edge);
+    if (it == arrived->end() || it->second.empty()) return tenon_gradient{TENON_GRADIENT_NONE, 0, {-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}};
+    std::vector<tenon_gradient>& list = it->second;
+    std::erase_if(list, [](const tenon_gradient& g) { return g.kind == TENON_GRADIENT_ZERO; });
+    if (list.empty()) return tenon_gradient{TENON_GRADIENT_ZERO, 0, {-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}};
+    if (list.size() == 1) return list[0];
+    const bool all_slices = std::all_of(list.begin(), list.end(), [](const tenon_gradient& g) { return g.kind == TENON_GRADIENT_SLICES; });
+    TENON_ASSIGN_OR_RETURN(const tenon_gradient sum, all_slices ? JoinSlices(list) : SumDense(list));
+    list = {sum};
+    return sum;
+  }
+
+  Result<tenon_gradient> SumDense(const std::vector<tenon_gradient>& list) {
+    std::vector<Edge> edges;
+    for (const tenon_gradient& gradient : list) {
+      TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(gradient));
+      edges.push_back(dense);
+    }
+    TENON_ASSIGN_OR_RETURN(const int32_t sum, builder_->AddRole("sum", edges));
+    return Dense({sum, 0});
+  }
+
+  // A constant of the walk's loop: it waits for the turn, so that it belongs there.
+  Result<Edge> ConstantHere(Shape shape, int32_t value) {
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
+    const std::vector<int32_t> before = builder_->controls();
+    if (current_ != nullptr && current_->frame != 0) builder_->set_controls({current_->turn});
+    auto edge = builder_->Constant(std::move(tensor));
+    builder_->set_controls(before);
+    return edge;
+  }
+
+  // Slices are put one after the other, not added.
+  Result<tenon_gradient> JoinSlices(const std::vector<tenon_gradient>& list) {
+    std::vector<Edge> values, indices;
+    for (const tenon_gradient& gradient : list) {
+      values.push_back(graph::FromC(gradient.dense));
+      indices.push_back(graph::FromC(gradient.indices));
+    }
+    const int32_t first = 0;
+    TENON_ASSIGN_OR_RETURN(const Edge axis, ConstantHere(Shape(), first));
+    values.push_back(axis);
+    indices.push_back(axis);
+    TENON_ASSIGN_OR_RETURN(const int32_t value, builder_->AddRole("concat", values));
+    TENON_ASSIGN_OR_RETURN(const int32_t index, builder_->AddRole("concat", indices));
+    return tenon_gradient{TENON_GRADIENT_SLICES, 0, {value, 0, 0}, {index, 0, 0}, list[0].dense_shape};
+  }
+
+  Result<Edge> Densify(const tenon_gradient& gradient) {
+    if (gradient.kind == TENON_GRADIENT_DENSE) return graph::FromC(gradient.dense);
+    const Edge shape = graph::FromC(gradient.dense_shape);
+    const int32_t zero = 0, one = 1;
+    std::vector<Edge> inputs = {shape};
+    for (int32_t value : {zero, one, one}) {
+      TENON_ASSIGN_OR_RETURN(const Edge edge, ConstantHere(Shape({1}), value));
+      inputs.push_back(edge);
+    }
+    TENON_ASSIGN_OR_RETURN(const int32_t rows, builder_->AddRole("strided_slice", inputs, {{"shrink_axis_mask", AttrValue::Int(1)}}));
+    TENON_ASSIGN_OR_RETURN(const int32_t dense, builder_->AddRole("unsorted_segment_sum", {graph::FromC(gradient.dense),
+                                                                                          graph::FromC(gradient.indices), {rows, 0}}));
+    return Edge{dense, 0};
+  }
+
+  // ---- Walking back ----
+
+  // Walks the items of back->frame from last to first. `arrived` has what arrived from later items.
+  Status Walk(Backward* back, Arrived* arrived) {
+    Backward* const before = std::exchange(current_, back);
+    Status status = WalkItems(back, arrived);
+    current_ = before;
+    return status;
+  }
+
+  Status WalkItems(Backward* back, Arrived* arrived) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, order_, back->frame));
+    for (auto item = items.rbegin(); item != items.rend(); ++item) {
+      if (item->node < 0) {
+        TENON_RETURN_IF_ERROR(WalkLoop(item->child, back, arrived));
+        continue;
+      }
+      if (!between_[static_cast<size_t>(item->node)]) continue;
+      const Node& node = graph_.node(item->node);
+      constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
+      if (node.has(kByLoop) || IsLoopSwitch(node) || (node.has(TENON_OP_MERGE) && IsLoopMerge(node))) continue;
+      if (Status status = WalkNode(node.id, back, arrived); !status.ok())
+        return std::move(status).Annotate(StrCat("gradient of ", graph_.node(item->node).Describe()));
+    }
+    return Status::Ok();
+  }
+
+  void Arrive(Arrived* arrived, Edge input, tenon_gradient gradient) {
+    if (gradient.kind == TENON_GRADIENT_NONE) return;
+    const uint32_t type = BaseType(graph_.TypeOf(input));
+    if (!IsFloating(type) && type != TENON_DT_RESOURCE) return;
+    (*arrived)[input].push_back(gradient);
+  }
+
+  Status WalkNode(int32_t id, Backward* back, Arrived* arrived) {
+    std::vector<tenon_gradient> dy;
+    bool any = false;
+    for (size_t k = 0; k < graph_.node(id).output_types.size(); ++k) {
+      TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {id, static_cast<int32_t>(k)}));
+      any = any || total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES;
+      dy.push_back(total);
+    }
+    if (!any) return Status::Ok();
+    const int32_t first_new = graph_.size();
+    const Node node = graph_.node(id);  // a copy: the graph grows
+    std::vector<tenon_gradient> dx(node.inputs.size(), tenon_gradient{TENON_GRADIENT_NONE, 0, {-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}});
+    if (node.has(TENON_OP_SWITCH)) {
+      TENON_RETURN_IF_ERROR(SwitchGradient(node, dy, &dx));
+    } else if (node.has(TENON_OP_MERGE)) {
+      TENON_RETURN_IF_ERROR(MergeGradient(node, dy, &dx));
+    } else {
+      TENON_RETURN_IF_ERROR(OpGradient(id, node, dy, &dx));
+    }
+    TENON_RETURN_IF_ERROR(Localize(first_new, back));
+    for (tenon_gradient& gradient : dx)
+      for (tenon_output* end : {&gradient.dense, &gradient.indices, &gradient.dense_shape}) {
+        const int frame = end->node < 0 || back->frame == 0 ? -1 : ForwardFrame(graph::FromC(*end));
+        if (frame < 0) continue;
+        TENON_ASSIGN_OR_RETURN(const Edge here, ForwardValue(graph::FromC(*end), frame, back));
+        *end = graph::ToC(here);
+      }
+    for (size_t i = 0; i < dx.size(); ++i) {
+      if (dx[i].kind == TENON_GRADIENT_NOT_DIFFERENTIABLE) {
+        if (LeadsToX(node.inputs[i]))
+          return Status(Code::kInvalidArgument, StrCat("the op is not differentiable with respect to its input ", i));
+        continue;
+      }
+      Arrive(arrived, node.inputs[i], dx[i]);
+    }
+    return Status::Ok();
+  }
+
+  bool LeadsToX(Edge edge) const {
+    return between_[static_cast<size_t>(edge.node)] || std::find(xs_.begin(), xs_.end(), edge) != xs_.end();
+  }
+
+  struct HostArgs {
+    Differentiator* self;
+    const Node* node;
+  };
+
+  static tenon_status* DenseDy(const tenon_gradient_args* args, int32_t index, tenon_output* out_output) {
+    auto* host = static_cast<HostArgs*>(args->host);
+    if (index < 0 || index >= args->output_count)
+      return Internal(StrCat("its gradient asked for dy ", index, " of ", args->output_count)).release();
+    auto edge = host->self->DenseOrZeros(*host->node, index, args->dy[index]);
+    if (!edge.ok()) return Status(edge.status()).release();
+    *out_output = graph::ToC(*edge);
+    return nullptr;
+  }
+
+  Result<Edge> DenseOrZeros(const Node& node, int32_t index, const tenon_gradient& gradient) {
+    if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES) return Densify(gradient);
+    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {Edge{node.id, index}}));
+    return Edge{zeros, 0};
+  }
+
+  Status OpGradient(int32_t id, const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+    if (node.op->c == nullptr || node.op->c->gradient == nullptr) {
+      if (node.has(TENON_OP_NO_GRADIENT)) return Status::Ok();
+      if (node.has(TENON_OP_IDENTITY)) {
+        for (size_t i = 0; i < dx->size() && i < dy.size(); ++i) (*dx)[i] = dy[i];
+        return Status::Ok();
+      }
+      if (node.has(TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE))
+        return Unimplemented("calls and functional control flow cannot be differentiated yet; build the body into the graph");
+      return Status(Code::kUnimplemented, StrCat("op '", node.op->name, "' of plugin '", node.op->package, "' has no gradient"));
+    }
+    std::vector<tenon_output> inputs, outputs;
+    for (const Edge& edge : node.inputs) inputs.push_back(graph::ToC(edge));
+    for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({id, static_cast<int32_t>(k), 0});
+    HostArgs host{this, &node};
+    const tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
+                                      inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
+                                      static_cast<int32_t>(outputs.size()), &DenseDy, &host};
+    return Status(node.op->c->gradient(&args));
+  }
+
+  // Whichever side was taken has its gradient; the other is dead. A side without gradient gives zeros, alive or dead
+  // as the side is.
+  Status SwitchGradient(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+    std::vector<Edge> sides;
+    for (int32_t k = 0; k < 2; ++k) {
+      TENON_ASSIGN_OR_RETURN(const Edge side, DenseOrZeros(node, k, dy[static_cast<size_t>(k)]));
+      sides.push_back(side);
+    }
+    TENON_ASSIGN_OR_RETURN(const int32_t merge, builder_->AddRole("merge", sides));
+    (*dx)[0] = Dense({merge, 0});
+    return Status::Ok();
+  }
+
+  // The gradient goes the way that the value came: the merge's index says which.
+  Status MergeGradient(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+    if (node.inputs.size() != 2) return Unimplemented(StrCat("a merge of ", node.inputs.size(), " values has no gradient; merge two at a time"));
+    if (dy[0].kind != TENON_GRADIENT_DENSE && dy[0].kind != TENON_GRADIENT_SLICES) return Status::Ok();
+    TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(dy[0]));
+    TENON_ASSIGN_OR_RETURN(const int32_t second, builder_->AddRole("cast", {Edge{node.id, 1}}, {{"DstT", AttrValue::Type(TENON_DT_BOOL)}}));
+    TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {dense, Edge{second, 0}}));
+    for (int32_t i = 0; i < 2; ++i) (*dx)[static_cast<size_t>(i)] = Dense({gate, i});
+    return Status::Ok();
+  }
+
+  // ---- Loops ----
+
+  AttrMap EnterAttrs(const Backward& back, bool constant) const {
+    return {{"frame_name", AttrValue::String(back.name)},
+            {"is_constant", AttrValue::Bool(constant)},
+            {"parallel_iterations", AttrValue::Int(back.parallel_iterations)}};
+  }
+
+  struct Variable {
+    int32_t merge = -1;
+    Edge in_turn;  // the switch's true side
+    Edge exit;
+  };
+
+  // A loop variable: Enter, Merge with an open back edge, Switch, Exit. condition.node -1: the switch is made later.
+  Result<int32_t> OpenVariable(const AttrMap& enter_attrs, Edge initial) {
+    TENON_ASSIGN_OR_RETURN(const int32_t enter, builder_->AddRole("enter", {initial}, enter_attrs));
+    // The second input stands in until the next-iteration exists; types are the same.
+    TENON_ASSIGN_OR_RETURN(const int32_t merge, builder_->AddRole("merge", {Edge{enter, 0}, Edge{enter, 0}}));
+    return merge;
+  }
+  Result<Variable> CloseVariable(int32_t merge, Edge condition) {
+    Variable variable;
+    variable.merge = merge;
+    TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {Edge{merge, 0}, condition}));
+    TENON_ASSIGN_OR_RETURN(const int32_t turn, builder_->AddRole("identity", {Edge{gate, 1}}));
+    TENON_ASSIGN_OR_RETURN(const int32_t exit, builder_->AddRole("exit", {Edge{gate, 0}}));
+    variable.in_turn = {turn, 0};
+    variable.exit = {exit, 0};
+    return variable;
+  }
+  Status SetNext(int32_t merge, Edge value) {
+    TENON_ASSIGN_OR_RETURN(const int32_t next, builder_->AddRole("next_iteration", {value}));
+    return graph_.SetInput(merge, 1, {next, 0});
+  }
+
+  // A constant in a frame: waits for `pivot`, so that it belongs to the turn.
+  Result<Edge> ConstantIn(int32_t pivot, int32_t value) {
+    const std::vector<int32_t> before = builder_->controls();
+    builder_->set_controls({pivot});
+    auto edge = builder_->ScalarInt32(value);
+    builder_->set_controls(before);
+    return edge;
+  }
+
+  Status WalkLoop(int index, Backward* parent, Arrived* arrived) {
+    const Frame& frame = loops_.frames()[static_cast<size_t>(index)];
+    // Which variables and invariants the gradient flows through.
+    bool any = false;
+    std::vector<LoopVariable> variables = VariablesOf(frame);
+    for (const LoopVariable& variable : variables) {
+      if (variable.exit < 0) continue;
+      TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {variable.exit, 0}));
+      any = any || total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES;
+    }
+    if (!any) return Status::Ok();
+    if (frame.condition < 0) return Unimplemented(StrCat("loop '", frame.name, "' has no loop condition; it has no gradient"));
+    Backward back;
+    back.frame = index;
+    back.parent = parent;
+    back.name = graph_.UniqueName(builder_->scope() + "/" + frame.name + "_gradient");
+    if (const AttrValue* parallel = graph_.node(frame.enters[0]).FindAttr("parallel_iterations"); parallel != nullptr)
+      back.parallel_iterations = parallel->i();
+    back.forward_condition = {frame.condition, 0};
+    TENON_ASSIGN_OR_RETURN(const Edge count, CountTurns(frame, &back));
+    TENON_ASSIGN_OR_RETURN(const Edge count_here, ForwardValue(count, index == 0 ? 0 : frame.parent, parent));
+
+    // The backward counter and its condition.
+    TENON_ASSIGN_OR_RETURN(const int32_t counter, OpenVariable(EnterAttrs(back, false), count_here));
+    TENON_ASSIGN_OR_RETURN(const Edge one, ConstantIn(counter, 1));
+    TENON_ASSIGN_OR_RETURN(const int32_t more, builder_->AddRole("greater_equal", {Edge{counter, 0}, one}));
+    TENON_ASSIGN_OR_RETURN(const int32_t condition, builder_->AddRole("loop_condition", {Edge{more, 0}}));
+    TENON_ASSIGN_OR_RETURN(const Variable turns, CloseVariable(counter, {condition, 0}));
+    back.turn = turns.in_turn.node;
+    TENON_ASSIGN_OR_RETURN(const Edge step, ConstantIn(back.turn, 1));
+    TENON_ASSIGN_OR_RETURN(back.subtract, builder_->AddRole("subtract", {turns.in_turn, step}));
+    TENON_RETURN_IF_ERROR(SetNext(counter, {back.subtract, 0}));
+
+    // One backward variable for each forward one that may carry a gradient.
+    Arrived inside;
+    std::vector<std::pair<const LoopVariable*, Variable>> carried;
+    for (const LoopVariable& variable : variables) {
+      if (variable.switch_node < 0 || !between_[static_cast<size_t>(variable.merge)] ||
+          !IsFloating(graph_.TypeOf({variable.merge, 0})))
+        continue;
+      Edge first;
+      tenon_gradient total{};
+      if (variable.exit >= 0) {
+        TENON_ASSIGN_OR_RETURN(total, Total(arrived, {variable.exit, 0}));
+      }
+      if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
+        TENON_ASSIGN_OR_RETURN(first, Densify(total));
+      } else {
+        TENON_ASSIGN_OR_RETURN(first, ZerosForVariable(variable, parent));
+      }
+      TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(EnterAttrs(back, false), first));
+      TENON_ASSIGN_OR_RETURN(const Variable made, CloseVariable(merge, {condition, 0}));
+      carried.emplace_back(&variable, made);
+      inside[graph_.node(variable.next).inputs[0]].push_back(Dense(made.in_turn));
+    }
+    // Invariants gather what each turn adds.
+    std::vector<std::pair<int32_t, Variable>> invariants;
+    for (int32_t enter : frame.enters) {
+      if (!IsInvariant(enter) || !between_[static_cast<size_t>(enter)] || !IsFloating(graph_.TypeOf({enter, 0}))) continue;
+      const Edge outside = graph_.node(enter).inputs[0];
+      const int32_t first_new = graph_.size();
+      TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {outside}));
+      TENON_RETURN_IF_ERROR(Localize(first_new, parent));
+      TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(EnterAttrs(back, false), {zeros, 0}));
+      TENON_ASSIGN_OR_RETURN(const Variable made, CloseVariable(merge, {condition, 0}));
+      invariants.emplace_back(enter, made);
+    }
+    TENON_RETURN_IF_ERROR(Walk(&back, &inside));
+    Backward* const before = std::exchange(current_, &back);
+    Status status = CloseLoop(carried, invariants, &inside, arrived);
+    current_ = before;
+    return status;
+  }
+
+  // The next values of the backward variables, and what leaves the backward loop.
+  Status CloseLoop(const std::vector<std::pair<const LoopVariable*, Variable>>& carried,
+                   const std::vector<std::pair<int32_t, Variable>>& invariants, Arrived* inside, Arrived* arrived) {
+    for (const auto& [variable, made] : carried) {
+      // The body may read the variable before or after its switch.
+      std::vector<tenon_gradient>& at_switch = (*inside)[{variable->switch_node, 1}];
+      for (const tenon_gradient& gradient : (*inside)[{variable->merge, 0}]) at_switch.push_back(gradient);
+      TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(inside, {variable->switch_node, 1}));
+      Edge next;
+      if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
+        TENON_ASSIGN_OR_RETURN(next, Densify(total));
+      } else {
+        TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {made.in_turn}));
+        next = {zeros, 0};
+      }
+      TENON_RETURN_IF_ERROR(SetNext(made.merge, next));
+      Arrive(arrived, graph_.node(variable->enter).inputs[0], Dense(made.exit));
+    }
+    for (const auto& [enter, made] : invariants) {
+      TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(inside, {enter, 0}));
+      Edge next = made.in_turn;
+      if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
+        TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(total));
+        TENON_ASSIGN_OR_RETURN(const int32_t sum, builder_->AddRole("sum", {made.in_turn, dense}));
+        next = {sum, 0};
+      }
+      TENON_RETURN_IF_ERROR(SetNext(made.merge, next));
+      Arrive(arrived, graph_.node(enter).inputs[0], Dense(made.exit));
+    }
+    return Status::Ok();
+  }
+
+  bool IsInvariant(int32_t enter) const {
+    const AttrValue* value = graph_.node(enter).FindAttr("is_constant");
+    return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
+  }
+
+  // The loop's variables, whether or not the loop has conditionals inside.
+  std::vector<LoopVariable> VariablesOf(const Frame& frame) const {
+    std::map<int32_t, LoopVariable> by_merge;
+    for (int32_t id : frame.nodes) {
+      const Node& node = graph_.node(id);
+      if (!node.has(TENON_OP_MERGE) || !IsLoopMerge(node)) continue;
+      LoopVariable variable;
+      variable.merge = id;
+      for (const Edge& edge : node.inputs) {
+        if (graph_.node(edge.node).has(TENON_OP_NEXT_ITERATION)) variable.next = edge.node;
+        else variable.enter = edge.node;
+      }
+      by_merge[id] = variable;
+    }
+    for (int32_t id : frame.nodes) {
+      const Node& node = graph_.node(id);
+      if (!IsLoopSwitch(node)) continue;
+      if (const auto it = by_merge.find(node.inputs[0].node); it != by_merge.end()) it->second.switch_node = id;
+    }
+    for (int32_t id : frame.nodes) {
+      const Node& node = graph_.node(id);
+      if (!node.has(TENON_OP_EXIT)) continue;
+      for (auto& [merge, variable] : by_merge)
+        if (variable.switch_node == node.inputs[0].node) variable.exit = id;
+    }
+    std::vector<LoopVariable> out;
+    for (auto& [merge, variable] : by_merge) out.push_back(variable);
+    return out;
+  }
+
+  // Zeros of the shape that the variable has when it leaves the loop.
+  Result<Edge> ZerosForVariable(const LoopVariable& variable, Backward* parent) {
+    const int32_t first_new = graph_.size();
+    const Edge like = variable.exit >= 0 ? Edge{variable.exit, 0} : graph_.node(variable.enter).inputs[0];
+    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {like}));
+    TENON_RETURN_IF_ERROR(Localize(first_new, parent));
+    return Edge{zeros, 0};
+  }
+
+  // Adds a counter to the forward loop; gives the number of turns, as a value of the frame around it.
+  Result<Edge> CountTurns(const Frame& frame, Backward* back) {
+    const Node enter = graph_.node(frame.enters[0]);
+    AttrMap attrs = {{"frame_name", AttrValue::String(frame.name)}, {"is_constant", AttrValue::Bool(false)}};
+    if (const AttrValue* parallel = enter.FindAttr("parallel_iterations"); parallel != nullptr) attrs.emplace("parallel_iterations", *parallel);
+    // The zero must live in the frame around the loop: it waits for what enters it.
+    std::vector<int32_t> pivot;
+    if (frame.parent != 0) pivot = {enter.inputs[0].node};
+    const std::vector<int32_t> before = builder_->controls();
+    builder_->set_controls(pivot);
+    auto zero = builder_->ScalarInt32(0, "turns");
+    builder_->set_controls(before);
+    if (!zero.ok()) return zero.status();
+    TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(attrs, *zero));
+    TENON_ASSIGN_OR_RETURN(const Variable variable, CloseVariable(merge, back->forward_condition));
+    back->forward_turn = variable.in_turn.node;
+    TENON_ASSIGN_OR_RETURN(const Edge one, ConstantIn(back->forward_turn, 1));
+    TENON_ASSIGN_OR_RETURN(back->forward_add, builder_->AddRole("add", {variable.in_turn, one}));
+    TENON_RETURN_IF_ERROR(SetNext(merge, {back->forward_add, 0}));
+    // New nodes of the forward loop: they are looked up like forward values.
+    extra_frames_[variable.exit.node] = frame.parent;
+    extra_branches_[variable.exit.node] = BranchesOf(enter.inputs[0]);
+    return variable.exit;
+  }
+
+  // ---- Forward values in backward loops ----
+
+  // The frame of a value of the forward graph, counters and stacks that were added to it included; -1: none.
+  int ForwardFrame(Edge edge) const {
+    if (const auto it = extra_frames_.find(edge.node); it != extra_frames_.end()) return it->second;
+    return edge.node < forward_size_ ? FrameOfEdge(edge) : -1;
+  }
+
+  // New nodes may read values of the forward graph; in a backward loop those become what stands for them there. New
+  // nodes without inputs wait for the turn.
+  Status Localize(int32_t first_new, Backward* back) {
+    if (back->frame == 0) return Status::Ok();
+    const int32_t end = graph_.size();
+    for (int32_t id = first_new; id < end; ++id) {
+      if (made_by_loops_.contains(id)) continue;
+      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+        const Edge edge = graph_.node(id).inputs[i];
+        const int frame = ForwardFrame(edge);
+        if (frame < 0) continue;
+        TENON_ASSIGN_OR_RETURN(const Edge here, ForwardValue(edge, frame, back));
+        TENON_RETURN_IF_ERROR(graph_.SetInput(id, static_cast<int32_t>(i), here));
+      }
+      if (graph_.node(id).inputs.empty() && graph_.node(id).controls.empty()) graph_.AddControl(back->turn, id);
+    }
+    // What ForwardValue added stands where it belongs.
+    for (int32_t id = end; id < graph_.size(); ++id) made_by_loops_.insert(id);
+    builder_->Forget();
+    return Status::Ok();
+  }
+
+  // What stands in the backward loop `back` for a forward value of frame `frame`.
+  Result<Edge> ForwardValue(Edge edge, int frame, Backward* back) {
+    if (frame == back->frame && frame == 0) return edge;
+    if (const auto it = back->forward_values.find(edge); it != back->forward_values.end()) return it->second;
+    Edge here;
+    if (frame != back->frame) {
+      // A value of a frame further out: goes in as an invariant.
+      TENON_ASSIGN_OR_RETURN(const Edge outside, ForwardValue(edge, frame, back->parent));
+      TENON_ASSIGN_OR_RETURN(here, EnterConstant(outside, back));
+    } else if (edge.node < forward_size_ && graph_.node(edge.node).has(TENON_OP_ENTER) && IsInvariant(edge.node)) {
+      const Edge source = graph_.node(edge.node).inputs[0];
+      TENON_ASSIGN_OR_RETURN(const Edge outside, ForwardValue(source, ForwardFrame(source), back->parent));
+      TENON_ASSIGN_OR_RETURN(here, EnterConstant(outside, back));
+    } else {
+      TENON_ASSIGN_OR_RETURN(here, ThroughStack(edge, back));
+    }
+    back->forward_values[edge] = here;
+    return here;
+  }
+
+  Result<Edge> EnterConstant(Edge outside, Backward* back) {
+    if (const auto it = back->entered.find(outside); it != back->entered.end()) return it->second;
+    TENON_ASSIGN_OR_RETURN(const int32_t enter, builder_->AddRole("enter", {outside}, EnterAttrs(*back, true)));
+    back->entered[outside] = {enter, 0};
+    return Edge{enter, 0};
+  }
+
+  // Pushed in each forward turn, popped in each backward turn. A value of a branch is pushed and popped only when the
+  // branch was taken.
+  Result<Edge> ThroughStack(Edge edge, Backward* back) {
+    const DType type = BaseType(graph_.TypeOf(edge));
+    const Frame& frame = loops_.frames()[static_cast<size_t>(back->frame)];
+    const Node enter = graph_.node(frame.enters[0]);
+    // The stack lives in the frame around the forward loop.
+    const std::vector<int32_t> before = builder_->controls();
+    if (frame.parent != 0) builder_->set_controls({enter.inputs[0].node});
+    auto limit = builder_->ScalarInt32(-1, "stack_limit");
+    builder_->set_controls(before);
+    if (!limit.ok()) return limit.status();
+    TENON_ASSIGN_OR_RETURN(const int32_t stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(type)}}));
+    extra_frames_[stack] = frame.parent;
+    extra_branches_[stack] = enter.inputs[0].node < forward_size_ ? BranchesOf(enter.inputs[0]) : std::vector<Branch>();
+    AttrMap enter_attrs = {{"frame_name", AttrValue::String(frame.name)}, {"is_constant", AttrValue::Bool(true)}};
+    if (const AttrValue* parallel = enter.FindAttr("parallel_iterations"); parallel != nullptr) enter_attrs.emplace("parallel_iterations", *parallel);
+    TENON_ASSIGN_OR_RETURN(const int32_t handle, builder_->AddRole("enter", {Edge{stack, 0}}, enter_attrs));
+    // Only in turns: a value that the condition part computes also comes once more at the end.
+    Edge pushed = edge;
+    if (!frame.body.contains(edge.node)) {
+      TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {edge, back->forward_condition}));
+      pushed = {gate, 1};
+    }
+    TENON_ASSIGN_OR_RETURN(const int32_t push, builder_->AddRole("stack_push", {Edge{handle, 0}, pushed}, {}, {}, {back->forward_turn}));
+    // Turns push one after the other. The trigger is alive even where the push was not taken.
+    TENON_ASSIGN_OR_RETURN(const int32_t pushed_once, builder_->AddRole("control_trigger", {}, {}, {}, {push}));
+    graph_.AddControl(pushed_once, back->forward_add);
+
+    TENON_ASSIGN_OR_RETURN(const Edge stack_outside, ForwardValue({stack, 0}, frame.parent, back->parent));
+    TENON_ASSIGN_OR_RETURN(Edge handle_here, EnterConstant(stack_outside, back));
+    for (const Branch& branch : edge.node < forward_size_ ? BranchesOf(edge) : extra_branches_[edge.node]) {
+      if (ForwardFrame(branch.predicate) != back->frame) continue;  // a conditional around the whole loop
+      TENON_ASSIGN_OR_RETURN(const Edge predicate, ForwardValue(branch.predicate, back->frame, back));
+      TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {handle_here, predicate}));
+      handle_here = {gate, branch.side};
+    }
+    TENON_ASSIGN_OR_RETURN(const int32_t pop, builder_->AddRole("stack_pop", {handle_here}, {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
+    TENON_ASSIGN_OR_RETURN(const int32_t popped_once, builder_->AddRole("control_trigger", {}, {}, {}, {pop}));
+    graph_.AddControl(popped_once, back->subtract);
+    return Edge{pop, 0};
+  }
+
+  Builder* builder_;
+  Graph& graph_;
+  const std::vector<Edge>& ys_;
+  const std::vector<Edge>& xs_;
+  const int32_t forward_size_;
+  std::vector<int32_t> order_;
+  LoopAnalysis loops_;
+  std::vector<bool> between_;
+  std::vector<std::vector<Branch>> branches_;
+  std::map<int32_t, int> extra_frames_;           // nodes added to the forward graph that backward loops read
+  std::map<int32_t, std::vector<Branch>> extra_branches_;
+  Backward* current_ = nullptr;                   // of the walk
+  std::unordered_set<int32_t> made_by_loops_;     // new nodes that stand where they belong
+};
+
+}  // namespace
+
+Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
+                                                 const std::vector<Edge>& initial) {
+  if (ys.empty() || xs.empty()) return InvalidArgument("gradients need at least one y and one x");
+  if (!initial.empty() && initial.size() != ys.size())
+    return InvalidArgument(StrCat("there are ", ys.size(), " ys and ", initial.size(), " initial gradients"));
+  Graph& graph = builder->graph();
+  const int32_t size = graph.size();
+  const std::string scope = builder->scope();
+  const std::vector<int32_t> controls = builder->controls();
+  builder->set_scope(scope.empty() ? "gradients" : scope + "/gradients");
+  builder->set_controls({});
+  auto gradients = Differentiator(builder, ys, xs).Run(initial);
+  builder->set_scope(scope);
+  builder->set_controls(controls);
+  if (!gradients.ok()) graph.Truncate(size);
+  builder->Forget();
+  return gradients;
+}
+
+}  // namespace tenon::grad
