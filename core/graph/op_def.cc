@@ -19,7 +19,8 @@ const std::vector<DType>& RealNumberTypes() {
 const std::vector<DType>& NumberTypes() {
   static const std::vector<DType> types = [] {
     std::vector<DType> all = RealNumberTypes();
-    for (DType type : {TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT32})
+    for (DType type : {TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_QINT8, TENON_DT_QUINT8, TENON_DT_QINT32,
+                       TENON_DT_QINT16, TENON_DT_QUINT16})
       all.push_back(type);
     return all;
   }();
