@@ -44,4 +44,4 @@ if(TENON_SANITIZE)
 endif()
 
 add_library(tenon_warnings INTERFACE)
-target_compile_options(tenon_warnings INTERFACE -Wall -Wextra $<$<BOOL:${TENON_WERROR}>:-Werror>)
+target_compile_options(tenon_warnings INTERFACE -Wall -Wextra -Wno-restrict $<$<BOOL:${TENON_WERROR}>:-Werror>)
