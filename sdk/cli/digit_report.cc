@@ -58,7 +58,47 @@ std::string DrawRow(const train::DigitSet& digits, std::span<const int64_t> answ
   return text + "\n\n";
 }
 
+// What one plugin did for a step.
+struct Work {
+  std::set<std::string> ops;  // that it defined
+  int64_t nodes = 0;          // of those ops
+  int64_t kernels = 0;        // nodes that its kernels run
+  std::map<std::string, int64_t> how;
+};
+
+std::string Describe(const Work& work) {
+  std::string text;
+  if (work.nodes > 0) text += fmt::format("says what {} nodes mean ({} ops)", work.nodes, work.ops.size());
+  if (work.kernels == 0) return text;
+  text += fmt::format("{}runs {} nodes:", text.empty() ? "" : "; ", work.kernels);
+  for (const auto& [how, count] : work.how) text += fmt::format(" {} {}", count, how) + (how == work.how.rbegin()->first ? "" : ",");
+  return text;
+}
+
 }  // namespace
+
+std::string PluginTable(const host::Runtime& runtime, const std::string& explanation) {
+  std::map<std::string, Work> works;
+  const Json nodes = Json::parse(explanation, nullptr, false);
+  if (!nodes.is_array()) return "  (the engine did not say)\n";
+  for (const Json& node : nodes) {
+    Work& definer = works[node.value("op_plugin", "")];
+    definer.ops.insert(node.value("op", ""));
+    ++definer.nodes;
+    const std::string kernel_plugin = node.value("kernel_plugin", "");
+    if (kernel_plugin.empty()) continue;
+    Work& runner = works[kernel_plugin];
+    ++runner.kernels;
+    ++runner.how[node.value("runs", "")];
+  }
+  Table table({"PLUGIN", "VERSION", "WHAT IT DOES"});
+  for (const tenon_load_report& report : runtime.Reports()) {
+    const auto work = works.find(std::string(host::Text(report.id)));
+    if (report.outcome != TENON_LOAD_LOADED || work == works.end()) continue;
+    table.Add({work->first, std::string(host::Text(report.version)), Describe(work->second)});
+  }
+  return table.Format(2);
+}
 
 std::string DrawDigits(const train::DigitSet& digits, std::span<const int64_t> answers) {
   const std::vector<size_t> chosen = Choose(digits, answers);

@@ -72,8 +72,8 @@ std::string Identifier(std::string_view name) {
       "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
       "virtual", "void", "volatile", "while", "xor", "graph", "options", "node", "name", "host", "internal", "std"};
   std::string identifier;
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) identifier = '_';
   for (char c : name) identifier += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (identifier.empty() || std::isdigit(static_cast<unsigned char>(identifier[0]))) identifier.insert(0, "_");
   return kTaken.contains(identifier) ? identifier + "_" : identifier;
 }
 
@@ -152,10 +152,8 @@ class Wrapper {
 
   Result<std::string> Write() {
     TENON_TRY(CollectAttributes());
-    std::string text = "\n" + Comment() + Options() + OutputStruct();
-    text += fmt::format("inline {} {}({}) {{\n", ReturnType(), name_, Parameters());
-    text += Body();
-    return text + "}\n";
+    return fmt::format("\n{}{}{}inline {} {}({}) {{\n{}}}\n", Comment(), Options(), OutputStruct(), ReturnType(), name_,
+                       Parameters(), Body());
   }
 
  private:

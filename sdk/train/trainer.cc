@@ -119,7 +119,7 @@ Status Trainer::CheckFinite(const StepReport& report) const {
   std::string text = "the loss '" + step_.loss.name() + "' is " + std::to_string(report.loss) + " at step " +
                      std::to_string(report.step);
   if (report.step > report_.first_step + 1) text += "; it was " + std::to_string(last_loss_) + " the step before";
-  text += ". A smaller --learning-rate usually helps";
+  text += ". A smaller learning rate usually helps";
   text += report_.checkpoint.empty() ? "" : "; the last good checkpoint is " + report_.checkpoint;
   return Status(Code::kInvalidArgument, std::move(text));
 }

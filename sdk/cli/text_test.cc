@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line reads and writes as text: sizes, times, options, signatures, tables, tensors, wrappers.
+#include <gtest/gtest.h>
+
+#include "sdk/cli/flags.h"
+#include "sdk/cli/generate_ops.h"
+#include "sdk/cli/print_tensor.h"
+#include "sdk/cli/signature.h"
+#include "sdk/cli/table.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Result;
+using host::Tensor;
+
+TEST(ParseSize, KnowsItsUnits) {
+  EXPECT_EQ(1000u, *ParseSize("1000"));
+  EXPECT_EQ(64u << 10, *ParseSize("64k"));
+  EXPECT_EQ(512u << 20, *ParseSize("512MiB"));
+  EXPECT_EQ(uint64_t{3} << 29, *ParseSize("1.5G"));
+  for (const char* bad : {"", "M", "-1", "1X", "1e300", "nan", "0"}) EXPECT_FALSE(ParseSize(bad).ok()) << bad;
+}
+
+TEST(ParseTime, KnowsItsUnits) {
+  EXPECT_EQ(std::chrono::seconds(2), *ParseTime("2"));
+  EXPECT_EQ(std::chrono::milliseconds(500), *ParseTime("500ms"));
+  EXPECT_EQ(std::chrono::microseconds(1500), *ParseTime("1.5ms"));
+  EXPECT_EQ(std::chrono::hours(1), *ParseTime("1h"));
+  for (const char* bad : {"", "ms", "-1s", "1 s", "5parsecs", "1e300"}) EXPECT_FALSE(ParseTime(bad).ok()) << bad;
+}
+
+TEST(ParsePluginOption, SplitsAtTheLastDotBeforeTheEquals) {
+  Result<host::PluginOption> option = ParsePluginOption("tenon.cpu.pin=a.b=c");
+  ASSERT_TRUE(option.ok()) << option.status();
+  EXPECT_EQ("tenon.cpu", option->plugin);
+  EXPECT_EQ("pin", option->key);
+  EXPECT_EQ("a.b=c", option->value);
+  for (const char* bad : {"", "x", "x=1", ".x=1", "x.=1"}) EXPECT_FALSE(ParsePluginOption(bad).ok()) << bad;
+}
+
+TEST(Table, MakesColumnsAsWideAsTheirWidestCell) {
+  Table table({"A", "LONG"});
+  table.Add({"wide cell", "x"});
+  table.Add({"\xc3\xa9", ""});
+  EXPECT_EQ("A          LONG\nwide cell  x\n\xc3\xa9\n", table.Format());
+}
+
+TEST(FormatTensor, NestsBrackets) {
+  const std::vector<float> values = {1, 2.5f, -0.1f, 4};
+  EXPECT_EQ("[[1, 2.5],\n [-0.1, 4]]", FormatTensor(*Tensor::From(std::span<const float>(values), {2, 2})));
+  EXPECT_EQ("7", FormatTensor(*Tensor::Scalar(int64_t{7})));
+  EXPECT_EQ("[\"a\\\"b\", \"\\x01\"]", FormatTensor(*Tensor::Strings({"a\"b", "\x01"})));
+}
+
+TEST(FormatTensor, LeavesTheMiddleOut) {
+  std::vector<int32_t> values(100);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int32_t>(i);
+  EXPECT_EQ("[0, 1, 2, ..., 97, 98, 99]", FormatTensor(*Tensor::From(std::span<const int32_t>(values), {100}), 10));
+}
+
+TEST(FormatTensor, ReadsHalves) {
+  EXPECT_EQ(1.0f, HalfToFloat(0x3c00));
+  EXPECT_EQ(-2.0f, HalfToFloat(0xc000));
+  EXPECT_EQ(65504.0f, HalfToFloat(0x7bff));
+  EXPECT_EQ(5.9604645e-8f, HalfToFloat(0x0001));
+  EXPECT_EQ(1.0f, Bfloat16ToFloat(0x3f80));
+}
+
+tenon_op_info Info(const char* name, const char* inputs, const char* outputs, const char* attrs) {
+  tenon_op_info info = {};
+  info.name = host::Span(name);
+  info.inputs = host::Span(inputs);
+  info.outputs = host::Span(outputs);
+  info.attrs = host::Span(attrs);
+  return info;
+}
+
+TEST(Signature, ReadsArgumentsAndAttributes) {
+  Result<Signature> signature = ParseSignature(
+      Info("X", "a: T, values: N * T, ref: Ref(T), rest: Tlist, i: int32", "y: T",
+           "T: {float, double}; N: int >= 2; Tlist: list(type) >= 1; axis: int = -1; mode: {'A', 'B'} = 'B'; "
+           "k: list(int) >= 4 = [1, 2]; s: shape = unknown; f: func"));
+  ASSERT_TRUE(signature.ok()) << signature.status();
+  ASSERT_EQ(5u, signature->inputs.size());
+  EXPECT_EQ("N", signature->inputs[1].number_attr);
+  EXPECT_EQ("T", signature->inputs[2].type);
+  EXPECT_TRUE(signature->inputs[3].is_type_list);
+  EXPECT_EQ("int32", signature->inputs[4].type);
+  EXPECT_TRUE(signature->IsInferred("N"));
+  EXPECT_TRUE(signature->IsInferred("Tlist"));
+  EXPECT_FALSE(signature->IsInferred("axis"));
+  EXPECT_EQ("type", signature->FindAttribute("T")->type);
+  EXPECT_EQ("string", signature->FindAttribute("mode")->type);
+  EXPECT_EQ("'B'", *signature->FindAttribute("mode")->default_text);
+  EXPECT_EQ("[1, 2]", *signature->FindAttribute("k")->default_text);
+  EXPECT_FALSE(signature->FindAttribute("N")->default_text.has_value());
+}
+
+TEST(Signature, NamesThePieceThatItCannotRead) {
+  Result<Signature> signature = ParseSignature(Info("Odd", "x", "", ""));
+  ASSERT_FALSE(signature.ok());
+  EXPECT_EQ("op 'Odd': its signature's 'x' cannot be understood", signature.status().message());
+  EXPECT_FALSE(ParseSignature(Info("Odd", "", "", "a: nonsense")).ok());
+}
+
+TEST(GenerateOp, AsksForWhatNothingDetermines) {
+  Result<std::string> text = GenerateOp(*ParseSignature(
+      Info("Odd>Op", "class: T, values: N * T", "a: T, rest: N * T", "T: type; N: int >= 1; out: type; axis: int = 0")));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(R"(
+struct Odd_OpOptions {
+  int64_t axis = 0;
+  std::string name;
+};
+struct Odd_OpOutputs {
+  host::Output a;
+  std::vector<host::Output> rest;
+};
+inline Odd_OpOutputs Odd_Op(host::Graph& graph, const host::Output& class_, const std::vector<host::Output>& values, host::DType out, const Odd_OpOptions& options = {}) {
+  const host::Operation node = graph.AddNode("Odd>Op", internal::Join(class_, values), {{"N", static_cast<int64_t>(values.size())}, {"out", out}, {"axis", options.axis}}, options.name);
+  return {node.output(0), internal::Outputs(node, 1, static_cast<int64_t>(values.size()))};
+}
+)",
+            *text);
+}
+
+TEST(GenerateOps, LeavesTheEnginesOwnOpsOut) {
+  Result<std::string> text = GenerateOps({*ParseSignature(Info("_Send", "x: T", "", "T: type"))});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(std::string::npos, text->find("_Send"));
+}
+
+}  // namespace
+}  // namespace tenon::cli

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/train/event_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tenon/train/crc32c.h"
+#include "tenon/train/file.h"
+#include "tenon/train/wire.h"
+
+namespace tenon::train {
+namespace {
+
+// What the tests look at in an Event.
+struct SeenEvent {
+  double wall_time = 0;
+  int64_t step = 0;
+  std::string file_version, graph_def, summary;
+  uint64_t session_status = 0;
+};
+
+SeenEvent Parse(std::string_view bytes) {
+  SeenEvent event;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == 1) event.wall_time = reader.as_double();
+    if (reader.field() == 2) event.step = static_cast<int64_t>(reader.number());
+    if (reader.field() == 3) event.file_version = reader.bytes();
+    if (reader.field() == 4) event.graph_def = reader.bytes();
+    if (reader.field() == 5) event.summary = reader.bytes();
+    if (reader.field() == 7) {
+      WireReader log(reader.bytes());
+      while (log.Next()) {
+        if (log.field() == 1) event.session_status = log.number();
+      }
+    }
+  }
+  EXPECT_TRUE(reader.ok());
+  return event;
+}
+
+std::vector<SeenEvent> ReadEvents(const std::string& path) {
+  std::vector<SeenEvent> events;
+  Result<std::string> bytes = ReadFile(path);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  RecordReader reader(*bytes);
+  while (true) {
+    Result<std::optional<std::string_view>> record = reader.Next();
+    EXPECT_TRUE(record.ok()) << record.status();
+    if (!record.ok() || !record->has_value()) return events;
+    events.push_back(Parse(**record));
+  }
+}
+
+std::string TemporaryFolder() {
+  std::string path = testing::TempDir() + "tenon_event_XXXXXX";
+  EXPECT_NE(nullptr, mkdtemp(path.data()));
+  return path;
+}
+
+// The value that the CRC-32C of RFC 3720, appendix B.4 has for its test patterns.
+TEST(Crc32c, AgreesWithThePatternsOfTheStandard) {
+  EXPECT_EQ(0x8a9136aau, Crc32c(std::string(32, '\0')));
+  EXPECT_EQ(0x62a8ab43u, Crc32c(std::string(32, '\xff')));
+  std::string ascending;
+  for (char c = 0; c < 32; ++c) ascending += c;
+  EXPECT_EQ(0x46dd794eu, Crc32c(ascending));
+  EXPECT_EQ(0xe3069283u, Crc32c("123456789"));
+}
+
+TEST(Crc32c, GoesOnWhereItStopped) { EXPECT_EQ(Crc32c("hello world"), Crc32c(" world", Crc32c("hello"))); }
+
+TEST(Record, ReadsBackWhatItWrote) {
+  std::string file;
+  AppendRecord(file, "one");
+  AppendRecord(file, "");
+  EXPECT_EQ(16u + 3 + 16, file.size());
+  RecordReader reader(file);
+  EXPECT_EQ("one", (*reader.Next()).value());
+  EXPECT_EQ("", (*reader.Next()).value());
+  EXPECT_FALSE((*reader.Next()).has_value());
+  EXPECT_FALSE(reader.torn());
+}
+
+TEST(Record, TakesATornTailAsTheEnd) {
+  std::string file;
+  AppendRecord(file, "whole");
+  const size_t whole = file.size();
+  AppendRecord(file, "torn");
+  for (size_t size = whole + 1; size < file.size(); ++size) {
+    RecordReader reader(std::string_view(file).substr(0, size));
+    EXPECT_EQ("whole", (*reader.Next()).value());
+    EXPECT_FALSE((*reader.Next()).has_value());
+    EXPECT_TRUE(reader.torn());
+  }
+}
+
+TEST(Record, SaysWhichChecksumIsWrong) {
+  std::string file;
+  AppendRecord(file, "data");
+  std::string bad_length = file, bad_data = file;
+  bad_length[0] ^= 1;
+  bad_data[13] ^= 1;
+  EXPECT_EQ(Code::kDataLoss, RecordReader(bad_length).Next().status().code());
+  const Status status = RecordReader(bad_data).Next().status();
+  EXPECT_EQ("record at byte 0: the checksum of its data is wrong", status.message());
+}
+
+TEST(EventWriter, WritesWhatTensorBoardReads) {
+  const std::string folder = TemporaryFolder() + "/a/b";
+  std::string path;
+  {
+    Result<EventWriter> writer = EventWriter::Create(folder);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    path = writer->path();
+    ASSERT_TRUE(writer->AddGraph("graph bytes").ok());
+    ASSERT_TRUE(writer->AddStart(40).ok());
+    ASSERT_TRUE(writer->AddScalars(41, {{"loss", 0.25f}, {"accuracy", 0.5f}}).ok());
+  }
+  EXPECT_NE(std::string::npos, path.find("/events.out.tfevents."));
+  const std::vector<SeenEvent> events = ReadEvents(path);
+  ASSERT_EQ(4u, events.size());
+  EXPECT_EQ("brain.Event:2", events[0].file_version);
+  EXPECT_GT(events[0].wall_time, 1e9);
+  EXPECT_EQ("graph bytes", events[1].graph_def);
+  EXPECT_EQ(1u, events[2].session_status);
+  EXPECT_EQ(40, events[2].step);
+  EXPECT_EQ(41, events[3].step);
+
+  std::vector<std::pair<std::string, float>> scalars;
+  WireReader summary(events[3].summary);
+  while (summary.Next()) {
+    auto& [tag, number] = scalars.emplace_back();
+    WireReader value(summary.bytes());
+    while (value.Next()) {
+      if (value.field() == 1) tag = value.bytes();
+      if (value.field() == 2) number = value.as_float();
+    }
+  }
+  EXPECT_EQ((std::vector<std::pair<std::string, float>>{{"loss", 0.25f}, {"accuracy", 0.5f}}), scalars);
+}
+
+TEST(EventWriter, GivesTwoRunsOfOneSecondTwoFiles) {
+  const std::string folder = TemporaryFolder();
+  Result<EventWriter> first = EventWriter::Create(folder), second = EventWriter::Create(folder);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first->path(), second->path());
+}
+
+TEST(EventWriter, SaysWhyAFolderCannotBeMade) {
+  Result<EventWriter> writer = EventWriter::Create("/proc/nothing/here");
+  ASSERT_FALSE(writer.ok());
+  EXPECT_NE(std::string::npos, writer.status().message().find("/proc/nothing"));
+}
+
+TEST(Wire, StopsAtDamage) {
+  for (const std::string& bytes : {std::string("\x0a\x05" "abc"), std::string("\x08\xff"), std::string("\x00\x01", 2),
+                                   std::string("\x0b"), std::string(12, '\xff'), std::string("\x09" "1234567")}) {
+    WireReader reader(bytes);
+    while (reader.Next()) {
+    }
+    EXPECT_FALSE(reader.ok());
+  }
+}
+
+}  // namespace
+}  // namespace tenon::train
