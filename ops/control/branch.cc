@@ -61,7 +61,7 @@ extern const tenon_op_definition kMerge = DefineOp({
 
 extern const tenon_op_definition kRefMerge = DefineOp({
     .name = "RefMerge",
-    .inputs = "inputs: N * Ref(T)",
+    .inputs = "inputs: Ref(N * T)",
     .outputs = "output: Ref(T), value_index: int32",
     .attrs = "T: type; N: int >= 1",
     .doc = "Merge for references to variables.",
