@@ -74,6 +74,20 @@ tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec
   });
 }
 
+tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_t index, tenon_output source) {
+  return host::Guard([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckNode(graph, node));
+    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, source));
+    const graph::Node& n = graph->graph.node(static_cast<int32_t>(node));
+    if (index < 0 || static_cast<size_t>(index) >= n.inputs.size()) return OutOfRange(StrCat(n.Describe(), " has no input ", index));
+    if (edge.node > n.id && !graph::IsBackEdge(graph->graph.node(edge.node), n))
+      return InvalidArgument(StrCat(n.Describe(), ": an edge may lead back only from a next-iteration to a merge"));
+    TENON_RETURN_IF_ERROR(graph->graph.SetInput(n.id, index, edge));
+    graph->builder.Forget();
+    return Status::Ok();
+  });
+}
+
 tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name, const tenon_tensor_view* value, tenon_output* out_output) {
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::CopyOf(GlobalPool(), *value));

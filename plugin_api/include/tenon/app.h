@@ -179,6 +179,9 @@ TENON_EXPORT tenon_status* tenon_graph_export(const tenon_app_graph* graph, teno
  * (node id, output). Device "" or a device name. */
 TENON_EXPORT tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device,
                                                 int64_t* out_node);
+/* Replaces input `index` of a node: closes a loop, whose merge was made before its next-iteration. */
+TENON_EXPORT tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_t index,
+                                                 tenon_output source);
 TENON_EXPORT tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name,
                                                     const tenon_tensor_view* value, tenon_output* out_output);
 /* The id of a node by name; NOT_FOUND names near misses. */

@@ -124,7 +124,10 @@ struct GraphState {
   }
   void ApplyControlInputs() {
     std::vector<int64_t> nodes;
-    for (const std::vector<int64_t>& level : control_inputs) nodes.insert(nodes.end(), level.begin(), level.end());
+    for (const Level& level : control_inputs) {
+      if (level.replaces) nodes.clear();
+      nodes.insert(nodes.end(), level.nodes.begin(), level.nodes.end());
+    }
     Status set = Status::Take(tenon_graph_set_control_inputs(graph, nodes.data(), nodes.size()));
     if (status.ok()) status = std::move(set);
   }
@@ -132,7 +135,11 @@ struct GraphState {
   tenon_app_graph* graph = nullptr;
   Status status;
   std::vector<std::string> scopes;
-  std::vector<std::vector<int64_t>> control_inputs;
+  struct Level {
+    std::vector<int64_t> nodes;
+    bool replaces = false;  // the levels before it
+  };
+  std::vector<Level> control_inputs;
   std::vector<std::string> devices;
 };
 
@@ -199,6 +206,11 @@ class Graph {
   Output Op(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
             std::string_view name = {}) {
     return AddNode(op, inputs, attrs, name);
+  }
+
+  // Closes a loop: input `index` of a merge becomes what a next-iteration gives.
+  void SetInput(const Operation& operation, int32_t index, const Output& source) {
+    if (state_->status.ok()) Check(tenon_graph_set_input(get(), operation.node(), index, source.c_output()));
   }
 
   Output Placeholder(std::string_view name, DType dtype, const Shape& shape = Shape::Unknown()) {
@@ -289,14 +301,11 @@ class Graph {
   }
   // Nodes below wait for these nodes, and for those of the guards around.
   Guard ControlDependencies(const std::vector<Operation>& operations) {
-    if (!status().ok()) return Guard(nullptr, nullptr);
-    std::vector<int64_t>& nodes = state_->control_inputs.emplace_back();
-    for (const Operation& operation : operations) nodes.push_back(operation.node());
-    state_->ApplyControlInputs();
-    return Guard(state_.get(), [](State& state) {
-      state.control_inputs.pop_back();
-      state.ApplyControlInputs();
-    });
+    return PushControlInputs(operations, false);
+  }
+  // Nodes below wait for these nodes alone: a loop's parts may not wait for what is outside it.
+  Guard OnlyControlDependencies(const std::vector<Operation>& operations) {
+    return PushControlInputs(operations, true);
   }
   // Nodes below ask for this device; "" asks for none.
   Guard Device(std::string_view device) {
@@ -307,6 +316,17 @@ class Graph {
  private:
   using State = internal::GraphState;
 
+  Guard PushControlInputs(const std::vector<Operation>& operations, bool replaces) {
+    if (!status().ok()) return Guard(nullptr, nullptr);
+    State::Level& level = state_->control_inputs.emplace_back();
+    level.replaces = replaces;
+    for (const Operation& operation : operations) level.nodes.push_back(operation.node());
+    state_->ApplyControlInputs();
+    return Guard(state_.get(), [](State& state) {
+      state.control_inputs.pop_back();
+      state.ApplyControlInputs();
+    });
+  }
   void Check(tenon_status* status) { Fail(Status::Take(status)); }
   Output ConstOf(const Result<Tensor>& tensor, std::string_view name) {
     if (!tensor.ok()) Fail(tensor.status());

@@ -219,6 +219,7 @@ struct SessionOptions {
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
   uint32_t executor = TENON_EXECUTOR_AUTO;
   bool optimize = true;
+  uint32_t schedule_seed = 0;  // dynamic executor: 0 is construction order; else a random order, for tests
   Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
 };
@@ -232,6 +233,7 @@ class Session {
     c_options.seed = options.seed;
     c_options.executor = options.executor;
     c_options.no_optimize = options.optimize ? 0 : 1;
+    c_options.schedule_seed = options.schedule_seed;
     c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.device = Span(options.device);
     tenon_session* session = nullptr;
