@@ -21,7 +21,16 @@ static Shape InferOneDim(ShapeContext& c, Shape target, const Shape& input) {
       known = c.Multiply(known, target[i]);
     }
   }
-  if (!c.ok() || !input.fully_known()) return target;
+  if (!c.ok()) return target;
+  if (!input.fully_known()) {
+    // What is known of the input must divide what is asked for, whatever the rest is.
+    int64_t part = 1;
+    for (int64_t dim : input.dims()) part = dim > 0 ? c.Multiply(part, dim) : part;
+    if (c.ok() && unknown < 0 && !has_zero && known % part != 0) {
+      c.Invalid("a tensor of shape ", input, " cannot take the shape ", target);
+    }
+    return target;
+  }
   int64_t elements = 1;
   bool left_out_zero = false;
   for (int64_t dim : input.dims()) {
@@ -106,7 +115,7 @@ static void SqueezeShape(ShapeContext& c) {
     }
     removed[static_cast<size_t>(*axis)] = true;
   }
-  Shape out{};
+  Shape out = Shape::Scalar();
   for (int i = 0; i < input.rank(); ++i) {
     if (axes.empty() && input[i] < 0) return;  // it may be 1
     if (axes.empty() ? input[i] != 1 : !removed[static_cast<size_t>(i)]) out.Append(input[i]);

@@ -15,15 +15,15 @@ static void ShapeNShape(ShapeContext& c) {
 }
 
 static void SizeShape(ShapeContext& c) {
-  c.SetOutput(0, Shape{});
+  c.SetOutput(0, Shape::Scalar());
   const int64_t elements = c.Input(0).elements();
-  if (elements >= 0) c.SetOutputValue(0, Shape{}, {elements});
+  if (elements >= 0) c.SetOutputValue(0, Shape::Scalar(), {elements});
 }
 
 static void RankShape(ShapeContext& c) {
-  c.SetOutput(0, Shape{});
+  c.SetOutput(0, Shape::Scalar());
   const Shape input = c.Input(0);
-  if (input.known_rank()) c.SetOutputValue(0, Shape{}, {input.rank()});
+  if (input.known_rank()) c.SetOutputValue(0, Shape::Scalar(), {input.rank()});
 }
 
 extern const tenon_op_definition kShape = DefineOp({

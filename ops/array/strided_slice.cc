@@ -82,7 +82,7 @@ static Shape SlicedShape(ShapeContext& c, const Shape& input, int first) {
   }
   const int passed = input.rank() - consumed;
 
-  Shape out{};
+  Shape out = Shape::Scalar();
   int dim = 0;
   const auto pass = [&] {
     for (int i = 0; i < passed; ++i) out.Append(input[dim++]);

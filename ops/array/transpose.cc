@@ -15,7 +15,7 @@ static void TransposeShape(ShapeContext& c) {
   c.Merge(perm_shape[0], input.rank(), "the length of perm and the rank of the input");
   const auto perm = c.Integers(1);
   if (!perm.has_value() || !c.ok()) return c.SetOutput(0, Shape::OfRank(input.rank()));
-  Shape out{};
+  Shape out = Shape::Scalar();
   std::vector<bool> seen(static_cast<size_t>(input.rank()), false);
   for (int64_t value : *perm) {
     const auto axis = c.CheckAxis(value, input.rank());

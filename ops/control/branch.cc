@@ -13,7 +13,7 @@ static void SwitchShape(ShapeContext& c) {
 
 // The dims in which all inputs agree.
 static void MergeShape(ShapeContext& c) {
-  c.SetOutput(1, Shape{});
+  c.SetOutput(1, Shape::Scalar());
   Shape out = c.Input(0);
   for (int i = 1; i < c.input_count(); ++i) {
     const Shape shape = c.Input(i);

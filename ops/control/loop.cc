@@ -9,7 +9,7 @@ static void PassOnShape(ShapeContext& c) { c.PassOn(0, 0); }
 
 static void LoopCondShape(ShapeContext& c) {
   c.WithRank(0, 0);
-  c.SetOutput(0, Shape{});
+  c.SetOutput(0, Shape::Scalar());
 }
 
 extern const tenon_op_definition kEnter = DefineOp({

@@ -48,7 +48,7 @@ struct Join {
 };
 
 void JoinShape(ShapeContext& c) {
-  Shape out{};
+  Shape out = Shape::Scalar();
   for (int i = 0; i < c.input_count(); ++i) {
     const Shape input = c.Input(i);
     if (!input.known_rank()) return;  // perhaps a scalar
@@ -59,7 +59,7 @@ void JoinShape(ShapeContext& c) {
 
 void ShardedFilenameShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) c.WithRank(i, 0);
-  c.SetOutput(0, Shape{});
+  c.SetOutput(0, Shape::Scalar());
 }
 
 }  // namespace

@@ -21,8 +21,12 @@ void EqualityShape(ShapeContext& c) {
   const Shape x = c.Input(0), y = c.Input(1);
   if (c.Bool("incompatible_shape_error")) return c.SetOutput(0, c.Broadcast(x, y));
   const auto both = ShapeContext::BroadcastOf(x, y);
-  if (!both.has_value()) return c.SetOutput(0, Shape{});
-  if (x.fully_known() && y.fully_known()) c.SetOutput(0, *both);
+  if (!both.has_value()) return c.SetOutput(0, Shape::Scalar());
+  // An unknown dim fits for certain only where the other is 1 or missing.
+  for (int i = 1; i <= std::min(x.rank(), y.rank()); ++i) {
+    if ((x[-i] < 0 && y[-i] != 1) || (y[-i] < 0 && x[-i] != 1)) return;
+  }
+  c.SetOutput(0, *both);
 }
 
 }  // namespace

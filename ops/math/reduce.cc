@@ -29,7 +29,7 @@ static void ReduceShape(ShapeContext& c) {
     if (reduced[static_cast<size_t>(*axis)]) return c.Invalid("axis ", *axis, " stands twice in ", *axes);
     reduced[static_cast<size_t>(*axis)] = true;
   }
-  Shape out{};
+  Shape out = Shape::Scalar();
   for (int i = 0; i < input.rank(); ++i) {
     if (!reduced[static_cast<size_t>(i)]) {
       out.Append(input[i]);

@@ -7,8 +7,11 @@ using namespace sdk;
 
 static int ChannelDim(NodeContext& c) { return c.String("data_format") == "NCHW" ? 1 : -1; }
 
+// With NCHW there must be something after the channels.
+static Shape WithChannels(ShapeContext& c) { return c.WithRankAtLeast(0, ChannelDim(c) == 1 ? 3 : 2); }
+
 static void BiasAddShape(ShapeContext& c) {
-  Shape value = c.WithRankAtLeast(0, 2);
+  Shape value = WithChannels(c);
   const Shape bias = c.WithRank(1, 1);
   const int channel = ChannelDim(c);
   if (value.known_rank()) value.Set(channel, c.Merge(value[channel], bias[0], "the channels of value and of bias"));
@@ -31,7 +34,7 @@ extern const tenon_op_definition kBiasAdd = DefineOp({
     .gradient = GradientFunction<BiasAddGradient>,
 });
 
-static void BiasAddGradShape(ShapeContext& c) { c.SetOutput(0, {c.WithRankAtLeast(0, 2)[ChannelDim(c)]}); }
+static void BiasAddGradShape(ShapeContext& c) { c.SetOutput(0, {WithChannels(c)[ChannelDim(c)]}); }
 
 // gg repeated to the shape of out_backprop.
 static void BiasAddGradGradient(GradientContext& g) {

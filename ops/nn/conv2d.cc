@@ -69,22 +69,21 @@ static void CheckForward(ShapeContext& c, const Window& window, const Shape& inp
 }
 
 static void BackpropInputShape(ShapeContext& c) {
-  const Shape sizes = c.WithRank(0, 1), filter = c.WithRank(1, 4), dy = c.WithRank(2, 4);
+  c.WithRank(0, 1);
+  const Shape filter = c.WithRank(1, 4), dy = c.WithRank(2, 4);
   const Window window = ReadWindow(c, true, true);
   if (!c.ok()) return;
   Shape input = c.InputAsShape(0);
   if (input.rank() == 2) {  // height and width alone
     input = ImageShape(window.layout, dy[0], input[0], input[1], filter[2]);
   }
-  if (!input.known_rank()) {
-    if (sizes[0] == 2) return c.SetOutput(0, ImageShape(window.layout, dy[0], kUnknown, kUnknown, filter[2]));
-    return c.SetOutput(0, Shape::OfRank(4));
-  }
+  if (!input.known_rank()) return c.SetOutput(0, ImageShape(window.layout, dy[0], kUnknown, kUnknown, kUnknown));
   if (input.rank() != 4) return c.Invalid("input_sizes must have 4 numbers, or 2; it has ", input.rank());
   if (const int64_t channels = input[window.layout.channels]; channels >= 0 && filter[2] > 0 && channels % filter[2] != 0) {
     return c.Invalid("the ", channels, " channels of input_sizes are not a multiple of the filter's ", filter[2]);
   }
   CheckForward(c, window, input, filter, dy);
+  input.Set(0, c.Merge(input[0], dy[0], "the batches of input_sizes and out_backprop"));
   c.SetOutput(0, input);
 }
 

@@ -52,12 +52,11 @@ static Output LogitsGradient(GradientContext& g) {
 }
 
 static void CrossEntropyShape(ShapeContext& c) {
-  const Shape both = c.Broadcast(c.Input(0), c.Input(1));
-  if (!both.known_rank()) {
-    c.SetOutput(0, Shape::OfRank(1));
-    return c.SetOutput(1, Shape::OfRank(2));
+  const auto matrix = [&](int index) { return c.Input(index).known_rank() ? c.Input(index) : Shape::OfRank(2); };
+  const Shape both = c.Broadcast(matrix(0), matrix(1));
+  if (both.known_rank() && both.rank() != 2) {
+    return c.Invalid("logits and labels must be matrices; together they are ", both);
   }
-  if (both.rank() != 2) return c.Invalid("logits and labels must have rank 2; together they are ", both);
   c.SetOutput(0, {both[0]});
   c.SetOutput(1, both);
 }

@@ -86,22 +86,21 @@ inline Window ReadWindow(sdk::NodeContext& c, bool has_explicit, bool has_dilati
 
 // How many windows of `size` fit along a dim of `input` (i: 0 height, 1 width). Unknown when one is.
 inline int64_t WindowedSize(sdk::ShapeContext& c, const Window& window, size_t i, int64_t input, int64_t size) {
-  if (input < 0 || size < 0) return sdk::kUnknown;
   if (size == 0) {
     c.Invalid("a window of size 0");
     return sdk::kUnknown;
   }
   const int64_t stride = window.strides[i];
-  if (window.padding == Padding::kSame) return input == 0 ? 0 : (input - 1) / stride + 1;
+  if (window.padding == Padding::kSame) return input <= 0 ? input : (input - 1) / stride + 1;
+  if (input < 0 || size < 0) return sdk::kUnknown;
   const int64_t covered = c.Add(c.Multiply(size - 1, window.dilations[i]), 1);
   const int64_t padded = c.Add(c.Add(input, window.pad_before[i]), window.pad_after[i]);
   if (covered < 0 || padded < 0) return sdk::kUnknown;
-  // TensorFlow rounds towards zero here: less than two strides short is an empty output, no error.
-  if ((covered - padded) / 2 >= stride) {
+  if (covered > padded) {
     c.Invalid("a window that covers ", covered, " does not fit into ", padded);
     return sdk::kUnknown;
   }
-  return padded < covered ? 0 : (padded - covered) / stride + 1;
+  return (padded - covered) / stride + 1;
 }
 
 // A shape of rank 4 in the layout.

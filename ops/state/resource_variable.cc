@@ -6,7 +6,7 @@ namespace tenon::ops {
 using namespace sdk;
 
 static void VarHandleShape(ShapeContext& c) {
-  c.SetOutput(0, Shape{});
+  c.SetOutput(0, Shape::Scalar());
   c.SetOutputHandle(0, c.ShapeAttr("shape"), c.Type("dtype"));
 }
 

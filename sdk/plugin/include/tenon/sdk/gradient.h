@@ -194,7 +194,7 @@ class GradientContext : public NodeContext {
     if (!EncodeElement(value, dtype, &element)) {
       Fail(TENON_UNIMPLEMENTED, "a constant of type ", TypeName(dtype), " cannot be made of a number");
     }
-    return AddConstant(dtype, Shape{}, element.bytes, ElementSize(dtype));
+    return AddConstant(dtype, Shape::Scalar(), element.bytes, ElementSize(dtype));
   }
   Output Number(int64_t value, uint32_t dtype = TENON_DT_INT32) {
     return ScalarOf(static_cast<double>(value), dtype);

@@ -25,8 +25,10 @@ inline bool MultiplyFits(int64_t a, int64_t b, int64_t* product) {
 
 class Shape {
  public:
-  Shape() = default;  // unknown rank
+  // Of unknown rank, and so is Shape{}; without dims is Scalar().
+  Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : known_(true), dims_(dims) {}
+  static Shape Scalar() { return OfRank(0); }
   explicit Shape(std::vector<int64_t> dims) : known_(true), dims_(std::move(dims)) {}
   explicit Shape(const tenon_shape& shape) : known_(shape.rank >= 0) {
     if (known_) dims_.assign(shape.dims, shape.dims + shape.rank);

@@ -278,7 +278,7 @@ tenon_status* ShapeFunction(const tenon_shape_services* services, tenon_shape_co
 // Output 0 has input 0's shape.
 inline void SameShape(ShapeContext& c) { c.SetOutput(0, c.Input(0)); }
 // Output 0 is a scalar.
-inline void ScalarShape(ShapeContext& c) { c.SetOutput(0, Shape{}); }
+inline void ScalarShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
 // Output 0 is what inputs 0 and 1 broadcast to.
 inline void BroadcastShape(ShapeContext& c) { c.SetOutput(0, c.Broadcast(c.Input(0), c.Input(1))); }
 // Inputs 0 and 1 have one shape, which is output 0's.

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes shapes.jsonl: what TensorFlow 2.21 infers of outputs' shapes, for the shape functions' hard cases.
+
+    python3 make_shapes.py > shapes.jsonl
+
+One line a case: op, attrs, inputs by name (each a list of [type, shape, value]; a shape is null where the rank is
+unknown and -1 where a dim is; value is null or the elements), and outputs (shapes) or null for an error. "fails" says
+that TensorFlow infers a shape and then has an error whenever it runs: there an error may come early.
+"""
+import inspect
+import itertools
+import json
+import os
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy
+import tensorflow as tf
+from tensorflow.python.framework import op_def_library, op_def_registry
+
+F, I, L, B = tf.float32, tf.int32, tf.int64, tf.bool
+UNKNOWN = "unknown"
+
+
+def x(*dims, t=F):
+    """An input of which only the shape is known; x(UNKNOWN) has no rank, x(None) one unknown dim."""
+    return (t, None if dims == (UNKNOWN,) else [-1 if d is None else d for d in dims], None)
+
+
+def v(value, t=I):
+    """An input of known value."""
+    array = numpy.array(value, dtype=t.as_numpy_dtype)
+    return (t, list(array.shape), array.reshape(-1).tolist())
+
+
+def tensor(spec):
+    kind, shape, value = spec
+    if value is not None:
+        return tf.constant(numpy.array(value, dtype=kind.as_numpy_dtype).reshape(shape), kind)
+    return tf.compat.v1.placeholder(kind, None if shape is None else [None if d < 0 else d for d in shape])
+
+
+def defaults(op):
+    """The attributes that no input determines and that a case may leave out."""
+    definition = op_def_registry.get(op)
+    by_input = {arg.type_attr for arg in definition.input_arg} | {arg.number_attr for arg in definition.input_arg}
+    out = {}
+    for attr in definition.attr:
+        if attr.HasField("default_value") and attr.name not in by_input:
+            kind = attr.default_value.WhichOneof("value")
+            out[attr.name] = list(attr.default_value.list.i) if kind == "list" else getattr(attr.default_value, kind)
+    return out
+
+
+def infer(op, inputs, attrs):
+    with tf.Graph().as_default():
+        arguments = {name: [tensor(s) for s in spec] if isinstance(spec, list) else tensor(spec)
+                     for name, spec in inputs.items()}
+        try:
+            attrs = {**defaults(op), **attrs}
+            types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
+            outputs = op_def_library._apply_op_helper(op, **arguments, **types)[2].outputs
+        except ValueError:
+            return None
+        return [None if o.shape.rank is None else [-1 if d is None else d for d in o.shape.as_list()] for o in outputs]
+
+
+def fails(op, inputs, attrs):
+    """Whether the op has an error when it runs, whatever the unknown dims are."""
+    types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
+    # Python names some arguments in another way, in the same order.
+    function = getattr(tf.raw_ops, op)
+    names = dict(zip((arg.name for arg in op_def_registry.get(op).input_arg), inspect.signature(function).parameters))
+    names["squeeze_dims"] = "axis"
+    named = {names.get(name, name): value for name, value in {**inputs, **types}.items()}
+
+    def concrete(spec, filler):
+        if isinstance(spec, list):
+            return [concrete(one, filler) for one in spec]
+        if not isinstance(spec, tuple):
+            return spec
+        kind, shape, value = spec
+        if value is not None:
+            return tensor(spec)
+        return tf.ones(filler[1] if shape is None else [filler[0] if d < 0 else d for d in shape], kind)
+
+    for filler in itertools.product((1, 2, 3, 4), ([], [1], [2], [1, 1], [2, 3], [5, 3], [2, 2, 2])):
+        try:
+            function(**{name: concrete(spec, filler) for name, spec in named.items()})
+            return False
+        except (tf.errors.OpError, ValueError):
+            pass
+    return True
+
+
+TYPES = {"out_type", "DstT", "dtype", "output_type"}
+CASES = []
+
+
+def case(op, inputs, **attrs):
+    CASES.append((op, inputs, attrs))
+
+
+def array():
+    for shape in (x(2, 3), x(None, 3), x(UNKNOWN), x(0, 6), x(2, 0), x()):
+        for target in ([6], [3, -1], [-1], [0, -1], [-1, 0], [], [1], [-1, 3], [-1, -1], [2, 4], [-2, 3]):
+            case("Reshape", {"tensor": shape, "shape": v(target)})
+        case("Reshape", {"tensor": shape, "shape": x(2, t=I)})
+        case("Reshape", {"tensor": shape, "shape": x(None, t=I)})
+        for axis in (-3, -2, -1, 0, 1, 2, 3):
+            case("ExpandDims", {"input": shape, "dim": v(axis)})
+        case("ExpandDims", {"input": shape, "dim": x(t=I)})
+        case("Shape", {"input": shape})
+        case("Size", {"input": shape})
+        case("Rank", {"input": shape})
+        case("Where", {"input": shape})
+        case("ZerosLike", {"x": shape})
+    for shape, axes in itertools.product((x(1, 2, 1), x(1, None, 3), x(None, None), x(UNKNOWN)), ([], [0], [-1], [0, 2], [1], [3])):
+        case("Squeeze", {"input": shape}, squeeze_dims=axes)
+    for dims in ([2, 3], [], [-1], [0, 4]):
+        case("Fill", {"dims": v(dims), "value": x()})
+    case("Fill", {"dims": x(3, t=I), "value": x()})
+    case("Fill", {"dims": x(None, t=I), "value": x()})
+    case("Fill", {"dims": v([2]), "value": x(1)})
+    for a, b, axis in itertools.product((x(2, 3), x(None, 3), x(UNKNOWN)), (x(2, 3), x(5, 3), x(2, None), x(2), x(UNKNOWN)), (0, 1, -1, 2)):
+        case("ConcatV2", {"values": [a, b], "axis": v(axis)})
+    case("ConcatV2", {"values": [x(2, 3), x(2, 4)], "axis": x(t=I)})
+    case("ConcatV2", {"values": [x(), x()], "axis": v(0)})
+    for shape, axis, n in itertools.product((x(4, 6), x(None, 6), x(UNKNOWN)), (0, 1, -1, 2), (2, 3)):
+        case("Split", {"split_dim": v(axis), "value": shape}, num_split=n)
+    for sizes in ([2, 4], [-1, 4], [2, 3], [-1, -1], [7, -1], [6]):
+        case("SplitV", {"value": x(4, 6), "size_splits": v(sizes, L), "split_dim": v(1)}, num_split=2)
+        case("SplitV", {"value": x(4, None), "size_splits": v(sizes, L), "split_dim": v(-1)}, num_split=2)
+    for axis in (-4, -3, -1, 0, 1, 2, 3):
+        case("Pack", {"values": [x(2, None), x(None, 3)]}, axis=axis)
+        case("Unpack", {"value": x(2, 3, 2)}, num=2, axis=axis)
+    case("Pack", {"values": [x(2), x(3)]})
+    for begin, size in itertools.product(([0, 0], [1, 2], [2, 3], [3, 0], [-1, 0]), ([1, 1], [-1, -1], [1, 2], [0, 0], [3, 1], [-2, 1])):
+        case("Slice", {"input": x(2, 3), "begin": v(begin), "size": v(size)})
+        case("Slice", {"input": x(None, 3), "begin": v(begin), "size": v(size)})
+    case("Slice", {"input": x(2, 3), "begin": x(2, t=I), "size": v([1, -1])})
+    case("Slice", {"input": x(2, 3), "begin": v([0, 1]), "size": x(2, t=I)})
+    case("Slice", {"input": x(UNKNOWN), "begin": x(2, t=I), "size": x(2, t=I)})
+    for pads in ([[1, 2], [0, 3]], [[0, 0], [0, 0]], [[-1, 0], [0, 0]]):
+        case("Pad", {"input": x(2, None), "paddings": v(pads)})
+    case("Pad", {"input": x(UNKNOWN), "paddings": x(3, 2, t=I)})
+    case("Pad", {"input": x(2, 3), "paddings": x(3, 2, t=I)})
+    for multiples in ([2, 3], [0, 1], [-1, 1], [2]):
+        case("Tile", {"input": x(2, None), "multiples": v(multiples)})
+    case("Tile", {"input": x(2, 3), "multiples": x(2, t=I)})
+    for perm in ([1, 0], [0, 1], [0, 0], [2, 0], [-1, 0], [0]):
+        case("Transpose", {"x": x(2, 3), "perm": v(perm)})
+    case("Transpose", {"x": x(UNKNOWN), "perm": x(3, t=I)})
+    case("Transpose", {"x": x(2, 3), "perm": x(2, t=I)})
+    for axes in ([0], [-1, 0], [0, 0], [2], []):
+        case("ReverseV2", {"tensor": x(2, None), "axis": v(axes)})
+    for shape, target in itertools.product((x(3), x(1, 3), x(None), x(UNKNOWN), x(4)), ([2, 3], [3], [0, 3], [2, -1])):
+        case("BroadcastTo", {"input": shape, "shape": v(target)})
+    for start, limit, delta in ((0, 5, 1), (0, 5, 2), (5, 0, -2), (0, 5, -1), (0, 5, 0), (3, 3, 1)):
+        case("Range", {"start": v(start), "limit": v(limit), "delta": v(delta)})
+        case("Range", {"start": v(start, F), "limit": v(limit, F), "delta": v(delta, F)})
+    case("Range", {"start": v(0), "limit": x(t=I), "delta": v(1)})
+    for axis in (-2, -1, 0, 1, 2, 3):
+        case("OneHot", {"indices": x(2, None, t=I), "depth": v(5), "on_value": x(), "off_value": x()}, axis=axis)
+    case("OneHot", {"indices": x(2, t=I), "depth": v(-1), "on_value": x(), "off_value": x()})
+    case("OneHot", {"indices": x(2, t=I), "depth": x(t=I), "on_value": x(), "off_value": x()})
+    for shape, indices, axis, batch in itertools.product((x(4, 5, 6), x(4, None, 6)), (x(t=I), x(4, t=I), x(4, 2, t=I)), (0, 1, -1, 3), (0, 1)):
+        case("GatherV2", {"params": shape, "indices": indices, "axis": v(axis)}, batch_dims=batch)
+    case("GatherV2", {"params": x(4, 5), "indices": x(3, t=I), "axis": x(t=I)})
+    case("Gather", {"params": x(4, 5), "indices": x(2, 3, t=I)})
+    case("Gather", {"params": x(), "indices": x(2, 3, t=I)})
+    for c, t, e in itertools.product((x(t=B), x(2, t=B), x(2, 3, t=B), x(UNKNOWN, t=B), x(3, t=B)), (x(2, 3), x(None, 3)), (x(2, 3), x(2, 4), x(3))):
+        case("Select", {"condition": c, "t": t, "e": e})
+        case("SelectV2", {"condition": c, "t": t, "e": e})
+    case("Unique", {"x": x(5)})
+    case("Unique", {"x": x(5, 2)})
+    case("DynamicStitch", {"indices": [v([0, 2]), v([1, 5])], "data": [x(2, 3), x(None, 3)]})
+    case("DynamicStitch", {"indices": [x(2, t=I)], "data": [x(2, 3)]})
+    case("DynamicStitch", {"indices": [x(2, t=I)], "data": [x(4, 3)]})
+    case("DynamicPartition", {"data": x(4, 3), "partitions": x(4, t=I)}, num_partitions=2)
+    case("DynamicPartition", {"data": x(4, 3), "partitions": x(5, t=I)}, num_partitions=2)
+    case("InvertPermutation", {"x": x(4, t=I)})
+    case("BroadcastGradientArgs", {"s0": x(4, t=I), "s1": x(2, t=I)})
+
+
+def strided():
+    def one(shape, begin, end, strides, **masks):
+        case("StridedSlice", {"input": shape, "begin": v(begin), "end": v(end), "strides": v(strides)}, **masks)
+    for shape in (x(5, 6, 7), x(None, 6, 7), x(5, None, 7)):
+        one(shape, [1], [3], [1])
+        one(shape, [1, 2], [4, 6], [2, 3])
+        one(shape, [0], [0], [1], shrink_axis_mask=1)
+        one(shape, [-1], [0], [1], shrink_axis_mask=1)
+        one(shape, [9], [0], [1], shrink_axis_mask=1)
+        one(shape, [0], [1], [-1], shrink_axis_mask=1)
+        one(shape, [0, 0], [0, 0], [1, 1], begin_mask=3, end_mask=3)
+        one(shape, [4, 0], [1, 0], [-1, -2], begin_mask=2, end_mask=2)
+        one(shape, [0, 1], [0, 3], [1, 1], ellipsis_mask=1)
+        one(shape, [1, 0, 2], [2, 0, 3], [1, 1, 1], ellipsis_mask=2)
+        one(shape, [0, 0, 1], [0, 0, 3], [1, 1, 1], ellipsis_mask=2, new_axis_mask=1)
+        one(shape, [0, 0, 1], [0, 0, 3], [1, 1, 1], ellipsis_mask=1, new_axis_mask=2, shrink_axis_mask=4)
+        one(shape, [0, 0], [0, 0], [1, 1], new_axis_mask=3)
+        one(shape, [0, 0], [0, 0], [1, 1], new_axis_mask=1, shrink_axis_mask=3)
+        one(shape, [0, 0], [1, 1], [1, 1], ellipsis_mask=3)
+        one(shape, [0], [1], [0])
+        one(shape, [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1])
+        one(shape, [-100], [100], [1])
+        one(shape, [100], [-100], [-3])
+        one(shape, [3], [3], [1])
+        one(shape, [1], [3], [1], begin_mask=1, shrink_axis_mask=1)
+        case("StridedSlice", {"input": shape, "begin": x(1, t=I), "end": x(1, t=I), "strides": v([1])})
+        case("StridedSlice", {"input": shape, "begin": x(1, t=I), "end": x(1, t=I), "strides": v([1])}, shrink_axis_mask=1)
+        case("StridedSlice", {"input": shape, "begin": x(1, t=I), "end": x(1, t=I), "strides": v([2])}, begin_mask=1, end_mask=1)
+        case("StridedSlice", {"input": shape, "begin": x(None, t=I), "end": x(None, t=I), "strides": x(None, t=I)})
+    one(x(UNKNOWN), [1], [3], [1])
+    case("StridedSliceGrad", {"shape": v([5, 6]), "begin": v([1]), "end": v([3]), "strides": v([1]), "dy": x(2, 6)})
+    case("StridedSliceGrad", {"shape": x(2, t=I), "begin": v([1]), "end": v([3]), "strides": v([1]), "dy": x(2, 6)})
+
+
+def math():
+    shapes = (x(2, 3), x(3), x(1, 3), x(2, 1), x(None, 3), x(2, None), x(4), x(), x(UNKNOWN), x(5, 1, 3), x(0, 3))
+    for a, b in itertools.product(shapes, shapes):
+        case("AddV2", {"x": a, "y": b})
+    for a, b in itertools.product(shapes[:6], shapes[:7]):
+        case("Equal", {"x": a, "y": b})
+        # TensorFlow takes [?] and [?] for equal here, which they need not be: only known shapes are compared.
+        if all(None not in s[1] and -1 not in s[1] for s in (a, b)):
+            case("Equal", {"x": a, "y": b}, incompatible_shape_error=False)
+    for shape, keep in itertools.product((x(2, 3, 4), x(None, 3, 4), x(UNKNOWN)), (False, True)):
+        for axes in ([], [0], [1, 2], [-1], [0, 1, 2], [3], [0, 0], 1, [0, -3]):
+            case("Sum", {"input": shape, "reduction_indices": v(axes)}, keep_dims=keep)
+        case("Mean", {"input": shape, "reduction_indices": x(1, t=I)}, keep_dims=keep)
+        case("Mean", {"input": shape, "reduction_indices": x(None, t=I)}, keep_dims=keep)
+    for axis in (-3, -1, 0, 1, 2, 3):
+        case("ArgMax", {"input": x(2, None, 4), "dimension": v(axis)})
+    case("ArgMax", {"input": x(), "dimension": v(0)})
+    case("ArgMax", {"input": x(2, 3), "dimension": x(t=I)})
+    for ta, tb in itertools.product((False, True), (False, True)):
+        for a, b in itertools.product((x(2, 3), x(None, 3), x(UNKNOWN), x(3)), (x(3, 4), x(2, 4), x(4, 3), x(None, None))):
+            case("MatMul", {"a": a, "b": b}, transpose_a=ta, transpose_b=tb)
+        for a, b in itertools.product((x(5, 2, 3), x(1, 2, 3), x(2, 3), x(None, 2, 3)), (x(5, 3, 4), x(7, 1, 4, 3), x(3, 2))):
+            case("BatchMatMulV2", {"x": a, "y": b}, adj_x=ta, adj_y=tb)
+    case("AddN", {"inputs": [x(2, None), x(None, 3), x(UNKNOWN)]})
+    case("AddN", {"inputs": [x(2, 3), x(3)]})
+    case("UnsortedSegmentSum", {"data": x(4, 5, 6), "segment_ids": x(4, 5, t=I), "num_segments": v(3)})
+    case("UnsortedSegmentSum", {"data": x(4, 5, 6), "segment_ids": x(4, t=I), "num_segments": x(t=I)})
+    case("UnsortedSegmentSum", {"data": x(4, 5, 6), "segment_ids": x(5, t=I), "num_segments": v(3)})
+    case("UnsortedSegmentSum", {"data": x(4), "segment_ids": x(4, t=I), "num_segments": v(-1)})
+    case("SegmentSum", {"data": x(4, 5), "segment_ids": x(4, t=I)})
+    case("SegmentSum", {"data": x(4, 5), "segment_ids": x(3, t=I)})
+
+
+def nn():
+    for size, k, s, padding in itertools.product((1, 4, 7, 8, None), (1, 3, 4), (1, 2, 3), ("SAME", "VALID")):
+        case("Conv2D", {"input": x(2, size, 9, 4), "filter": x(k, 2, 4, 8)}, strides=[1, s, 1, 1], padding=padding)
+        case("MaxPool", {"input": x(2, size, 9, 4)}, ksize=[1, k, 2, 1], strides=[1, s, 1, 1], padding=padding)
+        case("AvgPool", {"value": x(2, 4, 9, size)}, ksize=[1, 1, 2, k], strides=[1, 1, 1, s], padding=padding, data_format="NCHW")
+    for f in (x(3, 3, 2, 8), x(3, 3, 3, 8), x(3, 3, 4, 7), x(3, 3, 2, 7), x(None, None, None, 8), x(UNKNOWN), x(3, 3, 4)):
+        case("Conv2D", {"input": x(2, 8, 8, 4), "filter": f}, strides=[1, 1, 1, 1], padding="SAME")
+        case("Conv2D", {"input": x(2, 4, 8, 8), "filter": f}, strides=[1, 1, 2, 2], padding="VALID", data_format="NCHW", dilations=[1, 1, 2, 2])
+    for pads in ([0, 0, 1, 2, 3, 4, 0, 0], [0, 0, 1, 2], [0, 0, -1, 2, 3, 4, 0, 0], [1, 0, 1, 2, 3, 4, 0, 0]):
+        case("Conv2D", {"input": x(2, 8, 8, 4), "filter": x(3, 3, 4, 8)}, strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=pads)
+    case("Conv2D", {"input": x(2, 8, 8, 4), "filter": x(3, 3, 4, 8)}, strides=[1, 2, 2], padding="SAME")
+    case("Conv2D", {"input": x(2, 8, 8, 4), "filter": x(3, 3, 4, 8)}, strides=[1, 0, 2, 1], padding="SAME")
+    case("Conv2DBackpropInput", {"input_sizes": v([2, 8, 8, 4]), "filter": x(3, 3, 4, 5), "out_backprop": x(2, 4, 4, 5)}, strides=[1, 2, 2, 1], padding="SAME")
+    case("Conv2DBackpropInput", {"input_sizes": x(4, t=I), "filter": x(3, 3, 4, 5), "out_backprop": x(2, 4, 4, 5)}, strides=[1, 2, 2, 1], padding="SAME")
+    case("Conv2DBackpropFilter", {"input": x(2, 8, 8, 4), "filter_sizes": v([3, 3, 4, 5]), "out_backprop": x(2, 4, 4, 5)}, strides=[1, 2, 2, 1], padding="SAME")
+    case("MaxPoolGrad", {"orig_input": x(2, 8, 8, 4), "orig_output": x(2, 4, 4, 4), "grad": x(2, 4, 4, 4)}, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    case("AvgPoolGrad", {"orig_input_shape": v([2, 8, 8, 4]), "grad": x(2, 4, 4, 4)}, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    case("MaxPool", {"input": x(2, 8, 8)}, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME")
+    for value, bias in itertools.product((x(2, 3), x(2, None), x(2, 3, 4), x(2, 4, 5, 3), x(3), x(UNKNOWN)), (x(3), x(4), x(None), x(3, 1))):
+        for layout in ("NHWC", "NCHW"):
+            case("BiasAdd", {"value": value, "bias": bias}, data_format=layout)
+    for layout in ("NHWC", "NCHW"):
+        case("BiasAddGrad", {"out_backprop": x(2, 3, 4, 5)}, data_format=layout)
+    # TensorFlow merges shapes of which one is partly known, where the kernel broadcasts: not compared.
+    for logits, labels in itertools.product((x(5, 3), x(3)), (x(5, 3), x(1, 3), x(5))):
+        case("SoftmaxCrossEntropyWithLogits", {"features": logits, "labels": labels})
+    case("SoftmaxCrossEntropyWithLogits", {"features": x(5, 3), "labels": x(UNKNOWN)})
+    for labels in (x(5, t=I), x(4, t=I), x(None, t=I), x(5, 1, t=I)):
+        case("SparseSoftmaxCrossEntropyWithLogits", {"features": x(5, 3), "labels": labels})
+        case("SparseSoftmaxCrossEntropyWithLogits", {"features": x(None, 3), "labels": labels})
+        case("InTopKV2", {"predictions": x(5, 3), "targets": labels, "k": v(1)})
+    case("Softmax", {"logits": x()})
+    case("Softmax", {"logits": x(2, None, 3)})
+    case("L2Loss", {"t": x(2, 3)})
+    case("ReluGrad", {"gradients": x(2, None), "features": x(None, 3)})
+    case("ReluGrad", {"gradients": x(2, 3), "features": x(3, 3)})
+    case("RandomUniform", {"shape": v([2, 3])}, dtype="float32")
+    case("RandomUniform", {"shape": x(2, t=I)}, dtype="float32")
+    case("RandomUniform", {"shape": v([-1])}, dtype="float32")
+
+
+def main():
+    for fill in (array, strided, math, nn):
+        fill()
+    for op, inputs, attrs in CASES:
+        outputs = infer(op, inputs, attrs)
+        failing = outputs is not None and fails(op, inputs, attrs)
+        specs = {name: [[s[0].as_datatype_enum, s[1], s[2]] for s in (spec if isinstance(spec, list) else [spec])]
+                 for name, spec in inputs.items()}
+        attrs = {name: tf.as_dtype(w).as_datatype_enum if name in TYPES else w for name, w in attrs.items()}
+        line = {"op": op, "attrs": attrs, "inputs": specs, "outputs": outputs}
+        if failing:
+            line["fails"] = True
+        print(json.dumps(line, separators=(",", ":")))
+
+
+main()

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op packages of the tree, opened as the loader would, and read through core's parser.
+#ifndef TENON_TESTS_GOLDEN_PACKAGES_H_
+#define TENON_TESTS_GOLDEN_PACKAGES_H_
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/graph/op_registry.h"
+#include "tenon/abi.h"
+
+namespace tenon::golden {
+
+using Json = nlohmann::json;
+
+// One JSON value a line.
+inline std::vector<Json> ReadLines(const std::string& name) {
+  std::ifstream file(std::string(TENON_TEST_SOURCE_DIR) + "/tests/golden/" + name);
+  std::vector<Json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+// Opens lib/tenon/plugins/tenon_ops_<package>.so and gives its descriptor.
+inline const tenon_plugin* Open(const std::string& package) {
+  const std::string path = std::string(TENON_TEST_BUILD_DIR) + "/lib/tenon/plugins/tenon_ops_" + package + ".so";
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
+  tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH,
+                           {nullptr, 0}, TENON_REJECT_NONE, 0, {nullptr, 0}};
+  const tenon_plugin* plugin = query == nullptr ? nullptr : query(&args);
+  if (plugin == nullptr) throw std::runtime_error(path + " is no plugin");
+  return plugin;
+}
+
+inline const void* Capability(const tenon_plugin* plugin, std::string_view id) {
+  for (uint64_t i = 0; i < plugin->capability_count; ++i) {
+    const tenon_span& found = plugin->capabilities[i].id;
+    if (std::string_view(found.data, found.size) == id) return plugin->capabilities[i].table;
+  }
+  return nullptr;
+}
+
+// A registry of all packages.
+inline const graph::OpRegistry& Registry() {
+  static const graph::OpRegistry* registry = [] {
+    auto* all = new graph::OpRegistry;
+    std::istringstream names(TENON_OPS_PACKAGES);
+    for (std::string name; std::getline(names, name, ',');) {
+      const tenon_plugin* plugin = Open(name);
+      const auto* ops = static_cast<const tenon_op_package*>(Capability(plugin, TENON_CAPABILITY_OPS));
+      if (ops == nullptr) throw std::runtime_error(name + " has no ops");
+      const Status status = all->Register(*ops, name);
+      if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+    }
+    return all;
+  }();
+  return *registry;
+}
+
+}  // namespace tenon::golden
+
+#endif  // TENON_TESTS_GOLDEN_PACKAGES_H_
