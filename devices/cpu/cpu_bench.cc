@@ -8,7 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "device.h"
+// Another package of kernels may be measured with the same shapes.
+#if !defined(TENON_BENCH_PACKAGE)
+#define TENON_BENCH_HEADER "device.h"
+#define TENON_BENCH_PACKAGE tenon::cpu::kKernelPackage
+#endif
+#include TENON_BENCH_HEADER
 #include "tenon/sdk/kernel.h"
 
 const tenon_host* tenon_plugin_host = nullptr;
@@ -16,6 +21,8 @@ const tenon_host* tenon_plugin_host = nullptr;
 namespace {
 
 using Shape = std::vector<int64_t>;
+
+const tenon_kernel_package& kPackage = TENON_BENCH_PACKAGE;
 
 struct tenon_status_box {
   uint32_t code;
@@ -47,12 +54,18 @@ using Attributes = std::map<std::string, Attribute>;
 // A prepared kernel with its tensors.
 class Bench {
  public:
-  Bench(const char* op, std::vector<Shape> inputs, Shape output, const Attributes& attributes = {}) {
+  // constants: int32 values of inputs, known at prepare.
+  Bench(const char* op, std::vector<Shape> inputs, Shape output, const Attributes& attributes = {},
+        const std::map<size_t, std::vector<int32_t>>& constants = {}) {
     tenon_plugin_host = Host();
-    for (uint64_t i = 0; i < tenon::cpu::kKernelPackage.count; ++i) {
-      if (tenon::sdk::ToText(tenon::cpu::kKernelPackage.registrations[i]->op) == op) {
-        registration_ = tenon::cpu::kKernelPackage.registrations[i];
+    for (uint64_t i = 0; i < kPackage.count; ++i) {
+      if (tenon::sdk::ToText(kPackage.registrations[i]->op) == op) {
+        registration_ = kPackage.registrations[i];
       }
+    }
+    if (registration_ == nullptr) {
+      refusal_ = "no kernel in this package";
+      return;
     }
     shapes_ = std::move(inputs);
     shapes_.push_back(std::move(output));
@@ -68,6 +81,10 @@ class Bench {
       view.byte_size = static_cast<uint64_t>(n) * 4;
       views_.push_back(view);
     }
+    for (const auto& [input, values] : constants) {
+      views_[input].dtype = TENON_DT_INT32;
+      std::memcpy(views_[input].dl.data, values.data(), values.size() * 4);
+    }
     for (auto& view : views_) pointers_.push_back(&view);
     const size_t n = pointers_.size() - 1;
     if (registration_->create != nullptr) Create(attributes);
@@ -77,8 +94,12 @@ class Bench {
     prepare.input_count = static_cast<int32_t>(n);
     prepare.output_count = 1;
     prepare.threads = 1;
-    // Values such as sizes are read from shapes where they are needed.
-    if (registration_->prepare != nullptr) Require(registration_->prepare(kernel_, &prepare));
+    if (registration_->prepare != nullptr) {
+      if (tenon_status* status = registration_->prepare(kernel_, &prepare)) {
+        refusal_ = reinterpret_cast<tenon_status_box*>(status)->text;
+        return;
+      }
+    }
     prepared_ = prepare.out_prepared;
     services_.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function f, void* a) { f(a, 0, total); };
     frame_.inputs = const_cast<const tenon_tensor_view* const*>(pointers_.data());
@@ -89,9 +110,10 @@ class Bench {
     frame_.workspace = aligned_alloc(64, prepare.out_workspace_bytes + 64);
     frame_.services = &services_;
   }
-  void Run() { Require(registration_->run(kernel_, prepared_, &frame_)); }
-  template <class T>
-  T* data(size_t i) { return static_cast<T*>(views_[i].dl.data); }
+  void Measure(benchmark::State& state) {
+    if (!refusal_.empty()) state.SkipWithError(refusal_.c_str());
+    for (auto _ : state) Require(registration_->run(kernel_, prepared_, &frame_));
+  }
 
  private:
   void Create(const Attributes& attributes) {
@@ -114,6 +136,7 @@ class Bench {
     Require(registration_->create(&args, &kernel_));
   }
 
+  std::string refusal_;  // why it is not measured
   const tenon_kernel_registration* registration_ = nullptr;
   tenon_kernel* kernel_ = nullptr;
   const tenon_prepared* prepared_ = nullptr;
@@ -128,7 +151,7 @@ Attribute Bool(bool value) { return {TENON_ATTR_BOOL, {value}, ""}; }
 
 void Elementwise(benchmark::State& state, const char* op, const std::vector<Shape>& inputs, const Shape& out) {
   Bench bench(op, inputs, out);
-  for (auto _ : state) bench.Run();
+  bench.Measure(state);
   int64_t n = 1;
   for (int64_t d : out) n *= d;
   state.SetItemsProcessed(state.iterations() * n);
@@ -146,7 +169,7 @@ void MatMul(benchmark::State& state) {
   const bool ta = (state.range(3) & 1) != 0, tb = (state.range(3) & 2) != 0;
   Bench bench("MatMul", {ta ? Shape{k, m} : Shape{m, k}, tb ? Shape{n, k} : Shape{k, n}}, {m, n},
               {{"transpose_a", Bool(ta)}, {"transpose_b", Bool(tb)}});
-  for (auto _ : state) bench.Run();
+  bench.Measure(state);
   state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * static_cast<double>(m * n * k),
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -154,7 +177,59 @@ void MatMul(benchmark::State& state) {
 BENCHMARK(MatMul)
     ->Args({32, 64, 32, 0})->Args({32, 32, 10, 0})->Args({32, 10, 32, 2})->Args({64, 32, 32, 1})
     ->Args({64, 32, 64, 0})->Args({64, 64, 64, 0})->Args({1, 784, 512, 0})->Args({1, 512, 784, 2})
-    ->Args({128, 768, 768, 0})->Args({256, 256, 256, 0})->Args({1024, 1024, 1024, 0})->Args({1024, 1024, 1024, 1})
+    ->Args({128, 128, 128, 0})->Args({8, 512, 512, 0})->Args({512, 512, 512, 0})->Args({128, 768, 768, 0})->Args({256, 256, 256, 0})->Args({1024, 1024, 1024, 0})->Args({1024, 1024, 1024, 1})
     ->Args({1024, 1024, 1024, 2})->Args({1024, 1024, 1024, 3});
+
+Attribute List(std::vector<int64_t> values) { return {TENON_ATTR_INT | TENON_ATTR_LIST, std::move(values), ""}; }
+Attribute Text(const char* text) { return {TENON_ATTR_STRING, {}, text}; }
+
+// batch, size, in, out, kernel, stride; SAME padding, NHWC.
+void Conv(benchmark::State& state, const char* op) {
+  const int64_t n = state.range(0), size = state.range(1), in = state.range(2), out = state.range(3);
+  const int64_t kernel = state.range(4), stride = state.range(5);
+  const int64_t to = (size + stride - 1) / stride;
+  const Shape x = {n, size, size, in}, w = {kernel, kernel, in, out}, y = {n, to, to, out};
+  const Attributes attributes = {{"strides", List({1, stride, stride, 1})}, {"padding", Text("SAME")},
+                                 {"data_format", Text("NHWC")}};
+  const std::string name = op;
+  Bench bench = name == "Conv2D"                ? Bench(op, {x, w}, y, attributes)
+                : name == "Conv2DBackpropInput" ? Bench(op, {{4}, w, y}, x, attributes)
+                                                : Bench(op, {x, {4}, y}, w, attributes);
+  bench.Measure(state);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(2e-9 * static_cast<double>(n * to * to * out * in * kernel * kernel),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+void ConvShapes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Args({32, 8, 1, 16, 3, 1})->Args({32, 8, 16, 32, 3, 1})->Args({32, 4, 32, 64, 3, 1})
+      ->Args({8, 56, 64, 64, 3, 1})->Args({8, 14, 256, 256, 3, 1})->Args({1, 56, 64, 256, 1, 1})
+      ->Args({1, 224, 3, 64, 7, 2});
+}
+BENCHMARK_CAPTURE(Conv, Conv2D, "Conv2D")->Apply(ConvShapes);
+BENCHMARK_CAPTURE(Conv, Conv2DBackpropInput, "Conv2DBackpropInput")->Apply(ConvShapes);
+BENCHMARK_CAPTURE(Conv, Conv2DBackpropFilter, "Conv2DBackpropFilter")->Apply(ConvShapes);
+
+void Pool(benchmark::State& state, const char* op) {
+  const int64_t n = state.range(0), size = state.range(1), channels = state.range(2);
+  Bench bench(op, {{n, size, size, channels}}, {n, size / 2, size / 2, channels},
+              {{"ksize", List({1, 2, 2, 1})}, {"strides", List({1, 2, 2, 1})}, {"padding", Text("VALID")},
+               {"data_format", Text("NHWC")}});
+  bench.Measure(state);
+  state.SetBytesProcessed(state.iterations() * n * size * size * channels * 5);
+}
+BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")->Args({32, 8, 16})->Args({8, 56, 64});
+BENCHMARK_CAPTURE(Pool, AvgPool, "AvgPool")->Args({32, 8, 16})->Args({8, 56, 64});
+BENCHMARK_CAPTURE(Elementwise, Softmax_32x10, "Softmax", {{32, 10}}, {32, 10});
+BENCHMARK_CAPTURE(Elementwise, Softmax_256x1000, "Softmax", {{256, 1000}}, {256, 1000});
+
+// Reductions read their axes when they run.
+void Reduce(benchmark::State& state, std::vector<int32_t> axes, const Shape& in, const Shape& out) {
+  Bench bench("Sum", {in, {static_cast<int64_t>(axes.size())}}, out, {}, {{1, axes}});
+  bench.Measure(state);
+}
+BENCHMARK_CAPTURE(Reduce, Sum_32, {0}, {32}, {});
+BENCHMARK_CAPTURE(Reduce, Sum_32x10_0, {0}, {32, 10}, {10});
+BENCHMARK_CAPTURE(Reduce, Sum_1M, {0}, {1 << 20}, {});
+BENCHMARK_CAPTURE(Reduce, Sum_1024x1024_0, {0}, {1024, 1024}, {1024});
 
 }  // namespace

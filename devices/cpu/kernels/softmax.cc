@@ -12,47 +12,67 @@ namespace tenon::cpu {
 namespace {
 
 using Losses = Types<float, double, Half, Bfloat16>;
-constexpr int64_t kBlock = 16;
+constexpr int64_t kBlock = 16;      // rows of few classes
+constexpr int64_t kLongBlock = 64;  // several vectors in flight
 
-// Maximum and NaN-ness of a row; a NaN makes everything that follows NaN.
-template <class T, class A = Wide<T>>
-A RowMax(const T* x, int64_t n) {
-  A lanes[kBlock];
-  std::fill_n(lanes, kBlock, -std::numeric_limits<A>::infinity());
-  int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    for (int64_t l = 0; l < kBlock; ++l) lanes[l] = lanes[l] > static_cast<A>(x[i + l]) ? lanes[l] : static_cast<A>(x[i + l]);
+template <int64_t kLanes, class A>
+A Fold(A (&lanes)[kLanes], bool max) {
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t l = 0; l < width; ++l) {
+      lanes[l] = max ? (lanes[l] > lanes[l + width] ? lanes[l] : lanes[l + width]) : lanes[l] + lanes[l + width];
+    }
   }
-  for (int64_t l = 0; i < n; ++i, ++l) lanes[l] = lanes[l] > static_cast<A>(x[i]) ? lanes[l] : static_cast<A>(x[i]);
-  A max = lanes[0];
-  for (A lane : lanes) max = max > lane ? max : lane;
-  return max;
+  return lanes[0];
 }
 
-// out[i] = exp(x[i] - max) where out is given; gives the sum. Whole blocks, the last one padded with zeros' weight.
-template <class T, class A = Wide<T>>
-A RowExp(const T* x, int64_t n, A max, T* out) {
-  A sums[kBlock] = {};
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t m = std::min(kBlock, n - i);
-    A values[kBlock];
-    if (m == kBlock) {
-      for (int64_t l = 0; l < kBlock; ++l) values[l] = static_cast<A>(x[i + l]) - max;
-    } else {
-      for (int64_t l = 0; l < kBlock; ++l) values[l] = l < m ? static_cast<A>(x[i + l]) - max : A(-1000);
+// The largest of a row. A NaN is passed over here; its own exponential makes everything that follows NaN.
+template <class T, int64_t kLanes, class A = Wide<T>>
+A MaxBlocks(const T* x, int64_t n) {
+  A lanes[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) lanes[l] = -std::numeric_limits<A>::infinity();
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const A v = x[i + l];
+      lanes[l] = lanes[l] > v ? lanes[l] : v;
     }
-    for (int64_t l = 0; l < kBlock; ++l) values[l] = math::Exp(values[l]);
-    if (m != kBlock) {
-      for (int64_t l = m; l < kBlock; ++l) values[l] = 0;
-    }
-    for (int64_t l = 0; l < kBlock; ++l) sums[l] += values[l];
+  }
+  for (int64_t l = 0; i < n; ++i, ++l) {
+    const A v = x[i];
+    lanes[l] = lanes[l] > v ? lanes[l] : v;
+  }
+  return Fold(lanes, true);
+}
+template <class T>
+Wide<T> RowMax(const T* x, int64_t n) {
+  return n < kLongBlock ? MaxBlocks<T, kBlock>(x, n) : MaxBlocks<T, kLongBlock>(x, n);
+}
+
+// out[i] = exp(x[i] - max) where out is given; gives the sum. Whole blocks, what pads the last one is thrown away.
+template <class T, int64_t kLanes, class A = Wide<T>>
+A ExpBlocks(const T* x, int64_t n, A max, T* out) {
+  A sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    A values[kLanes];
+    for (int64_t l = 0; l < kLanes; ++l) values[l] = math::Exp(static_cast<A>(x[i + l]) - max);
+    for (int64_t l = 0; l < kLanes; ++l) sums[l] += values[l];
     if (out == nullptr) continue;
-    for (int64_t l = 0; l < m; ++l) out[i + l] = static_cast<T>(values[l]);
+    for (int64_t l = 0; l < kLanes; ++l) out[i + l] = static_cast<T>(values[l]);
   }
-  for (int64_t width = kBlock / 2; width > 0; width /= 2) {
-    for (int64_t l = 0; l < width; ++l) sums[l] += sums[l + width];
+  if (i < n) {
+    const int64_t m = n - i;
+    A shifted[kLanes] = {}, values[kLanes];
+    for (int64_t l = 0; l < m; ++l) shifted[l] = static_cast<A>(x[i + l]) - max;
+    for (int64_t l = 0; l < kLanes; ++l) values[l] = math::Exp(shifted[l]);
+    for (int64_t l = 0; l < m; ++l) sums[l] += values[l];
+    for (int64_t l = 0; out != nullptr && l < m; ++l) out[i + l] = static_cast<T>(values[l]);
   }
-  return sums[0];
+  return Fold(sums, false);
+}
+template <class T>
+Wide<T> RowExp(const T* x, int64_t n, Wide<T> max, T* out) {
+  return n < kLongBlock ? ExpBlocks<T, kBlock>(x, n, max, out) : ExpBlocks<T, kLongBlock>(x, n, max, out);
 }
 
 template <class T>

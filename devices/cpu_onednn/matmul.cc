@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul through oneDNN: rows or columns of the product are shared, one primitive a share.
+#include <algorithm>
+
+#include "program.h"
+
+namespace tenon::cpu_onednn {
+namespace {
+
+// Below this the plain kernel is as fast: measured, see README.md.
+constexpr double kSmallest = 1.5e6;
+
+struct MatMulKernel {
+  explicit MatMulKernel(sdk::CreateContext& c)
+      : transpose_a(c.Bool("transpose_a")), transpose_b(c.Bool("transpose_b")) {}
+
+  struct Plan {
+    Plan(const MatMulKernel& kernel, sdk::PrepareContext& c) {
+      const sdk::Dims a = sdk::DimsOf(c.input(0)), b = sdk::DimsOf(c.input(1));
+      if (a.size() != 2 || b.size() != 2) sdk::Fail(TENON_UNIMPLEMENTED, "matrices only");
+      const int64_t m = kernel.transpose_a ? a[1] : a[0], k = kernel.transpose_a ? a[0] : a[1];
+      const int64_t n = kernel.transpose_b ? b[0] : b[1];
+      if (k != (kernel.transpose_b ? b[1] : b[0])) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the inner dims of ", a, " and ", b, " differ");
+      }
+      const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+      RefuseBelow(work, kSmallest);
+      const dnnl::memory::dims a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
+      const dnnl::memory::dims b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
+      const int64_t shares = Shares(c);
+      const bool by_rows = m >= n;
+      const int64_t whole = by_rows ? m : n;
+      const int64_t unit = 64;
+      const int64_t chunk = std::max<int64_t>(unit, ((whole + shares - 1) / shares + unit - 1) / unit * unit);
+      for (int64_t from = 0; from < whole; from += chunk) {
+        const int64_t size = std::min(chunk, whole - from);
+        const int64_t rows = by_rows ? size : m, columns = by_rows ? n : size;
+        Program& p = programs.emplace_back();
+        const int64_t row = by_rows ? from : 0, column = by_rows ? 0 : from;
+        const auto left = Strided({rows, k}, a_strides);
+        const auto right = Strided({k, columns}, b_strides);
+        const auto product = Strided({rows, columns}, {n, 1});
+        const float* constant = c.Constant<float>(1);
+        const auto pd = Made([&] {
+          return dnnl::matmul::primitive_desc(
+              dnnl::matmul::desc(left, constant != nullptr ? Any({k, columns}) : right, product), UserScratchpad(), Engine());
+        });
+        const int weights =
+            constant != nullptr
+                ? p.Constant(right, constant + column * b_strides[1], pd.weights_desc())
+                : p.Input(1, right, column * b_strides[1] * static_cast<int64_t>(sizeof(float)));
+        p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
+               {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * static_cast<int64_t>(sizeof(float)))},
+                {DNNL_ARG_WEIGHTS, weights},
+                {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * static_cast<int64_t>(sizeof(float)))}});
+      }
+      cost = work / 110 / static_cast<double>(programs.size());
+    }
+    std::vector<Program> programs;
+    double cost;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  bool transpose_a, transpose_b;
+};
+
+}  // namespace
+
+TENON_ONEDNN_KERNEL(MatMul) = OnednnKernel<MatMulKernel>("MatMul");
+
+}  // namespace tenon::cpu_onednn

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// oneDNN's kernels against the plain ones of devices/cpu, by shapes, layouts and shares.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+
+#include "package.h"
+#include "program.h"
+#include "testing/harness.h"
+
+namespace tenon::cpu_onednn {
+namespace {
+
+using cpu::testing::Kernel;
+using cpu::testing::Make;
+using cpu::testing::Out;
+using cpu::testing::Result;
+using cpu::testing::Tensor;
+using cpu::testing::Values;
+using cpu::testing::Vector;
+using I = std::vector<int64_t>;
+
+Tensor Numbers(I dims, uint32_t seed) {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  std::vector<float> v;
+  for (int64_t i = 0; i < n; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    v.push_back(static_cast<float>(seed >> 8) * 0x1p-23f - 1.f);
+  }
+  return Make<float>(std::move(dims), v);
+}
+
+class OnednnTest : public ::testing::Test {
+ protected:
+  OnednnTest() { use_always = true; }
+  ~OnednnTest() override { use_always = false; }
+
+  // Both packages' answers agree. configure sets the attributes.
+  template <class Configure>
+  static void Compare(const char* op, const std::vector<Tensor>& inputs, const I& out, Configure&& configure,
+                      int constant = -1) {
+    Kernel plain(op);
+    configure(plain);
+    const Result want = plain.Run(inputs, {Out<float>(out)});
+    ASSERT_EQ(want.code, TENON_OK) << want.message;
+    for (uint32_t threads : {1u, 2u, 5u}) {
+      Kernel kernel(op);
+      configure(kernel);
+      kernel.OnDevice(kKernelPackage).Threads(threads);
+      if (constant >= 0) kernel.Constant(constant);
+      const Result got = kernel.Run(inputs, {Out<float>(out)});
+      ASSERT_EQ(got.code, TENON_OK) << op << ": " << got.message;
+      const auto a = Values<float>(want[0]), b = Values<float>(got[0]);
+      for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4f * (1 + std::fabs(a[i]))) << op << " at " << i;
+    }
+  }
+};
+
+TEST_F(OnednnTest, MultipliesMatricesOfEveryTransposition) {
+  for (int t = 0; t < 4; ++t) {
+    const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
+    const auto configure = [&](Kernel& k) { k.Attr("transpose_a", ta).Attr("transpose_b", tb); };
+    for (const auto& [m, n, k] : {std::tuple{1, 1, 1}, {5, 300, 17}, {300, 5, 64}, {130, 257, 100}}) {
+      const Tensor a = Numbers(ta ? I{k, m} : I{m, k}, 1), b = Numbers(tb ? I{n, k} : I{k, n}, 2);
+      Compare("MatMul", {a, b}, {m, n}, configure);
+      Compare("MatMul", {a, b}, {m, n}, configure, 1);
+    }
+  }
+}
+
+struct ConvCase {
+  int64_t batch, size, in, out, kernel, stride, dilation, groups;
+  bool same, channels_first;
+};
+
+TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
+  const ConvCase cases[] = {{2, 8, 3, 16, 3, 1, 1, 1, true, false}, {1, 9, 16, 32, 3, 2, 1, 1, true, false},
+                            {3, 8, 16, 8, 3, 1, 1, 1, true, true},  {2, 9, 8, 8, 3, 1, 2, 1, false, false},
+                            {2, 8, 8, 16, 3, 1, 1, 2, true, false}, {1, 7, 4, 4, 1, 1, 1, 1, false, false},
+                            {5, 6, 8, 8, 5, 1, 1, 1, true, false}};
+  for (const ConvCase& c : cases) {
+    const int64_t reach = (c.kernel - 1) * c.dilation + 1;
+    const int64_t to = c.same ? (c.size + c.stride - 1) / c.stride : (c.size - reach) / c.stride + 1;
+    const auto image = [&](int64_t s, int64_t k) { return c.channels_first ? I{c.batch, k, s, s} : I{c.batch, s, s, k}; };
+    const auto four = [&](int64_t v) { return c.channels_first ? I{1, 1, v, v} : I{1, v, v, 1}; };
+    const auto configure = [&](Kernel& k) {
+      k.Attr("strides", four(c.stride)).Attr("dilations", four(c.dilation)).Attr("padding", std::string(c.same ? "SAME" : "VALID"));
+      k.Attr("data_format", std::string(c.channels_first ? "NCHW" : "NHWC"));
+    };
+    const I w = {c.kernel, c.kernel, c.in / c.groups, c.out};
+    const Tensor x = Numbers(image(c.size, c.in), 1), f = Numbers(w, 2), dy = Numbers(image(to, c.out), 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+    Compare("Conv2D", {x, f}, image(to, c.out), configure);
+    Compare("Conv2D", {x, f}, image(to, c.out), configure, 1);
+    Compare("Conv2DBackpropInput", {sizes, f, dy}, image(c.size, c.in), configure);
+    Compare("Conv2DBackpropFilter", {x, sizes, dy}, w, configure);
+  }
+}
+
+TEST_F(OnednnTest, PoolsAndTakesSoftmax) {
+  for (bool first : {false, true}) {
+    for (const char* padding : {"SAME", "VALID"}) {
+      const auto configure = [&](Kernel& k) {
+        k.Attr("ksize", first ? I{1, 1, 3, 3} : I{1, 3, 3, 1}).Attr("strides", first ? I{1, 1, 2, 2} : I{1, 2, 2, 1});
+        k.Attr("padding", std::string(padding)).Attr("data_format", std::string(first ? "NCHW" : "NHWC"));
+      };
+      const int64_t to = padding[0] == 'S' ? 4 : 3;
+      const I in = first ? I{3, 5, 7, 7} : I{3, 7, 7, 5}, out = first ? I{3, 5, to, to} : I{3, to, to, 5};
+      Compare("MaxPool", {Numbers(in, 1)}, out, configure);
+      Compare("AvgPool", {Numbers(in, 1)}, out, configure);
+      Compare("AvgPoolGrad", {Vector<int32_t>({3, 7, 7, 5}), Numbers(out, 2)}, in, configure);
+    }
+  }
+  Compare("Softmax", {Numbers({7, 33}, 1)}, {7, 33}, [](Kernel&) {});
+  Compare("Softmax", {Numbers({2, 3, 10}, 1)}, {2, 3, 10}, [](Kernel&) {});
+}
+
+TEST(Onednn, RefusesWhatThePlainKernelsDoFaster) {
+  Kernel kernel("MatMul");
+  kernel.Attr("transpose_a", false).Attr("transpose_b", false).OnDevice(kKernelPackage);
+  const Result r = kernel.Run({Numbers({32, 64}, 1), Numbers({64, 32}, 2)}, {Out<float>({32, 32})});
+  EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
+  EXPECT_EQ(r.message, "too small for oneDNN to pay; the plain kernel is faster");
+}
+
+TEST(Onednn, LeavesTheCallersThreadCountAlone) {
+  omp_set_num_threads(3);
+  {
+    const SingleThread single;
+    EXPECT_EQ(omp_get_max_threads(), 1);
+  }
+  EXPECT_EQ(omp_get_max_threads(), 3);
+}
+
+}  // namespace
+}  // namespace tenon::cpu_onednn

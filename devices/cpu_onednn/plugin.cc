@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.cpu_onednn: faster kernels for the device type "CPU", of a higher priority than tenon.cpu's.
+#include <charconv>
+#include <string>
+
+#include "package.h"
+#include "program.h"
+
+namespace {
+
+const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu_onednn::kKernelPackage}};
+const tenon_option_declaration kOptions[] = {
+    {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
+     TENON_OPTION_INT, 0},
+    {TENON_SPAN("always"), TENON_SPAN("false"), TENON_SPAN("use oneDNN also where the plain kernels are faster"),
+     TENON_OPTION_BOOL, 0}};
+
+tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self**) {
+  return tenon::sdk::Guard([&]() -> tenon_status* {
+    for (uint64_t i = 0; i < args->option_count; ++i) {
+      const auto key = tenon::sdk::ToText(args->options[i].key), value = tenon::sdk::ToText(args->options[i].value);
+      if (key == "always") {
+        tenon::cpu_onednn::use_always.store(value == "true" || value == "1");
+        continue;
+      }
+      if (key != "threads") {
+        return tenon::sdk::Failure(TENON_INVALID_ARGUMENT, "unknown option '", key, "'; there are threads and always");
+      }
+      int64_t threads = 0;
+      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), threads);
+      if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || threads < 0) {
+        return tenon::sdk::Failure(TENON_INVALID_ARGUMENT, "option threads is '", value, "'; expected a number from 0 on");
+      }
+      tenon::cpu_onednn::thread_limit.store(threads);
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace
+
+TENON_PLUGIN_WITH("tenon.cpu_onednn", "0.1.0", "Kernels of oneDNN for the CPU, in float.", kCapabilities, kOptions,
+                  TENON_PLUGIN_COUNT(kOptions), OnLoad, NULL)

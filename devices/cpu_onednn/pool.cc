@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// MaxPool, AvgPool, AvgPoolGrad and Softmax through oneDNN; parts of the batch are shared.
+//
+// MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them.
+#include <algorithm>
+
+#include "program.h"
+#include "tenon/sdk/window.h"
+
+namespace tenon::cpu_onednn {
+namespace {
+
+using dnnl::memory;
+
+constexpr int64_t kFloat = sizeof(float);
+// Elements read; below this the plain kernels are as fast: measured, see README.md.
+constexpr double kSmallest = 20e3;
+constexpr double kSmallestSoftmax = 200;
+
+struct Pooling {
+  Pooling(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims out)
+      : x(in, a.channels_first), y(out, a.channels_first), channels_first(a.channels_first) {
+    if (x.batch != y.batch || x.channels != y.channels) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", in, " to ", out);
+    }
+    const sdk::WindowDim h = a.Geometry(0, x.height, a.sizes[0], y.height), w = a.Geometry(1, x.width, a.sizes[1], y.width);
+    sizes = {h.size, w.size}, strides = {h.stride, w.stride}, before = {h.before, w.before};
+    const auto after_of = [](const sdk::WindowDim& d) {
+      return std::max<int64_t>(0, (d.output - 1) * d.stride + d.size - d.input - d.before);
+    };
+    after = {after_of(h), after_of(w)};
+    // oneDNN wants every window to touch a cell.
+    if (h.before >= h.size || w.before >= w.size || after[0] >= h.size || after[1] >= w.size) {
+      sdk::Fail(TENON_UNIMPLEMENTED, "windows that lie in the padding alone");
+    }
+  }
+  memory::desc Desc(const sdk::Image& i, int64_t batch) const {
+    const int64_t c = i.channels, plane = i.pixels();
+    return channels_first ? Strided({batch, c, i.height, i.width}, {c * plane, plane, i.width, 1})
+                          : Strided({batch, c, i.height, i.width}, {c * plane, 1, i.width * c, c});
+  }
+  static int64_t Offset(const sdk::Image& i, int64_t n) { return n * i.pixels() * i.channels * kFloat; }
+  sdk::Image x, y;
+  bool channels_first;
+  memory::dims sizes, strides, before, after;
+};
+
+template <class Function>
+void ForEachPart(int64_t total, int64_t shares, Function&& function) {
+  shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, total));
+  for (int64_t i = 0; i < shares; ++i) function(total * i / shares, total * (i + 1) / shares);
+}
+
+dnnl::pooling_forward::primitive_desc ForwardDesc(const Pooling& v, dnnl::algorithm algorithm, int64_t batch) {
+  return Made([&] {
+    return dnnl::pooling_forward::primitive_desc(
+        dnnl::pooling_forward::desc(dnnl::prop_kind::forward_inference, algorithm, v.Desc(v.x, batch), v.Desc(v.y, batch),
+                                    v.strides, v.sizes, v.before, v.after),
+        UserScratchpad(), Engine());
+  });
+}
+
+template <dnnl::algorithm kAlgorithm>
+struct PoolKernel {
+  explicit PoolKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
+  struct Plan {
+    Plan(const PoolKernel& kernel, sdk::PrepareContext& c) {
+      const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)));
+      RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
+      ForEachPart(v.x.batch, Shares(c), [&](int64_t from, int64_t to) {
+        const auto pd = ForwardDesc(v, kAlgorithm, to - from);
+        Program& p = programs.emplace_back();
+        p.Step(c, Made([&] { return dnnl::pooling_forward(pd); }), pd.scratchpad_desc(),
+               {{DNNL_ARG_SRC, p.Input(0, v.Desc(v.x, to - from), Pooling::Offset(v.x, from))},
+                {DNNL_ARG_DST, p.Output(0, v.Desc(v.y, to - from), Pooling::Offset(v.y, from))}});
+      });
+      cost = static_cast<double>(v.x.count()) * 0.2 / static_cast<double>(programs.size());
+    }
+    std::vector<Program> programs;
+    double cost;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  sdk::WindowAttributes attributes;
+};
+
+// (orig_input_shape, grad).
+struct AvgPoolGradKernel {
+  explicit AvgPoolGradKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
+  struct Plan {
+    Plan(const AvgPoolGradKernel& kernel, sdk::PrepareContext& c) {
+      const Pooling v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)));
+      RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
+      ForEachPart(v.x.batch, Shares(c), [&](int64_t from, int64_t to) {
+        constexpr auto kAlgorithm = dnnl::algorithm::pooling_avg_exclude_padding;
+        using Backward = dnnl::pooling_backward;
+        const auto pd = Made([&] {
+          return Backward::primitive_desc(Backward::desc(kAlgorithm, v.Desc(v.x, to - from), v.Desc(v.y, to - from),
+                                                         v.strides, v.sizes, v.before, v.after),
+                                          UserScratchpad(), Engine(), ForwardDesc(v, kAlgorithm, to - from));
+        });
+        Program& p = programs.emplace_back();
+        p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
+               {{DNNL_ARG_DIFF_DST, p.Input(1, v.Desc(v.y, to - from), Pooling::Offset(v.y, from))},
+                {DNNL_ARG_DIFF_SRC, p.Output(0, v.Desc(v.x, to - from), Pooling::Offset(v.x, from))}});
+      });
+      cost = static_cast<double>(v.x.count()) * 0.2 / static_cast<double>(programs.size());
+    }
+    std::vector<Program> programs;
+    double cost;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  sdk::WindowAttributes attributes;
+};
+
+struct SoftmaxKernel {
+  struct Plan {
+    Plan(const SoftmaxKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(0));
+      if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
+      const int64_t width = dims.back(), rows = sdk::Count(dims.first(dims.size() - 1));
+      RefuseBelow(static_cast<double>(rows * width), kSmallestSoftmax);
+      ForEachPart(rows, Shares(c), [&](int64_t from, int64_t to) {
+        const auto desc = Strided({to - from, width}, {width, 1});
+        const auto pd = Made([&] {
+          return dnnl::softmax_forward::primitive_desc(
+              dnnl::softmax_forward::desc(dnnl::prop_kind::forward_inference, desc, 1), UserScratchpad(), Engine());
+        });
+        Program& p = programs.emplace_back();
+        p.Step(c, Made([&] { return dnnl::softmax_forward(pd); }), pd.scratchpad_desc(),
+               {{DNNL_ARG_SRC, p.Input(0, desc, from * width * kFloat)},
+                {DNNL_ARG_DST, p.Output(0, desc, from * width * kFloat)}});
+      });
+      cost = static_cast<double>(rows * width) * 0.5 / static_cast<double>(programs.size());
+    }
+    std::vector<Program> programs;
+    double cost;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+};
+
+}  // namespace
+
+TENON_ONEDNN_KERNEL(MaxPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_max>>("MaxPool");
+TENON_ONEDNN_KERNEL(AvgPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_avg_exclude_padding>>("AvgPool");
+TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel>("AvgPoolGrad");
+TENON_ONEDNN_KERNEL(Softmax) = OnednnKernel<SoftmaxKernel>("Softmax");
+
+}  // namespace tenon::cpu_onednn

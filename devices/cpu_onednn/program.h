@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few oneDNN primitives in a row over the tensors and the workspace of one kernel run.
+//
+// prepare() builds Programs: slots are memories (an input, an output, a part of the workspace, a constant of the program's
+// own), steps are primitives over slots. run() binds addresses and executes. The library's memory objects carry the
+// addresses, so each run in flight needs a set of its own: sets are kept in a pool and made when more runs are in flight
+// than ever before, so a steady state makes none.
+//
+// Threads. oneDNN's own team (OpenMP) would fight the host's helpers for the cores, so that it is never used: every
+// primitive is made and executed with one thread (SingleThread), and a kernel's work is split into one program for each
+// share, which the host's parallel_for runs.
+#ifndef TENON_DEVICES_CPU_ONEDNN_PROGRAM_H_
+#define TENON_DEVICES_CPU_ONEDNN_PROGRAM_H_
+
+#include <dnnl.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tenon/sdk/kernel.h"
+
+namespace tenon::cpu_onednn {
+
+const dnnl::engine& Engine();
+
+// The most shares of one kernel; 0: as many as the host has threads. The plugin's option "threads".
+inline std::atomic<int64_t> thread_limit{0};
+int64_t Shares(const sdk::PrepareContext& c);
+// Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
+inline std::atomic<bool> use_always{false};
+
+// While it lives, OpenMP regions that this thread enters have one thread; the caller's setting comes back after.
+class SingleThread {
+ public:
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+  SingleThread& operator=(const SingleThread&) = delete;
+
+ private:
+  int before_;
+};
+
+class Program {
+ public:
+  using Desc = dnnl::memory::desc;
+  Program() = default;
+  Program(Program&& other) noexcept;
+  Program(const Program&) = delete;
+  ~Program();
+
+  // Slots; offsets in bytes.
+  int Input(int32_t index, const Desc& desc, int64_t offset = 0) { return Add({Kind::kInput, index, offset, desc}); }
+  int Output(int32_t index, const Desc& desc, int64_t offset = 0) { return Add({Kind::kOutput, index, offset, desc}); }
+  int Workspace(sdk::PrepareContext& c, const Desc& desc);
+  int WorkspaceAt(int64_t offset, const Desc& desc) { return Add({Kind::kWorkspace, 0, offset, desc}); }
+  // The value, copied in the layout `desc`.
+  int Constant(const Desc& from, const void* value, const Desc& desc);
+
+  // `slot` in the layout `desc`: itself, or a part of the workspace that a reorder fills.
+  int Converted(sdk::PrepareContext& c, int slot, const Desc& desc);
+  // Where a primitive writes `desc` for `slot`: itself, or a part of the workspace; Finish() then adds the reorder.
+  int Target(sdk::PrepareContext& c, int slot, const Desc& desc);
+  void Finish(int target, int slot);
+
+  // A primitive with its arguments; a scratchpad is added.
+  void Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
+            std::vector<std::pair<int, int>> arguments);
+
+  void Run(sdk::RunContext c) const;
+
+ private:
+  enum class Kind { kInput, kOutput, kWorkspace, kConstant };
+  struct Slot {
+    Kind kind;
+    int32_t index;
+    int64_t offset;
+    Desc desc;
+  };
+  struct StepEntry {
+    dnnl::primitive primitive;
+    std::vector<std::pair<int, int>> arguments;
+  };
+  struct Execution;
+
+  int Add(Slot slot) {
+    slots_.push_back(std::move(slot));
+    return static_cast<int>(slots_.size()) - 1;
+  }
+  Execution* Take() const;
+  void Give(Execution* execution) const;
+
+  std::vector<Slot> slots_;
+  std::vector<StepEntry> steps_;
+  std::vector<dnnl::memory> constants_;
+  mutable std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  mutable Execution* free_ = nullptr;
+};
+
+// Calls make(), with one thread, and turns oneDNN's refusal into UNIMPLEMENTED: the host then tries the next kernel.
+template <class Function>
+auto Made(Function&& make) {
+  const SingleThread single;
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no primitive for this: ", error.message);
+  }
+}
+
+// Left to the plain kernels: work too small to pay for a call of oneDNN (README.md).
+inline void RefuseBelow(double work, double limit) {
+  if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
+}
+
+inline dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+inline dnnl::memory::desc Strided(dnnl::memory::dims dims, dnnl::memory::dims strides) {
+  return {std::move(dims), dnnl::memory::data_type::f32, std::move(strides)};
+}
+inline dnnl::memory::desc Any(dnnl::memory::dims dims) {
+  return {std::move(dims), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+// Runs the programs, one a share.
+void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost);
+
+template <class Kernel>
+constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t flags = TENON_KERNEL_DETERMINISTIC) {
+  return sdk::Registration<Kernel>(op, {.device_type = "CPU",
+                                        .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list,
+                                        .flags = flags | TENON_KERNEL_EXPENSIVE,
+                                        .priority = 10});
+}
+
+#define TENON_ONEDNN_KERNEL(name)                  \
+  extern const tenon_kernel_registration k##name; \
+  constinit const tenon_kernel_registration k##name
+
+}  // namespace tenon::cpu_onednn
+
+#endif  // TENON_DEVICES_CPU_ONEDNN_PROGRAM_H_
