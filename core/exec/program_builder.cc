@@ -29,7 +29,8 @@ class ProgramBuilder {
     FindNeeded();
     for (int32_t id : plan_.order())
       if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
-    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, needed_order_));
+    // Over all nodes: a constant that is folded away may be what ties a node to its loop.
+    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, plan_.order()));
     if (!Supported()) {
       *why_not = why_not_;
       return false;
@@ -101,11 +102,13 @@ class ProgramBuilder {
   }
 
   bool Supported() {
+    std::vector<bool> used(loops_.frames().size(), false);
+    for (int32_t id : needed_order_) used[static_cast<size_t>(loops_.frame_of(id))] = true;
     for (size_t i = 1; i < loops_.frames().size(); ++i)
-      if (!loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
+      if (used[i] && !loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
     for (int32_t id : loops_.frames()[0].nodes) {
       const Node& node = graph_.node(id);
-      if (node.has(TENON_OP_SWITCH | TENON_OP_MERGE)) GiveUp(StrCat(node.Describe(), " is a conditional"));
+      if (needed_[static_cast<size_t>(id)] && node.has(TENON_OP_SWITCH | TENON_OP_MERGE)) GiveUp(StrCat(node.Describe(), " is a conditional"));
     }
     for (int32_t id : needed_order_) {
       const auto& runner = plan_.runner(id);
@@ -322,6 +325,7 @@ class ProgramBuilder {
     Loop loop;
     std::vector<std::pair<int32_t, const LoopVariable*>> variables;
     for (int32_t enter : f.invariants) {
+      if (!needed_[static_cast<size_t>(enter)]) continue;
       TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(graph_.node(enter).inputs[0]));
       SetSlot({enter, 0}, slot);
       Use(slot);

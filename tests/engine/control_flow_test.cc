@@ -2,6 +2,7 @@
 // Loops, conditionals and their gradients, in both executors and under many scheduling orders. Covers L1 to L6, K6, K7,
 // A14, F2.
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <random>
 
