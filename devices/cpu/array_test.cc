@@ -249,5 +249,29 @@ TEST(Plain, MovesEveryElementSize) {
   check(Tag<bool>()), check(Tag<int8_t>()), check(Tag<Half>()), check(Tag<int32_t>()), check(Tag<double>());
 }
 
+TEST(Strings, MoveLikeAnyElement) {
+  const auto kernel = [](const char* op) { return Kernel(op, TENON_DT_STRING); };
+  const OutSpec two{TENON_DT_STRING, {2}}, four{TENON_DT_STRING, {2, 2}};
+  using S = std::vector<std::string>;
+  const Tensor a = Strings({2}, {"a", "longer than a cell of sixteen bytes"}), b = Strings({2}, {"", "c"});
+  Kernel pack = kernel("Pack");
+  pack.Attr("axis", int64_t{1});
+  const Result packed = pack.Run({a, b}, {four});
+  ASSERT_EQ(packed.code, TENON_OK) << packed.message;
+  EXPECT_EQ(Texts(packed[0]), (S{"a", "", "longer than a cell of sixteen bytes", "c"}));
+  EXPECT_EQ(Texts(kernel("ConcatV2").Run({a, b, Scalar<int32_t>(0)}, {{TENON_DT_STRING, {4}}})[0]), (S{"a", "longer than a cell of sixteen bytes", "", "c"}));
+  EXPECT_EQ(Texts(kernel("Slice").Run({a, Vector<int32_t>({1}), Vector<int32_t>({1})}, {{TENON_DT_STRING, {1}}})[0]), (S{"longer than a cell of sixteen bytes"}));
+  Kernel gather = kernel("GatherV2");
+  gather.Attr("batch_dims", int64_t{0});
+  EXPECT_EQ(Texts(gather.Run({b, Vector<int32_t>({1, 1}), Scalar<int32_t>(0)}, {two})[0]), (S{"c", "c"}));
+  EXPECT_EQ(gather.Run({b, Vector<int32_t>({1, 2}), Scalar<int32_t>(0)}, {two}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Texts(kernel("Fill").Run({Vector<int32_t>({2}), Strings({}, {"x"})}, {two})[0]), (S{"x", "x"}));
+  const Result split = kernel("Split").Run({Scalar<int32_t>(0), a}, {{TENON_DT_STRING, {1}}, {TENON_DT_STRING, {1}}});
+  EXPECT_EQ(Texts(split[1]), (S{"longer than a cell of sixteen bytes"}));
+  EXPECT_EQ(Texts(kernel("Select").Run({Vector<bool>({true, false}), a, b}, {two})[0]), (S{"a", "c"}));
+  EXPECT_EQ(Values<uint8_t>(kernel("Equal").Run({a, Strings({}, {"a"})}, {Out<bool>({2})})[0]), (std::vector<uint8_t>{1, 0}));
+  EXPECT_EQ(Values<uint8_t>(kernel("NotEqual").Run({b, b}, {Out<bool>({2})})[0]), (std::vector<uint8_t>{0, 0}));
+}
+
 }  // namespace
 }  // namespace tenon::cpu::testing

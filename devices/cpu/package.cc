@@ -56,7 +56,12 @@
   /* pool.cc */                                                                                    \
   X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(AvgPoolGrad)                                              \
   /* random.cc */                                                                                  \
-  X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)
+  X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)                  \
+  /* strings, beside the plain kernels of the op */                                                \
+  X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
+  X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \
+  X(GatherV2String) X(SelectString) X(SelectV2String) X(FillString) X(EqualString)                 \
+  X(NotEqualString)
 
 namespace tenon::cpu {
 

@@ -6,6 +6,7 @@
 #ifndef TENON_DEVICES_CPU_KERNELS_BROADCAST_H_
 #define TENON_DEVICES_CPU_KERNELS_BROADCAST_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -78,6 +79,7 @@ struct Broadcast {
   // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end).
   template <class Function>
   void ForEachRow(int64_t begin, int64_t end, Function&& function) const {
+    if (begin >= end) return;
     std::array<int64_t, kMaxDims> index = {};
     std::array<int64_t, kInputs> base = {};
     int64_t row = begin / inner;

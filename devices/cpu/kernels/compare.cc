@@ -84,6 +84,32 @@ struct EqualKernel : BinaryKernel<Op, Equals> {
   }
 };
 
+// Strings by their bytes.
+template <bool kEqual>
+struct StringEqualKernel {
+  struct Plan {
+    Plan(const StringEqualKernel&, sdk::PrepareContext& c)
+        : shape({sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1))}, sdk::DimsOf(c.output(0))) {}
+    Broadcast<2> shape;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const auto* x = c.input<tenon_string_cell>(0);
+    const auto* y = c.input<tenon_string_cell>(1);
+    bool* out = c.output<bool>(0);
+    const auto text = [](const tenon_string_cell* base, const tenon_string_cell& cell) {
+      return std::string_view(reinterpret_cast<const char*>(base) + cell.offset, static_cast<size_t>(cell.size));
+    };
+    plan.shape.ForEachRow(0, plan.shape.total, [&](const std::array<int64_t, 2>& at, int64_t to, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        const auto& a = x[at[0] + i * plan.shape.inner_stride[0]];
+        const auto& b = y[at[1] + i * plan.shape.inner_stride[1]];
+        out[to + i] = (text(x, a) == text(y, b)) == kEqual;
+      }
+    });
+  }
+};
+constexpr sdk::Traits kStrings = {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list};
+
 template <class Op>
 constexpr tenon_kernel_registration CpuEqual(std::string_view op) {
   return CpuKernel<EqualKernel<Op>>(op, {.constraints = sdk::Constraints<Equals::Constraint<"T">>::list});
@@ -94,6 +120,8 @@ constexpr sdk::Traits Logic(std::span<const tenon_in_place> in_place) { return {
 
 TENON_CPU_KERNEL(Equal) = CpuEqual<EqualOp>("Equal");
 TENON_CPU_KERNEL(NotEqual) = CpuEqual<NotEqualOp>("NotEqual");
+TENON_CPU_KERNEL(EqualString) = CpuKernel<StringEqualKernel<true>>("Equal", kStrings);
+TENON_CPU_KERNEL(NotEqualString) = CpuKernel<StringEqualKernel<false>>("NotEqual", kStrings);
 TENON_CPU_KERNEL(Less) = CpuCompare<LessOp, Numbers>("Less");
 TENON_CPU_KERNEL(LessEqual) = CpuCompare<LessEqualOp, Numbers>("LessEqual");
 TENON_CPU_KERNEL(Greater) = CpuCompare<GreaterOp, Numbers>("Greater");

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/strided_copy.h"
+#include "kernels/string_copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -148,5 +149,11 @@ TENON_CPU_KERNEL(Pack) = CpuKernel<PackKernel>("Pack", kPlain);
 TENON_CPU_KERNEL(Split) = CpuKernel<SplitKernel<1, 0>>("Split", kPlain);
 TENON_CPU_KERNEL(SplitV) = CpuKernel<SplitKernel<0, 2>>("SplitV", kPlain);
 TENON_CPU_KERNEL(Unpack) = CpuKernel<UnpackKernel>("Unpack", kPlain);
+
+// Strings.
+TENON_CPU_KERNEL(ConcatV2String) = CpuStringKernel<ConcatKernel>("ConcatV2");
+TENON_CPU_KERNEL(PackString) = CpuStringKernel<PackKernel>("Pack");
+TENON_CPU_KERNEL(SplitString) = CpuStringKernel<SplitKernel<1, 0>>("Split");
+TENON_CPU_KERNEL(UnpackString) = CpuStringKernel<UnpackKernel>("Unpack");
 
 }  // namespace tenon::cpu

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/string_copy.h"
 #include "kernels/types.h"
 
 namespace tenon::cpu {
@@ -88,5 +89,8 @@ TENON_CPU_KERNEL(OnesLike) =
     CpuKernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
 TENON_CPU_KERNEL(Range) =
     CpuKernel<RangeKernel>("Range", {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});
+
+// Strings.
+TENON_CPU_KERNEL(FillString) = CpuStringKernel<FillKernel>("Fill");
 
 }  // namespace tenon::cpu

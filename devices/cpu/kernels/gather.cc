@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/string_copy.h"
 #include "kernels/types.h"
 #include "kernels/update.h"
 
@@ -116,5 +117,9 @@ TENON_CPU_KERNEL(GatherV2) = CpuKernel<GatherV2Kernel>(
     "GatherV2", {.constraints = sdk::Constraints<PlainConstraint<"Tparams">>::list});
 TENON_CPU_KERNEL(ResourceGather) = CpuKernel<ResourceGatherKernel>(
     "ResourceGather", {.constraints = sdk::Constraints<PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
+
+// Strings.
+TENON_CPU_KERNEL(GatherString) = CpuStringKernel<GatherKernel, "Tparams">("Gather");
+TENON_CPU_KERNEL(GatherV2String) = CpuStringKernel<GatherV2Kernel, "Tparams">("GatherV2");
 
 }  // namespace tenon::cpu

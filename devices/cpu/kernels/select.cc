@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/strided_copy.h"
+#include "kernels/string_copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -153,5 +154,9 @@ TENON_CPU_KERNEL(Where) = CpuKernel<WhereKernel>(
     "Where", {.constraints = sdk::Constraints<WhereTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(OneHot) =
     CpuKernel<OneHotKernel>("OneHot", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+
+// Strings.
+TENON_CPU_KERNEL(SelectString) = CpuStringKernel<SelectKernel>("Select");
+TENON_CPU_KERNEL(SelectV2String) = CpuStringKernel<SelectV2Kernel>("SelectV2");
 
 }  // namespace tenon::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/strided_copy.h"
+#include "kernels/string_copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -311,5 +312,12 @@ TENON_CPU_KERNEL(Tile) = CpuKernel<StridedKernel<TileBuilder>>("Tile", Plain<"T"
 TENON_CPU_KERNEL(BroadcastTo) = CpuKernel<StridedKernel<BroadcastToBuilder>>("BroadcastTo", Plain<"T">());
 TENON_CPU_KERNEL(Pad) = CpuKernel<StridedKernel<PadBuilder<false>>>("Pad", Plain<"T">());
 TENON_CPU_KERNEL(PadV2) = CpuKernel<StridedKernel<PadBuilder<true>>>("PadV2", Plain<"T">());
+
+// Strings.
+TENON_CPU_KERNEL(SliceString) = CpuStringKernel<StridedKernel<SliceBuilder>>("Slice");
+TENON_CPU_KERNEL(StridedSliceString) = CpuStringKernel<StridedKernel<StridedSliceBuilder>>("StridedSlice");
+TENON_CPU_KERNEL(TransposeString) = CpuStringKernel<StridedKernel<TransposeBuilder>>("Transpose");
+TENON_CPU_KERNEL(TileString) = CpuStringKernel<StridedKernel<TileBuilder>>("Tile");
+TENON_CPU_KERNEL(ReverseV2String) = CpuStringKernel<StridedKernel<ReverseBuilder>>("ReverseV2");
 
 }  // namespace tenon::cpu
