@@ -15,7 +15,6 @@ using dnnl::memory;
 constexpr int64_t kFloat = sizeof(float);
 // Elements read; below this the plain kernels are as fast: measured, see README.md.
 constexpr double kSmallest = 20e3;
-constexpr double kSmallestSoftmax = 200;
 
 struct Pooling {
   Pooling(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims out)
@@ -118,7 +117,7 @@ struct SoftmaxKernel {
       const sdk::Dims dims = sdk::DimsOf(c.input(0));
       if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
       const int64_t width = dims.back(), rows = sdk::Count(dims.first(dims.size() - 1));
-      RefuseBelow(static_cast<double>(rows * width), kSmallestSoftmax);
+      RefuseBelow(static_cast<double>(rows * width), kSmallest);
       ForEachPart(rows, Shares(c), [&](int64_t from, int64_t to) {
         const auto desc = Strided({to - from, width}, {width, 1});
         const auto pd = Made([&] {

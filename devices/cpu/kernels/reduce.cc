@@ -291,6 +291,11 @@ void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c)
   const double cost = static_cast<double>(shape.inputs) * 0.1 + 3;
   if (shape.rank == 0) {
     *out = *x;
+  } else if (shape.rank == 1 && shape.reduced[0] && shape.inputs <= kShareLength) {
+    using S = Total<Op, Wide<T>>;
+    S total = Op::template First<S>();
+    ReduceRow<Op, T>(x, shape.inputs, &total);
+    *out = Finish<T, S>(total, divisor);
   } else if (!shape.reduced[static_cast<size_t>(shape.rank - 1)]) {
     const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
     const double column = cost * static_cast<double>(shape.outputs / row);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/broadcast.h"
+#include "kernels/elementwise.h"
 #include "kernels/math.h"
 #include "kernels/types.h"
 
@@ -12,7 +12,7 @@ namespace tenon::cpu {
 namespace {
 
 using Losses = Types<float, double, Half, Bfloat16>;
-constexpr int64_t kBlock = 16;      // rows of few classes
+constexpr int64_t kShortBlock = 16;      // rows of few classes
 constexpr int64_t kLongBlock = 64;  // several vectors in flight
 
 template <int64_t kLanes, class A>
@@ -45,7 +45,7 @@ A MaxBlocks(const T* x, int64_t n) {
 }
 template <class T>
 Wide<T> RowMax(const T* x, int64_t n) {
-  return n < kLongBlock ? MaxBlocks<T, kBlock>(x, n) : MaxBlocks<T, kLongBlock>(x, n);
+  return n < kLongBlock ? MaxBlocks<T, kShortBlock>(x, n) : MaxBlocks<T, kLongBlock>(x, n);
 }
 
 // out[i] = exp(x[i] - max) where out is given; gives the sum. Whole blocks, what pads the last one is thrown away.
@@ -72,15 +72,57 @@ A ExpBlocks(const T* x, int64_t n, A max, T* out) {
 }
 template <class T>
 Wide<T> RowExp(const T* x, int64_t n, Wide<T> max, T* out) {
-  return n < kLongBlock ? ExpBlocks<T, kBlock>(x, n, max, out) : ExpBlocks<T, kLongBlock>(x, n, max, out);
+  return n < kLongBlock ? ExpBlocks<T, kShortBlock>(x, n, max, out) : ExpBlocks<T, kLongBlock>(x, n, max, out);
+}
+
+// Rows of few classes would each fill a fraction of a vector: their exponentials are taken together.
+constexpr int64_t kFewClasses = 32;
+constexpr int64_t kRowsTogether = 32;
+
+struct ExpOp {
+  static constexpr bool kBlocked = true;
+  template <class T>
+  T operator()(T x) const { return math::Exp(x); }
+};
+
+// out = exp(x - max) for rows [0, rows), rows <= kRowsTogether; max and sum of each row. out may be x.
+template <class T>
+void ExpRows(const T* x, int64_t rows, int64_t n, T* out, Wide<T>* max, Wide<T>* sum) {
+  using A = Wide<T>;
+  if (n > kFewClasses || !std::is_floating_point_v<T>) {
+    for (int64_t r = 0; r < rows; ++r) {
+      max[r] = RowMax<T>(x + r * n, n);
+      sum[r] = RowExp<T>(x + r * n, n, max[r], out + r * n);
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * n;
+    T* to = out + r * n;
+    A largest = row[0];
+    for (int64_t j = 1; j < n; ++j) largest = row[j] > largest ? static_cast<A>(row[j]) : largest;
+    max[r] = largest;
+    for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(static_cast<A>(row[j]) - largest);
+  }
+  UnaryLoop<ExpOp, T, T>(ExpOp(), out, out, rows * n);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = out + r * n;
+    A total = 0;
+    for (int64_t j = 0; j < n; ++j) total += static_cast<A>(row[j]);
+    sum[r] = total;
+  }
 }
 
 template <class T>
-void SoftmaxRow(const T* x, int64_t n, T* out) {
+void SoftmaxRows(const T* x, int64_t rows, int64_t n, T* out) {
   using A = Wide<T>;
-  const A max = RowMax<T>(x, n);
-  const A scale = A(1) / RowExp<T>(x, n, max, out);
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(static_cast<A>(out[i]) * scale);
+  A max[kRowsTogether], sum[kRowsTogether];
+  ExpRows<T>(x, rows, n, out, max, sum);
+  for (int64_t r = 0; r < rows; ++r) {
+    const A scale = A(1) / sum[r];
+    T* to = out + r * n;
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(static_cast<A>(to[i]) * scale);
+  }
 }
 
 template <class T>
@@ -113,11 +155,11 @@ struct SoftmaxKernel {
     const int64_t n = plan.width;
     if (n == 0) return;
     c.ParallelFor(plan.rows, static_cast<double>(n) + 10, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        if (kLog) {
-          LogSoftmaxRow(x + r * n, n, out + r * n);
-        } else {
-          SoftmaxRow(x + r * n, n, out + r * n);
+      if constexpr (kLog) {
+        for (int64_t r = begin; r < end; ++r) LogSoftmaxRow(x + r * n, n, out + r * n);
+      } else {
+        for (int64_t r = begin; r < end; r += kRowsTogether) {
+          SoftmaxRows(x + r * n, std::min(kRowsTogether, end - r), n, out + r * n);
         }
       }
     });
@@ -170,11 +212,11 @@ struct CrossEntropyKernel {
         }
         const A log_sum = std::log(sum);
         A total = 0;
-        for (int64_t j0 = 0; j0 < p.width; j0 += kBlock) {
-          const int64_t m = std::min(kBlock, p.width - j0);
-          A shifted[kBlock] = {}, soft[kBlock];
+        for (int64_t j0 = 0; j0 < p.width; j0 += kShortBlock) {
+          const int64_t m = std::min(kShortBlock, p.width - j0);
+          A shifted[kShortBlock] = {}, soft[kShortBlock];
           for (int64_t l = 0; l < m; ++l) shifted[l] = static_cast<A>(x[(j0 + l) * p.x_step]) - max;
-          for (int64_t l = 0; l < kBlock; ++l) soft[l] = math::Exp(shifted[l]);
+          for (int64_t l = 0; l < kShortBlock; ++l) soft[l] = math::Exp(shifted[l]);
           for (int64_t l = 0; l < m; ++l) {
             const A label = y[(j0 + l) * p.y_step];
             // A zero label counts nothing, whatever the logit.
@@ -221,17 +263,22 @@ struct SparseCrossEntropyKernel {
       }
     }
     c.ParallelFor(p.rows, static_cast<double>(p.width) + 20, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T* x = logits + r * p.width;
-        T* back = backprop + r * p.width;
-        const int64_t label = IndexAt(label_data, labels.dtype, r);
-        const A max = RowMax<T>(x, p.width);
-        const A at_label = x[label];  // before backprop, which may be the logits' memory
-        const A sum = RowExp<T>(x, p.width, max, back);
-        loss[r] = static_cast<T>(std::log(sum) - (at_label - max));
-        const A scale = A(1) / sum;
-        for (int64_t j = 0; j < p.width; ++j) back[j] = static_cast<T>(static_cast<A>(back[j]) * scale);
-        back[label] = static_cast<T>(static_cast<A>(back[label]) - A(1));
+      A max[kRowsTogether], sum[kRowsTogether], at_label[kRowsTogether];
+      for (int64_t r0 = begin; r0 < end; r0 += kRowsTogether) {
+        const int64_t rows = std::min(kRowsTogether, end - r0);
+        // Before backprop, which may be the logits' memory.
+        for (int64_t r = 0; r < rows; ++r) {
+          at_label[r] = logits[(r0 + r) * p.width + IndexAt(label_data, labels.dtype, r0 + r)];
+        }
+        ExpRows<T>(logits + r0 * p.width, rows, p.width, backprop + r0 * p.width, max, sum);
+        for (int64_t r = 0; r < rows; ++r) {
+          T* back = backprop + (r0 + r) * p.width;
+          T* at = back + IndexAt(label_data, labels.dtype, r0 + r);
+          loss[r0 + r] = static_cast<T>(std::log(sum[r]) - (at_label[r] - max[r]));
+          const A scale = A(1) / sum[r];
+          for (int64_t j = 0; j < p.width; ++j) back[j] = static_cast<T>(static_cast<A>(back[j]) * scale);
+          *at = static_cast<T>(static_cast<A>(*at) - A(1));
+        }
       }
     });
   }
