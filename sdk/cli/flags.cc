@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/cli/flags.h"
 
+#include <sys/stat.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -65,7 +67,14 @@ Result<host::RuntimeOptions> RuntimeFlags::Options() const {
 
 Result<host::Runtime> RuntimeFlags::Create() const {
   TENON_TRY_ASSIGN(const host::RuntimeOptions options, Options());
-  return host::Runtime::Create(options);
+  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
+  // The host takes names that do not end in .so for folders to search; what is no folder is meant as a library here.
+  for (const std::string& path : options.plugins) {
+    struct stat info = {};
+    const bool folder = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    if (!folder && !path.ends_with(".so")) TENON_TRY(runtime.LoadPlugin(path));
+  }
+  return runtime;
 }
 
 void SessionFlags::AddTo(CLI::App& command, bool with_seed) {

@@ -17,7 +17,7 @@ using host::Runtime;
 using host::Session;
 using host::Tensor;
 
-std::vector<float> Run(const Runtime& runtime, const Graph& graph, const Output& output) {
+std::vector<float> Evaluate(const Runtime& runtime, const Graph& graph, const Output& output) {
   Result<Session> session = Session::Create(runtime, graph);
   EXPECT_TRUE(session.ok()) << session.status();
   if (!session.ok()) return {};
@@ -39,26 +39,26 @@ TEST_F(OpsHeader, TakesInputsAndOptions) {
   Output a = graph.Const(std::vector<float>{1, 2, 3, 4}, {2, 2});
   ops::MatMulOptions transposed;
   transposed.transpose_b = true;
-  EXPECT_EQ((std::vector<float>{5, 11, 11, 25}), Run(*runtime_, graph, ops::MatMul(graph, a, a, transposed)));
+  EXPECT_EQ((std::vector<float>{5, 11, 11, 25}), Evaluate(*runtime_, graph, ops::MatMul(graph, a, a, transposed)));
 }
 
 TEST_F(OpsHeader, TakesListsAndAttributesWithoutDefault) {
   Graph graph(*runtime_);
   Output a = graph.Const({1.0f}), b = graph.Const({2.0f}), image = graph.Const(std::vector<float>{1, 2, 3, 4}, {1, 2, 2, 1});
   Output joined = ops::ConcatV2(graph, {a, b, a}, graph.Const(0));
-  EXPECT_EQ((std::vector<float>{1, 2, 1}), Run(*runtime_, graph, joined));
+  EXPECT_EQ((std::vector<float>{1, 2, 1}), Evaluate(*runtime_, graph, joined));
   Output pooled = ops::MaxPool(graph, image, {1, 2, 2, 1}, {1, 2, 2, 1}, "VALID");
-  EXPECT_EQ((std::vector<float>{4}), Run(*runtime_, graph, pooled));
+  EXPECT_EQ((std::vector<float>{4}), Evaluate(*runtime_, graph, pooled));
 }
 
 TEST_F(OpsHeader, GivesSeveralOutputsByName) {
   Graph graph(*runtime_);
   Output logits = graph.Const(std::vector<float>{0, 0}, {1, 2}), labels = graph.Const(std::vector<float>{1, 0}, {1, 2});
   const ops::SoftmaxCrossEntropyWithLogitsOutputs both = ops::SoftmaxCrossEntropyWithLogits(graph, logits, labels);
-  EXPECT_EQ((std::vector<float>{-0.5f, 0.5f}), Run(*runtime_, graph, both.backprop));
+  EXPECT_EQ((std::vector<float>{-0.5f, 0.5f}), Evaluate(*runtime_, graph, both.backprop));
   const std::vector<Output> halves = ops::Split(graph, graph.Const(1), graph.Const(std::vector<float>{5, 6}, {1, 2}), 2);
   ASSERT_EQ(2u, halves.size());
-  EXPECT_EQ((std::vector<float>{6}), Run(*runtime_, graph, halves[1]));
+  EXPECT_EQ((std::vector<float>{6}), Evaluate(*runtime_, graph, halves[1]));
 }
 
 TEST_F(OpsHeader, LeavesFailuresOnTheGraph) {

@@ -194,7 +194,10 @@ class Runner {
   Status Explained(const Status& status) const {
     std::string text = "graph '" + arguments_.graph + "'";
     for (const NamedTensor& feed : feeds_) {
-      if (status.message().find("'" + feed.name + "'") == std::string::npos) continue;
+      const std::string name(Short(feed.name));
+      const bool named = status.message().find("'" + name + "'") != std::string::npos ||
+                         status.message().find("'" + name + ":0'") != std::string::npos;
+      if (!named) continue;
       text += ", feed '" + feed.name + "'" + OpOf(graph_bytes_, feed.name) + " from '" + feed.file + "'";
       break;
     }

@@ -168,6 +168,35 @@ Result<ElementType> ParseDescr(const std::string& descr) {
   return Bad("dtype '" + descr + "' is " + help);
 }
 
+// Goes over a column-major array in the row-major order of its elements.
+class ColumnMajorWalk {
+ public:
+  explicit ColumnMajorWalk(const std::vector<int64_t>& shape) {
+    uint64_t stride = 1;
+    for (int64_t size : shape) {
+      axes_.push_back({static_cast<uint64_t>(size), stride, 0});
+      stride *= static_cast<uint64_t>(size);
+    }
+  }
+  // Where the element stands in the file.
+  uint64_t source() const { return source_; }
+  void Next() {
+    for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+      source_ += axis->stride;
+      if (++axis->index < axis->size) return;
+      source_ -= axis->stride * axis->size;
+      axis->index = 0;
+    }
+  }
+
+ private:
+  struct Axis {
+    uint64_t size, stride, index;
+  };
+  std::vector<Axis> axes_;
+  uint64_t source_ = 0;
+};
+
 // Elements in row-major order and in this machine's byte order.
 class ElementReader {
  public:
@@ -188,20 +217,8 @@ class ElementReader {
       for (uint64_t i = 0; i < count_; ++i) visit(Element(i));
       return;
     }
-    const size_t rank = shape_.size();
-    std::vector<uint64_t> strides(rank, 1);
-    for (size_t i = 1; i < rank; ++i) strides[i] = strides[i - 1] * static_cast<uint64_t>(shape_[i - 1]);
-    std::vector<int64_t> index(rank, 0);
-    uint64_t source = 0;
-    for (uint64_t i = 0; i < count_; ++i) {
-      visit(Element(source));
-      for (size_t axis = rank; axis-- > 0;) {
-        source += strides[axis];
-        if (++index[axis] < shape_[axis]) break;
-        source -= strides[axis] * static_cast<uint64_t>(shape_[axis]);
-        index[axis] = 0;
-      }
-    }
+    ColumnMajorWalk walk(shape_);
+    for (uint64_t i = 0; i < count_; ++i, walk.Next()) visit(Element(walk.source()));
   }
   std::string_view Element(uint64_t index) const { return data_.substr(index * type_.size, type_.size); }
 

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of bin/tenon that scripts rely on, tested through the program itself.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "sdk/cli/npz.h"
+#include "tenon/tenon.h"
+#include "tenon/train/file.h"
+#include "tenon/train/npy.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::DType;
+using host::Graph;
+using host::Output;
+using host::Result;
+using host::Runtime;
+using host::Status;
+using host::Tensor;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class Contract : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = testing::TempDir() + "tenon_contract_XXXXXX";
+    ASSERT_NE(nullptr, mkdtemp(folder_.data()));
+    Result<Runtime> runtime = Runtime::Create();
+    ASSERT_TRUE(runtime.ok()) << runtime.status();
+    WriteGraphs(*runtime);
+    const std::vector<float> values = {-1, 2, 3, -4};
+    ASSERT_TRUE(train::WriteNpy(At("x.npy"), *Tensor::From(std::span<const float>(values), {2, 2})).ok());
+  }
+
+  static void Write(Graph& graph, const std::string& name) {
+    Result<std::string> bytes = graph.Export();
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    ASSERT_TRUE(train::ReplaceFile(At(name), {*bytes}).ok());
+  }
+
+  static void WriteGraphs(const Runtime& runtime) {
+    {
+      Graph graph(runtime);  // y = relu(x), z = 2 x, and a product that only fits x of three columns
+      Output x = graph.Placeholder("x", DType::kFloat);
+      graph.Op("Relu", {x}, {}, "y");
+      graph.Op("Mul", {x, graph.Const(2.0f)}, {}, "z");
+      graph.Op("MatMul", {x, graph.Const(std::vector<float>(9, 1), {3, 3})}, {}, "bad_product");
+      Write(graph, "graph.pb");
+    }
+    {
+      Graph graph(runtime);  // a counter: init sets it to 10, add raises it, value reads it after that
+      Output counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", host::Shape()}}, "counter");
+      graph.AddNode("AssignVariableOp", {counter, graph.Const(int64_t{10})}, {{"dtype", DType::kInt64}}, "init");
+      host::Operation add =
+          graph.AddNode("AssignAddVariableOp", {counter, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}, "add");
+      auto after = graph.ControlDependencies({add});
+      graph.Op("ReadVariableOp", {counter}, {{"dtype", DType::kInt64}}, "value");
+      Write(graph, "counter.pb");
+    }
+    {
+      Graph graph(runtime);  // never ends
+      Output i = graph.Const(0), one = graph.Const(1), limit = graph.Const(-1);
+      std::vector<Output> last = host::While(
+          graph, {i}, {one, limit}, [&](const std::vector<Output>& v) { return graph.Op("NotEqual", {v[0], v[2]}); },
+          [&](const std::vector<Output>& v) { return std::vector<Output>{graph.Op("Mul", {v[0], v[1]})}; });
+      graph.Op("Identity", {last[0]}, {}, "end");
+      Write(graph, "endless.pb");
+    }
+    {
+      Graph graph(runtime);  // as large as its feed says; random numbers; strings
+      Output dims = graph.Placeholder("dims", DType::kInt32, {1});
+      graph.Op("Fill", {dims, graph.Const(1.0f)}, {}, "filled");
+      graph.Op("RandomUniform", {graph.Const({3})}, {{"dtype", DType::kFloat}}, "random");
+      Output text = graph.Placeholder("text", DType::kString, {-1});
+      graph.Op("Identity", {text}, {}, "same_text");
+      Write(graph, "various.pb");
+    }
+    const int32_t dims = 1 << 30;
+    ASSERT_TRUE(train::WriteNpy(At("dims.npy"), *Tensor::From(std::span<const int32_t>(&dims, 1), {1})).ok());
+    ASSERT_TRUE(train::WriteNpy(At("text.npy"), *Tensor::Strings({"one", "three"})).ok());
+    ASSERT_TRUE(train::ReplaceFile(At("garbage.pb"), {"this is no graph at all"}).ok());
+  }
+
+  static std::string At(const std::string& name) { return folder_ + "/" + name; }
+
+  // Runs bin/tenon in the folder.
+  static Outcome Tenon(const std::string& arguments) {
+    const std::string command = "cd '" + folder_ + "' && '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    Outcome outcome;
+    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    outcome.out = *train::ReadFile(At("out.txt"));
+    outcome.err = *train::ReadFile(At("err.txt"));
+    return outcome;
+  }
+  // It fails as the contract says: a code from 1 to 125, nothing on stdout, one line on stderr.
+  static Outcome Fails(const std::string& arguments) {
+    Outcome outcome = Tenon(arguments);
+    EXPECT_GE(outcome.code, 1) << arguments;
+    EXPECT_LE(outcome.code, 125) << arguments;
+    EXPECT_EQ("", outcome.out) << arguments;
+    EXPECT_EQ(1, std::count(outcome.err.begin(), outcome.err.end(), '\n')) << outcome.err;
+    return outcome;
+  }
+  static Outcome Works(const std::string& arguments) {
+    Outcome outcome = Tenon(arguments);
+    EXPECT_EQ(0, outcome.code) << arguments << "\n" << outcome.err;
+    EXPECT_EQ("", outcome.err) << arguments;
+    return outcome;
+  }
+  static void ExpectHas(const std::string& text, const std::string& part) {
+    EXPECT_NE(std::string::npos, text.find(part)) << "'" << part << "' is not in: " << text;
+  }
+
+  static inline std::string folder_;
+};
+
+TEST_F(Contract, FetchesIntoAFile) {
+  Works("run graph.pb --feed x=x.npy --fetch y=y.npy --fetch z:0=z.npy");
+  Result<Tensor> y = train::ReadNpy(At("y.npy")), z = train::ReadNpy(At("z.npy"));
+  ASSERT_TRUE(y.ok() && z.ok());
+  EXPECT_EQ((std::vector<float>{0, 2, 3, 0}), std::vector<float>(y->data<float>().begin(), y->data<float>().end()));
+  EXPECT_EQ((std::vector<float>{-2, 4, 6, -8}), std::vector<float>(z->data<float>().begin(), z->data<float>().end()));
+}
+
+TEST_F(Contract, PrintsAFetchWithoutAFile) {
+  EXPECT_EQ("y: float[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed x:0=x.npy --fetch y").out);
+}
+
+TEST_F(Contract, FeedsAnyEdge) {
+  EXPECT_EQ("z: float[2,2]\n[[-2, 4],\n [6, -8]]\n", Works("run graph.pb --feed x=x.npy --fetch z").out);
+  EXPECT_EQ("z: float[2,2]\n[[-1, 2],\n [3, -4]]\n", Works("run graph.pb --feed z=x.npy --fetch z").out);
+}
+
+TEST_F(Contract, RunsInitOnceAndTargetsInEachStep) {
+  EXPECT_EQ("value: int64[]\n11\n", Works("run counter.pb --init init --fetch value").out);
+  EXPECT_EQ("value: int64[]\n17\n", Works("run counter.pb --init init --target add --fetch value --repeat 7").out);
+  EXPECT_EQ("", Works("run counter.pb --init init --target add").out);
+}
+
+TEST_F(Contract, PrintsTheTimesOfTheSteps) {
+  const Outcome outcome = Works("run counter.pb --init init --target add --repeat 50 --time");
+  EXPECT_TRUE(std::regex_match(outcome.out, std::regex("step: min [0-9]+\\.[0-9] us, median [0-9]+\\.[0-9] us, 50 steps\n")))
+      << outcome.out;
+}
+
+TEST_F(Contract, KeepsSeveralArraysInAnNpz) {
+  Works("run graph.pb --feed x=x.npy --fetch y=both.npz --fetch z=both.npz");
+  Result<NamedTensors> both = ReadNpz(At("both.npz"));
+  ASSERT_TRUE(both.ok()) << both.status();
+  ASSERT_EQ(2u, both->size());
+  EXPECT_EQ("y", (*both)[0].first);
+  EXPECT_EQ(-8.0f, (*both)[1].second.data<float>()[3]);
+}
+
+TEST_F(Contract, FeedsFromAnNpz) {
+  Works("run graph.pb --feed x=x.npy --fetch y=feeds.npz");
+  // The file holds one array, y, which any name may take; by its own name, y is the feed.
+  EXPECT_EQ("z: float[2,2]\n[[0, 4],\n [6, 0]]\n", Works("run graph.pb --feed x=feeds.npz --fetch z").out);
+  EXPECT_EQ("y: float[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed feeds.npz --fetch y").out);
+}
+
+TEST_F(Contract, CarriesStrings) {
+  Works("run various.pb --feed text=text.npy --fetch same_text=text_out.npy");
+  Result<Tensor> text = train::ReadNpy(At("text_out.npy"));
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ("three", text->string(1));
+}
+
+TEST_F(Contract, PrintsJson) {
+  const Json json = Json::parse(Works("run graph.pb --feed x=x.npy --fetch y --json --time --repeat 3").out);
+  EXPECT_EQ(Json({{0, 2}, {3, 0}}), json["fetches"]["y"]["value"]);
+  EXPECT_EQ("float", json["fetches"]["y"]["dtype"]);
+  EXPECT_EQ(3, json["step"]["steps"]);
+}
+
+TEST_F(Contract, RepeatsRandomNumbersWithASeed) {
+  const std::string first = Works("run various.pb --fetch random --seed 7").out;
+  EXPECT_EQ(first, Works("run various.pb --fetch random --seed 7").out);
+  EXPECT_NE(first, Works("run various.pb --fetch random --seed 8").out);
+}
+
+TEST_F(Contract, EndsAtItsDeadline) {
+  ExpectHas(Fails("run endless.pb --fetch end --deadline 200ms").err, "DEADLINE_EXCEEDED: graph 'endless.pb'");
+}
+
+TEST_F(Contract, EndsAtItsMemoryLimit) {
+  const std::string err = Fails("run various.pb --feed dims=dims.npy --fetch filled=big.npy --memory-limit 64M").err;
+  ExpectHas(err, "RESOURCE_EXHAUSTED: graph 'various.pb'");
+}
+
+TEST_F(Contract, NamesTheFileThatIsMissing) {
+  ExpectHas(Fails("run nowhere.pb --fetch y").err, "nowhere.pb");
+  const std::string err = Fails("run graph.pb --feed x=nowhere.npy --fetch y").err;
+  ExpectHas(err, "feed 'x' (Placeholder)");
+  ExpectHas(err, "nowhere.npy");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y=/proc/no/y.npy").err, "fetch 'y' (Relu)");
+}
+
+TEST_F(Contract, NamesTheNodeItsOpAndTheFile) {
+  const std::string err = Fails("run graph.pb --feed x=x.npy --fetch bad_product").err;
+  for (const char* part : {"graph.pb", "bad_product", "MatMul"}) ExpectHas(err, part);
+}
+
+TEST_F(Contract, NamesTheFeedThatDoesNotFit) {
+  const std::string err = Fails("run graph.pb --feed x=text.npy --fetch y").err;
+  for (const char* part : {"graph.pb", "'x'", "Placeholder", "string", "float"}) ExpectHas(err, part);
+}
+
+TEST_F(Contract, NamesANodeThatIsNotThere) {
+  const std::string err = Fails("run graph.pb --feed x=x.npy --fetch yy").err;
+  for (const char* part : {"graph.pb", "'yy'"}) ExpectHas(err, part);
+  ExpectHas(Fails("run graph.pb --fetch y").err, "x");  // what is not fed
+}
+
+TEST_F(Contract, RefusesWhatIsNoGraph) {
+  ExpectHas(Fails("run garbage.pb --fetch y").err, "garbage.pb");
+  ExpectHas(Fails("inspect garbage.pb").err, "garbage.pb");
+  ExpectHas(Fails("run . --fetch y").err, "SavedModel");
+}
+
+TEST_F(Contract, RefusesAWrongCommandLine) {
+  EXPECT_EQ(2, Fails("").code);
+  EXPECT_EQ(2, Fails("fly").code);
+  EXPECT_EQ(2, Fails("run").code);
+  EXPECT_EQ(2, Fails("run graph.pb --fetsch y").code);
+  EXPECT_EQ(2, Fails("run graph.pb --repeat 0 --fetch y").code);
+  ExpectHas(Fails("run graph.pb").err, "--fetch");
+  ExpectHas(Fails("run graph.pb --fetch y --deadline soon").err, "soon");
+  ExpectHas(Fails("run graph.pb --fetch y --placement p.txt").err, "UNIMPLEMENTED");
+  ExpectHas(Fails("run graph.pb --fetch y --plugin x.npy").err, "x.npy");
+  ExpectHas(Fails("run graph.pb --fetch y --option no.such.key=1").err, "no.such");
+}
+
+TEST_F(Contract, EveryCommandHasHelp) {
+  for (const char* command : {"", "run", "train", "train digits", "plugins", "ops", "devices", "inspect"}) {
+    const Outcome outcome = Works(std::string(command) + " --help");
+    ExpectHas(outcome.out, "Usage:");
+  }
+  ExpectHas(Works("--version").out, "tenon ");
+}
+
+TEST_F(Contract, ListsWhatIsLoaded) {
+  const Json plugins = Json::parse(Works("plugins --json").out);
+  ASSERT_GT(plugins.size(), 3u);
+  bool has_cpu = false;
+  for (const Json& plugin : plugins) has_cpu |= plugin["id"] == "tenon.cpu" && plugin["outcome"] == "loaded";
+  EXPECT_TRUE(has_cpu);
+  EXPECT_GT(Json::parse(Works("ops --json").out).size(), 100u);
+  EXPECT_EQ("MatMul", Json::parse(Works("ops MatMul --json").out)["name"]);
+  ExpectHas(Works("devices").out, "CPU:0");
+  ExpectHas(Fails("ops MatMull").err, "MatMul");
+}
+
+TEST_F(Contract, InspectsAGraph) {
+  const Json graph = Json::parse(Works("inspect graph.pb --json").out);
+  EXPECT_EQ("x", graph["inputs"][0]["name"]);
+  EXPECT_EQ(3u, graph["outputs"].size());
+  EXPECT_EQ(1, graph["ops"]["Relu"]);
+  EXPECT_EQ(10, graph["parameters"]["constants"]);
+  EXPECT_TRUE(graph["unknown_ops"].empty());
+}
+
+TEST_F(Contract, StopsWritingWhenTheReaderIsFull) {
+  EXPECT_NE(0, std::system(("'" TENON_TEST_BUILD_DIR "/bin/tenon' ops >/dev/full 2>/dev/null")));
+}
+
+}  // namespace
+}  // namespace tenon::cli
