@@ -113,6 +113,7 @@ Result<AttrValue> AttrValue::FromC(const tenon_attr_value& value) {
   const size_t count = static_cast<size_t>(value.count);
   if (!list && count != 1) return InvalidArgument(StrCat("an attribute that is no list has ", count, " values"));
   if (count > 0 && value.data == nullptr) return InvalidArgument("an attribute's data is NULL");
+  if (value.kind == TENON_ATTR_LIST && count == 0) return EmptyList();
   switch (value.kind & ~TENON_ATTR_LIST) {
     case TENON_ATTR_STRING: {
       std::vector<std::string> values;
