@@ -45,8 +45,8 @@ static void ConcatGradient(GradientContext& g) {
     std::vector<int64_t> sizes;
     for (int i = 0; i < count; ++i) sizes.push_back(g.shape(g.input(i))[at]);
     if (std::none_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) {
-      const int64_t parts = g.Node("SplitV", {dy, g.Vector(sizes, TENON_DT_INT64), g.Cast(axis, TENON_DT_INT32)},
-                                   {{"num_split", count}});
+      const int64_t parts =
+          g.Node("SplitV", {dy, g.Vector(sizes, TENON_DT_INT64), g.Cast(axis, TENON_DT_INT32)}, {{"num_split", count}});
       for (int i = 0; i < count; ++i) g.SetDx(i, {parts, i, 0});
       return;
     }

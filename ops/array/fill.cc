@@ -17,8 +17,7 @@ static void FillGradient(GradientContext& g) {
   const int rank = g.shape(dy).rank();
   std::vector<int64_t> axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);
-  g.SetDx(1, g.Sum(dy, rank >= 0 ? g.Vector(axes)
-                                 : g.Op("Range", {g.Number(0), g.Op("Rank", {dy}), g.Number(1)})));
+  g.SetDx(1, g.Sum(dy, rank >= 0 ? g.Vector(axes) : g.Op("Range", {g.Number(0), g.Op("Rank", {dy}), g.Number(1)})));
 }
 
 extern const tenon_op_definition kFill = DefineOp({
@@ -145,9 +144,7 @@ static void BroadcastToShape(ShapeContext& c) {
   c.SetOutput(0, target);
 }
 
-static void BroadcastToGradient(GradientContext& g) {
-  g.SetDx(0, g.Unbroadcast(g.dy(0), g.input(0), g.output(0)));
-}
+static void BroadcastToGradient(GradientContext& g) { g.SetDx(0, g.Unbroadcast(g.dy(0), g.input(0), g.output(0))); }
 
 extern const tenon_op_definition kBroadcastTo = DefineOp({
     .name = "BroadcastTo",

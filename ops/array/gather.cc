@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherV2: rows named by indices.
+#include <optional>
+
 #include "tenon/sdk/op.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
-static void GatherShape(ShapeContext& c) {
-  c.SetOutput(0, Join(c.Input(1), c.WithRankAtLeast(0, 1).Slice(1)));
-}
+static void GatherShape(ShapeContext& c) { c.SetOutput(0, Join(c.Input(1), c.WithRankAtLeast(0, 1).Slice(1))); }
 
 // Along axis 0 only the named rows have a gradient: indexed slices.
 static void RowsGradient(GradientContext& g) {
@@ -18,9 +18,8 @@ static void RowsGradient(GradientContext& g) {
   const Output shape = g.ShapeOf(params, TENON_DT_INT64);
   if (index_shape.rank() == 1) return g.SetDxSlices(0, dy, indices, shape);
   const Shape tail = known.Slice(1);
-  const Output rows = tail.fully_known()
-                          ? g.Vector(Join(Shape{-1}, tail).dims(), TENON_DT_INT64)
-                          : g.Concat({g.Vector({-1}, TENON_DT_INT64), g.VectorSlice(shape, 1)});
+  const Output rows = tail.fully_known() ? g.Vector(Join(Shape{-1}, tail).dims(), TENON_DT_INT64)
+                                         : g.Concat({g.Vector({-1}, TENON_DT_INT64), g.VectorSlice(shape, 1)});
   g.SetDxSlices(0, g.Reshape(dy, rows), g.Reshape(indices, g.Vector({-1})), shape);
 }
 
@@ -54,59 +53,119 @@ static void GatherV2Shape(ShapeContext& c) {
   c.SetOutput(0, Join(Join(front, indices.Slice(batch)), params.Slice(*axis + 1)));
 }
 
-// Elsewhere: the axis is moved to the front, rows are added up by index, and the axis moved back.
+namespace {
+
+// Products of dims, each a number where it is known and else a scalar in the graph (int64).
+class Sizes {
+ public:
+  struct Size {
+    std::optional<int64_t> known;
+    Output output;
+  };
+  explicit Sizes(GradientContext& g) : g_(g) {}
+
+  Size Known(int64_t value) { return {value, {}}; }
+  // Of the dims [begin, end) of x; positions may be known only when the graph runs (vectors of one
+  // int64).
+  Size Of(Output x, std::optional<int64_t> begin, Output begin_output, std::optional<int64_t> end, Output end_output) {
+    const Shape shape = g_.shape(x);
+    if (begin.has_value() && end.has_value() && shape.known_rank()) {
+      const auto position = [&](int64_t dim) { return static_cast<int>(std::min<int64_t>(dim, shape.rank())); };
+      const int64_t elements = shape.Slice(position(*begin), position(*end)).elements();
+      if (elements >= 0) return Known(elements);
+    }
+    const Output from = begin.has_value() ? g_.Vector({*begin}, TENON_DT_INT64) : begin_output;
+    const Output to = end.has_value() ? g_.Vector({*end}, TENON_DT_INT64) : end_output;
+    const bool to_the_end = end == INT64_MAX;
+    const Output dims = g_.Op("StridedSlice", {g_.ShapeOf(x, TENON_DT_INT64), from, to, g_.Vector({1}, TENON_DT_INT64)},
+                              {{"end_mask", to_the_end ? 1 : 0}});
+    return {std::nullopt, g_.Op("Prod", {dims, g_.Vector({0})})};
+  }
+  Size Times(const Size& a, const Size& b) {
+    int64_t product = 0;
+    if (a.known == 1) return b;
+    if (b.known == 1) return a;
+    if (a.known && b.known && MultiplyFits(*a.known, *b.known, &product)) return Known(product);
+    return {std::nullopt, g_.Mul(Scalar(a), Scalar(b))};
+  }
+  Output Scalar(const Size& size) { return size.known ? g_.Number(*size.known, TENON_DT_INT64) : size.output; }
+  // Only the first unknown one is left to Reshape; more are packed.
+  Output Vector(const std::vector<Size>& sizes) {
+    std::vector<int64_t> numbers;
+    std::vector<Output> scalars;
+    int unknown = 0;
+    bool zero = false;
+    for (const Size& size : sizes) {
+      numbers.push_back(size.known.value_or(-1));
+      unknown += size.known ? 0 : 1;
+      zero = zero || size.known == 0;
+    }
+    if (unknown == 0 || (unknown == 1 && !zero)) return g_.Vector(numbers, TENON_DT_INT64);
+    for (const Size& size : sizes) scalars.push_back(Scalar(size));
+    return g_.Op("Pack", scalars);
+  }
+
+ private:
+  GradientContext& g_;
+};
+
+}  // namespace
+
+// Along another axis: with B batches, O outer, A gathered and I inner elements and N indices a
+// batch, dy is [B, O, N, I]. The indices come first, rows are added up by index, and everything is
+// moved back.
 static void GatherV2Gradient(GradientContext& g) {
-  const Output params = g.input(0), indices = g.input(1);
-  const auto axis_value = g.Integers(g.input(2));
-  const int64_t batch_dims = g.Int("batch_dims");
+  const Output params = g.input(0), axis_input = g.input(2);
+  const Output indices = g.type(g.input(1)) == TENON_DT_INT64 ? g.input(1) : g.Cast(g.input(1), TENON_DT_INT64);
   const Shape shape = g.shape(params);
-  if (!g.ok()) return;
-  if (batch_dims != 0) {
-    return g.Fail(TENON_UNIMPLEMENTED, "the gradient with batch_dims ", batch_dims, " is not there; only 0 is");
+  int64_t batch = g.Int("batch_dims");
+  if (batch < 0 && g.shape(indices).known_rank()) batch += g.shape(indices).rank();
+  if (batch < 0)
+    return g.Fail(TENON_UNIMPLEMENTED, "the gradient with a negative batch_dims needs the rank of indices");
+  std::optional<int64_t> axis;
+  if (const auto values = g.Integers(axis_input); values.has_value() && values->size() == 1) axis = values->front();
+  if (shape.rank() == 1) axis = 0;
+  if (axis.has_value() && *axis < 0) axis = shape.known_rank() ? std::optional(*axis + shape.rank()) : std::nullopt;
+  if (batch == 0 && axis == 0) return RowsGradient(g);
+  Output at, after;
+  if (!axis.has_value()) {
+    const Output rank = g.Cast(g.Op("Rank", {params}), TENON_DT_INT64);
+    at = g.Reshape(g.Op("FloorMod", {g.Cast(axis_input, TENON_DT_INT64), rank}), g.Vector({1}));
+    after = g.Add(at, g.Vector({1}, TENON_DT_INT64));
   }
-  const bool one_dim = shape.rank() == 1;
-  if (one_dim || (axis_value.has_value() && axis_value->size() == 1 && axis_value->front() == 0)) {
-    return RowsGradient(g);
+  const std::optional<int64_t> next = axis.has_value() ? std::optional(*axis + 1) : std::nullopt;
+  Sizes sizes(g);
+  using Size = Sizes::Size;
+  const Size b = batch == 0 ? sizes.Known(1) : sizes.Of(params, 0, {}, batch, {});
+  const Size o = sizes.Of(params, batch, {}, axis, at);
+  const Size a = sizes.Of(params, axis, at, next, after);
+  const Size i = sizes.Of(params, next, after, INT64_MAX, {});
+  const Size n = sizes.Of(indices, batch, {}, INT64_MAX, {});
+  const auto reshape = [&](Output x, const std::vector<Size>& dims) { return g.Reshape(x, sizes.Vector(dims)); };
+
+  const Output rows = g.Op("Transpose", {reshape(g.dy(0), {b, o, n, i}), g.Vector({0, 2, 1, 3})});
+  Output ids = reshape(indices, {b, n});
+  if (b.known != 1) {  // each batch adds up into rows of its own
+    const Output batches = g.Op("Range", {g.Number(0, TENON_DT_INT64), sizes.Scalar(b), g.Number(1, TENON_DT_INT64)});
+    ids = g.Add(ids, g.ExpandDims(g.Mul(batches, sizes.Scalar(a)), -1));
   }
-  if (!axis_value.has_value() || axis_value->size() != 1 || !shape.known_rank()) {
-    return g.Fail(TENON_UNIMPLEMENTED, "the gradient needs axis as a constant, and for axes other than 0 the rank of "
-                  "params (its shape is ", shape, "); make axis a constant, or give params a shape");
-  }
-  const int rank = shape.rank();
-  const int axis = static_cast<int>(axis_value->front() < 0 ? axis_value->front() + rank : axis_value->front());
-  if (axis < 0 || axis >= rank) return g.Invalid("axis ", axis_value->front(), " is outside of shape ", shape);
-  if (axis == 0) return RowsGradient(g);
-  // dy as [outer..., every index, inner...], then with the indices first.
-  Output flat;
-  if (shape.fully_known()) {
-    flat = g.Vector(Join(Join(shape.Slice(0, axis), Shape{-1}), shape.Slice(axis + 1)).dims(), TENON_DT_INT64);
-  } else {
-    const Output dims = g.ShapeOf(params, TENON_DT_INT64);
-    std::vector<Output> parts = {g.VectorSlice(dims, 0, axis), g.Vector({-1}, TENON_DT_INT64)};
-    if (axis + 1 < rank) parts.push_back(g.VectorSlice(dims, axis + 1));
-    flat = g.Concat(parts);
-  }
-  std::vector<int64_t> to_front = {axis}, back;
-  for (int i = 0; i < rank; ++i) {
-    if (i != axis) to_front.push_back(i);
-    back.push_back(i < axis ? i + 1 : i == axis ? 0 : i);
-  }
-  const Output values = g.Op("Transpose", {g.Reshape(g.dy(0), flat), g.Vector(to_front)});
-  const Output size = shape[axis] >= 0
-                          ? g.Number(shape[axis], TENON_DT_INT64)
-                          : g.Reshape(g.VectorSlice(g.ShapeOf(params, TENON_DT_INT64), axis, axis + 1), g.Vector({}));
-  const Output sums = g.Op("UnsortedSegmentSum", {values, g.Reshape(indices, g.Vector({-1})), size});
-  g.SetDx(0, g.Op("Transpose", {sums, g.Vector(back)}));
+  const Output sums = g.Op("UnsortedSegmentSum", {reshape(rows, {sizes.Times(b, n), o, i}),
+                                                  g.Reshape(ids, g.Vector({-1})), sizes.Scalar(sizes.Times(b, a))});
+  const Output back = g.Op("Transpose", {reshape(sums, {b, a, o, i}), g.Vector({0, 2, 1, 3})});
+  g.SetDx(0, g.Reshape(back, g.ShapeOf(params)));
 }
 
 extern const tenon_op_definition kGatherV2 = DefineOp({
     .name = "GatherV2",
     .inputs = "params: Tparams, indices: Tindices, axis: Taxis",
     .outputs = "output: Tparams",
-    .attrs = "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, int64}",
-    .constraints = "rank(params) >= 1; numel(axis) == 1; value(axis) >= -rank(params); value(axis) < rank(params); "
+    .attrs = "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, "
+             "int64}",
+    .constraints = "rank(params) >= 1; numel(axis) == 1; value(axis) >= -rank(params); value(axis) "
+                   "< rank(params); "
                    "batch_dims <= rank(indices); batch_dims < rank(params); element(indices) >= 0",
-    .doc = "The slices of params along axis that indices name; the first batch_dims dims of both go together.",
+    .doc = "The slices of params along axis that indices name; the first batch_dims dims of both "
+           "go together.",
     .shape = ShapeFunction<GatherV2Shape>,
     .gradient = GradientFunction<GatherV2Gradient>,
 });

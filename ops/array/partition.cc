@@ -57,7 +57,8 @@ static void DynamicStitchShape(ShapeContext& c) {
       }
     }
     if (!indices.known_rank() || !data.known_rank()) continue;
-    if (indices.rank() > data.rank()) return c.Invalid("indices of shape ", indices, " do not fit data of shape ", data);
+    if (indices.rank() > data.rank())
+      return c.Invalid("indices of shape ", indices, " do not fit data of shape ", data);
     c.Merge(data.Slice(0, indices.rank()), indices, "the leading dims of data and indices");
     tail = c.Merge(tail, data.Slice(indices.rank()), "the shapes of the rows");
   }

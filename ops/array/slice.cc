@@ -147,9 +147,7 @@ static void ReverseShape(ShapeContext& c) {
   c.SetOutput(0, input);
 }
 
-static void ReverseGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("ReverseV2", {g.dy(0), g.input(1)}));
-}
+static void ReverseGradient(GradientContext& g) { g.SetDx(0, g.Op("ReverseV2", {g.dy(0), g.input(1)})); }
 
 extern const tenon_op_definition kReverseV2 = DefineOp({
     .name = "ReverseV2",

@@ -15,8 +15,7 @@ struct Masks {
 
 Masks ReadMasks(ShapeContext& c) {
   const auto mask = [&](std::string_view name) { return static_cast<uint64_t>(c.Int(name)); };
-  return {mask("begin_mask"), mask("end_mask"), mask("ellipsis_mask"), mask("new_axis_mask"),
-          mask("shrink_axis_mask")};
+  return {mask("begin_mask"), mask("end_mask"), mask("ellipsis_mask"), mask("new_axis_mask"), mask("shrink_axis_mask")};
 }
 
 // One dim of the input as the specification, spread over all dims, treats it.
@@ -48,8 +47,9 @@ int64_t Count(int64_t dim, int64_t stride, int64_t begin, int64_t end, const Den
 // The shape of input[begin:end:strides], where begin is input number `first` of the node.
 static Shape SlicedShape(ShapeContext& c, const Shape& input, int first) {
   const Masks masks = ReadMasks(c);
-  const int64_t length = c.Merge(c.Merge(c.WithRank(first, 1)[0], c.WithRank(first + 1, 1)[0], "the lengths of begin and end"),
-                                 c.WithRank(first + 2, 1)[0], "the lengths of begin and strides");
+  const int64_t length =
+      c.Merge(c.Merge(c.WithRank(first, 1)[0], c.WithRank(first + 1, 1)[0], "the lengths of begin and end"),
+              c.WithRank(first + 2, 1)[0], "the lengths of begin and strides");
   const auto begin = c.Integers(first), end = c.Integers(first + 1), strides = c.Integers(first + 2);
   if (strides.has_value()) {
     for (int64_t stride : *strides) {

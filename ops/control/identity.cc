@@ -43,8 +43,7 @@ extern const tenon_op_definition kStopGradient = DefineOp({
 });
 
 static void PreventGradientGradient(GradientContext& g) {
-  g.Fail(TENON_UNIMPLEMENTED, "a gradient was asked for through a node that refuses it: ",
-         g.String("message"));
+  g.Fail(TENON_UNIMPLEMENTED, "a gradient was asked for through a node that refuses it: ", g.String("message"));
 }
 
 extern const tenon_op_definition kPreventGradient = DefineOp({

@@ -95,10 +95,12 @@ BundleHeader BundleHeader::Parse(std::string_view bytes, std::string_view path) 
   }
   if (!reader.ok() || header.shards < 1) Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no valid header");
   if (endianness != 0) {
-    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path, " was written on a big-endian machine; only little-endian ones are read");
+    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path,
+         " was written on a big-endian machine; only little-endian ones are read");
   }
   if (min_consumer > kProducer) {
-    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path, " needs a reader of version ", min_consumer, "; this one is ", kProducer);
+    Fail(TENON_UNIMPLEMENTED, "the checkpoint ", path, " needs a reader of version ", min_consumer, "; this one is ",
+         kProducer);
   }
   return header;
 }
@@ -320,9 +322,8 @@ int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& ent
   uint64_t bytes = 0;
   const bool overflow = count < 0 || __builtin_mul_overflow(static_cast<uint64_t>(count), element, &bytes);
   // Each string takes one byte for its length at least, and all together 4 for the lengths' checksum.
-  const bool fits = entry.dtype == TENON_DT_STRING
-                        ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
-                        : bytes == entry.size;
+  const bool fits = entry.dtype == TENON_DT_STRING ? entry.size >= 4 && static_cast<uint64_t>(count) <= entry.size - 4
+                                                   : bytes == entry.size;
   if (overflow || !fits) {
     Fail(TENON_DATA_LOSS, "tensor '", name, "' of type ", sdk::TypeName(entry.dtype), " and shape ", entry.dims,
          " cannot take ", entry.size, " bytes, as ", index_path_, " says");
@@ -338,8 +339,8 @@ File BundleReader::OpenShard(int64_t shard) const {
 
 const File& BundleReader::Shard(std::string_view name, const BundleEntry& entry) {
   if (entry.shard >= header_.shards) {
-    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header_.shards, ", as ", index_path_,
-         " says");
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header_.shards, ", as ",
+         index_path_, " says");
   }
   auto at = shards_.find(entry.shard);
   if (at == shards_.end()) {

@@ -14,8 +14,8 @@
 
 namespace tenon::ops {
 
-extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2CheckpointsKernel, kShardedFilenameKernel,
-    kStringJoinKernel;
+extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2CheckpointsKernel,
+    kShardedFilenameKernel, kStringJoinKernel;
 
 namespace {
 
@@ -93,7 +93,9 @@ Named GoldenTensors() {
   out.emplace_back("scalar/int64", Tensor::Of<int64_t>(TENON_DT_INT64, {}, {-7}));
   out.emplace_back("matrix", Tensor::Of<float>(TENON_DT_FLOAT, {2, 3}, {0, 0.25, 0.5, 0.75, 1, 1.25}));
   out.emplace_back("empty", Tensor::Of<double>(TENON_DT_DOUBLE, {0, 4}, {}));
-  out.emplace_back("strings", Tensor::Strings({2, 2}, {"", "one", std::string("\0\xff bytes", 8), "gr\xc3\xbc\xc3\x9f" "e"}));
+  out.emplace_back("strings", Tensor::Strings({2, 2}, {"", "one", std::string("\0\xff bytes", 8),
+                                                       "gr\xc3\xbc\xc3\x9f"
+                                                       "e"}));
   out.emplace_back("string", Tensor::Strings({}, {std::string(300, 'x')}));
   out.emplace_back("half", Vector<uint16_t>(TENON_DT_HALF, {sdk::ToHalf(1.5f), sdk::ToHalf(-2), sdk::ToHalf(65504)}));
   out.emplace_back("bfloat16", Vector<uint16_t>(TENON_DT_BFLOAT16, {sdk::ToBfloat16(1.5f), sdk::ToBfloat16(-2)}));
@@ -104,8 +106,9 @@ Named GoldenTensors() {
   for (int i = 0; i < 20; ++i) {
     char name[64];
     std::snprintf(name, sizeof(name), "layer/block_%02d/kernel", i);
-    out.emplace_back(name, Tensor::Of<float>(TENON_DT_FLOAT, {i % 3, 2},
-                                             std::vector<float>(static_cast<size_t>(i % 3 * 2), static_cast<float>(i))));
+    out.emplace_back(name,
+                     Tensor::Of<float>(TENON_DT_FLOAT, {i % 3, 2},
+                                       std::vector<float>(static_cast<size_t>(i % 3 * 2), static_cast<float>(i))));
   }
   return out;
 }
@@ -272,7 +275,8 @@ TEST_F(Checkpoint, LargerThanAChunkAndWithManyTensorsIsWhole) {
   Named tensors;
   tensors.emplace_back("big", Vector<int32_t>(TENON_DT_INT32, std::vector<int32_t>(900000, 7)));
   for (int i = 0; i < 12000; ++i) {  // more than one block of the index
-    tensors.emplace_back("name_that_is_not_short/" + std::to_string(i * 7919 % 12000), Vector<int32_t>(TENON_DT_INT32, {i}));
+    tensors.emplace_back("name_that_is_not_short/" + std::to_string(i * 7919 % 12000),
+                         Vector<int32_t>(TENON_DT_INT32, {i}));
   }
   ASSERT_TRUE(Save("m", tensors).ok());
   EXPECT_GT(disk.files["m.index"].size(), size_t{262144});
@@ -284,7 +288,8 @@ TEST_F(Checkpoint, LargerThanAChunkAndWithManyTensorsIsWhole) {
 Outcome Merge(const std::vector<std::string>& prefixes, const std::string& destination, bool allow_missing = false) {
   const Tensor from = Strings(prefixes), to = Tensor::Strings({}, {destination});
   return Step().Run(kMergeV2CheckpointsKernel,
-                    {{}, {{"delete_old_dirs", 1}, {"allow_missing_files", allow_missing ? 1 : 0}}, {}, {}}, {&from, &to});
+                    {{}, {{"delete_old_dirs", 1}, {"allow_missing_files", allow_missing ? 1 : 0}}, {}, {}},
+                    {&from, &to});
 }
 Named Part(const std::string& name, float value) {
   Named out;
@@ -377,14 +382,33 @@ TEST(Crc32c, AgreesWithThePublishedValuesOnBothPaths) {
 TEST(Snappy, ReadsLiteralsAndCopiesThatOverlap) {
   std::string out;
   // 10 bytes: the literal "ab", then a copy of 8 bytes from 2 back.
-  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04" "ab\x11\x02", 6), &out));
+  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04"
+                                                    "ab\x11\x02",
+                                                    6),
+                                   &out));
   EXPECT_EQ(out, "ababababab");
   // The same with an offset of two bytes.
-  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04" "ab\x1e\x02\x00", 7), &out));
+  EXPECT_TRUE(io::SnappyUncompress(std::string_view("\x0a\x04"
+                                                    "ab\x1e\x02\x00",
+                                                    7),
+                                   &out));
   EXPECT_EQ(out, "ababababab");
-  for (std::string_view bad : {std::string_view("\x0a\x04" "ab\x11\x03", 6), std::string_view("\x0b\x04" "ab\x11\x02", 6),
-                               std::string_view("\x09\x04" "ab\x11\x02", 6), std::string_view("\x0a\x04" "ab\x11", 5),
-                               std::string_view("\x0a\x04" "ab\x11\x00", 6), std::string_view("\xff\xff\xff\x7f\x00", 5)}) {
+  for (std::string_view bad : {std::string_view("\x0a\x04"
+                                                "ab\x11\x03",
+                                                6),
+                               std::string_view("\x0b\x04"
+                                                "ab\x11\x02",
+                                                6),
+                               std::string_view("\x09\x04"
+                                                "ab\x11\x02",
+                                                6),
+                               std::string_view("\x0a\x04"
+                                                "ab\x11",
+                                                5),
+                               std::string_view("\x0a\x04"
+                                                "ab\x11\x00",
+                                                6),
+                               std::string_view("\xff\xff\xff\x7f\x00", 5)}) {
     EXPECT_FALSE(io::SnappyUncompress(bad, &out));
   }
 }
@@ -414,7 +438,8 @@ TEST(Table, ReadsSnappyBlocks) {
   file += index;
   finish(index_at, 0);
   std::string footer;
-  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index.size()}}) sdk::PutVarint(footer, number);
+  for (uint64_t number : {uint64_t{0}, uint64_t{0}, uint64_t{index_at}, uint64_t{index.size()}})
+    sdk::PutVarint(footer, number);
   footer.resize(40, '\0');
   sdk::PutFixed64(footer, 0xdb4775248b80fb57u);
   const std::vector<io::TableEntry> entries = io::ParseTable(file + footer, "file");

@@ -94,7 +94,8 @@ struct Merge {
     }
     io::BundleEntry& first = at->second;
     if (first.slices.empty() || entry.slices.empty() || first.dtype != entry.dtype || first.dims != entry.dims) {
-      Fail(TENON_INVALID_ARGUMENT, "tensor '", key, "' of ", prefix, " stands in another of the checkpoints to merge as well");
+      Fail(TENON_INVALID_ARGUMENT, "tensor '", key, "' of ", prefix,
+           " stands in another of the checkpoints to merge as well");
     }
     first.slices.insert(first.slices.end(), entry.slices.begin(), entry.slices.end());
   }
@@ -110,8 +111,8 @@ void MergeShape(ShapeContext& c) {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kMergeV2CheckpointsKernel = Registration<Merge>(
-    "MergeV2Checkpoints", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+extern constinit const tenon_kernel_registration kMergeV2CheckpointsKernel =
+    Registration<Merge>("MergeV2Checkpoints", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 
 extern const tenon_op_definition kMergeV2Checkpoints = DefineOp({
     .name = "MergeV2Checkpoints",

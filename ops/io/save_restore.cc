@@ -32,7 +32,8 @@ void RequireWhole(std::string_view spec, std::string_view tensor, Dims dims) {
     rest.remove_prefix(space + 1);
   }
   if (!std::equal(shape.begin(), shape.end(), dims.begin(), dims.end())) {
-    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", spec, "' of tensor '", tensor, "' names another shape than ", dims);
+    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", spec, "' of tensor '", tensor, "' names another shape than ",
+         dims);
   }
   size_t dim = 0;
   while (!rest.empty()) {
@@ -109,8 +110,8 @@ struct Restore {
            reader.index_path(), "; only whole tensors are restored");
     }
     if (entry.dtype != dtypes[i]) {
-      Fail(TENON_INVALID_ARGUMENT, "tensor '", name, "' is of type ", TypeName(entry.dtype), " in ", reader.index_path(),
-           ", but ", TypeName(dtypes[i]), " is asked for");
+      Fail(TENON_INVALID_ARGUMENT, "tensor '", name, "' is of type ", TypeName(entry.dtype), " in ",
+           reader.index_path(), ", but ", TypeName(dtypes[i]), " is asked for");
     }
     RequireWhole(request.specs[i], name, entry.dims);
     const auto index = static_cast<int32_t>(i);
@@ -141,8 +142,7 @@ void CheckRequestShapes(ShapeContext& c, int64_t count) {
 extern constinit const tenon_kernel_registration kSaveV2Kernel =
     Registration<Save>("SaveV2", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 extern constinit const tenon_kernel_registration kRestoreV2Kernel = Registration<Restore>(
-    "RestoreV2",
-    {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL});
+    "RestoreV2", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 static void SaveShape(ShapeContext& c) { CheckRequestShapes(c, c.input_count() - 3); }
 

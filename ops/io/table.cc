@@ -169,7 +169,8 @@ std::string ReadBlock(std::string_view file, const Handle& handle, std::string_v
   if (block.back() == kUncompressed) return std::string(contents);
   std::string out;
   if (block.back() != kSnappy) {
-    Damaged(path, handle.offset, "compression ", static_cast<int>(block.back()), " is unknown; 0 and 1 (Snappy) are read");
+    Damaged(path, handle.offset, "compression ", static_cast<int>(block.back()),
+            " is unknown; 0 and 1 (Snappy) are read");
   }
   if (!SnappyUncompress(contents, &out)) Damaged(path, handle.offset, "the block is no Snappy block");
   return out;
@@ -207,7 +208,8 @@ std::vector<TableEntry> ParseTable(std::string_view file, std::string_view path)
   std::string_view magic_bytes = footer.substr(kFooterSize - 8);
   uint64_t magic = 0;
   sdk::TakeFixed64(magic_bytes, &magic);
-  if (magic != kMagic) Damaged(path, file.size() - 8, "a table ends with other bytes; is it complete, and an index file?");
+  if (magic != kMagic)
+    Damaged(path, file.size() - 8, "a table ends with other bytes; is it complete, and an index file?");
   TakeHandle(footer, path, footer_at);  // of the meta-index, which says nothing that is needed
   const Handle index = TakeHandle(footer, path, footer_at);
 

@@ -8,7 +8,8 @@ using namespace sdk;
 namespace {
 
 constexpr std::string_view kNumbers =
-    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, complex128}";
+    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, complex64, "
+    "complex128}";
 
 consteval tenon_op_definition Binary(OpDefinition op) {
   op.inputs = "x: T, y: T";

@@ -35,9 +35,7 @@ static void SegmentSumShape(ShapeContext& c) {
   c.SetOutput(0, Join(Shape{kUnknown}, data.Slice(1)));
 }
 
-static void SegmentSumGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("GatherV2", {g.dy(0), g.input(1), g.Number(0)}));
-}
+static void SegmentSumGradient(GradientContext& g) { g.SetDx(0, g.Op("GatherV2", {g.dy(0), g.input(1), g.Number(0)})); }
 
 extern const tenon_op_definition kSegmentSum = DefineOp({
     .name = "SegmentSum",
@@ -55,7 +53,8 @@ static void UnsortedSegmentSumShape(ShapeContext& c) {
   const Shape data = c.Input(0), ids = c.Input(1);
   c.WithRank(2, 0);
   const auto segments = c.Integer(2);
-  if (segments.has_value() && *segments < 0) return c.Invalid("num_segments is ", *segments, "; it must not be negative");
+  if (segments.has_value() && *segments < 0)
+    return c.Invalid("num_segments is ", *segments, "; it must not be negative");
   if (!data.known_rank() || !ids.known_rank()) return;
   if (ids.rank() > data.rank()) return c.Invalid("segment_ids of shape ", ids, " do not fit data of shape ", data);
   c.Merge(data.Slice(0, ids.rank()), ids, "the leading dims of data and segment_ids");

@@ -101,9 +101,7 @@ extern const tenon_op_definition kExp = Unary({
     .gradient = GradientFunction<ExpGradient>,
 });
 
-static void Expm1Gradient(GradientContext& g) {
-  g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.Op("Exp", {g.input(0)}))));
-}
+static void Expm1Gradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.Op("Exp", {g.input(0)})))); }
 extern const tenon_op_definition kExpm1 = Unary({
     .name = "Expm1",
     .attrs = kRealsAndComplex,
@@ -183,9 +181,7 @@ extern const tenon_op_definition kRsqrtGrad = UnaryGrad({
     .gradient = GradientFunction<RsqrtGradGradient>,
 });
 
-static void ReciprocalGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("ReciprocalGrad", {g.output(0), g.dy(0)}));
-}
+static void ReciprocalGradient(GradientContext& g) { g.SetDx(0, g.Op("ReciprocalGrad", {g.output(0), g.dy(0)})); }
 extern const tenon_op_definition kReciprocal = Unary({
     .name = "Reciprocal",
     .attrs = kSigned,
@@ -206,9 +202,7 @@ extern const tenon_op_definition kReciprocalGrad = UnaryGrad({
 
 // ---- Waves and curves ----
 
-static void SinGradient(GradientContext& g) {
-  g.SetDx(0, g.Mul(g.dy(0), g.Op("Cos", {g.Conj(g.input(0))})));
-}
+static void SinGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Cos", {g.Conj(g.input(0))}))); }
 extern const tenon_op_definition kSin = Unary({
     .name = "Sin",
     .attrs = kRealsAndComplex,
@@ -216,9 +210,7 @@ extern const tenon_op_definition kSin = Unary({
     .gradient = GradientFunction<SinGradient>,
 });
 
-static void CosGradient(GradientContext& g) {
-  g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Sin", {g.Conj(g.input(0))})));
-}
+static void CosGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Sin", {g.Conj(g.input(0))}))); }
 extern const tenon_op_definition kCos = Unary({
     .name = "Cos",
     .attrs = kRealsAndComplex,
@@ -226,9 +218,7 @@ extern const tenon_op_definition kCos = Unary({
     .gradient = GradientFunction<CosGradient>,
 });
 
-static void TanhGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("TanhGrad", {g.Conj(g.output(0)), g.dy(0)}));
-}
+static void TanhGradient(GradientContext& g) { g.SetDx(0, g.Op("TanhGrad", {g.Conj(g.output(0)), g.dy(0)})); }
 extern const tenon_op_definition kTanh = Unary({
     .name = "Tanh",
     .attrs = kRealsAndComplex,
@@ -247,9 +237,7 @@ extern const tenon_op_definition kTanhGrad = UnaryGrad({
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
-static void SigmoidGradient(GradientContext& g) {
-  g.SetDx(0, g.Op("SigmoidGrad", {g.Conj(g.output(0)), g.dy(0)}));
-}
+static void SigmoidGradient(GradientContext& g) { g.SetDx(0, g.Op("SigmoidGrad", {g.Conj(g.output(0)), g.dy(0)})); }
 extern const tenon_op_definition kSigmoid = Unary({
     .name = "Sigmoid",
     .attrs = kRealsAndComplex,

@@ -79,7 +79,8 @@ static void BackpropInputShape(ShapeContext& c) {
   }
   if (!input.known_rank()) return c.SetOutput(0, ImageShape(window.layout, dy[0], kUnknown, kUnknown, kUnknown));
   if (input.rank() != 4) return c.Invalid("input_sizes must have 4 numbers, or 2; it has ", input.rank());
-  if (const int64_t channels = input[window.layout.channels]; channels >= 0 && filter[2] > 0 && channels % filter[2] != 0) {
+  if (const int64_t channels = input[window.layout.channels];
+      channels >= 0 && filter[2] > 0 && channels % filter[2] != 0) {
     return c.Invalid("the ", channels, " channels of input_sizes are not a multiple of the filter's ", filter[2]);
   }
   CheckForward(c, window, input, filter, dy);

@@ -8,7 +8,8 @@ using namespace sdk;
 static void ResourceGatherShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("dtype")) {
-    return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'dtype' says ", TypeName(c.Type("dtype")));
+    return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'dtype' says ",
+                     TypeName(c.Type("dtype")));
   }
   const Shape params = handle.shape, indices = c.Input(1);
   if (!params.known_rank() || !indices.known_rank()) return;
@@ -35,9 +36,8 @@ static void ResourceGatherGradient(GradientContext& g) {
   const Output shape = g.ShapeOf(value, TENON_DT_INT64);
   if (g.shape(indices).rank() == 1) return g.SetDxSlices(0, dy, indices, shape);
   const Shape tail = g.shape(value).Slice(1);
-  const Output rows = tail.fully_known()
-                          ? g.Vector(Join(Shape{-1}, tail).dims(), TENON_DT_INT64)
-                          : g.Concat({g.Vector({-1}, TENON_DT_INT64), g.VectorSlice(shape, 1)});
+  const Output rows = tail.fully_known() ? g.Vector(Join(Shape{-1}, tail).dims(), TENON_DT_INT64)
+                                         : g.Concat({g.Vector({-1}, TENON_DT_INT64), g.VectorSlice(shape, 1)});
   g.SetDxSlices(0, g.Reshape(dy, rows), g.Reshape(indices, g.Vector({-1})), shape);
 }
 
@@ -69,7 +69,8 @@ static void ScatterShape(ShapeContext& c) {
 static void ResourceScatterShape(ShapeContext& c) {
   const ShapeContext::Handle handle = c.InputHandle(0);
   if (handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("dtype")) {
-    return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'dtype' says ", TypeName(c.Type("dtype")));
+    return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'dtype' says ",
+                     TypeName(c.Type("dtype")));
   }
   CheckUpdates(c, handle.shape);
 }

@@ -17,8 +17,7 @@ class KeptTensor {
  public:
   explicit KeptTensor(const tenon_tensor_view& view)
       : view_(view), dims_(view.dl.shape, view.dl.shape + view.dl.ndim) {}
-  KeptTensor(KeptTensor&& other) noexcept
-      : view_(other.view_), dims_(std::move(other.dims_)) {
+  KeptTensor(KeptTensor&& other) noexcept : view_(other.view_), dims_(std::move(other.dims_)) {
     other.view_.buffer = nullptr;
   }
   KeptTensor& operator=(KeptTensor&&) = delete;
@@ -153,7 +152,8 @@ extern constinit const tenon_kernel_registration kStackV2Kernel =
     Registration<MakeStack>("StackV2", {.flags = TENON_KERNEL_STATEFUL | TENON_KERNEL_DETERMINISTIC});
 extern constinit const tenon_kernel_registration kStackPushV2Kernel =
     Registration<Push>("StackPushV2", {.dynamic_outputs = 1, .retained_inputs = 2});
-extern constinit const tenon_kernel_registration kStackPopV2Kernel = Registration<Pop>("StackPopV2", {.dynamic_outputs = 1});
+extern constinit const tenon_kernel_registration kStackPopV2Kernel =
+    Registration<Pop>("StackPopV2", {.dynamic_outputs = 1});
 extern constinit const tenon_kernel_registration kStackCloseV2Kernel = Registration<Close>("StackCloseV2", {});
 
 extern const tenon_op_definition kStackV2 = DefineOp({

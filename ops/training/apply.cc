@@ -16,7 +16,8 @@ void ApplyShape(ShapeContext& c) {
   for (int i = 0; i < kSlots; ++i) {
     const ShapeContext::Handle handle = by_handle ? c.InputHandle(i) : ShapeContext::Handle{c.Input(i), c.Type("T")};
     if (c.ok() && handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("T")) {
-      c.Invalid("variable ", i, " is of type ", TypeName(handle.dtype), ", the gradient of type ", TypeName(c.Type("T")));
+      c.Invalid("variable ", i, " is of type ", TypeName(handle.dtype), ", the gradient of type ",
+                TypeName(c.Type("T")));
     }
     shape = c.Merge(shape, handle.shape, "the shapes of the gradient, the variable and its slots");
   }
@@ -32,9 +33,11 @@ void ApplyShape(ShapeContext& c) {
 void SparseAdagradShape(ShapeContext& c) {
   c.WithRank(2, 0);
   const Shape indices = c.WithRank(4, 1), grad = c.Input(3);
-  const Shape variable = c.Merge(c.InputHandle(0).shape, c.InputHandle(1).shape, "the shapes of the variable and its slot");
+  const Shape variable =
+      c.Merge(c.InputHandle(0).shape, c.InputHandle(1).shape, "the shapes of the variable and its slot");
   if (variable.rank() == 0) return c.Invalid("the variable is a scalar; it has no rows");
-  if (variable.known_rank()) c.Merge(Join(indices, variable.Slice(1)), grad, "the shapes of the named rows and of grad");
+  if (variable.known_rank())
+    c.Merge(Join(indices, variable.Slice(1)), grad, "the shapes of the named rows and of grad");
 }
 
 constexpr uint64_t kByReference = TENON_OP_WRITES_STATE;

@@ -38,7 +38,9 @@ struct tenon_resource {
 namespace tenon::fakes {
 
 inline std::string_view Text(tenon_span span) { return {span.size == 0 ? "" : span.data, span.size}; }
-inline tenon_status* NewStatus(uint32_t code, std::string message) { return new tenon_status{code, std::move(message)}; }
+inline tenon_status* NewStatus(uint32_t code, std::string message) {
+  return new tenon_status{code, std::move(message)};
+}
 
 // Owns a status that a plugin gave.
 struct Outcome {
@@ -106,7 +108,8 @@ inline const tenon_files* Files() {
     f.read_at = [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) -> tenon_status* {
       const std::string& path = reinterpret_cast<OpenFile*>(file)->path;
       const std::string& text = MemoryFiles::Current()->files[path];
-      if (offset > text.size() || bytes > text.size() - offset) return NewStatus(TENON_OUT_OF_RANGE, path + " is shorter");
+      if (offset > text.size() || bytes > text.size() - offset)
+        return NewStatus(TENON_OUT_OF_RANGE, path + " is shorter");
       std::memcpy(target, text.data() + offset, bytes);
       return nullptr;
     };
@@ -186,7 +189,8 @@ inline const tenon_host* Host() {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(uint32_t dtype, std::vector<int64_t> dims, const void* data, size_t bytes) : Tensor(dtype, std::move(dims), bytes) {
+  Tensor(uint32_t dtype, std::vector<int64_t> dims, const void* data, size_t bytes)
+      : Tensor(dtype, std::move(dims), bytes) {
     if (bytes > 0) std::memcpy(buffer_->memory.data(), data, bytes);
   }
   // Uninitialised.

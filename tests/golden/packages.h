@@ -33,8 +33,14 @@ inline const tenon_plugin* Open(const std::string& package) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
-  tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH,
-                           {nullptr, 0}, TENON_REJECT_NONE, 0, {nullptr, 0}};
+  tenon_query_args args = {TENON_HEAD(tenon_query_args),
+                           TENON_ABI_MAJOR,
+                           TENON_ABI_MINOR,
+                           TENON_LAYOUT_HASH,
+                           {nullptr, 0},
+                           TENON_REJECT_NONE,
+                           0,
+                           {nullptr, 0}};
   const tenon_plugin* plugin = query == nullptr ? nullptr : query(&args);
   if (plugin == nullptr) throw std::runtime_error(path + " is no plugin");
   return plugin;

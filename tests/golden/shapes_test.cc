@@ -30,9 +30,7 @@ void LoadAll() {
   (void)loaded;
 }
 
-Shape ShapeOf(const Json& json) {
-  return json.is_null() ? Shape::Unknown() : Shape(json.get<std::vector<int64_t>>());
-}
+Shape ShapeOf(const Json& json) { return json.is_null() ? Shape::Unknown() : Shape(json.get<std::vector<int64_t>>()); }
 
 Tensor TensorOf(DType dtype, const Shape& shape, const Json& values) {
   auto tensor = Tensor::Allocate(GlobalPool(), dtype, shape);
@@ -76,8 +74,10 @@ Result<std::vector<Shape>> Infer(const Json& one) {
       source.op = Registry().FindOrNull(known ? "Const" : "Placeholder");
       source.name = graph.UniqueName("input");
       source.attrs["dtype"] = AttrValue::Type(dtype);
-      if (known) source.attrs["value"] = AttrValue::OfTensor(TensorOf(dtype, ShapeOf(input[1]), input[2]));
-      else source.attrs["shape"] = AttrValue::OfShape(ShapeOf(input[1]));
+      if (known)
+        source.attrs["value"] = AttrValue::OfTensor(TensorOf(dtype, ShapeOf(input[1]), input[2]));
+      else
+        source.attrs["shape"] = AttrValue::OfShape(ShapeOf(input[1]));
       TENON_ASSIGN_OR_RETURN(const int32_t id, graph.Add(std::move(source)));
       spec.inputs.push_back({id, 0});
     }
@@ -127,7 +127,8 @@ TEST(ShapeFunctions, SayWhatTensorFlowSays) {
     }
     ASSERT_EQ(found->size(), one["outputs"].size()) << one;
     for (size_t i = 0; i < found->size(); ++i) {
-      EXPECT_TRUE(SaysAtLeast((*found)[i], ShapeOf(one["outputs"][i]))) << one << "\ninferred " << (*found)[i].ToString();
+      EXPECT_TRUE(SaysAtLeast((*found)[i], ShapeOf(one["outputs"][i])))
+          << one << "\ninferred " << (*found)[i].ToString();
     }
   }
   EXPECT_GT(cases, 1000u);

@@ -114,10 +114,35 @@ TEST(Signatures, OfferEveryRoleThatTheEngineAsksForOnce) {
       EXPECT_TRUE(players.emplace(role, op->name).second) << role << ": " << players[role] << " and " << op->name;
     }
   }
-  for (const char* role : {"constant", "identity", "no_op", "control_trigger", "switch", "merge", "enter", "exit",
-                           "next_iteration", "loop_condition", "sum", "zeros_like", "ones_like", "add", "subtract",
-                           "less", "greater_equal", "logical_and", "stack", "stack_push", "stack_pop", "concat",
-                           "unsorted_segment_sum", "strided_slice", "reshape", "shape", "fill", "cast", "argument",
+  for (const char* role : {"constant",
+                           "identity",
+                           "no_op",
+                           "control_trigger",
+                           "switch",
+                           "merge",
+                           "enter",
+                           "exit",
+                           "next_iteration",
+                           "loop_condition",
+                           "sum",
+                           "zeros_like",
+                           "ones_like",
+                           "add",
+                           "subtract",
+                           "less",
+                           "greater_equal",
+                           "logical_and",
+                           "stack",
+                           "stack_push",
+                           "stack_pop",
+                           "concat",
+                           "unsorted_segment_sum",
+                           "strided_slice",
+                           "reshape",
+                           "shape",
+                           "fill",
+                           "cast",
+                           "argument",
                            "result"}) {
     EXPECT_EQ(players.count(role), 1u) << role;
   }
@@ -136,7 +161,8 @@ void CheckTerm(const OpDef& op, const Term& term, const std::string& text) {
     case Term::Kind::kNumel:
     case Term::Kind::kValue:
     case Term::Kind::kElement:
-      EXPECT_TRUE(std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == term.name; }))
+      EXPECT_TRUE(
+          std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == term.name; }))
           << op.name << ": " << text << ": " << term.name;
       break;
     default: break;

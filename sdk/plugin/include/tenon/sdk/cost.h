@@ -40,9 +40,8 @@ class CostContext : public NodeContext {
 
 // The C function of a cost function in C++.
 template <void (*Function)(CostContext&)>
-tenon_status* CostFunction(const tenon_node_services* services, const tenon_node* node,
-                           const tenon_shape* input_shapes, const tenon_shape* output_shapes,
-                           tenon_cost* out_cost) {
+tenon_status* CostFunction(const tenon_node_services* services, const tenon_node* node, const tenon_shape* input_shapes,
+                           const tenon_shape* output_shapes, tenon_cost* out_cost) {
   return Guard([&] {
     out_cost->flops = out_cost->bytes_read = out_cost->bytes_written = 0;
     CostContext c(services, node, input_shapes, output_shapes, out_cost);

@@ -33,13 +33,12 @@ using Output = tenon_output;
 class Attribute {
  public:
   template <class T>
-    requires std::is_same_v<T, bool>
-  Attribute(std::string_view name, T value) : Attribute(name, TENON_ATTR_BOOL) {
+  requires std::is_same_v<T, bool> Attribute(std::string_view name, T value) : Attribute(name, TENON_ATTR_BOOL) {
     bool_ = value ? 1 : 0;
   }
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Attribute(std::string_view name, T value) : Attribute(name, TENON_ATTR_INT) {
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Attribute(std::string_view name, T value)
+      : Attribute(name, TENON_ATTR_INT) {
     int_ = static_cast<int64_t>(value);
   }
   Attribute(std::string_view name, float value) : Attribute(name, TENON_ATTR_FLOAT) { float_ = value; }
@@ -147,8 +146,7 @@ class GradientContext : public NodeContext {
   // ---- New nodes ----
 
   // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ...
-  int64_t Node(std::string_view op, const std::vector<Output>& inputs,
-               const std::vector<Attribute>& attributes = {}) {
+  int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}) {
     if (!ok()) return -1;
     std::vector<tenon_attr> attrs;
     attrs.reserve(attributes.size());
@@ -164,8 +162,7 @@ class GradientContext : public NodeContext {
     return Check(builder_->add_node(builder_->context, &spec, &node)) ? node : -1;
   }
   // Adds a node and gives its output 0.
-  Output Op(std::string_view op, const std::vector<Output>& inputs,
-            const std::vector<Attribute>& attributes = {}) {
+  Output Op(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}) {
     return {Node(op, inputs, attributes), 0, 0};
   }
 
@@ -183,9 +180,7 @@ class GradientContext : public NodeContext {
   Output Conj(Output x) { return IsComplex(type(x)) ? Op("Conj", {x}) : x; }
   Output ExpandDims(Output x, int64_t axis) { return Op("ExpandDims", {x, Number(axis)}); }
   Output Reshape(Output x, Output shape) { return Op("Reshape", {x, shape}); }
-  Output Sum(Output x, Output axes, bool keep_dims = false) {
-    return Op("Sum", {x, axes}, {{"keep_dims", keep_dims}});
-  }
+  Output Sum(Output x, Output axes, bool keep_dims = false) { return Op("Sum", {x, axes}, {{"keep_dims", keep_dims}}); }
 
   // Constants. Scalar has the type of `like`.
   Output Scalar(double value, Output like) { return ScalarOf(value, type(like)); }
@@ -196,9 +191,7 @@ class GradientContext : public NodeContext {
     }
     return AddConstant(dtype, Shape::Scalar(), element.bytes, ElementSize(dtype));
   }
-  Output Number(int64_t value, uint32_t dtype = TENON_DT_INT32) {
-    return ScalarOf(static_cast<double>(value), dtype);
-  }
+  Output Number(int64_t value, uint32_t dtype = TENON_DT_INT32) { return ScalarOf(static_cast<double>(value), dtype); }
   // An integer vector, of int32 or int64.
   Output Vector(const std::vector<int64_t>& values, uint32_t dtype = TENON_DT_INT32) {
     const Shape shape{static_cast<int64_t>(values.size())};
@@ -278,9 +271,8 @@ class GradientContext : public NodeContext {
 
  private:
   static bool FitsInt32(const Shape& shape) {
-    return std::all_of(shape.dims().begin(), shape.dims().end(), [](int64_t dim) {
-      return dim <= std::numeric_limits<int32_t>::max();
-    });
+    return std::all_of(shape.dims().begin(), shape.dims().end(),
+                       [](int64_t dim) { return dim <= std::numeric_limits<int32_t>::max(); });
   }
 
   Output AddConstant(uint32_t dtype, const Shape& shape, const void* data, uint64_t bytes) {

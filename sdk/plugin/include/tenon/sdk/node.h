@@ -25,8 +25,7 @@ struct Range {
 
 class NodeContext {
  public:
-  NodeContext(const tenon_node_services* services, const tenon_node* node)
-      : services_(services), node_(node) {}
+  NodeContext(const tenon_node_services* services, const tenon_node* node) : services_(services), node_(node) {}
   NodeContext(const NodeContext&) = delete;
   NodeContext& operator=(const NodeContext&) = delete;
   ~NodeContext() {
@@ -86,9 +85,7 @@ class NodeContext {
   int64_t Int(std::string_view attr) { return Scalar<int64_t>(attr, TENON_ATTR_INT); }
   float Float(std::string_view attr) { return Scalar<float>(attr, TENON_ATTR_FLOAT); }
   uint32_t Type(std::string_view attr) { return Scalar<uint32_t>(attr, TENON_ATTR_TYPE); }
-  std::string_view String(std::string_view attr) {
-    return ToText(Scalar<tenon_span>(attr, TENON_ATTR_STRING));
-  }
+  std::string_view String(std::string_view attr) { return ToText(Scalar<tenon_span>(attr, TENON_ATTR_STRING)); }
   Shape ShapeAttr(std::string_view attr) {
     const tenon_attr_value value = Raw(attr);
     if (!Expect(attr, value, TENON_ATTR_SHAPE) || value.count != 1) return Shape();

@@ -17,9 +17,7 @@ constexpr uint16_t ToBfloat16(float value) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-constexpr float FromBfloat16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
+constexpr float FromBfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // Rounds to nearest, ties to even; too large becomes infinity. NaN stays NaN.
 constexpr uint16_t ToHalf(float value) {
@@ -28,7 +26,7 @@ constexpr uint16_t ToHalf(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // from 65520 on
-  if (magnitude < 0x33000000u) return static_cast<uint16_t>(sign);  // below half of the smallest
+  if (magnitude < 0x33000000u) return static_cast<uint16_t>(sign);             // below half of the smallest
   const int exponent = static_cast<int>(magnitude >> 23);
   uint32_t mantissa = 0;
   uint32_t shift = 13;
@@ -71,11 +69,9 @@ inline bool EncodeElement(double value, uint32_t dtype, ElementBytes* out) {
   };
   switch (BaseType(dtype)) {
     case TENON_DT_FLOAT:
-    case TENON_DT_COMPLEX64:
-      return put(static_cast<float>(value));
+    case TENON_DT_COMPLEX64: return put(static_cast<float>(value));
     case TENON_DT_DOUBLE:
-    case TENON_DT_COMPLEX128:
-      return put(value);
+    case TENON_DT_COMPLEX128: return put(value);
     case TENON_DT_HALF: return put(ToHalf(static_cast<float>(value)));
     case TENON_DT_BFLOAT16: return put(ToBfloat16(static_cast<float>(value)));
     case TENON_DT_INT8: return put(static_cast<int8_t>(value));
@@ -121,21 +117,17 @@ constexpr tenon_dl_data_type DlType(uint32_t dtype) {
     case TENON_DT_INT8:
     case TENON_DT_INT16:
     case TENON_DT_INT32:
-    case TENON_DT_INT64:
-      return {0, bits, 1};
+    case TENON_DT_INT64: return {0, bits, 1};
     case TENON_DT_UINT8:
     case TENON_DT_UINT16:
     case TENON_DT_UINT32:
-    case TENON_DT_UINT64:
-      return {1, bits, 1};
+    case TENON_DT_UINT64: return {1, bits, 1};
     case TENON_DT_HALF:
     case TENON_DT_FLOAT:
-    case TENON_DT_DOUBLE:
-      return {2, bits, 1};
+    case TENON_DT_DOUBLE: return {2, bits, 1};
     case TENON_DT_BFLOAT16: return {4, 16, 1};
     case TENON_DT_COMPLEX64:
-    case TENON_DT_COMPLEX128:
-      return {5, bits, 1};
+    case TENON_DT_COMPLEX128: return {5, bits, 1};
     case TENON_DT_BOOL: return {6, 8, 1};
     default: return {255, bits, 1};
   }

@@ -25,31 +25,31 @@ constexpr std::array<const First*, 1 + sizeof...(Rest)> PointersTo(const First& 
 
 }  // namespace tenon::sdk
 
-#define TENON_OPS(...)                                                                   \
-  namespace tenon::ops {                                                                 \
-  extern const tenon_op_definition __VA_ARGS__;                                          \
-  static constexpr auto kPackageOps = ::tenon::sdk::PointersTo(__VA_ARGS__);             \
-  static constexpr tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package),          \
-                                                  kPackageOps.data(), kPackageOps.size()}; \
+#define TENON_OPS(...)                                                                              \
+  namespace tenon::ops {                                                                            \
+  extern const tenon_op_definition __VA_ARGS__;                                                     \
+  static constexpr auto kPackageOps = ::tenon::sdk::PointersTo(__VA_ARGS__);                        \
+  static constexpr tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kPackageOps.data(), \
+                                                  kPackageOps.size()};                              \
   }
 
-#define TENON_KERNELS(...)                                                                         \
-  namespace tenon::ops {                                                                           \
-  extern const tenon_kernel_registration __VA_ARGS__;                                              \
-  static constexpr auto kPackageKernels = ::tenon::sdk::PointersTo(__VA_ARGS__);                   \
-  static constexpr tenon_kernel_package kKernelPackage = {                                         \
-      TENON_HEAD(tenon_kernel_package), kPackageKernels.data(), kPackageKernels.size()};           \
+#define TENON_KERNELS(...)                                                                                          \
+  namespace tenon::ops {                                                                                            \
+  extern const tenon_kernel_registration __VA_ARGS__;                                                               \
+  static constexpr auto kPackageKernels = ::tenon::sdk::PointersTo(__VA_ARGS__);                                    \
+  static constexpr tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kPackageKernels.data(), \
+                                                          kPackageKernels.size()};                                  \
   }
 
-#define TENON_OP_PLUGIN(id, version, doc)                                                          \
-  static const tenon_capability tenon_capabilities_[] = {                                          \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage}};                              \
+#define TENON_OP_PLUGIN(id, version, doc)                             \
+  static const tenon_capability tenon_capabilities_[] = {             \
+      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage}}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
-#define TENON_OP_AND_KERNEL_PLUGIN(id, version, doc)                                               \
-  static const tenon_capability tenon_capabilities_[] = {                                          \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage},                               \
-      {TENON_SPAN(TENON_CAPABILITY_KERNELS), &::tenon::ops::kKernelPackage}};                      \
+#define TENON_OP_AND_KERNEL_PLUGIN(id, version, doc)                          \
+  static const tenon_capability tenon_capabilities_[] = {                     \
+      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage},          \
+      {TENON_SPAN(TENON_CAPABILITY_KERNELS), &::tenon::ops::kKernelPackage}}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
 #endif  // TENON_SDK_PACKAGE_H_

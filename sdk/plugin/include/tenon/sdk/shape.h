@@ -19,9 +19,7 @@ namespace tenon::sdk {
 inline constexpr int64_t kUnknown = -1;
 
 // a * b, or false when it does not fit. Both at least 0.
-inline bool MultiplyFits(int64_t a, int64_t b, int64_t* product) {
-  return !__builtin_mul_overflow(a, b, product);
-}
+inline bool MultiplyFits(int64_t a, int64_t b, int64_t* product) { return !__builtin_mul_overflow(a, b, product); }
 
 class Shape {
  public:
@@ -33,9 +31,7 @@ class Shape {
   explicit Shape(const tenon_shape& shape) : known_(shape.rank >= 0) {
     if (known_) dims_.assign(shape.dims, shape.dims + shape.rank);
   }
-  static Shape OfRank(int rank) {
-    return Shape(std::vector<int64_t>(static_cast<size_t>(rank), kUnknown));
-  }
+  static Shape OfRank(int rank) { return Shape(std::vector<int64_t>(static_cast<size_t>(rank), kUnknown)); }
 
   bool known_rank() const { return known_; }
   int rank() const { return known_ ? static_cast<int>(dims_.size()) : -1; }
@@ -78,9 +74,7 @@ class Shape {
 
   tenon_shape view() const { return {dims_.data(), known_ ? rank() : -1, 0}; }
 
-  friend bool operator==(const Shape& a, const Shape& b) {
-    return a.known_ == b.known_ && a.dims_ == b.dims_;
-  }
+  friend bool operator==(const Shape& a, const Shape& b) { return a.known_ == b.known_ && a.dims_ == b.dims_; }
 
  private:
   bool known_ = false;

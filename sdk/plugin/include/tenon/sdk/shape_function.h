@@ -27,9 +27,7 @@ namespace tenon::sdk {
 class ShapeContext : public NodeContext {
  public:
   ShapeContext(const tenon_shape_services* services, tenon_shape_context* context)
-      : NodeContext(services->node_services, services->node(context)),
-        services_(services),
-        context_(context) {}
+      : NodeContext(services->node_services, services->node(context)), services_(services), context_(context) {}
 
   // ---- Inputs ----
 

@@ -31,10 +31,8 @@ inline void AppendPart(std::string& out, std::string_view part) { out += part; }
 inline void AppendPart(std::string& out, const char* part) { out += part; }
 inline void AppendPart(std::string& out, tenon_span part) { out += ToText(part); }
 template <class Number>
-  requires std::is_arithmetic_v<Number>
-void AppendPart(std::string& out, Number part) {
-  out += std::to_string(part);
-}
+requires std::is_arithmetic_v<Number>
+void AppendPart(std::string& out, Number part) { out += std::to_string(part); }
 template <class Number>
 void AppendPart(std::string& out, const std::vector<Number>& part) {
   out += '[';
@@ -76,26 +74,22 @@ template <class Function>
 }
 
 // Leaves the function with the status of `expression` when it failed.
-#define TENON_SDK_RETURN_IF_ERROR(expression)                            \
-  do {                                                                   \
+#define TENON_SDK_RETURN_IF_ERROR(expression)                                     \
+  do {                                                                            \
     if (tenon_status* tenon_sdk_status_ = (expression)) return tenon_sdk_status_; \
   } while (false)
 
 // ---- Element types ----
 
 constexpr uint32_t BaseType(uint32_t dtype) { return dtype >= TENON_DT_REF ? dtype - TENON_DT_REF : dtype; }
-constexpr bool IsComplex(uint32_t dtype) {
-  return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128;
-}
+constexpr bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 constexpr bool IsReal(uint32_t dtype) {
-  return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF ||
-         dtype == TENON_DT_BFLOAT16;
+  return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
 }
 // The types that IntegersOf reads.
 constexpr bool IsInteger(uint32_t dtype) {
-  return dtype == TENON_DT_INT8 || dtype == TENON_DT_INT16 || dtype == TENON_DT_INT32 ||
-         dtype == TENON_DT_INT64 || dtype == TENON_DT_UINT8 || dtype == TENON_DT_UINT16 ||
-         dtype == TENON_DT_UINT32;
+  return dtype == TENON_DT_INT8 || dtype == TENON_DT_INT16 || dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64 ||
+         dtype == TENON_DT_UINT8 || dtype == TENON_DT_UINT16 || dtype == TENON_DT_UINT32;
 }
 // Whether gradients flow through tensors of the type.
 constexpr bool IsDifferentiable(uint32_t dtype) { return IsReal(dtype) || IsComplex(dtype); }
@@ -103,45 +97,66 @@ constexpr bool IsDifferentiable(uint32_t dtype) { return IsReal(dtype) || IsComp
 // Bytes of one element; 0 for types without a fixed plain size (strings, resources, variants).
 constexpr uint64_t ElementSize(uint32_t dtype) {
   switch (dtype) {
-    case TENON_DT_COMPLEX128:
-      return 16;
+    case TENON_DT_COMPLEX128: return 16;
     case TENON_DT_DOUBLE:
     case TENON_DT_INT64:
     case TENON_DT_UINT64:
-    case TENON_DT_COMPLEX64:
-      return 8;
+    case TENON_DT_COMPLEX64: return 8;
     case TENON_DT_FLOAT:
     case TENON_DT_INT32:
     case TENON_DT_UINT32:
-    case TENON_DT_QINT32:
-      return 4;
+    case TENON_DT_QINT32: return 4;
     case TENON_DT_HALF:
     case TENON_DT_BFLOAT16:
     case TENON_DT_INT16:
     case TENON_DT_UINT16:
     case TENON_DT_QINT16:
-    case TENON_DT_QUINT16:
-      return 2;
+    case TENON_DT_QUINT16: return 2;
     case TENON_DT_INT8:
     case TENON_DT_UINT8:
     case TENON_DT_QINT8:
     case TENON_DT_QUINT8:
-    case TENON_DT_BOOL:
-      return 1;
-    default:
-      return dtype >= TENON_DT_FLOAT8_E5M2 && dtype <= TENON_DT_FLOAT4_E2M1FN ? 1 : 0;
+    case TENON_DT_BOOL: return 1;
+    default: return dtype >= TENON_DT_FLOAT8_E5M2 && dtype <= TENON_DT_FLOAT4_E2M1FN ? 1 : 0;
   }
 }
 
 // The type's name as the signature language writes it.
 constexpr std::string_view TypeName(uint32_t dtype) {
-  constexpr std::string_view kNames[] = {
-      "invalid",   "float",           "double",        "int32",      "uint8",     "int16",
-      "int8",      "string",          "complex64",     "int64",      "bool",      "qint8",
-      "quint8",    "qint32",          "bfloat16",      "qint16",     "quint16",   "uint16",
-      "complex128", "half",           "resource",      "variant",    "uint32",    "uint64",
-      "float8_e5m2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz", "int4",
-      "uint4",     "int2",            "uint2",         "float4_e2m1fn"};
+  constexpr std::string_view kNames[] = {"invalid",
+                                         "float",
+                                         "double",
+                                         "int32",
+                                         "uint8",
+                                         "int16",
+                                         "int8",
+                                         "string",
+                                         "complex64",
+                                         "int64",
+                                         "bool",
+                                         "qint8",
+                                         "quint8",
+                                         "qint32",
+                                         "bfloat16",
+                                         "qint16",
+                                         "quint16",
+                                         "uint16",
+                                         "complex128",
+                                         "half",
+                                         "resource",
+                                         "variant",
+                                         "uint32",
+                                         "uint64",
+                                         "float8_e5m2",
+                                         "float8_e4m3fn",
+                                         "float8_e4m3fnuz",
+                                         "float8_e4m3b11fnuz",
+                                         "float8_e5m2fnuz",
+                                         "int4",
+                                         "uint4",
+                                         "int2",
+                                         "uint2",
+                                         "float4_e2m1fn"};
   const uint32_t base = BaseType(dtype);
   return base < sizeof(kNames) / sizeof(kNames[0]) ? kNames[base] : "unknown";
 }
