@@ -133,7 +133,8 @@ static void GatherV2Gradient(GradientContext& g) {
     at = g.Reshape(g.Op("FloorMod", {g.Cast(axis_input, TENON_DT_INT64), rank}), g.Vector({1}));
     after = g.Add(at, g.Vector({1}, TENON_DT_INT64));
   }
-  const std::optional<int64_t> next = axis.has_value() ? std::optional(*axis + 1) : std::nullopt;
+  std::optional<int64_t> next;
+  if (axis.has_value()) next = *axis + 1;
   Sizes sizes(g);
   using Size = Sizes::Size;
   const Size b = batch == 0 ? sizes.Known(1) : sizes.Of(params, 0, {}, batch, {});
