@@ -15,51 +15,19 @@ using host::DType;
 using host::Result;
 using host::Status;
 
-constexpr std::string_view kHeader = R"(// Made by `tenon ops --generate-cpp` from the op packages that were loaded; do not edit.
+constexpr std::string_view kHeader = R"(// SPDX-License-Identifier: Apache-2.0
+// Made by `tenon ops --generate-cpp` from the op packages that were loaded; do not edit.
 // One function an op. Attributes that the inputs determine are not asked for; those with a default stand in the options,
 // where `name` is the node's name. A failure sticks to the graph (Graph::status()).
-#ifndef TENON_OPS_H_
-#define TENON_OPS_H_
+#pragma once
 
-#include "tenon/tenon.h"
+#include "tenon/host/op_wrapper.h"
 
 namespace tenon::ops {
-
-// Of ops that have no attribute with a default.
-struct NodeOptions {
-  std::string name;
-};
-
-namespace internal {
-
-inline void Append(std::vector<host::Output>& all, const host::Output& one) { all.push_back(one); }
-inline void Append(std::vector<host::Output>& all, const std::vector<host::Output>& some) {
-  all.insert(all.end(), some.begin(), some.end());
-}
-template <typename... Inputs>
-std::vector<host::Output> Join(const Inputs&... inputs) {
-  std::vector<host::Output> all;
-  (Append(all, inputs), ...);
-  return all;
-}
-inline std::vector<host::DType> Types(const std::vector<host::Output>& outputs) {
-  std::vector<host::DType> types;
-  for (const host::Output& output : outputs) types.push_back(output.dtype());
-  return types;
-}
-inline std::vector<host::Output> Outputs(const host::Operation& node, int64_t begin, int64_t count) {
-  std::vector<host::Output> outputs;
-  for (int64_t i = 0; i < count; ++i) outputs.push_back(node.output(static_cast<int32_t>(begin + i)));
-  return outputs;
-}
-
-}  // namespace internal
 )";
 
 constexpr std::string_view kFooter = R"(
 }  // namespace tenon::ops
-
-#endif  // TENON_OPS_H_
 )";
 
 // A name that is no keyword and none of the wrapper's own.

@@ -23,6 +23,7 @@ using host::Status;
 struct OpsArguments {
   std::string name;
   std::string generate_cpp;
+  std::string from;
   bool json = false;
   RuntimeFlags runtime;
 };
@@ -85,11 +86,15 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   return Status();
 }
 
-Status WriteWrappers(const Runtime& runtime, const std::string& path) {
+Status WriteWrappers(const Runtime& runtime, const std::string& path, const std::string& from) {
   std::vector<Signature> signatures;
   for (const tenon_op_info& op : runtime.Ops()) {
+    if (!from.empty() && host::Text(op.plugin) != from) continue;
     TENON_TRY_ASSIGN(Signature signature, ParseSignature(op));
     signatures.push_back(std::move(signature));
+  }
+  if (signatures.empty()) {
+    return Status(host::Code::kNotFound, "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
   }
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
   return train::ReplaceFile(path, {text}, train::Durability::kQuick);
@@ -97,7 +102,7 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path) {
 
 Status Ops(const OpsArguments& arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
-  if (!arguments.generate_cpp.empty()) return WriteWrappers(runtime, arguments.generate_cpp);
+  if (!arguments.generate_cpp.empty()) return WriteWrappers(runtime, arguments.generate_cpp, arguments.from);
   return arguments.name.empty() ? ListOps(runtime, arguments) : ShowOp(runtime, arguments);
 }
 
@@ -109,6 +114,7 @@ void AddOpsCommand(CLI::App& app, Action& action) {
   command->add_option("NAME", arguments->name, "One op")->type_name("");
   command->add_option("--generate-cpp", arguments->generate_cpp, "Write a C++ header with a function for each op")
       ->type_name("FILE");
+  command->add_option("--from", arguments->from, "With --generate-cpp: only the ops of this plugin")->type_name("PLUGIN");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });

@@ -95,7 +95,8 @@ DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptio
 
   Output border = graph.Const(std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0}, {4, 2}, "moved/border");
   Output padded = graph.Op("Pad", {pixels, border}, {}, "moved/padded");
-  Output moved = graph.Op("Slice", {padded, shift_, graph.Const({-1, 8, 8, 1}, "moved/size")}, {}, "moved");
+  Output moved = graph.Op("Slice", {padded, shift_, graph.Const({static_cast<int32_t>(options.batch), 8, 8, 1}, "moved/size")}, {},
+                          "moved");
 
   Output labels = graph.Op("Cast", {labels_}, {{"DstT", DType::kInt64}}, "labels/int64");
   Output training_logits = Tower(moved);
