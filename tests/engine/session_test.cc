@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: extending, feeding and fetching any edge, concurrent and partial steps, limits. Covers A4, A6, C1 to C8, C10,
+// C11, D1, D2, N1, N2.
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+TEST(Session, FeedsTheMiddleOfAChainAndRunsNothingBeforeIt) {
+  Graph g(TheRuntime());
+  // The first node would fail.
+  const Output bad = g.Op("FloorDiv", {g.Placeholder("never", DType::kInt32, {}), g.Const(0)}, {}, "bad");
+  const Output middle = g.Op("Neg", {bad}, {}, "middle");
+  const Output end = g.Op("AddV2", {middle, g.Const(1)}, {}, "end");
+  const auto values = RunOnce(g, {{"middle:0", *Tensor::Scalar(int32_t{41})}}, {end});
+  ASSERT_EQ(values.size(), 1u);
+  EXPECT_EQ(Values<int32_t>(values[0])[0], 42);
+}
+
+TEST(Session, GrowsWhileItIsUsedAndRefusesAClash) {
+  Graph g(TheRuntime());
+  const Output a = g.Const(2.0f, "a");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(session->Run({}, {a}).ok());
+  const Output b = g.Op("Square", {a}, {}, "b");
+  ASSERT_TRUE(session->Extend(g).ok());
+  auto values = session->Run({}, {b});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0])[0], 4.0f);
+  auto def = g.Export();
+  ASSERT_TRUE(def.ok());
+  const Status clash = session->Extend(*def);
+  EXPECT_EQ(clash.code(), Code::kAlreadyExists) << clash.message();
+  EXPECT_TRUE(session->Run({}, {b}).ok());
+}
+
+TEST(Session, NamesWhatIsWrongWithAFeed) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {2, 2});
+  const Output y = g.Op("MatMul", {x, x}, {}, "y");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  const auto fail = [&](const std::vector<Feed>& feeds, std::string_view expected) {
+    auto values = session->Run(feeds, {y});
+    ASSERT_FALSE(values.ok());
+    EXPECT_NE(values.status().message().find(expected), std::string::npos) << values.status().message();
+  };
+  fail({}, "node 'x' (Placeholder) must be fed");
+  fail({{x, *Tensor::Scalar(1.0)}}, "'x:0' must be float, found double");
+  fail({{x, *Tensor::Scalar(1.0f)}}, "node 'y' (MatMul)");
+  fail({{"nox", *Tensor::Scalar(1.0f)}}, "no node 'nox'");
+  fail({{"x:3", *Tensor::Scalar(1.0f)}}, "has 1 outputs");
+}
+
+TEST(Session, RunsControlDependenciesInOrder) {
+  // Each increment waits for the one before; the read waits for all.
+  Graph g(TheRuntime());
+  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}, {"shared_name", "v"}});
+  const Operation init = g.AddNode("AssignVariableOp", {v, g.Const(0)}, {{"dtype", DType::kInt32}}, "init");
+  Operation last = init;
+  for (int i = 0; i < 50; ++i) {
+    const auto order = g.ControlDependencies({last});
+    last = g.AddNode("AssignAddVariableOp", {v, g.Const(i)}, {{"dtype", DType::kInt32}});
+  }
+  const auto order = g.ControlDependencies({last});
+  const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kInt32}});
+  for (const uint32_t seed : {0u, 1u, 2u, 3u})
+    for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+      SessionOptions options;
+      options.executor = executor;
+      options.schedule_seed = seed;
+      const auto values = RunOnce(g, {}, {read}, options);
+      ASSERT_EQ(values.size(), 1u);
+      EXPECT_EQ(Values<int32_t>(values[0])[0], 49 * 50 / 2);
+    }
+}
+
+TEST(Session, KeepsAValueThatWasReadWhenTheVariableIsWritten) {
+  Graph g(TheRuntime());
+  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"shared_name", "v"}});
+  const Operation init = g.AddNode("AssignVariableOp", {v, g.Const({1.0f, 2.0f, 3.0f})}, {{"dtype", DType::kFloat}}, "init");
+  const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "before");
+  Output after;
+  {
+    const auto order = g.ControlDependencies({Operation(read)});
+    const Operation add = g.AddNode("AssignAddVariableOp", {v, g.Const({10.0f, 10.0f, 10.0f})}, {{"dtype", DType::kFloat}});
+    const auto later = g.ControlDependencies({add});
+    after = g.Op("Sub", {g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}), read}, {}, "difference");
+  }
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  const auto uninitialized = session->Run({}, {read});
+  ASSERT_FALSE(uninitialized.ok());
+  EXPECT_EQ(uninitialized.status().code(), Code::kFailedPrecondition);
+  EXPECT_NE(uninitialized.status().message().find("no value yet"), std::string::npos) << uninitialized.status().message();
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+  for (int step = 0; step < 5; ++step) {
+    auto values = session->Run({}, {after, read});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{10, 10, 10}));
+    EXPECT_EQ(Values<float>((*values)[1])[0], 1.0f + 10.0f * static_cast<float>(step));
+  }
+}
+
+TEST(Session, RunsConcurrentStepsThatShareVariablesAlone) {
+  Graph g(TheRuntime());
+  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "v"}});
+  const Operation init = g.AddNode("AssignVariableOp", {v, g.Const(int64_t{0})}, {{"dtype", DType::kInt64}}, "init");
+  const Output x = g.Placeholder("x", DType::kInt64, {});
+  const Output y = g.Op("Mul", {g.Op("AddV2", {x, x}), x}, {}, "y");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 200; ++i) {
+        const int64_t value = t * 1000 + i;
+        auto values = session->Run({{x, *Tensor::Scalar(value)}}, {y});
+        if (!values.ok() || Values<int64_t>((*values)[0])[0] != 2 * value * value) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  auto metrics = session->Metrics();
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_LE(metrics->plans_built, 9u);  // a race may build one twice; none is built for each step
+  EXPECT_GE(metrics->steps, 1600u);
+}
+
+TEST(Session, PlansOnceAndBindsOnceForEachShape) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {-1});
+  const Output y = g.Op("Sum", {g.Op("Square", {x}), g.Const(0)}, {}, "y");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  for (int round = 0; round < 3; ++round)
+    for (int64_t size = 1; size <= 4; ++size) {
+      auto values = session->Run({{x, View(std::vector<float>(static_cast<size_t>(size), 2.0f), {size})}}, {y});
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      EXPECT_EQ(Values<float>((*values)[0])[0], 4.0f * static_cast<float>(size));
+    }
+  auto metrics = session->Metrics();
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_EQ(metrics->plans_built, 1u);
+  EXPECT_EQ(metrics->bindings_built, 4u);
+}
+
+TEST(Session, FoldsConstantsAndMergesEqualNodes) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {2});
+  const Output two = g.Op("AddV2", {g.Const(1.0f), g.Const(1.0f)});
+  const Output y = g.Op("AddV2", {g.Op("Mul", {x, two}), g.Op("Mul", {x, two})});
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  auto values = session->Run({{x, View(std::vector<float>{1, 2}, {2})}}, {y});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{4, 8}));
+  auto metrics = session->Metrics();
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_GE(metrics->nodes_merged, 1u);
+  EXPECT_GE(metrics->nodes_folded, 1u);
+}
+
+TEST(Session, RefusesATerabyteAndGoesOn) {
+  Graph g(TheRuntime());
+  const Output huge = g.Op("Fill", {g.Placeholder("dims", DType::kInt32, {2}), g.Const(1.0f)}, {}, "huge");
+  const Output small = g.Op("Neg", {g.Const(1.0f)});
+  SessionOptions options;
+  options.memory_limit = 1 << 20;
+  auto session = Session::Create(TheRuntime(), g, options);
+  ASSERT_TRUE(session.ok());
+  auto values = session->Run({{"dims", View(std::vector<int32_t>{1 << 20, 1 << 18}, {2})}}, {huge});
+  ASSERT_FALSE(values.ok());
+  EXPECT_EQ(values.status().code(), Code::kResourceExhausted) << values.status().message();
+  EXPECT_NE(values.status().message().find("memory limit"), std::string::npos) << values.status().message();
+  EXPECT_TRUE(session->Run({}, {small}).ok());
+}
+
+TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
+  Graph g(TheRuntime());
+  const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kInt32}, {"shape", Shape{}}, {"shared_name", "v"}});
+  const Operation init = g.AddNode("AssignVariableOp", {v, g.Const(0)}, {{"dtype", DType::kInt32}}, "init");
+  const Output a = g.Placeholder("a", DType::kInt32, {}), b = g.Placeholder("b", DType::kInt32, {});
+  Output first;
+  {
+    const auto counted = g.ControlDependencies({g.AddNode("AssignAddVariableOp", {v, g.Const(1)}, {{"dtype", DType::kInt32}})});
+    first = g.Op("AddV2", {a, g.Const(10)}, {}, "first");
+  }
+  const Output second = g.Op("Mul", {first, b}, {}, "second");
+  const Output count = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kInt32}}, "count");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+
+  const tenon_span feeds[] = {TENON_SPAN("a"), TENON_SPAN("b")};
+  const tenon_span fetches[] = {TENON_SPAN("first"), TENON_SPAN("second")};
+  tenon_partial_run* partial = nullptr;
+  ASSERT_EQ(tenon_session_partial_setup(session->get(), feeds, 2, fetches, 2, nullptr, 0, &partial), nullptr);
+  const auto step = [&](tenon_span feed, int32_t value, tenon_span fetch, int32_t* out) {
+    const Tensor tensor = *Tensor::Scalar(value);
+    const tenon_tensor_view* view = tenon_tensor_get_view(tensor.get());
+    tenon_tensor* fetched = nullptr;
+    Status status = Status::Take(tenon_partial_run_step(partial, nullptr, &feed, &view, 1, &fetch, 1, &fetched));
+    if (status.ok()) *out = Values<int32_t>(Tensor::Take(fetched))[0];
+    return status;
+  };
+  int32_t value = 0;
+  const Status early = step(feeds[1], 7, fetches[1], &value);
+  EXPECT_EQ(early.code(), Code::kFailedPrecondition) << early.message();
+  ASSERT_TRUE(step(feeds[0], 5, fetches[0], &value).ok());
+  EXPECT_EQ(value, 15);
+  const Status last = step(feeds[1], 7, fetches[1], &value);
+  ASSERT_TRUE(last.ok()) << last.message();
+  EXPECT_EQ(value, 105);
+  tenon_partial_run_release(partial);
+  auto counted = session->Run({}, {count});
+  ASSERT_TRUE(counted.ok());
+  EXPECT_EQ(Values<int32_t>((*counted)[0])[0], 1);
+}
+
+// ---- Random DAGs: the same in both executors, under any order (F1, F2) ----
+
+TEST(RandomGraph, GivesTheSameInBothExecutorsAndUnderAnyOrder) {
+  constexpr int kGraphs = 300;
+  for (int seed = 0; seed < kGraphs; ++seed) {
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    Graph g(TheRuntime());
+    std::vector<Output> values = {g.Placeholder("x", DType::kFloat, {3}), g.Const({0.5f, -1.0f, 2.0f}), g.Const(0.25f)};
+    const auto pick = [&] { return values[random() % values.size()]; };
+    const int nodes = 5 + static_cast<int>(random() % 60);
+    for (int i = 0; i < nodes; ++i) {
+      const char* const binary[] = {"AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference"};
+      const char* const unary[] = {"Neg", "Tanh", "Square", "Abs", "Sigmoid"};
+      std::vector<Operation> wait;
+      if (random() % 4 == 0) wait.push_back(Operation(pick()));
+      const auto order = g.ControlDependencies(wait);
+      if (random() % 3 == 0) values.push_back(g.Op(unary[random() % 5], {pick()}));
+      else values.push_back(g.Op(binary[random() % 6], {pick(), pick()}));
+    }
+    const std::vector<Name> fetches = {values.back(), pick(), pick()};
+    std::vector<std::vector<float>> first;
+    for (uint32_t order = 0; order < 7; ++order) {
+      SessionOptions way;
+      way.executor = order == 0 ? TENON_EXECUTOR_AUTO : TENON_EXECUTOR_DYNAMIC;
+      way.schedule_seed = order == 0 ? 0 : order - 1;
+      way.optimize = order != 6;
+      const auto found = RunOnce(g, {{values[0], View(std::vector<float>{0.1f, 0.2f, -0.3f}, {3})}}, fetches, way);
+      ASSERT_EQ(found.size(), fetches.size()) << "seed " << seed << ", order " << order;
+      for (size_t i = 0; i < found.size(); ++i) {
+        const std::vector<float> out = Values<float>(found[i]);
+        if (order == 0) first.push_back(out);
+        ASSERT_EQ(out.size(), first[i].size());
+        ASSERT_EQ(std::memcmp(out.data(), first[i].data(), out.size() * sizeof(float)), 0) << "seed " << seed << ", order " << order;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::engine
