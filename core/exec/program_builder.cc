@@ -145,6 +145,7 @@ class ProgramBuilder {
 
   // The slot of an edge; feeds and constants get theirs here.
   Result<int32_t> SlotOf(Edge edge) {
+    if (edge.node < 0) return InvalidArgument("an input of a node is open");
     auto& slots = slot_of_[static_cast<size_t>(edge.node)];
     if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
     int32_t& slot = slots[static_cast<size_t>(edge.index)];

@@ -9,7 +9,8 @@ namespace tenon::graph {
 namespace {
 
 Status CheckAttr(const AttrDef& def, const AttrValue& value) {
-  if (!value.placeholder().empty()) return Status::Ok();
+  if (!value.placeholder().empty())
+    return InvalidArgument(StrCat("attribute '", def.name, "' is the placeholder '", value.placeholder(), "', which only a function's body may have"));
   const bool list = (def.kind & TENON_ATTR_LIST) != 0;
   const bool fits = value.kind() == def.kind || (list && (value.kind() & TENON_ATTR_LIST) && value.size() == 0);
   if (!fits)

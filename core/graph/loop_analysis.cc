@@ -59,11 +59,19 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<int
       frame = it->second;
       out.frames_[static_cast<size_t>(frame)].enters.push_back(id);
     }
-    if (node.has(TENON_OP_EXIT) && frame == 0)
+    if (node.has(TENON_OP_EXIT | TENON_OP_NEXT_ITERATION) && frame == 0)
       return InvalidArgument(StrCat(node.Describe(), " is not in a loop"));
     out.frame_of_[static_cast<size_t>(id)] = frame;
     out.frames_[static_cast<size_t>(frame)].nodes.push_back(id);
   }
+  // What goes back must stay in its loop.
+  for (int32_t id : order)
+    for (const Edge& edge : graph.node(id).inputs) {
+      if (edge.node < 0 || !IsBackEdge(graph.node(edge.node), graph.node(id))) continue;
+      const int from = out.frame_of_[static_cast<size_t>(edge.node)];
+      if (from >= 0 && from != out.frame_of(id))
+        return InvalidArgument(StrCat(graph.node(id).Describe(), ": its next value comes from another loop (", graph.node(edge.node).Describe(), ")"));
+    }
   for (size_t frame = out.frames_.size(); frame-- > 1;) out.Structure(graph, order, frame);
   return out;
 }
@@ -147,7 +155,9 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
       if (source.has(TENON_OP_ENTER) && frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index)) variable.enter = edge.node;
       if (source.has(TENON_OP_NEXT_ITERATION)) variable.next = edge.node;
     }
-    if (variable.enter < 0 || variable.next < 0) return refuse("it has a merge that is no loop variable");
+    if (variable.enter < 0 || variable.next < 0 || frame_of_[static_cast<size_t>(variable.next)] != static_cast<int>(index) ||
+        graph.node(variable.next).inputs[0].node < 0)
+      return refuse("it has a merge that is no loop variable");
     variable_of_merge[id] = frame.variables.size();
     frame.variables.push_back(variable);
   }

@@ -94,6 +94,7 @@ const OpDef* OpRegistry::FindOrNull(std::string_view name) const {
 
 Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
   if (const OpDef* op = FindOrNull(name)) return op;
+  if (opener_) opener_({});  // so that near misses are known
   std::lock_guard lock(mutex_);
   if (const auto it = elsewhere_.find(name); it != elsewhere_.end())
     return NotFound(StrCat("op '", name, "' is not loaded; package '", it->second, "' has it: load that plugin"));

@@ -91,7 +91,7 @@ TEST(HostileGraph, NamesTheNodeOfAMissingOpAndOfACycle) {
   EXPECT_NE(missing.message().find("did you mean 'MatMul'"), std::string::npos) << missing.message();
   EXPECT_NE(missing.message().find("node 'a'"), std::string::npos) << missing.message();
   // Two nodes that wait for each other.
-  const Status cycle = session->Extend(std::string("\x0a\x0f\x0a\x01" "p\x12\x04NoOp\x1a\x02^q" "\x0a\x0f\x0a\x01" "q\x12\x04NoOp\x1a\x02^p", 34));
+  const Status cycle = session->Extend(std::string("\x0a\x0d\x0a\x01" "p\x12\x04NoOp\x1a\x02^q" "\x0a\x0d\x0a\x01" "q\x12\x04NoOp\x1a\x02^p", 30));
   EXPECT_NE(cycle.message().find("cycle"), std::string::npos) << cycle.message();
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graphdef/convert.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+
 #include <queue>
 
 #include "core/graph/graphdef/graph.pb.h"
@@ -258,6 +262,8 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph) {
   if (bytes.size() > INT32_MAX)
     return ResourceExhausted(StrCat("a GraphDef of ", bytes.size(), " bytes; protobuf's limit is 2 GiB"));
   tensorflow::GraphDef def;
+  // What is wrong is said by our status, not by lines on stderr.
+  const google::protobuf::LogSilencer silence;
   if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
   TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
@@ -294,7 +300,15 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
   }
   for (const auto& [name, function] : graph.library()) FunctionToProto(*function, def.mutable_library()->add_function());
   std::string bytes;
-  if (def.ByteSizeLong() > INT32_MAX || !def.SerializeToString(&bytes))
+  bool written = def.ByteSizeLong() <= INT32_MAX;
+  if (written) {
+    // The same graph gives the same bytes: maps in the order of their keys.
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    written = def.SerializeToCodedStream(&coded);
+  }
+  if (!written)
     return ResourceExhausted("the graph is larger than protobuf's 2 GiB; keep weights in a checkpoint");
   return bytes;
 }
