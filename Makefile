@@ -11,7 +11,7 @@ help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
 
 run: build ## Build, then train a network on handwritten digits.
-	$(BUILD)/bin/tenon train digits
+	$(BUILD)/bin/tenon train digits --folder $(BUILD)/digits
 
 build: configure ## Build everything into build/release, laid out like an install prefix.
 	cmake --build $(BUILD) -j $(JOBS)

@@ -2,6 +2,7 @@
 # find_package(Tenon [COMPONENTS plugin app]) gives, from a prefix that may be moved as a whole:
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
+#   Tenon::train       the training library over Tenon::tenon (component train)
 #   Tenon::manifest    the tool that tenon_add_plugin runs
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
 cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
@@ -33,6 +34,17 @@ if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/
   endif()
 endif()
 
+set(Tenon_train_FOUND FALSE)
+if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_train.a")
+  set(Tenon_train_FOUND TRUE)
+  if(NOT TARGET Tenon::train)
+    add_library(Tenon::train STATIC IMPORTED)
+    set_target_properties(Tenon::train PROPERTIES
+      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_train.a"
+      INTERFACE_LINK_LIBRARIES Tenon::tenon)
+  endif()
+endif()
+
 if(NOT Tenon_FIND_COMPONENTS)
   set(Tenon_FIND_COMPONENTS plugin)
   set(Tenon_FIND_REQUIRED_plugin TRUE)
@@ -40,6 +52,6 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app).")
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, train).")
   endif()
 endforeach()
