@@ -74,8 +74,13 @@ class Contract : public testing::Test {
       Graph graph(runtime);  // never ends
       Output i = graph.Const(0), one = graph.Const(1), limit = graph.Const(-1);
       std::vector<Output> last = host::While(
-          graph, {i}, {one, limit}, [&](const std::vector<Output>& v) { return graph.Op("NotEqual", {v[0], v[2]}); },
-          [&](const std::vector<Output>& v) { return std::vector<Output>{graph.Op("Mul", {v[0], v[1]})}; });
+          graph, {i}, {one, limit},
+          [&](const std::vector<Output>& v) {
+            return graph.Op("NotEqual", {v[0], v[2]});
+          },
+          [&](const std::vector<Output>& v) {
+            return std::vector<Output>{graph.Op("Mul", {v[0], v[1]})};
+          });
       graph.Op("Identity", {last[0]}, {}, "end");
       Write(graph, "endless.pb");
     }
@@ -98,7 +103,8 @@ class Contract : public testing::Test {
 
   // Runs bin/tenon in the folder.
   static Outcome Tenon(const std::string& arguments) {
-    const std::string command = "cd '" + folder_ + "' && '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
+    const std::string command =
+        "cd '" + folder_ + "' && '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     Outcome outcome;
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -153,7 +159,8 @@ TEST_F(Contract, RunsInitOnceAndTargetsInEachStep) {
 
 TEST_F(Contract, PrintsTheTimesOfTheSteps) {
   const Outcome outcome = Works("run counter.pb --init init --target add --repeat 50 --time");
-  EXPECT_TRUE(std::regex_match(outcome.out, std::regex("step: min [0-9]+\\.[0-9] us, median [0-9]+\\.[0-9] us, 50 steps\n")))
+  EXPECT_TRUE(
+      std::regex_match(outcome.out, std::regex("step: min [0-9]+\\.[0-9] us, median [0-9]+\\.[0-9] us, 50 steps\n")))
       << outcome.out;
 }
 

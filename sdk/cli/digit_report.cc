@@ -71,7 +71,8 @@ std::string Describe(const Work& work) {
   if (work.nodes > 0) text += fmt::format("says what {} nodes mean ({} ops)", work.nodes, work.ops.size());
   if (work.kernels == 0) return text;
   text += fmt::format("{}runs {} nodes:", text.empty() ? "" : "; ", work.kernels);
-  for (const auto& [how, count] : work.how) text += fmt::format(" {} {}", count, how) + (how == work.how.rbegin()->first ? "" : ",");
+  for (const auto& [how, count] : work.how)
+    text += fmt::format(" {} {}", count, how) + (how == work.how.rbegin()->first ? "" : ",");
   return text;
 }
 

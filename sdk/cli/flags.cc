@@ -30,7 +30,8 @@ Result<double> ParseWithUnit(std::string_view text, std::string_view what, const
   const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit; });
   if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0 || found == units.end()) {
     std::string names;
-    for (const Unit& known : units) names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
+    for (const Unit& known : units)
+      names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
     return Bad("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
   }
   return number * found->factor;
@@ -40,9 +41,11 @@ Result<double> ParseWithUnit(std::string_view text, std::string_view what, const
 
 void RuntimeFlags::AddTo(CLI::App& command) {
   command.add_option("--plugin", plugins, "Load this plugin besides the installed ones; may be repeated")
-      ->type_name("FILE")->allow_extra_args(false);
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command.add_option("--option", plugin_options, "Set an option of a plugin; may be repeated")
-      ->type_name("PLUGIN.KEY=VALUE")->allow_extra_args(false);
+      ->type_name("PLUGIN.KEY=VALUE")
+      ->allow_extra_args(false);
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
       ->type_name("LEVEL");
@@ -94,8 +97,8 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
   if (!placement.empty()) {
-    return Status(Code::kUnimplemented, "--placement '" + placement +
-                                            "': placements cannot be read yet; --device places the whole graph");
+    return Status(Code::kUnimplemented,
+                  "--placement '" + placement + "': placements cannot be read yet; --device places the whole graph");
   }
   if (!memory_limit.empty()) {
     TENON_TRY_ASSIGN(options.memory_limit, ParseSize(memory_limit));
@@ -104,8 +107,10 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     return Bad("--executor '" + executor + "': there are auto and dynamic");
   }
   options.executor = executor == "dynamic" ? TENON_EXECUTOR_DYNAMIC : TENON_EXECUTOR_AUTO;
-  if (precision == "tf32") options.precision = host::Precision::kAllowTf32;
-  else if (precision == "bfloat16") options.precision = host::Precision::kAllowBfloat16;
+  if (precision == "tf32")
+    options.precision = host::Precision::kAllowTf32;
+  else if (precision == "bfloat16")
+    options.precision = host::Precision::kAllowBfloat16;
   else if (!precision.empty() && precision != "strict") {
     return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
   }
@@ -122,18 +127,27 @@ Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
 
 Result<uint64_t> ParseSize(std::string_view text) {
   constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
-  TENON_TRY_ASSIGN(const double bytes,
-                   ParseWithUnit(text, "size",
-                                 {{"", 1}, {"B", 1}, {"k", kKi}, {"K", kKi}, {"KiB", kKi}, {"M", kMi}, {"MiB", kMi},
-                                  {"G", kGi}, {"GiB", kGi}, {"T", kTi}, {"TiB", kTi}}));
+  TENON_TRY_ASSIGN(const double bytes, ParseWithUnit(text, "size",
+                                                     {{"", 1},
+                                                      {"B", 1},
+                                                      {"k", kKi},
+                                                      {"K", kKi},
+                                                      {"KiB", kKi},
+                                                      {"M", kMi},
+                                                      {"MiB", kMi},
+                                                      {"G", kGi},
+                                                      {"GiB", kGi},
+                                                      {"T", kTi},
+                                                      {"TiB", kTi}}));
   if (bytes >= 9.2e18 || bytes < 1) return Bad("'" + std::string(text) + "' is no size that memory can have");
   return static_cast<uint64_t>(bytes);
 }
 
 Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
-  TENON_TRY_ASSIGN(const double nanoseconds,
-                   ParseWithUnit(text, "time",
-                                 {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
+  TENON_TRY_ASSIGN(
+      const double nanoseconds,
+      ParseWithUnit(text, "time",
+                    {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
   if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
   return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
 }

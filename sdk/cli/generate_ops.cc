@@ -17,7 +17,7 @@ using host::Status;
 
 constexpr std::string_view kHeader = R"(// SPDX-License-Identifier: Apache-2.0
 // Made by `tenon ops --generate-cpp` from the op packages that were loaded; do not edit.
-// One function an op. Attributes that the inputs determine are not asked for; those with a default stand in the options,
+// One function an op. Attributes that the inputs determine are not asked for; those with a default stand in options,
 // where `name` is the node's name. A failure sticks to the graph (Graph::status()).
 #pragma once
 
@@ -33,12 +33,15 @@ constexpr std::string_view kFooter = R"(
 // A name that is no keyword and none of the wrapper's own.
 std::string Identifier(std::string_view name) {
   static const std::set<std::string_view> kTaken = {
-      "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "concept", "const",
-      "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float",
-      "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "not", "operator", "or",
-      "private", "protected", "public", "register", "requires", "return", "short", "signed", "sizeof", "static", "struct",
-      "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
-      "virtual", "void", "volatile", "while", "xor", "graph", "options", "node", "name", "host", "internal", "std"};
+      "alignas",  "alignof", "and",      "asm",       "auto",     "bool",     "break",     "case",    "catch",
+      "char",     "class",   "concept",  "const",     "continue", "default",  "delete",    "do",      "double",
+      "else",     "enum",    "explicit", "export",    "extern",   "false",    "float",     "for",     "friend",
+      "goto",     "if",      "inline",   "int",       "long",     "mutable",  "namespace", "new",     "not",
+      "operator", "or",      "private",  "protected", "public",   "register", "requires",  "return",  "short",
+      "signed",   "sizeof",  "static",   "struct",    "switch",   "template", "this",      "throw",   "true",
+      "try",      "typedef", "typeid",   "typename",  "union",    "unsigned", "using",     "virtual", "void",
+      "volatile", "while",   "xor",      "graph",     "options",  "node",     "name",      "host",    "internal",
+      "std"};
   std::string identifier;
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) identifier = '_';
   for (char c : name) identifier += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -134,7 +137,8 @@ class Wrapper {
       }
       Result<std::string> literal = attribute.is_list ? ListLiteral(attribute.type, *attribute.default_text)
                                                       : Literal(attribute.type, *attribute.default_text);
-      if (!literal.ok()) return literal.status().Annotate("op '" + signature_.op + "', attribute '" + attribute.name + "'");
+      if (!literal.ok())
+        return literal.status().Annotate("op '" + signature_.op + "', attribute '" + attribute.name + "'");
       optional_.emplace_back(&attribute, *literal);
     }
     return Status();
@@ -240,8 +244,8 @@ class Wrapper {
   std::string Body() const {
     std::string inputs;
     for (const Argument& input : signature_.inputs) inputs += (inputs.empty() ? "" : ", ") + Identifier(input.name);
-    const std::string call = fmt::format("graph.AddNode(\"{}\", internal::Join({}), {{{}}}, options.name)", signature_.op,
-                                         inputs, AttributeList());
+    const std::string call = fmt::format("graph.AddNode(\"{}\", internal::Join({}), {{{}}}, options.name)",
+                                         signature_.op, inputs, AttributeList());
     if (signature_.outputs.empty()) return "  return " + call + ";\n";
     std::string text = "  const host::Operation node = " + call + ";\n";
     if (!HasOutputStruct()) return text + "  return " + Part(signature_.outputs[0], "0") + ";\n";

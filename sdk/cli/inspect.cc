@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon inspect`: what stands in a GraphDef file. The file is read as it is, so graphs with unknown ops can be looked at.
+// `tenon inspect`: what stands in a GraphDef file. The file is read as it is, so graphs with unknown ops can be looked
+// at.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -108,7 +109,8 @@ void PrintNodes(const char* title, const std::vector<const NodeView*>& nodes) {
 }
 
 void PrintSummary(const std::string& path, const GraphView& graph, const Summary& summary) {
-  fmt::print("{}: {} nodes, {} functions, producer {}\n", path, graph.nodes.size(), graph.functions.size(), graph.producer);
+  fmt::print("{}: {} nodes, {} functions, producer {}\n", path, graph.nodes.size(), graph.functions.size(),
+             graph.producer);
   fmt::print("parameters: {} in variables, {} in constants\n", train::FormatCount(summary.variable_elements),
              train::FormatCount(summary.constant_elements));
   PrintNodes("inputs", summary.inputs);
@@ -132,8 +134,10 @@ Status Inspect(const InspectArguments& arguments) {
   for (const auto& [op, count] : summary.ops) {
     if (!functions.contains(op) && !runtime.FindOp(op).ok()) summary.unknown_ops.insert(op);
   }
-  if (arguments.json) PrintJson(SummaryJson(*graph, summary));
-  else PrintSummary(arguments.graph, *graph, summary);
+  if (arguments.json)
+    PrintJson(SummaryJson(*graph, summary));
+  else
+    PrintSummary(arguments.graph, *graph, summary);
   return Status();
 }
 

@@ -12,8 +12,8 @@ namespace tenon::cli {
 
 using Json = nlohmann::ordered_json;
 
-// A tensor as {"dtype", "shape", "value"}; value is nested arrays. Numbers that JSON lacks (nan, inf) are strings; bytes
-// that are not UTF-8 are replaced.
+// A tensor as {"dtype", "shape", "value"}; value is nested arrays. Numbers that JSON lacks (nan, inf) are strings;
+// bytes that are not UTF-8 are replaced.
 Json TensorJson(const host::Tensor& tensor);
 
 // On standard output, with a line end.

@@ -89,7 +89,8 @@ Status ReadZip64(std::string_view extra, Member& member, bool in64_size, bool in
     if (size > extra.size() - at) break;
     if (id == kZip64Extra) {
       std::string_view field = extra.substr(at, size);
-      for (auto [wanted, value] : {std::pair{in64_size, &member.size}, {in64_packed, &member.packed}, {in64_local, &member.local}}) {
+      for (auto [wanted, value] :
+           {std::pair{in64_size, &member.size}, {in64_packed, &member.packed}, {in64_local, &member.local}}) {
         if (!wanted) continue;
         if (field.size() < 8) return Bad("a ZIP64 field is too short");
         *value = Get<uint64_t>(field, 0);
@@ -206,8 +207,8 @@ class ZipWriter {
   std::string bytes_;
 };
 
-constexpr uint64_t kVersion = 45;              // needed to extract: ZIP64
-constexpr uint64_t kDate = (1 << 5) | 1;       // 1 January 1980, so that equal arrays give equal files
+constexpr uint64_t kVersion = 45;         // needed to extract: ZIP64
+constexpr uint64_t kDate = (1 << 5) | 1;  // 1 January 1980, so that equal arrays give equal files
 
 // The local header, or the directory's entry, of a stored member; sizes always in the ZIP64 field.
 std::string MemberHeader(const Member& member, bool central) {
@@ -224,7 +225,16 @@ std::string MemberHeader(const Member& member, bool central) {
 
 std::string EndRecords(uint64_t count, uint64_t offset, uint64_t size) {
   ZipWriter out;
-  out.U32(kEnd64).U64(kEnd64Size - 12).U16(kVersion).U16(kVersion).U32(0).U32(0).U64(count).U64(count).U64(size).U64(offset);
+  out.U32(kEnd64)
+      .U64(kEnd64Size - 12)
+      .U16(kVersion)
+      .U16(kVersion)
+      .U32(0)
+      .U32(0)
+      .U64(count)
+      .U64(count)
+      .U64(size)
+      .U64(offset);
   out.U32(kEnd64Locator).U32(0).U64(offset + size).U32(1);
   const uint64_t short_count = std::min<uint64_t>(count, 0xffff);
   out.U32(kEnd).U16(0).U16(0).U16(short_count).U16(short_count).U32(std::min<uint64_t>(size, kIn64));

@@ -48,7 +48,8 @@ std::string Deflated(const std::string& content, uint32_t claimed_size) {
   EXPECT_EQ(Z_STREAM_END, deflate(&stream, Z_FINISH));
   packed.resize(stream.total_out);
   deflateEnd(&stream);
-  const auto crc = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size())));
+  const auto crc = static_cast<uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size())));
   const std::string name = "a.npy";
   std::string sizes;
   Put<uint16_t>(sizes, 20), Put<uint16_t>(sizes, 0), Put<uint16_t>(sizes, 8), Put<uint32_t>(sizes, 0);
@@ -91,7 +92,8 @@ TEST(Npz, ReadsDeflatedMembers) {
 
 TEST(Npz, RefusesADeflatedMemberThatLiesAboutItsSize) {
   const std::string content = NpyBytes(*Tensor::Scalar(1.0f));
-  for (uint32_t claimed : {uint32_t{0}, uint32_t{10}, static_cast<uint32_t>(content.size()) + 1, uint32_t{0xfffffffe}}) {
+  for (uint32_t claimed :
+       {uint32_t{0}, uint32_t{10}, static_cast<uint32_t>(content.size()) + 1, uint32_t{0xfffffffe}}) {
     EXPECT_FALSE(ParseNpz(Deflated(content, claimed)).ok()) << claimed;
   }
 }

@@ -44,9 +44,14 @@ Json KernelsJson(const Runtime& runtime, std::string_view op) {
 }
 
 Json OpJson(const tenon_op_info& op) {
-  return {{"name", Copy(op.name)},       {"plugin", Copy(op.plugin)}, {"inputs", Copy(op.inputs)},
-          {"outputs", Copy(op.outputs)}, {"attrs", Copy(op.attrs)},   {"has_gradient", op.has_gradient != 0},
-          {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},         {"doc", Copy(op.doc)}};
+  return {{"name", Copy(op.name)},
+          {"plugin", Copy(op.plugin)},
+          {"inputs", Copy(op.inputs)},
+          {"outputs", Copy(op.outputs)},
+          {"attrs", Copy(op.attrs)},
+          {"has_gradient", op.has_gradient != 0},
+          {"stateful", (op.traits & TENON_OP_STATEFUL) != 0},
+          {"doc", Copy(op.doc)}};
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
@@ -67,10 +72,13 @@ Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
   fmt::print("  gradient  {}\n\n", op.has_gradient != 0 ? "yes" : "no");
   Table table({"KERNEL FOR", "PLUGIN", "PRIORITY", "TYPES"});
   for (const Json& kernel : kernels) {
-    table.Add({kernel["device_type"], kernel["plugin"], std::to_string(kernel["priority"].get<int>()), kernel["types"]});
+    table.Add(
+        {kernel["device_type"], kernel["plugin"], std::to_string(kernel["priority"].get<int>()), kernel["types"]});
   }
-  if (kernels.empty()) fmt::print("  no kernel is loaded\n");
-  else fmt::print("{}", table.Format(2));
+  if (kernels.empty())
+    fmt::print("  no kernel is loaded\n");
+  else
+    fmt::print("{}", table.Format(2));
   return Status();
 }
 
@@ -79,10 +87,13 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   Table table({"OP", "PLUGIN", "SIGNATURE"});
   for (const tenon_op_info& op : runtime.Ops()) {
     json.push_back(OpJson(op));
-    table.Add({Copy(op.name), Copy(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
+    table.Add(
+        {Copy(op.name), Copy(op.plugin), fmt::format("({}) -> ({})", host::Text(op.inputs), host::Text(op.outputs))});
   }
-  if (arguments.json) PrintJson(json);
-  else fmt::print("{}", table.Format());
+  if (arguments.json)
+    PrintJson(json);
+  else
+    fmt::print("{}", table.Format());
   return Status();
 }
 
@@ -94,7 +105,8 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
     signatures.push_back(std::move(signature));
   }
   if (signatures.empty()) {
-    return Status(host::Code::kNotFound, "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
+    return Status(host::Code::kNotFound,
+                  "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
   }
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
   return train::ReplaceFile(path, {text}, train::Durability::kQuick);
@@ -114,7 +126,8 @@ void AddOpsCommand(CLI::App& app, Action& action) {
   command->add_option("NAME", arguments->name, "One op")->type_name("");
   command->add_option("--generate-cpp", arguments->generate_cpp, "Write a C++ header with a function for each op")
       ->type_name("FILE");
-  command->add_option("--from", arguments->from, "With --generate-cpp: only the ops of this plugin")->type_name("PLUGIN");
+  command->add_option("--from", arguments->from, "With --generate-cpp: only the ops of this plugin")
+      ->type_name("PLUGIN");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });

@@ -44,7 +44,8 @@ TEST_F(OpsHeader, TakesInputsAndOptions) {
 
 TEST_F(OpsHeader, TakesListsAndAttributesWithoutDefault) {
   Graph graph(*runtime_);
-  Output a = graph.Const({1.0f}), b = graph.Const({2.0f}), image = graph.Const(std::vector<float>{1, 2, 3, 4}, {1, 2, 2, 1});
+  Output a = graph.Const({1.0f}), b = graph.Const({2.0f}),
+         image = graph.Const(std::vector<float>{1, 2, 3, 4}, {1, 2, 2, 1});
   Output joined = ops::ConcatV2(graph, {a, b, a}, graph.Const(0));
   EXPECT_EQ((std::vector<float>{1, 2, 1}), Evaluate(*runtime_, graph, joined));
   Output pooled = ops::MaxPool(graph, image, {1, 2, 2, 1}, {1, 2, 2, 1}, "VALID");
@@ -56,7 +57,8 @@ TEST_F(OpsHeader, GivesSeveralOutputsByName) {
   Output logits = graph.Const(std::vector<float>{0, 0}, {1, 2}), labels = graph.Const(std::vector<float>{1, 0}, {1, 2});
   const ops::SoftmaxCrossEntropyWithLogitsOutputs both = ops::SoftmaxCrossEntropyWithLogits(graph, logits, labels);
   EXPECT_EQ((std::vector<float>{-0.5f, 0.5f}), Evaluate(*runtime_, graph, both.backprop));
-  const std::vector<Output> halves = ops::Split(graph, graph.Const(1), graph.Const(std::vector<float>{5, 6}, {1, 2}), 2);
+  const std::vector<Output> halves =
+      ops::Split(graph, graph.Const(1), graph.Const(std::vector<float>{5, 6}, {1, 2}), 2);
   ASSERT_EQ(2u, halves.size());
   EXPECT_EQ((std::vector<float>{6}), Evaluate(*runtime_, graph, halves[1]));
 }

@@ -23,12 +23,18 @@ struct ListArguments {
 
 std::string OutcomeName(uint32_t outcome) {
   switch (outcome) {
-    case TENON_LOAD_LOADED: return "loaded";
-    case TENON_LOAD_REJECTED: return "rejected";
-    case TENON_LOAD_NOT_CHOSEN: return "not chosen";
-    case TENON_LOAD_ALREADY: return "already loaded";
-    case TENON_LOAD_UNLOADED: return "unloaded";
-    default: return "unknown";
+    case TENON_LOAD_LOADED:
+      return "loaded";
+    case TENON_LOAD_REJECTED:
+      return "rejected";
+    case TENON_LOAD_NOT_CHOSEN:
+      return "not chosen";
+    case TENON_LOAD_ALREADY:
+      return "already loaded";
+    case TENON_LOAD_UNLOADED:
+      return "unloaded";
+    default:
+      return "unknown";
   }
 }
 
@@ -40,10 +46,11 @@ std::string FileName(tenon_span path) {
 }
 
 Json ReportJson(const tenon_load_report& report) {
-  return {{"id", Copy(report.id)},           {"version", Copy(report.version)}, {"outcome", OutcomeName(report.outcome)},
-          {"path", Copy(report.path)},       {"reason", Copy(report.reason)},   {"text", Copy(report.text)},
-          {"missing", Copy(report.missing)}, {"hint", Copy(report.hint)},       {"ops", report.op_count},
-          {"kernels", report.kernel_count},  {"devices", report.device_count}};
+  return {
+      {"id", Copy(report.id)},           {"version", Copy(report.version)}, {"outcome", OutcomeName(report.outcome)},
+      {"path", Copy(report.path)},       {"reason", Copy(report.reason)},   {"text", Copy(report.text)},
+      {"missing", Copy(report.missing)}, {"hint", Copy(report.hint)},       {"ops", report.op_count},
+      {"kernels", report.kernel_count},  {"devices", report.device_count}};
 }
 
 Status ListPlugins(const ListArguments& arguments) {
@@ -89,8 +96,10 @@ Status ListDevices(const ListArguments& arguments) {
     table.Add({device.name.size > 0 ? Copy(device.name) : "(none)", Copy(device.type), Copy(device.plugin), memory,
                Copy(device.problem.size > 0 ? device.problem : device.model)});
   }
-  if (arguments.json) PrintJson(json);
-  else fmt::print("{}", table.Format());
+  if (arguments.json)
+    PrintJson(json);
+  else
+    fmt::print("{}", table.Format());
   return Status();
 }
 

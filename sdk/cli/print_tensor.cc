@@ -20,11 +20,16 @@ std::string FormatString(std::string_view text) {
   std::string quoted = "\"";
   for (char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') quoted += {'\\', c};
-    else if (c == '\n') quoted += "\\n";
-    else if (c == '\t') quoted += "\\t";
-    else if (byte < 0x20 || byte == 0x7f) quoted += fmt::format("\\x{:02x}", byte);
-    else quoted += c;
+    if (c == '"' || c == '\\')
+      quoted += {'\\', c};
+    else if (c == '\n')
+      quoted += "\\n";
+    else if (c == '\t')
+      quoted += "\\t";
+    else if (byte < 0x20 || byte == 0x7f)
+      quoted += fmt::format("\\x{:02x}", byte);
+    else
+      quoted += c;
   }
   return quoted + '"';
 }
@@ -93,23 +98,40 @@ float HalfToFloat(uint16_t bits) {
 
 std::string FormatElement(const Tensor& tensor, uint64_t index) {
   switch (tensor.dtype()) {
-    case DType::kFloat: return fmt::format("{}", At<float>(tensor, index));
-    case DType::kDouble: return fmt::format("{}", At<double>(tensor, index));
-    case DType::kHalf: return fmt::format("{}", HalfToFloat(At<uint16_t>(tensor, index)));
-    case DType::kBfloat16: return fmt::format("{}", Bfloat16ToFloat(At<uint16_t>(tensor, index)));
-    case DType::kInt8: return fmt::format("{}", static_cast<int>(At<int8_t>(tensor, index)));
-    case DType::kInt16: return fmt::format("{}", At<int16_t>(tensor, index));
-    case DType::kInt32: return fmt::format("{}", At<int32_t>(tensor, index));
-    case DType::kInt64: return fmt::format("{}", At<int64_t>(tensor, index));
-    case DType::kUint8: return fmt::format("{}", static_cast<unsigned>(At<uint8_t>(tensor, index)));
-    case DType::kUint16: return fmt::format("{}", At<uint16_t>(tensor, index));
-    case DType::kUint32: return fmt::format("{}", At<uint32_t>(tensor, index));
-    case DType::kUint64: return fmt::format("{}", At<uint64_t>(tensor, index));
-    case DType::kBool: return At<uint8_t>(tensor, index) != 0 ? "True" : "False";
-    case DType::kComplex64: return FormatComplex(At<std::complex<float>>(tensor, index));
-    case DType::kComplex128: return FormatComplex(At<std::complex<double>>(tensor, index));
-    case DType::kString: return FormatString(tensor.string(index));
-    default: break;
+    case DType::kFloat:
+      return fmt::format("{}", At<float>(tensor, index));
+    case DType::kDouble:
+      return fmt::format("{}", At<double>(tensor, index));
+    case DType::kHalf:
+      return fmt::format("{}", HalfToFloat(At<uint16_t>(tensor, index)));
+    case DType::kBfloat16:
+      return fmt::format("{}", Bfloat16ToFloat(At<uint16_t>(tensor, index)));
+    case DType::kInt8:
+      return fmt::format("{}", static_cast<int>(At<int8_t>(tensor, index)));
+    case DType::kInt16:
+      return fmt::format("{}", At<int16_t>(tensor, index));
+    case DType::kInt32:
+      return fmt::format("{}", At<int32_t>(tensor, index));
+    case DType::kInt64:
+      return fmt::format("{}", At<int64_t>(tensor, index));
+    case DType::kUint8:
+      return fmt::format("{}", static_cast<unsigned>(At<uint8_t>(tensor, index)));
+    case DType::kUint16:
+      return fmt::format("{}", At<uint16_t>(tensor, index));
+    case DType::kUint32:
+      return fmt::format("{}", At<uint32_t>(tensor, index));
+    case DType::kUint64:
+      return fmt::format("{}", At<uint64_t>(tensor, index));
+    case DType::kBool:
+      return At<uint8_t>(tensor, index) != 0 ? "True" : "False";
+    case DType::kComplex64:
+      return FormatComplex(At<std::complex<float>>(tensor, index));
+    case DType::kComplex128:
+      return FormatComplex(At<std::complex<double>>(tensor, index));
+    case DType::kString:
+      return FormatString(tensor.string(index));
+    default:
+      break;
   }
   // A type that has no number of its own here: its bytes.
   const uint64_t size = host::DTypeSize(tensor.dtype());

@@ -67,7 +67,8 @@ Result<Tensor> Pick(const NamedTensors& tensors, const std::string& name, const 
 Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds) {
   auto [name, file] = SplitAssignment(text);
   if (file.empty() && !name.ends_with(".npz")) {
-    return Status(Code::kInvalidArgument, "--feed '" + text + "' is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
+    return Status(Code::kInvalidArgument,
+                  "--feed '" + text + "' is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
   }
   if (file.empty()) {
     TENON_TRY_ASSIGN(NamedTensors tensors, ReadNpz(name));
@@ -102,12 +103,13 @@ class Runner {
  private:
   Status CheckArguments() {
     if (IsFolder(arguments_.graph)) {
-      return Status(Code::kUnimplemented, "'" + arguments_.graph +
-                                              "' is a folder; SavedModel folders cannot be read yet, a frozen GraphDef file can");
+      return Status(
+          Code::kUnimplemented,
+          "'" + arguments_.graph + "' is a folder; SavedModel folders cannot be read yet, a frozen GraphDef file can");
     }
     if (!arguments_.signature.empty()) {
-      return Status(Code::kInvalidArgument, "--signature names a part of a SavedModel folder, and '" + arguments_.graph +
-                                                "' is none");
+      return Status(Code::kInvalidArgument,
+                    "--signature names a part of a SavedModel folder, and '" + arguments_.graph + "' is none");
     }
     for (const std::string& text : arguments_.fetches) {
       auto [name, file] = SplitAssignment(text);
@@ -190,7 +192,8 @@ class Runner {
     return Status();
   }
 
-  // The engine names nodes and ops; the file is ours to name. A feed that the engine refuses is named with its file too.
+  // The engine names nodes and ops; the file is ours to name. A feed that the engine refuses is named with its file
+  // too.
   Status Explained(const Status& status) const {
     std::string text = "graph '" + arguments_.graph + "'";
     for (const NamedTensor& feed : feeds_) {
@@ -232,7 +235,8 @@ class Runner {
       if (fetch.file.empty()) continue;
       Status written;
       if (fetch.file.ends_with(".npz")) {
-        auto found = std::find_if(archives.begin(), archives.end(), [&](const auto& a) { return a.first == fetch.file; });
+        auto found =
+            std::find_if(archives.begin(), archives.end(), [&](const auto& a) { return a.first == fetch.file; });
         if (found == archives.end()) found = archives.insert(archives.end(), {fetch.file, {}});
         found->second.emplace_back(fetch.name, values_[i]);
       } else {
@@ -298,16 +302,23 @@ void AddRunCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* run = app.add_subcommand("run", "Run a graph on arrays from files");
   run->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
-  run->add_option("--feed", arguments->feeds, "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
-      ->type_name("NAME=FILE")->allow_extra_args(false);
+  run->add_option("--feed", arguments->feeds,
+                  "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
   run->add_option("--fetch", arguments->fetches, "Write a tensor to an .npy or .npz file, or print it; may be repeated")
-      ->type_name("NAME[=FILE]")->allow_extra_args(false);
+      ->type_name("NAME[=FILE]")
+      ->allow_extra_args(false);
   run->add_option("--target", arguments->targets, "Run a node for its effect in each step; may be repeated")
-      ->type_name("NODE")->allow_extra_args(false);
-  run->add_option("--init", arguments->init, "Run a node once first; may be repeated")->type_name("NODE")->allow_extra_args(false);
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  run->add_option("--init", arguments->init, "Run a node once first; may be repeated")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
   run->add_option("--signature", arguments->signature, "Which signature of a SavedModel")->type_name("NAME");
   run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
-      ->type_name("N")->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
   run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");

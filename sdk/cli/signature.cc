@@ -111,9 +111,8 @@ const Attribute* Signature::FindAttribute(std::string_view name) const {
 }
 
 bool Signature::IsInferred(std::string_view attribute) const {
-  return std::any_of(inputs.begin(), inputs.end(), [&](const Argument& input) {
-    return input.type == attribute || input.number_attr == attribute;
-  });
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const Argument& input) { return input.type == attribute || input.number_attr == attribute; });
 }
 
 Result<Signature> ParseSignature(const tenon_op_info& info) {

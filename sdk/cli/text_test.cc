@@ -105,8 +105,8 @@ TEST(Signature, NamesThePieceThatItCannotRead) {
 }
 
 TEST(GenerateOp, AsksForWhatNothingDetermines) {
-  Result<std::string> text = GenerateOp(*ParseSignature(
-      Info("Odd>Op", "class: T, values: N * T", "a: T, rest: N * T", "T: type; N: int >= 1; out: type; axis: int = 0")));
+  Result<std::string> text = GenerateOp(*ParseSignature(Info("Odd>Op", "class: T, values: N * T", "a: T, rest: N * T",
+                                                             "T: type; N: int >= 1; out: type; axis: int = 0")));
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(R"(
 struct Odd_OpOptions {

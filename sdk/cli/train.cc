@@ -89,7 +89,8 @@ class DigitJob {
   train::TrainingOptions Options() const {
     train::TrainingOptions options;
     options.steps = arguments_.digits.steps;
-    options.checkpoint_folder = arguments_.checkpoint_folder.empty() ? InFolder("checkpoints") : arguments_.checkpoint_folder;
+    options.checkpoint_folder =
+        arguments_.checkpoint_folder.empty() ? InFolder("checkpoints") : arguments_.checkpoint_folder;
     options.checkpoint_steps = arguments_.checkpoint_steps;
     options.checkpoint_seconds = arguments_.checkpoint_seconds;
     options.keep = arguments_.keep;
@@ -107,12 +108,15 @@ class DigitJob {
     network_.emplace(*graph_, data_, digits);
     trainer_.emplace(network_->model(), network_->Step(), Options());
     TENON_TRY(graph_->status());
-    Say(fmt::format("Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
-                    train::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
+    Say(fmt::format(
+        "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
+        train::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
     train::Progress progress(stdout, {"accuracy"});
     trainer_->on_message = [&](const std::string& message) {
-      if (!quiet_) progress.Say(message);
-      else if (message.starts_with("warning")) std::fprintf(stderr, "%s\n", message.c_str());
+      if (!quiet_)
+        progress.Say(message);
+      else if (message.starts_with("warning"))
+        std::fprintf(stderr, "%s\n", message.c_str());
     };
     if (!quiet_) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
 
@@ -122,15 +126,16 @@ class DigitJob {
     StopAfterThisStep();
     TENON_TRY(trainer_->Begin(*session_));
     if (trainer_->step() >= arguments_.digits.steps) {
-      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.", trainer_->step(),
-                      arguments_.digits.steps));
+      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.",
+                      trainer_->step(), arguments_.digits.steps));
     }
     Result<TrainingReport> report = trainer_->Run();
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;
     if (!report_.stopped || report_.last_step == arguments_.digits.steps) return Status();
-    return Status(Code::kCancelled, fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+    return Status(Code::kCancelled,
+                  fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
   }
 
   Status Evaluate() {
@@ -157,16 +162,18 @@ class DigitJob {
     TENON_TRY(train::ReplaceFile(InFolder("digits.pb"), {frozen}));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY(train::WriteNpy(InFolder("unseen_images.npy"), images));
-    TENON_TRY_ASSIGN(const Tensor labels, Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
+    TENON_TRY_ASSIGN(const Tensor labels,
+                     Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
     return train::WriteNpy(InFolder("unseen_labels.npy"), labels);
   }
 
   Status Tell() {
     if (report_.last_step > report_.first_step) {
-      fmt::print("Trained {} steps in {:.1f} s ({} examples/s).\n", report_.last_step - report_.first_step, report_.seconds,
-                 train::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
+      fmt::print("Trained {} steps in {:.1f} s ({} examples/s).\n", report_.last_step - report_.first_step,
+                 report_.seconds, train::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
     }
-    fmt::print("Accuracy on the {} held-out images: {:.2f} % ({} right).\n\n", data_.held_out.size(), 100 * Accuracy(), correct_);
+    fmt::print("Accuracy on the {} held-out images: {:.2f} % ({} right).\n\n", data_.held_out.size(), 100 * Accuracy(),
+               correct_);
     TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
     fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
@@ -192,8 +199,10 @@ class DigitJob {
     run.repeat = 20;
     run.runtime = arguments_.runtime;
     run.session = arguments_.session;
-    fmt::print("The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} --fetch {} --repeat 20 --time\n  ",
-               run.graph, run.feeds[0], run.fetches[0]);
+    fmt::print(
+        "The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} "
+        "--fetch {} --repeat 20 --time\n  ",
+        run.graph, run.feeds[0], run.fetches[0]);
     std::fflush(stdout);
     TENON_TRY(RunGraph(run));
     TENON_TRY_ASSIGN(const Tensor served, train::ReadNpy(InFolder("answers.npy")));
@@ -238,24 +247,48 @@ class DigitJob {
 void AddDigits(CLI::App& train, Action& action) {
   auto arguments = std::make_shared<DigitArguments>();
   CLI::App* digits = train.add_subcommand("digits", "Train a small convolutional network on handwritten digits");
-  digits->add_option("--folder", arguments->folder, "Where everything is kept")->capture_default_str()->type_name("FOLDER");
-  digits->add_option("--checkpoint-dir", arguments->checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")->type_name("FOLDER");
-  digits->add_option("--logdir", arguments->event_folder, "Event files for TensorBoard (default: FOLDER/events)")->type_name("FOLDER");
-  digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")->type_name("FILE.npy");
+  digits->add_option("--folder", arguments->folder, "Where everything is kept")
+      ->capture_default_str()
+      ->type_name("FOLDER");
+  digits->add_option("--checkpoint-dir", arguments->checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")
+      ->type_name("FOLDER");
+  digits->add_option("--logdir", arguments->event_folder, "Event files for TensorBoard (default: FOLDER/events)")
+      ->type_name("FOLDER");
+  digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")
+      ->type_name("FILE.npy");
   digits->add_option("--steps", arguments->digits.steps, "Train up to this step")
-      ->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   digits->add_option("--batch", arguments->digits.batch, "Images in a step")
-      ->capture_default_str()->type_name("N")->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
-  digits->add_option("--learning-rate", arguments->digits.learning_rate, "At the beginning; it falls to a fiftieth")->capture_default_str()->type_name("X");
-  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")->capture_default_str()->type_name("NAME");
-  digits->add_flag("--primitive-optimizer", arguments->primitive, "Build the optimizer of primitive ops, without its fused op");
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  digits->add_option("--learning-rate", arguments->digits.learning_rate, "At the beginning; it falls to a fiftieth")
+      ->capture_default_str()
+      ->type_name("X");
+  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")
+      ->capture_default_str()
+      ->type_name("NAME");
+  digits->add_flag("--primitive-optimizer", arguments->primitive,
+                   "Build the optimizer of primitive ops, without its fused op");
   digits->add_option("--checkpoint-steps", arguments->checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
-      ->capture_default_str()->type_name("N")->check(CLI::NonNegativeNumber);
-  digits->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "A checkpoint each X seconds; 0: not by time")
-      ->capture_default_str()->type_name("X")->check(CLI::NonNegativeNumber);
-  digits->add_option("--keep", arguments->keep, "Checkpoints to keep")->capture_default_str()->type_name("N")->check(CLI::Range(1, 1 << 20));
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  digits
+      ->add_option("--checkpoint-seconds", arguments->checkpoint_seconds, "A checkpoint each X seconds; 0: not by time")
+      ->capture_default_str()
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  digits->add_option("--keep", arguments->keep, "Checkpoints to keep")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
   digits->add_flag("--restart,--no-resume", arguments->restart, "Begin anew; the folder's checkpoints are removed");
-  digits->add_option("--seed", arguments->digits.seed, "Of the first weights and the order of the images")->capture_default_str()->type_name("N");
+  digits->add_option("--seed", arguments->digits.seed, "Of the first weights and the order of the images")
+      ->capture_default_str()
+      ->type_name("N");
   digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);

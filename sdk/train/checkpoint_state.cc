@@ -49,7 +49,8 @@ class TextReader {
   std::optional<std::string> Word() {
     SkipSpace();
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || Contains("_.+-", text_[at_]))) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) || Contains("_.+-", text_[at_]))) {
       ++at_;
     }
     if (begin == at_) return std::nullopt;

@@ -61,8 +61,8 @@ Result<DigitData> DigitData::Load(const std::string& path) {
     const uint8_t* row = values.data() + order[i] * kRow;
     const bool usable = row[kDigitPixels] < kClasses && *std::max_element(row, row + kDigitPixels) <= kDigitInk;
     if (!usable) {
-      return Status(Code::kInvalidArgument, "'" + path + "', row " + std::to_string(order[i]) +
-                                                ": a pixel above 16 or a label above 9");
+      return Status(Code::kInvalidArgument,
+                    "'" + path + "', row " + std::to_string(order[i]) + ": a pixel above 16 or a label above 9");
     }
     Append(i < held_out ? data.held_out : data.training, row);
   }
@@ -84,7 +84,9 @@ std::vector<int64_t> BatchSampler::Indices(int64_t step) {
 }
 
 DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptions& options)
-    : data_(data), options_(options), model_(graph, options.seed),
+    : data_(data),
+      options_(options),
+      model_(graph, options.seed),
       sampler_(data.training.size(), options.batch, options.seed) {
   images_ = graph.Placeholder(kImages, DType::kUint8, {-1, kDigitSide, kDigitSide});
   labels_ = graph.Placeholder("labels", DType::kUint8, {-1});
@@ -95,8 +97,9 @@ DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptio
 
   Output border = graph.Const(std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0}, {4, 2}, "moved/border");
   Output padded = graph.Op("Pad", {pixels, border}, {}, "moved/padded");
-  Output moved = graph.Op("Slice", {padded, shift_, graph.Const({static_cast<int32_t>(options.batch), 8, 8, 1}, "moved/size")}, {},
-                          "moved");
+  Output moved =
+      graph.Op("Slice", {padded, shift_, graph.Const({static_cast<int32_t>(options.batch), 8, 8, 1}, "moved/size")}, {},
+               "moved");
 
   Output labels = graph.Op("Cast", {labels_}, {{"DstT", DType::kInt64}}, "labels/int64");
   Output training_logits = Tower(moved);
@@ -114,8 +117,8 @@ Output DigitNetwork::Tower(Output pixels) {
   x = model_.Relu(model_.Conv2D("conv2", x, 3, 16, 32, Initializer::He(9 * 16)));
   x = model_.MaxPool(x, 2);
   constexpr int64_t kFeatures = kDigitPixels / 4 * 32;
-  x = model_.graph().Op("Reshape", {x, model_.graph().Const({-1, static_cast<int32_t>(kFeatures)}, "features/shape")}, {},
-                        "features");
+  x = model_.graph().Op("Reshape", {x, model_.graph().Const({-1, static_cast<int32_t>(kFeatures)}, "features/shape")},
+                        {}, "features");
   x = model_.Relu(model_.Dense("dense1", x, kFeatures, 64, Initializer::He(kFeatures)));
   return model_.Dense("dense2", x, 64, kClasses, Initializer::He(64));
 }
@@ -154,8 +157,7 @@ Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
   batch_shift_ = {0, static_cast<int32_t>(HashedNumber(options_.seed, number, 1, 3)),
                   static_cast<int32_t>(HashedNumber(options_.seed, number, 2, 3)), 0};
   return std::vector<View>{View(batch_images_, {options_.batch, kDigitSide, kDigitSide}),
-                           View(batch_labels_, {options_.batch}),
-                           View(std::span<const int32_t>(batch_shift_), {4})};
+                           View(batch_labels_, {options_.batch}), View(std::span<const int32_t>(batch_shift_), {4})};
 }
 
 }  // namespace tenon::train

@@ -25,9 +25,7 @@ constexpr uint32_t kSessionLogStatus = 1, kSessionLogPath = 2;
 constexpr uint64_t kSessionStart = 1, kSessionCheckpoint = 3;
 constexpr size_t kFlushBytes = 64 << 10;
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 template <typename T>
 void AppendRaw(std::string& out, T value) {

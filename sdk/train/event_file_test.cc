@@ -154,8 +154,12 @@ TEST(EventWriter, SaysWhyAFolderCannotBeMade) {
 }
 
 TEST(Wire, StopsAtDamage) {
-  for (const std::string& bytes : {std::string("\x0a\x05" "abc"), std::string("\x08\xff"), std::string("\x00\x01", 2),
-                                   std::string("\x0b"), std::string(12, '\xff'), std::string("\x09" "1234567")}) {
+  for (const std::string& bytes :
+       {std::string("\x0a\x05"
+                    "abc"),
+        std::string("\x08\xff"), std::string("\x00\x01", 2), std::string("\x0b"), std::string(12, '\xff'),
+        std::string("\x09"
+                    "1234567")}) {
     WireReader reader(bytes);
     while (reader.Next()) {
     }

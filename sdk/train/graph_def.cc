@@ -65,14 +65,23 @@ Result<NodeView> ParseNode(std::string_view bytes, size_t index) {
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
-      case kNodeName: node.name = reader.bytes(); break;
-      case kNodeOp: node.op = reader.bytes(); break;
-      case kNodeInput: node.inputs.push_back(reader.bytes()); break;
-      case kNodeDevice: node.device = reader.bytes(); break;
+      case kNodeName:
+        node.name = reader.bytes();
+        break;
+      case kNodeOp:
+        node.op = reader.bytes();
+        break;
+      case kNodeInput:
+        node.inputs.push_back(reader.bytes());
+        break;
+      case kNodeDevice:
+        node.device = reader.bytes();
+        break;
       case kNodeAttr:
         node.attrs.emplace_back(FindBytes(reader.bytes(), kMapKey), FindBytes(reader.bytes(), kMapValue));
         break;
-      default: break;
+      default:
+        break;
     }
   }
   if (!reader.ok() || node.name.empty() || node.op.empty()) {
@@ -150,8 +159,8 @@ class Freezer {
     for (const NodeView& node : graph_.nodes) {
       if (!needed_.contains(node.name)) continue;
       const auto value = value_of.find(node.name);
-      writer.Bytes(kGraphNode, value == value_of.end() ? std::string(node.bytes)
-                                                       : SerializeConstant(node, *value->second));
+      writer.Bytes(kGraphNode,
+                   value == value_of.end() ? std::string(node.bytes) : SerializeConstant(node, *value->second));
     }
     if (!graph_.library.empty()) writer.Bytes(kGraphLibrary, graph_.library);
     if (!graph_.versions.empty()) writer.Bytes(kGraphVersions, graph_.versions);

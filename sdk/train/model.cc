@@ -21,22 +21,20 @@ Output Model::InitialValue(const Shape& shape, const Initializer& initializer) {
   if (initializer.kind == Initializer::Kind::kConstant) {
     return graph_.Op("Fill", {dims, graph_.Const(initializer.value, "initial/value")}, {}, "initial/fill");
   }
-  Output normal = graph_.Op("TruncatedNormal", {dims},
-                            {{"dtype", DType::kFloat},
-                             {"seed", static_cast<int64_t>(seed_ & 0x7fffffff) + 1},
-                             {"seed2", ++random_count_}},
-                            "initial/normal");
+  Output normal = graph_.Op(
+      "TruncatedNormal", {dims},
+      {{"dtype", DType::kFloat}, {"seed", static_cast<int64_t>(seed_ & 0x7fffffff) + 1}, {"seed2", ++random_count_}},
+      "initial/normal");
   return graph_.Op("Mul", {normal, graph_.Const(initializer.value, "initial/deviation")}, {}, "initial/scaled");
 }
 
 const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial) {
   Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}};
-  variable.handle = graph_.Op(
-      "VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
-  variable.initial = graph_.AddNode("AssignVariableOp", {variable.handle, initial}, {{"dtype", dtype}},
-                                    std::string(name) + "/Assign");
-  variable.value =
-      graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, std::string(name) + "/Read");
+  variable.handle =
+      graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
+  variable.initial =
+      graph_.AddNode("AssignVariableOp", {variable.handle, initial}, {{"dtype", dtype}}, std::string(name) + "/Assign");
+  variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, std::string(name) + "/Read");
   return variables_.emplace_back(std::move(variable));
 }
 
@@ -95,8 +93,8 @@ Output Model::Conv2D(std::string_view name, Output x, int64_t size, int64_t inpu
   const std::string scope(name);
   const Variable& kernel = Weight(scope + "/kernel", {size, size, inputs, filters}, initializer);
   const Variable& bias = Weight(scope + "/bias", {filters}, Initializer::Constant(0));
-  Output product = graph_.Op("Conv2D", {x, kernel.value}, {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}},
-                             scope + "/Conv2D");
+  Output product =
+      graph_.Op("Conv2D", {x, kernel.value}, {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}}, scope + "/Conv2D");
   return graph_.Op("BiasAdd", {product, bias.value}, {}, scope + "/BiasAdd");
 }
 

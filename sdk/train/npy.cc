@@ -118,8 +118,8 @@ class LiteralReader {
 // What one element of the file is.
 struct ElementType {
   DType dtype = DType::kInvalid;
-  uint64_t size = 0;     // in the file
-  uint64_t word = 0;     // bytes that a change of byte order reverses
+  uint64_t size = 0;  // in the file
+  uint64_t word = 0;  // bytes that a change of byte order reverses
   bool big_endian = false;
   bool unicode = false;  // 'U': four bytes a character
 };
@@ -130,10 +130,9 @@ struct PlainType {
   uint64_t word;
 };
 constexpr PlainType kPlainTypes[] = {
-    {"f4", DType::kFloat, 4},     {"f8", DType::kDouble, 8},     {"f2", DType::kHalf, 2},
-    {"i1", DType::kInt8, 1},      {"i2", DType::kInt16, 2},      {"i4", DType::kInt32, 4},
-    {"i8", DType::kInt64, 8},     {"u1", DType::kUint8, 1},      {"u2", DType::kUint16, 2},
-    {"u4", DType::kUint32, 4},    {"u8", DType::kUint64, 8},     {"b1", DType::kBool, 1},
+    {"f4", DType::kFloat, 4},     {"f8", DType::kDouble, 8},      {"f2", DType::kHalf, 2},     {"i1", DType::kInt8, 1},
+    {"i2", DType::kInt16, 2},     {"i4", DType::kInt32, 4},       {"i8", DType::kInt64, 8},    {"u1", DType::kUint8, 1},
+    {"u2", DType::kUint16, 2},    {"u4", DType::kUint32, 4},      {"u8", DType::kUint64, 8},   {"b1", DType::kBool, 1},
     {"c8", DType::kComplex64, 4}, {"c16", DType::kComplex128, 8}, {"V2", DType::kBfloat16, 2},
 };
 
@@ -163,8 +162,8 @@ Result<ElementType> ParseDescr(const std::string& descr) {
     type.size = host::DTypeSize(plain.dtype);
     return type;
   }
-  const std::string help = code.starts_with("O") ? "Python objects; save with a plain dtype instead"
-                                                 : "no dtype that a tensor can have";
+  const std::string help =
+      code.starts_with("O") ? "Python objects; save with a plain dtype instead" : "no dtype that a tensor can have";
   return Bad("dtype '" + descr + "' is " + help);
 }
 
@@ -312,12 +311,22 @@ Result<std::string> DescrOf(const Tensor& tensor, uint64_t* out_string_size) {
     if (plain.dtype == tensor.dtype()) return (plain.word == 1 ? "|" : "<") + std::string(plain.code);
   }
   switch (static_cast<uint32_t>(tensor.dtype())) {
-    case TENON_DT_QINT8: case TENON_DT_INT4: case TENON_DT_INT2: return std::string("|i1");
-    case TENON_DT_QUINT8: case TENON_DT_UINT4: case TENON_DT_UINT2: return std::string("|u1");
-    case TENON_DT_QINT16: return std::string("<i2");
-    case TENON_DT_QUINT16: return std::string("<u2");
-    case TENON_DT_QINT32: return std::string("<i4");
-    default: break;
+    case TENON_DT_QINT8:
+    case TENON_DT_INT4:
+    case TENON_DT_INT2:
+      return std::string("|i1");
+    case TENON_DT_QUINT8:
+    case TENON_DT_UINT4:
+    case TENON_DT_UINT2:
+      return std::string("|u1");
+    case TENON_DT_QINT16:
+      return std::string("<i2");
+    case TENON_DT_QUINT16:
+      return std::string("<u2");
+    case TENON_DT_QINT32:
+      return std::string("<i4");
+    default:
+      break;
   }
   if (host::DTypeSize(tensor.dtype()) == 1) return std::string("|V1");
   return Status(Code::kUnimplemented, "a tensor of dtype " + host::DTypeName(tensor.dtype()) +

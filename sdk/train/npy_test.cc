@@ -21,7 +21,8 @@ std::string Npy(const std::string& header, const std::string& data, int version 
 }
 
 std::string Header(const std::string& descr, const std::string& shape, bool fortran = false) {
-  return "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape + ", }\n";
+  return "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") + ", 'shape': " + shape +
+         ", }\n";
 }
 
 template <typename T>

@@ -9,8 +9,7 @@ namespace {
 // The whole gradient: rows that slices name are summed into zeros.
 Output Dense(Graph& graph, const host::Gradient& gradient) {
   if (gradient.kind != host::Gradient::Kind::kSlices) return gradient.dense;
-  Output rows = graph.Op("StridedSlice",
-                         {gradient.dense_shape, graph.Const({0}), graph.Const({1}), graph.Const({1})},
+  Output rows = graph.Op("StridedSlice", {gradient.dense_shape, graph.Const({0}), graph.Const({1}), graph.Const({1})},
                          {{"shrink_axis_mask", 1}});
   return graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
 }
@@ -28,10 +27,14 @@ class Applier {
 
   Operation Apply(const Variable& variable, Output gradient) {
     switch (options_.kind) {
-      case OptimizerOptions::Kind::kGradientDescent: return GradientDescent(variable, gradient);
-      case OptimizerOptions::Kind::kMomentum: return Momentum(variable, gradient);
-      case OptimizerOptions::Kind::kAdam: return Adam(variable, gradient);
-      case OptimizerOptions::Kind::kAdagrad: return Adagrad(variable, gradient);
+      case OptimizerOptions::Kind::kGradientDescent:
+        return GradientDescent(variable, gradient);
+      case OptimizerOptions::Kind::kMomentum:
+        return Momentum(variable, gradient);
+      case OptimizerOptions::Kind::kAdam:
+        return Adam(variable, gradient);
+      case OptimizerOptions::Kind::kAdagrad:
+        return Adagrad(variable, gradient);
     }
     return Operation();
   }
@@ -116,8 +119,10 @@ class Applier {
 
 Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
   using Kind = OptimizerOptions::Kind;
-  constexpr std::pair<std::string_view, Kind> kKinds[] = {
-      {"sgd", Kind::kGradientDescent}, {"momentum", Kind::kMomentum}, {"adam", Kind::kAdam}, {"adagrad", Kind::kAdagrad}};
+  constexpr std::pair<std::string_view, Kind> kKinds[] = {{"sgd", Kind::kGradientDescent},
+                                                          {"momentum", Kind::kMomentum},
+                                                          {"adam", Kind::kAdam},
+                                                          {"adagrad", Kind::kAdagrad}};
   for (const auto& [known, kind] : kKinds) {
     if (known == name) return kind;
   }

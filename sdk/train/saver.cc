@@ -16,9 +16,7 @@ namespace {
 constexpr std::string_view kBaseName = "model.ckpt";
 constexpr std::string_view kIndexEnding = ".index";
 
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string BaseName(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -54,13 +52,11 @@ Saver::Saver(Model& model, std::string folder, int keep)
   save_inputs = {prefix, tensor_names, shape_and_slices};
   for (const Variable& variable : model.variables()) save_inputs.push_back(variable.value);
   Operation save = graph.AddNode("SaveV2", save_inputs, {{"dtypes", dtypes}});
-  Operation restore =
-      graph.AddNode("RestoreV2", {prefix, tensor_names, shape_and_slices}, {{"dtypes", dtypes}});
+  Operation restore = graph.AddNode("RestoreV2", {prefix, tensor_names, shape_and_slices}, {{"dtypes", dtypes}});
   std::vector<Operation> assigned;
   for (size_t i = 0; i < model.variables().size(); ++i) {
     const Variable& variable = model.variables()[i];
-    assigned.push_back(graph.AddNode("AssignVariableOp",
-                                     {variable.handle, restore.output(static_cast<int32_t>(i))},
+    assigned.push_back(graph.AddNode("AssignVariableOp", {variable.handle, restore.output(static_cast<int32_t>(i))},
                                      {{"dtype", variable.dtype}}));
   }
   Operation restore_all = Group(graph, assigned, "restore_all");
@@ -85,9 +81,8 @@ Result<CheckpointState> Saver::Candidates() const {
     const std::string prefix = name.substr(0, name.size() - kIndexEnding.size());
     if (StepOfCheckpoint(prefix) >= 0) found.paths.push_back(prefix);
   }
-  std::sort(found.paths.begin(), found.paths.end(), [](const std::string& a, const std::string& b) {
-    return StepOfCheckpoint(a) < StepOfCheckpoint(b);
-  });
+  std::sort(found.paths.begin(), found.paths.end(),
+            [](const std::string& a, const std::string& b) { return StepOfCheckpoint(a) < StepOfCheckpoint(b); });
   return found;
 }
 

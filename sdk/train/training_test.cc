@@ -74,7 +74,8 @@ std::vector<float> TrainFit(const OptimizerOptions& options, int steps) {
     (i == 0 ? first : last) = (*values)[0].scalar<float>(NAN);
   }
   EXPECT_LT(last, first);
-  Result<std::vector<Tensor>> weights = session.Run({}, {fit.model.variables()[0].value, fit.model.variables()[1].value});
+  Result<std::vector<Tensor>> weights =
+      session.Run({}, {fit.model.variables()[0].value, fit.model.variables()[1].value});
   EXPECT_TRUE(weights.ok()) << weights.status();
   if (!weights.ok()) return {};
   std::vector<float> all = Floats((*weights)[0]);
@@ -126,8 +127,11 @@ TEST(Model, RefusesTheSameVariableWithAnotherShape) {
 // One variable that each step of `add` raises by one.
 struct Counting {
   explicit Counting(const std::string& folder, int keep = 3, int64_t size = 4)
-      : graph(SharedRuntime()), model(graph), value(model.State("value", {size}, 0).value),
-        saver(model, folder, keep), session(NewSession()) {
+      : graph(SharedRuntime()),
+        model(graph),
+        value(model.State("value", {size}, 0).value),
+        saver(model, folder, keep),
+        session(NewSession()) {
     Output ones = graph.Const(std::vector<float>(static_cast<size_t>(size), 1), {size});
     add = graph.AddNode("AssignAddVariableOp", {model.variables()[0].handle, ones}, {{"dtype", DType::kFloat}});
     init = model.InitializeAll();
@@ -190,7 +194,8 @@ TEST(Saver, KeepsTheLastFew) {
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ((std::vector<std::string>{"model.ckpt-4", "model.ckpt-5"}), state->paths);
   const std::vector<std::string> files = *ListFolder(folder);
-  EXPECT_EQ(0, std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.starts_with("model.ckpt-3"); }));
+  EXPECT_EQ(
+      0, std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.starts_with("model.ckpt-3"); }));
   EXPECT_EQ(1, std::count(files.begin(), files.end(), "model.ckpt-4.index"));
 }
 
@@ -398,7 +403,9 @@ TEST(Freeze, GivesAGraphWithoutVariables) {
 }
 
 TEST(ParseGraphDef, RefusesDamagedBytes) {
-  for (const std::string& bytes : {std::string("\x0a\x03" "abc"), std::string("\x0a\xff\xff\xff\x7f"), std::string("nonsense")}) {
+  for (const std::string& bytes : {std::string("\x0a\x03"
+                                               "abc"),
+                                   std::string("\x0a\xff\xff\xff\x7f"), std::string("nonsense")}) {
     EXPECT_FALSE(ParseGraphDef(bytes).ok());
   }
 }

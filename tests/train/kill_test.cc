@@ -2,8 +2,8 @@
 // Training that is killed (SIGKILL) at random moments resumes each time, and ends with the very weights of a run that
 // nobody disturbed.
 //
-// A checkpoint is written at each step, so that most kills fall into the writing of one. The moments are random in time;
-// nothing waits longer than the child runs, and no outcome depends on how fast the machine is.
+// A checkpoint is written at each step, so that most kills fall into the writing of one. The moments are random in
+// time; nothing waits longer than the child runs, and no outcome depends on how fast the machine is.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -102,8 +102,8 @@ std::string TemporaryFolder() {
 }
 
 std::vector<std::string> Arguments(const std::string& folder, const std::string& checkpoint_steps) {
-  return {"--folder", folder, "--steps", std::to_string(kSteps), "--checkpoint-steps", checkpoint_steps, "--keep", "2",
-          "--threads", "1"};
+  return {"--folder", folder,      "--steps", std::to_string(kSteps), "--checkpoint-steps", checkpoint_steps, "--keep",
+          "2",        "--threads", "1"};
 }
 
 int64_t NewestStep(const std::string& folder) {
@@ -135,7 +135,8 @@ TEST(Kill, TrainingResumesEachTimeAndEndsWithTheSameWeights) {
     Child child(Arguments(folder, "1"));
     // A random moment after the start, but none later than a few new checkpoints, so that the steps last for all kills.
     ASSERT_TRUE(child.ReadUntil("Teaching")) << child.output();
-    for (auto left = static_cast<int>(random() % 200); left > 0 && NewestStep(folder) < newest + 4; left -= 5) child.ReadFor(5);
+    for (auto left = static_cast<int>(random() % 200); left > 0 && NewestStep(folder) < newest + 4; left -= 5)
+      child.ReadFor(5);
     child.Kill();
     const int code = child.Wait();
     if (code == 0) break;  // it was done before it could be killed

@@ -38,7 +38,8 @@ static tenon_output node3(tenon_app_graph* graph, const char* op, const char* na
                           tenon_output c, const tenon_attr* attr1, const tenon_attr* attr2) {
   const tenon_output inputs[3] = {a, b, c};
   tenon_attr attrs[2];
-  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name), .inputs = inputs, .attrs = attrs};
+  tenon_node_spec spec = {TENON_HEAD(tenon_node_spec), .op = span(op), .name = span(name), .inputs = inputs,
+                          .attrs = attrs};
   tenon_output output = kNone;
   if (failure != NULL) return kNone;
   while (spec.input_count < 3 && inputs[spec.input_count].node >= 0) ++spec.input_count;
@@ -155,7 +156,8 @@ static void build_and_train(tenon_runtime* runtime) {
   if (failure == NULL) check(tenon_tensor_create(TENON_DT_INT32, vector, kAxes, sizeof(kAxes), &axes));
   if (failure == NULL) check(tenon_graph_add_constant(graph, span(""), tenon_tensor_get_view(axes), &axes_node));
   tenon_tensor_release(axes);
-  const tenon_output loss = node(graph, "Mul", node(graph, "Sum", errors, axes_node), constant(graph, &kQuarter, 0, 0, 0));
+  const tenon_output loss =
+      node(graph, "Mul", node(graph, "Sum", errors, axes_node), constant(graph, &kQuarter, 0, 0, 0));
 
   tenon_output xs[4];
   struct tenon_gradient gradients[4];
@@ -164,7 +166,9 @@ static void build_and_train(tenon_runtime* runtime) {
   const tenon_output rate = constant(graph, &kRate, 0, 0, 0);
   for (int i = 0; i < 4 && failure == NULL; ++i) {
     initial[i] = variables[i].initial;
-    updates[i] = node3(graph, "ResourceApplyGradientDescent", "", variables[i].handle, rate, gradients[i].dense, NULL, NULL).node;
+    updates[i] =
+        node3(graph, "ResourceApplyGradientDescent", "", variables[i].handle, rate, gradients[i].dense, NULL, NULL)
+            .node;
   }
 
   if (failure == NULL) check(tenon_session_create(runtime, NULL, &session));

@@ -3,8 +3,8 @@
 // AdaGrad at 0.01.
 //
 // The figure adds b_2 to layer_1 before b_2 exists; it is b_1 here. It draws weights from [0, 1), with which 784 inputs
-// saturate the softmax; here they are moved to [-0.05, 0.05). Its data are left open: here, ten made-up classes, each a random
-// image, seen through noise.
+// saturate the softmax; here they are moved to [-0.05, 0.05). Its data are left open: here, ten made-up classes, each a
+// random image, seen through noise.
 #include <cstdint>
 #include <cstdio>
 #include <vector>
@@ -96,7 +96,8 @@ Status Run() {
     const std::string slot_name = variables[i].handle.name() + "/Adagrad";
     Variable slot = MakeVariable(graph, slot_name.c_str(), shape, Zeros(graph, shape, 0.1f));
     initial.insert(initial.end(), {variables[i].initial, slot.initial});
-    train.emplace_back(ops::ResourceApplyAdagrad(graph, variables[i].handle, slot.handle, graph.Const(0.01f), gradients[i].dense));
+    train.emplace_back(
+        ops::ResourceApplyAdagrad(graph, variables[i].handle, slot.handle, graph.Const(0.01f), gradients[i].dense));
   }
 
   // 3. Execute the graph on batches of input data.

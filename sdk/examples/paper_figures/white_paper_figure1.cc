@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 1 of "TensorFlow: Large-Scale Machine Learning on Heterogeneous Distributed Systems" (2015): relu(Wx + b), run ten
-// times on one input.
+// Figure 1 of "TensorFlow: Large-Scale Machine Learning on Heterogeneous Distributed Systems" (2015): relu(Wx + b), run
+// ten times on one input.
 //
-// The figure multiplies W of shape [784, 100] with a vector of 100 and adds a vector of 100; the shapes do not fit. Here x
-// is a row of 784, and relu(xW + b) has shape [1, 100]. Its "C = [...]", a cost that the paper leaves open, is the sum.
+// The figure multiplies W of shape [784, 100] with a vector of 100 and adds a vector of 100; the shapes do not fit.
+// Here x is a row of 784, and relu(xW + b) has shape [1, 100]. Its "C = [...]", a cost that the paper leaves open, is
+// the sum.
 #include <cstdio>
 #include <vector>
 
@@ -48,7 +49,8 @@ Status Run() {
   TENON_TRY(session.RunTargets({b.initial, w.initial}));
   for (int step = 0; step < 10; ++step) {
     std::vector<float> input(784);
-    for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>((i * 7 + static_cast<size_t>(step) * 13) % 10) / 10;
+    for (size_t i = 0; i < input.size(); ++i)
+      input[i] = static_cast<float>((i * 7 + static_cast<size_t>(step) * 13) % 10) / 10;
     TENON_TRY_ASSIGN(const std::vector<Tensor> result, session.Run({{x, View(input, {1, 784})}}, {cost}));
     std::printf("%d %g\n", step, result[0].scalar<float>());
   }

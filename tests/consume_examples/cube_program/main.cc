@@ -18,8 +18,7 @@ Status Run(const char* plugin) {
   Output same = tenon::ops::Identity(graph, y);  // of tenon/ops.h: both headers go together
   const std::vector<Gradient> gradients = graph.Gradients({y}, {x});
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, graph));
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values,
-                   session.Run({}, {same, gradients[0].dense}));
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({}, {same, gradients[0].dense}));
   for (const Tensor& value : values) std::printf("%g %g\n", value.data<float>()[0], value.data<float>()[1]);
   std::printf("%s\n", tenon::train::FormatCount(1234567).c_str());  // of the training library
   return Status();

@@ -29,8 +29,8 @@ class Attr {
  public:
   Attr(std::string name, std::same_as<bool> auto value) : Attr(std::move(name), std::vector<uint8_t>{value}, false) {}
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Attr(std::string name, T value) : Attr(std::move(name), std::vector<int64_t>{static_cast<int64_t>(value)}, false) {}
+  requires(!std::same_as<T, bool>) Attr(std::string name, T value)
+      : Attr(std::move(name), std::vector<int64_t>{static_cast<int64_t>(value)}, false) {}
   Attr(std::string name, std::floating_point auto value)
       : Attr(std::move(name), std::vector<float>{static_cast<float>(value)}, false) {}
   Attr(std::string name, const char* value) : Attr(std::move(name), std::vector<std::string>{value}, false) {}

@@ -57,20 +57,31 @@ inline uint64_t DTypeSize(DType dtype) { return tenon_dtype_size(static_cast<uin
 // The DType of a C++ type; kInvalid for types that have none.
 template <typename T>
 constexpr DType DTypeOf() {
-  if constexpr (std::is_same_v<T, float>) return DType::kFloat;
-  else if constexpr (std::is_same_v<T, double>) return DType::kDouble;
-  else if constexpr (std::is_same_v<T, bool>) return DType::kBool;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return DType::kComplex64;
-  else if constexpr (std::is_same_v<T, std::complex<double>>) return DType::kComplex128;
-  else if constexpr (!std::is_integral_v<T>) return DType::kInvalid;
-  else if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? DType::kInt8 : DType::kUint8;
-  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? DType::kInt16 : DType::kUint16;
-  else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? DType::kInt32 : DType::kUint32;
-  else return std::is_signed_v<T> ? DType::kInt64 : DType::kUint64;
+  if constexpr (std::is_same_v<T, float>)
+    return DType::kFloat;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::kDouble;
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::kBool;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return DType::kComplex64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return DType::kComplex128;
+  else if constexpr (!std::is_integral_v<T>)
+    return DType::kInvalid;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? DType::kInt8 : DType::kUint8;
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? DType::kInt16 : DType::kUint16;
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? DType::kInt32 : DType::kUint32;
+  else
+    return std::is_signed_v<T> ? DType::kInt64 : DType::kUint64;
 }
 
 template <typename T>
-concept Element = DTypeOf<T>() != DType::kInvalid;
+concept Element = DTypeOf<T>()
+!= DType::kInvalid;
 
 class Shape {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime: the loaded plugins, and what they brought.
 //
-// Creating one finds and loads the installed plugins. A plugin that cannot be used is no failure of the runtime: the load
-// reports say what was rejected, why, and what to do. Texts in reports and infos are borrowed from the runtime.
+// Creating one finds and loads the installed plugins. A plugin that cannot be used is no failure of the runtime: the
+// load reports say what was rejected, why, and what to do. Texts in reports and infos are borrowed from the runtime.
 #ifndef TENON_HOST_RUNTIME_H_
 #define TENON_HOST_RUNTIME_H_
 

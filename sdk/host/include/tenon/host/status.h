@@ -2,8 +2,8 @@
 // Status and Result: a failure is a value.
 //
 // A Status is a code (gRPC's) and a message that says what was tried, what was found and what would help. It is an
-// ordinary value: copy it, keep it, compare its code. Result<T> is a T or the Status that says why there is none; asking a
-// failed Result for its value is undefined, as for std::optional.
+// ordinary value: copy it, keep it, compare its code. Result<T> is a T or the Status that says why there is none;
+// asking a failed Result for its value is undefined, as for std::optional.
 //
 //   TENON_TRY(session.Extend(graph));                      // returns the status when it is an error
 //   TENON_TRY_ASSIGN(Session session, Session::Create(runtime));
@@ -65,9 +65,7 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
   // "INVALID_ARGUMENT: text", or "OK".
-  std::string ToString() const {
-    return ok() ? std::string("OK") : std::string(CodeName(code_)) + ": " + message_;
-  }
+  std::string ToString() const { return ok() ? std::string("OK") : std::string(CodeName(code_)) + ": " + message_; }
   // The same with "context: " before the message; success stays success.
   Status Annotate(std::string_view context) const {
     return ok() ? *this : Status(code_, std::string(context) + ": " + message_);
@@ -84,7 +82,7 @@ inline std::ostream& operator<<(std::ostream& stream, const Status& status) { re
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}         // NOLINT: implicit on purpose
   Result(Status status) : status_(std::move(status)) {  // NOLINT
     if (status_.ok()) status_ = Status(Code::kInternal, "a Result was made of success without a value");
   }
@@ -106,8 +104,8 @@ class [[nodiscard]] Result {
 
 #define TENON_TRY_CONCAT_INNER(a, b) a##b
 #define TENON_TRY_CONCAT(a, b) TENON_TRY_CONCAT_INNER(a, b)
-#define TENON_TRY(expression)                                                                                     \
-  do {                                                                                                            \
+#define TENON_TRY(expression)                                                                                   \
+  do {                                                                                                          \
     if (::tenon::host::Status tenon_try_status = (expression); !tenon_try_status.ok()) return tenon_try_status; \
   } while (false)
 #define TENON_TRY_ASSIGN(target, expression) \

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in host memory, and views of the caller's memory.
 //
-// A Tensor shares one immutable, reference-counted value; copying it copies no elements. A View borrows elements from the
-// caller and is what feeds are made of: a Tensor becomes one by itself, and so does any span of numbers with a shape.
-// Elements are row-major. data<T>() is empty when T is not the tensor's type.
+// A Tensor shares one immutable, reference-counted value; copying it copies no elements. A View borrows elements from
+// the caller and is what feeds are made of: a Tensor becomes one by itself, and so does any span of numbers with a
+// shape. Elements are row-major. data<T>() is empty when T is not the tensor's type.
 #ifndef TENON_HOST_TENSOR_H_
 #define TENON_HOST_TENSOR_H_
 
@@ -42,8 +42,7 @@ class Tensor {
   // Copies `bytes` bytes of elements; INVALID_ARGUMENT when they are not what dtype and shape need.
   static Result<Tensor> FromBytes(DType dtype, const Shape& shape, const void* data, uint64_t bytes) {
     tenon_tensor* tensor = nullptr;
-    TENON_TRY(Status::Take(
-        tenon_tensor_create(static_cast<uint32_t>(dtype), shape.c_shape(), data, bytes, &tensor)));
+    TENON_TRY(Status::Take(tenon_tensor_create(static_cast<uint32_t>(dtype), shape.c_shape(), data, bytes, &tensor)));
     return Take(tensor);
   }
   template <Element T>
@@ -51,9 +50,7 @@ class Tensor {
     return FromBytes(DTypeOf<T>(), shape, values.data(), values.size_bytes());
   }
   template <Element T>
-  static Result<Tensor> From(const std::vector<T>& values, const Shape& shape)
-    requires(!std::is_same_v<T, bool>)
-  {
+  static Result<Tensor> From(const std::vector<T>& values, const Shape& shape) requires(!std::is_same_v<T, bool>) {
     return From(std::span<const T>(values), shape);
   }
   template <Element T>
@@ -130,11 +127,9 @@ class View {
  public:
   View(Tensor tensor) : tensor_(std::move(tensor)) {}  // NOLINT: implicit on purpose
   template <Element T>
-  View(std::span<const T> values, const Shape& shape)
-      : View(DTypeOf<T>(), shape, values.data(), values.size_bytes()) {}
+  View(std::span<const T> values, const Shape& shape) : View(DTypeOf<T>(), shape, values.data(), values.size_bytes()) {}
   template <Element T>
-  View(const std::vector<T>& values, const Shape& shape)
-    requires(!std::is_same_v<T, bool>)
+  View(const std::vector<T>& values, const Shape& shape) requires(!std::is_same_v<T, bool>)
       : View(std::span<const T>(values), shape) {}
   // Any plain type.
   View(DType dtype, const Shape& shape, const void* data, uint64_t bytes) : dims_(shape.dims()) {
@@ -161,12 +156,24 @@ class View {
     enum : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
     auto bits = static_cast<uint8_t>(DTypeSize(dtype) * 8);
     switch (dtype) {
-      case DType::kFloat: case DType::kDouble: case DType::kHalf: return {kFloat, bits, 1};
-      case DType::kBfloat16: return {kBfloat, bits, 1};
-      case DType::kComplex64: case DType::kComplex128: return {kComplex, bits, 1};
-      case DType::kBool: return {kBool, bits, 1};
-      case DType::kInt8: case DType::kInt16: case DType::kInt32: case DType::kInt64: return {kInt, bits, 1};
-      default: return {kUint, bits, 1};
+      case DType::kFloat:
+      case DType::kDouble:
+      case DType::kHalf:
+        return {kFloat, bits, 1};
+      case DType::kBfloat16:
+        return {kBfloat, bits, 1};
+      case DType::kComplex64:
+      case DType::kComplex128:
+        return {kComplex, bits, 1};
+      case DType::kBool:
+        return {kBool, bits, 1};
+      case DType::kInt8:
+      case DType::kInt16:
+      case DType::kInt32:
+      case DType::kInt64:
+        return {kInt, bits, 1};
+      default:
+        return {kUint, bits, 1};
     }
   }
 

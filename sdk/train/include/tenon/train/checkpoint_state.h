@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file `checkpoint` of a checkpoint folder: which checkpoints are complete, oldest first.
 //
-// TensorFlow's CheckpointState as text protobuf. Rule: the file is replaced as a whole, after the checkpoint that it newly
-// names is on the disk and before the files of one that it no longer names are removed; so whatever it names is complete,
-// wherever a crash falls.
+// TensorFlow's CheckpointState as text protobuf. Rule: the file is replaced as a whole, after the checkpoint that it
+// newly names is on the disk and before the files of one that it no longer names are removed; so whatever it names is
+// complete, wherever a crash falls.
 #ifndef TENON_TRAIN_CHECKPOINT_STATE_H_
 #define TENON_TRAIN_CHECKPOINT_STATE_H_
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job `tenon train digits`: 8x8 images of handwritten digits, and a small convolutional network that reads them.
 //
-//   images uint8 [batch, 8, 8], 0 to 16 -> conv 3x3, 16, relu -> conv 3x3, 32, relu -> max pool 2 -> dense 64, relu -> dense 10
+//   images uint8 [batch, 8, 8], 0 to 16
+//   -> conv 3x3, 16, relu -> conv 3x3, 32, relu -> max pool 2 -> dense 64, relu -> dense 10
 //
-// The data are split once by a shuffle that depends on nothing but the data: a fifth is held out and never trained on. In
-// training each batch is moved by up to one pixel, which adds variety. The tower is built twice
-// over the same variables: for training on moved images, and for use on images as they are ("images" -> "answers").
+// The data are split once by a shuffle that depends on nothing but the data: a fifth is held out and never trained on.
+// In training each batch is moved by up to one pixel, which adds variety. The tower is built twice over the same
+// variables: for training on moved images, and for use on images as they are ("images" -> "answers").
 #ifndef TENON_TRAIN_DIGITS_H_
 #define TENON_TRAIN_DIGITS_H_
 

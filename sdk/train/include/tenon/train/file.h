@@ -32,8 +32,8 @@ class MappedFile {
 Result<std::string> ReadFile(const std::string& path);
 // kDurable: when the call returns, the bytes are on the disk. kQuick: when the system likes.
 enum class Durability { kDurable, kQuick };
-// Writes the pieces, one after the other, beside the file and renames. What is no plain file (a device, a pipe, a link) is
-// written in place.
+// Writes the pieces, one after the other, beside the file and renames. What is no plain file (a device, a pipe, a link)
+// is written in place.
 Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& pieces,
                    Durability durability = Durability::kDurable);
 // Flushes a file that somebody else wrote, or a folder, to the disk.

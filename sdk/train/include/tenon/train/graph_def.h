@@ -19,9 +19,9 @@ struct NodeView {
   std::string_view name;
   std::string_view op;
   std::string_view device;
-  std::vector<std::string_view> inputs;  // "node", "node:1", "^node"
+  std::vector<std::string_view> inputs;                              // "node", "node:1", "^node"
   std::vector<std::pair<std::string_view, std::string_view>> attrs;  // name, serialized AttrValue
-  std::string_view bytes;  // the serialized NodeDef
+  std::string_view bytes;                                            // the serialized NodeDef
 
   // Attributes of one kind; what is given back is empty, kInvalid or unknown when the node has none of this name.
   DType TypeAttr(std::string_view name) const;

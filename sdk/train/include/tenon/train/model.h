@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model: the variables of a graph, and a few layers that make them.
 //
-// Variable() makes a variable at its first call and gives the same one later, so that the same layers, built twice, make two
-// towers over one set of weights (one for training, one for use). Everything is nodes of the graph; the model only remembers
-// what they are called. Failures stick to the graph.
+// Variable() makes a variable at its first call and gives the same one later, so that the same layers, built twice,
+// make two towers over one set of weights (one for training, one for use). Everything is nodes of the graph; the model
+// only remembers what they are called. Failures stick to the graph.
 #ifndef TENON_TRAIN_MODEL_H_
 #define TENON_TRAIN_MODEL_H_
 

@@ -3,8 +3,8 @@
 //
 // Read: versions 1 to 3, row- and column-major, little- and big-endian; booleans, integers, floats (half too), complex
 // numbers; 'S<n>' and 'U<n>' as strings (U becomes UTF-8; NULs at the end of an element are numpy's padding);
-// 'V2' as bfloat16, which is how ml_dtypes writes it. Files are not trusted: sizes are checked before memory is asked for.
-// Written: version 1.0 (2.0 when the header is long), row-major, little-endian; strings as 'S<n>' of the longest.
+// 'V2' as bfloat16, which is how ml_dtypes writes it. Files are not trusted: sizes are checked before memory is asked
+// for. Written: version 1.0 (2.0 when the header is long), row-major, little-endian; strings as 'S<n>' of the longest.
 #ifndef TENON_TRAIN_NPY_H_
 #define TENON_TRAIN_NPY_H_
 

@@ -37,8 +37,8 @@ struct OptimizerOptions {
 Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name);
 
 // Adds the gradients of `loss` with respect to the model's trainable variables and the nodes that apply them. The node
-// given back has run when all variables have changed. learning_rate: a float scalar. It is an error when the loss depends
-// on no trainable variable.
+// given back has run when all variables have changed. learning_rate: a float scalar. It is an error when the loss
+// depends on no trainable variable.
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options = {});
 
 }  // namespace tenon::train

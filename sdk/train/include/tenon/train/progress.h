@@ -36,7 +36,7 @@ class Progress {
   std::vector<std::string> names_;
   bool terminal_;
   bool drawn_ = false;
-  int64_t tenth_ = -1;       // the last tenth of the way that was shown as a line
+  int64_t tenth_ = -1;  // the last tenth of the way that was shown as a line
   double last_drawn_ = 0;
 };
 

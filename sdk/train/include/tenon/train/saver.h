@@ -3,9 +3,11 @@
 //
 // Invariants, for a process that may die at any instruction:
 //   - a checkpoint is named in the folder's `checkpoint` file only when its files are whole and on the disk;
-//   - the files of a checkpoint that is no longer named are removed after the file that no longer names it is on the disk;
+//   - the files of a checkpoint that is no longer named are removed after the file that no longer names it is on the
+//   disk;
 //   - a checkpoint that is named is never written over.
-//   - an empty `checkpoint` file names none; only where there is no such file are checkpoints looked for by their names.
+//   - an empty `checkpoint` file names none; only where there is no such file are checkpoints looked for by their
+//   names.
 // Restoring takes the newest that can be read: each tensor's checksum is verified by the op that reads it. One that is
 // damaged is passed over, said aloud, and no longer named, so that the step that it claims can be saved again.
 #ifndef TENON_TRAIN_SAVER_H_
@@ -36,8 +38,8 @@ class Saver {
   Result<Restored> RestoreNewest(const Session& session);
   // Removes the folder's checkpoints, so that training can begin anew.
   Status Clear();
-  // Writes <folder>/model.ckpt-<step>, unless the newest checkpoint is of this step; then removes all but the last `keep`.
-  // Gives the prefix.
+  // Writes <folder>/model.ckpt-<step>, unless the newest checkpoint is of this step; then removes all but the last
+  // `keep`. Gives the prefix.
   Result<std::string> Save(const Session& session, int64_t step);
 
   const std::string& folder() const { return folder_; }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainer: runs a training step again and again, with checkpoints, event files and a guard against numbers that are none.
+// Trainer: runs a training step again and again, with checkpoints, event files and a guard against numbers that are
+// none.
 //
-// The step that a run begins with is that of the restored checkpoint. Feeds are a function of the step alone, so that a run
-// that was killed and resumed does exactly what an uninterrupted one does. Everything that happens besides steps (resumed,
-// saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
+// The step that a run begins with is that of the restored checkpoint. Feeds are a function of the step alone, so that a
+// run that was killed and resumed does exactly what an uninterrupted one does. Everything that happens besides steps
+// (resumed, saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
 #ifndef TENON_TRAIN_TRAINER_H_
 #define TENON_TRAIN_TRAINER_H_
 
@@ -34,12 +35,12 @@ struct TrainingStep {
 };
 
 struct TrainingOptions {
-  int64_t steps = 1000;  // the step to end at
+  int64_t steps = 1000;           // the step to end at
   std::string checkpoint_folder;  // empty: no checkpoints
   int64_t checkpoint_steps = 0;   // 0: not by steps
   double checkpoint_seconds = 0;  // 0: not by time
   int keep = 5;
-  bool resume = true;  // false: the folder's checkpoints are removed
+  bool resume = true;        // false: the folder's checkpoints are removed
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protobuf's wire format: a writer and a reader for the few messages that the tools need.
 //
-// The reader does not trust its bytes: at the first thing that cannot be, Next() ends and ok() is false. Fields that the
-// caller does not ask for are skipped. Views point into the message.
+// The reader does not trust its bytes: at the first thing that cannot be, Next() ends and ok() is false. Fields that
+// the caller does not ask for are skipped. Views point into the message.
 #ifndef TENON_TRAIN_WIRE_H_
 #define TENON_TRAIN_WIRE_H_
 
@@ -103,9 +103,15 @@ class WireReader {
   }
   void ReadValue() {
     switch (type_) {
-      case 0: number_ = RawVarint(); return;
-      case 1: ReadFixed(8); return;
-      case 5: ReadFixed(4); return;
+      case 0:
+        number_ = RawVarint();
+        return;
+      case 1:
+        ReadFixed(8);
+        return;
+      case 5:
+        ReadFixed(4);
+        return;
       case 2: {
         const uint64_t size = RawVarint();
         if (!ok_ || size > rest_.size()) {
@@ -116,7 +122,8 @@ class WireReader {
         rest_.remove_prefix(size);
         return;
       }
-      default: ok_ = false;  // groups are not used by any message here
+      default:
+        ok_ = false;  // groups are not used by any message here
     }
   }
 
