@@ -112,7 +112,7 @@ tenon_status* Rename(tenon_span from, tenon_span to) {
 
 tenon_status* Remove(tenon_span path) {
   const std::string name(View(path));
-  return unlink(name.c_str()) == 0 ? nullptr : SystemError("remove", name, errno);
+  return std::remove(name.c_str()) == 0 ? nullptr : SystemError("remove", name, errno);
 }
 
 tenon_status* MakeDirectory(tenon_span path) {

@@ -155,7 +155,8 @@ typedef struct tenon_frame_services {
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*resource_destroy)(struct tenon_frame* frame, tenon_resource* handle);
 
-  /* A variable's value: pinned until the step's end, never changed by writers of resource variables meanwhile.
+  /* A variable's value: pinned until the kernel is done (set_output keeps it longer), never changed by writers of resource
+   * variables meanwhile.
    * FAILED_PRECONDITION without a value; DATA_LOSS when its last write failed. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*variable_read)(struct tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view);
