@@ -176,7 +176,9 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
     }
     if (!shape.fully_known())
       return Internal(StrCat(node.Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
-    TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(prepared.output_bytes[k], shape.c()));
+    auto allocated = pool->Allocate(prepared.output_bytes[k], shape.c());
+    if (!allocated.ok()) return Status(allocated.status()).Annotate(StrCat(node.Describe(), ", output ", k));
+    Buffer* buffer = *allocated;
     *outputs[k] = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, prepared.output_bytes[k], buffer);
   }
   tenon_frame_context context;

@@ -20,6 +20,25 @@ bool Program::Fits(const tenon_tensor_view* const* feeds) const {
   return true;
 }
 
+std::string Program::DescribeLargest() const {
+  uint64_t largest = 0;
+  std::string text = "the memory of a step";
+  const auto look = [&](const std::vector<Operation>& block) {
+    for (const Operation& operation : block)
+      for (int32_t slot : operation.outputs)
+        if (slots_[static_cast<size_t>(slot)].bytes > largest) {
+          largest = slots_[static_cast<size_t>(slot)].bytes;
+          text = StrCat("the memory of a step, of which ", plan_->graph().node(operation.node).Describe(), " takes ", largest, " bytes");
+        }
+  };
+  look(operations_);
+  for (const Loop& loop : loops_) {
+    look(loop.condition_block);
+    look(loop.body_block);
+  }
+  return text;
+}
+
 Result<ProgramInstance*> Program::Acquire() {
   {
     std::lock_guard lock(mutex_);
@@ -41,8 +60,9 @@ Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
   std::unique_ptr<ProgramInstance> instance(new ProgramInstance(program));
   BufferPool* pool = program->plan().env().pool;
   if (program->arena_bytes() > 0) {
-    TENON_ASSIGN_OR_RETURN(void* arena, pool->AllocateRaw(program->arena_bytes()));
-    instance->arena_ = static_cast<char*>(arena);
+    auto arena = pool->AllocateRaw(program->arena_bytes());
+    if (!arena.ok()) return Status(arena.status()).Annotate(program->DescribeLargest());
+    instance->arena_ = static_cast<char*>(*arena);
     // Touched now, so that steps have no page faults.
     std::memset(instance->arena_, 0, program->arena_bytes());
   }

@@ -77,6 +77,9 @@ class Program {
   bool Fits(const tenon_tensor_view* const* feeds) const;
   const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
 
+  // For errors: the node with the largest value.
+  std::string DescribeLargest() const;
+
   // Runs one step. Fetch views are valid until the instance is given back.
   Result<ProgramInstance*> Acquire();
   void GiveBack(ProgramInstance* instance);
