@@ -4,6 +4,14 @@
 #include <cstring>
 
 namespace tenon::exec {
+namespace {
+
+// Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
+tenon_status* NameNode(tenon_status* bad, Operation::Kind kind, const graph::Node& node) {
+  return kind == Operation::Kind::kRun ? Status(bad).Annotate(node.Describe()).release() : bad;
+}
+
+}  // namespace
 
 Program::~Program() {
   for (ProgramInstance* instance : idle_) delete instance;
@@ -187,10 +195,7 @@ tenon_status* ProgramInstance::RunBlock(const Block& block) {
   const Instruction* const end = at + block.instructions.size();
   for (; at != end; ++at)
     if (tenon_status* bad = at->run(at->kernel, at->prepared, at->frame); __builtin_expect(bad != nullptr, 0)) {
-      // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
-      Context* context = ContextOf(at->frame);
-      if (context->operation->kind == Operation::Kind::kRun) return Status(bad).Annotate(context->node->Describe()).release();
-      return bad;
+      return NameNode(bad, ContextOf(at->frame)->operation->kind, *ContextOf(at->frame)->node);
     }
   return nullptr;
 }
@@ -202,10 +207,7 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
     tenon_status* bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
     if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck)
       trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
-    if (bad != nullptr) {
-      if (context->operation->kind == Operation::Kind::kRun) return Status(bad).Annotate(context->node->Describe()).release();
-      return bad;
-    }
+    if (bad != nullptr) return NameNode(bad, context->operation->kind, *context->node);
   }
   return nullptr;
 }

@@ -125,7 +125,7 @@ Status BeginUpdate(Resource* resource, BufferPool* pool, uint32_t flags, bool in
   if (!target.ok()) return fail(Status(target.status()).Annotate(Describe(*resource)));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && *target != resource->value)
     std::memcpy((*target)->data, resource->value->data, resource->value_bytes);
-  *out_old = resource->value != nullptr ? ViewOf(*resource, resource->value, SizeOf(resource->dtype) == 0 ? 0 : resource->value_bytes)
+  *out_old = resource->value != nullptr ? ViewOf(*resource, resource->value, resource->value_bytes)
                                         : tenon_tensor_view{};
   resource->dtype = dtype;
   resource->updating = *target;

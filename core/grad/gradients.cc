@@ -445,7 +445,7 @@ class Differentiator {
       back.parallel_iterations = parallel->i();
     back.forward_condition = {frame.condition, 0};
     TENON_ASSIGN_OR_RETURN(const Edge count, CountTurns(frame, &back));
-    TENON_ASSIGN_OR_RETURN(const Edge count_here, ForwardValue(count, index == 0 ? 0 : frame.parent, parent));
+    TENON_ASSIGN_OR_RETURN(const Edge count_here, ForwardValue(count, frame.parent, parent));
 
     // The backward counter and its condition.
     TENON_ASSIGN_OR_RETURN(const int32_t counter, OpenVariable(EnterAttrs(back, false), count_here));

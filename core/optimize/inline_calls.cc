@@ -40,7 +40,7 @@ class Inliner {
     for (const auto& output : function_.outputs) {
       const auto it = function_.returns.find(output.name);
       if (it == function_.returns.end()) return Bad(StrCat("result '", output.name, "' has no value"));
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(it->second, true));
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(it->second));
       results->insert(results->end(), edges.begin(), edges.end());
     }
     for (const std::string& name : function_.control_returns)
@@ -88,7 +88,7 @@ class Inliner {
   }
 
   // "arg", "arg:i", "node:out:i", "node:out", "node:i".
-  Result<std::vector<Edge>> Resolve(std::string_view text, bool all) const {
+  Result<std::vector<Edge>> Resolve(std::string_view text) const {
     std::vector<std::string_view> parts;
     for (std::string_view rest = text;;) {
       const size_t colon = rest.find(':');
@@ -106,7 +106,6 @@ class Inliner {
       if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
       return std::vector<Edge>{edges[static_cast<size_t>(index)]};
     };
-    (void)all;
     if (const auto it = arguments_.find(parts[0]); it != arguments_.end())
       return pick(it->second, parts.size() > 1 ? number(parts.back()) : -1);
     const auto it = nodes_.find(parts[0]);
@@ -144,7 +143,7 @@ class Inliner {
       }
     }
     for (const auto& [node, input] : open) {
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input.second, false));
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input.second));
       if (edges.size() != 1) return Bad(StrCat("'", input.second, "' is no single value"));
       TENON_RETURN_IF_ERROR(graph_->SetInput(node, input.first, edges[0]));
     }
@@ -179,7 +178,7 @@ class Inliner {
         spec.inputs.push_back({-1, 0});
         continue;
       }
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input, false));
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input));
       spec.inputs.insert(spec.inputs.end(), edges.begin(), edges.end());
     }
     for (const auto& [name, value] : body.attrs) {
@@ -245,7 +244,6 @@ Result<Graph> InlineCalls(Graph graph, Request* request) {
       return ResourceExhausted(StrCat(graph.node(id).Describe(), ": function '", name, "' is nested deeper than ", kMaxDepth,
                                       " calls; recursion needs a conditional that is not inlined"));
     any = true;
-    const int32_t before = graph.size();
     // The function's definition may not go away while the body is built.
     const auto held = graph.library().find(name)->second;
     std::vector<Edge> results;
@@ -257,7 +255,6 @@ Result<Graph> InlineCalls(Graph graph, Request* request) {
     TENON_ASSIGN_OR_RETURN(const int32_t done, graph.Add({no_op, graph.UniqueName(graph.node(id).name + "/done"), {}, effects, {}, ""}));
     Redirect(&graph, request, id, results, done);
     depth.resize(static_cast<size_t>(graph.size()), depth[static_cast<size_t>(id)] + 1);
-    (void)before;
     if (graph.size() > (1 << 22)) return ResourceExhausted("inlining calls made more than 4 million nodes");
   }
   if (!any) return graph;

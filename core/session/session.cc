@@ -22,6 +22,21 @@ void DeviceFree(void* context, void* data, uint64_t bytes) {
   device->driver->free(device->handle, 0, data, bytes, nullptr);
 }
 
+// Held for a few instructions, so that waiting is spinning.
+class SpinGuard {
+ public:
+  explicit SpinGuard(std::atomic_flag* flag) : flag_(flag) {
+    while (flag_->test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~SpinGuard() { flag_->clear(std::memory_order_release); }
+  SpinGuard(const SpinGuard&) = delete;
+  SpinGuard& operator=(const SpinGuard&) = delete;
+
+ private:
+  std::atomic_flag* flag_;
+};
+
 std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                      const std::vector<std::string_view>& targets) {
   std::string key;
@@ -233,26 +248,23 @@ Callable::~Callable() {
 }
 
 RunContext* Callable::AcquireContext() {
-  while (lock_.test_and_set(std::memory_order_acquire)) {
+  {
+    const SpinGuard guard(&lock_);
+    if (!idle_.empty()) {
+      RunContext* context = idle_.back();
+      idle_.pop_back();
+      return context;
+    }
   }
-  RunContext* context = nullptr;
-  if (!idle_.empty()) {
-    context = idle_.back();
-    idle_.pop_back();
-  }
-  lock_.clear(std::memory_order_release);
-  if (context != nullptr) return context;
   auto fresh = std::make_unique<RunContext>();
-  context = fresh.get();
+  RunContext* context = fresh.get();
   context->step.env = &plan_->env();
   context->step.cancellation = &context->cancellation;
   // Close() walks the contexts under this lock.
   std::lock_guard lock(session_->run_mutex_);
-  while (lock_.test_and_set(std::memory_order_acquire)) {
-  }
+  const SpinGuard guard(&lock_);
   contexts_.push_back(std::move(fresh));
   idle_.reserve(contexts_.size());
-  lock_.clear(std::memory_order_release);
   return context;
 }
 
@@ -264,10 +276,8 @@ void Callable::GiveBack(RunContext* context) {
     context->program.reset();
     return;
   }
-  while (lock_.test_and_set(std::memory_order_acquire)) {
-  }
+  const SpinGuard guard(&lock_);
   idle_.push_back(context);
-  lock_.clear(std::memory_order_release);
 }
 
 Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
