@@ -2,610 +2,811 @@
 #include "core/exec/dynamic_executor.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <random>
+#include <bit>
+#include <cstddef>
+#include <cstring>
 
 namespace tenon::exec {
 namespace {
 
-using graph::Node;
-using NodeInfo = DynamicPlan::NodeInfo;
-using Target = DynamicPlan::Target;
+// Results up to this many bytes live in their iteration's own memory.
+constexpr uint64_t kSmallBytes = 1024;
+constexpr uint64_t kAlignment = 64;
 
-// A value on its way: holds a reference to its buffer, if it has one.
-struct Value {
-  tenon_tensor_view view{};
-  bool present = false;
-
-  Value() = default;
-  Value(const Value&) = delete;
-  Value& operator=(const Value&) = delete;
-  Value(Value&& other) noexcept : view(other.view), present(std::exchange(other.present, false)) { other.view.buffer = nullptr; }
-  ~Value() { Clear(); }
-  void Set(const tenon_tensor_view& from) {
-    Clear();
-    view = from;
-    present = true;
-    if (view.buffer != nullptr) Retain(view.buffer);
-  }
-  void Clear() {
-    if (present && view.buffer != nullptr) Release(view.buffer);
-    view.buffer = nullptr;
-    present = false;
-  }
-};
-
-struct NodeState {
-  int32_t pending_data = 0;
-  int32_t pending_controls = 0;
-  int32_t dead = 0;      // dead inputs so far
-  int32_t live = -1;     // the merge's input that arrived alive
-  bool started = false;
-};
-
-struct FrameInstance;
-
-struct Iteration {
-  FrameInstance* frame = nullptr;
-  int64_t number = 0;
-  int64_t running = 0;   // nodes ready or running
-  int64_t children = 0;  // child frames that run
-  std::vector<NodeState> states;
-  std::vector<Value> inputs;
-};
-
-struct FrameInstance {
-  int info = 0;
-  FrameInstance* parent = nullptr;
-  Iteration* parent_iteration = nullptr;
-  int32_t pending_enters = 0;
-  std::deque<std::unique_ptr<Iteration>> iterations;  // the oldest first
-  int64_t first_number = 0;
-  std::vector<std::pair<const NodeInfo*, Value>> invariants;
-  struct Waiting {
-    const NodeInfo* node;
-    Value value;
-  };
-  std::vector<Waiting> waiting;  // next iterations held back by the limit
-  std::vector<const NodeInfo*> dead_exits, live_exits;
-  std::map<std::pair<int64_t, int>, std::unique_ptr<FrameInstance>> children;  // (iteration, frame info)
-};
-
-struct Ready {
-  const NodeInfo* node;
-  Iteration* iteration;
-  bool dead;
-};
-
-class Executor {
- public:
-  Executor(const DynamicPlan& plan, Step* step, std::vector<tenon_tensor_view>* fetches)
-      : plan_(plan), step_(step), fetches_(fetches), fetched_(fetches->size(), 0), last_(plan.nodes().size()),
-        shuffled_(plan.plan().options().schedule_seed != 0) {
-    if (shuffled_) random_.seed(plan.plan().options().schedule_seed);
-  }
-
-  Status Run(const tenon_tensor_view* const* feeds) {
-    FrameInstance root;
-    root.pending_enters = 0;
-    root_ = &root;
-    Iteration* iteration = NewIteration(&root);
-    iteration->running = 1;  // until all sources are started
-    const Plan& plan = plan_.plan();
-    for (size_t i = 0; i < plan_.feeds().size(); ++i) {
-      for (const Target& target : plan_.feeds()[i].targets) Deliver(target, iteration, feeds[i], false);
-    }
-    for (int32_t id : plan_.frames()[0].nodes) {
-      const NodeInfo& info = plan_.nodes()[static_cast<size_t>(id)];
-      if (info.data_inputs == 0 && info.control_inputs == 0) Start(info, iteration, false);
-    }
-    Loop();
-    Status status = std::move(error_);
-    if (status.ok())
-      for (size_t i = 0; i < fetched_.size(); ++i)
-        if (!fetched_[i] && plan.FeedOf(plan.fetches()[i]) < 0 && status.ok())
-          status = Internal(StrCat("fetch '", plan.graph().EdgeName(plan.fetches()[i]),
-                                   "' has no value: it lies in a branch that was not taken"));
-    return status;
-  }
-
- private:
-  // ---- Frames and iterations ----
-
-  Iteration* NewIteration(FrameInstance* frame) {
-    const DynamicPlan::FrameInfo& info = plan_.frames()[static_cast<size_t>(frame->info)];
-    std::unique_ptr<Iteration> iteration;
-    if (!spare_[frame->info].empty()) {
-      iteration = std::move(spare_[frame->info].back());
-      spare_[frame->info].pop_back();
-    } else {
-      iteration = std::make_unique<Iteration>();
-      iteration->inputs.resize(static_cast<size_t>(info.input_values));
-      iteration->states.resize(info.nodes.size());
-    }
-    for (size_t i = 0; i < info.nodes.size(); ++i) {
-      const NodeInfo& node = plan_.nodes()[static_cast<size_t>(info.nodes[i])];
-      iteration->states[i] = {node.data_inputs, node.control_inputs, 0, -1, false};
-    }
-    iteration->frame = frame;
-    iteration->running = 0;
-    iteration->children = 0;
-    iteration->number = frame->first_number + static_cast<int64_t>(frame->iterations.size());
-    Iteration* raw = iteration.get();
-    frame->iterations.push_back(std::move(iteration));
-    // Loop invariants are there in every iteration.
-    ++raw->running;
-    for (auto& [enter, value] : frame->invariants) Spread(enter->outputs[0], enter->controls, raw, &value.view, !value.present);
-    --raw->running;
-    return raw;
-  }
-
-  FrameInstance* ChildFrame(Iteration* iteration, int info) {
-    auto& slot = iteration->frame->children[{iteration->number, info}];
-    if (slot == nullptr) {
-      slot = std::make_unique<FrameInstance>();
-      slot->info = info;
-      slot->parent = iteration->frame;
-      slot->parent_iteration = iteration;
-      slot->pending_enters = plan_.frames()[static_cast<size_t>(info)].enters;
-      ++iteration->children;
-      NewIteration(slot.get());
-    }
-    return slot.get();
-  }
-
-  // Called when something of the iteration ended: drops finished iterations, and the frame when all are.
-  void Settle(FrameInstance* frame) {
-    while (frame != root_) {
-      while (!frame->iterations.empty()) {
-        Iteration* oldest = frame->iterations.front().get();
-        if (oldest->running != 0 || oldest->children != 0 || (frame->first_number == 0 && frame->pending_enters != 0)) return;
-        const int64_t number = oldest->number;
-        for (Value& value : oldest->inputs) value.Clear();
-        spare_[frame->info].push_back(std::move(frame->iterations.front()));
-        frame->iterations.pop_front();
-        frame->first_number = number + 1;
-        if (!frame->waiting.empty()) {
-          std::vector<FrameInstance::Waiting> waiting = std::move(frame->waiting);
-          frame->waiting.clear();
-          Iteration* next = NewIteration(frame);
-          ++next->running;
-          for (auto& held : waiting) Spread(held.node->outputs[0], held.node->controls, next, &held.value.view, false);
-          --next->running;
-        }
-      }
-      // The frame is over.
-      FrameInstance* parent = frame->parent;
-      Iteration* iteration = frame->parent_iteration;
-      ++iteration->running;
-      for (const NodeInfo* exit : frame->dead_exits) {
-        Spread(exit->outputs[0], exit->controls, iteration, nullptr, true);
-        NoteFetches(*exit, nullptr);
-      }
-      --iteration->running;
-      --iteration->children;
-      parent->children.erase({iteration->number, frame->info});
-      frame = parent;
-    }
-  }
-
-  // ---- Values on their way ----
-
-  void Start(const NodeInfo& info, Iteration* iteration, bool dead) {
-    NodeState& state = iteration->states[static_cast<size_t>(info.local)];
-    if (state.started) return;
-    state.started = true;
-    ++iteration->running;
-    ready_.push_back({&info, iteration, dead});
-  }
-
-  // An input arrives at a node. view == nullptr or dead: no value.
-  void Deliver(const Target& target, Iteration* iteration, const tenon_tensor_view* view, bool dead, bool from_enter = false) {
-    const NodeInfo& info = plan_.nodes()[static_cast<size_t>(target.node)];
-    NodeState& state = iteration->states[static_cast<size_t>(info.local)];
-    if (target.input < 0) {
-      --state.pending_controls;
-      if (dead && !info.node->has(TENON_OP_MERGE)) ++state.dead;
-    } else {
-      --state.pending_data;
-      if (dead) ++state.dead;
-      else if (!info.node->has(TENON_OP_MERGE) || state.live < 0)
-        iteration->inputs[static_cast<size_t>(info.first_input + target.input)].Set(*view);
-    }
-    if (info.node->has(TENON_OP_MERGE)) {
-      if (target.input >= 0 && !dead && state.live < 0) state.live = target.input;
-      // A dead Enter means that the loop never turns: its other input will not come.
-      const bool all_dead = state.dead == info.data_inputs || (target.input >= 0 && dead && from_enter);
-      if (all_dead && state.live < 0) state.dead = info.data_inputs;
-      if (state.pending_controls == 0 && (state.live >= 0 || state.dead == info.data_inputs)) Start(info, iteration, state.live < 0);
-      return;
-    }
-    if (state.pending_data == 0 && state.pending_controls == 0)
-      Start(info, iteration, state.dead > 0 && !info.node->has(TENON_OP_CONTROL_TRIGGER));
-  }
-
-  void Spread(const std::vector<Target>& targets, const std::vector<Target>& controls, Iteration* iteration,
-              const tenon_tensor_view* view, bool dead, bool from_enter = false) {
-    for (const Target& target : targets) Deliver(target, iteration, view, dead, from_enter);
-    for (const Target& target : controls) Deliver(target, iteration, nullptr, dead);
-  }
-
-  void NoteFetches(const NodeInfo& info, const tenon_tensor_view* const* outputs) {
-    for (size_t i = 0; i + 1 < info.fetches.size(); i += 2) {
-      const tenon_tensor_view* view = outputs == nullptr ? nullptr : outputs[info.fetches[i]];
-      if (view == nullptr) continue;
-      const auto at = static_cast<size_t>(info.fetches[i + 1]);
-      tenon_tensor_view kept = *view;
-      if (IsRef(kept.dtype)) {
-        Status status = ReadVariable(*static_cast<Resource**>(DataOf(kept)), &kept);
-        if (!status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
-      } else if (kept.buffer != nullptr) {
-        Retain(kept.buffer);
-      }
-      if (fetched_[at]) ReleaseOutput(&(*fetches_)[at]);
-      (*fetches_)[at] = kept;
-      fetched_[at] = 1;
-    }
-  }
-
-  // outputs[k] == nullptr: dead.
-  void Propagate(const NodeInfo& info, Iteration* iteration, const tenon_tensor_view* const* outputs, bool dead) {
-    const Node& node = *info.node;
-    if (node.has(TENON_OP_ENTER)) return PropagateEnter(info, iteration, dead ? nullptr : outputs[0]);
-    if (node.has(TENON_OP_EXIT)) {
-      if (!dead) {
-        std::erase(iteration->frame->dead_exits, &info);
-        iteration->frame->live_exits.push_back(&info);
-        Spread(info.outputs[0], info.controls, iteration->frame->parent_iteration, outputs[0], false);
-        NoteFetches(info, outputs);
-      } else {
-        NoteDeadExit(info, iteration->frame);
-      }
-      return;
-    }
-    if (node.has(TENON_OP_NEXT_ITERATION)) {
-      if (!dead) PropagateNext(info, iteration, outputs[0]);
-      return;
-    }
-    for (size_t k = 0; k < info.outputs.size(); ++k) {
-      const bool gone = dead || outputs[k] == nullptr;
-      for (const Target& target : info.outputs[k]) Deliver(target, iteration, gone ? nullptr : outputs[k], gone);
-    }
-    for (const Target& target : info.controls) Deliver(target, iteration, nullptr, dead);
-    if (!dead) NoteFetches(info, outputs);
-  }
-
-  // Remembered once; the frame's end says it, unless a later iteration brings a value.
-  void NoteDeadExit(const NodeInfo& info, FrameInstance* frame) {
-    if (std::find(frame->live_exits.begin(), frame->live_exits.end(), &info) != frame->live_exits.end()) return;
-    if (std::find(frame->dead_exits.begin(), frame->dead_exits.end(), &info) == frame->dead_exits.end())
-      frame->dead_exits.push_back(&info);
-  }
-
-  void PropagateEnter(const NodeInfo& info, Iteration* iteration, const tenon_tensor_view* view) {
-    FrameInstance* child = ChildFrame(iteration, info.entered_frame);
-    const bool dead = view == nullptr;
-    if (info.is_constant_enter) {
-      Value value;
-      if (!dead) value.Set(*view);
-      child->invariants.emplace_back(&info, std::move(value));
-      for (auto& each : child->iterations) {
-        ++each->running;
-        Spread(info.outputs[0], info.controls, each.get(), view, dead, true);
-        --each->running;
-      }
-    } else {
-      Iteration* first = child->iterations.front().get();
-      ++first->running;
-      Spread(info.outputs[0], info.controls, first, view, dead, true);
-      --first->running;
-    }
-    --child->pending_enters;
-    Settle(child);
-  }
-
-  void PropagateNext(const NodeInfo& info, Iteration* iteration, const tenon_tensor_view* view) {
-    FrameInstance* frame = iteration->frame;
-    const int64_t last = frame->first_number + static_cast<int64_t>(frame->iterations.size()) - 1;
-    if (iteration->number == last) {
-      if (static_cast<int64_t>(frame->iterations.size()) >= plan_.frames()[static_cast<size_t>(frame->info)].parallel_iterations) {
-        FrameInstance::Waiting held{&info, {}};
-        held.value.Set(*view);
-        frame->waiting.push_back(std::move(held));
-        return;
-      }
-      NewIteration(frame);
-    }
-    Iteration* next = frame->iterations[static_cast<size_t>(iteration->number + 1 - frame->first_number)].get();
-    Spread(info.outputs[0], info.controls, next, view, false);
-  }
-
-  // ---- Running nodes ----
-
-  void Fail(Status status) {
-    if (!error_.ok()) return;
-    error_ = std::move(status);
-    if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status(Code::kCancelled, "another node of the step failed"));
-  }
-
-  void Loop() {
-    for (;;) {
-      if (step_->cancellation->cancelled() && error_.ok()) Fail(step_->cancellation->reason());
-      if (!error_.ok()) {
-        ready_.clear();
-        if (outstanding_ == 0) return;
-      }
-      if (outstanding_ > 0) TakeInbox(ready_.empty());
-      if (ready_.empty()) {
-        if (outstanding_ == 0) return;
-        continue;
-      }
-      if (!error_.ok()) continue;
-      const Ready next = TakeReady();
-      Process(next);
-    }
-  }
-
-  Ready TakeReady() {
-    if (shuffled_) std::swap(ready_.front(), ready_[random_() % ready_.size()]);
-    const Ready next = ready_.front();
-    ready_.pop_front();
-    return next;
-  }
-
-  void Finished(const NodeInfo& info, Iteration* iteration) {
-    for (int32_t i = 0; i < info.data_inputs; ++i) iteration->inputs[static_cast<size_t>(info.first_input + i)].Clear();
-    --iteration->running;
-    if (iteration->frame != root_ && iteration->running == 0) Settle(iteration->frame);
-  }
-
-  void Process(const Ready& ready) {
-    const NodeInfo& info = *ready.node;
-    const Node& node = *info.node;
-    Iteration* iteration = ready.iteration;
-    if (ready.dead) {
-      Propagate(info, iteration, nullptr, true);
-      return Finished(info, iteration);
-    }
-    Value* inputs = iteration->inputs.data() + info.first_input;
-    constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
-    if (node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER)) {
-      Propagate(info, iteration, nullptr, false);
-    } else if (node.has(TENON_OP_CONSTANT)) {
-      const tenon_tensor_view view = node.FindAttr("value")->tensor().view();
-      const tenon_tensor_view* out = &view;
-      Propagate(info, iteration, &out, false);
-    } else if (node.has(TENON_OP_SWITCH)) {
-      ProcessSwitch(info, iteration, inputs);
-    } else if (node.has(TENON_OP_MERGE)) {
-      ProcessMerge(info, iteration, inputs);
-    } else if (node.has(kForward)) {
-      ProcessForward(info, iteration, inputs);
-    } else if (node.has(TENON_OP_FEED)) {
-      bool fed = false;
-      for (size_t k = 0; k < info.outputs.size(); ++k) fed = fed || plan_.plan().FeedOf({node.id, static_cast<int32_t>(k)}) >= 0;
-      if (!fed) Fail(InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0]))));
-      for (const Target& target : info.controls) Deliver(target, iteration, nullptr, false);
-    } else {
-      return ProcessKernel(info, iteration, inputs);
-    }
-    Finished(info, iteration);
-  }
-
-  // Reads the variable when the node wants the value of a reference.
-  Status Dereference(const NodeInfo& info, int32_t i, Value* value, DType want) {
-    if (!IsRef(value->view.dtype) || IsRef(want)) return Status::Ok();
-    tenon_tensor_view read;
-    Status status = ReadVariable(*static_cast<Resource**>(DataOf(value->view)), &read);
-    if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", i));
-    value->Clear();
-    value->view = read;
-    value->present = true;
-    return Status::Ok();
-  }
-
-  void ProcessSwitch(const NodeInfo& info, Iteration* iteration, Value* inputs) {
-    if (Status status = Dereference(info, 0, &inputs[0], info.node->input_types[0]); !status.ok()) return Fail(std::move(status));
-    if (NumElements(inputs[1].view) != 1)
-      return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be one bool, found ", ShapeOf(inputs[1].view).ToString())));
-    const bool taken = *static_cast<const uint8_t*>(DataOf(inputs[1].view)) != 0;
-    const tenon_tensor_view* outputs[2] = {taken ? nullptr : &inputs[0].view, taken ? &inputs[0].view : nullptr};
-    Propagate(info, iteration, outputs, false);
-  }
-
-  void ProcessMerge(const NodeInfo& info, Iteration* iteration, Value* inputs) {
-    NodeState& state = iteration->states[static_cast<size_t>(info.local)];
-    int32_t index = state.live;
-    tenon_tensor_view which = MakeView(TENON_DT_INT32, {nullptr, 0, 0}, &index, sizeof index, nullptr);
-    // The index must outlive this call where somebody reads it.
-    Buffer* buffer = nullptr;
-    if (info.outputs.size() > 1 && (!info.outputs[1].empty() || !info.fetches.empty())) {
-      auto made = step_->env->pool->Allocate(sizeof index, {nullptr, 0, 0});
-      if (!made.ok()) return Fail(made.status());
-      buffer = *made;
-      *static_cast<int32_t*>(buffer->data) = index;
-      which = MakeView(TENON_DT_INT32, {buffer->dims, 0, 0}, buffer->data, sizeof index, buffer);
-    }
-    const tenon_tensor_view* outputs[2] = {&inputs[index].view, &which};
-    Propagate(info, iteration, outputs, false);
-    if (buffer != nullptr) Release(buffer);
-  }
-
-  void ProcessForward(const NodeInfo& info, Iteration* iteration, Value* inputs) {
-    std::vector<const tenon_tensor_view*>& outputs = forwarded_;
-    outputs.clear();
-    for (size_t k = 0; k < info.outputs.size(); ++k) {
-      if (Status status = Dereference(info, static_cast<int32_t>(k), &inputs[k], info.node->output_types[k]); !status.ok())
-        return Fail(std::move(status));
-      outputs.push_back(&inputs[k].view);
-    }
-    Propagate(info, iteration, outputs.data(), false);
-  }
-
-  // One kernel that runs elsewhere.
-  struct Call {
-    Executor* executor;
-    const NodeInfo* info;
-    Iteration* iteration;
-    std::shared_ptr<const PreparedNode> prepared;
-    tenon_frame_context context;
-    tenon_frame frame{};
-    std::vector<const tenon_tensor_view*> inputs;
-    std::vector<tenon_tensor_view> views;
-    std::vector<tenon_tensor_view*> outputs;
-    Status status;
-  };
-
-  void ProcessKernel(const NodeInfo& info, Iteration* iteration, Value* inputs) {
-    const Node& node = *info.node;
-    auto& pointers = kernel_inputs_;
-    pointers.clear();
-    for (int32_t i = 0; i < info.data_inputs; ++i) {
-      if (Status status = Dereference(info, i, &inputs[i], node.input_types[static_cast<size_t>(i)]); !status.ok()) {
-        Fail(std::move(status));
-        return Finished(info, iteration);
-      }
-      pointers.push_back(&inputs[i].view);
-    }
-    auto& last = last_[static_cast<size_t>(node.id)];
-    auto prepared = info.runner->Resolve(pointers, last);
-    if (!prepared.ok()) {
-      Fail(prepared.status());
-      return Finished(info, iteration);
-    }
-    last = *prepared;
-    const bool async = last->kernel->has(TENON_KERNEL_ASYNC) && last->kernel->registration().run_async != nullptr;
-    // A kernel worth a thread goes to one when there is other work for this one.
-    const bool elsewhere = !async && (last->kernel->has(TENON_KERNEL_BLOCKING) ||
-                                      (last->kernel->has(TENON_KERNEL_EXPENSIVE) && !ready_.empty() && step_->env->threads->threads() > 1));
-    if (async || elsewhere) return StartCall(info, iteration, async);
-    const size_t count = info.outputs.size();
-    views_.assign(count, tenon_tensor_view{});
-    output_pointers_.clear();
-    for (tenon_tensor_view& view : views_) output_pointers_.push_back(&view);
-    Status status = RunNode(step_, *last, node, pointers, output_pointers_);
-    if (!status.ok()) {
-      Fail(std::move(status));
-    } else {
-      const std::vector<tenon_tensor_view*> made = output_pointers_;
-      Propagate(info, iteration, made.data(), false);
-    }
-    for (tenon_tensor_view& view : views_) ReleaseOutput(&view);
-    Finished(info, iteration);
-  }
-
-  void StartCall(const NodeInfo& info, Iteration* iteration, bool async) {
-    auto call = std::make_unique<Call>();
-    call->executor = this;
-    call->info = &info;
-    call->iteration = iteration;
-    call->prepared = last_[static_cast<size_t>(info.node->id)];
-    call->inputs = kernel_inputs_;
-    call->views.resize(info.outputs.size());
-    for (tenon_tensor_view& view : call->views) call->outputs.push_back(&view);
-    ++outstanding_;
-    Call* raw = call.release();
-    if (!async) {
-      step_->env->threads->Schedule([raw] {
-        raw->status = RunNode(raw->executor->step_, *raw->prepared, *raw->info->node, raw->inputs, raw->outputs);
-        raw->executor->Post(raw);
-      });
-      return;
-    }
-    raw->context.step = step_;
-    raw->context.node = info.node;
-    raw->frame = {TENON_HEAD(tenon_frame), raw->inputs.data(), raw->outputs.data(), static_cast<int32_t>(raw->inputs.size()),
-                  static_cast<int32_t>(raw->outputs.size()), nullptr, 0, nullptr, FrameServices(), &raw->context, step_->id};
-    const tenon_kernel_registration& kernel = raw->prepared->kernel->registration();
-    tenon_status* refused = AllocateFixed(raw);
-    if (refused == nullptr)
-      refused = kernel.run_async(raw->prepared->kernel->state(), raw->prepared->prepared, &raw->frame, &CallDone, raw);
-    if (refused != nullptr) CallDone(raw, refused);
-  }
-
-  // Outputs whose shape is known before an asynchronous kernel runs.
-  static tenon_status* AllocateFixed(Call* call) {
-    for (size_t k = 0; k < call->outputs.size(); ++k) {
-      const Shape& shape = call->prepared->outputs[k].shape;
-      if (call->prepared->kernel->dynamic_output(k) || !shape.fully_known()) continue;
-      if (tenon_status* bad = FrameServices()->alloc_output(&call->frame, static_cast<int32_t>(k), shape.c(), 0)) return bad;
-    }
-    return nullptr;
-  }
-
-  static void CallDone(void* argument, tenon_status* status) {
-    auto* call = static_cast<Call*>(argument);
-    call->status = Status(status).Annotate(call->info->node->Describe());
-    ReleasePins(&call->context);
-    call->executor->Post(call);
-  }
-
-  void Post(Call* call) {
-    std::lock_guard lock(inbox_mutex_);
-    inbox_.push_back(call);
-    inbox_wake_.notify_one();
-  }
-
-  void TakeInbox(bool wait) {
-    std::vector<Call*> done;
-    {
-      std::unique_lock lock(inbox_mutex_);
-      if (wait) inbox_wake_.wait(lock, [this] { return !inbox_.empty(); });
-      done.swap(inbox_);
-    }
-    for (Call* raw : done) {
-      std::unique_ptr<Call> call(raw);
-      --outstanding_;
-      if (!call->status.ok()) {
-        Fail(std::move(call->status));
-      } else if (error_.ok()) {
-        bool set = true;
-        for (tenon_tensor_view* view : call->outputs) set = set && view->dl.data != nullptr;
-        if (set) Propagate(*call->info, call->iteration, call->outputs.data(), false);
-        else Fail(Internal(StrCat(call->info->node->Describe(), ": its kernel finished without setting all outputs")));
-      }
-      for (tenon_tensor_view& view : call->views) ReleaseOutput(&view);
-      Finished(*call->info, call->iteration);
-    }
-  }
-
-  const DynamicPlan& plan_;
-  Step* step_;
-  std::vector<tenon_tensor_view>* fetches_;
-  std::vector<char> fetched_;
-  std::vector<std::shared_ptr<const PreparedNode>> last_;  // by node id
-  std::minstd_rand random_;
-  bool shuffled_;
-  FrameInstance* root_ = nullptr;
-  std::deque<Ready> ready_;
-  Status error_;
-  std::map<int, std::vector<std::unique_ptr<Iteration>>> spare_;
-  // Scratch of the driving thread.
-  std::vector<const tenon_tensor_view*> kernel_inputs_, forwarded_;
-  std::vector<tenon_tensor_view> views_;
-  std::vector<tenon_tensor_view*> output_pointers_;
-  // Kernels that run elsewhere.
-  int64_t outstanding_ = 0;
-  std::mutex inbox_mutex_;
-  std::condition_variable inbox_wake_;
-  std::vector<Call*> inbox_;
-};
+uint64_t RoundUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
-Status RunDynamicStep(const DynamicPlan& plan, Step* step, const tenon_tensor_view* const* feeds,
-                      std::vector<tenon_tensor_view>* out_fetches) {
-  out_fetches->assign(plan.plan().fetches().size(), tenon_tensor_view{});
-  for (size_t i = 0; i < out_fetches->size(); ++i)
-    if (const int feed = plan.plan().FeedOf(plan.plan().fetches()[i]); feed >= 0) {
-      (*out_fetches)[i] = *feeds[feed];
-      if ((*out_fetches)[i].buffer != nullptr) Retain((*out_fetches)[i].buffer);
+DynamicInstance::DynamicInstance(const DynamicPlan* plan)
+    : plan_(plan), pool_(plan->plan().env().pool), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
+      fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
+  root_.info = &plan->frames()[0];
+  root_iteration_ = MakeIteration(0);
+  root_iteration_->frame = &root_;
+  root_.iterations.push_back(root_iteration_);
+}
+
+DynamicInstance::~DynamicInstance() {
+  Finish();
+  for (const auto& iteration : iterations_)
+    for (const auto& [data, bytes] : iteration->chunks) pool_->FreeRaw(data, bytes);
+  if (workspace_ != nullptr) pool_->FreeRaw(workspace_, workspace_bytes_);
+}
+
+// ---- Frames and iterations ----
+
+DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
+  const FrameInfo& info = plan_->frames()[static_cast<size_t>(frame)];
+  iterations_.push_back(std::make_unique<Iteration>());
+  Iteration* iteration = iterations_.back().get();
+  iteration->info = &info;
+  iteration->states.resize(info.nodes.size());
+  iteration->slots.resize(info.slots.size());
+  iteration->child_frames.resize(info.children.size());
+  iteration->calls = std::make_unique<Call[]>(info.kernels.size());
+  for (size_t i = 0; i < info.slots.size(); ++i) {
+    if (info.slots[i].constant == nullptr) continue;
+    iteration->slots[i].view = info.slots[i].constant->view();
+    iteration->slots[i].view.flags |= TENON_VIEW_READ_ONLY;
+    iteration->slots[i].shape_id = NewShapeIds();
+  }
+  size_t inputs = 0, outputs = 0;
+  for (int32_t local : info.kernels) {
+    inputs += static_cast<size_t>(info.nodes[static_cast<size_t>(local)].input_count);
+    outputs += static_cast<size_t>(info.nodes[static_cast<size_t>(local)].output_count);
+  }
+  iteration->seen.resize(inputs);
+  iteration->input_views.reserve(inputs);
+  iteration->output_views.reserve(outputs);
+  for (int32_t local : info.kernels) {
+    const NodeInfo& node = info.nodes[static_cast<size_t>(local)];
+    Call& call = iteration->calls[static_cast<size_t>(node.call)];
+    call.seen = iteration->seen.data() + iteration->input_views.size();
+    call.node = node.node;
+    call.instance = this;
+    call.iteration = iteration;
+    call.info = &node;
+    const tenon_tensor_view* const* in = iteration->input_views.data() + iteration->input_views.size();
+    tenon_tensor_view* const* out = iteration->output_views.data() + iteration->output_views.size();
+    for (int32_t i = 0; i < node.input_count; ++i) iteration->input_views.push_back(&Input(node, i, iteration).view);
+    for (int32_t k = 0; k < node.output_count; ++k)
+      iteration->output_views.push_back(&iteration->slots[static_cast<size_t>(node.first_output + k)].view);
+    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, FrameServices(), &call, 0};
+  }
+  return iteration;
+}
+
+DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) {
+  auto& spare = spare_iterations_[static_cast<size_t>(frame->frame)];
+  Iteration* iteration;
+  if (spare.empty()) {
+    iteration = MakeIteration(frame->frame);
+  } else {
+    iteration = spare.back();
+    spare.pop_back();
+  }
+  std::copy(frame->info->initial.begin(), frame->info->initial.end(), iteration->states.begin());
+  iteration->frame = frame;
+  iteration->number = frame->first_number + static_cast<int64_t>(frame->iterations.size());
+  frame->iterations.push_back(iteration);
+  // Loop invariants are there in every iteration. The frame holds their buffers.
+  ++iteration->running;
+  for (const FrameInstance::Invariant& invariant : frame->invariants) {
+    if (!invariant.dead) {
+      Slot& slot = iteration->slots[static_cast<size_t>(invariant.enter->first_output)];
+      slot.view = invariant.value.view;
+      slot.shape_id = invariant.value.shape_id;
+      slot.depth = invariant.value.depth;
     }
-  Status status = Executor(plan, step, out_fetches).Run(feeds);
-  if (!status.ok())
-    for (tenon_tensor_view& view : *out_fetches) ReleaseOutput(&view);
+    WakeAll(*invariant.enter, iteration, invariant.dead, true);
+  }
+  --iteration->running;
+  return iteration;
+}
+
+// Takes an iteration whose nodes are done, or given up, out of use.
+void DynamicInstance::Recycle(Iteration* iteration) {
+  for (FrameInstance*& child : iteration->child_frames)
+    if (child != nullptr) Abandon(std::exchange(child, nullptr));
+  if (iteration->owned > 0)
+    for (Slot& slot : iteration->slots)
+      if (slot.owned) {
+        ReleaseOutput(&slot.view);
+        slot.owned = false;
+      }
+  iteration->owned = 0;
+  iteration->running = 0;
+  iteration->children = 0;
+}
+
+void DynamicInstance::Abandon(FrameInstance* frame) {
+  for (Iteration* iteration : frame->iterations) {
+    Recycle(iteration);
+    spare_iterations_[static_cast<size_t>(frame->frame)].push_back(iteration);
+  }
+  frame->iterations.clear();
+  for (FrameInstance::Invariant& invariant : frame->invariants)
+    if (invariant.value.owned) ReleaseOutput(&invariant.value.view);
+  frame->invariants.clear();
+  frame->waiting.clear();
+  spare_frames_[static_cast<size_t>(frame->frame)].push_back(frame);
+}
+
+DynamicInstance::FrameInstance* DynamicInstance::ChildFrame(Iteration* iteration, const NodeInfo& enter) {
+  FrameInstance*& child = iteration->child_frames[static_cast<size_t>(enter.entered)];
+  if (child != nullptr) return child;
+  const int frame = iteration->info->children[static_cast<size_t>(enter.entered)];
+  auto& spare = spare_frames_[static_cast<size_t>(frame)];
+  if (spare.empty()) {
+    frames_.push_back(std::make_unique<FrameInstance>());
+    child = frames_.back().get();
+    child->frame = frame;
+    child->info = &plan_->frames()[static_cast<size_t>(frame)];
+  } else {
+    child = spare.back();
+    spare.pop_back();
+  }
+  child->parent = iteration;
+  child->pending_enters = child->info->enters;
+  child->first_number = 0;
+  child->exits.assign(child->info->exits.size(), FrameInstance::ExitState::kNone);
+  ++iteration->children;
+  FrameInstance* made = child;
+  NewIteration(made);
+  return made;
+}
+
+// Called when something of the frame ended: drops finished iterations, and the frame when all are.
+void DynamicInstance::Settle(FrameInstance* frame) {
+  while (frame != &root_) {
+    while (!frame->iterations.empty()) {
+      Iteration* oldest = frame->iterations.front();
+      if (oldest->running != 0 || oldest->children != 0 || (frame->first_number == 0 && frame->pending_enters != 0)) return;
+      const bool newest = frame->iterations.size() == 1;
+      Iteration* from = frame->iterations.back();
+      frame->iterations.pop_front();
+      ++frame->first_number;
+      if (!frame->waiting.empty()) {
+        // Before the old iteration goes: what waits may stand in its memory.
+        held_.swap(frame->waiting);
+        Iteration* next = NewIteration(frame);
+        ++next->running;
+        for (const NodeInfo* held : held_) {
+          Slot& value = Input(*held, 0, from);
+          if (Status status = Carry(value, *from, next, held->first_output); !status.ok()) Fail(std::move(status).Annotate(held->node->Describe()));
+          else WakeAll(*held, next, false);
+          if (!newest) Use(from, &value);
+        }
+        --next->running;
+        held_.clear();
+      }
+      Recycle(oldest);
+      spare_iterations_[static_cast<size_t>(frame->frame)].push_back(oldest);
+    }
+    Iteration* parent = frame->parent;
+    EndFrame(frame);
+    frame = parent->frame;
+  }
+}
+
+void DynamicInstance::EndFrame(FrameInstance* frame) {
+  Iteration* parent = frame->parent;
+  ++parent->running;
+  for (size_t i = 0; i < frame->exits.size(); ++i)
+    if (frame->exits[i] == FrameInstance::ExitState::kDead)
+      WakeAll(frame->info->nodes[static_cast<size_t>(frame->info->exits[i])], parent, true);
+  --parent->running;
+  --parent->children;
+  parent->child_frames[static_cast<size_t>(frame->info->child)] = nullptr;
+  Abandon(frame);
+}
+
+// ---- Values on their way ----
+
+void DynamicInstance::Push(int32_t node, Iteration* iteration, bool dead) {
+  ++iteration->running;
+  if (ready_tail_ - ready_head_ == ready_.size()) {
+    std::vector<Ready> larger(ready_.size() * 2);
+    for (uint64_t at = ready_head_; at != ready_tail_; ++at) larger[at & (larger.size() - 1)] = ready_[at & (ready_.size() - 1)];
+    ready_ = std::move(larger);
+  }
+  ready_[ready_tail_++ & (ready_.size() - 1)] = {node, dead, iteration};
+}
+
+inline void DynamicInstance::Deliver(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
+  if (target.input != Target::kPlain) return DeliverToMerge(target, iteration, dead, from_enter);
+  NodeState& state = iteration->states[static_cast<size_t>(target.node)];
+  state.dead |= static_cast<int32_t>(dead);
+  if (--state.pending == 0) Push(target.node, iteration, state.dead != 0);
+}
+
+void DynamicInstance::DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
+  NodeState& state = iteration->states[static_cast<size_t>(target.node)];
+  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(target.node)];
+  if (target.input == Target::kMergeControl) {
+    --state.pending;
+  } else if (dead) {
+    // A dead Enter means that the loop never turns: its other input will not come.
+    state.dead = from_enter ? info.input_count : state.dead + 1;
+  } else if (state.live < 0) {
+    state.live = target.input;
+  } else {
+    Use(iteration, &Input(info, target.input, iteration));  // the first live input won
+  }
+  if (state.pending != 0 || state.started != 0 || (state.live < 0 && state.dead < info.input_count)) return;
+  state.started = 1;
+  Push(target.node, iteration, state.live < 0);
+}
+
+inline void DynamicInstance::Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead,
+                                  bool from_enter) {
+  const int32_t begin = ranges()[static_cast<size_t>(info.first_range + first_range)];
+  const int32_t end = ranges()[static_cast<size_t>(info.first_range + last_range)];
+  for (int32_t at = begin; at != end; ++at) Deliver(plan_->targets()[static_cast<size_t>(at)], iteration, dead, from_enter);
+}
+
+inline void DynamicInstance::Own(Iteration* iteration, Slot* slot, int32_t uses) {
+  slot->owned = true;
+  slot->uses = uses;
+  ++iteration->owned;
+}
+
+// One consumer less.
+inline void DynamicInstance::Use(Iteration* iteration, Slot* slot) {
+  if (!slot->owned || --slot->uses > 0) return;
+  ReleaseOutput(&slot->view);
+  slot->owned = false;
+  --iteration->owned;
+}
+
+// Within an iteration: the same memory under another name.
+inline void DynamicInstance::Forward(const Slot& from, Iteration* iteration, int32_t to) {
+  Slot& slot = iteration->slots[static_cast<size_t>(to)];
+  slot.view = from.view;
+  slot.shape_id = from.shape_id;
+  slot.depth = from.depth;
+  if (slot.view.buffer == nullptr) return;
+  Retain(slot.view.buffer);
+  Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
+}
+
+// Into another iteration: what stands in memory that the source iteration will use again is copied.
+Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iteration* iteration, int32_t to) {
+  Slot& slot = iteration->slots[static_cast<size_t>(to)];
+  slot.shape_id = from.shape_id;
+  slot.depth = from.depth;
+  const tenon_tensor_view& view = from.view;
+  const bool stays = from.depth < source.info->depth || iteration->info->depth > source.info->depth;
+  if (view.buffer != nullptr) {
+    Buffer* buffer = view.buffer;
+    if (stays || view.dl.shape == buffer->dims || view.dl.ndim == 0) Retain(buffer);
+    else buffer = pool_->Alias(buffer, {view.dl.shape, view.dl.ndim, 0});
+    slot.view = view;
+    slot.view.buffer = buffer;
+    if (!stays) slot.view.dl.shape = buffer->dims;
+    Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
+    return Status::Ok();
+  }
+  if (stays) {
+    slot.view = view;
+    return Status::Ok();
+  }
+  const uint64_t bytes = RoundUp(view.byte_size);
+  TENON_ASSIGN_OR_RETURN(char* memory, MemoryOf(iteration, &slot, bytes + sizeof(int64_t) * static_cast<uint64_t>(view.dl.ndim)));
+  if (view.byte_size == 4) std::memcpy(memory, DataOf(view), 4);
+  else std::memcpy(memory, DataOf(view), view.byte_size);
+  slot.view = view;
+  slot.view.dl.data = memory;
+  slot.view.dl.byte_offset = 0;
+  slot.view.dl.shape = reinterpret_cast<int64_t*>(memory + bytes);
+  for (int32_t i = 0; i < view.dl.ndim; ++i) slot.view.dl.shape[i] = view.dl.shape[i];
+  slot.depth = iteration->info->depth;
+  return Status::Ok();
+}
+
+// The slot's own memory, grown when it must be; old memory stays with the iteration.
+Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64_t bytes) {
+  if (bytes <= slot->capacity) return slot->memory;
+  const uint64_t wanted = std::bit_ceil(std::max(bytes, kAlignment));
+  if (iteration->chunks.empty() || iteration->chunk_used + wanted > iteration->chunks.back().second) {
+    // As much as all slots of a frame need when they are scalars, within bounds.
+    const uint64_t chunk = std::max(wanted, std::clamp<uint64_t>(iteration->slots.size() * kAlignment, 512, 65536));
+    TENON_ASSIGN_OR_RETURN(void* data, pool_->AllocateRaw(chunk));
+    iteration->chunks.emplace_back(static_cast<char*>(data), chunk);
+    iteration->chunk_used = 0;
+  }
+  slot->memory = iteration->chunks.back().first + iteration->chunk_used;
+  slot->capacity = static_cast<uint32_t>(wanted);
+  iteration->chunk_used += wanted;
+  return slot->memory;
+}
+
+// The node's values are there: keeps what is fetched, lets go what nobody consumes.
+void DynamicInstance::Publish(const NodeInfo& info, Iteration* outputs) {
+  if (info.fetch_count != 0) NoteFetches(info, outputs);
+  for (int32_t k = 0; k < info.output_count; ++k) {
+    Slot& slot = outputs->slots[static_cast<size_t>(info.first_output + k)];
+    if (slot.owned && slot.uses == 0) Use(outputs, &slot);
+  }
+}
+
+void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
+  for (int32_t i = 0; i < info.fetch_count; ++i) {
+    const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+    const Slot& slot = outputs->slots[static_cast<size_t>(plan_->fetches()[at].slot)];
+    Fetched& fetched = fetched_[at];
+    fetched.view = slot.view;
+    if (IsRef(slot.view.dtype)) {
+      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), &fetched.view); !status.ok())
+        return Fail(std::move(status).Annotate(info.node->Describe()));
+      fetched.owned = true;
+    } else if (slot.view.buffer != nullptr) {
+      Retain(slot.view.buffer);
+      fetched.owned = true;
+    }
+    fetched.present = true;
+  }
+}
+
+// ---- The step ----
+
+Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  step_ = step;
+  error_ = Status::Ok();
+  if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);
+  const FrameInfo& info = plan_->frames()[0];
+  std::copy(info.initial.begin(), info.initial.end(), root_iteration_->states.begin());
+  for (size_t i = 0; i < plan_->plan().feeds().size(); ++i) {
+    // Feeds have the first slots.
+    tenon_tensor_view& view = root_iteration_->slots[i].view;
+    view = *feeds[i];
+    view.flags = TENON_VIEW_HOST_VISIBLE | TENON_VIEW_READ_ONLY |
+                 ((reinterpret_cast<uintptr_t>(DataOf(view)) & (kAlignment - 1)) == 0 ? TENON_VIEW_ALIGNED64 : 0u);
+  }
+  for (size_t i = 0; i < fetched_.size(); ++i)
+    if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
+  for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
+  for (int32_t source : info.sources) Push(source, root_iteration_, false);
+  Loop();
+  Status status = std::move(error_);
+  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
+    if (!fetched_[i].present)
+      status = Internal(StrCat("fetch '", plan_->plan().graph().EdgeName(plan_->plan().fetches()[i]),
+                               "' has no value: it lies in a branch that was not taken"));
   return status;
+}
+
+void DynamicInstance::Finish() {
+  for (Fetched& fetched : fetched_) {
+    if (fetched.owned) ReleaseOutput(&fetched.view);
+    fetched = {};
+  }
+  Recycle(root_iteration_);
+  ready_head_ = ready_tail_ = 0;
+  step_ = nullptr;
+}
+
+void DynamicInstance::Fail(Status status) {
+  if (!error_.ok()) return;
+  error_ = std::move(status);
+  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status(Code::kCancelled, "another node of the step failed"));
+}
+
+void DynamicInstance::Loop() {
+  for (;;) {
+    if (step_->cancellation->cancelled() && error_.ok()) Fail(step_->cancellation->reason());
+    if (!error_.ok()) {
+      ready_head_ = ready_tail_;
+      if (outstanding_ == 0) return;
+    }
+    const bool idle = ready_head_ == ready_tail_;
+    if (outstanding_ > 0) TakeInbox(idle);
+    else if (idle) return;
+    if (ready_head_ != ready_tail_ && error_.ok()) Process(TakeReady());
+  }
+}
+
+DynamicInstance::Ready DynamicInstance::TakeReady() {
+  const uint64_t mask = ready_.size() - 1;
+  if (shuffled_) std::swap(ready_[ready_head_ & mask], ready_[(ready_head_ + random_() % (ready_tail_ - ready_head_)) & mask]);
+  return ready_[ready_head_++ & mask];
+}
+
+void DynamicInstance::Finished(const NodeInfo& info, Iteration* iteration) {
+  for (int32_t i = 0; i < info.input_count; ++i) Use(iteration, &Input(info, i, iteration));
+  for (int32_t i = 0; i < info.dereference_count; ++i) {
+    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
+    Use(iteration, &iteration->slots[static_cast<size_t>(dereference.from)]);
+  }
+  Leave(iteration);
+}
+
+// A node of the iteration is done; a loop may be with it.
+void DynamicInstance::Leave(Iteration* iteration) {
+  if (--iteration->running == 0 && iteration->frame != &root_) Settle(iteration->frame);
+}
+
+// ---- Nodes ----
+
+void DynamicInstance::Process(const Ready& ready) {
+  Iteration* iteration = ready.iteration;
+  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(ready.node)];
+  if (ready.dead && !info.runs_when_dead) return ProcessDead(info, iteration);
+  switch (info.kind) {
+    case Kind::kKernel: return ProcessKernel(info, iteration);
+    case Kind::kForward: ProcessForward(info, iteration); break;
+    case Kind::kSwitch: ProcessSwitch(info, iteration); break;
+    case Kind::kMerge: return ProcessMerge(info, iteration);
+    case Kind::kEnter: ProcessEnter(info, iteration, false); break;
+    case Kind::kExit: ProcessExit(info, iteration); break;
+    case Kind::kNextIteration:
+      if (!ProcessNext(info, iteration)) return Leave(iteration);
+      break;
+    case Kind::kConstant:
+      Publish(info, iteration);
+      WakeAll(info, iteration, false);
+      break;
+    case Kind::kTrigger: WakeAll(info, iteration, false); break;
+    case Kind::kUnfed:
+      for (int32_t k = 0; k < info.output_count; ++k)
+        if (plan_->plan().FeedOf({info.id, k}) < 0)
+          Fail(InvalidArgument(StrCat(info.node->Describe(), " must be fed with a value of type ",
+                                      TypeName(info.node->output_types[static_cast<size_t>(k)]))));
+      WakeAll(info, iteration, false);
+      break;
+  }
+  Finished(info, iteration);
+}
+
+void DynamicInstance::ProcessDead(const NodeInfo& info, Iteration* iteration) {
+  if (info.kind == Kind::kEnter) {
+    ProcessEnter(info, iteration, true);
+  } else if (info.kind == Kind::kExit) {
+    // The frame's end says it, unless another iteration brings a value.
+    auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+    if (state == FrameInstance::ExitState::kNone) state = FrameInstance::ExitState::kDead;
+  } else if (info.kind != Kind::kNextIteration) {
+    WakeAll(info, iteration, true);
+  }
+  if (info.kind == Kind::kMerge) return Leave(iteration);
+  Finished(info, iteration);
+}
+
+void DynamicInstance::ProcessForward(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  for (int32_t k = 0; k < info.output_count; ++k) Forward(Input(info, k, iteration), iteration, info.first_output + k);
+  Publish(info, iteration);
+  WakeAll(info, iteration, false);
+}
+
+void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  const tenon_tensor_view& predicate = Input(info, 1, iteration).view;
+  if (NumElements(predicate) != 1)
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be one bool, found ", ShapeOf(predicate).ToString())));
+  const int32_t taken = *static_cast<const uint8_t*>(DataOf(predicate)) != 0 ? 1 : 0;
+  Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
+  if (info.fetch_count != 0) {
+    for (int32_t i = 0; i < info.fetch_count; ++i) {
+      const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+      if (plan_->fetches()[at].slot != info.first_output + taken)
+        return Fail(Internal(StrCat("fetch '", plan_->plan().graph().EdgeName(plan_->plan().fetches()[at]),
+                                    "' has no value: it lies in a branch that was not taken")));
+    }
+  }
+  Publish(info, iteration);
+  Wake(info, 0, 1, iteration, taken == 1);
+  Wake(info, 1, 2, iteration, taken == 0);
+  Wake(info, 2, 3, iteration, false);
+}
+
+void DynamicInstance::ProcessMerge(const NodeInfo& info, Iteration* iteration) {
+  const int32_t live = iteration->states[static_cast<size_t>(info.local)].live;
+  if (Status status = ReadReferences(info, iteration); !status.ok()) {
+    Fail(std::move(status));
+    return Leave(iteration);
+  }
+  Slot& value = Input(info, live, iteration);
+  Forward(value, iteration, info.first_output);
+  if (info.output_count > 1) {
+    Slot& which = iteration->slots[static_cast<size_t>(info.first_output + 1)];
+    auto memory = MemoryOf(iteration, &which, sizeof live);
+    if (memory.ok()) {
+      std::memcpy(*memory, &live, sizeof live);
+      which.view = MakeView(TENON_DT_INT32, {nullptr, 0, 0}, *memory, sizeof live, nullptr);
+      which.depth = iteration->info->depth;
+      which.shape_id = 0;
+    } else {
+      Fail(Status(memory.status()).Annotate(info.node->Describe()));
+    }
+  }
+  Publish(info, iteration);
+  WakeAll(info, iteration, false);
+  Use(iteration, &value);
+  Leave(iteration);
+}
+
+void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, bool dead) {
+  if (!dead)
+    if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  FrameInstance* child = ChildFrame(iteration, info);
+  const Slot* value = dead ? nullptr : &Input(info, 0, iteration);
+  if (info.constant_enter) {
+    FrameInstance::Invariant invariant{&info, dead, {}};
+    if (!dead) {
+      invariant.value = *value;
+      invariant.value.owned = value->view.buffer != nullptr;
+      if (invariant.value.owned) Retain(value->view.buffer);
+    }
+    child->invariants.push_back(invariant);
+  }
+  for (Iteration* each : child->iterations) {
+    ++each->running;
+    if (!dead) {
+      if (info.constant_enter) {
+        Slot& slot = each->slots[static_cast<size_t>(info.first_output)];
+        slot.view = value->view;
+        slot.shape_id = value->shape_id;
+        slot.depth = value->depth;
+      } else if (Status status = Carry(*value, *iteration, each, info.first_output); !status.ok()) {
+        Fail(std::move(status).Annotate(info.node->Describe()));
+      }
+    }
+    WakeAll(info, each, dead, true);
+    --each->running;
+    if (!info.constant_enter) break;  // the first one alone
+  }
+  --child->pending_enters;
+  Settle(child);
+}
+
+void DynamicInstance::ProcessExit(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  iteration->frame->exits[static_cast<size_t>(info.exit)] = FrameInstance::ExitState::kLive;
+  Iteration* parent = iteration->frame->parent;
+  if (Status status = Carry(Input(info, 0, iteration), *iteration, parent, info.first_output); !status.ok())
+    return Fail(std::move(status).Annotate(info.node->Describe()));
+  Publish(info, parent);
+  WakeAll(info, parent, false);
+}
+
+// Whether the value went on; false: it waits until an iteration ends.
+bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) {
+    Fail(std::move(status));
+    return true;
+  }
+  FrameInstance* frame = iteration->frame;
+  const auto next = static_cast<size_t>(iteration->number + 1 - frame->first_number);
+  if (next == frame->iterations.size()) {
+    if (static_cast<int64_t>(frame->iterations.size()) >= frame->info->parallel_iterations) {
+      frame->waiting.push_back(&info);
+      return false;
+    }
+    NewIteration(frame);
+  }
+  Status status = Carry(Input(info, 0, iteration), *iteration, frame->iterations[next], info.first_output);
+  if (!status.ok()) Fail(std::move(status).Annotate(info.node->Describe()));
+  else WakeAll(info, frame->iterations[next], false);
+  return true;
+}
+
+// ---- Kernels ----
+
+// Reads the variables whose values the node wants.
+Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteration) {
+  for (int32_t i = 0; i < info.dereference_count; ++i) {
+    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
+    const Slot& from = iteration->slots[static_cast<size_t>(dereference.from)];
+    Slot& to = iteration->slots[static_cast<size_t>(dereference.to)];
+    if (info.kind == Kind::kMerge && dereference.input != iteration->states[static_cast<size_t>(info.local)].live) continue;
+    Status status = ReadVariable(*static_cast<Resource**>(DataOf(from.view)), &to.view);
+    if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
+    to.shape_id = 0;
+    to.depth = iteration->info->depth;
+    Own(iteration, &to, 1);
+  }
+  return Status::Ok();
+}
+
+void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) {
+  Call& call = iteration->calls[static_cast<size_t>(info.call)];
+  Status status;
+  if (info.dereference_count != 0) status = ReadReferences(info, iteration);
+  if (status.ok()) status = Resolve(info, &call, iteration);
+  if (status.ok()) status = MakeOutputs(info, &call, iteration);
+  if (!status.ok()) {
+    Fail(std::move(status));
+    return Finished(info, iteration);
+  }
+  const tenon_kernel_registration& kernel = call.last->kernel->registration();
+  call.step = step_;
+  call.frame.step_id = step_->id;
+  if ((kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && RunsElsewhere(kernel))
+    return StartElsewhere(&call);
+  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
+    status = RunView(info, &call, iteration);
+  } else {
+    if (call.last->workspace_bytes > 0) {
+      status = Workspace(call.last->workspace_bytes);
+      call.frame.workspace = workspace_;
+    }
+    if (status.ok()) status = RunPrepared(*call.last, &call.frame);
+  }
+  Conclude(info, &call, std::move(status));
+}
+
+// A kernel has run, well or not.
+void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) {
+  Iteration* iteration = call->iteration;
+  Status taken = TakeOutputs(info, call, iteration);
+  if (status.ok()) status = std::move(taken);
+  if (!status.ok()) {
+    Fail(std::move(status));
+  } else if (error_.ok()) {
+    Publish(info, iteration);
+    WakeAll(info, iteration, false);
+  }
+  Finished(info, iteration);
+}
+
+bool DynamicInstance::RunsElsewhere(const tenon_kernel_registration& kernel) const {
+  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
+  if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
+  // A kernel worth a thread goes to one when there is other work for this one.
+  return (kernel.traits & TENON_KERNEL_BLOCKING) != 0 || (ready_head_ != ready_tail_ && step_->env->threads->threads() > 1);
+}
+
+Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const auto slot = [call](int32_t i) { return reinterpret_cast<const Slot*>(call->frame.inputs[i]); };
+  static_assert(offsetof(Slot, view) == 0);
+  bool same = call->last != nullptr;
+  for (int32_t i = 0; i < info.input_count && same; ++i) same = call->seen[i] != 0 && call->seen[i] == slot(i)->shape_id;
+  if (same) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared,
+                         info.runner->Resolve({call->frame.inputs, static_cast<size_t>(info.input_count)}, call->last));
+  if (prepared != call->last) {
+    for (int32_t k = 0; k < info.output_count; ++k) iteration->slots[static_cast<size_t>(info.first_output + k)].made_for = nullptr;
+    call->last = std::move(prepared);
+    call->frame.workspace_bytes = call->last->workspace_bytes;
+  }
+  // What depends on values is asked each time.
+  const bool values = info.runner->value_dependent();
+  for (int32_t i = 0; i < info.input_count; ++i) call->seen[i] = values ? 0 : slot(i)->shape_id;
+  return Status::Ok();
+}
+
+Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const PreparedNode* prepared = call->last.get();
+  for (int32_t k = 0; k < info.output_count; ++k)
+    if (iteration->slots[static_cast<size_t>(info.first_output + k)].made_for != prepared)
+      TENON_RETURN_IF_ERROR(MakeOutput(info, k, *prepared, iteration));
+  return Status::Ok();
+}
+
+Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration) {
+  const auto at = static_cast<size_t>(info.first_output + k);
+  Slot& slot = iteration->slots[at];
+  const DType dtype = info.node->output_types[static_cast<size_t>(k)];
+  slot.depth = iteration->info->depth;
+  slot.shape_id = 0;
+  if (prepared.kernel->dynamic_output(static_cast<size_t>(k)) || (k == 0 && prepared.kernel->has(TENON_KERNEL_VIEW))) {
+    slot.view = {};
+    return Status::Ok();
+  }
+  const Shape shape = IsRef(dtype) ? Shape() : prepared.outputs[static_cast<size_t>(k)].shape;
+  if (!shape.fully_known())
+    return Internal(StrCat(info.node->Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
+  const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[static_cast<size_t>(k)];
+  if (bytes > kSmallBytes || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
+    auto buffer = pool_->Allocate(bytes, shape.c());
+    if (!buffer.ok()) return Status(buffer.status()).Annotate(StrCat(info.node->Describe(), ", output ", k));
+    slot.view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, bytes, *buffer);
+    Own(iteration, &slot, iteration->info->slots[at].uses);
+    return Status::Ok();
+  }
+  auto memory = MemoryOf(iteration, &slot, std::max<uint64_t>(bytes, 1));
+  if (!memory.ok()) return Status(memory.status()).Annotate(StrCat(info.node->Describe(), ", output ", k));
+  const tenon_shape dims = IsRef(dtype) ? tenon_shape{nullptr, 0, 0} : prepared.outputs[static_cast<size_t>(k)].shape.c();
+  slot.view = MakeView(dtype, dims, *memory, bytes, nullptr);
+  slot.made_for = &prepared;
+  slot.shape_id = k < kShapeIds ? prepared.shape_ids + static_cast<uint64_t>(k) : 0;
+  return Status::Ok();
+}
+
+// After the kernel: what it allocated or shared belongs to the slots, also when it failed.
+Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration) {
+  Status status;
+  for (int32_t k = 0; k < info.output_count; ++k) {
+    const auto at = static_cast<size_t>(info.first_output + k);
+    Slot& slot = iteration->slots[at];
+    if (slot.view.buffer != nullptr) {
+      const int32_t uses = iteration->info->slots[at].uses;
+      slot.made_for = nullptr;
+      slot.shape_id = 0;
+      if (!slot.owned) Own(iteration, &slot, uses);
+    } else if (slot.view.dl.data == nullptr && call->last->kernel->dynamic_output(static_cast<size_t>(k))) {
+      if (status.ok()) status = Internal(StrCat(info.node->Describe(), ": its kernel did not set output ", k));
+    }
+  }
+  return status;
+}
+
+// The result is the input's memory under other dims.
+Status DynamicInstance::RunView(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const Shape& shape = call->last->outputs[0].shape;
+  if (!shape.fully_known()) return Internal(StrCat(info.node->Describe(), ": the shape of its result is not known"));
+  const Slot& from = Input(info, 0, iteration);
+  Slot& slot = iteration->slots[static_cast<size_t>(info.first_output)];
+  Forward(from, iteration, info.first_output);
+  slot.view.dl.ndim = shape.rank();
+  slot.view.dl.shape = const_cast<int64_t*>(shape.dims().data());
+  slot.shape_id = call->last->shape_ids;
+  return Status::Ok();
+}
+
+Status DynamicInstance::Workspace(uint64_t bytes) {
+  if (bytes <= workspace_bytes_) return Status::Ok();
+  if (workspace_ != nullptr) pool_->FreeRaw(std::exchange(workspace_, nullptr), std::exchange(workspace_bytes_, 0));
+  TENON_ASSIGN_OR_RETURN(workspace_, pool_->AllocateRaw(bytes));
+  workspace_bytes_ = bytes;
+  return Status::Ok();
+}
+
+// ---- Kernels that run elsewhere ----
+
+void DynamicInstance::StartElsewhere(Call* call) {
+  ++outstanding_;
+  call->status = Status::Ok();
+  call->begin_ns = step_->trace != nullptr ? trace::Trace::Now() : 0;
+  if (call->last->workspace_bytes > 0) {
+    auto workspace = pool_->Allocate(call->last->workspace_bytes, {nullptr, 0, 0});
+    if (!workspace.ok()) {
+      call->status = Status(workspace.status()).Annotate(StrCat(call->node->Describe(), ", its workspace"));
+      return Post(call);
+    }
+    call->workspace = *workspace;
+    call->frame.workspace = call->workspace->data;
+  }
+  const tenon_kernel_registration& kernel = call->last->kernel->registration();
+  if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) {
+    tenon_status* refused = kernel.run_async(call->last->kernel->state(), call->last->prepared, &call->frame, &CallDone, call);
+    if (refused != nullptr) CallDone(call, refused);
+    return;
+  }
+  step_->env->threads->Schedule([call] {
+    call->status = RunPrepared(*call->last, &call->frame);
+    call->instance->Post(call);
+  });
+}
+
+void DynamicInstance::CallDone(void* argument, tenon_status* status) {
+  auto* call = static_cast<Call*>(argument);
+  if (call->step->trace != nullptr) call->end_ns = trace::Trace::Now();
+  call->status = Status(status).Annotate(call->node->Describe());
+  ReleasePins(call);
+  call->instance->Post(call);
+}
+
+void DynamicInstance::Post(Call* call) {
+  std::lock_guard lock(inbox_mutex_);
+  inbox_.push_back(call);
+  inbox_wake_.notify_one();
+}
+
+void DynamicInstance::TakeInbox(bool wait) {
+  {
+    std::unique_lock lock(inbox_mutex_);
+    if (wait) inbox_wake_.wait(lock, [this] { return !inbox_.empty(); });
+    done_.swap(inbox_);
+  }
+  for (Call* call : done_) {
+    --outstanding_;
+    if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
+    if (call->end_ns != 0) step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
+    Conclude(*call->info, call, std::move(call->status));
+  }
+  done_.clear();
 }
 
 }  // namespace tenon::exec

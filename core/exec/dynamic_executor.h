@@ -6,72 +6,207 @@
 // iteration when all its inputs have arrived there; a merge when one live input has, or all are dead. Deadness spreads
 // through data and control edges. Enter, Exit and NextIteration move values between frames and iterations.
 //
+// Memory. An iteration has a slot for each value, a prepared frame for each kernel, and memory of its own for small
+// results; all of it is made once, pooled, and used again by later iterations and steps, so that a steady node costs its
+// call, a comparison of shapes and the counting of its consumers. Larger results come from the session's pool and are
+// released after their last consumer. A value that leaves its iteration takes its bytes along.
+//
 // Invariants. All bookkeeping belongs to the thread that drives the step; kernels that finish elsewhere leave a message
 // in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more.
 #ifndef TENON_CORE_EXEC_DYNAMIC_EXECUTOR_H_
 #define TENON_CORE_EXEC_DYNAMIC_EXECUTOR_H_
 
+#include <condition_variable>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <random>
 #include <vector>
 
-#include "core/graph/loop_analysis.h"
-#include "core/exec/plan.h"
+#include "core/exec/dynamic_plan.h"
 
 namespace tenon::exec {
 
-// What never changes between the steps of a plan.
-class DynamicPlan {
+// One step's memory and bookkeeping. Serves one step at a time.
+class DynamicInstance {
  public:
-  static Result<std::unique_ptr<DynamicPlan>> Create(const Plan& plan);
+  explicit DynamicInstance(const DynamicPlan* plan);
+  ~DynamicInstance();
+  DynamicInstance(const DynamicInstance&) = delete;
+  DynamicInstance& operator=(const DynamicInstance&) = delete;
 
-  struct Target {
-    int32_t node;
-    int32_t input;  // -1: a control edge
-  };
-  struct NodeInfo {
-    const graph::Node* node = nullptr;
-    NodeRunner* runner = nullptr;
-    int frame = 0;             // where it runs; an Enter runs in the parent of the frame that it enters
-    int32_t local = -1;        // its number within its frame
-    int32_t first_input = -1;  // of the iteration's input values
-    int32_t data_inputs = 0;
-    int32_t control_inputs = 0;
-    int entered_frame = -1;    // of an Enter
-    bool is_constant_enter = false;
-    std::vector<std::vector<Target>> outputs;  // one list an output
-    std::vector<Target> controls;
-    std::vector<int32_t> fetches;              // pairs (output, fetch)
-  };
-  struct FrameInfo {
-    int parent = -1;
-    std::vector<int32_t> nodes;
-    int32_t input_values = 0;
-    int32_t enters = 0;
-    int64_t parallel_iterations = 10;
-  };
-  struct Feed {
-    std::vector<Target> targets;
-  };
-
-  const Plan& plan() const { return *plan_; }
-  const std::vector<NodeInfo>& nodes() const { return nodes_; }
-  const std::vector<FrameInfo>& frames() const { return frames_; }
-  const std::vector<Feed>& feeds() const { return feeds_; }
+  // Feeds are borrowed until Finish.
+  Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  // What fetch i is; valid until Finish.
+  const tenon_tensor_view& fetch(size_t i) const { return fetched_[i].view; }
+  // Releases the step's buffers.
+  void Finish();
 
  private:
-  explicit DynamicPlan(const Plan* plan) : plan_(plan) {}
-  Status Fill();
+  using Kind = DynamicPlan::Kind;
+  using NodeInfo = DynamicPlan::NodeInfo;
+  using FrameInfo = DynamicPlan::FrameInfo;
+  using Target = DynamicPlan::Target;
+  using NodeState = DynamicPlan::NodeState;
+  struct FrameInstance;
+  struct Iteration;
 
-  const Plan* plan_;
-  std::vector<NodeInfo> nodes_;  // by node id; node == nullptr: not in the plan
-  std::vector<FrameInfo> frames_;
-  std::vector<Feed> feeds_;
+  struct Slot {
+    tenon_tensor_view view{};
+    uint64_t shape_id = 0;  // equal ids: equal dims; 0: not known
+    const PreparedNode* made_for = nullptr;  // the view is ready for this kernel's result
+    char* memory = nullptr;                  // of its own
+    uint32_t capacity = 0;
+    int32_t uses = 0;   // consumers that are still to come, while owned
+    int32_t depth = 0;  // of the frame whose memory a view without buffer points into
+    bool owned = false; // holds a reference to the buffer
+  };
+
+  // A kernel of an iteration.
+  struct Call : tenon_frame_context {
+    tenon_frame frame{};
+    std::shared_ptr<const PreparedNode> last;
+    uint64_t* seen = nullptr;  // [inputs] shape ids that `last` was found for
+    DynamicInstance* instance = nullptr;
+    Iteration* iteration = nullptr;
+    const NodeInfo* info = nullptr;
+    // Of one that runs elsewhere.
+    Buffer* workspace = nullptr;
+    uint64_t begin_ns = 0, end_ns = 0;
+    Status status;
+  };
+
+  struct Iteration {
+    const FrameInfo* info = nullptr;
+    FrameInstance* frame = nullptr;
+    int64_t number = 0;
+    int64_t running = 0;   // nodes ready or running
+    int64_t children = 0;  // child frames that run
+    int64_t owned = 0;     // slots that hold a buffer
+    std::vector<NodeState> states;
+    std::vector<Slot> slots;
+    std::unique_ptr<Call[]> calls;
+    std::vector<const tenon_tensor_view*> input_views;
+    std::vector<tenon_tensor_view*> output_views;
+    std::vector<uint64_t> seen;
+    std::vector<FrameInstance*> child_frames;  // by number of the child
+    std::vector<std::pair<char*, uint64_t>> chunks;  // of the pool
+    uint64_t chunk_used = 0;
+  };
+
+  struct FrameInstance {
+    int frame = 0;
+    const FrameInfo* info = nullptr;
+    Iteration* parent = nullptr;
+    int32_t pending_enters = 0;
+    int64_t first_number = 0;
+    std::deque<Iteration*> iterations;  // the oldest first
+    struct Invariant {
+      const NodeInfo* enter;
+      bool dead;
+      Slot value;
+    };
+    std::vector<Invariant> invariants;
+    std::vector<const NodeInfo*> waiting;  // NextIterations of the newest, held back by the limit
+    enum class ExitState : uint8_t { kNone, kDead, kLive };
+    std::vector<ExitState> exits;
+  };
+
+  struct Ready {
+    int32_t node;
+    bool dead;
+    Iteration* iteration;
+  };
+
+  struct Fetched {
+    tenon_tensor_view view{};
+    bool present = false, owned = false;
+  };
+
+  // Frames and iterations.
+  Iteration* MakeIteration(int frame);
+  Iteration* NewIteration(FrameInstance* frame);
+  void Recycle(Iteration* iteration);
+  void Abandon(FrameInstance* frame);
+  FrameInstance* ChildFrame(Iteration* iteration, const NodeInfo& enter);
+  void Settle(FrameInstance* frame);
+  void EndFrame(FrameInstance* frame);
+
+  // Values on their way.
+  const std::vector<int32_t>& ranges() const { return plan_->ranges(); }
+  void Push(int32_t node, Iteration* iteration, bool dead);
+  void Deliver(const Target& target, Iteration* iteration, bool dead, bool from_enter = false);
+  void DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter);
+  void Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead, bool from_enter = false);
+  void WakeAll(const NodeInfo& info, Iteration* iteration, bool dead, bool from_enter = false) {
+    Wake(info, 0, info.output_count + 1, iteration, dead, from_enter);
+  }
+  void Forward(const Slot& from, Iteration* iteration, int32_t to);
+  Status Carry(const Slot& from, const Iteration& source, Iteration* iteration, int32_t to);
+  void Own(Iteration* iteration, Slot* slot, int32_t uses);
+  void Use(Iteration* iteration, Slot* slot);
+  Result<char*> MemoryOf(Iteration* iteration, Slot* slot, uint64_t bytes);
+  void Publish(const NodeInfo& info, Iteration* outputs);
+  void NoteFetches(const NodeInfo& info, Iteration* outputs);
+
+  // Running nodes.
+  void Loop();
+  Ready TakeReady();
+  void Process(const Ready& ready);
+  void ProcessDead(const NodeInfo& info, Iteration* iteration);
+  void ProcessForward(const NodeInfo& info, Iteration* iteration);
+  void ProcessSwitch(const NodeInfo& info, Iteration* iteration);
+  void ProcessMerge(const NodeInfo& info, Iteration* iteration);
+  void ProcessEnter(const NodeInfo& info, Iteration* iteration, bool dead);
+  void ProcessExit(const NodeInfo& info, Iteration* iteration);
+  bool ProcessNext(const NodeInfo& info, Iteration* iteration);
+  void ProcessKernel(const NodeInfo& info, Iteration* iteration);
+  Status ReadReferences(const NodeInfo& info, Iteration* iteration);
+  Status Resolve(const NodeInfo& info, Call* call, Iteration* iteration);
+  Status MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration);
+  Status MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration);
+  Status TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration);
+  Status RunView(const NodeInfo& info, Call* call, Iteration* iteration);
+  Status Workspace(uint64_t bytes);
+  void Conclude(const NodeInfo& info, Call* call, Status status);
+  Slot& Input(const NodeInfo& info, int32_t i, Iteration* iteration) {
+    return iteration->slots[static_cast<size_t>(iteration->info->input_slots[static_cast<size_t>(info.first_input + i)])];
+  }
+  void Finished(const NodeInfo& info, Iteration* iteration);
+  void Leave(Iteration* iteration);
+  void Fail(Status status);
+
+  // Kernels that run elsewhere.
+  bool RunsElsewhere(const tenon_kernel_registration& kernel) const;
+  void StartElsewhere(Call* call);
+  static void CallDone(void* argument, tenon_status* status);
+  void Post(Call* call);
+  void TakeInbox(bool wait);
+
+  const DynamicPlan* plan_;
+  BufferPool* pool_;
+  Step* step_ = nullptr;
+  Iteration* root_iteration_ = nullptr;
+  FrameInstance root_;
+  Status error_;
+  bool shuffled_ = false;
+  std::minstd_rand random_;
+  // A ring: at a power of two of places, of which [head, tail) are taken.
+  std::vector<Ready> ready_;
+  uint64_t ready_head_ = 0, ready_tail_ = 0;
+  std::vector<Fetched> fetched_;
+  std::vector<std::unique_ptr<Iteration>> iterations_;       // all
+  std::vector<std::unique_ptr<FrameInstance>> frames_;       // all but the root
+  std::vector<std::vector<Iteration*>> spare_iterations_;    // by frame
+  std::vector<std::vector<FrameInstance*>> spare_frames_;
+  std::vector<const NodeInfo*> held_;                        // while they are let go
+  void* workspace_ = nullptr;
+  uint64_t workspace_bytes_ = 0;
+  int64_t outstanding_ = 0;
+  std::mutex inbox_mutex_;
+  std::condition_variable inbox_wake_;
+  std::vector<Call*> inbox_, done_;
 };
-
-// Runs a step. out_fetches: one view a fetch; their buffers are given to the caller (a view without buffer is borrowed
-// from a feed).
-Status RunDynamicStep(const DynamicPlan& plan, Step* step, const tenon_tensor_view* const* feeds,
-                      std::vector<tenon_tensor_view>* out_fetches);
 
 }  // namespace tenon::exec
 

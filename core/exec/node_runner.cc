@@ -43,6 +43,11 @@ tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool w
 
 }  // namespace
 
+uint64_t NewShapeIds() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(kShapeIds, std::memory_order_relaxed);
+}
+
 Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node, const KernelEntry& entry,
                                                          const Environment& env) {
   std::lock_guard lock(mutex_);
@@ -120,7 +125,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
 
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const tenon_tensor_view* const> inputs,
                                                                 const std::shared_ptr<const PreparedNode>& last) {
-  const bool values = value_dependent_.load(std::memory_order_relaxed);
+  const bool values = value_dependent();
   if (!values && last != nullptr && SameShapes(last->key, inputs)) return last;
   std::vector<int64_t> key;
   for (const tenon_tensor_view* view : inputs) AppendKey(*view, values, &key);
@@ -154,10 +159,24 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const 
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> made, Prepare(pointers, outputs));
   // Only this function has seen it; the key completes it before it is shared.
   const_cast<PreparedNode*>(made.get())->key = std::move(key);
+  const_cast<PreparedNode*>(made.get())->shape_ids = NewShapeIds();
   std::lock_guard lock(mutex_);
   if (cache_.size() < kCacheSize) cache_.push_back(made);
   else cache_[next_evicted_++ % kCacheSize] = made;
   return made;
+}
+
+Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
+  const tenon_kernel_registration& kernel = prepared.kernel->registration();
+  tenon_frame_context* context = frame->context;
+  trace::Trace* trace = context->step->trace;
+  if (kernel.run == nullptr)
+    return Internal(StrCat(context->node->Describe(), ": its kernel is asynchronous; it cannot run here"));
+  const uint64_t begin = trace != nullptr ? trace::Trace::Now() : 0;
+  tenon_status* bad = kernel.run(prepared.kernel->state(), prepared.prepared, frame);
+  if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
+  if (context->pin_count != 0) ReleasePins(context);
+  return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
 }
 
 Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
@@ -209,14 +228,9 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
     TENON_ASSIGN_OR_RETURN(workspace, pool->Allocate(prepared.workspace_bytes, {nullptr, 0, 0}));
     frame.workspace = workspace->data;
   }
-  const uint64_t begin = step->trace != nullptr ? step->trace->Now() : 0;
-  Status status = kernel.run == nullptr
-                      ? Internal(StrCat(node.Describe(), ": its kernel is asynchronous; it cannot run here"))
-                      : Status(kernel.run(prepared.kernel->state(), prepared.prepared, &frame));
-  if (step->trace != nullptr) step->trace->Add(node.name, node.op->name, begin, step->trace->Now());
-  ReleasePins(&context);
+  Status status = RunPrepared(prepared, &frame);
   if (workspace != nullptr) Release(workspace);
-  if (!status.ok()) return std::move(status).Annotate(node.Describe());
+  TENON_RETURN_IF_ERROR(std::move(status));
   for (size_t k = 0; k < outputs.size(); ++k)
     if (outputs[k]->dl.data == nullptr && prepared.kernel->dynamic_output(k))
       return Internal(StrCat(node.Describe(), ": its kernel did not set output ", k));

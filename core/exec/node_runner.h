@@ -27,9 +27,15 @@ class KernelStore {
   std::map<std::pair<std::string, const tenon_kernel_registration*>, std::shared_ptr<KernelInstance>> kernels_;
 };
 
+// Numbers that name the dims of a value: equal numbers, equal dims, forever. A call takes kShapeIds of them, from the
+// one returned.
+inline constexpr int32_t kShapeIds = 64;
+uint64_t NewShapeIds();
+
 // A node with known input shapes.
 struct PreparedNode {
   ~PreparedNode();
+  uint64_t shape_ids = 0;  // of the outputs; 0 when Prepare made it
   std::shared_ptr<KernelInstance> kernel;
   tenon_prepared* prepared = nullptr;
   uint64_t workspace_bytes = 0;
@@ -51,6 +57,8 @@ class NodeRunner {
   // Prepares for facts known before the step; values in the facts count as constant.
   Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                       const std::vector<graph::OutputFacts>& outputs);
+  // Whether what is prepared depends on values of inputs, as seen so far.
+  bool value_dependent() const { return value_dependent_.load(std::memory_order_relaxed); }
   // Prepares for what stands in the views now. `last` is tried first.
   Result<std::shared_ptr<const PreparedNode>> Resolve(std::span<const tenon_tensor_view* const> inputs,
                                                       const std::shared_ptr<const PreparedNode>& last);
@@ -76,6 +84,9 @@ class NodeRunner {
 // released. `views` outputs hold buffers that the caller releases.
 Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
                std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs);
+
+// The kernel alone: its frame is complete. Traces, releases what it pinned, and names the node in an error.
+Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame);
 
 // Evaluates a pure node on host values; for folding.
 Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env);

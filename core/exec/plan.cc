@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/exec/dynamic_executor.h"
+#include "core/exec/dynamic_plan.h"
 #include "core/exec/program.h"
 
 namespace tenon::exec {
@@ -29,6 +29,7 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
                                            const Environment& env, KernelStore* store, Options options) {
   std::shared_ptr<Plan> plan(new Plan(std::move(graph), env));
   plan->feeds_ = std::move(feeds);
+  for (size_t i = 0; i < plan->feeds_.size(); ++i) plan->feed_of_.emplace(plan->feeds_[i], static_cast<int>(i));
   plan->fetches_ = std::move(fetches);
   plan->targets_ = std::move(targets);
   plan->options_ = options;
@@ -45,6 +46,8 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
     plan->order_.push_back(id);
     if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
       return Unimplemented(StrCat(node.Describe(), ": functional control flow is not lowered yet; use Switch/Merge and Enter/Exit forms"));
+    if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
+      return InvalidArgument(StrCat(node.Describe(), " is a constant without a tensor in its attribute 'value'"));
     if (node.has(TENON_OP_SEND | TENON_OP_RECV))
       return Unimplemented(StrCat(node.Describe(), ": sends and receives need more than one device"));
     if (!NeedsKernel(node)) continue;
@@ -57,9 +60,8 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
 }
 
 int Plan::FeedOf(graph::Edge edge) const {
-  for (size_t i = 0; i < feeds_.size(); ++i)
-    if (feeds_[i] == edge) return static_cast<int>(i);
-  return -1;
+  const auto found = feed_of_.find(edge);
+  return found == feed_of_.end() ? -1 : found->second;
 }
 
 Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last) {
@@ -83,12 +85,12 @@ Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feed
   return program;
 }
 
-Result<const DynamicPlan*> Plan::Dynamic() {
+Result<DynamicPlan*> Plan::Dynamic() {
   std::lock_guard lock(mutex_);
   if (dynamic_ == nullptr) {
     TENON_ASSIGN_OR_RETURN(dynamic_, DynamicPlan::Create(*this));
   }
-  return static_cast<const DynamicPlan*>(dynamic_.get());
+  return dynamic_.get();
 }
 
 std::string Plan::Explain() const {

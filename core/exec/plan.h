@@ -7,6 +7,7 @@
 #define TENON_CORE_EXEC_PLAN_H_
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,7 +51,7 @@ class Plan {
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
   Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last);
   // The dynamic executor's form of the plan; made on first use.
-  Result<const DynamicPlan*> Dynamic();
+  Result<DynamicPlan*> Dynamic();
   // Whether the plan runs dynamically whatever the feeds are.
   bool always_dynamic() const { return always_dynamic_; }
 
@@ -64,6 +65,7 @@ class Plan {
 
   graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;
+  std::map<graph::Edge, int> feed_of_;
   std::vector<int32_t> targets_, order_;
   Environment env_;
   Options options_;

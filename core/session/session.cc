@@ -243,8 +243,13 @@ SessionMetrics Session::metrics() const {
 // ---- Callable ----
 
 Callable::~Callable() {
-  for (const auto& context : contexts_)
-    if (context->instance != nullptr) context->program->GiveBack(context->instance);
+  for (const auto& context : contexts_) context->ReturnInstances();
+}
+
+void RunContext::ReturnInstances() {
+  if (instance != nullptr) program->GiveBack(std::exchange(instance, nullptr));
+  if (dynamic != nullptr) dynamic_plan->GiveBack(std::exchange(dynamic, nullptr));
+  program.reset();
 }
 
 RunContext* Callable::AcquireContext() {
@@ -272,8 +277,7 @@ void Callable::GiveBack(RunContext* context) {
   if (!context->step.local_resources.empty()) context->step.local_resources.clear();
   if (context->cancellation.cancelled()) {
     // A cancelled context is not used again; it lives on for Close().
-    if (context->instance != nullptr) context->program->GiveBack(std::exchange(context->instance, nullptr));
-    context->program.reset();
+    context->ReturnInstances();
     return;
   }
   const SpinGuard guard(&lock_);
@@ -296,18 +300,28 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
   return Status::Ok();
 }
 
+namespace {
+
+// Instance: of a program or of a dynamic plan.
+template <typename Instance, typename Taker>
+Status TakeFetches(Instance* instance, exec::Step* step, const tenon_tensor_view* const* feeds, size_t count, Taker taker,
+                   void* argument) {
+  Status status = instance->Run(step, feeds);
+  for (size_t i = 0; i < count && status.ok(); ++i) status = taker(argument, i, instance->fetch(i));
+  instance->Finish();
+  return status;
+}
+
+}  // namespace
+
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Program> program, plan_->Bind(feeds, context->program));
   if (program == nullptr) {
-    TENON_ASSIGN_OR_RETURN(const exec::DynamicPlan* dynamic, plan_->Dynamic());
-    std::vector<tenon_tensor_view> fetched;
-    TENON_RETURN_IF_ERROR(exec::RunDynamicStep(*dynamic, &context->step, feeds, &fetched));
-    Status status;
-    for (size_t i = 0; i < fetched.size(); ++i) {
-      if (status.ok()) status = taker(argument, i, fetched[i]);
-      exec::ReleaseOutput(&fetched[i]);
+    if (context->dynamic == nullptr) {
+      TENON_ASSIGN_OR_RETURN(context->dynamic_plan, plan_->Dynamic());
+      TENON_ASSIGN_OR_RETURN(context->dynamic, context->dynamic_plan->Acquire());
     }
-    return status;
+    return TakeFetches(context->dynamic, &context->step, feeds, fetch_count_, taker, argument);
   }
   if (program != context->program) {
     if (context->instance != nullptr) context->program->GiveBack(std::exchange(context->instance, nullptr));
@@ -316,10 +330,7 @@ Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* f
   if (context->instance == nullptr) {
     TENON_ASSIGN_OR_RETURN(context->instance, context->program->Acquire());
   }
-  Status status = context->instance->Run(&context->step, feeds);
-  for (size_t i = 0; i < fetch_count_ && status.ok(); ++i) status = taker(argument, i, context->instance->fetch(i));
-  context->instance->Finish();
-  return status;
+  return TakeFetches(context->instance, &context->step, feeds, fetch_count_, taker, argument);
 }
 
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,

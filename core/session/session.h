@@ -37,6 +37,10 @@ struct RunContext {
   std::atomic<bool> active{false};
   std::shared_ptr<exec::Program> program;     // of `instance`
   exec::ProgramInstance* instance = nullptr;  // kept between runs of the same shapes
+  exec::DynamicPlan* dynamic_plan = nullptr;  // of `dynamic`
+  exec::DynamicInstance* dynamic = nullptr;
+  // Back to their pools.
+  void ReturnInstances();
 };
 
 // A (feeds, fetches, targets) prepared for many runs. Concurrent runs are allowed.
