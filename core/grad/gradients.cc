@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
 
 namespace tenon::grad {
@@ -52,6 +53,15 @@ class Differentiator {
  public:
   Differentiator(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
       : builder_(builder), graph_(builder->graph()), ys_(ys), xs_(xs), forward_size_(graph_.size()) {}
+
+  // Calls on the way; their bodies must be in the graph before Run.
+  std::vector<int32_t> Calls() {
+    FindBetween();
+    std::vector<int32_t> calls;
+    for (int32_t id = 0; id < forward_size_; ++id)
+      if (between_[static_cast<size_t>(id)] && graph_.node(id).has(TENON_OP_CALL)) calls.push_back(id);
+    return calls;
+  }
 
   Result<std::vector<tenon_gradient>> Run(const std::vector<Edge>& initial) {
     TENON_ASSIGN_OR_RETURN(order_, graph_.TopologicalOrder());
@@ -342,8 +352,8 @@ class Differentiator {
         for (size_t i = 0; i < dx->size() && i < dy.size(); ++i) (*dx)[i] = dy[i];
         return Status::Ok();
       }
-      if (node.has(TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE))
-        return Unimplemented("calls and functional control flow cannot be differentiated yet; build the body into the graph");
+      if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
+        return Unimplemented("functional control flow cannot be differentiated yet; use Switch/Merge and Enter/Exit forms");
       return Status(Code::kUnimplemented, StrCat("op '", node.op->name, "' of plugin '", node.op->package, "' has no gradient"));
     }
     std::vector<tenon_output> inputs, outputs;
@@ -717,6 +727,25 @@ class Differentiator {
 
 }  // namespace
 
+namespace {
+
+// Puts the bodies of calls on the way into the graph, nested ones too; `replaced` holds the calls as they were.
+Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
+                      std::vector<std::unique_ptr<Node>>* replaced) {
+  for (int depth = 0; depth <= graph::kMaxCallDepth; ++depth) {
+    const std::vector<int32_t> calls = Differentiator(builder, ys, xs).Calls();
+    if (calls.empty()) return Status::Ok();
+    for (int32_t call : calls) {
+      TENON_ASSIGN_OR_RETURN(std::unique_ptr<Node> old, graph::InlineCall(&builder->graph(), call));
+      replaced->push_back(std::move(old));
+    }
+    builder->Forget();
+  }
+  return ResourceExhausted(StrCat("calls between the ys and the xs are nested deeper than ", graph::kMaxCallDepth));
+}
+
+}  // namespace
+
 Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
                                                  const std::vector<Edge>& initial) {
   if (ys.empty() || xs.empty()) return InvalidArgument("gradients need at least one y and one x");
@@ -728,10 +757,21 @@ Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::ve
   const std::vector<int32_t> controls = builder->controls();
   builder->set_scope(scope.empty() ? "gradients" : scope + "/gradients");
   builder->set_controls({});
-  auto gradients = Differentiator(builder, ys, xs).Run(initial);
+  std::vector<std::unique_ptr<Node>> replaced;
+  const auto differentiate = [&]() -> Result<std::vector<tenon_gradient>> {
+    TENON_RETURN_IF_ERROR(InlineOnTheWay(builder, ys, xs, &replaced));
+    return Differentiator(builder, ys, xs).Run(initial);
+  };
+  auto gradients = differentiate();
   builder->set_scope(scope);
   builder->set_controls(controls);
-  if (!gradients.ok()) graph.Truncate(size);
+  if (!gradients.ok()) {
+    for (; !replaced.empty(); replaced.pop_back()) {
+      // A body's own calls go with it.
+      if (replaced.back()->id < size) graph.Restore(std::move(replaced.back()));
+    }
+    graph.Truncate(size);
+  }
   builder->Forget();
   return gradients;
 }

@@ -274,14 +274,8 @@ std::string Graph::UniqueName(std::string_view wish) const {
   return candidate;
 }
 
-Result<int32_t> Graph::Add(NodeSpec spec) {
-  auto node = std::make_unique<Node>();
-  node->id = size();
-  node->op = spec.op;
-  node->name = spec.name.empty() ? UniqueName(spec.op->name) : std::move(spec.name);
-  if (!IsValidNodeName(node->name))
-    return InvalidArgument(StrCat("'", node->name, "' cannot be a node's name"));
-  if (Find(node->name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
+// All but id, op and name.
+Status Graph::Fill(NodeSpec spec, Node* node) const {
   node->attrs = std::move(spec.attrs);
   node->inputs = std::move(spec.inputs);
   node->controls = std::move(spec.controls);
@@ -297,6 +291,38 @@ Result<int32_t> Graph::Add(NodeSpec spec) {
     if (control < 0 || control >= size())
       return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
   if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<Node>> Graph::Replace(int32_t id, NodeSpec spec) {
+  auto node = std::make_unique<Node>();
+  node->id = id;
+  node->op = spec.op;
+  node->name = this->node(id).name;
+  TENON_RETURN_IF_ERROR(Fill(std::move(spec), node.get()));
+  const std::vector<DType>& wanted = this->node(id).output_types;
+  if (node->output_types != wanted) {
+    const auto list = [](const std::vector<DType>& types) {
+      std::string text;
+      for (DType type : types) text += StrCat(text.empty() ? "" : ", ", TypeName(type));
+      return text;
+    };
+    return InvalidArgument(StrCat(this->node(id).Describe(), " gives (", list(wanted), "), what would stand for it gives (",
+                                  list(node->output_types), ")"));
+  }
+  std::swap(nodes_[static_cast<size_t>(id)], node);
+  return node;
+}
+
+Result<int32_t> Graph::Add(NodeSpec spec) {
+  auto node = std::make_unique<Node>();
+  node->id = size();
+  node->op = spec.op;
+  node->name = spec.name.empty() ? UniqueName(spec.op->name) : std::move(spec.name);
+  if (!IsValidNodeName(node->name))
+    return InvalidArgument(StrCat("'", node->name, "' cannot be a node's name"));
+  if (Find(node->name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
+  TENON_RETURN_IF_ERROR(Fill(std::move(spec), node.get()));
   names_.emplace(node->name, node->id);
   nodes_.push_back(std::move(node));
   return size() - 1;

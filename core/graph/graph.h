@@ -114,6 +114,9 @@ class Graph {
   // inputs determine may be missing. Leaves the graph unchanged on failure. An input edge of node -1 is left open for
   // SetInput (back edges of loops).
   Result<int32_t> Add(NodeSpec spec);
+  // Puts another node in the place of `id`: same id and name, outputs of the same types. Returns the old one.
+  Result<std::unique_ptr<Node>> Replace(int32_t id, NodeSpec spec);
+  void Restore(std::unique_ptr<Node> old) { nodes_[static_cast<size_t>(old->id)] = std::move(old); }
   // Connects input `index` of a node; types must fit.
   Status SetInput(int32_t id, int32_t index, Edge edge);
   void AddControl(int32_t from, int32_t to);
@@ -134,6 +137,8 @@ class Graph {
   void Truncate(int32_t size);
 
  private:
+  Status Fill(NodeSpec spec, Node* node) const;
+
   const OpRegistry* registry_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unordered_map<std::string, int32_t> names_;

@@ -26,6 +26,7 @@ extern const tenon_op_definition kIdentityN = DefineOp({
     .inputs = "input: T",
     .outputs = "output: T",
     .attrs = "T: list(type) >= 1",
+    .roles = "identity_n",
     .doc = "All inputs, unchanged: none is available before the last.",
     .traits = TENON_OP_IDENTITY,
     .shape = ShapeFunction<IdentityShape>,

@@ -219,7 +219,8 @@ Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrar
   for (const auto& def : proto.function()) {
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(def, budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
-    library[function.name] = std::make_shared<const FunctionDef>(std::move(function));
+    auto shared = std::make_shared<const FunctionDef>(std::move(function));
+    library[shared->name] = shared;
   }
   return Status::Ok();
 }
