@@ -157,12 +157,13 @@ bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
 tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t flags, uint32_t dtype,
                                   tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
                                   tenon_tensor_view* out_new) {
-  Status status = BeginUpdate(handle, frame->context->step->env->pool, flags, ThroughReference(frame, handle), dtype, shape,
-                              extra_bytes, out_old, out_new);
+  const Step& step = *frame->context->step;
+  const Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle)};
+  Status status = BeginUpdate(handle, updater, flags, dtype, shape, extra_bytes, out_old, out_new);
   return status.ok() ? nullptr : Fail(frame, std::move(status));
 }
 
-void VariableEndUpdate(tenon_frame*, tenon_resource* handle, uint32_t commit) { EndUpdate(handle, commit != 0); }
+void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) { EndUpdate(handle, frame, outcome); }
 
 tenon_status* Call(tenon_frame* frame, tenon_span function, const tenon_tensor_view* const*, uint64_t,
                    void (*)(void*, tenon_status*, const tenon_tensor_view* const*, uint64_t), void*) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/resources.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "tenon/kernel.h"
@@ -86,6 +87,25 @@ Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
   return Status::Ok();
 }
 
+constexpr std::chrono::milliseconds kTurnPoll(10);
+constexpr int kTurnPolls = 3000;  // 30 s
+
+// Until no other update excludes this one.
+Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::unique_lock<std::mutex>* lock) {
+  const auto taken = [&] { return (locks && resource->locker != nullptr) || (!updater.in_place && resource->updater != nullptr); };
+  for (int polls = 0; taken(); ++polls) {
+    if (resource->locker == updater.frame || resource->updater == updater.frame)
+      return Status(Code::kAborted, StrCat(Describe(*resource), " is given twice to one update"));
+    if (updater.cancellation->cancelled())
+      return updater.cancellation->reason().Annotate(StrCat("waiting for another update of ", Describe(*resource)));
+    if (polls == kTurnPolls)
+      return Status(Code::kAborted, StrCat("another update of ", Describe(*resource),
+                                           " did not end within 30 s; do two updates wait for each other's variables?"));
+    resource->changed.wait_for(*lock, kTurnPoll);
+  }
+  return Status::Ok();
+}
+
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
 Result<Buffer*> BufferToWrite(Resource* resource, BufferPool* pool, bool in_place, uint64_t bytes, tenon_shape shape) {
   const bool fits = resource->value != nullptr && SameDims(resource->value, shape) && resource->value->capacity >= bytes &&
@@ -101,28 +121,21 @@ Result<Buffer*> BufferToWrite(Resource* resource, BufferPool* pool, bool in_plac
 
 }  // namespace
 
-Status BeginUpdate(Resource* resource, BufferPool* pool, uint32_t flags, bool in_place, DType dtype, tenon_shape shape,
+Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,
                    uint64_t extra_bytes, tenon_tensor_view* out_old, tenon_tensor_view* out_new) {
   const bool locks = (flags & TENON_UPDATE_LOCK) != 0;
-  if (locks) resource->use_locking.lock();
-  std::lock_guard lock(resource->mutex);
-  const auto fail = [&](Status status) {
-    if (locks) resource->use_locking.unlock();
-    return status;
-  };
-  if (resource->updating != nullptr && !in_place)
-    return fail(Status(Code::kAborted, StrCat(Describe(*resource), " is being updated by another step; use locking or order the updates")));
   const bool initialize = (flags & TENON_UPDATE_INITIALIZE) != 0;
-  if (!initialize)
-    if (Status status = CheckUpdate(*resource, dtype, shape); !status.ok()) return fail(std::move(status));
+  std::unique_lock lock(resource->mutex);
+  TENON_RETURN_IF_ERROR(WaitForTurn(resource, updater, locks, &lock));
+  if (!initialize && shape.rank < 0 && resource->value != nullptr) shape = DimsOf(resource->value);
+  if (!initialize) TENON_RETURN_IF_ERROR(CheckUpdate(*resource, dtype, shape));
   if (initialize && resource->value != nullptr && resource->dtype != dtype)
-    return fail(InvalidArgument(StrCat(Describe(*resource), " is ", TypeName(resource->dtype), "; a ", TypeName(dtype),
-                                       " cannot be assigned to it")));
-  auto size = ByteSize(dtype, Shape(shape));
-  if (!size.ok()) return fail(size.status());
-  const uint64_t bytes = static_cast<uint64_t>(*size);
-  auto target = BufferToWrite(resource, pool, in_place, bytes + extra_bytes, shape);
-  if (!target.ok()) return fail(Status(target.status()).Annotate(Describe(*resource)));
+    return InvalidArgument(StrCat(Describe(*resource), " is ", TypeName(resource->dtype), "; a ", TypeName(dtype),
+                                  " cannot be assigned to it"));
+  TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
+  const uint64_t bytes = static_cast<uint64_t>(size);
+  auto target = BufferToWrite(resource, updater.pool, updater.in_place, bytes + extra_bytes, shape);
+  if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && *target != resource->value)
     std::memcpy((*target)->data, resource->value->data, resource->value_bytes);
   *out_old = resource->value != nullptr ? ViewOf(*resource, resource->value, resource->value_bytes)
@@ -130,29 +143,28 @@ Status BeginUpdate(Resource* resource, BufferPool* pool, uint32_t flags, bool in
   resource->dtype = dtype;
   resource->updating = *target;
   resource->updating_bytes = bytes + extra_bytes;
-  resource->updating_locked = locks;
+  if (locks) resource->locker = updater.frame;
+  if (!updater.in_place) resource->updater = updater.frame;
   *out_new = ViewOf(*resource, *target, bytes);
   return Status::Ok();
 }
 
-void EndUpdate(Resource* resource, bool commit) {
-  bool unlock = false;
-  {
-    std::lock_guard lock(resource->mutex);
-    Buffer* written = std::exchange(resource->updating, nullptr);
-    unlock = std::exchange(resource->updating_locked, false);
-    if (!commit) {
-      resource->poisoned = written != nullptr && written == resource->value;
-    } else if (written != nullptr) {
-      resource->poisoned = false;
-      resource->value_bytes = resource->updating_bytes;
-      if (written != resource->value) {
-        resource->spare = resource->value;
-        resource->value = written;
-      }
+void EndUpdate(Resource* resource, const void* frame, uint32_t outcome) {
+  std::lock_guard lock(resource->mutex);
+  Buffer* written = std::exchange(resource->updating, nullptr);
+  if (resource->locker == frame) resource->locker = nullptr;
+  if (resource->updater == frame) resource->updater = nullptr;
+  if (outcome == TENON_UPDATE_FAILED) {
+    resource->poisoned = resource->poisoned || (written != nullptr && written == resource->value);
+  } else if (outcome == TENON_UPDATE_COMMIT && written != nullptr) {
+    resource->poisoned = false;
+    resource->value_bytes = resource->updating_bytes;
+    if (written != resource->value) {
+      resource->spare = resource->value;
+      resource->value = written;
     }
   }
-  if (unlock) resource->use_locking.unlock();
+  resource->changed.notify_all();
 }
 
 void Drop(Resource* resource) {

@@ -4,17 +4,20 @@
 // Invariants. A handle lives as long as its manager; what it holds may come and go. A variable's value is a buffer; a
 // reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, so a
 // value once read never changes. Reference variables are written in place. Objects of plugins are destroyed when no
-// step of the manager runs (steps are counted).
+// step of the manager runs (steps are counted). A resource variable has one update at a time; updates of a reference
+// variable exclude each other only when they ask for its lock.
 #ifndef TENON_CORE_EXEC_RESOURCES_H_
 #define TENON_CORE_EXEC_RESOURCES_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/exec/cancellation.h"
 #include "core/tensor/tensor.h"
 
 // The C ABI's opaque handle.
@@ -23,14 +26,15 @@ struct tenon_resource {
   std::string name;
   std::string type;
   std::mutex mutex;           // guards all below; held for moments
-  std::mutex use_locking;     // held through an update that asks for it
+  std::condition_variable changed;  // an update ended
   // A variable.
   tenon::DType dtype = TENON_DT_INVALID;
   tenon_buffer* value = nullptr;
   tenon_buffer* spare = nullptr;
   tenon_buffer* updating = nullptr;  // out_new of the update that runs
   bool poisoned = false;
-  bool updating_locked = false;
+  const void* updater = nullptr;  // whose update runs, when there can be one only
+  const void* locker = nullptr;   // who holds the variable's lock (use_locking)
   uint64_t value_bytes = 0;  // of the elements
   uint64_t updating_bytes = 0;
   // An object of a plugin.
@@ -64,10 +68,17 @@ class ResourceManager {
 // Reads a variable: the view holds a reference to its buffer, which the caller releases.
 Status ReadVariable(Resource* resource, tenon_tensor_view* out_view);
 bool IsInitialized(Resource* resource);
-// See tenon_frame_services.variable_begin_update. in_place: a reference variable.
-Status BeginUpdate(Resource* resource, BufferPool* pool, uint32_t flags, bool in_place, DType dtype, tenon_shape shape,
+// Who updates: a kernel's frame, within a step.
+struct Updater {
+  const void* frame;
+  const Cancellation* cancellation;
+  BufferPool* pool;
+  bool in_place;  // a reference variable
+};
+// See tenon_frame_services.variable_begin_update.
+Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,
                    uint64_t extra_bytes, tenon_tensor_view* out_old, tenon_tensor_view* out_new);
-void EndUpdate(Resource* resource, bool commit);
+void EndUpdate(Resource* resource, const void* frame, uint32_t outcome);
 // Drops the value or the object.
 void Drop(Resource* resource);
 

@@ -2,6 +2,7 @@
 // Optimizer steps: dense ones read old values and write new ones; sparse ones update rows in place.
 //
 // The formulas are TensorFlow's (training_ops.cc). Slots are updated one variable after another; use_locking is passed on.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/types.h"
@@ -184,10 +185,12 @@ struct SparseApplyKernel {
     using A = Wide<T>;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const tenon_tensor_view& indices = c.input_view(Optimizer::kGradient + 1);
-    tenon_tensor_view value = {};
-    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
-    const sdk::Dims dims = sdk::DimsOf(value);
+    Update var(c, c.resource(0), lock, gradient.dtype);
+    Update slot(c, c.resource(1), lock, gradient.dtype);
+    const sdk::Dims dims = var.dims();
     if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
+    if (!std::ranges::equal(dims, slot.dims()))
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable has the shape ", dims, ", its slot ", slot.dims());
     const int64_t row = sdk::Count(dims.subspan(1));
     const int64_t count = sdk::Count(indices);
     if (sdk::Count(gradient) != sdk::Multiply(count, row)) {
@@ -197,8 +200,8 @@ struct SparseApplyKernel {
     const void* index = sdk::Data<void>(indices);
     for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
     const typename Optimizer::template Step<A> step(optimizer, c, tag);
-    Update var(c, c.resource(0), lock | TENON_UPDATE_PRESERVE, gradient.dtype, dims);
-    Update slot(c, c.resource(1), lock | TENON_UPDATE_PRESERVE, gradient.dtype, dims);
+    var.BeginWriting();
+    slot.BeginWriting();
     const T* g = sdk::Data<const T>(gradient);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = IndexAt(index, indices.dtype, i) * row;

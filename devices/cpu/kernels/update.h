@@ -15,19 +15,28 @@ class Update {
  public:
   Update(sdk::RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, sdk::Dims dims,
          uint64_t extra_bytes = 0)
-      : context_(context), handle_(handle) {
+      : context_(context), handle_(handle), writing_(true) {
     sdk::Check(context.services().variable_begin_update(context.frame(), handle, flags, dtype, sdk::ToShape(dims),
                                                         extra_bytes, &old_, &new_));
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
+  // Of the variable's own shape, some rows of it.
+  Update(sdk::RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype) : context_(context), handle_(handle) {
+    sdk::Check(context.services().variable_begin_update(context.frame(), handle, flags | TENON_UPDATE_PRESERVE, dtype,
+                                                        {nullptr, -1, 0}, 0, &old_, &new_));
+  }
   ~Update() {
-    if (handle_ != nullptr) context_.services().variable_end_update(context_.frame(), handle_, 0);
+    if (handle_ != nullptr)
+      context_.services().variable_end_update(context_.frame(), handle_, writing_ ? TENON_UPDATE_FAILED : TENON_UPDATE_UNTOUCHED);
   }
   void Commit() {
-    context_.services().variable_end_update(context_.frame(), handle_, 1);
+    context_.services().variable_end_update(context_.frame(), handle_, TENON_UPDATE_COMMIT);
     handle_ = nullptr;
   }
+  // Checks that come before this do not cost the value when they fail.
+  void BeginWriting() { writing_ = true; }
+  sdk::Dims dims() const { return sdk::DimsOf(new_); }
   template <class T>
   const T* old_data() const {
     return sdk::Data<const T>(old_);
@@ -41,6 +50,7 @@ class Update {
  private:
   sdk::RunContext context_;
   tenon_resource* handle_;
+  bool writing_ = false;
   tenon_tensor_view old_ = {};
   tenon_tensor_view new_ = {};
 };

@@ -150,10 +150,8 @@ struct ScatterKernel {
     tenon_resource* handle = c.resource(0);
     const tenon_tensor_view& indices = c.input_view(1);
     const tenon_tensor_view& updates = c.input_view(2);
-    // The variable's shape is known from its value alone.
-    tenon_tensor_view value = {};
-    sdk::Check(c.services().variable_read(c.frame(), handle, &value));
-    const sdk::Dims dims = sdk::DimsOf(value);
+    Update update(c, handle, lock, updates.dtype);
+    const sdk::Dims dims = update.dims();
     const int64_t count = sdk::Count(indices);
     if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
     const int64_t row = sdk::Count(dims.subspan(1));
@@ -165,21 +163,17 @@ struct ScatterKernel {
     }
     const void* index = sdk::Data<void>(indices);
     for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
-    if (updates.dtype != value.dtype) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "updates are ", sdk::TypeName(updates.dtype), "; the variable is ",
-                sdk::TypeName(value.dtype));
-    }
-    UpdateTypes::Dispatch(value.dtype, [&]<class T>(Tag<T>) {
-      Update update(c, handle, lock | TENON_UPDATE_PRESERVE, value.dtype, dims);
+    UpdateTypes::Dispatch(updates.dtype, [&]<class T>(Tag<T>) {
       T* rows = update.new_data<T>();
       const T* delta = sdk::Data<const T>(updates);
+      update.BeginWriting();
       for (int64_t i = 0; i < count; ++i) {
         T* to = rows + IndexAt(index, indices.dtype, i) * row;
         const T* from = one_for_all ? delta : delta + i * row;
         for (int64_t j = 0; j < row; ++j) to[j] = AddOrSubtract<kSubtract>(to[j], from[one_for_all ? 0 : j]);
       }
-      update.Commit();
     });
+    update.Commit();
     if (kReference) *c.output<tenon_resource*>(0) = handle;
   }
   uint32_t lock;

@@ -247,7 +247,8 @@ tenon_status* BeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t f
                           uint64_t extra, tenon_tensor_view* out_old, tenon_tensor_view* out_new) {
   Variable* v = AsVariable(handle);
   v->last_flags = flags;
-  const std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+  const std::vector<int64_t> dims =
+      shape.rank < 0 ? v->value.dims : std::vector<int64_t>(shape.dims, shape.dims + shape.rank);
   *out_old = {};
   if ((flags & TENON_UPDATE_INITIALIZE) == 0) {
     if (!v->initialized) return sdk::Failure(TENON_FAILED_PRECONDITION, "the variable has no value");
@@ -270,12 +271,12 @@ tenon_status* BeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t f
   *out_new = ViewOf(update);
   return nullptr;
 }
-void EndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t commit) {
+void EndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) {
   Variable* v = AsVariable(handle);
   Run& run = RunOf(frame);
   const auto found = run.updates.find(v);
   if (found == run.updates.end()) return;  // in place
-  if (commit != 0) {
+  if (outcome == TENON_UPDATE_COMMIT) {
     run.bad_guard |= !found->second.memory.intact();
     v->value = found->second;
     v->initialized = true;

@@ -110,6 +110,10 @@ typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_done_functio
 #define TENON_UPDATE_PRESERVE 1u   /* out_new begins with the old value (updates of some rows) */
 #define TENON_UPDATE_LOCK 2u       /* use_locking: holds the variable's lock until variable_end_update */
 #define TENON_UPDATE_INITIALIZE 4u /* the variable may be without a value, or of another shape (Assign) */
+/* How an update ended. */
+#define TENON_UPDATE_FAILED 0u    /* half-way; the old value stays if it is intact, else the variable reads as DATA_LOSS */
+#define TENON_UPDATE_COMMIT 1u    /* out_new is the value now */
+#define TENON_UPDATE_UNTOUCHED 2u /* nothing was written: the old value stays */
 
 typedef struct tenon_frame_services {
   uint32_t struct_size;
@@ -163,15 +167,17 @@ typedef struct tenon_frame_services {
   /* 1 when it has a value. */
   TENON_THREAD(step) TENON_OWN(borrow) uint32_t (*variable_is_initialized)(struct tenon_frame* frame, tenon_resource* handle);
   /* Begins an update: out_old is the value (data NULL without one), out_new the memory to write, which may be the same
-   * memory. With INITIALIZE dtype and shape say what the new value is; else they must equal the variable's. in_place:
-   * reference variables are always updated in place. Every successful begin needs one end. */
+   * memory. With INITIALIZE dtype and shape say what the new value is; else they must equal the variable's, and a shape
+   * of rank -1 stands for the variable's own. A reference variable is updated in place. A resource variable has one
+   * update at a time: a second one waits, until the step is cancelled or 30 s have passed (ABORTED). Every successful
+   * begin needs one end, from the same frame. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*variable_begin_update)(struct tenon_frame* frame, tenon_resource* handle, uint32_t flags,
                                          uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
                                          tenon_tensor_view* out_old, tenon_tensor_view* out_new);
-  /* commit 0: the update failed half-way; the old value stays if it is intact, else the variable reads as DATA_LOSS. */
+  /* outcome: TENON_UPDATE_FAILED, COMMIT or UNTOUCHED. */
   TENON_THREAD(step) TENON_OWN(borrow)
-  void (*variable_end_update)(struct tenon_frame* frame, tenon_resource* handle, uint32_t commit);
+  void (*variable_end_update)(struct tenon_frame* frame, tenon_resource* handle, uint32_t outcome);
 
   /* ---- The rest ---- */
 

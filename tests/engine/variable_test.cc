@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables under updates: concurrent ones, updates of rows, failed ones. Covers D1, D2.
+#include <thread>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+struct Counter {
+  explicit Counter(int64_t rows) : graph(TheRuntime()) {
+    const Shape shape{rows, 4};
+    handle = graph.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", shape}, {"shared_name", "v"}}, "v");
+    zeros = *Tensor::Zeros(DType::kDouble, shape);
+    init = graph.AddNode("AssignVariableOp", {handle, graph.Const(View(zeros))}, {}, "init");
+    value = graph.Op("ReadVariableOp", {handle}, {{"dtype", DType::kDouble}}, "value");
+  }
+  Graph graph;
+  Output handle, value;
+  Tensor zeros;
+  Operation init;
+};
+
+TEST(Variable, LosesNoUpdateOfConcurrentSteps) {
+  Counter counter(3);
+  Graph& g = counter.graph;
+  g.AddNode("AssignAddVariableOp", {counter.handle, g.Op("OnesLike", {g.Const(View(counter.zeros))})}, {}, "add");
+  g.AddNode("ResourceScatterAdd", {counter.handle, g.Const({0, 2}), g.Const(1.0)}, {}, "scatter");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+  constexpr int kThreads = 4, kSteps = 500;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kSteps; ++i) {
+        const auto status = session->Run({}, {}, {t % 2 == 0 ? "add" : "scatter"}).status();
+        EXPECT_TRUE(status.ok()) << status.message();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  auto values = session->Run({}, {"value:0"});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  const auto got = Values<double>((*values)[0]);
+  constexpr double kEach = kThreads / 2 * kSteps;
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], i / 4 == 1 ? kEach : 2 * kEach) << i;
+}
+
+TEST(Variable, TakesRowsInPlace) {
+  constexpr int64_t kRows = 100000;
+  Counter counter(kRows);
+  Graph& g = counter.graph;
+  g.AddNode("ResourceScatterAdd", {counter.handle, g.Const({7}), g.Const(1.0)}, {}, "scatter");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+  const uint64_t before = session->Metrics()->bytes_in_use;
+  ASSERT_GE(before, static_cast<uint64_t>(kRows) * 32);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->Run({}, {}, {"scatter"}).ok());
+  EXPECT_LT(session->Metrics()->bytes_in_use, before + static_cast<uint64_t>(kRows) * 16) << "a second copy of the variable was made";
+}
+
+TEST(Variable, KeepsItsValueWhenAnUpdateIsRefused) {
+  Counter counter(3);
+  Graph& g = counter.graph;
+  g.AddNode("ResourceScatterAdd", {counter.handle, g.Const({0, 9}), g.Const(1.0)}, {}, "scatter");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+  const auto refused = session->Run({}, {}, {"scatter"}).status();
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument) << refused.message();
+  EXPECT_NE(std::string(refused.message()).find("scatter"), std::string::npos) << refused.message();
+  auto values = session->Run({}, {"value:0"});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  for (double x : Values<double>((*values)[0])) EXPECT_EQ(x, 0.0);
+}
+
+}  // namespace
+}  // namespace tenon::engine
