@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine costs beside its bounds, in one run: null nodes against a flat array of indirect calls into the same
-// plugin, a prepared step of one op, and a loop's turn. One thread. Read the ratios; the machine is noisy.
+// plugin, a prepared step of one op, and a loop's turn; and beside a peer, oneTBB's flow graph with the same nodes that
+// make the same calls. One thread. Read the ratios ("x_bound"); the machine is noisy.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
+#include <oneapi/tbb/flow_graph.h>
+#include <oneapi/tbb/global_control.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include "tenon/kernel.h"
 #include "tenon/tenon.h"
@@ -41,21 +48,123 @@ RunFunction NullKernel() {
   return static_cast<const tenon_kernel_package*>(plugin->capabilities[1].table)->registrations[0]->run;
 }
 
-void FlatCalls(benchmark::State& state) {
+class Calls {
+ public:
+  explicit Calls(int64_t count) : calls_(static_cast<size_t>(count), Call{NullKernel(), nullptr, nullptr, &frame_}) {}
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  void Run() const {
+    for (const Call& call : calls_) benchmark::DoNotOptimize(call.run(call.kernel, call.prepared, call.frame));
+  }
+
+ private:
   struct Call {
     RunFunction run;
     tenon_kernel* kernel;
     const tenon_prepared* prepared;
     tenon_frame* frame;
   };
-  tenon_frame frame = {};
-  const std::vector<Call> calls(static_cast<size_t>(state.range(0)), Call{NullKernel(), nullptr, nullptr, &frame});
-  for (auto _ : state)
-    for (const Call& call : calls) benchmark::DoNotOptimize(call.run(call.kernel, call.prepared, call.frame));
-  state.counters["ns/node"] = benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-9,
-                                                 benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  tenon_frame frame_ = {};
+  std::vector<Call> calls_;
+};
+
+double Now() {
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Nanoseconds of one flat call in an array of `count`: the median of rounds of about 100 us.
+double Bound(int64_t count) {
+  const Calls calls(count);
+  const int64_t repeat = std::max<int64_t>(1, 50000 / count);
+  std::vector<double> rounds(51);
+  for (double& round : rounds) {
+    const double begin = Now();
+    for (int64_t i = 0; i < repeat; ++i) calls.Run();
+    round = (Now() - begin) / static_cast<double>(repeat * count);
+  }
+  std::nth_element(rounds.begin(), rounds.begin() + 25, rounds.end());
+  return rounds[25];
+}
+
+// Times the loop of a benchmark itself, for the ratio to the bound of `calls` flat calls. Wall time on both sides.
+class Report {
+ public:
+  Report(benchmark::State& state, int64_t units, int64_t calls)
+      : state_(state), units_(units), bound_(Bound(calls)), begin_(Now()) {}
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+  ~Report() {
+    const double unit = (Now() - begin_) / static_cast<double>(state_.iterations() * units_);
+    state_.counters["ns/node"] = unit;
+    state_.counters["ns/call"] = bound_;
+    state_.counters["x_bound"] = unit / bound_;
+  }
+
+ private:
+  benchmark::State& state_;
+  int64_t units_;
+  double bound_;
+  double begin_;
+};
+
+void FlatCalls(benchmark::State& state) {
+  const Calls calls(state.range(0));
+  const Report report(state, state.range(0), state.range(0));
+  for (auto _ : state) calls.Run();
 }
 BENCHMARK(FlatCalls)->Arg(1)->Arg(1000)->Arg(10000);
+
+// For each node of the random graph, the second node that it reads; the first is the one before it. Node 0 is the feed.
+std::vector<size_t> SecondInputs(int64_t nodes) {
+  std::mt19937 random(1);
+  std::vector<size_t> others;
+  for (size_t node = 1; node <= static_cast<size_t>(nodes); ++node) others.push_back(random() % node);
+  return others;
+}
+
+// The peer: the same graph as nodes of oneTBB, each of which makes the same call.
+class FlowGraph {
+ public:
+  using Message = tbb::flow::continue_msg;
+  explicit FlowGraph(int64_t nodes) : one_thread_(tbb::global_control::max_allowed_parallelism, 1) {
+    static const RunFunction run = NullKernel();
+    for (int64_t i = 0; i <= nodes; ++i) {
+      nodes_.push_back(std::make_unique<tbb::flow::continue_node<Message>>(
+          graph_, [this](const Message&) { benchmark::DoNotOptimize(run(nullptr, nullptr, &frame_)); }));
+    }
+  }
+  void Edge(size_t from, size_t to) { tbb::flow::make_edge(*nodes_[from], *nodes_[to]); }
+  void Run() {
+    nodes_[0]->try_put(Message());
+    graph_.wait_for_all();
+  }
+
+ private:
+  tbb::global_control one_thread_;
+  tbb::flow::graph graph_;
+  tenon_frame frame_ = {};
+  std::vector<std::unique_ptr<tbb::flow::continue_node<Message>>> nodes_;
+};
+
+void TbbChain(benchmark::State& state) {
+  FlowGraph graph(state.range(0));
+  for (size_t i = 0; i < static_cast<size_t>(state.range(0)); ++i) graph.Edge(i, i + 1);
+  const Report report(state, state.range(0), state.range(0));
+  for (auto _ : state) graph.Run();
+}
+BENCHMARK(TbbChain)->Arg(1)->Arg(1000);
+
+void TbbRandomGraph(benchmark::State& state) {
+  FlowGraph graph(state.range(0));
+  const std::vector<size_t> others = SecondInputs(state.range(0));
+  for (size_t i = 0; i < others.size(); ++i) {
+    graph.Edge(i, i + 1);
+    graph.Edge(others[i], i + 1);
+  }
+  const Report report(state, state.range(0), state.range(0));
+  for (auto _ : state) graph.Run();
+}
+BENCHMARK(TbbRandomGraph)->Arg(10000);
 
 struct Prepared {
   Session session;
@@ -78,11 +187,13 @@ Prepared Prepare(const Graph& graph, const Output& feed, const Output& fetch, ui
   return {std::move(*session), std::move(*callable)};
 }
 
-void RunSteps(benchmark::State& state, const Prepared& prepared, int64_t nodes) {
+// units: that a step is divided by (nodes, turns); calls: how many flat calls the bound is measured with.
+void RunSteps(benchmark::State& state, const Prepared& prepared, int64_t units, int64_t calls) {
   float in = 1, out = 0;
   const tenon_tensor_view feed = View(std::span<const float>(&in, 1), Shape()).c_view();
   const tenon_tensor_view fetch = View(std::span<const float>(&out, 1), Shape()).c_view();
   const tenon_tensor_view* feeds[] = {&feed};
+  const Report report(state, units, calls);
   for (auto _ : state) {
     const Status status = prepared.callable.RunInto(feeds, &fetch);
     if (!status.ok()) {
@@ -90,8 +201,6 @@ void RunSteps(benchmark::State& state, const Prepared& prepared, int64_t nodes) 
       return;
     }
   }
-  state.counters["ns/node"] = benchmark::Counter(static_cast<double>(state.iterations() * nodes) * 1e-9,
-                                                 benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void Chain(benchmark::State& state, uint32_t executor) {
@@ -99,21 +208,19 @@ void Chain(benchmark::State& state, uint32_t executor) {
   const Output x = graph.Placeholder("x", DType::kFloat, Shape{});
   Output y = x;
   for (int64_t i = 0; i < state.range(0); ++i) y = graph.Op("PerfNull", {y});
-  RunSteps(state, Prepare(graph, x, y, executor), state.range(0));
+  RunSteps(state, Prepare(graph, x, y, executor), state.range(0), state.range(0));
 }
 BENCHMARK_CAPTURE(Chain, straight, TENON_EXECUTOR_AUTO)->Arg(1)->Arg(1000);
 BENCHMARK_CAPTURE(Chain, dynamic, TENON_EXECUTOR_DYNAMIC)->Arg(1)->Arg(1000);
 
 void RandomGraph(benchmark::State& state, uint32_t executor) {
   Graph graph(TheRuntime());
-  std::mt19937 random(1);
   const Output x = graph.Placeholder("x", DType::kFloat, Shape{});
   std::vector<Output> values = {x};
-  while (static_cast<int64_t>(values.size()) <= state.range(0)) {
-    const Output other = values[random() % values.size()];
-    values.push_back(graph.Op("PerfNull2", {values.back(), other}));
+  for (const size_t other : SecondInputs(state.range(0))) {
+    values.push_back(graph.Op("PerfNull2", {values.back(), values[other]}));
   }
-  RunSteps(state, Prepare(graph, x, values.back(), executor), state.range(0));
+  RunSteps(state, Prepare(graph, x, values.back(), executor), state.range(0), state.range(0));
 }
 BENCHMARK_CAPTURE(RandomGraph, straight, TENON_EXECUTOR_AUTO)->Arg(10000);
 BENCHMARK_CAPTURE(RandomGraph, dynamic, TENON_EXECUTOR_DYNAMIC)->Arg(10000);
@@ -123,13 +230,16 @@ void LoopTurns(benchmark::State& state, uint32_t executor) {
   Graph graph(TheRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, Shape{});
   const Output limit = graph.Const(static_cast<float>(state.range(0)));
-  const std::vector<Output> out =
-      While(graph, {graph.Const(0.0f), x}, {limit, graph.Const(1.0f), graph.Const(0.5f)},
-            [&](const auto& v) { return graph.Op("Less", {v[0], v[2]}); },
-            [&](const auto& v) {
-              return std::vector<Output>{graph.Op("AddV2", {v[0], v[3]}), graph.Op("AddV2", {graph.Op("Mul", {v[1], v[4]}), v[3]})};
-            });
-  RunSteps(state, Prepare(graph, x, out[1], executor), state.range(0));
+  const std::vector<Output> out = While(
+      graph, {graph.Const(0.0f), x}, {limit, graph.Const(1.0f), graph.Const(0.5f)},
+      [&](const auto& v) {
+        return graph.Op("Less", {v[0], v[2]});
+      },
+      [&](const auto& v) {
+        return std::vector<Output>{graph.Op("AddV2", {v[0], v[3]}),
+                                   graph.Op("AddV2", {graph.Op("Mul", {v[1], v[4]}), v[3]})};
+      });
+  RunSteps(state, Prepare(graph, x, out[1], executor), state.range(0), 1000);
 }
 BENCHMARK_CAPTURE(LoopTurns, straight, TENON_EXECUTOR_AUTO)->Arg(10000);
 BENCHMARK_CAPTURE(LoopTurns, dynamic, TENON_EXECUTOR_DYNAMIC)->Arg(10000);
