@@ -311,24 +311,6 @@ void Compare(benchmark::State& state, bool digits, uint32_t threads) {
     if (i > 0) state.counters["x_" + sides[i].name] = engine / Median(times[i]);
   }
 }
-BENCHMARK_CAPTURE(Compare, tiny / threads : 1, false, 1)
-    ->UseManualTime()
-    ->Iterations(60)
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Compare, tiny / threads
-                  : default, false, 0)
-    ->UseManualTime()
-    ->Iterations(60)
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Compare, digits / threads : 1, true, 1)
-    ->UseManualTime()
-    ->Iterations(60)
-    ->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Compare, digits / threads
-                  : default, true, 0)
-    ->UseManualTime()
-    ->Iterations(60)
-    ->Unit(benchmark::kMicrosecond);
 
 // One side alone, for profilers; and on several threads, where the teams of the libraries do not spin beside the
 // engine's.
@@ -337,21 +319,6 @@ void Step(benchmark::State& state, bool digits, uint32_t threads, size_t side) {
   const std::vector<Side> sides = Sides(digits, threads);
   for (auto _ : state) benchmark::DoNotOptimize(sides[side].run());
 }
-[[maybe_unused]] const bool registered = [] {
-  const char* const names[] = {"engine", "eigen", "onednn", "kernels"};
-  for (const bool digits : {false, true}) {
-    for (const uint32_t threads : {1u, 0u}) {
-      for (size_t side = 0; side < (threads == 1 ? 4 : 3); ++side) {
-        const std::string name = std::string("Step/") + names[side] + (digits ? "/digits" : "/tiny") +
-                                 (threads == 1 ? "/threads:1" : "/threads:default");
-        benchmark::RegisterBenchmark(name.c_str(), Step, digits, threads, side)
-            ->UseRealTime()
-            ->Unit(benchmark::kMicrosecond);
-      }
-    }
-  }
-  return true;
-}();
 
 // Where the time of the kernels goes, by op.
 void Ops(benchmark::State& state, bool digits) {
@@ -362,8 +329,25 @@ void Ops(benchmark::State& state, bool digits) {
   for (auto _ : state) step.AddTimes(&times);
   for (const auto& [op, time] : times) state.counters["us_" + op] = time / static_cast<double>(state.iterations());
 }
-BENCHMARK_CAPTURE(Ops, tiny, false)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(Ops, digits, true)->Unit(benchmark::kMicrosecond);
+
+[[maybe_unused]] const bool registered = [] {
+  const auto add = [](const std::string& name, const auto&... arguments) {
+    return benchmark::RegisterBenchmark(name.c_str(), arguments...)->Unit(benchmark::kMicrosecond);
+  };
+  const char* const sides[] = {"engine", "eigen", "onednn", "kernels"};
+  for (const bool digits : {false, true}) {
+    const std::string network = digits ? "digits" : "tiny";
+    for (const uint32_t threads : {1u, 0u}) {
+      const std::string case_name = network + (threads == 1 ? "/threads:1" : "/threads:default");
+      add("Compare/" + case_name, Compare, digits, threads)->UseManualTime()->Iterations(60);
+      for (size_t side = 0; side < (threads == 1 ? 4 : 3); ++side) {
+        add(std::string("Step/") + sides[side] + "/" + case_name, Step, digits, threads, side)->UseRealTime();
+      }
+    }
+    add("Ops/" + network, Ops, digits);
+  }
+  return true;
+}();
 
 }  // namespace
 }  // namespace tenon::perf
