@@ -132,8 +132,12 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   if (initialize && resource->value != nullptr && resource->dtype != dtype)
     return InvalidArgument(StrCat(Describe(*resource), " is ", TypeName(resource->dtype), "; a ", TypeName(dtype),
                                   " cannot be assigned to it"));
-  TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
-  const uint64_t bytes = static_cast<uint64_t>(size);
+  // The common update keeps the shape; making a Shape of it would allocate.
+  uint64_t bytes = resource->value_bytes;
+  if (!IsPlain(dtype) || resource->value == nullptr || !SameDims(resource->value, shape)) {
+    TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
+    bytes = static_cast<uint64_t>(size);
+  }
   auto target = BufferToWrite(resource, updater.pool, updater.in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && *target != resource->value)
