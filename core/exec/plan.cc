@@ -55,7 +55,7 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
     if (!runner.ok()) return runner.status();
     plan->runners_[static_cast<size_t>(id)] = *std::move(runner);
   }
-  plan->always_dynamic_ = options.force_dynamic;
+  plan->always_dynamic_.store(options.force_dynamic);
   return plan;
 }
 
@@ -66,18 +66,22 @@ int Plan::FeedOf(graph::Edge edge) const {
 
 Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last) {
   if (last != nullptr && last->Fits(feeds)) return last;
-  if (always_dynamic_) return std::shared_ptr<Program>();
+  if (always_dynamic()) return std::shared_ptr<Program>();
   std::lock_guard lock(mutex_);
+  for (const std::vector<Shape>& shapes : dynamic_shapes_)
+    if (AreShapes(feeds, shapes)) return std::shared_ptr<Program>();
   for (const auto& program : programs_)
     if (program->Fits(feeds)) return program;
-  std::string why_not;
+  Program::Refusal refusal;
   uint64_t folded = 0;
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Build(*this, feeds, &why_not, &folded));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Build(*this, feeds, &refusal, &folded));
   bindings_built_.fetch_add(1, std::memory_order_relaxed);
   nodes_folded_.store(folded, std::memory_order_relaxed);
   if (program == nullptr) {
-    // Whether it is straight depends on shapes only through loops; such plans stay dynamic.
-    always_dynamic_ = true;
+    why_dynamic_ = std::move(refusal.text);
+    dynamic_shapes_.emplace_back();
+    for (size_t i = 0; i < feeds_.size(); ++i) dynamic_shapes_.back().push_back(ShapeOf(*feeds[i]));
+    if (!refusal.for_these_shapes || dynamic_shapes_.size() > kMaxPrograms) always_dynamic_.store(true);
     return program;
   }
   if (programs_.size() < kMaxPrograms) programs_.push_back(program);
@@ -96,12 +100,14 @@ Result<DynamicPlan*> Plan::Dynamic() {
 std::string Plan::Explain() const {
   std::lock_guard lock(mutex_);
   // How the newest program runs each node; nodes that no program runs were folded or forwarded.
-  std::vector<const char*> how(static_cast<size_t>(graph_.size()), always_dynamic_ ? "dynamic" : "not bound");
+  std::vector<const char*> how(static_cast<size_t>(graph_.size()), always_dynamic() || !dynamic_shapes_.empty() ? "dynamic" : "not bound");
   const auto mark = [&how](const std::vector<Operation>& block, auto& self, const Program& program, bool in_loop) -> void {
     for (const Operation& operation : block) {
       if (operation.kind == Operation::Kind::kLoop) {
         self(program.loops()[static_cast<size_t>(operation.loop)].condition_block, self, program, true);
         self(program.loops()[static_cast<size_t>(operation.loop)].body_block, self, program, true);
+      } else if (operation.kind == Operation::Kind::kBranch) {
+        self(program.branches()[static_cast<size_t>(operation.branch)].block, self, program, in_loop);
       } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
         how[static_cast<size_t>(operation.node)] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time"
                                                    : in_loop                                   ? "loop"
@@ -122,7 +128,8 @@ std::string Plan::Explain() const {
                   "\",\"op_plugin\":\"", trace::JsonEscape(node.op->package), "\",\"device\":\"",
                   env_.device == nullptr ? "" : trace::JsonEscape(env_.device->name), "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : trace::JsonEscape(runner->plugin()), "\",\"priority\":",
-                  runner == nullptr ? 0 : runner->registration().priority, ",\"runs\":\"", how[static_cast<size_t>(id)], "\"}");
+                  runner == nullptr ? 0 : runner->registration().priority, ",\"runs\":\"", how[static_cast<size_t>(id)],
+                  programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", trace::JsonEscape(why_dynamic_)) : "", "\"}");
     first = false;
   }
   return out + "\n]\n";

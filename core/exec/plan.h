@@ -53,7 +53,7 @@ class Plan {
   // The dynamic executor's form of the plan; made on first use.
   Result<DynamicPlan*> Dynamic();
   // Whether the plan runs dynamically whatever the feeds are.
-  bool always_dynamic() const { return always_dynamic_; }
+  bool always_dynamic() const { return always_dynamic_.load(std::memory_order_relaxed); }
 
   uint64_t bindings_built() const { return bindings_built_.load(std::memory_order_relaxed); }
   uint64_t nodes_folded() const { return nodes_folded_.load(std::memory_order_relaxed); }
@@ -70,9 +70,11 @@ class Plan {
   Environment env_;
   Options options_;
   std::vector<std::shared_ptr<NodeRunner>> runners_;
-  bool always_dynamic_ = false;
+  std::atomic<bool> always_dynamic_{false};
+  std::string why_dynamic_;  // what the last refused binding said
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Program>> programs_;
+  std::vector<std::vector<Shape>> dynamic_shapes_;  // of feeds, for which no program could be made
   size_t next_evicted_ = 0;
   std::unique_ptr<DynamicPlan> dynamic_;
   std::atomic<uint64_t> bindings_built_{0};

@@ -17,9 +17,9 @@ Program::~Program() {
   for (ProgramInstance* instance : idle_) delete instance;
 }
 
-bool Program::Fits(const tenon_tensor_view* const* feeds) const {
-  for (size_t i = 0; i < feed_shapes_.size(); ++i) {
-    const std::vector<int64_t>& dims = feed_shapes_[i].dims();
+bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::vector<int64_t>& dims = shapes[i].dims();
     const tenon_dl_tensor& dl = feeds[i]->dl;
     if (static_cast<size_t>(dl.ndim) != dims.size()) return false;
     for (size_t d = 0; d < dims.size(); ++d)
@@ -40,6 +40,7 @@ std::string Program::DescribeLargest() const {
         }
   };
   look(operations_);
+  for (const Branch& branch : branches_) look(branch.block);
   for (const Loop& loop : loops_) {
     look(loop.condition_block);
     look(loop.body_block);
@@ -99,6 +100,11 @@ Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
     instance->loops_.push_back(std::make_unique<LoopState>());
     instance->loops_.back()->plan = &loop;
   }
+  for (const Branch& branch : program->branches()) {
+    instance->branches_.push_back(std::make_unique<BranchState>());
+    instance->branches_.back()->plan = &branch;
+  }
+  for (auto& branch : instance->branches_) instance->MakeBlock(branch->plan->block, &branch->block);
   for (auto& loop : instance->loops_) {
     instance->MakeBlock(loop->plan->condition_block, &loop->condition);
     instance->MakeBlock(loop->plan->body_block, &loop->body);
@@ -147,6 +153,11 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
         instruction.run = &RunLoop;
         context.loop = loops_[static_cast<size_t>(operation.loop)].get();
         break;
+      case Operation::Kind::kBranch:
+        instruction.run = &RunBranch;
+        context.branch = branches_[static_cast<size_t>(operation.branch)].get();
+        break;
+      case Operation::Kind::kSelect: instruction.run = &RunSelect; break;
       case Operation::Kind::kCheck: instruction.run = &RunCheck; break;
     }
     block->instructions.push_back(instruction);
@@ -205,7 +216,8 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
     Context* context = ContextOf(instruction.frame);
     const uint64_t begin = trace::Trace::Now();
     tenon_status* bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
-    if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck)
+    if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
+        context->operation->kind != Operation::Kind::kBranch)
       trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
     if (bad != nullptr) return NameNode(bad, context->operation->kind, *context->node);
   }
@@ -276,6 +288,22 @@ tenon_status* ProgramInstance::RunView(tenon_kernel*, const tenon_prepared*, ten
 
 tenon_status* ProgramInstance::RunRelease(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   ReleaseOutput(ContextOf(frame)->outputs[0]);
+  return nullptr;
+}
+
+tenon_status* ProgramInstance::RunBranch(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  const BranchState& state = *context->branch;
+  const bool taken = *static_cast<const uint8_t*>(DataOf(*context->inputs[0])) != 0;
+  return taken == (state.plan->side != 0) ? context->instance->Execute(state.block) : nullptr;
+}
+
+tenon_status* ProgramInstance::RunSelect(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  const int side = *static_cast<const uint8_t*>(DataOf(*context->inputs[0])) != 0 ? 1 : 0;
+  *context->outputs[0] = *context->inputs[1 + side];
+  if (context->outputs.size() > 1)
+    *static_cast<int32_t*>(DataOf(*context->outputs[1])) = context->operation->input_of_side[side];
   return nullptr;
 }
 

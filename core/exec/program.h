@@ -4,20 +4,22 @@
 // Every value has a slot. A slot's view points into the arena (offset fixed by lifetimes), at a constant, at a feed, at
 // another slot's memory (alias), or at a buffer that the step makes (variables, data-dependent shapes). An instance has
 // its own arena, views and frames, and serves one step at a time. Running is a loop over (function, kernel, prepared,
-// frame): no bookkeeping for a node. A structured while loop is one instruction over two such blocks.
+// frame): no bookkeeping for a node. A structured while loop is one instruction over two such blocks, the side of a
+// conditional one over one block.
 #ifndef TENON_CORE_EXEC_PROGRAM_H_
 #define TENON_CORE_EXEC_PROGRAM_H_
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "core/graph/loop_analysis.h"
 #include "core/exec/plan.h"
 
 namespace tenon::exec {
 
-enum class Home : uint8_t { kArena, kConstant, kFeed, kAlias, kBuffer };
+// kSelected: where the taken side of a conditional has it, known only in the step.
+enum class Home : uint8_t { kArena, kConstant, kFeed, kAlias, kBuffer, kSelected };
 
 struct Slot {
   DType dtype = TENON_DT_INVALID;
@@ -41,6 +43,8 @@ struct Operation {
     kView,     // point a slot at another slot's buffer
     kRelease,  // drop a slot's buffer
     kLoop,
+    kBranch,   // a block that runs when a predicate has a value
+    kSelect,   // a merge: outputs are the value and, as int32, which input it is; inputs: predicate, false side, true side
     kCheck,    // cancelled?
   };
   Kind kind = Kind::kRun;
@@ -50,6 +54,14 @@ struct Operation {
   std::vector<int32_t> outputs;  // slots
   std::shared_ptr<const PreparedNode> prepared;
   int32_t loop = -1;
+  int32_t branch = -1;
+  int32_t input_of_side[2] = {-1, -1};  // of a select
+};
+
+struct Branch {
+  int32_t predicate = -1;  // slot of the bool
+  int side = 0;
+  std::vector<Operation> block;
 };
 
 struct Loop {
@@ -65,16 +77,24 @@ struct Loop {
 
 class ProgramInstance;
 
+// Whether feeds have these dims.
+bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes);
+
 class Program {
  public:
-  // nullptr: this graph needs the dynamic executor; why_not says why.
+  // Why a graph needs the dynamic executor.
+  struct Refusal {
+    std::string text;
+    bool for_these_shapes = false;  // with other feeds it may not
+  };
+  // nullptr: refused.
   static Result<std::shared_ptr<Program>> Build(const Plan& plan, const tenon_tensor_view* const* feeds,
-                                                std::string* why_not, uint64_t* folded);
+                                                Refusal* refusal, uint64_t* folded);
   ~Program();
 
   const Plan& plan() const { return *plan_; }
   // Whether feeds have the dims that it was built for.
-  bool Fits(const tenon_tensor_view* const* feeds) const;
+  bool Fits(const tenon_tensor_view* const* feeds) const { return AreShapes(feeds, feed_shapes_); }
   const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
 
   // For errors: the node with the largest value.
@@ -87,6 +107,7 @@ class Program {
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Loop>& loops() const { return loops_; }
+  const std::deque<Branch>& branches() const { return branches_; }
   const std::vector<int32_t>& fetch_slots() const { return fetch_slots_; }
   uint64_t arena_bytes() const { return arena_bytes_; }
   uint64_t workspace_offset() const { return workspace_offset_; }
@@ -99,6 +120,7 @@ class Program {
   std::vector<Slot> slots_;
   std::vector<Operation> operations_;
   std::vector<Loop> loops_;
+  std::deque<Branch> branches_;
   std::vector<int32_t> fetch_slots_;
   uint64_t arena_bytes_ = 0;
   uint64_t workspace_offset_ = 0;
@@ -133,6 +155,10 @@ class ProgramInstance {
     const Loop* plan;
     Block condition, body;
   };
+  struct BranchState {
+    const Branch* plan;
+    Block block;
+  };
   // What an instruction's frame->context points at.
   struct Context : tenon_frame_context {
     ProgramInstance* instance = nullptr;
@@ -142,6 +168,7 @@ class ProgramInstance {
     std::vector<const tenon_tensor_view*> inputs;
     std::vector<tenon_tensor_view*> outputs;
     LoopState* loop = nullptr;
+    BranchState* branch = nullptr;
   };
 
   explicit ProgramInstance(Program* program) : program_(program) {}
@@ -155,6 +182,8 @@ class ProgramInstance {
   static tenon_status* RunView(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunRelease(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunLoop(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunBranch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunSelect(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunCheck(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
 
@@ -163,6 +192,7 @@ class ProgramInstance {
   std::vector<tenon_tensor_view> views_;
   std::vector<std::unique_ptr<Context>> contexts_;
   std::vector<std::unique_ptr<LoopState>> loops_;
+  std::vector<std::unique_ptr<BranchState>> branches_;
   std::vector<std::pair<int32_t, int32_t>> feed_slots_;  // slot, feed
   std::vector<int32_t> feed_aliases_;                    // slots that alias feeds
   std::vector<int32_t> buffer_slots_;

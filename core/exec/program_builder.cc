@@ -7,9 +7,13 @@
 #include "core/base/checked.h"
 #include "core/exec/memory_planner.h"
 #include "core/exec/program.h"
+#include "core/graph/branch_analysis.h"
+#include "core/graph/loop_analysis.h"
 
 namespace tenon::exec {
 
+using graph::BranchAnalysis;
+using graph::BranchMerge;
 using graph::Edge;
 using graph::Node;
 using graph::Frame;
@@ -22,26 +26,30 @@ class ProgramBuilder {
   ProgramBuilder(const Plan& plan, Program* program)
       : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()) {}
 
-  // Whether it could be built; why_not otherwise.
-  Result<bool> Build(const tenon_tensor_view* const* feeds, std::string* why_not, uint64_t* folded) {
-    TENON_RETURN_IF_ERROR(Infer(feeds));
+  // Whether it could be built; the refusal otherwise.
+  Result<bool> Build(const tenon_tensor_view* const* feeds, Program::Refusal* refusal, uint64_t* folded) {
+    if (Status status = Infer(feeds); !status.ok()) {
+      // Shapes that do not fit may stand in a branch that these feeds do not take.
+      if (!HasConditional()) return status;
+      *refusal = {std::string(status.message()), true};
+      return false;
+    }
     *folded = static_cast<uint64_t>(inference_.evaluated());
     FindNeeded();
     for (int32_t id : plan_.order())
       if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
     // Over all nodes: a constant that is folded away may be what ties a node to its loop.
     TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, plan_.order()));
-    if (!Supported()) {
-      *why_not = why_not_;
-      return false;
+    const BranchAnalysis::IsFed is_fed = [this](Edge edge) { return plan_.FeedOf(edge) >= 0; };
+    const BranchAnalysis branches = BranchAnalysis::Run(graph_, plan_.order(), loops_, is_fed);
+    branches_ = &branches;
+    if (Supported()) {
+      slot_of_.resize(static_cast<size_t>(graph_.size()));
+      TENON_RETURN_IF_ERROR(EmitFrame(0, Part::kAll, &program_->operations_));
+      TENON_RETURN_IF_ERROR(EmitFetches());
     }
-    slot_of_.resize(static_cast<size_t>(graph_.size()));
-    TENON_RETURN_IF_ERROR(EmitFrame(0, Part::kAll, &program_->operations_));
-    TENON_RETURN_IF_ERROR(EmitFetches());
-    if (!why_not_.empty()) {
-      *why_not = why_not_;
-      return false;
-    }
+    *refusal = refusal_;
+    if (!refusal_.text.empty()) return false;
     ShareMemory();
     return true;
   }
@@ -49,8 +57,13 @@ class ProgramBuilder {
  private:
   const Slot& At(int32_t slot) const { return program_->slots_[static_cast<size_t>(slot)]; }
   Slot& At(int32_t slot) { return program_->slots_[static_cast<size_t>(slot)]; }
-  void GiveUp(std::string why) {
-    if (why_not_.empty()) why_not_ = std::move(why);
+  void GiveUp(std::string why, bool for_these_shapes = false) {
+    if (refusal_.text.empty()) refusal_ = {std::move(why), for_these_shapes};
+  }
+  bool HasConditional() const {
+    for (int32_t id : plan_.order())
+      if (graph_.node(id).has(TENON_OP_MERGE)) return true;
+    return false;
   }
 
   // ---- What is known and what is needed ----
@@ -96,7 +109,12 @@ class ProgramBuilder {
       wanted = wanted || graph_.node(id).has(TENON_OP_WRITES_STATE | TENON_OP_IO);
       if (wanted ? needed_[at] : (needed_[at] || passed[at])) continue;
       (wanted ? needed_ : passed)[at] = true;
-      for (const Edge& edge : graph_.node(id).inputs) follow(edge, wanted);
+      // A merge needs its predicate, which hangs on its inputs even where their values are known.
+      const bool merge = graph_.node(id).has(TENON_OP_MERGE);
+      for (const Edge& edge : graph_.node(id).inputs) {
+        if (merge && edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);
+        else follow(edge, wanted);
+      }
       for (int32_t control : graph_.node(id).controls) stack.emplace_back(control, wanted);
     }
   }
@@ -106,15 +124,15 @@ class ProgramBuilder {
     for (int32_t id : needed_order_) used[static_cast<size_t>(loops_.frame_of(id))] = true;
     for (size_t i = 1; i < loops_.frames().size(); ++i)
       if (used[i] && !loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
-    for (int32_t id : loops_.frames()[0].nodes) {
-      const Node& node = graph_.node(id);
-      if (needed_[static_cast<size_t>(id)] && node.has(TENON_OP_SWITCH | TENON_OP_MERGE)) GiveUp(StrCat(node.Describe(), " is a conditional"));
-    }
+    if (!branches_->why_not().empty()) GiveUp(branches_->why_not());
+    for (const Edge& fetch : plan_.fetches())
+      if (plan_.FeedOf(fetch) < 0 && branches_->RegionOf(fetch) != 0)
+        GiveUp(StrCat("fetch '", graph_.EdgeName(fetch), "' lies in a branch"));
     for (int32_t id : needed_order_) {
       const auto& runner = plan_.runner(id);
       if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
     }
-    return why_not_.empty();
+    return refusal_.text.empty();
   }
 
   // ---- Slots ----
@@ -174,6 +192,11 @@ class ProgramBuilder {
   // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends.
   void Use(int32_t slot) {
     const int32_t root = Root(slot);
+    if (const auto it = selected_from_.find(root); it != selected_from_.end()) {
+      const auto sources = it->second;
+      Use(sources.first);
+      Use(sources.second);
+    }
     At(root).last = std::max(At(root).last, position_);
     for (int32_t loop : loop_stack_) {
       if (DefinedWithin(root, loop)) continue;
@@ -204,6 +227,7 @@ class ProgramBuilder {
   Status EmitFrame(int frame, Part part, std::vector<Operation>* block) {
     const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
     TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, needed_order_, frame));
+    OpenBranches open{block, {}};
     for (const LoopAnalysis::Item& item : items) {
       // A loop belongs to the part in which it is entered.
       const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
@@ -211,16 +235,70 @@ class ProgramBuilder {
       if (item.node < 0)
         for (int32_t enter : loops_.frames()[static_cast<size_t>(item.child)].enters) body = body || f.body.contains(enter);
       if (part != Part::kAll && body != (part == Part::kBody)) continue;
-      TENON_RETURN_IF_ERROR(item.node >= 0 ? EmitNode(item.node, block) : EmitLoop(item.child, block));
-      if (!why_not_.empty()) return Status::Ok();
+      const int region = item.node >= 0 ? branches_->region_of(item.node) : branches_->region_of_loop(item.child);
+      std::vector<Operation>* into = open.Top();
+      if (item.node < 0 || MayEmit(graph_.node(item.node))) {
+        TENON_ASSIGN_OR_RETURN(into, BlockOf(region, &open));
+      }
+      Status status = item.node >= 0 ? EmitNode(item.node, into) : EmitLoop(item.child, into);
+      if (!status.ok()) {
+        if (region == 0) return status;
+        // It may be a branch that is not taken.
+        GiveUp(std::string(status.message()), true);
+      }
+      if (!refusal_.text.empty()) return Status::Ok();
     }
     return Status::Ok();
+  }
+
+  // The blocks of the regions that are being emitted, the outermost first.
+  struct OpenBranches {
+    std::vector<Operation>* base;
+    std::vector<std::pair<int, std::vector<Operation>*>> stack;
+    std::vector<Operation>* Top() const { return stack.empty() ? base : stack.back().second; }
+  };
+
+  // Goes to the region's block: what runs in one region one after the other shares a block.
+  Result<std::vector<Operation>*> BlockOf(int region, OpenBranches* open) {
+    std::vector<int> path;
+    for (int at = region; at != 0; at = branches_->regions()[static_cast<size_t>(at)].parent) path.insert(path.begin(), at);
+    size_t common = 0;
+    while (common < path.size() && common < open->stack.size() && open->stack[common].first == path[common]) ++common;
+    open->stack.resize(common);
+    for (; common < path.size(); ++common) {
+      const graph::Region& opened = branches_->regions()[static_cast<size_t>(path[common])];
+      TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(opened.predicate));
+      Use(predicate);
+      Operation& operation = Push(open->Top(), Operation::Kind::kBranch, opened.predicate.node);
+      operation.inputs = {predicate};
+      operation.branch = static_cast<int32_t>(program_->branches_.size());
+      program_->branches_.push_back({predicate, opened.side, {}});
+      open->stack.emplace_back(path[common], &program_->branches_.back().block);
+    }
+    return open->Top();
+  }
+
+  Result<int32_t> PredicateSlot(Edge predicate) {
+    TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(predicate));
+    if (At(slot).dtype != TENON_DT_BOOL || !At(slot).shape.fully_known() || At(slot).bytes != 1)
+      GiveUp(StrCat("predicate '", graph_.EdgeName(predicate), "' is not known to be one bool"));
+    return slot;
+  }
+
+  // Whether a node becomes an operation (some that may do not).
+  bool MayEmit(const Node& node) const {
+    if (branches_->FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr) return true;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i].node >= 0 && IsRef(graph_.TypeOf(node.inputs[i])) && !IsRef(node.input_types[i])) return true;
+    return false;
   }
 
   Status EmitNode(int32_t id, std::vector<Operation>* block) {
     const Node& node = graph_.node(id);
     constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
     constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_EXIT;
+    if (const BranchMerge* merge = branches_->FindMerge(id)) return EmitSelect(node, *merge, block);
+    if (node.has(TENON_OP_SWITCH) && !IsVariableSwitch(id)) return EmitSwitch(node, block);
     if (node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | kByLoop)) return Status::Ok();
     bool all_fed = !node.output_types.empty();
     for (size_t k = 0; k < node.output_types.size(); ++k)
@@ -239,6 +317,50 @@ class ProgramBuilder {
       return Status::Ok();
     }
     return EmitKernel(node, block);
+  }
+
+  // Of a loop variable: its loop gives it its slots.
+  bool IsVariableSwitch(int32_t id) const {
+    for (const LoopVariable& variable : loops_.frames()[static_cast<size_t>(loops_.frame_of(id))].variables)
+      if (variable.switch_node == id) return true;
+    return false;
+  }
+
+  // Both sides are the value; a side is read in its region alone.
+  Status EmitSwitch(const Node& node, std::vector<Operation>* block) {
+    TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[0]));
+    if (IsRef(At(slot).dtype) && !IsRef(node.output_types[0])) {
+      TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, inference_.facts(node.inputs[0]), block));
+    }
+    for (int32_t side = 0; side < 2; ++side) SetSlot({node.id, side}, slot);
+    return Status::Ok();
+  }
+
+  Status EmitSelect(const Node& node, const BranchMerge& merge, std::vector<Operation>* block) {
+    TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(merge.predicate));
+    int32_t sides[2];
+    for (int side = 0; side < 2; ++side) {
+      const Edge edge = node.inputs[static_cast<size_t>(merge.input_of_side[side])];
+      TENON_ASSIGN_OR_RETURN(sides[side], SlotOf(edge));
+      if (IsRef(At(sides[side]).dtype) != IsRef(node.output_types[0])) GiveUp(StrCat(node.Describe(), " merges a reference and a value"));
+      Use(sides[side]);
+    }
+    Use(predicate);
+    const bool same = At(sides[0]).shape == At(sides[1]).shape;
+    const int32_t value = NewSlot(At(sides[0]).dtype, same ? At(sides[0]).shape : Shape::Unknown(), Home::kSelected);
+    selected_from_[value] = {sides[0], sides[1]};
+    SetSlot({node.id, 0}, value);
+    std::vector<int32_t> outputs = {value};
+    if (node.output_types.size() > 1) {
+      outputs.push_back(NewSlot(TENON_DT_INT32, Shape(), Home::kArena));
+      SetSlot({node.id, 1}, outputs.back());
+    }
+    Operation& operation = Push(block, Operation::Kind::kSelect, node.id);
+    operation.inputs = {predicate, sides[0], sides[1]};
+    operation.outputs = std::move(outputs);
+    operation.input_of_side[0] = merge.input_of_side[0];
+    operation.input_of_side[1] = merge.input_of_side[1];
+    return Status::Ok();
   }
 
   // Reads the variable that a reference slot names.
@@ -310,7 +432,7 @@ class ProgramBuilder {
     if (At(slot).bytes != At(input).bytes)
       return InvalidArgument(StrCat(node.Describe(), ": a view of ", At(input).shape.ToString(), " cannot have the shape ",
                                     At(slot).shape.ToString()));
-    if (At(Root(input)).home != Home::kBuffer) return Status::Ok();
+    if (At(Root(input)).home != Home::kBuffer && At(Root(input)).home != Home::kSelected) return Status::Ok();
     Operation& operation = Push(block, Operation::Kind::kView, node.id);
     operation.inputs = {input};
     operation.outputs = {slot};
@@ -360,12 +482,12 @@ class ProgramBuilder {
     operation.loop = index;
     loop_stack_.push_back(index);
     TENON_RETURN_IF_ERROR(EmitFrame(frame, Part::kCondition, &loop.condition_block));
-    if (!why_not_.empty()) return Status::Ok();
+    if (!refusal_.text.empty()) return Status::Ok();
     TENON_ASSIGN_OR_RETURN(loop.condition, SlotOf({f.condition, 0}));
     Use(loop.condition);
     ++position_;
     TENON_RETURN_IF_ERROR(EmitFrame(frame, Part::kBody, &loop.body_block));
-    if (!why_not_.empty()) return Status::Ok();
+    if (!refusal_.text.empty()) return Status::Ok();
     for (size_t i = 0; i < variables.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(const int32_t next, SlotOf(graph_.node(variables[i].second->next).inputs[0]));
       if (At(next).bytes != At(variables[i].first).bytes || !At(next).shape.fully_known()) {
@@ -377,9 +499,8 @@ class ProgramBuilder {
     }
     // A next value that is another variable's current one must be copied before that one is overwritten.
     for (auto& carried : loop.carried) {
-      const int32_t root = Root(carried.next);
       for (const auto& other : loop.carried)
-        if (&other != &carried && Root(other.current) == root) carried.through_temporary = true;
+        if (&other != &carried && MayStandIn(carried.next, Root(other.current))) carried.through_temporary = true;
       if (carried.through_temporary) {
         carried.temporary = NewSlot(At(carried.current).dtype, At(carried.current).shape, Home::kArena);
         At(carried.temporary).last = position_;
@@ -396,17 +517,33 @@ class ProgramBuilder {
     return Status::Ok();
   }
 
+  // Whether a slot's value may be the memory of that root.
+  bool MayStandIn(int32_t slot, int32_t root) const {
+    const int32_t own = Root(slot);
+    const auto it = selected_from_.find(own);
+    return own == root || (it != selected_from_.end() && (MayStandIn(it->second.first, root) || MayStandIn(it->second.second, root)));
+  }
+
   Status EmitFetches() {
-    if (!why_not_.empty()) return Status::Ok();
+    if (!refusal_.text.empty()) return Status::Ok();
     for (const Edge& fetch : plan_.fetches()) {
       TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(fetch));
       if (IsRef(At(slot).dtype)) {
         TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), inference_.facts(fetch), &program_->operations_));
       }
-      At(Root(slot)).last = INT_MAX;
+      KeepToTheEnd(slot);
       program_->fetch_slots_.push_back(slot);
     }
     return Status::Ok();
+  }
+
+  void KeepToTheEnd(int32_t slot) {
+    const int32_t root = Root(slot);
+    At(root).last = INT_MAX;
+    if (const auto it = selected_from_.find(root); it != selected_from_.end()) {
+      KeepToTheEnd(it->second.first);
+      KeepToTheEnd(it->second.second);
+    }
   }
 
   // ---- Memory ----
@@ -414,6 +551,7 @@ class ProgramBuilder {
   // Lets outputs take over inputs that die with the operation, where the kernel allows it.
   void ShareInPlace(std::vector<Operation>& block) {
     for (Operation& operation : block) {
+      if (operation.kind == Operation::Kind::kBranch) ShareInPlace(program_->branches_[static_cast<size_t>(operation.branch)].block);
       if (operation.kind == Operation::Kind::kLoop) {
         Loop& loop = program_->loops_[static_cast<size_t>(operation.loop)];
         ShareInPlace(loop.condition_block);
@@ -467,6 +605,7 @@ class ProgramBuilder {
     std::vector<Operation> out;
     for (Operation& operation : block) {
       int32_t end = operation.position;
+      if (operation.kind == Operation::Kind::kBranch) InsertReleases(program_->branches_[static_cast<size_t>(operation.branch)].block);
       if (operation.kind == Operation::Kind::kLoop) {
         Loop& loop = program_->loops_[static_cast<size_t>(operation.loop)];
         InsertReleases(loop.condition_block);
@@ -500,7 +639,8 @@ class ProgramBuilder {
   Program* program_;
   graph::ShapeInference inference_;
   LoopAnalysis loops_;
-  std::string why_not_;
+  const BranchAnalysis* branches_ = nullptr;
+  Program::Refusal refusal_;
   std::vector<bool> needed_;
   std::vector<int32_t> needed_order_;
   std::vector<std::vector<int32_t>> slot_of_;
@@ -510,14 +650,15 @@ class ProgramBuilder {
   std::vector<int32_t> loop_end_;
   std::vector<int32_t> def_loop_;     // of slots: the innermost loop at their making
   std::unordered_map<int32_t, std::vector<int32_t>> extend_;
+  std::unordered_map<int32_t, std::pair<int32_t, int32_t>> selected_from_;  // slot -> those of the sides
   std::multimap<int32_t, int32_t> release_at_;
 };
 
 Result<std::shared_ptr<Program>> Program::Build(const Plan& plan, const tenon_tensor_view* const* feeds,
-                                                std::string* why_not, uint64_t* folded) {
+                                                Refusal* refusal, uint64_t* folded) {
   std::shared_ptr<Program> program(new Program(&plan));
   ProgramBuilder builder(plan, program.get());
-  TENON_ASSIGN_OR_RETURN(const bool built, builder.Build(feeds, why_not, folded));
+  TENON_ASSIGN_OR_RETURN(const bool built, builder.Build(feeds, refusal, folded));
   if (!built) return std::shared_ptr<Program>();
   return program;
 }

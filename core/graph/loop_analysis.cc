@@ -130,15 +130,16 @@ Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, 
   return sorted;
 }
 
-// A frame is structured when it is a while loop: merges of (enter, next iteration), one condition, switches on it alone,
-// exits of switches' false sides; and all its child frames are structured.
+// A frame is structured when it is a while loop: merges of (enter, next iteration), one condition, switches of the loop
+// variables on it, exits of those switches' false sides; and all its child frames are structured. Other merges and
+// switches belong to conditionals in a turn.
 void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& order, size_t index) {
   Frame& frame = frames_[index];
   const auto refuse = [&frame](std::string why) { frame.why_not = std::move(why); };
   for (int child : frame.children)
     if (!frames_[static_cast<size_t>(child)].structured) return refuse("a loop in it is not structured");
   std::map<int32_t, size_t> variable_of_merge;
-  std::vector<bool> in_body(static_cast<size_t>(graph.size()), false);
+  std::vector<bool> in_body(static_cast<size_t>(graph.size()), false), turn_switch(in_body);
   for (int32_t id : frame.nodes) {
     const Node& node = graph.node(id);
     if (node.has(TENON_OP_LOOP_CONDITION)) {
@@ -146,7 +147,8 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
       frame.condition = id;
     }
     if (node.has(TENON_OP_ENTER) && IsConstantEnter(node)) frame.invariants.push_back(id);
-    if (!node.has(TENON_OP_MERGE)) continue;
+    const auto is_next = [&graph](const Edge& edge) { return edge.node >= 0 && graph.node(edge.node).has(TENON_OP_NEXT_ITERATION); };
+    if (!node.has(TENON_OP_MERGE) || std::none_of(node.inputs.begin(), node.inputs.end(), is_next)) continue;
     if (node.inputs.size() != 2) return refuse("it has a merge that is no loop variable");
     LoopVariable variable;
     variable.merge = id;
@@ -170,13 +172,13 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
     if (!inside) continue;
     const Node& node = graph.node(id);
     const bool own = of_node == static_cast<int>(index);
-    if (own && node.has(TENON_OP_SWITCH)) {
+    if (own && node.has(TENON_OP_SWITCH) && node.inputs[1].node == frame.condition) {
       const auto merge = variable_of_merge.find(node.inputs[0].node);
-      if (node.inputs[1].node != frame.condition || merge == variable_of_merge.end() || node.inputs[0].index != 0)
-        return refuse("it has a conditional");
-      LoopVariable& variable = frame.variables[merge->second];
-      if (variable.switch_node >= 0) return refuse("a loop variable is switched twice");
-      variable.switch_node = id;
+      turn_switch[static_cast<size_t>(id)] = true;
+      if (merge == variable_of_merge.end() || node.inputs[0].index != 0 || frame.variables[merge->second].switch_node >= 0)
+        frame.gates.push_back(id);
+      else
+        frame.variables[merge->second].switch_node = id;
     }
     bool body = false;
     for (const Edge& edge : node.inputs) {
@@ -184,8 +186,9 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
       const Node& source = graph.node(edge.node);
       if (IsBackEdge(source, node)) continue;
       const bool source_own = frame_of_[static_cast<size_t>(edge.node)] == static_cast<int>(index);
-      if (source_own && source.has(TENON_OP_SWITCH)) {
-        if (edge.index == 0 && !node.has(TENON_OP_EXIT)) return refuse("a value is used after the condition failed");
+      if (source_own && turn_switch[static_cast<size_t>(edge.node)]) {
+        const bool gate = std::find(frame.gates.begin(), frame.gates.end(), edge.node) != frame.gates.end();
+        if (edge.index == 0 && (gate || !node.has(TENON_OP_EXIT))) return refuse("a value is used after the condition failed");
         if (edge.index == 0) {
           for (LoopVariable& variable : frame.variables)
             if (variable.switch_node == edge.node) {
@@ -196,7 +199,7 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
         }
         body = true;
       }
-      if (source_own && source.has(TENON_OP_MERGE) && edge.index != 0) return refuse("a merge's index is used");
+      if (source_own && variable_of_merge.contains(edge.node) && edge.index != 0) return refuse("a loop variable's merge index is used");
       body = body || in_body[static_cast<size_t>(edge.node)];
     }
     for (int32_t control : node.controls) {
@@ -206,8 +209,8 @@ void LoopAnalysis::Structure(const Graph& graph, const std::vector<int32_t>& ord
       if (frame_of_[static_cast<size_t>(control)] >= 0) body = body || in_body[static_cast<size_t>(control)];
     }
     if (node.has(TENON_OP_EXIT) && own) {
-      if (!graph.node(node.inputs[0].node).has(TENON_OP_SWITCH) || node.inputs[0].index != 0)
-        return refuse("an exit does not leave from a switch");
+      if (!turn_switch[static_cast<size_t>(node.inputs[0].node)] || node.inputs[0].index != 0)
+        return refuse("an exit does not leave from a loop variable's switch");
       continue;
     }
     in_body[static_cast<size_t>(id)] = body;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of a graph: which frame each node runs in, and which frames are structured enough to run as straight code.
+// Loops of a graph: which frame each node runs in, and which frames are structured enough to run as straight code
+// (conditionals inside are looked at elsewhere: branch_analysis.h).
 #ifndef TENON_CORE_GRAPH_LOOP_ANALYSIS_H_
 #define TENON_CORE_GRAPH_LOOP_ANALYSIS_H_
 
@@ -32,6 +33,7 @@ struct Frame {
   int32_t condition = -1;  // the loop-condition node
   std::vector<LoopVariable> variables;
   std::vector<int32_t> invariants;  // constant enters
+  std::vector<int32_t> gates;       // switches on the condition of what is no loop variable: for turns alone
   std::unordered_set<int32_t> body;  // nodes, those of child frames too, that run only when the condition holds
 };
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditionals of a graph: under which predicates each node runs.
+//
+// A region is a chain of (predicate, side): what runs only when the predicate has that value, within the region around
+// it. A switch opens the two regions of its predicate, a merge of both sides closes them. Region 0 always runs. Nodes of
+// a loop have regions of their own, beginning with 0 in each turn; the loop as a whole has the region in which it is
+// entered. Graphs that are no such nest (a node behind both of two independent conditionals, a merge of anything else)
+// are refused with a reason; they need an executor that follows deadness.
+#ifndef TENON_CORE_GRAPH_BRANCH_ANALYSIS_H_
+#define TENON_CORE_GRAPH_BRANCH_ANALYSIS_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/graph/loop_analysis.h"
+
+namespace tenon::graph {
+
+struct Region {
+  int parent = -1;
+  Edge predicate;  // behind identities
+  int side = 0;    // 0: false, 1: true
+};
+
+// A merge of the two sides of a conditional.
+struct BranchMerge {
+  Edge predicate;
+  int32_t input_of_side[2] = {-1, -1};
+};
+
+class BranchAnalysis {
+ public:
+  using IsFed = std::function<bool(Edge)>;
+  // order: topological. Loops that are not structured are looked at as far as they can be.
+  static BranchAnalysis Run(const Graph& graph, const std::vector<int32_t>& order, const LoopAnalysis& loops, const IsFed& is_fed);
+
+  // Empty when every conditional nests.
+  const std::string& why_not() const { return why_not_; }
+  const std::vector<Region>& regions() const { return regions_; }
+  int region_of(int32_t node) const { return region_of_[static_cast<size_t>(node)]; }
+  int region_of_loop(int frame) const { return loop_regions_[static_cast<size_t>(frame)]; }
+  // Where an output has a value, in the frame that it leads to.
+  int RegionOf(Edge edge) const;
+  // nullptr: a loop's merge, or none.
+  const BranchMerge* FindMerge(int32_t node) const {
+    const auto it = merges_.find(node);
+    return it == merges_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed) : graph_(graph), loops_(loops), is_fed_(is_fed) {}
+  void Visit(const Node& node);
+  void VisitMerge(const Node& node);
+  void VisitSwitch(const Node& node, int region);
+  int RegionOfControl(int32_t node) const { return RegionOf({node, -1}); }
+  int Deeper(int a, int b, const Node& node);
+  bool IsWithin(int inner, int outer) const;
+  int Intern(int parent, Edge predicate, int side);
+  Edge Resolve(Edge edge) const;
+  void Refuse(std::string why) {
+    if (why_not_.empty()) why_not_ = std::move(why);
+  }
+
+  const Graph& graph_;
+  const LoopAnalysis& loops_;
+  const IsFed& is_fed_;
+  std::string why_not_;
+  std::vector<Region> regions_{Region{}};
+  std::map<std::tuple<int, Edge, int>, int> by_key_;
+  std::vector<int> region_of_;
+  std::vector<int> loop_regions_;
+  std::vector<bool> loop_nodes_;  // merges and switches of loop variables, gates
+  std::map<int32_t, std::pair<int, int>> sides_;  // of switches: regions of output 0 and 1
+  std::map<int32_t, BranchMerge> merges_;
+};
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_BRANCH_ANALYSIS_H_
