@@ -74,7 +74,8 @@ Output KeptShape(GradientContext& g) {
   const Output shape = g.ShapeOf(g.input(0));
   const Output rank = g.Op("Size", {shape});
   const Output axes = g.Reshape(g.Cast(g.input(1), TENON_DT_INT32), g.Vector({-1}));
-  const Output from_front = g.Op("FloorMod", {axes, rank});
+  // A scalar has no axes to count from the front, and nothing may be divided by its rank.
+  const Output from_front = g.Op("FloorMod", {axes, g.Op("Maximum", {rank, g.Number(1)})});
   const Output all = g.Op("Range", {g.Number(0), rank, g.Number(1)});
   return g.Op("DynamicStitch", {all, from_front, shape, g.Op("OnesLike", {from_front})}, {{"N", 2}});
 }
