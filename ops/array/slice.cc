@@ -108,6 +108,15 @@ static void PadGradient(GradientContext& g) {
   g.SetDx(0, g.Op("Slice", {dy, before, g.ShapeOf(g.input(0), index)}));
 }
 
+// What is around the input was made of constant_values.
+static void PadV2Gradient(GradientContext& g) {
+  PadGradient(g);
+  const Output dy = g.dy(0), x = g.input(0);
+  const Output around = g.Op("PadV2", {g.ZerosLike(x), g.input(1), g.Scalar(1, x)});
+  const Output all = g.Op("Range", {g.Number(0), g.Op("Rank", {dy}), g.Number(1)});
+  g.SetDx(2, g.Sum(g.Mul(dy, around), all));
+}
+
 extern const tenon_op_definition kPad = DefineOp({
     .name = "Pad",
     .inputs = "input: T, paddings: Tpaddings",
@@ -128,7 +137,7 @@ extern const tenon_op_definition kPadV2 = DefineOp({
                    "value(paddings) >= 0; rank(constant_values) == 0",
     .doc = "The input with constant_values around it: paddings[d] says how many before and after along dim d.",
     .shape = ShapeFunction<PadShape>,
-    .gradient = GradientFunction<PadGradient>,
+    .gradient = GradientFunction<PadV2Gradient>,
 });
 
 static void ReverseShape(ShapeContext& c) {
