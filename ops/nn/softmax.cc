@@ -64,7 +64,9 @@ static void CrossEntropyShape(ShapeContext& c) {
 static void CrossEntropyGradient(GradientContext& g) {
   const Output log_softmax = g.Op("LogSoftmax", {g.input(0)});
   g.SetDx(0, g.Unbroadcast(LogitsGradient(g), g.input(0), g.output(1)));
-  g.SetDx(1, g.Unbroadcast(g.Mul(g.ExpandDims(g.dy(0), -1), g.Neg(log_softmax)), g.input(1), g.output(1)));
+  Output labels = g.Mul(g.ExpandDims(g.dy(0), -1), g.Neg(log_softmax));
+  if (g.has_dy(1)) labels = g.Sub(labels, g.dy(1));
+  g.SetDx(1, g.Unbroadcast(labels, g.input(1), g.output(1)));
 }
 
 extern const tenon_op_definition kSoftmaxCrossEntropyWithLogits = DefineOp({
