@@ -54,7 +54,7 @@
   /* conv.cc */                                                                                    \
   X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter)                                         \
   /* pool.cc */                                                                                    \
-  X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(AvgPoolGrad)                                              \
+  X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)                           \
   /* random.cc */                                                                                  \
   X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)                  \
   /* strings, beside the plain kernels of the op */                                                \

@@ -19,6 +19,7 @@ TENON_OPS(
     kLogSoftmax,
     kMaxPool,
     kMaxPoolGrad,
+    kMaxPoolGradGrad,
     kRelu,
     kRelu6,
     kRelu6Grad,

@@ -71,6 +71,30 @@ extern const tenon_op_definition kMaxPoolGrad = DefineOp({
     .gradient = GradientFunction<MaxPoolGradGradient>,
 });
 
+static void MaxPoolGradGradShape(ShapeContext& c) {
+  const Shape input = c.Merge(c.WithRank(0, 4), c.WithRank(2, 4), "the shapes of orig_input and grad");
+  c.SetOutput(0, c.Merge(PooledShape(c, input, false), c.WithRank(1, 4), "the pooled shape and orig_output's shape"));
+}
+
+static void MaxPoolGradGradGradient(GradientContext& g) {
+  g.SetZero(0);
+  g.SetZero(1);
+  g.SetDx(2, g.Op("MaxPoolGrad", {g.input(0), g.input(1), g.dy(0)},
+                  SameAttributes(g, {"ksize", "strides", "padding", "data_format"})));
+}
+
+extern const tenon_op_definition kMaxPoolGradGrad = DefineOp({
+    .name = "MaxPoolGradGrad",
+    .inputs = "orig_input: T, orig_output: T, grad: T",
+    .outputs = "output: T",
+    .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
+             "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: realnumbertype",
+    .constraints = "rank(orig_input) == 4; rank(orig_output) == 4; rank(grad) == 4",
+    .doc = "The gradient of MaxPoolGrad: grad where each window's first largest element is.",
+    .shape = ShapeFunction<MaxPoolGradGradShape>,
+    .gradient = GradientFunction<MaxPoolGradGradGradient>,
+});
+
 static void AvgPoolShape(ShapeContext& c) { c.SetOutput(0, PooledShape(c, c.WithRank(0, 4), false)); }
 
 static void AvgPoolGradient(GradientContext& g) {

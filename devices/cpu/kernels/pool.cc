@@ -99,9 +99,9 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out) {
   }
 }
 
-// dx is zero before.
-template <class T>
-void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
+// Calls function(where in the input, where in the output) for the first largest element of each window.
+template <class T, class Function>
+void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& function) {
   const int64_t lanes = p.lanes();
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
@@ -115,13 +115,21 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
           for (int64_t x = xs.begin; x < xs.end && !found; ++x) {
             const int64_t from = (y * p.in.width + x) * lanes + k;
             if (!(static_cast<Wide<T>>(in[from]) == static_cast<Wide<T>>(wanted))) continue;
-            dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + static_cast<Wide<T>>(dy[at + k]));
+            function(from, at + k);
             found = true;
           }
         }
       }
     }
   }
+}
+
+// dx is zero before.
+template <class T>
+void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
+  ForEachMax(p, in, out, [&](int64_t from, int64_t at) {
+    dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + static_cast<Wide<T>>(dy[at]));
+  });
 }
 
 template <class T>
@@ -208,6 +216,34 @@ struct MaxPoolGradKernel {
   WindowAttributes attributes;
 };
 
+// (orig_input, orig_output, grad): what MaxPoolGrad moves from output to input is read the other way.
+struct MaxPoolGradGradKernel {
+  explicit MaxPoolGradGradKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
+  struct Plan : PoolPlan {
+    Plan(const MaxPoolGradGradKernel& kernel, sdk::PrepareContext& c)
+        : PoolPlan(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1))) {
+      if (sdk::Count(c.input(2)) != in.count() || sdk::Count(c.output(0)) != out.count()) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(c.input(2)), " for an input of shape ",
+                  sdk::DimsOf(c.input(0)));
+      }
+    }
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    MaxTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* in = c.input<T>(0);
+      const T* out = c.input<T>(1);
+      const T* dx = c.input<T>(2);
+      T* dy = c.output<T>(0);
+      const int64_t plane = plan.out.pixels() * plan.lanes();
+      ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
+        std::fill_n(dy + to, plane, T(0));
+        ForEachMax(plan, in + from, out + to, [&](int64_t where, int64_t at) { dy[to + at] = dx[from + where]; });
+      });
+    });
+  }
+  WindowAttributes attributes;
+};
+
 // (orig_input_shape, grad).
 struct AvgPoolGradKernel {
   explicit AvgPoolGradKernel(sdk::CreateContext& c) : attributes(c, "ksize") {}
@@ -237,6 +273,7 @@ constexpr sdk::Traits kAverageTraits = {.constraints = sdk::Constraints<AverageT
 TENON_CPU_KERNEL(MaxPool) = CpuKernel<PoolKernel<true>>("MaxPool", kMaxTraits);
 TENON_CPU_KERNEL(AvgPool) = CpuKernel<PoolKernel<false>>("AvgPool", kAverageTraits);
 TENON_CPU_KERNEL(MaxPoolGrad) = CpuKernel<MaxPoolGradKernel>("MaxPoolGrad", kMaxTraits);
+TENON_CPU_KERNEL(MaxPoolGradGrad) = CpuKernel<MaxPoolGradGradKernel>("MaxPoolGradGrad", kMaxTraits);
 TENON_CPU_KERNEL(AvgPoolGrad) = CpuKernel<AvgPoolGradKernel>("AvgPoolGrad", kAverageTraits);
 
 }  // namespace tenon::cpu
