@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every gradient against central differences in double. Covers G1 to G3.
+//
+// Each op of the runtime that has a gradient has a case here (or a reason), and each op that has none a reason: an op
+// that is new and stands nowhere fails the test with its name.
+#include <functional>
+#include <set>
+
+#include "tests/engine/gradient_case.h"
+
+namespace tenon::engine {
+namespace {
+
+using Cases = std::vector<Case>;
+
+// Shapes that broadcast against each other, both ways, to new shapes and from nothing.
+const std::vector<std::pair<Shape, Shape>>& BroadcastPairs() {
+  static const std::vector<std::pair<Shape, Shape>> pairs = {
+      {{2, 3}, {2, 3}}, {{2, 3}, {3}}, {{3}, {2, 3}},       {{2, 1}, {1, 3}}, {{}, {2, 2}}, {{2, 2}, {}},
+      {{}, {}},         {{1}, {}},     {{2, 1, 2}, {3, 1}}, {{0, 3}, {3}},    {{3}, {0, 3}}, {{1, 1}, {4}}};
+  return pairs;
+}
+
+void AddBinary(Cases& cases) {
+  struct Range {
+    const char* op;
+    double x_low, x_high, y_low, y_high;
+  };
+  for (const Range& r : {Range{"Add", -2, 2, -2, 2}, Range{"AddV2", -2, 2, -2, 2}, Range{"Sub", -2, 2, -2, 2},
+                         Range{"Mul", -2, 2, -2, 2}, Range{"RealDiv", -2, 2, 0.5, 2}, Range{"Div", -2, 2, -2, -0.5},
+                         Range{"DivNoNan", -2, 2, 0.5, 2}, Range{"Maximum", -2, 2, -2, 2}, Range{"Minimum", -2, 2, -2, 2},
+                         Range{"Pow", 0.5, 2, -2, 2}, Range{"SquaredDifference", -2, 2, -2, 2},
+                         // Where the quotient stays between two whole numbers: above 0 and below.
+                         Range{"FloorMod", 2.6, 2.9, 1.02, 1.1}, Range{"FloorMod", -1.9, -1.6, 1.05, 1.1}})
+    for (const auto& [x, y] : BroadcastPairs())
+      cases.push_back({r.op, {X(x, r.x_low, r.x_high), X(y, r.y_low, r.y_high)}});
+  cases.push_back({"Pow", {XAt({3}, {-1.5, -0.5, 2}), Fixed({3}, {2, 3, -1})}});
+  cases.push_back({"DivNoNan", {X({3}), Fixed({3}, {0, 2, 0})}});
+}
+
+void AddUnary(Cases& cases) {
+  struct Range {
+    const char* op;
+    double low, high;
+  };
+  for (const Range& r :
+       {Range{"Neg", -2, 2}, Range{"Abs", -2, 2}, Range{"Sign", -2, 2}, Range{"Exp", -2, 2}, Range{"Expm1", -2, 2},
+        Range{"Log", 0.3, 3}, Range{"Log1p", -0.5, 3}, Range{"Square", -2, 2}, Range{"Sqrt", 0.3, 3},
+        Range{"Rsqrt", 0.3, 3}, Range{"Reciprocal", -2, -0.3}, Range{"Sin", -4, 4}, Range{"Cos", -4, 4},
+        Range{"Tanh", -2, 2}, Range{"Sigmoid", -4, 4}, Range{"Erf", -2, 2}, Range{"Relu", -2, 2}, Range{"Relu6", -4, 10},
+        Range{"Elu", -2, 2}, Range{"LeakyRelu", -2, 2}, Range{"Softplus", -4, 4}, Range{"Identity", -2, 2},
+        Range{"L2Loss", -2, 2}})
+    for (const Shape& shape : {Shape{}, Shape{2, 3}, Shape{17}, Shape{2, 0}})
+      cases.push_back({r.op, {X(shape, r.low, r.high)}});
+  cases.push_back({"LeakyRelu", {X({7})}, {{"alpha", 0.5f}}});
+  cases.push_back({"CheckNumerics", {X({2, 3})}, {{"message", "m"}}});
+  cases.push_back({"IdentityN", {X({2}), X({3})}});
+  cases.push_back({"PlaceholderWithDefault", {X({2})}, {{"shape", Shape{2}}}});
+  // What carries a gradient has one itself. The range is of what the function gave.
+  for (const Range& r : {Range{"SqrtGrad", 0.5, 2}, Range{"RsqrtGrad", 0.5, 2}, Range{"ReciprocalGrad", 0.5, 2},
+                         Range{"TanhGrad", -0.9, 0.9}, Range{"SigmoidGrad", 0.1, 0.9}})
+    for (const Shape& shape : {Shape{}, Shape{2, 3}}) cases.push_back({r.op, {X(shape, r.low, r.high), X(shape)}});
+  for (const Range& r : {Range{"ReluGrad", -2, 2}, Range{"Relu6Grad", -4, 10}, Range{"EluGrad", -0.9, 2},
+                         Range{"LeakyReluGrad", -2, 2}, Range{"SoftplusGrad", -3, 3}})
+    for (const Shape& shape : {Shape{5}, Shape{2, 3}}) cases.push_back({r.op, {X(shape), X(shape, r.low, r.high)}});
+  // Through float the differences are of float's precision; the function is a line, so that the step may be long.
+  cases.push_back({"Cast", {X({4})}, {{"DstT", DType::kDouble}}});
+  cases.push_back({"Cast", {X({4})}, {{"DstT", DType::kFloat}}, true, 0.25, 1e-5});
+}
+
+void AddReductions(Cases& cases) {
+  for (const char* op : {"Sum", "Mean", "Max", "Min", "Prod"}) {
+    for (const bool keep_dims : {false, true}) {
+      for (const std::vector<double>& axes : std::vector<std::vector<double>>{{}, {0}, {1}, {-1}, {0, 2}, {2, 0}, {-2, 0}, {0, 1, 2}})
+        cases.push_back({op, {X({2, 3, 2}), List(axes)}, {{"keep_dims", keep_dims}}});
+      cases.push_back({op, {X({2, 3}), One(1)}, {{"keep_dims", keep_dims}}});
+      cases.push_back({op, {X({2, 3}), LongList({0})}, {{"keep_dims", keep_dims}}});
+      cases.push_back({op, {X({}), List({})}, {{"keep_dims", keep_dims}}});
+      cases.push_back({op, {X({0, 3}), List({1})}, {{"keep_dims", keep_dims}}});
+    }
+  }
+  for (const char* op : {"Sum", "Prod"}) cases.push_back({op, {X({3, 0}), List({1})}});
+  // One zero in a row, two, and none. The second gradient is exact only where there is none (ops/math/reduce.cc).
+  cases.push_back({"Prod", {XAt({3, 3}, {0, 2, 3, 0, 0, 3, 1, 2, 3}), List({1})}, {}, false});
+}
+
+void AddProducts(Cases& cases) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const auto matrix = [](int64_t rows, int64_t columns, bool turned) {
+        return turned ? Shape{columns, rows} : Shape{rows, columns};
+      };
+      cases.push_back({"MatMul", {X(matrix(2, 3, ta)), X(matrix(3, 4, tb))}, {{"transpose_a", ta}, {"transpose_b", tb}}});
+      cases.push_back({"MatMul", {X(matrix(2, 0, ta)), X(matrix(0, 2, tb))}, {{"transpose_a", ta}, {"transpose_b", tb}}});
+      const auto stack = [&](std::vector<int64_t> batch, int64_t rows, int64_t columns, bool turned) {
+        const Shape last = matrix(rows, columns, turned);
+        batch.insert(batch.end(), last.dims().begin(), last.dims().end());
+        return Shape(batch);
+      };
+      const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> batches = {
+          {{}, {}}, {{2}, {2}}, {{}, {2}}, {{2}, {}}, {{2, 1}, {3}}, {{1}, {2, 2}}, {{0}, {1}}};
+      for (const auto& [x, y] : batches)
+        cases.push_back({"BatchMatMulV2", {X(stack(x, 2, 3, ta)), X(stack(y, 3, 2, tb))}, {{"adj_x", ta}, {"adj_y", tb}}});
+    }
+  cases.push_back({"AddN", {X({2, 2})}});
+  cases.push_back({"AddN", {X({2, 2}), X({2, 2}), X({2, 2})}});
+  cases.push_back({"SegmentSum", {X({4, 2}), List({0, 0, 1, 3})}});
+  cases.push_back({"SegmentSum", {X({3}), LongList({0, 1, 1})}});
+  cases.push_back({"UnsortedSegmentSum", {X({4, 2}), List({2, 0, -1, 2}), One(4)}});
+  cases.push_back({"UnsortedSegmentSum", {X({2, 2, 3}), Longs({2, 2}, {1, 0, -1, 1}), One(2)}});
+  cases.push_back({"UnsortedSegmentSum", {X({3}), List({0, 1, 0}), Longs({}, {2})}});
+}
+
+void AddShapes(Cases& cases) {
+  cases.push_back({"Reshape", {X({2, 3}), List({3, -1})}});
+  cases.push_back({"Reshape", {X({}), LongList({1, 1})}});
+  cases.push_back({"Reshape", {X({0, 3}), List({3, 0})}});
+  for (double axis : {0, 1, -1, -3}) cases.push_back({"ExpandDims", {X({2, 3}), One(axis)}});
+  cases.push_back({"Squeeze", {X({1, 2, 1})}});
+  cases.push_back({"Squeeze", {X({1, 2, 1})}, {{"squeeze_dims", {-1}}}});
+  cases.push_back({"Fill", {List({2, 3}), X({})}});
+  cases.push_back({"Fill", {LongList({}), X({})}});
+  cases.push_back({"BroadcastTo", {X({3}), List({2, 3})}});
+  cases.push_back({"BroadcastTo", {X({2, 1}), LongList({3, 2, 2})}});
+  cases.push_back({"BroadcastTo", {X({}), List({2, 2})}});
+  cases.push_back({"ConcatV2", {X({2, 3}), X({1, 3}), One(0)}});
+  cases.push_back({"ConcatV2", {X({2, 1}), X({2, 0}), X({2, 2}), One(-1)}});
+  cases.push_back({"ConcatV2", {X({2}), X({3}), Longs({}, {0})}});
+  cases.push_back({"Split", {One(1), X({2, 4})}, {{"num_split", 2}}});
+  cases.push_back({"Split", {One(-2), X({3, 2})}, {{"num_split", 3}}});
+  cases.push_back({"Split", {One(0), X({3})}, {{"num_split", 1}}});
+  cases.push_back({"SplitV", {X({2, 5}), LongList({2, 0, 3}), One(1)}, {{"num_split", 3}}});
+  cases.push_back({"SplitV", {X({4, 2}), List({-1, 1}), One(-2)}, {{"num_split", 2}}});
+  for (int axis : {0, 1, -1}) {
+    cases.push_back({"Pack", {X({2, 3}), X({2, 3})}, {{"axis", axis}}});
+    cases.push_back({"Unpack", {X({2, 2})}, {{"num", 2}, {"axis", axis}}});
+  }
+  cases.push_back({"Pack", {X({}), X({}), X({})}});
+  cases.push_back({"Transpose", {X({2, 3, 2}), List({2, 0, 1})}});
+  cases.push_back({"Transpose", {X({2, 3}), LongList({1, 0})}});
+  cases.push_back({"Tile", {X({2, 2}), List({2, 3})}});
+  cases.push_back({"Tile", {X({2}), LongList({1})}});
+  cases.push_back({"Tile", {X({2}), List({0})}});
+  cases.push_back({"Tile", {X({}), List({})}});
+  cases.push_back({"Pad", {X({2, 2}), Ints({2, 2}, {1, 0, 2, 1})}});
+  cases.push_back({"Pad", {X({2}), Longs({1, 2}, {0, 3})}});
+  cases.push_back({"PadV2", {X({2, 1}), Ints({2, 2}, {1, 0, 0, 1}), X({})}});
+  cases.push_back({"ReverseV2", {X({2, 3}), List({1})}});
+  cases.push_back({"ReverseV2", {X({2, 3}), LongList({-1, 0})}});
+  cases.push_back({"ReverseV2", {X({2}), List({})}});
+  cases.push_back({"Slice", {X({3, 4}), List({1, 0}), List({2, 3})}});
+  cases.push_back({"Slice", {X({3, 4}), LongList({0, 2}), LongList({-1, -1})}});
+}
+
+void AddStridedSlices(Cases& cases) {
+  struct Spec {
+    Shape shape;
+    std::vector<double> begin, end, strides;
+    int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
+    Shape out;
+  };
+  const std::vector<Spec> specs = {
+      {{5}, {1}, {4}, {2}, 0, 0, 0, 0, 0, {2}},
+      {{5}, {4}, {0}, {-2}, 0, 0, 0, 0, 0, {2}},
+      {{5}, {0}, {0}, {-1}, 1, 1, 0, 0, 0, {5}},
+      {{3, 4}, {1, 0}, {2, 4}, {1, 3}, 0, 0, 0, 0, 1, {2}},
+      {{3, 4}, {0, -2}, {0, 0}, {1, 1}, 1, 3, 0, 0, 0, {3, 2}},
+      {{2, 2, 3}, {0, 1}, {0, 2}, {1, 1}, 0, 0, 1, 0, 2, {2, 2}},
+      {{3}, {0, 1}, {0, 3}, {1, 1}, 0, 0, 0, 1, 0, {1, 2}},
+  };
+  for (const Spec& s : specs) {
+    const Attrs masks = {{"begin_mask", s.begin_mask},
+                         {"end_mask", s.end_mask},
+                         {"ellipsis_mask", s.ellipsis_mask},
+                         {"new_axis_mask", s.new_axis_mask},
+                         {"shrink_axis_mask", s.shrink_axis_mask}};
+    cases.push_back({"StridedSlice", {X(s.shape), List(s.begin), List(s.end), List(s.strides)}, masks});
+    cases.push_back({"StridedSlice", {X(s.shape), LongList(s.begin), LongList(s.end), LongList(s.strides)}, masks});
+    const std::vector<double> shape(s.shape.dims().begin(), s.shape.dims().end());
+    cases.push_back({"StridedSliceGrad", {List(shape), List(s.begin), List(s.end), List(s.strides), X(s.out)}, masks});
+  }
+}
+
+void AddChoices(Cases& cases) {
+  cases.push_back({"Gather", {X({4, 2}), List({1, 3, 1})}});
+  cases.push_back({"Gather", {X({4}), Longs({2, 2}, {0, 3, 3, 3})}});
+  cases.push_back({"GatherV2", {X({4, 2}), List({2, 0, 2}), One(0)}});
+  cases.push_back({"GatherV2", {X({4, 2}), Longs({}, {3}), One(-2)}});
+  cases.push_back({"GatherV2", {X({2, 4}), Ints({2, 2}, {1, 0, 1, 3}), One(1)}});
+  cases.push_back({"GatherV2", {X({2, 3, 2}), List({2, 2}), One(1)}});
+  cases.push_back({"GatherV2", {X({2, 3}), Longs({0}, {}), One(-1)}});
+  cases.push_back({"GatherV2", {X({2, 4, 2}), Ints({2, 3}, {1, 0, 1, 3, 3, 2}), One(1)}, {{"batch_dims", 1}}});
+  cases.push_back({"GatherV2", {X({2, 2, 3}), Ints({2, 2}, {1, 0, 2, 2}), One(2)}, {{"batch_dims", 1}}});
+  cases.push_back({"Select", {Bools({2, 2}, {1, 0, 0, 1}), X({2, 2}), X({2, 2})}});
+  cases.push_back({"Select", {Bools({2}, {1, 0}), X({2, 2}), X({2, 2})}});
+  cases.push_back({"Select", {Bools({}, {1}), X({2, 2}), X({2, 2})}});
+  cases.push_back({"SelectV2", {Bools({2, 1}, {1, 0}), X({3}), X({})}});
+  cases.push_back({"SelectV2", {Bools({}, {0}), X({2, 1}), X({1, 3})}});
+  cases.push_back({"SelectV2", {Bools({2, 3}, {1, 0, 1, 0, 0, 1}), X({2, 3}), X({2, 3})}});
+  cases.push_back({"DynamicPartition", {X({4, 2}), List({1, 0, 1, 2})}, {{"num_partitions", 4}}});
+  cases.push_back({"DynamicPartition", {X({2, 2}), Ints({2, 2}, {1, 0, 1, 1})}, {{"num_partitions", 2}}});
+  // Each index once: of a row that a later one overwrites the op has, by definition, that one's gradient.
+  cases.push_back({"DynamicStitch", {List({3, 0}), Ints({}, {2}), X({2, 2}), X({2})}, {{"N", 2}}});
+  cases.push_back({"DynamicStitch", {Ints({2, 2}, {3, 0, 1, 2}), X({2, 2})}, {{"N", 1}}});
+}
+
+// Images: batch, height, width, channels; with NCHW the channels come second.
+Shape Image(const std::string& format, int64_t n, int64_t h, int64_t w, int64_t c) {
+  return format == "NHWC" ? Shape{n, h, w, c} : Shape{n, c, h, w};
+}
+std::vector<int64_t> PerPixel(const std::string& format, int64_t height, int64_t width) {
+  return format == "NHWC" ? std::vector<int64_t>{1, height, width, 1} : std::vector<int64_t>{1, 1, height, width};
+}
+std::vector<double> Dims(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+
+void AddConvolutions(Cases& cases) {
+  struct Spec {
+    int64_t height, width, in, filter_height, filter_width, filter_in, out, stride, dilation;
+    const char* padding;
+    int64_t out_height, out_width;
+  };
+  for (const std::string format : {"NHWC", "NCHW"})
+    for (const Spec& s : {Spec{4, 3, 2, 2, 2, 2, 3, 1, 1, "SAME", 4, 3}, Spec{4, 5, 1, 3, 2, 1, 2, 1, 1, "VALID", 2, 4},
+                          Spec{5, 4, 2, 3, 3, 2, 1, 2, 1, "SAME", 3, 2}, Spec{5, 5, 1, 2, 2, 1, 2, 1, 2, "VALID", 3, 3},
+                          Spec{4, 4, 4, 2, 2, 2, 4, 1, 1, "SAME", 4, 4}, Spec{3, 3, 1, 2, 2, 1, 1, 2, 1, "EXPLICIT", 3, 1}}) {
+      std::vector<int64_t> around(8, 0);
+      if (std::string(s.padding) == "EXPLICIT") {
+        around[format == "NHWC" ? 2 : 4] = 1;  // before the height
+        around[format == "NHWC" ? 3 : 5] = 2;  // after it
+      }
+      const bool is_explicit = std::string(s.padding) == "EXPLICIT";
+      const Attrs attrs = {{"strides", PerPixel(format, s.stride, s.stride)},
+                           {"dilations", PerPixel(format, s.dilation, s.dilation)},
+                           {"padding", s.padding},
+                           {"explicit_paddings", is_explicit ? around : std::vector<int64_t>()},
+                           {"data_format", format}};
+      const Shape image = Image(format, 2, s.height, s.width, s.in), filter{s.filter_height, s.filter_width, s.filter_in, s.out};
+      const Shape out = Image(format, 2, s.out_height, s.out_width, s.out);
+      cases.push_back({"Conv2D", {X(image), X(filter)}, attrs});
+      cases.push_back({"Conv2DBackpropInput", {List(Dims(image)), X(filter), X(out)}, attrs});
+      cases.push_back({"Conv2DBackpropFilter", {X(image), List(Dims(filter)), X(out)}, attrs});
+    }
+}
+
+void AddPools(Cases& cases) {
+  struct Spec {
+    int64_t height, width, size, stride;
+    const char* padding;
+    int64_t out_height, out_width;
+  };
+  for (const std::string format : {"NHWC", "NCHW"})
+    for (const Spec& s : {Spec{4, 4, 2, 2, "VALID", 2, 2}, Spec{5, 4, 3, 2, "SAME", 3, 2}, Spec{4, 3, 2, 1, "SAME", 4, 3}}) {
+      const Attrs attrs = {{"ksize", PerPixel(format, s.size, s.size)},
+                           {"strides", PerPixel(format, s.stride, s.stride)},
+                           {"padding", s.padding},
+                           {"data_format", format}};
+      const Shape image = Image(format, 2, s.height, s.width, 2), out = Image(format, 2, s.out_height, s.out_width, 2);
+      cases.push_back({"MaxPool", {X(image)}, attrs});
+      cases.push_back({"AvgPool", {X(image)}, attrs});
+      cases.push_back({"AvgPoolGrad", {List(Dims(image)), X(out)}, attrs});
+    }
+  // These are also given what MaxPool made: a [1,2,4,1] image and its maxima.
+  const Attrs attrs = {{"ksize", {1, 2, 2, 1}}, {"strides", {1, 2, 2, 1}}, {"padding", "VALID"}};
+  const Input image = Fixed({1, 2, 4, 1}, {3, 1, 2, 8, 4, 0, 7, 5}), maxima = Fixed({1, 1, 2, 1}, {4, 8});
+  cases.push_back({"MaxPoolGrad", {image, maxima, X({1, 1, 2, 1})}, attrs});
+  cases.push_back({"MaxPoolGradGrad", {image, maxima, X({1, 2, 4, 1})}, attrs});
+}
+
+void AddLosses(Cases& cases) {
+  for (const char* op : {"Softmax", "LogSoftmax"})
+    for (const Shape& shape : {Shape{4}, Shape{2, 3}, Shape{2, 2, 3}, Shape{0, 3}}) cases.push_back({op, {X(shape)}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {X({2, 3}), Distribution({2, 3})}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {X({1, 3}), Distribution({2, 3})}});
+  cases.push_back({"SoftmaxCrossEntropyWithLogits", {X({2, 3}), Distribution({1, 3})}});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", {X({3, 4}), List({3, 0, 2})}});
+  cases.push_back({"SparseSoftmaxCrossEntropyWithLogits", {X({2, 3}), LongList({1, 1})}});
+  for (const std::string format : {"NHWC", "NCHW"}) {
+    cases.push_back({"BiasAdd", {X(Image(format, 2, 2, 2, 3)), X({3})}, {{"data_format", format}}});
+    cases.push_back({"BiasAddGrad", {X(Image(format, 2, 2, 2, 3))}, {{"data_format", format}}});
+  }
+  cases.push_back({"BiasAdd", {X({4, 2}), X({2})}});
+  cases.push_back({"BiasAdd", {X({0, 2}), X({2})}});
+  cases.push_back({"BiasAddGrad", {X({4, 2})}});
+}
+
+const Cases& AllCases() {
+  static const Cases all = [] {
+    Cases cases;
+    for (const auto add : {AddBinary, AddUnary, AddReductions, AddProducts, AddShapes, AddStridedSlices, AddChoices,
+                           AddConvolutions, AddPools, AddLosses})
+      add(cases);
+    return cases;
+  }();
+  return all;
+}
+
+// ---- The checks ----
+
+TEST(GradientCheck, AgreesWithCentralDifferencesForEveryCase) {
+  std::set<std::string> ops, with_slope;
+  for (size_t i = 0; i < AllCases().size(); ++i)
+    for (const Knowledge knowledge : {Knowledge::kShape, Knowledge::kRank, Knowledge::kNothing}) {
+      const Case& test = AllCases()[i];
+      GradientCheck check(test, i, knowledge);
+      if (!check.Run(false)) ADD_FAILURE() << "case " << i << ", " << test.op << ": " << check.why();
+      ops.insert(test.op);
+      if (check.saw_slope()) with_slope.insert(test.op);
+    }
+  // No op passes because all its gradients are 0, but for the one whose gradient is.
+  with_slope.insert("Sign");
+  EXPECT_EQ(ops, with_slope);
+}
+
+TEST(GradientCheck, OfAGradientAgreesToo) {
+  for (size_t i = 0; i < AllCases().size(); ++i) {
+    const Case& test = AllCases()[i];
+    GradientCheck check(test, i, Knowledge::kShape);
+    if (test.second_order && !check.Run(true)) ADD_FAILURE() << "case " << i << ", " << test.op << ": " << check.why();
+  }
+}
+
+// d(sum of w * y)/d(the variable), where y is made of the variable's value.
+void CheckVariable(const std::function<Output(Graph&, const Output& handle)>& make, const Shape& shape) {
+  Graph g(TheRuntime());
+  const Output handle = g.Op("VarHandleOp", {}, {{"dtype", DType::kDouble}, {"shape", shape}, {"shared_name", "v"}});
+  const Output value = g.Placeholder("value", DType::kDouble, shape);
+  const Operation assign = g.AddNode("AssignVariableOp", {handle, value}, {{"dtype", DType::kDouble}});
+  const Output y = g.Op("Square", {make(g, handle)});
+  const std::vector<Gradient> gradients = g.Gradients({y}, {handle});
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<double> at(static_cast<size_t>(shape.element_count()));
+  for (size_t i = 0; i < at.size(); ++i) at[i] = 0.3 * static_cast<double>(i) - 1;
+  const auto sum = [&](const std::vector<double>& point) {
+    const Status assigned = session->RunTargets({assign}, {{value, View(point, shape)}});
+    EXPECT_TRUE(assigned.ok()) << assigned;
+    auto values = session->Run({}, {y});
+    EXPECT_TRUE(values.ok()) << values.status();
+    double total = 0;
+    for (double element : Values<double>((*values)[0])) total += element;
+    return total;
+  };
+  std::vector<double> numeric(at.size()), found(at.size(), 0.0);
+  for (size_t i = 0; i < at.size(); ++i) {
+    std::vector<double> up = at, down = at;
+    up[i] += 1e-5;
+    down[i] -= 1e-5;
+    numeric[i] = (sum(up) - sum(down)) / 2e-5;
+  }
+  sum(at);
+  const Gradient& gradient = gradients[0];
+  const bool slices = gradient.kind == Gradient::Kind::kSlices;
+  auto values = session->Run({}, slices ? std::vector<Name>{gradient.dense, gradient.indices} : std::vector<Name>{gradient.dense});
+  ASSERT_TRUE(values.ok()) << values.status();
+  const std::vector<double> rows = Values<double>((*values)[0]);
+  const size_t row = at.size() / static_cast<size_t>(shape[0]);
+  for (size_t k = 0; k < rows.size(); ++k)
+    found[slices ? static_cast<size_t>(DoublesOf((*values)[1])[k / row]) * row + k % row : k] += rows[k];
+  for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(found[i], numeric[i], 1e-6) << "element " << i;
+}
+
+TEST(VariableGradient, OfAReadVariableAgreesWithDifferences) {
+  CheckVariable([](Graph& g, const Output& v) { return g.Op("ReadVariableOp", {v}, {{"dtype", DType::kDouble}}); }, {4});
+}
+
+TEST(VariableGradient, OfGatheredRowsAgreesWithDifferences) {
+  for (const Input& indices : {List({2, 0, 2}), Longs({2, 2}, {1, 3, 3, 3}), Ints({}, {1})})
+    CheckVariable(
+        [&](Graph& g, const Output& v) {
+          const Tensor value = TensorOf(indices.dtype, indices.shape, indices.values);
+          return g.Op("ResourceGather", {v, g.Const(View(value))}, {{"dtype", DType::kDouble}});
+        },
+        {4, 2});
+}
+
+TEST(PreventGradient, RefusesWithItsMessage) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kDouble, {});
+  g.Gradients({g.Op("PreventGradient", {x}, {{"message", "not through here"}})}, {x});
+  EXPECT_NE(g.status().message().find("not through here"), std::string::npos) << g.status();
+}
+
+// ---- Nothing is left out ----
+
+// Ops whose gradients are checked elsewhere, and where.
+const std::map<std::string, std::string>& CheckedElsewhere() {
+  static const std::map<std::string, std::string> elsewhere = {
+      {"ReadVariableOp", "VariableGradient"}, {"ResourceGather", "VariableGradient"}, {"PreventGradient", "refuses by definition"}};
+  return elsewhere;
+}
+
+// Ops without a gradient function, and why that is right.
+const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
+  static const std::map<std::string, std::vector<std::string>> reasons = {
+      {"answers with booleans",
+       {"All", "Any", "Equal", "Greater", "GreaterEqual", "InTopKV2", "IsFinite", "IsNan", "Less", "LessEqual", "LogicalAnd",
+        "LogicalNot", "LogicalOr", "NotEqual"}},
+      {"answers with whole numbers: positions, shapes, counts",
+       {"ArgMax", "ArgMin", "BroadcastGradientArgs", "ConcatOffset", "InvertPermutation", "Rank", "Shape", "ShapeN", "Size",
+        "Where"}},
+      {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round"}},
+      {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
+      {"is made of settings or whole numbers", {"OneHot", "Range"}},
+      {"which elements are equal jumps with the data", {"Unique"}},
+      {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
+      {"stops gradients by definition", {"StopGradient"}},
+      {"carries no value", {"ControlTrigger", "NoOp", "_Retval"}},
+      {"is differentiated by the engine itself: control_flow_test",
+       {"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch",
+        "Switch"}},
+      {"is a call: the engine says that it is not there yet", {"PartitionedCall", "StatefulPartitionedCall"}},
+      {"is random", {"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"}},
+      {"names, reads or changes state",
+       {"ApplyAdagrad", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "Assign", "AssignAdd", "AssignAddVariableOp",
+        "AssignSub", "AssignSubVariableOp", "AssignVariableOp", "DestroyResourceOp", "IsVariableInitialized",
+        "ResourceApplyAdagrad", "ResourceApplyAdam", "ResourceApplyGradientDescent", "ResourceApplyMomentum",
+        "ResourceScatterAdd", "ResourceSparseApplyAdagrad", "ScatterAdd", "ScatterSub", "StackCloseV2", "StackPopV2",
+        "StackPushV2", "StackV2", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableV2"}},
+      {"works on files or strings",
+       {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin"}},
+  };
+  return reasons;
+}
+
+TEST(GradientCheck, LeavesOutNoOpOfTheRuntime) {
+  std::set<std::string> cased, excused;
+  for (const Case& test : AllCases()) cased.insert(test.op);
+  for (const auto& [op, where] : CheckedElsewhere()) cased.insert(op);
+  for (const auto& [reason, ops] : WithoutGradient()) excused.insert(ops.begin(), ops.end());
+  size_t with_gradient = 0;
+  for (const tenon_op_info& info : TheRuntime().Ops()) {
+    const std::string op(Text(info.name));
+    const bool has_gradient = info.has_gradient != 0;
+    with_gradient += has_gradient;
+    EXPECT_EQ(cased.count(op) == 1, has_gradient) << op << (has_gradient ? ": its gradient has no case here" : ": a case, and no gradient");
+    EXPECT_EQ(excused.count(op) == 1, !has_gradient)
+        << op << (has_gradient ? " has a gradient, though a reason against it stands here" : ": why it has no gradient stands nowhere here");
+  }
+  EXPECT_GE(with_gradient, 90u);
+  std::printf("%zu ops with a gradient, %zu cases\n", with_gradient, AllCases().size());
+}
+
+}  // namespace
+}  // namespace tenon::engine
