@@ -60,6 +60,10 @@ inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variab
   {
     const auto pivot = graph.OnlyControlDependencies({Operation(turn[0])});
     next = body(in_body);
+    // An invariant is there before its turn is: as a next value it must wait for the turn, or turns would never end.
+    for (Output& value : next)
+      for (const Output& constant : constants)
+        if (value.node() == constant.node()) value = graph.Op("Identity", {constant});
   }
   if (next.size() != variables.size()) {
     graph.Fail(Status(Code::kInvalidArgument, "While '" + options.name + "': the body gives " + std::to_string(next.size()) +
