@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops, conditionals and their gradients, in both executors and under many scheduling orders. Covers L1 to L6, K6, K7,
-// A14, F2.
+// Loops, conditionals and their gradients, in both executors and under several scheduling orders. Covers L1 to L6, K6, K7,
+// A14. Random ones: random_graph_test.
 #include <cmath>
-#include <cstring>
 #include <functional>
-#include <random>
 
 #include "tests/engine/engine.h"
 
@@ -21,8 +19,6 @@ std::vector<SessionOptions> AllWays() {
   ways.emplace_back().optimize = false;
   return ways;
 }
-
-Output Minus(Graph& g, const Output& a, const Output& b) { return g.Op("Sub", {a, b}); }
 
 TEST(Loop, CountsToTheLimit) {
   for (const int32_t limit : {0, 1, 7, 1000}) {
@@ -55,6 +51,19 @@ TEST(Loop, SwapsItsVariablesWithoutMixingThemUp) {
     ASSERT_EQ(values.size(), 2u);
     EXPECT_EQ(Values<int64_t>(values[0])[0], 832040);
     EXPECT_EQ(Values<int64_t>(values[1])[0], 1346269);
+  }
+}
+
+TEST(Loop, TakesAnInvariantAsAVariablesNextValue) {
+  Graph g(TheRuntime());
+  const std::vector<Output> out =
+      While(g, {g.Const(0), g.Const(1.0)}, {g.Const(3), g.Const(7.0)}, [&](const auto& v) { return g.Op("Less", {v[0], v[2]}); },
+            [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), v[3]}; });
+  for (const SessionOptions& way : AllWays()) {
+    const auto values = RunOnce(g, {}, {out[0], out[1]}, way);
+    ASSERT_EQ(values.size(), 2u);
+    EXPECT_EQ(Values<int32_t>(values[0])[0], 3);
+    EXPECT_EQ(Values<double>(values[1])[0], 7.0);
   }
 }
 
@@ -256,76 +265,6 @@ TEST(LoopGradient, WithAConditionalInTheLoop) {
         return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), y[0]};
       });
   CheckGradient(g, x, out[1], {1.2}, {});
-}
-
-// ---- Random graphs of loops and conditionals ----
-
-// A random expression of doubles; nests loops and conditionals to a depth.
-Output RandomExpression(Graph& g, std::mt19937& random, std::vector<Output> values, int depth, int* names) {
-  const auto pick = [&] { return values[random() % values.size()]; };
-  const int count = 3 + static_cast<int>(random() % 4);
-  for (int i = 0; i < count; ++i) {
-    switch (random() % (depth > 0 ? 8 : 5)) {
-      case 0: values.push_back(g.Op("AddV2", {pick(), pick()})); break;
-      case 1: values.push_back(Minus(g, pick(), pick())); break;
-      case 2: values.push_back(g.Op("Sin", {pick()})); break;
-      case 3: values.push_back(g.Op("Mul", {g.Op("Tanh", {pick()}), pick()})); break;
-      case 4: values.push_back(g.Op("Maximum", {pick(), pick()})); break;
-      case 5: {
-        const Output taken = g.Op("Less", {pick(), pick()});
-        const std::vector<Output> inputs = {pick(), pick()};
-        const auto branch = [&](const std::vector<Output>& v) {
-          return std::vector<Output>{RandomExpression(g, random, v, depth - 1, names)};
-        };
-        values.push_back(Cond(g, taken, inputs, branch, branch, "cond" + std::to_string((*names)++))[0]);
-        break;
-      }
-      default: {
-        LoopOptions options;
-        options.name = "loop" + std::to_string((*names)++);
-        options.parallel_iterations = 1 + static_cast<int64_t>(random() % 4);
-        const double turns = static_cast<double>(random() % 4);
-        const std::vector<Output> start = {g.Op("Sub", {pick(), pick()}), pick(), pick()};
-        // The counter begins at a value that is there, so that it lives in this loop or branch.
-        const Output counter = g.Op("Mul", {g.Op("Floor", {g.Op("Abs", {g.Op("Tanh", {start[0]})})}), pick()});
-        const std::vector<Output> out =
-            While(g, {g.Op("ZerosLike", {counter}), start[1]}, {start[2]},
-                  [&](const auto& v) { return g.Op("Less", {v[0], g.Const(turns)}); },
-                  [&](const auto& v) {
-                    return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1.0)}),
-                                               RandomExpression(g, random, {v[1], v[2]}, depth - 1, names)};
-                  }, options);
-        values.push_back(out[1]);
-      }
-    }
-  }
-  return values.back();
-}
-
-TEST(RandomControlFlow, GivesTheSameInEveryExecutorAndOrder) {
-  constexpr int kGraphs = 150;
-  for (int seed = 0; seed < kGraphs; ++seed) {
-    std::mt19937 random(static_cast<uint32_t>(seed));
-    Graph g(TheRuntime());
-    int names = 0;
-    const Output x = g.Placeholder("x", DType::kDouble, {});
-    const Output out = RandomExpression(g, random, {x, g.Op("Mul", {x, x})}, 2, &names);
-    ASSERT_TRUE(g.status().ok()) << "seed " << seed << ": " << g.status().message();
-    std::vector<double> first;
-    for (uint32_t order = 0; order < 22; ++order) {
-      SessionOptions way;
-      way.executor = order == 0 ? TENON_EXECUTOR_AUTO : TENON_EXECUTOR_DYNAMIC;
-      way.schedule_seed = order == 0 ? 0 : order - 1;
-      auto session = Session::Create(TheRuntime(), g, way);
-      ASSERT_TRUE(session.ok());
-      auto values = session->Run({{x, *Tensor::Scalar(0.7)}}, {out});
-      ASSERT_TRUE(values.ok()) << "seed " << seed << ", order " << order << ": " << values.status().message();
-      const std::vector<double> found = Values<double>((*values)[0]);
-      if (first.empty()) first = found;
-      ASSERT_EQ(std::memcmp(first.data(), found.data(), sizeof(double)), 0)
-          << "seed " << seed << ", order " << order << ": " << found[0] << " instead of " << first[0];
-    }
-  }
 }
 
 }  // namespace

@@ -82,31 +82,6 @@ inline std::string NameOf(Knowledge knowledge) {
   return knowledge == Knowledge::kShape ? "known shapes" : knowledge == Knowledge::kRank ? "known ranks" : "unknown ranks";
 }
 
-inline Tensor TensorOf(DType dtype, const Shape& shape, const std::vector<double>& values) {
-  const auto as = [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> converted;
-    for (double value : values) converted.push_back(static_cast<T>(value));
-    return *Tensor::FromBytes(dtype, shape, converted.data(), converted.size() * sizeof(T));
-  };
-  if (dtype == DType::kFloat) return as(0.0f);
-  if (dtype == DType::kInt32) return as(int32_t{0});
-  if (dtype == DType::kInt64) return as(int64_t{0});
-  if (dtype == DType::kBool) return as(uint8_t{0});
-  return as(0.0);
-}
-
-inline std::vector<double> DoublesOf(const Tensor& tensor) {
-  const auto as = [&](auto zero) {
-    const auto values = Values<decltype(zero)>(tensor);
-    return std::vector<double>(values.begin(), values.end());
-  };
-  if (tensor.dtype() == DType::kFloat) return as(0.0f);
-  if (tensor.dtype() == DType::kInt32) return as(int32_t{0});
-  if (tensor.dtype() == DType::kInt64) return as(int64_t{0});
-  return as(0.0);
-}
-
 // Builds one case and compares; why() says what is wrong, and is empty when nothing is.
 class GradientCheck {
  public:

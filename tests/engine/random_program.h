@@ -81,8 +81,10 @@ class ProgramMaker {
     static const Type parameters[] = {{DType::kFloat, Form::kRow}, {DType::kDouble, Form::kScalar},
                                       {DType::kInt32, Form::kScalar}, {DType::kInt64, Form::kMatrix},
                                       {DType::kFloat, Form::kMatrix}, {DType::kDouble, Form::kColumn}};
+    static const Type floating[] = {{DType::kFloat, Form::kRow}, {DType::kDouble, Form::kScalar},
+                                    {DType::kFloat, Form::kMatrix}, {DType::kDouble, Form::kColumn}};
     const size_t count = 2 + Under(3);
-    for (size_t i = 0; i < count; ++i) AddParameter(region, parameters[Under(6)]);
+    for (size_t i = 0; i < count; ++i) AddParameter(region, options_.smooth ? floating[Under(4)] : parameters[Under(6)]);
     Fill(region, options_.steps, options_.depth);
     // The last value, and others that no branch hides.
     region.results.push_back(static_cast<int>(region.types.size()) - 1);
@@ -202,16 +204,16 @@ class ProgramMaker {
       case 15: AddTwo(region, Do::kLess, a, true); break;
       default: {
         const int b = Partner(region, a);
-        const int less = Add(region, Do::kLess, {a, b}, {DType::kBool, Together(t.form, Form_(region, b))});
-        Add(region, Do::kChoose, {less, b, a}, {t.dtype, Together(t.form, Form_(region, b))});
+        const int less = Add(region, Do::kLess, {a, b}, {DType::kBool, Together(t.form, FormOf(region, b))});
+        Add(region, Do::kChoose, {less, b, a}, {t.dtype, Together(t.form, FormOf(region, b))});
       }
     }
   }
-  static Form Form_(const Region& region, int value) { return region.types[static_cast<size_t>(value)].form; }
+  static Form FormOf(const Region& region, int value) { return region.types[static_cast<size_t>(value)].form; }
   void AddTwo(Region& region, Do what, int a, bool asks = false) {
     const int b = Partner(region, a);
     const Type t = region.types[static_cast<size_t>(a)];
-    Add(region, what, {a, b}, {asks ? DType::kBool : t.dtype, Together(t.form, Form_(region, b))});
+    Add(region, what, {a, b}, {asks ? DType::kBool : t.dtype, Together(t.form, FormOf(region, b))});
   }
   void AddConstant(Region& region, DType dtype) {
     static const Form forms[] = {Form::kScalar, Form::kRow, Form::kMatrix};
@@ -220,7 +222,7 @@ class ProgramMaker {
   }
   // What moves elements without changing them.
   void AddPicture(Region& region) {
-    const DType dtype = OneIn(2) ? DType::kFloat : DType::kInt64;
+    const DType dtype = OneIn(2) ? DType::kFloat : options_.smooth ? DType::kDouble : DType::kInt64;
     switch (Under(5)) {
       case 0: Add(region, Do::kBackwards, {Need(region, {dtype, Form::kMatrix})}, {dtype, Form::kMatrix}); break;
       case 1: Add(region, Do::kRowOf, {Need(region, {dtype, Form::kMatrix})}, {dtype, Form::kRow}, static_cast<double>(Under(2))); break;
