@@ -169,6 +169,11 @@ Status Complete(Node& node, const std::vector<DType>& found) {
   TENON_RETURN_IF_ERROR(ExpandAll(node.op->outputs, node.attrs, node.output_types, node.output_ranges));
   if (node.input_types.size() != found.size())
     return InvalidArgument(StrCat("the attributes ask for ", node.input_types.size(), " inputs, ", total, " were given"));
+  // A constant is taken from its attribute: nothing later would see that its elements are of another type.
+  const AttrValue* value = node.has(TENON_OP_CONSTANT) ? node.FindAttr("value") : nullptr;
+  if (value != nullptr && value->kind() == TENON_ATTR_TENSOR && !node.output_types.empty() && value->tensor().dtype() != node.output_types[0])
+    return InvalidArgument(StrCat("attribute 'value' is of type ", TypeName(value->tensor().dtype()), ", but the output is ",
+                                  TypeName(node.output_types[0])));
   return CheckAttrConstraints(node);
 }
 
