@@ -11,6 +11,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -169,8 +170,8 @@ T* Data(const tenon_tensor_view& view) {
   return reinterpret_cast<T*>(static_cast<char*>(view.dl.data) + view.dl.byte_offset);
 }
 
-// The elements of a view of an integer type, in row-major order; empty for other types.
-inline std::vector<int64_t> IntegersOf(const tenon_tensor_view& view) {
+// The elements of a view of an integer type, in row-major order; nothing for other types.
+inline std::optional<std::vector<int64_t>> IntegersOf(const tenon_tensor_view& view) {
   uint64_t count = 1;
   for (int32_t i = 0; i < view.dl.ndim; ++i) count *= static_cast<uint64_t>(view.dl.shape[i]);
   std::vector<int64_t> out;
@@ -186,7 +187,7 @@ inline std::vector<int64_t> IntegersOf(const tenon_tensor_view& view) {
     case TENON_DT_UINT8: copy(uint8_t{}); break;
     case TENON_DT_UINT16: copy(uint16_t{}); break;
     case TENON_DT_UINT32: copy(uint32_t{}); break;
-    default: break;
+    default: return std::nullopt;  // no whole numbers, or some that int64 does not hold
   }
   return out;
 }
