@@ -71,7 +71,7 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     for (int32_t i = 0; i < node.input_count; ++i) iteration->input_views.push_back(&Input(node, i, iteration).view);
     for (int32_t k = 0; k < node.output_count; ++k)
       iteration->output_views.push_back(&iteration->slots[static_cast<size_t>(node.first_output + k)].view);
-    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, FrameServices(), &call, 0};
+    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, FrameServices(), &call};
   }
   return iteration;
 }
@@ -621,7 +621,6 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
   }
   const tenon_kernel_registration& kernel = call.last->kernel->registration();
   call.step = step_;
-  call.frame.step_id = step_->id;
   if ((kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && RunsElsewhere(kernel))
     return StartElsewhere(&call);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {

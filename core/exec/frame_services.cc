@@ -177,6 +177,8 @@ void TraceSpan(tenon_frame* frame, tenon_span name, uint64_t begin_ns, uint64_t 
 
 uint64_t Now(tenon_frame*) { return NowNs(); }
 
+uint64_t StepId(tenon_frame* frame) { return frame->context->step->id; }
+
 }  // namespace
 
 const tenon_frame_services* FrameServices() {
@@ -184,7 +186,7 @@ const tenon_frame_services* FrameServices() {
       TENON_HEAD(tenon_frame_services), &AllocOutput,  &SetOutput,       &RetainInput,    &ParallelFor,
       &IsCancelled,  &CancelSubscribe,  &CancelUnsubscribe, &InputResource, &ResourceObject,
       &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
-      &Call,         &TraceSpan,        &Now,            &StepResource};
+      &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId};
   return &services;
 }
 

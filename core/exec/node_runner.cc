@@ -205,7 +205,7 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
   context.node = &node;
   tenon_frame frame{TENON_HEAD(tenon_frame), inputs.data(), outputs.data(), static_cast<int32_t>(inputs.size()),
                     static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, FrameServices(),
-                    &context, step->id};
+                    &context};
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     if (!prepared.outputs[0].shape.fully_known())
       return Internal(StrCat(node.Describe(), ": the shape of its result is not known"));

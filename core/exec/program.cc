@@ -135,8 +135,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      workspace,
                      nullptr,
                      FrameServices(),
-                     &context,
-                     0};
+                     &context};
     Instruction instruction{nullptr, nullptr, nullptr, &context.frame};
     if (operation.prepared != nullptr) {
       instruction.kernel = operation.prepared->kernel->state();
@@ -181,10 +180,9 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     view.buffer = target.buffer;
     view.flags = target.flags;
   }
-  for (const auto& context : contexts_) {
-    context->step = step;
-    context->frame.step_id = step->id;
-  }
+  if (step != bound_step_)
+    for (const auto& context : contexts_) context->step = step;
+  bound_step_ = step;
   return Status(Execute(block_));
 }
 

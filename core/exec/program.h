@@ -198,6 +198,7 @@ class ProgramInstance {
   std::vector<int32_t> buffer_slots_;
   Block block_;
   Step* step_ = nullptr;
+  Step* bound_step_ = nullptr;  // that the contexts know; a run context keeps its step
 };
 
 }  // namespace tenon::exec

@@ -195,6 +195,8 @@ typedef struct tenon_frame_services {
   /* A fresh resource at every call, which lives until the step's end (the stacks of nested loops). */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*step_resource)(struct tenon_frame* frame, tenon_span type, tenon_resource** out_handle);
+  /* Number of the step, unlike that of every other step of its session. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint64_t (*step_id)(struct tenon_frame* frame);
 } tenon_frame_services;
 
 /* Everything that one run needs, resolved. */
@@ -210,7 +212,6 @@ typedef struct tenon_frame {
   tenon_queue* queue; /* of the device; NULL on synchronous devices */
   const tenon_frame_services* services;
   tenon_frame_context* context;
-  uint64_t step_id;
 } tenon_frame;
 
 /* All outputs are dynamic. */

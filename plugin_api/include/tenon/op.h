@@ -151,10 +151,8 @@ typedef struct tenon_op_definition {
   tenon_span outputs;
   tenon_span attrs;
   tenon_span constraints; /* may be empty */
-  /* Comma-separated roles that the op offers the engine: "constant", "sum", "zeros_like", "ones_like", "switch", "merge",
-   * "enter", "exit", "next_iteration", "loop_condition", "add", "less", "less_equal", "subtract", "logical_and", "stack",
-   * "stack_push", "stack_pop", "identity", "no_op", "control_trigger", "concat", "unsorted_segment_sum", "strided_slice",
-   * "argument", "result", "send", "recv", "cast". core/graph/role.h lists the signature of each. */
+  /* Comma-separated roles that the op plays for the engine, such as "constant", "sum", "switch"; docs/roles.md lists
+   * them with the signature of each. */
   tenon_span roles;
   tenon_span doc;
   uint64_t traits; /* TENON_OP_* */
