@@ -562,7 +562,11 @@ void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, b
 
 void DynamicInstance::ProcessExit(const NodeInfo& info, Iteration* iteration) {
   if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
-  iteration->frame->exits[static_cast<size_t>(info.exit)] = FrameInstance::ExitState::kLive;
+  auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+  if (state == FrameInstance::ExitState::kLive)
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), " brings a second value out of its loop; it must take the side of a "
+                                       "Switch that the loop's last turn alone takes")));
+  state = FrameInstance::ExitState::kLive;
   Iteration* parent = iteration->frame->parent;
   if (Status status = Carry(Input(info, 0, iteration), *iteration, parent, info.first_output); !status.ok())
     return Fail(std::move(status).Annotate(info.node->Describe()));
