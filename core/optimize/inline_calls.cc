@@ -8,6 +8,9 @@ using graph::Edge;
 using graph::Graph;
 
 Result<Graph> InlineCalls(Graph graph, Request* request) {
+  // Functions that call each other twice double with each level: a few kilobytes would take minutes and all memory.
+  constexpr int kMostNodes = 1 << 18;
+  const int32_t before = graph.size();
   std::vector<int> depth(static_cast<size_t>(graph.size()), 0);
   std::vector<int32_t> inlined;
   for (int32_t id = 0; id < graph.size(); ++id) {
@@ -22,7 +25,8 @@ Result<Graph> InlineCalls(Graph graph, Request* request) {
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
     inlined.push_back(id);
     depth.resize(static_cast<size_t>(graph.size()), depth[static_cast<size_t>(id)] + 1);
-    if (graph.size() > (1 << 22)) return ResourceExhausted("inlining calls made more than 4 million nodes");
+    if (graph.size() - before > kMostNodes)
+      return ResourceExhausted(StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
   }
   if (inlined.empty()) return graph;
   // Values pass the calls by, so that what a step does not need of a body is pruned.
