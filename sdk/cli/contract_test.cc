@@ -13,6 +13,7 @@
 #include "sdk/cli/npz.h"
 #include "tenon/tenon.h"
 #include "tenon/train/file.h"
+#include "tests/fakes/temporary_folder.h"
 #include "tenon/train/npy.h"
 
 namespace tenon::cli {
@@ -36,8 +37,7 @@ struct Outcome {
 class Contract : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = testing::TempDir() + "tenon_contract_XXXXXX";
-    ASSERT_NE(nullptr, mkdtemp(folder_.data()));
+    folder_ = fakes::TemporaryFolder("contract");
     Result<Runtime> runtime = Runtime::Create();
     ASSERT_TRUE(runtime.ok()) << runtime.status();
     WriteGraphs(*runtime);

@@ -7,6 +7,7 @@
 #include "tenon/train/crc32c.h"
 #include "tenon/train/file.h"
 #include "tenon/train/wire.h"
+#include "tests/fakes/temporary_folder.h"
 
 namespace tenon::train {
 namespace {
@@ -52,11 +53,7 @@ std::vector<SeenEvent> ReadEvents(const std::string& path) {
   }
 }
 
-std::string TemporaryFolder() {
-  std::string path = testing::TempDir() + "tenon_event_XXXXXX";
-  EXPECT_NE(nullptr, mkdtemp(path.data()));
-  return path;
-}
+std::string TemporaryFolder() { return fakes::TemporaryFolder("event"); }
 
 // The value that the CRC-32C of RFC 3720, appendix B.4 has for its test patterns.
 TEST(Crc32c, AgreesWithThePatternsOfTheStandard) {

@@ -13,15 +13,12 @@
 #include "tenon/train/optimizer.h"
 #include "tenon/train/saver.h"
 #include "tenon/train/trainer.h"
+#include "tests/fakes/temporary_folder.h"
 
 namespace tenon::train {
 namespace {
 
-std::string TemporaryFolder() {
-  std::string path = testing::TempDir() + "tenon_train_XXXXXX";
-  EXPECT_NE(nullptr, mkdtemp(path.data()));
-  return path;
-}
+std::string TemporaryFolder() { return fakes::TemporaryFolder("train"); }
 
 Runtime& SharedRuntime() {
   static Runtime* runtime = [] {

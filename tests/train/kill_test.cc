@@ -20,6 +20,7 @@
 #include "tenon/train/event_file.h"
 #include "tenon/train/file.h"
 #include "tenon/train/saver.h"
+#include "tests/fakes/temporary_folder.h"
 
 namespace tenon::train {
 namespace {
@@ -95,11 +96,7 @@ class Child {
   std::string output_;
 };
 
-std::string TemporaryFolder() {
-  std::string path = testing::TempDir() + "tenon_kill_XXXXXX";
-  EXPECT_NE(nullptr, mkdtemp(path.data()));
-  return path;
-}
+std::string TemporaryFolder() { return fakes::TemporaryFolder("kill"); }
 
 std::vector<std::string> Arguments(const std::string& folder, const std::string& checkpoint_steps) {
   return {"--folder", folder,      "--steps", std::to_string(kSteps), "--checkpoint-steps", checkpoint_steps, "--keep",
