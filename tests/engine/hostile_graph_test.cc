@@ -46,7 +46,7 @@ Base SampleGraph() {
   g.Op("StridedSlice", {z, g.Const({0, 0}), g.Const({2, 2}), g.Const({1, 1})}, {}, "slice");
   While(g, {g.Const(0), z}, {}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
         [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Tanh", {v[1]})}; });
-  return {"sample", 6000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {2, 3})}}, {"concat", "conv", "slice", "while/Exit_1"}, {}};
+  return {"sample", 16000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {2, 3})}}, {"concat", "conv", "slice", "while/Exit_1"}, {}};
 }
 
 // Loops in conditionals in loops.
@@ -54,7 +54,7 @@ Base ControlGraph(uint32_t seed) {
   const Region program = ProgramMaker(seed, {6, 2, false}).Make();
   Graph g(TheRuntime());
   std::vector<Output> parameters;
-  Base base{"control flow " + std::to_string(seed), 1500, {}, {}, {}, {}};
+  Base base{"control flow " + std::to_string(seed), 4000, {}, {}, {}, {}};
   for (const Plain& plain : RandomParameters(program, seed)) {
     const Shape shape = ShapeOf(plain.type.form);
     parameters.push_back(g.Placeholder("x" + std::to_string(parameters.size()), plain.type.dtype, shape));
@@ -74,7 +74,7 @@ Base LoopGradientGraph() {
       While(g, {g.Const(0), x}, {x}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
             [&](const auto& v) { return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("Mul", {v[1], v[2]})}; });
   const Output dx = g.Gradients({out[1]}, {x})[0].dense;
-  return {"loop gradient", 2500, Exported(g), {{x, *Tensor::Scalar(1.5)}}, {dx.name(), out[1].name()}, {}};
+  return {"loop gradient", 6000, Exported(g), {{x, *Tensor::Scalar(1.5)}}, {dx.name(), out[1].name()}, {}};
 }
 
 Base VariableGraph() {
@@ -95,7 +95,7 @@ Base VariableGraph() {
   const Output ref = g.Op("VariableV2", {}, {{"shape", Shape{2}}, {"dtype", DType::kFloat}}, "ref");
   const Output assigned = g.Op("Assign", {ref, g.Const({1.0f, 2.0f})}, {}, "assigned");
   g.Op("AssignAdd", {assigned, g.Const({1.0f, 1.0f})}, {}, "counted");
-  return {"variables", 2500, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {4, 2})}}, {"read", "rows", "counted"}, {"momentum"}};
+  return {"variables", 8000, Exported(g), {{x, *Tensor::Zeros(DType::kFloat, {4, 2})}}, {"read", "rows", "counted"}, {"momentum"}};
 }
 
 Base StringGraph() {
@@ -107,7 +107,7 @@ Base StringGraph() {
   g.Op("ConcatV2", {g.Op("Add", {a, b}), b, g.Const(0)}, {}, "both");
   g.Op("Equal", {a, b}, {}, "equal");
   g.Op("Unique", {g.Op("Tile", {a, g.Const({3})})}, {}, "unique");
-  return {"strings", 2000, Exported(g), {}, {"sharded", "gathered", "both", "equal", "unique"}, {}};
+  return {"strings", 6000, Exported(g), {}, {"sharded", "gathered", "both", "equal", "unique"}, {}};
 }
 
 // ---- Functions: the face makes none, so they are written field by field ----
@@ -151,7 +151,7 @@ Base FunctionGraph() {
   const Field twice = FunctionField("twice", {AddFields("sum", "x", "x")}, "sum:z:0");
   const Field more = FunctionField(
       "more", {CallFields("a", "twice", "x"), CallFields("b", "twice", "a:output:0"), AddFields("sum", "a:output:0", "b:output:0")}, "sum:z:0");
-  return {"functions", 3500, CallingGraph("more", {twice, more}), {{"x", *Tensor::Scalar(1.0f)}}, {"called"}, {}};
+  return {"functions", 8000, CallingGraph("more", {twice, more}), {{"x", *Tensor::Scalar(1.0f)}}, {"called"}, {}};
 }
 
 // The network that `tenon train digits` teaches, with its gradients and updates.
@@ -161,7 +161,7 @@ Base DigitsGraph() {
   Graph g(TheRuntime());
   train::DigitNetwork network(g, *data, {});
   const Operation init = network.model().InitializeAll();
-  return {"digits", 500, Exported(g), {{train::DigitNetwork::kImages, *Tensor::Zeros(DType::kUint8, {2, 8, 8})}},
+  return {"digits", 1000, Exported(g), {{train::DigitNetwork::kImages, *Tensor::Zeros(DType::kUint8, {2, 8, 8})}},
           {train::DigitNetwork::kAnswers}, {init.name()}};
 }
 
