@@ -287,6 +287,36 @@ TEST(HostileGraph, IsRefusedWhenItsFunctionsDoubleFortyTimes) {
   EXPECT_FALSE(Try(alone, CallingGraph("f40", functions), {}));
 }
 
+// while (i < 3) { i = i + 1; x = the invariant itself }, with no turn to wait for: each turn of x begins the next.
+TEST(HostileGraph, EndsWhenAnInvariantGoesRoundByItself) {
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    Graph g(TheRuntime());
+    const auto enter = [&](const Output& value, bool constant) {
+      return g.Op("Enter", {value}, {{"frame_name", "loop"}, {"is_constant", constant}});
+    };
+    const Output zero = enter(g.Const(0), false), one = enter(g.Const(1), true), limit = enter(g.Const(3), true);
+    const Output invariant = enter(g.Const(7.0), true), start = enter(g.Const(1.0), false);
+    const Output i = g.Op("Merge", {zero, zero}), x = g.Op("Merge", {start, start});
+    const Output more = g.Op("LoopCond", {g.Op("Less", {i, limit})});
+    const Operation i_gate = g.AddNode("Switch", {i, more}), x_gate = g.AddNode("Switch", {x, more});
+    g.SetInput(Operation(i), 1, g.Op("NextIteration", {g.Op("AddV2", {i_gate.output(1), one})}));
+    g.SetInput(Operation(x), 1, g.Op("NextIteration", {invariant}));
+    const Output last = g.Op("Exit", {x_gate.output(0)});
+    SessionOptions options;
+    options.executor = executor;
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status();
+    RunOptions run;
+    run.timeout = std::chrono::milliseconds(200);
+    auto values = session->Run({}, {last}, {}, run);
+    if (values.ok()) {
+      EXPECT_EQ(Values<double>((*values)[0])[0], 7.0);
+    } else {
+      EXPECT_EQ(values.status().code(), Code::kDeadlineExceeded) << values.status();
+    }
+  }
+}
+
 TEST(HostileGraph, NamesTheNodeOfAMissingOpAndOfACycle) {
   Graph g(TheRuntime());
   auto session = Session::Create(TheRuntime(), SessionOptions());
