@@ -2,7 +2,8 @@
 #include "core/exec/kernel_registry.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "core/base/adopt.h"
 
 namespace tenon::exec {
 namespace {
@@ -45,11 +46,7 @@ Status KernelRegistry::Register(const tenon_kernel_package& package, std::string
     if (given->must_understand != 0)
       return Unimplemented(StrCat("a kernel of op '", View(given->op), "' needs a feature of a newer host (must_understand ",
                                   given->must_understand, ")"));
-    if (given->struct_size < sizeof(tenon_kernel_registration)) {
-      auto* copy = new tenon_kernel_registration{};  // kept for ever: plans point at registrations
-      std::memcpy(copy, given, given->struct_size);
-      given = copy;
-    }
+    given = Adopt(given);
     if (given->run == nullptr && given->run_async == nullptr && (given->traits & TENON_KERNEL_VIEW) == 0)
       return InvalidArgument(StrCat("a kernel of op '", View(given->op), "' has no run function"));
     adopted.push_back({given, std::string(plugin)});

@@ -24,88 +24,57 @@ struct AttrValue::Rep {
   std::vector<tenon_tensor_view> views;
 };
 
-namespace {
-template <typename Rep>
-std::shared_ptr<Rep> NewRep(uint32_t kind, bool list) {
+template <typename Fill>
+AttrValue AttrValue::Make(uint32_t kind, bool list, Fill fill) {
   auto rep = std::make_shared<Rep>();
   rep->kind = kind | (list ? TENON_ATTR_LIST : 0u);
-  return rep;
+  fill(*rep);
+  AttrValue value;
+  value.rep_ = std::move(rep);
+  return value;
 }
-}  // namespace
 
 AttrValue AttrValue::Placeholder(std::string name) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_NONE, false);
-  rep->placeholder = std::move(name);
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_NONE, false, [&](Rep& rep) { rep.placeholder = std::move(name); });
 }
 AttrValue AttrValue::Strings(std::vector<std::string> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_STRING, list);
-  rep->strings = std::move(values);
-  for (const std::string& text : rep->strings) rep->spans.push_back(Span(text));
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_STRING, list, [&](Rep& rep) {
+    rep.strings = std::move(values);
+    for (const std::string& text : rep.strings) rep.spans.push_back(Span(text));
+  });
 }
 AttrValue AttrValue::Ints(std::vector<int64_t> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_INT, list);
-  rep->ints = std::move(values);
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_INT, list, [&](Rep& rep) { rep.ints = std::move(values); });
 }
 AttrValue AttrValue::Floats(std::vector<float> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_FLOAT, list);
-  rep->floats = std::move(values);
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_FLOAT, list, [&](Rep& rep) { rep.floats = std::move(values); });
 }
 AttrValue AttrValue::Bools(std::vector<uint8_t> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_BOOL, list);
-  rep->bools = std::move(values);
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_BOOL, list, [&](Rep& rep) { rep.bools = std::move(values); });
 }
 AttrValue AttrValue::Types(std::vector<DType> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_TYPE, list);
-  rep->types = std::move(values);
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_TYPE, list, [&](Rep& rep) { rep.types = std::move(values); });
 }
 AttrValue AttrValue::Shapes(std::vector<Shape> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_SHAPE, list);
-  rep->shapes = std::move(values);
-  for (const Shape& shape : rep->shapes) rep->c_shapes.push_back(shape.c());
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_SHAPE, list, [&](Rep& rep) {
+    rep.shapes = std::move(values);
+    for (const Shape& shape : rep.shapes) rep.c_shapes.push_back(shape.c());
+  });
 }
 AttrValue AttrValue::Tensors(std::vector<Tensor> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_TENSOR, list);
-  rep->tensors = std::move(values);
-  for (const Tensor& tensor : rep->tensors) rep->views.push_back(tensor.view());
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_TENSOR, list, [&](Rep& rep) {
+    rep.tensors = std::move(values);
+    for (const Tensor& tensor : rep.tensors) rep.views.push_back(tensor.view());
+  });
 }
 AttrValue AttrValue::Functions(std::vector<FunctionRef> values, bool list) {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_FUNCTION, list);
-  rep->functions = std::move(values);
-  for (const FunctionRef& function : rep->functions) rep->spans.push_back(Span(function.name));
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_FUNCTION, list, [&](Rep& rep) {
+    rep.functions = std::move(values);
+    for (const FunctionRef& function : rep.functions) rep.spans.push_back(Span(function.name));
+  });
 }
 AttrValue AttrValue::EmptyList() {
-  AttrValue value;
-  auto rep = NewRep<Rep>(TENON_ATTR_NONE, true);
-  rep->empty_list = true;
-  value.rep_ = std::move(rep);
-  return value;
+  return Make(TENON_ATTR_NONE, true, [](Rep& rep) { rep.empty_list = true; });
 }
 
 Result<AttrValue> AttrValue::FromC(const tenon_attr_value& value) {

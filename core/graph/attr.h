@@ -72,6 +72,8 @@ class AttrValue {
 
  private:
   struct Rep;
+  template <typename Fill>
+  static AttrValue Make(uint32_t kind, bool list, Fill fill);
   std::shared_ptr<const Rep> rep_;
 };
 

@@ -2,22 +2,19 @@
 #include "core/graph/op_registry.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "core/base/adopt.h"
 
 namespace tenon::graph {
 namespace {
 
-// The definition as this host knows it: fields beyond struct_size are zero; unknown must_understand bits are refused.
-Result<const tenon_op_definition*> Adopt(const tenon_op_definition* given) {
+// The definition as this host knows it; unknown must_understand bits are refused.
+Result<const tenon_op_definition*> AdoptDefinition(const tenon_op_definition* given) {
   if (given == nullptr) return InvalidArgument("an op package holds a NULL definition");
   if (given->must_understand != 0)
     return Unimplemented(StrCat("op '", View(given->name), "' needs a feature of a newer host (must_understand ",
                                 given->must_understand, ")"));
-  if (given->struct_size >= sizeof(tenon_op_definition)) return given;
-  // Kept for ever: kernels and graphs point at definitions.
-  auto* copy = new tenon_op_definition{};
-  std::memcpy(copy, given, given->struct_size);
-  return copy;
+  return Adopt(given);
 }
 
 }  // namespace
@@ -40,7 +37,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin) {
   std::vector<std::unique_ptr<OpDef>> parsed;
   for (uint64_t i = 0; i < package.count; ++i) {
-    TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, Adopt(package.definitions[i]));
+    TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, AdoptDefinition(package.definitions[i]));
     TENON_ASSIGN_OR_RETURN(OpDef op, ParseOpDef(*definition));
     op.package = plugin;
     parsed.push_back(std::make_unique<OpDef>(std::move(op)));
@@ -57,11 +54,24 @@ Status OpRegistry::Register(const tenon_op_package& package, std::string_view pl
   for (auto& op : parsed) {
     Entry& entry = ops_[op->name];
     entry.plugins.emplace_back(plugin);
+    const OpDef* kept = Keep(std::move(op));
     std::string difference;
-    if (entry.op == nullptr || Compare(*entry.op, *op, &difference) == Sameness::kSecondLarger) entry.op = op.get();
-    storage_.push_back(std::move(op));
+    if (entry.op == nullptr || Compare(*entry.op, *kept, &difference) == Sameness::kSecondLarger) entry.op = kept;
   }
   return Status::Ok();
+}
+
+// Graphs point at definitions for ever. A plugin that was unloaded and comes back finds its own.
+const OpDef* OpRegistry::Keep(std::unique_ptr<OpDef> op) {
+  std::string difference;
+  const auto [begin, end] = storage_.equal_range(op->name);
+  for (auto it = begin; it != end; ++it) {
+    const OpDef& kept = *it->second;
+    if (kept.c == op->c && kept.package == op->package && kept.doc == op->doc && Compare(kept, *op, &difference) == Sameness::kEqual)
+      return &kept;
+  }
+  const std::string name = op->name;
+  return storage_.emplace(name, std::move(op))->second.get();
 }
 
 void OpRegistry::Unregister(std::string_view plugin) {
@@ -74,8 +84,8 @@ void OpRegistry::Unregister(std::string_view plugin) {
       continue;
     }
     if (it->second.op->package == plugin)
-      for (const auto& op : storage_)
-        if (op->name == it->first && op->package == plugins.front()) it->second.op = op.get();
+      for (const auto& [name, op] : storage_)
+        if (name == it->first && op->package == plugins.front()) it->second.op = op.get();
     ++it;
   }
 }

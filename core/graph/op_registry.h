@@ -46,12 +46,13 @@ class OpRegistry {
     std::vector<std::string> plugins;  // all that brought it
   };
   const OpDef* Lookup(std::string_view name) const;
+  const OpDef* Keep(std::unique_ptr<OpDef> op);
 
   Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry, std::less<>> ops_;
   std::map<std::string, std::string, std::less<>> elsewhere_;
-  std::vector<std::unique_ptr<OpDef>> storage_;
+  std::multimap<std::string, std::unique_ptr<OpDef>, std::less<>> storage_;
 };
 
 // How far two names are apart, for "did you mean".

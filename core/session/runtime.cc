@@ -2,8 +2,9 @@
 #include "core/session/runtime.h"
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
+
+#include "core/base/adopt.h"
 
 namespace tenon::session {
 namespace {
@@ -11,14 +12,9 @@ namespace {
 uint32_t Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 // The driver as this host knows it.
-Result<const tenon_device_driver*> Adopt(const tenon_device_driver* given) {
+Result<const tenon_device_driver*> AdoptDriver(const tenon_device_driver* given) {
   if (given->must_understand != 0) return Unimplemented("a device driver needs a feature of a newer host");
-  const tenon_device_driver* driver = given;
-  if (given->struct_size < sizeof(tenon_device_driver)) {
-    auto* copy = new tenon_device_driver{};  // kept for ever: devices point at it
-    std::memcpy(copy, given, given->struct_size);
-    driver = copy;
-  }
+  const tenon_device_driver* driver = Adopt(given);
   if (driver->count == nullptr || driver->open == nullptr || driver->properties == nullptr || driver->allocate == nullptr ||
       driver->free == nullptr || driver->memory_kind == nullptr)
     return InvalidArgument("a device driver lacks one of count, open, properties, memory_kind, allocate, free");
@@ -99,7 +95,7 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       if (Status status = kernels_.Register(package, id); !status.ok()) return undo(std::move(status));
       counts.kernels += static_cast<uint32_t>(package.count);
     } else if (what == TENON_CAPABILITY_DEVICE) {
-      auto driver = Adopt(static_cast<const tenon_device_driver*>(capability.table));
+      auto driver = AdoptDriver(static_cast<const tenon_device_driver*>(capability.table));
       if (!driver.ok()) return undo(driver.status());
       if (Status status = OpenDevices(**driver, self, id, &counts.devices); !status.ok()) return undo(std::move(status));
     } else {

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the built libraries export: libtenon.so tenon_* alone, a plugin its entry point alone; and libtenon.so's size.
+
+usage: exports.py BUILD_FOLDER
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ENTRY = "tenon_plugin_query"
+SIZE_LIMIT = 10_000_000  # bytes, stripped
+
+
+def exported(library):
+    text = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
+    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
+
+
+def main():
+    lib = pathlib.Path(sys.argv[1]) / "lib"
+    faults = []
+    host = lib / "libtenon.so"
+    names = exported(host)
+    others = sorted(name for name in names if not name.startswith("tenon_"))
+    if not names or others:
+        faults.append(f"{host} exports {len(names)} names, of which not tenon_*: {', '.join(others[:10])}")
+    plugins = sorted((lib / "tenon" / "plugins").glob("*.so"))
+    if not plugins:
+        faults.append(f"no plugins in {lib}/tenon/plugins")
+    for plugin in plugins:
+        if exported(plugin) != {ENTRY}:
+            faults.append(f"{plugin} exports {', '.join(sorted(exported(plugin))[:10])}; it should export {ENTRY} alone")
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = pathlib.Path(folder) / "libtenon.so"
+        subprocess.run(["strip", "-o", stripped, host], check=True)
+        size = stripped.stat().st_size
+    if size > SIZE_LIMIT:
+        faults.append(f"{host} has {size} bytes stripped; the limit is {SIZE_LIMIT}")
+    for fault in faults:
+        print(fault)
+    print(f"{len(plugins)} plugins; libtenon.so exports {len(names)} names and has {size} bytes stripped")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
