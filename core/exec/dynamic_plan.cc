@@ -59,19 +59,15 @@ Status DynamicPlan::Fill() {
     const graph::AttrValue* parallel = plan_->graph().node(from.enters[0]).FindAttr("parallel_iterations");
     if (parallel != nullptr && parallel->kind() == TENON_ATTR_INT) frame.parallel_iterations = std::max<int64_t>(1, parallel->i());
   }
-  for (size_t i = 0; i < plan_->feeds().size(); ++i) {
-    feed_slots_.push_back(AddSlot(0, plan_->FeedType(i)));
-    frames_[0].slots[static_cast<size_t>(feed_slots_.back())].feed = static_cast<int32_t>(i);
-  }
+  for (size_t i = 0; i < plan_->feeds().size(); ++i) feed_slots_.push_back(AddSlot(0));  // the root's first slots
   TENON_RETURN_IF_ERROR(LayOutNodes(loops));
   TENON_RETURN_IF_ERROR(Connect());
   return FindFetches();
 }
 
-int32_t DynamicPlan::AddSlot(int frame, DType dtype) {
+int32_t DynamicPlan::AddSlot(int frame) {
   std::vector<SlotInfo>& slots = frames_[static_cast<size_t>(frame)].slots;
   slots.emplace_back();
-  slots.back().plain = IsPlain(dtype);
   return static_cast<int32_t>(slots.size() - 1);
 }
 
@@ -118,8 +114,8 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     info.output_count = static_cast<int32_t>(node.output_types.size());
     const int onward = Onward(info);
     info.first_output = static_cast<int32_t>(frames_[static_cast<size_t>(onward)].slots.size());
-    for (DType dtype : node.output_types) {
-      const int32_t slot = AddSlot(onward, dtype);
+    for (int32_t k = 0; k < info.output_count; ++k) {
+      const int32_t slot = AddSlot(onward);
       if (info.kind == Kind::kConstant)
         frames_[static_cast<size_t>(onward)].slots[static_cast<size_t>(slot)].constant = &node.FindAttr("value")->tensor();
     }
@@ -164,7 +160,7 @@ Status DynamicPlan::Connect() {
       ++frame.slots[static_cast<size_t>(slot)].uses;
       const DType type = graph.TypeOf(edge);
       if (feed < 0 && IsRef(type) && !IsRef(info.node->input_types[static_cast<size_t>(i)])) {
-        const int32_t to = AddSlot(info.frame, BaseType(type));
+        const int32_t to = AddSlot(info.frame);
         frame.dereferences.push_back({i, slot, to});
         ++info.dereference_count;
         slot = to;

@@ -60,10 +60,8 @@ class DynamicPlan {
     NodeRunner* runner = nullptr;
   };
   struct SlotInfo {
-    int32_t uses = 0;               // consumers
-    int32_t feed = -1;
+    int32_t uses = 0;  // consumers
     const Tensor* constant = nullptr;
-    bool plain = false;             // its elements may be copied as bytes
   };
   struct NodeState {
     int32_t pending;
@@ -109,7 +107,7 @@ class DynamicPlan {
   Status LayOutNodes(const graph::LoopAnalysis& loops);
   Status Connect();
   Status FindFetches();
-  int32_t AddSlot(int frame, DType dtype);
+  int32_t AddSlot(int frame);
   NodeInfo& InfoOf(int32_t id) {
     const auto [frame, local] = where_[static_cast<size_t>(id)];
     return frames_[static_cast<size_t>(frame)].nodes[static_cast<size_t>(local)];

@@ -134,7 +134,24 @@ Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
   return buffer;
 }
 
+Buffer* BufferPool::Wrap(void* data, uint64_t bytes, tenon_shape shape, void (*drop)(void* owner), void* owner) {
+  auto* buffer = new Buffer;
+  buffer->data = data;
+  buffer->capacity = bytes;
+  buffer->pool = this;
+  buffer->drop = drop;
+  buffer->owner = owner;
+  references_.fetch_add(1, std::memory_order_relaxed);
+  SetDims(buffer, shape);
+  return buffer;
+}
+
 void BufferPool::Recycle(Buffer* buffer) {
+  if (buffer->drop != nullptr) {
+    buffer->drop(buffer->owner);
+    delete buffer;
+    return Unref();
+  }
   if (buffer->parent != nullptr) {
     Buffer* parent = std::exchange(buffer->parent, nullptr);
     Lock();

@@ -34,6 +34,8 @@ struct tenon_buffer {
   std::array<int64_t, 6> inline_dims{};
   std::vector<int64_t> many_dims;
   tenon_buffer* next = nullptr;  // in the pool's free list
+  void (*drop)(void* owner) = nullptr;  // of memory that is another's
+  void* owner = nullptr;
 };
 
 namespace tenon {
@@ -65,6 +67,9 @@ class BufferPool {
   Result<Buffer*> Allocate(uint64_t bytes, tenon_shape shape);
   // Another reference to `parent`'s memory with other dims.
   Buffer* Alias(Buffer* parent, tenon_shape shape);
+
+  // A buffer of memory that is another's: drop(owner) is called when its last reference goes. Charged to no limit.
+  Buffer* Wrap(void* data, uint64_t bytes, tenon_shape shape, void (*drop)(void* owner), void* owner);
 
   // Memory outside buffers (arenas), charged to the same limit.
   Result<void*> AllocateRaw(uint64_t bytes);

@@ -72,4 +72,14 @@ tenon_dl_data_type ToDlType(DType dtype) {
   return {kTypes[dtype].dl_code, static_cast<uint8_t>(kTypes[dtype].size * 8), 1};
 }
 
+DType FromDlType(tenon_dl_data_type type) {
+  constexpr uint8_t kOpaque = 3;
+  if (type.code == kOpaque) return TENON_DT_INVALID;
+  for (DType dtype = 1; dtype < kTypes.size(); ++dtype)
+    if (const tenon_dl_data_type own = ToDlType(dtype);
+        IsPlain(dtype) && own.code == type.code && own.bits == type.bits && type.lanes == 1)
+      return dtype;
+  return TENON_DT_INVALID;
+}
+
 }  // namespace tenon

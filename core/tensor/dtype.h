@@ -28,6 +28,8 @@ bool IsFloating(DType dtype);  // half, bfloat16, float, double, complex: gradie
 std::string TypeName(DType dtype);
 DType TypeFromName(std::string_view name);
 tenon_dl_data_type ToDlType(DType dtype);
+// TENON_DT_INVALID when there is none, vectors (lanes) among them.
+DType FromDlType(tenon_dl_data_type type);
 
 }  // namespace tenon
 

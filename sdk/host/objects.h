@@ -4,6 +4,7 @@
 #define TENON_SDK_HOST_OBJECTS_H_
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>

@@ -14,6 +14,7 @@
 #define TENON_APP_H_
 
 #include "tenon/abi.h"
+#include "tenon/dlpack.h"
 #include "tenon/dtype.h"
 #include "tenon/graph.h"
 #include "tenon/status.h"
@@ -58,6 +59,15 @@ TENON_EXPORT const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* 
 TENON_EXPORT tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index);
 TENON_EXPORT void tenon_tensor_retain(tenon_tensor* tensor);
 TENON_EXPORT void tenon_tensor_release(tenon_tensor* tensor);
+/* Takes memory that another library shares, without a copy; its deleter is called when the last view of it is gone. Only
+ * when its elements have strides are they copied. On failure the managed tensor stays the caller's. */
+TENON_EXPORT tenon_status* tenon_tensor_from_dlpack(tenon_dl_managed_tensor* managed, tenon_tensor** out_tensor);
+TENON_EXPORT tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed,
+                                                              tenon_tensor** out_tensor);
+/* Shares the tensor's memory, read-only; it stays while the receiver has not called the deleter. Plain elements only. */
+TENON_EXPORT tenon_status* tenon_tensor_to_dlpack(tenon_tensor* tensor, tenon_dl_managed_tensor** out_managed);
+TENON_EXPORT tenon_status* tenon_tensor_to_dlpack_versioned(tenon_tensor* tensor,
+                                                            tenon_dl_managed_tensor_versioned** out_managed);
 /* "float", "int32", ...; and back (TENON_DT_INVALID when unknown). Bytes of one element; 0 when unknown. */
 TENON_EXPORT tenon_span tenon_dtype_name(uint32_t dtype);
 TENON_EXPORT uint32_t tenon_dtype_from_name(tenon_span name);

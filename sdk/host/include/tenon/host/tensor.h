@@ -78,6 +78,19 @@ class Tensor {
     return Strings(std::span<const std::string>(&text, 1), Shape());
   }
 
+  // Memory of another library (a "dltensor" capsule's pointer), without a copy; taken when it succeeds.
+  static Result<Tensor> FromDLPack(tenon_dl_managed_tensor* managed) {
+    tenon_tensor* tensor = nullptr;
+    TENON_TRY(Status::Take(tenon_tensor_from_dlpack(managed, &tensor)));
+    return Take(tensor);
+  }
+  // Shares the memory with another library, which calls the result's deleter when it is done with it.
+  Result<tenon_dl_managed_tensor*> ToDLPack() const {
+    tenon_dl_managed_tensor* managed = nullptr;
+    TENON_TRY(Status::Take(tenon_tensor_to_dlpack(tensor_, &managed)));
+    return managed;
+  }
+
   explicit operator bool() const { return tensor_ != nullptr; }
   tenon_tensor* get() const { return tensor_; }
   // NULL when the tensor holds nothing.
