@@ -162,6 +162,9 @@ BENCHMARK_CAPTURE(Elementwise, AddV2_1M, "AddV2", {{1 << 20}, {1 << 20}}, {1 << 
 BENCHMARK_CAPTURE(Elementwise, Relu_32x32, "Relu", {{32, 32}}, {32, 32});
 BENCHMARK_CAPTURE(Elementwise, Tanh_1M, "Tanh", {{1 << 20}}, {1 << 20});
 BENCHMARK_CAPTURE(Elementwise, Exp_1M, "Exp", {{1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Log_1M, "Log", {{1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Rsqrt_1M, "Rsqrt", {{1 << 20}}, {1 << 20});
+BENCHMARK_CAPTURE(Elementwise, Tanh_32x32, "Tanh", {{32, 32}}, {32, 32});
 BENCHMARK_CAPTURE(Elementwise, Sigmoid_1M, "Sigmoid", {{1 << 20}}, {1 << 20});
 
 void MatMul(benchmark::State& state) {
@@ -174,8 +177,12 @@ void MatMul(benchmark::State& state) {
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 // m, k, n; transposes: 1 a, 2 b.
+// The first rows are the products of two networks: 64-32-10 and the dense layers (512-64-10) of digits, batch 32.
 BENCHMARK(MatMul)
-    ->Args({32, 64, 32, 0})->Args({32, 32, 10, 0})->Args({32, 10, 32, 2})->Args({64, 32, 32, 1})
+    ->Args({32, 64, 32, 0})->Args({32, 32, 10, 0})->Args({32, 10, 32, 2})->Args({64, 32, 32, 1})->Args({32, 32, 10, 1})
+    ->Args({32, 512, 64, 0})->Args({512, 32, 64, 1})->Args({32, 64, 512, 2})->Args({32, 64, 10, 0})
+    ->Args({64, 32, 10, 1})->Args({32, 10, 64, 2})
+    ->Args({8, 8, 8, 0})->Args({16, 16, 16, 0})->Args({32, 32, 32, 0})
     ->Args({64, 32, 64, 0})->Args({64, 64, 64, 0})->Args({1, 784, 512, 0})->Args({1, 512, 784, 2})
     ->Args({128, 128, 128, 0})->Args({8, 512, 512, 0})->Args({512, 512, 512, 0})->Args({128, 768, 768, 0})->Args({256, 256, 256, 0})->Args({1024, 1024, 1024, 0})->Args({1024, 1024, 1024, 1})
     ->Args({1024, 1024, 1024, 2})->Args({1024, 1024, 1024, 3});
@@ -219,6 +226,17 @@ void Pool(benchmark::State& state, const char* op) {
 }
 BENCHMARK_CAPTURE(Pool, MaxPool, "MaxPool")->Args({32, 8, 16})->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Pool, AvgPool, "AvgPool")->Args({32, 8, 16})->Args({8, 56, 64});
+// (orig_input, orig_output, grad).
+void PoolGrad(benchmark::State& state) {
+  const int64_t n = state.range(0), size = state.range(1), channels = state.range(2);
+  const Shape x = {n, size, size, channels}, y = {n, size / 2, size / 2, channels};
+  Bench bench("MaxPoolGrad", {x, y, y}, x,
+              {{"ksize", List({1, 2, 2, 1})}, {"strides", List({1, 2, 2, 1})}, {"padding", Text("VALID")},
+               {"data_format", Text("NHWC")}});
+  bench.Measure(state);
+  state.SetBytesProcessed(state.iterations() * n * size * size * channels * 10);
+}
+BENCHMARK(PoolGrad)->Args({32, 8, 16})->Args({32, 8, 32})->Args({8, 56, 64});
 BENCHMARK_CAPTURE(Elementwise, Softmax_32x10, "Softmax", {{32, 10}}, {32, 10});
 BENCHMARK_CAPTURE(Elementwise, Softmax_256x1000, "Softmax", {{256, 1000}}, {256, 1000});
 

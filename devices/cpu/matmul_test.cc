@@ -68,11 +68,44 @@ TEST(MatMul, BlocksLargeSumsAndSharesThem) {
   }
 }
 
+// Thirds, so that another order of summation gives other bits.
+template <class T>
+void CheckSharing(int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+  std::vector<T> a, b;
+  for (T x : Pattern<T>(m * k, 1)) a.push_back(x / T(3));
+  for (T x : Pattern<T>(k * n, 2)) b.push_back(x / T(3));
+  std::vector<T> first;
+  for (uint32_t threads : {1u, 2u, 3u, 7u}) {
+    Kernel kernel("MatMul");
+    kernel.Attr("transpose_a", ta).Attr("transpose_b", tb).Threads(threads);
+    const Result r = kernel.Run({Make<T>(ta ? std::vector{k, m} : std::vector{m, k}, a), Make<T>(tb ? std::vector{n, k} : std::vector{k, n}, b)},
+                                {Out<T>({m, n})});
+    ASSERT_EQ(r.code, TENON_OK) << r.message;
+    if (threads == 1) first = Values<T>(r[0]);
+    EXPECT_EQ(first, Values<T>(r[0])) << m << "x" << n << "x" << k << " " << ta << tb << " by " << threads;
+  }
+}
+
+TEST(MatMul, GivesTheSameBitsHoweverItIsShared) {
+  for (int t = 0; t < 4; ++t) {
+    CheckSharing<float>(203, 149, 1501, t & 1, t & 2);
+    CheckSharing<float>(149, 203, 1501, t & 1, t & 2);
+    CheckSharing<double>(203, 149, 701, t & 1, t & 2);
+    CheckSharing<double>(70, 311, 701, t & 1, t & 2);
+    CheckSharing<float>(1, 1777, 1501, t & 1, t & 2);
+    CheckSharing<float>(2, 1777, 1501, t & 1, t & 2);
+    CheckSharing<float>(1777, 1, 1501, t & 1, t & 2);
+    CheckSharing<double>(1777, 1, 1501, t & 1, t & 2);
+  }
+}
+
 TEST(MatMul, MultipliesIntegersAndHalves) {
   for (int t = 0; t < 4; ++t) {
     CheckProduct<int32_t>(5, 70, 9, t & 1, t & 2, 2);
     CheckProduct<int64_t>(5, 7, 9, t & 1, t & 2, 1);
     CheckProduct<Half>(5, 7, 9, t & 1, t & 2, 1);
+    CheckProduct<Bfloat16>(1, 70, 19, t & 1, t & 2, 2);
+    CheckProduct<int32_t>(1, 70, 19, t & 1, t & 2, 2);
   }
 }
 
@@ -101,6 +134,27 @@ TEST(MatMul, LetsANanThroughAZero) {
   kernel.Attr("transpose_a", false).Attr("transpose_b", false);
   const Result r = kernel.Run({Make<float>({1, 2}, {0, 1}), Make<float>({2, 1}, {std::nanf(""), 1})}, {Out<float>({1, 1})});
   EXPECT_TRUE(std::isnan(Values<float>(r[0])[0]));
+}
+
+TEST(MatMul, WrapsIntegersAround) {
+  Kernel kernel("MatMul");
+  kernel.Attr("transpose_a", false).Attr("transpose_b", false);
+  const Result r = kernel.Run({Make<int32_t>({1, 2}, {INT32_MAX, 1}), Make<int32_t>({2, 1}, {2, 5})}, {Out<int32_t>({1, 1})});
+  EXPECT_EQ(Values<int32_t>(r[0])[0], 3);
+}
+
+// A sum that half could not hold on its way.
+TEST(BatchMatMul, SumsHalvesAsFloats) {
+  const int64_t k = 4096;
+  for (uint32_t threads : {1u, 3u}) {
+    Kernel kernel("BatchMatMulV2");
+    kernel.Attr("adj_x", false).Attr("adj_y", false).Threads(threads);
+    std::vector<Half> x, y;
+    for (int64_t i = 0; i < 3 * k; ++i) x.push_back(Half(1.f)), y.push_back(Half(i % 2 == 0 ? 0.25f : 0.5f));
+    const Result r = kernel.Run({Make<Half>({3, 1, k}, x), Make<Half>({3, k, 1}, y)}, {Out<Half>({3, 1, 1})});
+    ASSERT_EQ(r.code, TENON_OK) << r.message;
+    for (Half value : Values<Half>(r[0])) EXPECT_EQ(static_cast<float>(value), 1536.f);
+  }
 }
 
 TEST(BatchMatMul, BroadcastsBatchDims) {
