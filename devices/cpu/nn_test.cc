@@ -104,6 +104,30 @@ class ConvTest : public ::testing::TestWithParam<ConvCase> {
   }
 };
 
+// Thirds, so that another order of summation gives other bits.
+TEST_P(ConvTest, GivesTheSameBitsHoweverItIsShared) {
+  const ConvCase& c = GetParam();
+  const Geometry g = GeometryOf(c);
+  const I x_dims = c.channels_first ? I{c.batch, c.in, c.height, c.width} : I{c.batch, c.height, c.width, c.in};
+  const I y_dims = c.channels_first ? I{c.batch, c.out, g.oh, g.ow} : I{c.batch, g.oh, g.ow, c.out};
+  const I w_dims = {c.kh, c.kw, c.in / c.groups, c.out};
+  const auto thirds = [](I dims, int64_t seed) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    auto v = Small<float>(n, seed);
+    for (float& value : v) value /= 3;
+    return Make<float>(dims, v);
+  };
+  const Tensor x = thirds(x_dims, 1), w = thirds(w_dims, 2), dy = thirds(y_dims, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+  const auto all = [&](uint32_t threads) {
+    return std::vector{Values<float>(Configured("Conv2D", threads).Run({x, w}, {Out<float>(y_dims)})[0]),
+                       Values<float>(Configured("Conv2DBackpropInput", threads).Run({sizes, w, dy}, {Out<float>(x_dims)})[0]),
+                       Values<float>(Configured("Conv2DBackpropFilter", threads).Run({x, sizes, dy}, {Out<float>(w_dims)})[0])};
+  };
+  const auto one = all(1);
+  for (uint32_t threads : {2u, 3u, 7u}) EXPECT_EQ(one, all(threads)) << threads;
+}
+
 TEST_P(ConvTest, AndItsGradientsGiveTheNaiveAnswer) { Check<float>(); }
 TEST_P(ConvTest, WorksInDouble) { Check<double>(); }
 
@@ -116,7 +140,15 @@ INSTANTIATE_TEST_SUITE_P(
                       ConvCase{2, 6, 6, 4, 3, 3, 6, 1, 1, 2, "SAME", false}, ConvCase{1, 6, 6, 4, 3, 3, 8, 2, 1, 4, "SAME", true},
                       ConvCase{2, 5, 5, 2, 3, 3, 3, 2, 1, 1, "EXPLICIT", false}, ConvCase{2, 5, 5, 2, 2, 2, 3, 1, 1, 1, "EXPLICIT", true},
                       ConvCase{1, 4, 4, 3, 1, 1, 5, 2, 1, 1, "SAME", false}, ConvCase{0, 4, 4, 3, 3, 3, 5, 1, 1, 1, "SAME", false},
-                      ConvCase{2, 12, 12, 24, 5, 5, 40, 1, 1, 1, "SAME", false}, ConvCase{1, 3, 3, 2, 3, 3, 130, 1, 1, 1, "VALID", false}));
+                      ConvCase{2, 12, 12, 24, 5, 5, 40, 1, 1, 1, "SAME", false}, ConvCase{1, 3, 3, 2, 3, 3, 130, 1, 1, 1, "VALID", false},
+                      // Several blocks, chunks and shares.
+                      ConvCase{3, 12, 12, 24, 5, 5, 40, 1, 1, 1, "SAME", true}, ConvCase{1, 17, 17, 24, 3, 3, 64, 1, 1, 1, "SAME", false},
+                      ConvCase{1, 17, 17, 24, 3, 3, 64, 1, 1, 1, "SAME", true}, ConvCase{2, 51, 51, 8, 3, 3, 8, 1, 1, 1, "SAME", false},
+                      ConvCase{2, 51, 51, 8, 3, 3, 8, 1, 1, 1, "SAME", true}, ConvCase{7, 27, 27, 1, 3, 3, 16, 1, 1, 1, "SAME", false},
+                      ConvCase{5, 15, 15, 16, 1, 1, 32, 1, 1, 1, "SAME", false}, ConvCase{5, 15, 15, 16, 1, 1, 32, 1, 1, 2, "SAME", true},
+                      ConvCase{2, 6, 6, 4, 1, 1, 6, 1, 1, 2, "SAME", false}, ConvCase{2, 6, 6, 1, 1, 1, 6, 1, 1, 1, "SAME", false},
+                      ConvCase{2, 1, 1, 3, 3, 3, 5, 1, 1, 1, "SAME", true}, ConvCase{2, 1, 1, 1, 3, 3, 5, 1, 1, 1, "SAME", false},
+                      ConvCase{1, 2, 9, 3, 3, 5, 5, 3, 1, 1, "SAME", true}, ConvCase{1, 2, 9, 1, 3, 5, 5, 3, 1, 1, "SAME", false}));
 
 TEST(Conv, RefusesShapesAndAttributesThatDoNotFit) {
   const auto run = [](I strides, std::string padding, I filter, I out) {

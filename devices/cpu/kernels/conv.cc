@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients, in float and double, as matrix products without a copy of patches.
+// Conv2D and its gradients, in float and double, as matrix products of patches (im2col) by Eigen.
 //
-// Forward: an image is copied once into a frame of zeros (not at all when no window reaches outside), and a patch is then
-// a few contiguous runs of it, which MultiplyTile walks as segments. The gradient of the input is the same convolution of
-// the output's gradient, spread by the strides, with the filter turned round. The gradient of the filter is a product
-// whose sum runs over output pixels: segments are rows of pixels. Filters are [height, width, in / groups, out].
+// A patch is what one window sees: `patch` = height * width * in_group elements, in the filter's order. Patches of a block
+// of pixels are copied into the workspace as rows [pixels, patch], or, where channels are the slower index, as columns
+// [patch, pixels]; 1 x 1 windows read the image where it is. Then
+//   forward:             y      = patches filter
+//   gradient of filter:  filter = patches^T y, summed over blocks in their order
+//   gradient of input:   patches = y filter^T, which are added to where they came from, in the order of the pixels.
+// Blocks, and what is shared among threads, do not change a sum (product.h). Filters are [height, width, in_group, out].
 #include <cstring>
 
-#include "kernels/gemm.h"
+#include "kernels/product.h"
 #include "kernels/window.h"
 
 namespace tenon::cpu {
@@ -15,159 +18,14 @@ namespace {
 
 using ConvTypes = Types<float, double>;
 
-// A batch of images on its way into frames of zeros: pixel (y, x) goes to (y * spread + offset).
-struct Framing {
-  int64_t height, width, channels;           // of the source
-  int64_t frame_height, frame_width;
-  std::array<int64_t, 2> spread, offset;
-  bool channels_first;
-  int64_t frame_count() const { return sdk::Multiply(sdk::Multiply(frame_height, frame_width), channels); }
-  bool plain() const {
-    return !channels_first && frame_height == height && frame_width == width && spread[0] == 1 && spread[1] == 1 &&
-           offset[0] == 0 && offset[1] == 0;
-  }
-
-  template <class T>
-  void Place(const T* source, T* frame) const {
-    for (int64_t y = 0; y < height; ++y) {
-      const int64_t to_y = y * spread[0] + offset[0];
-      if (to_y < 0 || to_y >= frame_height) continue;
-      T* row = frame + to_y * frame_width * channels;
-      if (!channels_first && spread[1] == 1) {
-        const int64_t skip = std::max<int64_t>(0, -offset[1]);
-        const int64_t end = std::min(width, frame_width - offset[1]);
-        if (end > skip) {
-          std::copy_n(source + (y * width + skip) * channels, (end - skip) * channels, row + (skip + offset[1]) * channels);
-        }
-        continue;
-      }
-      for (int64_t x = 0; x < width; ++x) {
-        const int64_t to_x = x * spread[1] + offset[1];
-        if (to_x < 0 || to_x >= frame_width) continue;
-        const T* from = channels_first ? source + y * width + x : source + (y * width + x) * channels;
-        const int64_t step = channels_first ? height * width : 1;
-        for (int64_t c = 0; c < channels; ++c) row[to_x * channels + c] = from[c * step];
-      }
-    }
-  }
-};
-
-// A convolution of framed images: what Conv2D and its input gradient share.
-struct ConvPlan {
-  Framing framing;
-  int64_t batch = 0, out_height = 0, out_width = 0, out_channels = 0;
-  int64_t step_y = 1, step_x = 1;      // windows' distance in the frame
-  int64_t groups = 1, in_group = 0, out_group = 0;
-  std::vector<int64_t> offsets;        // of a window's contiguous runs
-  int64_t run_length = 0;
-  int64_t b_stride = 0, b_group = 0;   // filter: distance of rows, and of groups
-  int64_t column_block = 0;
-  int64_t tasks = 1;
-  int64_t frames_at = 0, planes_at = 0;  // workspace: one each per task
-  int64_t frame_bytes = 0, plane_bytes = 0;
-  bool out_channels_first = false;
-
-  int64_t pixels() const { return out_height * out_width; }
-
-  // Runs of a window in the frame; call with framing set.
-  void SetWindow(int64_t height, int64_t width, int64_t dilation_y, int64_t dilation_x) {
-    const int64_t row = framing.frame_width * framing.channels;
-    const bool joined = groups == 1 && dilation_x == 1;
-    run_length = joined ? width * framing.channels : in_group;
-    for (int64_t y = 0; y < height; ++y) {
-      for (int64_t x = 0; x < (joined ? 1 : width); ++x) {
-        offsets.push_back(y * dilation_y * row + x * dilation_x * framing.channels);
-      }
-    }
-  }
-  void Reserve(sdk::PrepareContext& c, int64_t element) {
-    tasks = std::max<int64_t>(1, std::min(c.threads(), batch));
-    frame_bytes = framing.plain() ? 0 : (sdk::Multiply(framing.frame_count(), element) + 63) / 64 * 64;
-    plane_bytes = out_channels_first ? (sdk::Multiply(pixels() * out_channels, element) + 63) / 64 * 64 : 0;
-    frames_at = c.Workspace(sdk::Multiply(frame_bytes, tasks));
-    planes_at = c.Workspace(sdk::Multiply(plane_bytes, tasks));
-    const int64_t depth = std::max<int64_t>(1, run_length * static_cast<int64_t>(offsets.size()));
-    const int64_t fits = (int64_t{256} << 10) / (depth * element);
-    column_block = std::max<int64_t>(64, fits / 64 * 64);
-  }
-  double PixelCost() const {
-    return GemmCost(static_cast<double>(run_length * static_cast<int64_t>(offsets.size())) *
-                    static_cast<double>(out_channels));
-  }
-};
-
-// Output pixels [begin, end) of one framed image.
-template <class T>
-void ConvPixels(const ConvPlan& p, const T* frame, const T* filter, T* out, int64_t begin, int64_t end) {
-  const Segments walk{p.offsets.data(), static_cast<int64_t>(p.offsets.size()), p.run_length, 1};
-  const int64_t row = p.framing.frame_width * p.framing.channels * p.step_y;
-  const int64_t column = p.framing.channels * p.step_x;
-  for (int64_t g = 0; g < p.groups; ++g) {
-    for (int64_t j = 0; j < p.out_group; j += p.column_block) {
-      const int64_t columns = std::min(p.column_block, p.out_group - j);
-      int64_t y = begin / p.out_width, x = begin % p.out_width;
-      for (int64_t i = begin; i < end; i += kTileRows) {
-        const int count = static_cast<int>(std::min<int64_t>(kTileRows, end - i));
-        const T* rows[kTileRows];
-        for (int r = 0; r < count; ++r) {
-          rows[r] = frame + y * row + x * column + g * p.in_group;
-          if (++x == p.out_width) x = 0, ++y;
-        }
-        MultiplyTile<T>(rows, count, walk, filter + g * p.b_group + j, p.b_stride,
-                        out + i * p.out_channels + g * p.out_group + j, p.out_channels, columns, false);
-      }
-    }
-  }
-}
-
-template <class T>
-void Convolve(sdk::RunContext c, const ConvPlan& p, const T* source, const T* filter, T* out) {
-  const int64_t in_count = p.framing.height * p.framing.width * p.framing.channels;
-  const int64_t out_count = p.pixels() * p.out_channels;
-  if (p.batch == 0 || out_count == 0) return;
-  const bool plain = p.framing.plain();
-  const auto frame_of = [&](int64_t task) { return c.workspace<T>(p.frames_at + task * p.frame_bytes); };
-  const auto plane_of = [&](int64_t task) { return c.workspace<T>(p.planes_at + task * p.plane_bytes); };
-  const auto image = [&](int64_t n, int64_t task, auto&& pixels) {
-    const T* frame = source + n * in_count;
-    if (!plain) {
-      p.framing.Place(frame, frame_of(task));
-      frame = frame_of(task);
-    }
-    T* to = p.out_channels_first ? plane_of(task) : out + n * out_count;
-    pixels(frame, to);
-    if (p.out_channels_first) TransposePlane(to, p.pixels(), p.out_channels, out + n * out_count);
-  };
-  const auto clear = [&](int64_t task) {
-    if (!plain) std::memset(frame_of(task), 0, static_cast<size_t>(p.frame_bytes));
-  };
-  if (p.batch >= p.tasks && p.tasks > 1) {
-    c.ParallelFor(p.tasks, p.PixelCost() * static_cast<double>(p.pixels() * p.batch / p.tasks), [&](int64_t from, int64_t to) {
-      for (int64_t task = from; task < to; ++task) {
-        clear(task);
-        for (int64_t n = p.batch * task / p.tasks; n < p.batch * (task + 1) / p.tasks; ++n) {
-          image(n, task, [&](const T* frame, T* result) { ConvPixels(p, frame, filter, result, 0, p.pixels()); });
-        }
-      }
-    });
-    return;
-  }
-  clear(0);
-  for (int64_t n = 0; n < p.batch; ++n) {
-    image(n, 0, [&](const T* frame, T* result) {
-      const int64_t tiles = (p.pixels() + kTileRows - 1) / kTileRows;
-      c.ParallelFor(tiles, p.PixelCost() * kTileRows, [&](int64_t begin, int64_t end) {
-        ConvPixels(p, frame, filter, result, begin * kTileRows, std::min(p.pixels(), end * kTileRows));
-      });
-    });
-  }
-}
+// Bytes of patches in one block: about half of a second-level cache.
+constexpr int64_t kBlockBytes = int64_t{512} << 10;
 
 struct Filter {
   explicit Filter(sdk::Dims dims, int64_t image_channels, int64_t out_channels) {
     if (dims.size() != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "a filter needs 4 dims; the shape is ", dims);
     height = dims[0], width = dims[1], in = dims[2], out = dims[3];
-    if (in <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 || out % std::max<int64_t>(1, image_channels / in) != 0) {
+    if (in <= 0 || image_channels <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 || out % std::max<int64_t>(1, image_channels / in) != 0) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit images of ", image_channels, " channels");
     }
     if (out != out_channels) {
@@ -179,187 +37,380 @@ struct Filter {
   int64_t height, width, in, out, groups;
 };
 
+struct Convolution {
+  Convolution(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
+      : x(in, a.channels_first), y(out, a.channels_first), filter(filter_dims, x.channels, y.channels),
+        rows(a.Geometry(0, x.height, filter.height, y.height)), columns(a.Geometry(1, x.width, filter.width, y.width)),
+        channels_first(a.channels_first) {
+    if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
+    out_group = filter.out / filter.groups;
+    patch = sdk::Multiply(filter.height * filter.width, filter.in);
+    direct = filter.height == 1 && filter.width == 1 && rows.stride == 1 && columns.stride == 1 && rows.before == 0 &&
+             columns.before == 0 && x.height == y.height && x.width == y.width;
+    as_columns = channels_first || x.channels == 1;
+  }
+  // Pixels of a block: whole tiles.
+  int64_t BlockPixels(int64_t element) const {
+    const int64_t fits = kBlockBytes / std::max<int64_t>(1, patch * element);
+    return std::clamp<int64_t>(fits / kColumnUnit, 2, 64) * kColumnUnit;
+  }
+  double Work() const { return static_cast<double>(y.count()) * static_cast<double>(patch); }
+
+  // Where pixels [p, ...) of all images, and a group's channels, stand in x and y.
+  int64_t InputAt(int64_t p, int64_t group) const {
+    return channels_first ? (p / x.pixels() * x.channels + group * filter.in) * x.pixels() + p % x.pixels()
+                          : p * x.channels + group * filter.in;
+  }
+  int64_t OutputAt(int64_t p, int64_t group) const {
+    return channels_first ? (p / y.pixels() * y.channels + group * out_group) * y.pixels() + p % y.pixels()
+                          : p * y.channels + group * out_group;
+  }
+  // Whether the gradient of the input is computed with patches as columns.
+  bool transposed() const { return channels_first || (as_columns && !direct); }
+  // Strides of patches (or of x, where it is read in place) and of y over (pixel, element) in a block of so many pixels.
+  std::array<int64_t, 2> PatchStrides(int64_t pixels) const {
+    if (direct) return channels_first ? std::array<int64_t, 2>{1, x.pixels()} : std::array<int64_t, 2>{x.channels, 1};
+    return as_columns ? std::array<int64_t, 2>{1, pixels} : std::array<int64_t, 2>{patch, 1};
+  }
+  std::array<int64_t, 2> OutputStrides() const {
+    return channels_first ? std::array<int64_t, 2>{1, y.pixels()} : std::array<int64_t, 2>{y.channels, 1};
+  }
+
+  // function(cell, at, count, step) for runs of the patches of pixels [begin, end): elements at, at + 1, ... of the block
+  // are x[cell], x[cell + step], ..., or padding where cell is -1.
+  template <class Function>
+  void Walk(int64_t begin, int64_t end, int64_t group, Function&& function) const {
+    as_columns ? WalkColumns(begin, end, group, function) : WalkRows(begin, end, group, function);
+  }
+
+  Image x, y;
+  Filter filter;
+  WindowDim rows, columns;
+  bool channels_first, direct, as_columns;
+  int64_t out_group, patch;
+
+ private:
+  template <class Function>
+  void WalkRows(int64_t begin, int64_t end, int64_t group, Function&& function) const {
+    // Cells of a window's row are neighbours, so that one run has them all.
+    const bool joined = filter.groups == 1 && columns.dilation == 1;
+    const int64_t cells = joined ? filter.width : 1, steps = joined ? 1 : filter.width;
+    int64_t n = begin / y.pixels(), oy = begin % y.pixels() / y.width, ox = begin % y.width, at = 0;
+    for (int64_t p = begin; p < end; ++p) {
+      for (int64_t ky = 0; ky < filter.height; ++ky) {
+        const int64_t iy = oy * rows.stride + ky * rows.dilation - rows.before;
+        const bool inside = iy >= 0 && iy < x.height;
+        for (int64_t kx = 0; kx < steps; ++kx) {
+          const int64_t ix = ox * columns.stride + kx * columns.dilation - columns.before;
+          const int64_t left = inside ? std::clamp<int64_t>(-ix, 0, cells) : cells;
+          const int64_t right = std::clamp<int64_t>(x.width - ix, left, cells);
+          if (left > 0) function(int64_t{-1}, at, left * filter.in, int64_t{1});
+          if (right > left) {
+            function(((n * x.height + iy) * x.width + ix + left) * x.channels + group * filter.in, at + left * filter.in,
+                     (right - left) * filter.in, int64_t{1});
+          }
+          if (right < cells) function(int64_t{-1}, at + right * filter.in, (cells - right) * filter.in, int64_t{1});
+          at += cells * filter.in;
+        }
+      }
+      if (++ox < y.width) continue;
+      ox = 0;
+      if (++oy == y.height) oy = 0, ++n;
+    }
+  }
+
+  template <class Function>
+  void WalkColumns(int64_t begin, int64_t end, int64_t group, Function&& function) const {
+    const int64_t channel_step = channels_first ? x.pixels() : 1, cell_step = channels_first ? 1 : x.channels;
+    int64_t at = 0;
+    for (int64_t tap = 0; tap < filter.height * filter.width; ++tap) {
+      const int64_t down = tap / filter.width * rows.dilation - rows.before;
+      const int64_t along = tap % filter.width * columns.dilation - columns.before;
+      for (int64_t k = 0; k < filter.in; ++k) {
+        const int64_t channel = (group * filter.in + k) * channel_step;
+        int64_t n = begin / y.pixels(), oy = begin % y.pixels() / y.width, ox = begin % y.width;
+        for (int64_t p = begin; p < end;) {
+          const int64_t count = std::min(y.width - ox, end - p);
+          const int64_t iy = oy * rows.stride + down, ix = ox * columns.stride + along;
+          const bool inside = iy >= 0 && iy < x.height;
+          const int64_t left = inside ? std::clamp<int64_t>((-ix + columns.stride - 1) / columns.stride, 0, count) : count;
+          const int64_t right = ix >= x.width ? left : std::clamp<int64_t>((x.width - ix - 1) / columns.stride + 1, left, count);
+          if (left > 0) function(int64_t{-1}, at, left, int64_t{1});
+          if (right > left) {
+            function(n * x.pixels() * x.channels + channel + (iy * x.width + ix + left * columns.stride) * cell_step,
+                     at + left, right - left, columns.stride * cell_step);
+          }
+          if (right < count) function(int64_t{-1}, at + right, count - right, int64_t{1});
+          at += count;
+          p += count;
+          ox = 0;
+          if (++oy == y.height) oy = 0, ++n;
+        }
+      }
+    }
+  }
+};
+
+// Runs are short, so that a call of memcpy would cost more than the copy: pieces of fixed size, the last two may overlap.
+template <class T>
+void CopyRun(const T* from, T* to, int64_t count) {
+  constexpr int64_t kLong = 8, kShort = 4;
+  if (count >= kLong) {
+    for (int64_t i = 0; i < count - kLong; i += kLong) std::memcpy(to + i, from + i, kLong * sizeof(T));
+    std::memcpy(to + count - kLong, from + count - kLong, kLong * sizeof(T));
+  } else if (count >= kShort) {
+    std::memcpy(to, from, kShort * sizeof(T));
+    std::memcpy(to + count - kShort, from + count - kShort, kShort * sizeof(T));
+  } else {
+    to[0] = from[0];
+    if (count > 1) to[1] = from[1];
+    if (count > 2) to[2] = from[2];
+  }
+}
+
+template <class T>
+void CopyPatches(const Convolution& v, int64_t begin, int64_t end, int64_t group, const T* x, T* patches) {
+  v.Walk(begin, end, group, [&](int64_t cell, int64_t at, int64_t count, int64_t step) {
+    T* to = patches + at;
+    if (cell < 0) {
+      for (int64_t i = 0; i < count; ++i) to[i] = T(0);
+    } else if (step == 1) {
+      CopyRun(x + cell, to, count);
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] = x[cell + i * step];
+    }
+  });
+}
+template <class T>
+void AddPatches(const Convolution& v, int64_t begin, int64_t end, int64_t group, const T* patches, T* x) {
+  v.Walk(begin, end, group, [&](int64_t cell, int64_t at, int64_t count, int64_t step) {
+    if (cell < 0) return;
+    const T* from = patches + at;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) x[cell + i * step] += from[i];
+  });
+}
+
+// Blocks of pixels: of all images one after the other where they lie like that, else each within an image.
+struct Blocks {
+  Blocks() = default;
+  Blocks(const Convolution& v, int64_t size) : size(size) {
+    whole = v.channels_first ? v.y.pixels() : v.y.batch * v.y.pixels();
+    each = (whole + size - 1) / size;
+    count = v.channels_first ? v.y.batch * each : each;
+  }
+  std::pair<int64_t, int64_t> At(int64_t i) const {
+    const int64_t first = i / each * whole;
+    return {first + i % each * size, first + std::min(whole, (i % each + 1) * size)};
+  }
+  int64_t size = 1, whole = 0, each = 0, count = 0;
+};
+
+// Product shapes of a block of so many pixels. Rows of the result are those of y, of the filter and of patches; where
+// channels are the slower index, y and patches are computed transposed.
+ProductShape ForwardShape(const Convolution& v, int64_t pixels) {
+  const auto [pixel, element] = v.PatchStrides(pixels);
+  if (v.channels_first) return {v.out_group, pixels, v.patch, 1, v.filter.out, element, pixel, v.y.pixels()};
+  return {pixels, v.out_group, v.patch, pixel, element, v.filter.out, 1, v.y.channels};
+}
+ProductShape FilterShape(const Convolution& v, int64_t pixels) {
+  const auto [pixel, element] = v.PatchStrides(pixels);
+  const auto [y_pixel, y_channel] = v.OutputStrides();
+  return {v.patch, v.out_group, pixels, element, pixel, y_pixel, y_channel, v.filter.out};
+}
+ProductShape InputShape(const Convolution& v, int64_t pixels) {
+  const auto [pixel, element] = v.PatchStrides(pixels);
+  const auto [y_pixel, y_channel] = v.OutputStrides();
+  if (v.transposed()) return {v.patch, pixels, v.out_group, v.filter.out, 1, y_channel, y_pixel, element};
+  return {pixels, v.patch, v.out_group, y_pixel, y_channel, 1, v.filter.out, pixel};
+}
+
+int64_t PatchBytes(const Convolution& v, int64_t pixels, int64_t element) {
+  return v.direct ? 0 : (sdk::Multiply(sdk::Multiply(pixels, v.patch), element) + 63) / 64 * 64;
+}
+
 struct Conv2DKernel {
   explicit Conv2DKernel(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan : ConvPlan {
-    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c) {
-      const WindowAttributes& a = kernel.attributes;
-      const Image in(sdk::DimsOf(c.input(0)), a.channels_first), result(sdk::DimsOf(c.output(0)), a.channels_first);
-      const Filter filter(sdk::DimsOf(c.input(1)), in.channels, result.channels);
-      const WindowDim y = a.Geometry(0, in.height, filter.height, result.height);
-      const WindowDim x = a.Geometry(1, in.width, filter.width, result.width);
-      batch = in.batch;
-      out_height = result.height, out_width = result.width, out_channels = result.channels;
-      out_channels_first = a.channels_first;
-      step_y = y.stride, step_x = x.stride;
-      groups = filter.groups, in_group = filter.in, out_group = filter.out / filter.groups;
-      framing = {in.height, in.width, in.channels, Frame(y), Frame(x), {1, 1}, {y.before, x.before}, a.channels_first};
-      SetWindow(filter.height, filter.width, y.dilation, x.dilation);
-      b_stride = filter.out, b_group = out_group;
-      Reserve(c, static_cast<int64_t>(sdk::ElementSize(c.input(0).dtype)));
+  struct Plan {
+    Plan(const Conv2DKernel& kernel, sdk::PrepareContext& c)
+        : v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))) {
+      ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+        cost = ProductCost<T>(v.Work()) + 0.2 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
+        // Enough blocks for all threads, where the work is worth it.
+        const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(std::min(cost / 20e3, 1e6)), 1, c.threads());
+        int64_t size = v.BlockPixels(sizeof(T));
+        while (size > kColumnUnit && Blocks(v, size).count < wanted) size = (size / 2 + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
+        blocks = Blocks(v, size);
+        tasks = std::max<int64_t>(1, std::min(wanted, blocks.count));
+        const int64_t pixels = std::min(size, blocks.whole);
+        product = PlanProduct<T>(ForwardShape(v, pixels));
+        patch_bytes = PatchBytes(v, pixels, sizeof(T));
+        c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
+        function = &Typed<T>;
+      });
     }
-    // Cells that the windows reach, at least the image itself where it stays in place.
-    static int64_t Frame(const WindowDim& w) {
-      const int64_t reach = std::max<int64_t>(0, w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1;
-      return w.before == 0 && reach <= w.input ? w.input : reach;
-    }
+    Convolution v;
+    Blocks blocks;
+    ProductPlan product;
+    int64_t tasks = 1, patch_bytes = 0;
+    double cost = 0;
+    void (*function)(const Plan&, sdk::RunContext) = nullptr;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    ConvTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      Convolve<T>(c, plan, c.input<T>(0), c.input<T>(1), c.output<T>(0));
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
+
+ private:
+  template <class T>
+  static void Typed(const Plan& p, sdk::RunContext c) {
+    c.ParallelFor(p.tasks, p.cost / static_cast<double>(p.tasks), [&](int64_t task, int64_t end) {
+      for (; task < end; ++task) {
+        char* memory = c.workspace<char>(task * (p.product.bytes + p.patch_bytes));
+        for (int64_t i = p.blocks.count * task / p.tasks; i < p.blocks.count * (task + 1) / p.tasks; ++i) {
+          Block<T>(p, c, i, reinterpret_cast<T*>(memory), memory + p.patch_bytes);
+        }
+      }
     });
+  }
+  template <class T>
+  static void Block(const Plan& p, sdk::RunContext c, int64_t i, T* patches, void* memory) {
+    const Convolution& v = p.v;
+    const auto [begin, end] = p.blocks.At(i);
+    ProductPlan product = p.product;
+    product.shape = ForwardShape(v, end - begin);
+    for (int64_t g = 0; g < v.filter.groups; ++g) {
+      if (!v.direct) CopyPatches(v, begin, end, g, c.input<T>(0), patches);
+      const T* left = v.direct ? c.input<T>(0) + v.InputAt(begin, g) : patches;
+      const T* right = c.input<T>(1) + g * v.out_group;
+      if (v.channels_first) std::swap(left, right);
+      Multiply(product, left, right, c.output<T>(0) + v.OutputAt(begin, g), false, memory);
+    }
   }
   WindowAttributes attributes;
 };
 
-// (input_sizes, filter, out_backprop).
+// (input_sizes, filter, out_backprop). Blocks whose patches overlap belong to one chunk, which one thread works on; a
+// single chunk shares its products instead.
 struct BackpropInputKernel {
   explicit BackpropInputKernel(sdk::CreateContext& c) : attributes(c, "") {}
-  struct Plan : ConvPlan {
-    Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c) {
-      const WindowAttributes& a = kernel.attributes;
-      const Image dy(sdk::DimsOf(c.input(2)), a.channels_first), dx(sdk::DimsOf(c.output(0)), a.channels_first);
-      const Filter filter(sdk::DimsOf(c.input(1)), dx.channels, dy.channels);
-      const WindowDim y = a.Geometry(0, dx.height, filter.height, dy.height);
-      const WindowDim x = a.Geometry(1, dx.width, filter.width, dy.width);
-      if (dy.batch != dx.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", dy.batch, " and ", dx.batch, " images");
-      batch = dx.batch;
-      out_height = dx.height, out_width = dx.width, out_channels = dx.channels;
-      out_channels_first = a.channels_first;
-      groups = filter.groups, in_group = filter.out / filter.groups, out_group = filter.in;
-      height = filter.height, width = filter.width;
-      const int64_t more_y = (filter.height - 1) * y.dilation, more_x = (filter.width - 1) * x.dilation;
-      framing = {dy.height, dy.width, dy.channels, dx.height + more_y, dx.width + more_x, {y.stride, x.stride},
-                 {more_y - y.before, more_x - x.before}, a.channels_first};
-      SetWindow(filter.height, filter.width, y.dilation, x.dilation);
-      b_stride = filter.in, b_group = filter.height * filter.width * in_group * filter.in;
-      const auto element = static_cast<int64_t>(sdk::ElementSize(c.input(2).dtype));
-      turned_at = c.Workspace(sdk::Multiply(filter.count(), element));
-      Reserve(c, element);
+  struct Plan {
+    Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c)
+        : v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))) {
+      ConvTypes::Dispatch(c.input(2).dtype, [&]<class T>(Tag<T>) {
+        size = v.BlockPixels(sizeof(T));
+        images = v.channels_first ? 1 : std::clamp<int64_t>(size / std::max<int64_t>(1, v.y.pixels()), 1, std::max<int64_t>(1, v.y.batch));
+        size = std::min(size, images * v.y.pixels());
+        chunks = (v.y.batch + images - 1) / images;
+        cost = ProductCost<T>(v.Work()) + 0.4 * static_cast<double>(v.y.batch * v.y.pixels() * v.patch);
+        patch_bytes = PatchBytes(v, size, sizeof(T));
+        if (chunks > 1) {
+          tasks = std::min(c.threads(), chunks);
+          product = PlanProduct<T>(InputShape(v, size));
+          c.Workspace(sdk::Multiply(product.bytes + patch_bytes, tasks));
+        } else {
+          c.Workspace(patch_bytes);
+          shared = SharedProduct::Make<T>(c, InputShape(v, size));
+        }
+        function = &Typed<T>;
+      });
     }
-    int64_t height, width, turned_at;
+    Convolution v;
+    int64_t size = 1, images = 1, chunks = 1, tasks = 1, patch_bytes = 0;
+    ProductPlan product;
+    SharedProduct shared;
+    double cost = 0;
+    void (*function)(const Plan&, sdk::RunContext) = nullptr;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    ConvTypes::Dispatch(c.input_view(2).dtype, [&]<class T>(Tag<T>) {
-      T* turned = c.workspace<T>(plan.turned_at);
-      Turn(plan, c.input<T>(1), turned);
-      Convolve<T>(c, plan, c.input<T>(2), turned, c.output<T>(0));
-    });
-  }
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
 
  private:
-  // [y, x, in, group, out] to [group, height-1-y, width-1-x, out, in].
   template <class T>
-  static void Turn(const Plan& p, const T* filter, T* turned) {
-    const int64_t in = p.out_group, out = p.in_group, taps = p.height * p.width;
-    for (int64_t g = 0; g < p.groups; ++g) {
-      for (int64_t t = 0; t < taps; ++t) {
-        const T* from = filter + t * in * out * p.groups + g * out;
-        T* to = turned + (g * taps + taps - 1 - t) * in * out;
-        for (int64_t i = 0; i < in; ++i) {
-          for (int64_t o = 0; o < out; ++o) to[o * in + i] = from[i * out * p.groups + o];
+  static void Typed(const Plan& p, sdk::RunContext c) {
+    if (p.chunks <= 1) {
+      Chunk<T>(p, c, 0, c.workspace<T>(), [&](const ProductShape& shape, const T* a, const T* b, T* out) {
+        p.shared.Run(c, shape, a, b, out, false);
+      });
+      return;
+    }
+    c.ParallelFor(p.tasks, p.cost / static_cast<double>(p.tasks), [&](int64_t task, int64_t end) {
+      for (; task < end; ++task) {
+        char* memory = c.workspace<char>(task * (p.product.bytes + p.patch_bytes));
+        for (int64_t i = p.chunks * task / p.tasks; i < p.chunks * (task + 1) / p.tasks; ++i) {
+          Chunk<T>(p, c, i, reinterpret_cast<T*>(memory), [&](const ProductShape& shape, const T* a, const T* b, T* out) {
+            ProductPlan product = p.product;
+            product.shape = shape;
+            Multiply(product, a, b, out, false, memory + p.patch_bytes);
+          });
         }
+      }
+    });
+  }
+  template <class T, class Product>
+  static void Chunk(const Plan& p, sdk::RunContext c, int64_t chunk, T* patches, Product&& multiply) {
+    const Convolution& v = p.v;
+    T* dx = c.output<T>(0);
+    const int64_t n = chunk * p.images, images = std::min(p.images, v.y.batch - n);
+    const int64_t image = v.x.pixels() * v.x.channels, to = (n + images) * v.y.pixels();
+    if (images <= 0) return;
+    if (!v.direct) std::fill_n(dx + n * image, images * image, T(0));
+    for (int64_t begin = n * v.y.pixels(); begin < to; begin += p.size) {
+      const int64_t end = std::min(to, begin + p.size);
+      const ProductShape shape = InputShape(v, end - begin);
+      for (int64_t g = 0; g < v.filter.groups; ++g) {
+        T* out = v.direct ? dx + v.InputAt(begin, g) : patches;
+        const T* left = c.input<T>(2) + v.OutputAt(begin, g);
+        const T* right = c.input<T>(1) + g * v.out_group;
+        if (v.transposed()) std::swap(left, right);
+        multiply(shape, left, right, out);
+        if (!v.direct) AddPatches(v, begin, end, g, patches, dx);
       }
     }
   }
   WindowAttributes attributes;
 };
 
-// (input, filter_sizes, out_backprop).
+// (input, filter_sizes, out_backprop). Blocks one after the other; each shares its copies and its product.
 struct BackpropFilterKernel {
   explicit BackpropFilterKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
-    Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
-      const WindowAttributes& a = kernel.attributes;
-      const Image in(sdk::DimsOf(c.input(0)), a.channels_first), dy(sdk::DimsOf(c.input(2)), a.channels_first);
-      const Filter filter(sdk::DimsOf(c.output(0)), in.channels, dy.channels);
-      const WindowDim y = a.Geometry(0, in.height, filter.height, dy.height);
-      const WindowDim x = a.Geometry(1, in.width, filter.width, dy.width);
-      if (in.batch != dy.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", in.batch, " and ", dy.batch, " images");
-      batch = in.batch, groups = filter.groups, in_group = filter.in, out_channels = filter.out;
-      out_height = dy.height, out_width = dy.width, channels_first = a.channels_first;
-      framing = {in.height, in.width, in.channels, Conv2DKernel::Plan::Frame(y), Conv2DKernel::Plan::Frame(x),
-                 {1, 1}, {y.before, x.before}, a.channels_first};
-      const int64_t row = framing.frame_width * framing.channels;
-      for (int64_t i = 0; i < filter.height; ++i) {
-        for (int64_t j = 0; j < filter.width; ++j) taps.push_back(i * y.dilation * row + j * x.dilation * framing.channels);
-      }
-      step = x.stride * framing.channels;
-      // As many images at once as stay in the second-level cache.
-      const auto element = static_cast<int64_t>(sdk::ElementSize(c.input(0).dtype));
-      const int64_t one = sdk::Multiply(framing.frame_count() + dy.pixels() * dy.channels, element);
-      chunk = std::clamp<int64_t>((int64_t{512} << 10) / std::max<int64_t>(1, one), 1, std::max<int64_t>(1, batch));
-      for (int64_t n = 0; n < chunk; ++n) {
-        for (int64_t i = 0; i < dy.height; ++i) offsets.push_back(n * framing.frame_count() + i * y.stride * row);
-      }
-      if (!framing.plain()) frames_at = c.Workspace(sdk::Multiply(chunk * framing.frame_count(), element));
-      if (channels_first) planes_at = c.Workspace(sdk::Multiply(chunk * dy.pixels() * dy.channels, element));
+    Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c)
+        : v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2))) {
+      ConvTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+        blocks = Blocks(v, v.BlockPixels(sizeof(T)));
+        const int64_t pixels = std::min(blocks.size, blocks.whole);
+        c.Workspace(PatchBytes(v, pixels, sizeof(T)));
+        product = SharedProduct::Make<T>(c, FilterShape(v, pixels));
+        function = &Typed<T>;
+      });
     }
-    Framing framing;
-    int64_t batch, groups, in_group, out_channels, out_height, out_width, step, chunk, frames_at = 0, planes_at = 0;
-    bool channels_first;
-    std::vector<int64_t> taps;     // of the filter, in the frame
-    std::vector<int64_t> offsets;  // of rows of windows, in the chunk's frames
+    Convolution v;
+    Blocks blocks;
+    SharedProduct product;
+    void (*function)(const Plan&, sdk::RunContext) = nullptr;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    ConvTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { RunTyped<T>(plan, c); });
-  }
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
 
  private:
   template <class T>
-  static void RunTyped(const Plan& p, sdk::RunContext c) {
-    const int64_t rows_total = static_cast<int64_t>(p.taps.size()) * p.in_group;
+  static void Typed(const Plan& p, sdk::RunContext c) {
+    const Convolution& v = p.v;
     T* out = c.output<T>(0);
-    const int64_t pixels = p.out_height * p.out_width;
-    if (p.batch == 0 || pixels == 0 || p.framing.channels == 0) {
-      std::fill_n(out, rows_total * p.out_channels, T(0));
-      return;
-    }
-    const bool plain = p.framing.plain();
-    const int64_t in_count = p.framing.height * p.framing.width * p.framing.channels;
-    const int64_t dy_count = pixels * p.out_channels;
-    const int64_t frame_count = p.framing.frame_count();
-    T* frames = plain ? nullptr : c.workspace<T>(p.frames_at);
-    T* planes = p.channels_first ? c.workspace<T>(p.planes_at) : nullptr;
-    if (!plain) std::memset(frames, 0, static_cast<size_t>(p.chunk * frame_count) * sizeof(T));
-    for (int64_t n0 = 0; n0 < p.batch; n0 += p.chunk) {
-      const int64_t images = std::min(p.chunk, p.batch - n0);
-      const T* x = c.input<T>(0) + n0 * in_count;
-      const T* dy = c.input<T>(2) + n0 * dy_count;
-      if (!plain || planes != nullptr) {
-        c.ParallelFor(images, static_cast<double>(in_count + dy_count) * 0.1, [&](int64_t begin, int64_t end) {
-          for (int64_t n = begin; n < end; ++n) {
-            if (!plain) p.framing.Place(x + n * in_count, frames + n * frame_count);
-            if (planes != nullptr) TransposePlane(dy + n * dy_count, p.out_channels, pixels, planes + n * dy_count);
-          }
-        });
+    T* patches = c.workspace<T>();
+    if (p.blocks.count == 0) std::fill_n(out, v.filter.count(), T(0));
+    for (int64_t i = 0; i < p.blocks.count; ++i) {
+      const auto [begin, end] = p.blocks.At(i);
+      const ProductShape shape = FilterShape(v, end - begin);
+      for (int64_t g = 0; g < v.filter.groups; ++g) {
+        if (!v.direct) Copy(v, c, begin, end, g, patches);
+        p.product.Run(c, shape, v.direct ? c.input<T>(0) + v.InputAt(begin, g) : patches,
+                      c.input<T>(2) + v.OutputAt(begin, g), out + g * v.out_group, i > 0);
       }
-      if (!plain) x = frames;
-      if (planes != nullptr) dy = planes;
-      Accumulate(p, c, x, dy, out, images, n0 > 0);
     }
   }
-
   template <class T>
-  static void Accumulate(const Plan& p, sdk::RunContext c, const T* x, const T* dy, T* out, int64_t images, bool more) {
-    const int64_t rows_total = static_cast<int64_t>(p.taps.size()) * p.in_group;
-    const int64_t out_group = p.out_channels / p.groups;
-    const int64_t tiles = (rows_total + kTileRows - 1) / kTileRows;
-    const Segments walk{p.offsets.data(), images * p.out_height, p.out_width, p.step};
-    const double cost = GemmCost(static_cast<double>(images * p.out_height * p.out_width * kTileRows) *
-                                 static_cast<double>(out_group));
-    c.ParallelFor(tiles * p.groups, cost, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) {
-        const int64_t g = tile / tiles, first = tile % tiles * kTileRows;
-        const int count = static_cast<int>(std::min<int64_t>(kTileRows, rows_total - first));
-        const T* rows[kTileRows];
-        for (int r = 0; r < count; ++r) {
-          const int64_t row = first + r;
-          rows[r] = x + p.taps[static_cast<size_t>(row / p.in_group)] + g * p.in_group + row % p.in_group;
-        }
-        MultiplyTile<T>(rows, count, walk, dy + g * out_group, p.out_channels,
-                        out + first * p.out_channels + g * out_group, p.out_channels, out_group, more);
-      }
+  static void Copy(const Convolution& v, sdk::RunContext c, int64_t begin, int64_t end, int64_t g, T* patches) {
+    const T* x = c.input<T>(0);
+    if (v.as_columns) return CopyPatches(v, begin, end, g, x, patches);
+    c.ParallelFor(end - begin, static_cast<double>(v.patch) * 0.2, [&](int64_t from, int64_t to) {
+      CopyPatches(v, begin + from, begin + to, g, x, patches + from * v.patch);
     });
   }
   WindowAttributes attributes;

@@ -68,6 +68,15 @@ template <class T>
 ProductPlan PlanProduct(const ProductShape& shape) {
   ProductPlan p;
   p.shape = shape;
+  // Of the whole shape: its shares go the same way.
+  if (shape.m <= kVectorRows && shape.a_column == 1) {
+    p.way = ProductPlan::Way::kRowVectors;
+    return p;
+  }
+  if (shape.n == 1 && shape.b_row == 1 && shape.c_row == 1) {
+    p.way = ProductPlan::Way::kColumnVector;
+    return p;
+  }
   if (shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return p;
   Index depth = shape.k, columns = shape.n, rows = shape.m;
   Eigen::internal::computeProductBlockingSizes<T, T, 1>(depth, columns, rows, Index{1});
@@ -85,11 +94,11 @@ void Multiply(const ProductPlan& p, const T* a, const T* b, T* c, bool accumulat
   const ProductShape& s = p.shape;
   for (int64_t i = 0; !accumulate && i < s.m; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
   if (s.m <= 0 || s.n <= 0 || s.k <= 0) return;
-  if (s.m <= kVectorRows && s.a_column == 1) {
+  if (p.way == ProductPlan::Way::kRowVectors) {
     for (int64_t i = 0; i < s.m; ++i) {
       MultiplyVector(s.n, s.k, b, s.b_column, s.b_row, a + i * s.a_row, c + i * s.c_row);
     }
-  } else if (s.n == 1 && s.b_row == 1 && s.c_row == 1) {
+  } else if (p.way == ProductPlan::Way::kColumnVector) {
     MultiplyVector(s.m, s.k, a, s.a_row, s.a_column, b, c);
   } else if (s.a_column == 1) {
     if (s.b_column == 1) {
@@ -129,18 +138,18 @@ SharedProduct SharedProduct::Make(sdk::PrepareContext& c, const ProductShape& sh
 }
 
 template <class T>
-void SharedProduct::Run(sdk::RunContext c, const T* a, const T* b, T* out, bool accumulate, int64_t k) const {
-  const int64_t whole = by_rows_ ? whole_.m : whole_.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
+void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out, bool accumulate) const {
+  const int64_t whole = by_rows_ ? shape.m : shape.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
   const int64_t units = (whole + unit - 1) / unit;
   c.ParallelFor(shares_, cost_, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
       const int64_t from = units * share / shares_ * unit;
       const int64_t count = std::min(whole, units * (share + 1) / shares_ * unit) - from;
       ProductPlan plan = plan_;
-      plan.shape.k = k;
+      plan.shape = shape;
       (by_rows_ ? plan.shape.m : plan.shape.n) = count;
-      Multiply(plan, by_rows_ ? a + from * whole_.a_row : a, by_rows_ ? b : b + from * whole_.b_column,
-               by_rows_ ? out + from * whole_.c_row : out + from, accumulate,
+      Multiply(plan, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
+               by_rows_ ? out + from * shape.c_row : out + from, accumulate,
                c.workspace<char>(workspace_ + share * plan_.bytes));
     }
   });
@@ -151,7 +160,7 @@ void SharedProduct::Run(sdk::RunContext c, const T* a, const T* b, T* out, bool 
   template void Multiply<T>(const ProductPlan&, const T*, const T*, T*, bool, void*);                  \
   template double ProductCost<T>(double);                                                              \
   template SharedProduct SharedProduct::Make<T>(sdk::PrepareContext&, const ProductShape&);            \
-  template void SharedProduct::Run<T>(sdk::RunContext, const T*, const T*, T*, bool, int64_t) const;
+  template void SharedProduct::Run<T>(sdk::RunContext, const ProductShape&, const T*, const T*, T*, bool) const;
 TENON_CPU_PRODUCT(float)
 TENON_CPU_PRODUCT(double)
 TENON_CPU_PRODUCT(uint32_t)

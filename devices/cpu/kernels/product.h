@@ -29,12 +29,13 @@ struct ProductPlan {
   ProductShape shape = {};
   int64_t depth = 0, rows = 0, columns = 0;  // Eigen's blocks: of k, m and n
   int64_t bytes = 0;                         // of workspace; a multiple of 64
+  enum class Way { kBlocks, kRowVectors, kColumnVector } way = Way::kBlocks;
 };
 // The blocks of `shape`, for products of its m or fewer rows and its n or fewer columns.
 template <class T>
 ProductPlan PlanProduct(const ProductShape& shape);
 
-// c (+)= a b. `workspace` has plan.bytes; m, n and k of plan.shape may have become less.
+// c (+)= a b. `workspace` has plan.bytes; plan.shape may have become smaller, and its strides others.
 template <class T>
 void Multiply(const ProductPlan& plan, const T* a, const T* b, T* c, bool accumulate, void* workspace);
 
@@ -53,12 +54,12 @@ class SharedProduct {
   // Asks for workspace.
   template <class T>
   static SharedProduct Make(sdk::PrepareContext& c, const ProductShape& shape);
-  // k may be less than planned.
+  // `shape` is the planned one, or has a smaller k or other strides.
   template <class T>
-  void Run(sdk::RunContext c, const T* a, const T* b, T* out, bool accumulate, int64_t k) const;
+  void Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out, bool accumulate) const;
   template <class T>
   void Run(sdk::RunContext c, const T* a, const T* b, T* out) const {
-    Run(c, a, b, out, false, plan_.shape.k);
+    Run(c, whole_, a, b, out, false);
   }
 
  private:
