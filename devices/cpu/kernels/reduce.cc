@@ -3,7 +3,8 @@
 //
 // Two forms. Innermost dim reduced: every output sums contiguous rows. Innermost dim kept: every output row is a sum of
 // rows. A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
-// accumulator's type, so that the bits do not depend on threads.
+// accumulator's type, so that the bits do not depend on threads. Eigen's sums begin with what lies before the first aligned
+// element, so that their bits would depend on the address.
 #include "kernels/reduce.h"
 
 #include <algorithm>
