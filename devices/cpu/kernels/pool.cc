@@ -99,24 +99,31 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out) {
   }
 }
 
-// Calls function(where in the input, where in the output) for the first largest element of each window.
+// Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
+// that equals the maximum, else 0. Channels side by side.
 template <class T, class Function>
 void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& function) {
+  using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
+  constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
       const Cells xs(p.x, ox);
-      const int64_t at = (oy * p.out.width + ox) * lanes;
-      for (int64_t k = 0; k < lanes; ++k) {
-        const T wanted = out[at + k];
-        bool found = false;
-        for (int64_t y = ys.begin; y < ys.end && !found; ++y) {
-          for (int64_t x = xs.begin; x < xs.end && !found; ++x) {
-            const int64_t from = (y * p.in.width + x) * lanes + k;
-            if (!(static_cast<Wide<T>>(in[from]) == static_cast<Wide<T>>(wanted))) continue;
-            function(from, at + k);
-            found = true;
+      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
+        Flag wanting[kLanes];
+        std::fill_n(wanting, n, Flag{1});
+        for (int64_t y = ys.begin; y < ys.end; ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            const int64_t from = (y * p.in.width + x) * lanes + k0;
+#pragma GCC ivdep
+            for (int64_t k = 0; k < n; ++k) {
+              const Flag equal = static_cast<Wide<T>>(in[from + k]) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+              const Flag hit = equal & wanting[k];
+              function(from + k, at + k, hit);
+              wanting[k] ^= hit;
+            }
           }
         }
       }
@@ -127,8 +134,9 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& functio
 // dx is zero before.
 template <class T>
 void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
-  ForEachMax(p, in, out, [&](int64_t from, int64_t at) {
-    dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + static_cast<Wide<T>>(dy[at]));
+  ForEachMax(p, in, out, [=](int64_t from, int64_t at, auto hit) {
+    const Wide<T> part = hit != 0 ? static_cast<Wide<T>>(dy[at]) : Wide<T>(0);
+    dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + part);
   });
 }
 
@@ -237,7 +245,9 @@ struct MaxPoolGradGradKernel {
       const int64_t plane = plan.out.pixels() * plan.lanes();
       ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
         std::fill_n(dy + to, plane, T(0));
-        ForEachMax(plan, in + from, out + to, [&](int64_t where, int64_t at) { dy[to + at] = dx[from + where]; });
+        ForEachMax(plan, in + from, out + to, [=](int64_t where, int64_t at, auto hit) {
+          dy[to + at] = hit != 0 ? dx[from + where] : dy[to + at];
+        });
       });
     });
   }
