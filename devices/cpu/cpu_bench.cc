@@ -208,7 +208,8 @@ void Conv(benchmark::State& state, const char* op) {
                          benchmark::Counter::kIsIterationInvariantRate);
 }
 void ConvShapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->Args({32, 8, 1, 16, 3, 1})->Args({32, 8, 16, 32, 3, 1})->Args({32, 4, 32, 64, 3, 1})
+  benchmark->Args({4, 8, 4, 8, 3, 1})->Args({4, 8, 8, 8, 3, 1})->Args({1, 8, 16, 32, 3, 1})->Args({8, 8, 16, 16, 3, 1})->Args({32, 8, 3, 8, 3, 1})
+      ->Args({32, 8, 1, 16, 3, 1})->Args({32, 8, 16, 32, 3, 1})->Args({32, 4, 32, 64, 3, 1})
       ->Args({8, 56, 64, 64, 3, 1})->Args({8, 14, 256, 256, 3, 1})->Args({1, 56, 64, 256, 1, 1})
       ->Args({1, 224, 3, 64, 7, 2});
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AvgPool, AvgPoolGrad and Softmax through oneDNN; parts of the batch are shared.
 //
-// MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them.
+// MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
+// pool again for them takes as long as the plain kernel.
 #include <algorithm>
 
 #include "program.h"

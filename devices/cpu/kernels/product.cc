@@ -92,7 +92,11 @@ ProductPlan PlanProduct(const ProductShape& shape) {
 template <class T>
 void Multiply(const ProductPlan& p, const T* a, const T* b, T* c, bool accumulate, void* workspace) {
   const ProductShape& s = p.shape;
-  for (int64_t i = 0; !accumulate && i < s.m; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
+  if (!accumulate && s.c_row == s.n) {
+    std::fill_n(c, s.m * s.n, T(0));
+  } else if (!accumulate) {
+    for (int64_t i = 0; i < s.m; ++i) std::fill_n(c + i * s.c_row, s.n, T(0));
+  }
   if (s.m <= 0 || s.n <= 0 || s.k <= 0) return;
   if (p.way == ProductPlan::Way::kRowVectors) {
     for (int64_t i = 0; i < s.m; ++i) {
