@@ -15,7 +15,7 @@ using dnnl::memory;
 
 constexpr int64_t kFloat = sizeof(float);
 // Below this the plain kernels are as fast: measured, see README.md.
-constexpr double kSmallest = 100e3;
+constexpr double kSmallest = 400e3;
 constexpr double kSmallestGradient = 50e3;
 
 // Geometry of one convolution and the layouts of its tensors.
