@@ -2,7 +2,7 @@
 // MaxPool, AvgPool, AvgPoolGrad and Softmax through oneDNN; parts of the batch are shared.
 //
 // MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
-// pool again for them takes as long as the plain kernel.
+// pool again for them would take about as long as the plain kernel.
 #include <algorithm>
 
 #include "program.h"
