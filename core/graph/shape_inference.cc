@@ -146,9 +146,10 @@ Status CheckConstraints(const Node& node, const std::vector<const OutputFacts*>&
   };
   facts.numel = [&](const std::string& argument) -> std::optional<int64_t> {
     const OutputFacts* input = find(argument);
-    if (input == nullptr || !input->shape.fully_known()) return std::nullopt;
-    auto count = input->shape.num_elements();
-    return count.ok() ? std::optional(*count) : std::nullopt;
+    std::optional<int64_t> known;
+    if (input == nullptr || !input->shape.fully_known()) return known;
+    if (auto count = input->shape.num_elements(); count.ok()) known = *count;
+    return known;
   };
   facts.values = [&](const std::string& argument) -> std::optional<std::vector<int64_t>> {
     const OutputFacts* input = find(argument);
