@@ -6,6 +6,7 @@
 namespace tenon {
 
 Result<int64_t> Shape::num_elements() const {
+  if (!known_rank_) return InvalidArgument("a shape of unknown rank has no number of elements");
   int64_t product = 1;
   bool zero = false;
   for (int64_t dim : dims_) {
@@ -25,7 +26,7 @@ Status Shape::Validate() const {
   if (dims_.size() > TENON_MAX_RANK)
     return InvalidArgument(StrCat("a shape has rank ", dims_.size(), "; at most ", TENON_MAX_RANK, " is allowed"));
   for (int64_t dim : dims_)
-    if (dim < -1) return InvalidArgument(StrCat("shape ", ToString(), " has a negative dim"));
+    if (dim < -1) return InvalidArgument(StrCat("shape ", ToString(), " has the negative dim ", dim));
   if (fully_known()) return num_elements().status();
   return Status::Ok();
 }
