@@ -208,6 +208,7 @@ Graph Graph::Clone() const {
   copy.name_counters_ = name_counters_;
   copy.library_ = library_;
   copy.function_ops_ = function_ops_;
+  copy.former_ops_ = former_ops_;
   copy.producer_ = producer_;
   return copy;
 }
@@ -243,9 +244,10 @@ Result<Edge> Graph::ParseEdge(std::string_view name) const {
 }
 
 Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
-  if (const auto it = function_ops_.find(function); it != function_ops_.end()) return it->second.get();
   const auto it = library_.find(function);
   if (it == library_.end()) return NotFound(StrCat("the graph's library has no function '", function, "'"));
+  const auto made = function_ops_.find(function);
+  if (made != function_ops_.end() && made->second.function == it->second) return made->second.op.get();
   auto op = std::make_shared<OpDef>();
   op->name = function;
   op->traits = TENON_OP_CALL | (it->second->is_stateful ? TENON_OP_STATEFUL : 0u);
@@ -263,7 +265,10 @@ Result<const OpDef*> Graph::FunctionOp(std::string_view function) {
       for (const std::string& attr : {arg.type_attr, arg.number_attr, arg.type_list_attr})
         if (!attr.empty() && op->FindAttr(attr) == nullptr)
           return InvalidArgument(StrCat("function '", function, "': argument '", arg.name, "' names the missing attribute '", attr, "'"));
-  return function_ops_.emplace(std::string(function), std::move(op)).first->second.get();
+  if (made != function_ops_.end()) former_ops_.push_back(std::move(made->second));
+  FunctionEntry& entry = function_ops_[std::string(function)];
+  entry = {it->second, std::move(op)};
+  return entry.op.get();
 }
 
 std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).name, ":", edge.index); }

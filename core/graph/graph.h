@@ -144,7 +144,12 @@ class Graph {
   std::unordered_map<std::string, int32_t> names_;
   mutable std::unordered_map<std::string, int> name_counters_;
   FunctionLibrary library_;
-  std::map<std::string, std::shared_ptr<const OpDef>, std::less<>> function_ops_;
+  struct FunctionEntry {
+    std::shared_ptr<const FunctionDef> function;  // that the op was made of
+    std::shared_ptr<const OpDef> op;
+  };
+  std::map<std::string, FunctionEntry, std::less<>> function_ops_;
+  std::vector<FunctionEntry> former_ops_;  // of functions that changed since; nodes may still have them
   int32_t producer_ = 0;
 };
 
