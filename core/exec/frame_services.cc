@@ -136,7 +136,7 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
 }
 
 tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
-  if (Status status = ReadVariable(handle, out_view); !status.ok()) return Fail(frame, std::move(status));
+  if (Status status = ReadVariable(handle, out_view, frame); !status.ok()) return Fail(frame, std::move(status));
   tenon_frame_context* context = frame->context;
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
   else context->more_pins.push_back(out_view->buffer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/resources.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -9,6 +10,7 @@
 tenon_resource::~tenon_resource() {
   if (value != nullptr) tenon::Release(value);
   if (spare != nullptr) tenon::Release(spare);
+  for (const Update& update : updates) tenon::Release(update.target);
   if (object != nullptr && destroy != nullptr) destroy(object);
 }
 
@@ -60,8 +62,28 @@ std::vector<const Resource*> ResourceManager::All() const {
   return out;
 }
 
-Status ReadVariable(Resource* resource, tenon_tensor_view* out_view) {
-  std::lock_guard lock(resource->mutex);
+namespace {
+
+constexpr std::chrono::milliseconds kTurnPoll(10);
+constexpr int kTurnPolls = 3000;  // 30 s
+
+// Whether the one update of a resource variable writes the value itself.
+bool IsBeingWritten(const Resource& resource, const void* reader) {
+  if (resource.updater == nullptr || resource.updater == reader) return false;
+  for (const Resource::Update& update : resource.updates)
+    if (update.frame == resource.updater) return update.target == resource.value;
+  return false;
+}
+
+}  // namespace
+
+Status ReadVariable(Resource* resource, tenon_tensor_view* out_view, const void* frame) {
+  std::unique_lock lock(resource->mutex);
+  for (int polls = 0; IsBeingWritten(*resource, frame); ++polls) {
+    if (polls == kTurnPolls)
+      return Status(Code::kAborted, StrCat("an update of ", Describe(*resource), " did not end within 30 s, and cannot be read past"));
+    resource->changed.wait_for(lock, kTurnPoll);
+  }
   if (resource->poisoned)
     return Status(Code::kDataLoss, StrCat(Describe(*resource), " lost its value when its last write failed; assign it again"));
   if (resource->value == nullptr)
@@ -87,9 +109,6 @@ Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
   return Status::Ok();
 }
 
-constexpr std::chrono::milliseconds kTurnPoll(10);
-constexpr int kTurnPolls = 3000;  // 30 s
-
 // Until no other update excludes this one.
 Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::unique_lock<std::mutex>* lock) {
   const auto taken = [&] { return (locks && resource->locker != nullptr) || (!updater.in_place && resource->updater != nullptr); };
@@ -109,7 +128,7 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
 Result<Buffer*> BufferToWrite(Resource* resource, BufferPool* pool, bool in_place, uint64_t bytes, tenon_shape shape) {
   const bool fits = resource->value != nullptr && SameDims(resource->value, shape) && resource->value->capacity >= bytes &&
-                    resource->value_bytes == bytes;
+                    resource->value_bytes + resource->value_extra == bytes;
   if (fits && (in_place || IsUnique(resource->value))) return resource->value;
   Buffer* spare = resource->spare;
   if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) return spare;
@@ -140,13 +159,13 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   }
   auto target = BufferToWrite(resource, updater.pool, updater.in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
-  if ((flags & TENON_UPDATE_PRESERVE) != 0 && *target != resource->value)
-    std::memcpy((*target)->data, resource->value->data, resource->value_bytes);
+  if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value)
+    std::memcpy((*target)->data, resource->value->data, std::min(resource->value_bytes + resource->value_extra, bytes + extra_bytes));
   *out_old = resource->value != nullptr ? ViewOf(*resource, resource->value, resource->value_bytes)
                                         : tenon_tensor_view{};
   resource->dtype = dtype;
-  resource->updating = *target;
-  resource->updating_bytes = bytes + extra_bytes;
+  Retain(*target);
+  resource->updates.push_back({updater.frame, *target, bytes, extra_bytes});
   if (locks) resource->locker = updater.frame;
   if (!updater.in_place) resource->updater = updater.frame;
   *out_new = ViewOf(*resource, *target, bytes);
@@ -155,18 +174,25 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
 
 void EndUpdate(Resource* resource, const void* frame, uint32_t outcome) {
   std::lock_guard lock(resource->mutex);
-  Buffer* written = std::exchange(resource->updating, nullptr);
+  const auto update = std::find_if(resource->updates.begin(), resource->updates.end(),
+                                   [frame](const Resource::Update& each) { return each.frame == frame; });
+  if (update == resource->updates.end()) return;  // a second end
+  const Resource::Update ended = *update;
+  resource->updates.erase(update);
   if (resource->locker == frame) resource->locker = nullptr;
   if (resource->updater == frame) resource->updater = nullptr;
-  if (outcome == TENON_UPDATE_FAILED) {
-    resource->poisoned = resource->poisoned || (written != nullptr && written == resource->value);
-  } else if (outcome == TENON_UPDATE_COMMIT && written != nullptr) {
+  if (outcome == TENON_UPDATE_FAILED && ended.target == resource->value) resource->poisoned = true;
+  if (outcome == TENON_UPDATE_COMMIT) {
     resource->poisoned = false;
-    resource->value_bytes = resource->updating_bytes;
-    if (written != resource->value) {
-      resource->spare = resource->value;
-      resource->value = written;
-    }
+    resource->value_bytes = ended.bytes;
+    resource->value_extra = ended.extra;
+  }
+  if (outcome == TENON_UPDATE_COMMIT && ended.target != resource->value) {
+    // The update's reference becomes the value's.
+    if (resource->spare != nullptr) Release(resource->spare);
+    resource->spare = std::exchange(resource->value, ended.target);
+  } else {
+    Release(ended.target);
   }
   resource->changed.notify_all();
 }

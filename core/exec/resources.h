@@ -2,8 +2,9 @@
 // Resources: variables and objects of plugins, behind handles with a container, a name and a type.
 //
 // Invariants. A handle lives as long as its manager; what it holds may come and go. A variable's value is a buffer; a
-// reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, so a
-// value once read never changes. Reference variables are written in place. Objects of plugins are destroyed when no
+// reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, and a
+// reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables are
+// written in place. An update holds a reference to what it writes. Objects of plugins are destroyed when no
 // step of the manager runs (steps are counted). A resource variable has one update at a time; updates of a reference
 // variable exclude each other only when they ask for its lock.
 #ifndef TENON_CORE_EXEC_RESOURCES_H_
@@ -31,12 +32,17 @@ struct tenon_resource {
   tenon::DType dtype = TENON_DT_INVALID;
   tenon_buffer* value = nullptr;
   tenon_buffer* spare = nullptr;
-  tenon_buffer* updating = nullptr;  // out_new of the update that runs
+  struct Update {
+    const void* frame;
+    tenon_buffer* target;  // out_new
+    uint64_t bytes, extra;
+  };
+  std::vector<Update> updates;  // that run: several of a reference variable, without its lock
   bool poisoned = false;
   const void* updater = nullptr;  // whose update runs, when there can be one only
   const void* locker = nullptr;   // who holds the variable's lock (use_locking)
   uint64_t value_bytes = 0;  // of the elements
-  uint64_t updating_bytes = 0;
+  uint64_t value_extra = 0;  // of strings, after their cells
   // An object of a plugin.
   void* object = nullptr;
   void (*destroy)(void* object) = nullptr;
@@ -65,8 +71,9 @@ class ResourceManager {
   std::map<std::string, std::unique_ptr<Resource>> resources_;
 };
 
-// Reads a variable: the view holds a reference to its buffer, which the caller releases.
-Status ReadVariable(Resource* resource, tenon_tensor_view* out_view);
+// Reads a variable: the view holds a reference to its buffer, which the caller releases. frame: the kernel's that reads,
+// which does not wait for an update of its own.
+Status ReadVariable(Resource* resource, tenon_tensor_view* out_view, const void* frame = nullptr);
 bool IsInitialized(Resource* resource);
 // Who updates: a kernel's frame, within a step.
 struct Updater {
