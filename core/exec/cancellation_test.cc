@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/cancellation.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "core/base/clock.h"
+
+namespace tenon::exec {
+namespace {
+
+constexpr std::chrono::seconds kLong(60);  // nothing waits so long unless it is broken
+
+TEST(Cancellation, KeepsTheFirstReason) {
+  Cancellation cancellation;
+  EXPECT_FALSE(cancellation.cancelled());
+  cancellation.Cancel(Status(Code::kCancelled, "first"));
+  cancellation.Cancel(Status(Code::kDeadlineExceeded, "second"));
+  EXPECT_TRUE(cancellation.cancelled());
+  EXPECT_EQ(cancellation.reason().ToString(), "CANCELLED: first");
+}
+
+TEST(Cancellation, CallsEachSubscriberOnceWithTheReason) {
+  Cancellation cancellation;
+  std::vector<std::string> heard;
+  const uint64_t a = cancellation.Subscribe([&](const Status& reason) { heard.push_back("a " + reason.ToString()); });
+  const uint64_t b = cancellation.Subscribe([&](const Status& reason) { heard.push_back("b " + reason.ToString()); });
+  EXPECT_NE(a, 0u);
+  EXPECT_NE(a, b);
+  EXPECT_TRUE(cancellation.Unsubscribe(a));
+  EXPECT_FALSE(cancellation.Unsubscribe(a)) << "it is gone";
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  cancellation.Cancel(Status(Code::kCancelled, "again"));
+  EXPECT_EQ(heard, std::vector<std::string>{"b CANCELLED: stop"});
+  EXPECT_FALSE(cancellation.Unsubscribe(b));
+}
+
+TEST(Cancellation, TakesNoSubscriberOnceCancelled) {
+  Cancellation cancellation;
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  EXPECT_EQ(cancellation.Subscribe([](const Status&) { FAIL() << "too late"; }), 0u);
+}
+
+TEST(Cancellation, LetsACallbackUnsubscribeItselfAndOthers) {
+  Cancellation cancellation;
+  uint64_t self = 0, other = 0;
+  bool self_gone = true, other_gone = false;
+  self = cancellation.Subscribe([&](const Status&) {
+    self_gone = cancellation.Unsubscribe(self);
+    other_gone = cancellation.Unsubscribe(other);
+  });
+  other = cancellation.Subscribe([](const Status&) { FAIL() << "unsubscribed before its turn"; });
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  EXPECT_FALSE(self_gone) << "it runs now";
+  EXPECT_TRUE(other_gone);
+}
+
+TEST(Cancellation, WaitsInUnsubscribeForACallbackThatRuns) {
+  Cancellation cancellation;
+  std::promise<void> began, may_end, asked;
+  std::atomic<bool> ended{false};
+  const uint64_t token = cancellation.Subscribe([&](const Status&) {
+    began.set_value();
+    may_end.get_future().wait();
+    ended.store(true);
+  });
+  std::thread canceller([&] { cancellation.Cancel(Status(Code::kCancelled, "stop")); });
+  began.get_future().wait();
+  std::thread unsubscriber([&] {
+    asked.set_value();
+    EXPECT_FALSE(cancellation.Unsubscribe(token));
+    EXPECT_TRUE(ended.load()) << "what the callback uses may go away after Unsubscribe";
+  });
+  asked.get_future().wait();
+  may_end.set_value();
+  canceller.join();
+  unsubscriber.join();
+}
+
+// Whatever the moment: the callback has run, or will never run.
+TEST(Cancellation, DecidesEachRaceOfSubscribersAndACancel) {
+  for (int round = 0; round < 200; ++round) {
+    Cancellation cancellation;
+    std::atomic<int> ready{0};
+    const auto meet = [&ready] {
+      ready.fetch_add(1);
+      while (ready.load() < 4) std::this_thread::yield();
+    };
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&] {
+        meet();
+        for (int i = 0; i < 20; ++i) {
+          std::atomic<int> calls{0};  // goes out of scope at once
+          const uint64_t token = cancellation.Subscribe([&calls](const Status&) { calls.fetch_add(1); });
+          const bool gone = token != 0 && cancellation.Unsubscribe(token);
+          EXPECT_EQ(calls.load(), token == 0 || gone ? 0 : 1);
+        }
+      });
+    meet();
+    cancellation.Cancel(Status(Code::kCancelled, "stop"));
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+// A cancellation whose end can be waited for.
+struct Watched {
+  Cancellation cancellation;
+  std::promise<std::string> reason;
+  Watched() {
+    cancellation.Subscribe([this](const Status& status) { reason.set_value(status.ToString()); });
+  }
+  std::string Wait() {
+    auto future = reason.get_future();
+    return future.wait_for(kLong) == std::future_status::ready ? future.get() : "never";
+  }
+};
+
+TEST(DeadlineWatcher, CancelsWhenADeadlinePasses) {
+  DeadlineWatcher watcher;
+  Watched soon, past;
+  watcher.Watch(&soon.cancellation, NowNs() + 2'000'000, 2'000'000);
+  EXPECT_EQ(soon.Wait(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 2 ms");
+  watcher.Watch(&past.cancellation, 0, 5'000'000);
+  EXPECT_EQ(past.Wait(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 5 ms");
+}
+
+TEST(DeadlineWatcher, DoesNotMakeASoonerDeadlineWaitForALaterOne) {
+  DeadlineWatcher watcher;
+  Watched late, soon;
+  const uint64_t hour = uint64_t{3600} * 1'000'000'000;
+  const uint64_t token = watcher.Watch(&late.cancellation, NowNs() + hour, hour);
+  watcher.Watch(&soon.cancellation, NowNs() + 1'000'000, 1'000'000);
+  EXPECT_NE(soon.Wait(), "never");
+  EXPECT_FALSE(late.cancellation.cancelled());
+  watcher.Forget(token);
+}
+
+TEST(DeadlineWatcher, LeavesWhatItWasToldToForgetAlone) {
+  DeadlineWatcher watcher;
+  Watched last;
+  {
+    Cancellation gone;
+    const uint64_t token = watcher.Watch(&gone, NowNs() + 20'000'000, 20'000'000);
+    watcher.Forget(token);
+    watcher.Forget(token);
+    EXPECT_FALSE(gone.cancelled());
+  }
+  watcher.Watch(&last.cancellation, NowNs() + 21'000'000, 21'000'000);
+  EXPECT_NE(last.Wait(), "never");
+}
+
+TEST(DeadlineWatcher, ReadsTheClockThatATestMoves) {
+  static std::atomic<uint64_t> now{1000};
+  SetClock([]() -> uint64_t { return now.load(); });
+  {
+    DeadlineWatcher watcher;
+    Watched first, second;
+    watcher.Watch(&first.cancellation, 999, 1);
+    EXPECT_NE(first.Wait(), "never");
+    now.store(5000);
+    watcher.Watch(&second.cancellation, 5000, 1);
+    EXPECT_NE(second.Wait(), "never");
+  }
+  SetClock(nullptr);
+}
+
+TEST(DeadlineWatcher, EndsWithDeadlinesStillOpen) {
+  Cancellation cancellation;
+  {
+    DeadlineWatcher watcher;
+    watcher.Watch(&cancellation, UINT64_MAX / 2, 1);
+  }
+  EXPECT_FALSE(cancellation.cancelled());
+}
+
+}  // namespace
+}  // namespace tenon::exec

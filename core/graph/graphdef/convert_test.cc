@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/graphdef/convert.h"
+
+#include <sys/mman.h>
+
+#include "core/graph/graphdef/graph.pb.h"
+#include "core/graph/graphdef/tensor_proto.h"
+#include "tests/fakes/tiny_ops.h"
+
+namespace tenon::graph {
+namespace {
+
+using fakes::GraphMaker;
+using fakes::TensorOf;
+
+std::string Bytes(const tensorflow::GraphDef& def) { return def.SerializeAsString(); }
+
+tensorflow::NodeDef* AddNode(tensorflow::GraphDef* def, const char* name, const char* op, std::initializer_list<const char*> inputs = {}) {
+  auto* node = def->add_node();
+  node->set_name(name);
+  node->set_op(op);
+  for (const char* input : inputs) node->add_input(input);
+  return node;
+}
+void AddFeed(tensorflow::GraphDef* def, const char* name) {
+  (*AddNode(def, name, "Feed")->mutable_attr())["dtype"].set_type(tensorflow::DT_FLOAT);
+}
+
+TEST(GraphDef, BringsEveryKindOfAttributeThereAndBack) {
+  const auto inner = std::make_shared<AttrMap>();
+  inner->emplace("n", AttrValue::Ints({4, 5}));
+  const std::string_view texts[] = {"a", std::string_view("\0b", 2)};
+  const auto strings = Tensor::Strings(GlobalPool(), {2}, texts);
+  const Tensor tensor = TensorOf<int64_t>(TENON_DT_INT64, {2, 1}, {-1, int64_t{1} << 60});
+  const AttrMap attrs = {{"_s", AttrValue::String(std::string("\xff\0x", 3))},
+                         {"_i", AttrValue::Int(INT64_MIN)},
+                         {"_f", AttrValue::Float(-0.0f)},
+                         {"_b", AttrValue::Bool(false)},
+                         {"_t", AttrValue::Type(TENON_DT_FLOAT + TENON_DT_REF)},
+                         {"_h", AttrValue::OfShape({2, -1})},
+                         {"_u", AttrValue::OfShape(Shape::Unknown())},
+                         {"_v", AttrValue::OfTensor(tensor)},
+                         {"_vs", AttrValue::OfTensor(*strings)},
+                         {"_ve", AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {0, 3}, {}))},
+                         {"_g", AttrValue::Function({"f", inner})},
+                         {"_ls", AttrValue::Strings({"", "x"})},
+                         {"_li", AttrValue::Ints({0, -1})},
+                         {"_lf", AttrValue::Floats({0.5f})},
+                         {"_lb", AttrValue::Bools({1, 0})},
+                         {"_lt", AttrValue::Types({TENON_DT_HALF})},
+                         {"_lh", AttrValue::Shapes({Shape(), Shape::Unknown()})},
+                         {"_lv", AttrValue::Tensors({tensor})},
+                         {"_lg", AttrValue::Functions({{"f", inner}, {"g", nullptr}})},
+                         {"_le", AttrValue::Ints({})}};
+  GraphMaker g;
+  g.Add("Nothing", {}, attrs, "n");
+  const auto bytes = ExportGraphDef(g.graph);
+  ASSERT_TRUE(bytes.ok());
+  Graph back(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(*bytes, &back).ok());
+  for (const auto& [name, value] : attrs) {
+    const AttrValue* found = back.node(0).FindAttr(name);
+    ASSERT_NE(found, nullptr) << name;
+    EXPECT_TRUE(found->Equals(value)) << name << ": " << found->ToString();
+  }
+  EXPECT_EQ(*ExportGraphDef(back), *bytes);
+}
+
+TEST(GraphDef, BringsTensorsOfEveryPlainTypeThereAndBack) {
+  for (DType dtype = 1; dtype < TENON_DT_REF; ++dtype) {
+    if (!IsPlain(dtype)) continue;
+    auto tensor = Tensor::Allocate(GlobalPool(), dtype, {3});
+    ASSERT_TRUE(tensor.ok());
+    for (uint64_t i = 0; i < tensor->byte_size(); ++i) tensor->as<uint8_t>()[i] = static_cast<uint8_t>(dtype == TENON_DT_BOOL ? i % 2 : i * 37 + 1);
+    tensorflow::TensorProto proto;
+    TensorToProto(*tensor, &proto);
+    int64_t budget = 0;
+    const auto back = TensorFromProto(proto, &budget);
+    ASSERT_TRUE(back.ok()) << TypeName(dtype) << ": " << back.status().ToString();
+    EXPECT_TRUE(AttrValue::OfTensor(*back).Equals(AttrValue::OfTensor(*tensor))) << TypeName(dtype);
+  }
+}
+
+TEST(GraphDef, FillsConstantsFromShortLists) {
+  tensorflow::TensorProto proto;
+  proto.set_dtype(tensorflow::DT_FLOAT);
+  proto.mutable_tensor_shape()->add_dim()->set_size(100);
+  proto.add_float_val(1);
+  proto.add_float_val(2);
+  int64_t budget = 1000;
+  const auto tensor = TensorFromProto(proto, &budget);
+  ASSERT_TRUE(tensor.ok());
+  std::vector<float> wanted(100, 2);
+  wanted[0] = 1;
+  EXPECT_EQ(std::vector<float>(tensor->as<float>(), tensor->as<float>() + 100), wanted);
+  const auto held = static_cast<int64_t>(proto.ByteSizeLong());
+  EXPECT_EQ(budget, 1000 - (400 - held)) << "what the file does not hold is charged";
+  budget = 399 - held;
+  EXPECT_EQ(TensorFromProto(proto, &budget).status().ToString(),
+            StrCat("RESOURCE_EXHAUSTED: a constant of float[100] takes 400 bytes, of which the file holds ", held,
+                   "; constants of one file may grow by 1 GiB at most: use Fill instead"));
+}
+
+TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
+  GraphMaker g;
+  FunctionDef f;
+  f.name = "__inference_" + std::string(3000, 'n') + "_17";
+  f.inputs = {{"x", TENON_DT_INVALID, "T", "N", ""}, {"rest", TENON_DT_INVALID, "", "", "L"}};
+  f.outputs = {{"y", TENON_DT_FLOAT, "", "", ""}};
+  f.attrs = {{"T", TENON_ATTR_TYPE, AttrValue::Type(TENON_DT_FLOAT), {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"L", TENON_ATTR_TYPE | TENON_ATTR_LIST, {}, {}, {}, {}}};
+  f.nodes = {{"sum", "Total", "/device:x", {"x", "^rest"}, {{"T", AttrValue::Placeholder("T")}}}};
+  f.returns = {{"y", "sum:sum:0"}};
+  f.control_returns = {"sum"};
+  f.is_stateful = true;
+  g.graph.library()[f.name] = std::make_shared<const FunctionDef>(f);
+  const auto bytes = ExportGraphDef(g.graph);
+  ASSERT_TRUE(bytes.ok());
+  Graph back(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(*bytes, &back).ok());
+  ASSERT_TRUE(back.library().contains(f.name));
+  const FunctionDef& found = *back.library().at(f.name);
+  EXPECT_EQ(found.inputs[0].number_attr, "N");
+  EXPECT_EQ(found.inputs[1].type_list_attr, "L");
+  EXPECT_EQ(found.attrs[0].default_value->type(), DType{TENON_DT_FLOAT});
+  EXPECT_EQ(found.attrs[2].kind, uint32_t{TENON_ATTR_TYPE | TENON_ATTR_LIST});
+  EXPECT_EQ(found.nodes[0].inputs, f.nodes[0].inputs);
+  EXPECT_EQ(found.nodes[0].device, "/device:x");
+  EXPECT_EQ(found.nodes[0].attrs.at("T").placeholder(), "T");
+  EXPECT_EQ(found.returns, f.returns);
+  EXPECT_EQ(found.control_returns, f.control_returns);
+  EXPECT_TRUE(found.is_stateful);
+  EXPECT_EQ(*ExportGraphDef(back), *bytes);
+}
+
+TEST(GraphDef, BringsALoopThereAndBackInAnyOrder) {
+  GraphMaker g;
+  g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  const auto bytes = ExportGraphDef(g.graph);
+  ASSERT_TRUE(bytes.ok());
+  tensorflow::GraphDef def, reversed;
+  ASSERT_TRUE(def.ParseFromString(*bytes));
+  *reversed.mutable_versions() = def.versions();
+  for (int i = def.node_size(); i-- > 0;) *reversed.add_node() = def.node(i);
+  Graph back(&fakes::TinyOps());
+  const Status status = ImportGraphDef(Bytes(reversed), &back);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(back.size(), g.graph.size());
+  const Node& merge = back.node(back.Find("loop/merge0"));
+  EXPECT_EQ(back.node(merge.inputs[1].node).name, "loop/next0");
+}
+
+TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
+  struct Case {
+    std::function<void(tensorflow::GraphDef*)> make;
+    const char* text;
+  };
+  const Case cases[] = {
+      {[](auto* def) { AddNode(def, "c", "Copy", {"lost"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 'lost' names a node that does not exist"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"a:x"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 'a:x' is malformed"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"a:3"}); }, "INVALID_ARGUMENT: node 'c' (Copy): input 0 names an output that does not exist"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"^a", "a"}); }, "INVALID_ARGUMENT: node 'c' (Copy): the data input 'a' stands after a control input"},
+      {[](auto* def) { AddFeed(def, "a"); }, "INVALID_ARGUMENT: two nodes have the name 'a'"},
+      {[](auto* def) { AddNode(def, "c", "Copy", {"d"}), AddNode(def, "d", "Copy", {"c"}); },
+       "INVALID_ARGUMENT: the graph has a cycle that is no loop; nodes on or after it: 'c' (Copy), 'd' (Copy)"},
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"]; }, "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': an attribute has no value"},
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_x"].set_type(static_cast<tensorflow::DataType>(99)); },
+       "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
+      {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
+      {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); }, "UNIMPLEMENTED: the graph needs a consumer of version 2000000"},
+  };
+  for (const Case& c : cases) {
+    tensorflow::GraphDef def;
+    AddFeed(&def, "a");
+    def.mutable_library()->add_function()->mutable_signature()->set_name("f");
+    c.make(&def);
+    Graph graph(&fakes::TinyOps());
+    EXPECT_EQ(ImportGraphDef(Bytes(def), &graph).ToString(), c.text);
+    EXPECT_EQ(graph.size(), 0);
+    EXPECT_TRUE(graph.library().empty()) << c.text;
+    EXPECT_EQ(graph.producer(), 0);
+  }
+  Graph graph(&fakes::TinyOps());
+  EXPECT_EQ(ImportGraphDef("\xff\xff\xff", &graph).ToString(),
+            "INVALID_ARGUMENT: the 3 bytes are no GraphDef: truncated, damaged, or another format (text?)");
+}
+
+TEST(GraphDef, RefusesDeprecatedOpsFromTheirVersionOn) {
+  tenon_op_definition op = fakes::DefineOp("Old", "", "");
+  op.deprecated_at = 10;
+  op.deprecation = TENON_SPAN("use New");
+  OpRegistry registry;
+  ASSERT_TRUE(fakes::RegisterOps(&registry, {&op}).ok());
+  const auto import = [&](int producer) {
+    tensorflow::GraphDef def;
+    AddNode(&def, "n", "Old");
+    def.mutable_versions()->set_producer(producer);
+    Graph graph(&registry);
+    return ImportGraphDef(Bytes(def), &graph).ToString();
+  };
+  EXPECT_EQ(import(9), "OK");
+  EXPECT_EQ(import(10), "INVALID_ARGUMENT: node 'n' (Old): the op is deprecated since version 10: use New");
+}
+
+TEST(GraphDef, AddsToAGraphThatHasNodes) {
+  GraphMaker g;
+  g.Feed(TENON_DT_FLOAT, {}, "x");
+  tensorflow::GraphDef def;
+  AddNode(&def, "y", "Copy", {"x"});
+  ASSERT_TRUE(ImportGraphDef(Bytes(def), &g.graph).ok());
+  EXPECT_EQ(g.graph.node(g.graph.Find("y")).inputs[0].node, g.graph.Find("x"));
+  EXPECT_EQ(ImportGraphDef(Bytes(def), &g.graph).ToString(), "ALREADY_EXISTS: the graph already has a node 'y'");
+}
+
+// A function whose import failed must not live on as the op that was made of it.
+TEST(GraphDef, ForgetsTheOpsOfFunctionsThatItDidNotAdd) {
+  const auto library_call = [](const char* output_type_attr, bool good) {
+    tensorflow::GraphDef def;
+    auto* f = def.mutable_library()->add_function();
+    f->mutable_signature()->set_name("F");
+    auto* out = f->mutable_signature()->add_output_arg();
+    out->set_name("y");
+    out->set_type(std::string_view(output_type_attr) == "int" ? tensorflow::DT_INT32 : tensorflow::DT_FLOAT);
+    AddNode(&def, "call", "F");
+    if (!good) AddNode(&def, "bad", "Copy", {"call", "call"});
+    return Bytes(def);
+  };
+  Graph graph(&fakes::TinyOps());
+  EXPECT_FALSE(ImportGraphDef(library_call("int", false), &graph).ok());
+  ASSERT_TRUE(ImportGraphDef(library_call("float", true), &graph).ok());
+  EXPECT_EQ(graph.TypeOf({graph.Find("call"), 0}), DType{TENON_DT_FLOAT});
+}
+
+TEST(GraphDef, RefusesMoreThanProtobufsLimitBeforeItReads) {
+  // Two gigabytes of address space that are never touched.
+  const size_t size = (size_t{1} << 31) + 1;
+  void* const memory = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  Graph graph(&fakes::TinyOps());
+  EXPECT_EQ(ImportGraphDef({static_cast<const char*>(memory), size}, &graph).ToString(),
+            "RESOURCE_EXHAUSTED: a GraphDef of 2147483649 bytes; protobuf's limit is 2 GiB");
+  munmap(memory, size);
+}
+
+}  // namespace
+}  // namespace tenon::graph

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/inline_call.h"
+
+#include "tests/fakes/tiny_ops.h"
+
+namespace tenon::graph {
+namespace {
+
+using fakes::GraphMaker;
+
+FunctionDef::Arg FloatArg(std::string name) { return {std::move(name), TENON_DT_FLOAT, "", "", ""}; }
+
+// y = (x + x) + x
+FunctionDef Thrice() {
+  FunctionDef f;
+  f.name = "Thrice";
+  f.inputs = {FloatArg("x")};
+  f.outputs = {FloatArg("y")};
+  // The later node first: bodies stand in any order.
+  f.nodes = {{"more", "Plus", "", {"twice:c:0", "x"}, {}}, {"twice", "Plus", "", {"x", "x"}, {}}};
+  f.returns = {{"y", "more:c:0"}};
+  return f;
+}
+
+struct Library : GraphMaker {
+  Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+  void Define(FunctionDef f) { graph.library()[f.name] = std::make_shared<const FunctionDef>(f); }
+  int32_t Call(std::string_view function, std::vector<Edge> inputs, AttrMap attrs = {}, std::vector<int32_t> controls = {}) {
+    auto op = graph.FunctionOp(function);
+    EXPECT_TRUE(op.ok()) << op.status().ToString();
+    auto id = graph.Add({*op, "call", std::move(inputs), std::move(controls), std::move(attrs), {}});
+    EXPECT_TRUE(id.ok()) << id.status().ToString();
+    return id.ok() ? *id : -1;
+  }
+  std::string WhyNot(FunctionDef f) {
+    const int32_t size = graph.size();
+    const std::string name = f.name;
+    const size_t inputs = f.inputs.size();
+    Define(std::move(f));
+    const int32_t call = Call(name, std::vector<Edge>(inputs, x));
+    std::string text = InlineCall(&graph, call).status().ToString();
+    EXPECT_TRUE(graph.node(call).has(TENON_OP_CALL)) << "the call is as it was";
+    graph.Truncate(size);
+    return text;
+  }
+};
+
+TEST(InlineCall, PutsTheBodyBelowTheCallsName) {
+  Library g;
+  g.Define(Thrice());
+  const int32_t call = g.Call("Thrice", {g.x});
+  const Edge user = g.Add("Copy", {{call, 0}});
+  auto old = InlineCall(&g.graph, call);
+  ASSERT_TRUE(old.ok()) << old.status().ToString();
+  EXPECT_EQ((*old)->op->name, "Thrice");
+  const int32_t twice = g.graph.Find("call/twice"), more = g.graph.Find("call/more");
+  ASSERT_GE(twice, 0);
+  ASSERT_GE(more, 0);
+  EXPECT_EQ(g.graph.node(more).inputs, (std::vector<Edge>{{twice, 0}, g.x}));
+  EXPECT_EQ(g.OpOf({call, 0}), "CopyAll");
+  EXPECT_EQ(g.graph.node(call).inputs, (std::vector<Edge>{{more, 0}}));
+  EXPECT_EQ(g.graph.node(user.node).inputs[0], (Edge{call, 0})) << "users need no change";
+  g.graph.Restore(*std::move(old));
+  EXPECT_EQ(g.OpOf({call, 0}), "Thrice");
+}
+
+TEST(InlineCall, FindsTheFunctionOfAnAttribute) {
+  Library g;
+  g.Define(Thrice());
+  const Edge call = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Thrice", nullptr})}}, "apply");
+  ASSERT_TRUE(InlineCall(&g.graph, call.node).ok());
+  EXPECT_GE(g.graph.Find("apply/more"), 0);
+  const Edge lost = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Lost", nullptr})}}, "lost");
+  EXPECT_EQ(InlineCall(&g.graph, lost.node).status().ToString(),
+            "NOT_FOUND: node 'lost' (Apply) calls the function 'Lost', which the graph's library does not have");
+}
+
+TEST(InlineCall, BindsAttributesFromTheCallAndFromDefaults) {
+  Library g;
+  FunctionDef f;
+  f.name = "Sum";
+  f.inputs = {{"xs", TENON_DT_INVALID, "T", "N", ""}};
+  f.outputs = {{"y", TENON_DT_INVALID, "T", "", ""}};
+  f.attrs = {{"T", TENON_ATTR_TYPE, {}, {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"label", TENON_ATTR_STRING, AttrValue::String("fast"), {}, {}, {}}};
+  f.nodes = {{"sum", "Total", "", {"xs"}, {{"T", AttrValue::Placeholder("T")}, {"_kernel", AttrValue::Placeholder("label")}}},
+             {"last", "Plus", "", {"sum:sum", "xs:1"}, {}}};
+  f.returns = {{"y", "last"}};
+  g.Define(f);
+  const Edge y = g.Feed(TENON_DT_FLOAT, {}, "y");
+  const int32_t call = g.Call("Sum", {g.x, y});
+  ASSERT_TRUE(InlineCall(&g.graph, call).ok());
+  const Node& sum = g.graph.node(g.graph.Find("call/sum"));
+  EXPECT_EQ(sum.inputs, (std::vector<Edge>{g.x, y}));
+  EXPECT_EQ(sum.FindAttr("_kernel")->s(), "fast");
+  EXPECT_EQ(g.graph.node(g.graph.Find("call/last")).inputs[1], y);
+}
+
+TEST(InlineCall, WaitsForTheBodysEffectsAndLetsTheBodyWaitForWhatTheCallWaitedFor) {
+  Library g;
+  FunctionDef f;
+  f.name = "Effect";
+  f.inputs = {FloatArg("x")};
+  f.nodes = {{"draw", "Draw", "", {}, {}}, {"after", "Nothing", "", {"^draw"}, {}}};
+  f.control_returns = {"after"};
+  g.Define(f);
+  const Edge before = g.Add("Nothing", {}, {}, "before");
+  const int32_t call = g.Call("Effect", {g.x}, {}, {before.node});
+  ASSERT_TRUE(InlineCall(&g.graph, call).ok());
+  const int32_t draw = g.graph.Find("call/draw"), after = g.graph.Find("call/after");
+  EXPECT_EQ(g.OpOf({call, 0}), "Nothing");
+  EXPECT_EQ(g.graph.node(call).controls, (std::vector<int32_t>{draw, after, before.node}));
+  EXPECT_EQ(g.graph.node(draw).controls, std::vector<int32_t>{before.node});
+  EXPECT_EQ(g.graph.node(after).controls, (std::vector<int32_t>{draw, before.node}));
+}
+
+TEST(InlineCall, BuildsABodyThatHasALoop) {
+  Library g;
+  FunctionDef f;
+  f.name = "Loop";
+  f.inputs = {FloatArg("x")};
+  f.outputs = {FloatArg("y")};
+  f.nodes = {{"enter", "Into", "", {"x"}, {{"frame_name", AttrValue::String("f")}}},
+             {"merge", "Join", "", {"enter:output", "next:output"}, {}},
+             {"below", "Below", "", {"merge:output", "merge:output"}, {}},
+             {"cond", "Goes", "", {"below:z"}, {}},
+             {"switch", "Branch", "", {"merge:output", "cond:output"}, {}},
+             {"exit", "Leave", "", {"switch:no"}, {}},
+             {"next", "Again", "", {"switch:yes"}, {}}};
+  f.returns = {{"y", "exit:output"}};
+  g.Define(f);
+  const int32_t call = g.Call("Loop", {g.x});
+  auto inlined = InlineCall(&g.graph, call);
+  ASSERT_TRUE(inlined.ok()) << inlined.status().ToString();
+  EXPECT_EQ(g.graph.node(g.graph.Find("call/merge")).inputs[1], (Edge{g.graph.Find("call/next"), 0}));
+  EXPECT_TRUE(g.graph.TopologicalOrder().ok());
+}
+
+TEST(InlineCall, SaysWhatIsWrongWithABody) {
+  Library g;
+  const std::string prefix = "INVALID_ARGUMENT: node 'call' (Thrice): function 'Thrice': ";
+  FunctionDef f = Thrice();
+  f.returns = {};
+  EXPECT_EQ(g.WhyNot(f), prefix + "result 'y' has no value");
+  f = Thrice();
+  f.returns = {{"y", "more:d:0"}};
+  EXPECT_EQ(g.WhyNot(f), prefix + "'more:d:0': node 'call/more' (Plus) has no output 'd'");
+  f.returns = {{"y", "more:c:1"}};
+  EXPECT_EQ(g.WhyNot(f), prefix + "'more:c:1' does not exist");
+  f.returns = {{"y", "most"}};
+  EXPECT_EQ(g.WhyNot(f), prefix + "'most' names no node or argument");
+  f = Thrice();
+  f.nodes[1].inputs = {"more:c:0", "x"};
+  EXPECT_EQ(g.WhyNot(f), prefix + "its body has a cycle at node 'more'");
+  f = Thrice();
+  f.nodes[1].attrs = {{"T", AttrValue::Placeholder("T")}};
+  EXPECT_EQ(g.WhyNot(f), prefix + "node 'twice' needs the attribute 'T'");
+  f = Thrice();
+  f.nodes[1].op = "Pluss";
+  EXPECT_TRUE(g.WhyNot(f).starts_with("NOT_FOUND: function 'Thrice', node 'twice': no loaded plugin has the op 'Pluss'; did you mean 'Plus'?"));
+}
+
+}  // namespace
+}  // namespace tenon::graph

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/op_registry.h"
+
+#include <cstddef>
+
+#include "tests/fakes/tiny_ops.h"
+
+namespace tenon::graph {
+namespace {
+
+using fakes::DefineOp;
+using fakes::RegisterOps;
+
+TEST(OpRegistry, FindsOpsByNameAndRole) {
+  OpRegistry registry;
+  const tenon_op_definition plus = DefineOp("Plus", "a: float", "b: float", "", 0, "add, other");
+  ASSERT_TRUE(RegisterOps(&registry, {&plus}).ok());
+  ASSERT_TRUE(registry.Find("Plus").ok());
+  EXPECT_EQ((*registry.Find("Plus"))->package, "tiny");
+  EXPECT_EQ(*registry.FindRole("add"), *registry.Find("Plus"));
+  EXPECT_EQ(*registry.FindRole("other"), *registry.Find("Plus"));
+  EXPECT_EQ(registry.FindRole("ad").status().ToString(),
+            "NOT_FOUND: no loaded plugin has an op with the role 'ad', which the engine needs here; load the package that offers it");
+}
+
+TEST(OpRegistry, NamesANearMiss) {
+  OpRegistry registry;
+  const tenon_op_definition a = DefineOp("MatrixProduct", "", ""), b = DefineOp("Sum", "", "");
+  ASSERT_TRUE(RegisterOps(&registry, {&a, &b}).ok());
+  EXPECT_EQ(registry.Find("MatrixProdukt").status().ToString(),
+            "NOT_FOUND: no loaded plugin has the op 'MatrixProdukt'; did you mean 'MatrixProduct'? (2 ops are loaded)");
+  EXPECT_EQ(registry.Find("Elephant").status().ToString(),
+            "NOT_FOUND: no loaded plugin has the op 'Elephant' (2 ops are loaded)");
+  EXPECT_EQ(registry.FindOrNull("Elephant"), nullptr);
+}
+
+TEST(OpRegistry, KnowsWhatPackagesThatAreNotLoadedHave) {
+  OpRegistry registry;
+  registry.NoteElsewhere("Far", "tenon.ops.far");
+  EXPECT_EQ(registry.Find("Far").status().ToString(),
+            "NOT_FOUND: op 'Far' is not loaded; package 'tenon.ops.far' has it: load that plugin");
+}
+
+TEST(OpRegistry, TakesAllOpsOfAPackageOrNone) {
+  OpRegistry registry;
+  const tenon_op_definition good = DefineOp("Good", "", ""), bad = DefineOp("Bad", "x: T", "");
+  EXPECT_EQ(RegisterOps(&registry, {&good, &bad}).ToString(),
+            "INVALID_ARGUMENT: definition of op 'Bad': argument 'x' names 'T', which is neither a type nor a type attribute");
+  EXPECT_TRUE(registry.All().empty());
+  EXPECT_EQ(RegisterOps(&registry, {&good, nullptr}).ToString(), "INVALID_ARGUMENT: an op package holds a NULL definition");
+  EXPECT_TRUE(registry.All().empty());
+}
+
+TEST(OpRegistry, RefusesADifferentDefinitionNamingBothPlugins) {
+  OpRegistry registry;
+  const tenon_op_definition first = DefineOp("Op", "x: float", ""), same = first, other = DefineOp("Op", "x: double", "");
+  ASSERT_TRUE(RegisterOps(&registry, {&first}, "one").ok());
+  EXPECT_TRUE(RegisterOps(&registry, {&same}, "two").ok());
+  EXPECT_EQ(RegisterOps(&registry, {&other}, "three").ToString(),
+            "ALREADY_EXISTS: op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
+            "or make the definitions equal");
+  EXPECT_EQ(registry.All().size(), 1u);
+}
+
+TEST(OpRegistry, LetsTheLargerOfTwoCompatibleDefinitionsWin) {
+  OpRegistry registry;
+  const tenon_op_definition small = DefineOp("Op", "", ""), large = DefineOp("Op", "", "", "n: int = 1");
+  ASSERT_TRUE(RegisterOps(&registry, {&small}, "small").ok());
+  const OpDef* before = *registry.Find("Op");
+  ASSERT_TRUE(RegisterOps(&registry, {&large}, "large").ok());
+  EXPECT_EQ((*registry.Find("Op"))->package, "large");
+  EXPECT_TRUE(before->attrs.empty()) << "graphs that hold the first one go on";
+  registry.Unregister("large");
+  EXPECT_EQ((*registry.Find("Op"))->package, "small");
+  registry.Unregister("small");
+  EXPECT_FALSE(registry.Find("Op").ok());
+  EXPECT_EQ(before->name, "Op") << "definitions are never freed";
+}
+
+TEST(OpRegistry, ReadsDefinitionsOfOlderHostsAndRefusesThoseOfNewerOnes) {
+  OpRegistry registry;
+  tenon_op_definition old = DefineOp("Old", "", "");
+  old.deprecation = TENON_SPAN("beyond its size");
+  old.struct_size = offsetof(tenon_op_definition, deprecated_at);
+  ASSERT_TRUE(RegisterOps(&registry, {&old}).ok());
+  EXPECT_EQ((*registry.Find("Old"))->deprecation, "");
+  tenon_op_definition future = DefineOp("New", "", "");
+  future.must_understand = 4;
+  EXPECT_EQ(RegisterOps(&registry, {&future}).ToString(),
+            "UNIMPLEMENTED: op 'New' needs a feature of a newer host (must_understand 4)");
+}
+
+TEST(OpRegistry, OpensPackagesWhenAnOpIsFirstAskedFor) {
+  OpRegistry registry;
+  static const tenon_op_definition late = DefineOp("Late", "", "", "", 0, "late");
+  std::vector<std::string> asked;
+  registry.SetOpener([&](std::string_view op) { asked.emplace_back(op); });
+  EXPECT_EQ(registry.FindOrNull("Nowhere"), nullptr);
+  EXPECT_EQ(asked, (std::vector<std::string>{"Nowhere"}));
+  asked.clear();
+  EXPECT_FALSE(registry.Find("Nowhere").ok());
+  EXPECT_EQ(asked, (std::vector<std::string>{"Nowhere", ""})) << "all, so that near misses are known";
+  registry.SetOpener([&](std::string_view op) {
+    if (op != "Late") return;
+    EXPECT_TRUE(RegisterOps(&registry, {&late}).ok());
+  });
+  EXPECT_TRUE(registry.Find("Late").ok());
+}
+
+TEST(EditDistance, CountsInsertionsDeletionsAndChanges) {
+  EXPECT_EQ(EditDistance("", ""), 0u);
+  EXPECT_EQ(EditDistance("", "abc"), 3u);
+  EXPECT_EQ(EditDistance("abc", ""), 3u);
+  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
+  EXPECT_EQ(EditDistance("MatMul", "MatMul"), 0u);
+}
+
+}  // namespace
+}  // namespace tenon::graph

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/optimize/optimize.h"
+
+#include "tests/fakes/tiny_ops.h"
+
+namespace tenon::optimize {
+namespace {
+
+using fakes::GraphMaker;
+using graph::Edge;
+
+TEST(Prune, KeepsWhatFetchesAndTargetsNeed) {
+  GraphMaker g;
+  const Edge unused = g.Value(0, "unused"), a = g.Value(1, "a"), b = g.Value(2, "b");
+  const Edge sum = g.Add("Plus", {a, a}, {}, "sum"), waits = g.Add("Nothing", {}, {}, "waits", {b.node});
+  g.Add("Plus", {unused, sum}, {}, "after");
+  Request request{{}, {sum}, {waits.node}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
+  EXPECT_EQ(pruned->size(), 4);
+  EXPECT_EQ(pruned->Find("unused"), -1);
+  EXPECT_EQ(pruned->Find("after"), -1);
+  EXPECT_EQ(pruned->node(request.fetches[0].node).name, "sum");
+  EXPECT_EQ(pruned->node(request.targets[0]).name, "waits");
+  EXPECT_EQ(pruned->node(request.targets[0]).controls, std::vector<int32_t>{pruned->Find("b")});
+  EXPECT_EQ(g.graph.size(), 6) << "the graph itself is as it was";
+}
+
+TEST(Prune, CutsAtFeeds) {
+  GraphMaker g;
+  const Edge a = g.Value(1, "a"), middle = g.Add("Plus", {a, a}, {}, "middle"), end = g.Add("Copy", {middle}, {}, "end");
+  Request request{{middle}, {end}, {}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_EQ(pruned->Find("a"), -1);
+  EXPECT_EQ(pruned->node(request.feeds[0].node).name, "middle") << "it stays, to name the feed";
+  EXPECT_EQ(pruned->node(pruned->Find("end")).inputs[0], request.feeds[0]);
+}
+
+TEST(Prune, FollowsAFedNodesInputsWhenAnotherOfItsOutputsIsWanted) {
+  GraphMaker g;
+  const Edge a = g.Value(1, "a"), p = g.Feed(TENON_DT_BOOL, {}, "p"), s = g.Add("Branch", {a, p}, {}, "s");
+  Request request{{s}, {{s.node, 1}, s}, {}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_GE(pruned->Find("a"), 0);
+  EXPECT_EQ(pruned->node(pruned->Find("s")).inputs[0].node, pruned->Find("a"));
+}
+
+TEST(Prune, KeepsTheBackEdgesOfALoop) {
+  GraphMaker g;
+  const auto loop = g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); }, [](const auto& v) { return v; });
+  Request request{{}, {loop.exits[0]}, {}};
+  const auto pruned = Prune(g.graph, &request);
+  ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
+  EXPECT_EQ(pruned->node(pruned->Find("loop/merge0")).inputs[1].node, pruned->Find("loop/next0"));
+}
+
+}  // namespace
+}  // namespace tenon::optimize
