@@ -190,16 +190,18 @@ TEST_F(Async, FailsLateWithTheNodesNameAndLeavesNothingBehind) {
 TEST_F(Async, FailsInALoopWithIterationsInFlight) {
   const std::vector<Output> sum = SummingLoop(g_, 100, 4);
   Prepare({}, {sum[1]});
-  uint64_t bytes = 0;
-  for (int round = 0; round < 3; ++round) {
+  uint64_t first = 0;
+  for (int round = 0; round < 300; ++round) {
     auto step = Start();
     ASSERT_EQ(Control().wait_for(4), 4u);
     Control().finish(2, TENON_DATA_LOSS, "lost");
     EXPECT_EQ(step.get().status().code(), Code::kDataLoss);
     EXPECT_EQ(Control().pending(), 0u) << "those in flight were cancelled before the step ended";
-    if (round == 0) bytes = BytesInUse();
+    if (round == 0) first = BytesInUse();
   }
-  EXPECT_EQ(BytesInUse(), bytes);
+  // Iterations are kept for later steps: a few more or fewer, by the moment of the failure. A buffer left behind in each
+  // step would be 300 times 64 bytes.
+  EXPECT_LT(BytesInUse(), first + 100 * 64);
 }
 
 TEST_F(Async, IsRefusedAtSubmissionWithTheNodesName) {

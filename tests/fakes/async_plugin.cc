@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -140,22 +141,23 @@ const tenon_test_async kControl = {
 struct Meeting {
   std::mutex mutex;
   std::condition_variable changed;
-  uint64_t arrived = 0;
+  std::map<uint64_t, uint64_t> arrived;  // by the number of parties
 };
 Meeting& TheMeeting() {
   static Meeting* const meeting = new Meeting;
   return *meeting;
 }
 
-// Rounds of `parties`: whoever comes belongs to the round that is open.
+// Rounds of `parties`: whoever comes belongs to the round that is open. A party that did not come leaves its round open.
 tenon_status* RunMeet(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Meeting& meeting = TheMeeting();
   const auto parties = static_cast<uint64_t>(Input(frame));
   std::unique_lock lock(meeting.mutex);
-  const uint64_t all = (meeting.arrived / parties + 1) * parties;
-  ++meeting.arrived;
+  uint64_t& arrived = meeting.arrived[parties];
+  const uint64_t all = (arrived / parties + 1) * parties;
+  ++arrived;
   meeting.changed.notify_all();
-  const bool met = meeting.changed.wait_for(lock, kLong, [&] { return meeting.arrived >= all; });
+  const bool met = meeting.changed.wait_for(lock, kLong, [&] { return arrived >= all; });
   *Output(frame) = met ? 1.0f : 0.0f;
   return nullptr;
 }
