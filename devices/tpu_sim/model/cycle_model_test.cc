@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cycle model against hand-counted cases, SCALE-Sim's figures (scalesim/cycles.csv) and the first TPU's roofline.
+#include "model/cycle_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace tenon::tpu_sim {
+namespace {
+
+// No limit off chip, everything fits.
+Machine Ideal(int64_t rows, int64_t columns, Weights weights) {
+  Machine machine;
+  machine.rows = rows;
+  machine.columns = columns;
+  machine.weights = weights;
+  machine.memory_bandwidth = 0;
+  machine.buffer_bytes = INT64_C(1) << 40;
+  return machine;
+}
+
+Product Shape(int64_t m, int64_t n, int64_t k) {
+  Product p;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  return p;
+}
+
+TEST(CycleModel, CountsOneFoldAsLoadingStreamingAndDraining) {
+  const Cycles c = MatrixCycles(Ideal(4, 8, Weights::kSerial), Shape(10, 8, 4));
+  EXPECT_EQ(c.load, 4);             // a row of weights a cycle
+  EXPECT_EQ(c.matrix, 10 + 4 + 8 - 2);  // rows stream in, the last result leaves the far corner
+  EXPECT_EQ(c.vector, 0);
+  EXPECT_EQ(c.stall, 0);
+  EXPECT_EQ(c.total(), 24);
+}
+
+// A systolic array cell by cell: when the last sum leaves it. Independent of the model's formula.
+int64_t SimulatedFold(int rows, int columns, int m) {
+  std::vector<std::vector<int>> input(rows, std::vector<int>(columns, -1)), sum = input;  // row of the left matrix inside a cell
+  int64_t results = 0, cycle = rows;  // the weights are in
+  while (results < static_cast<int64_t>(m) * columns) {
+    const int64_t now = cycle - rows;
+    for (int r = rows - 1; r >= 0; --r) {
+      for (int c = columns - 1; c >= 0; --c) {
+        const int64_t fed = now - r;  // row r gets its first element r cycles late
+        const int left = c > 0 ? input[r][c - 1] : (fed >= 0 && fed < m ? static_cast<int>(fed) : -1);
+        const int above = r > 0 ? sum[r - 1][c] : left;
+        EXPECT_EQ(above, left);  // a sum meets the element that belongs to it
+        input[r][c] = left;
+        sum[r][c] = left;
+        if (r == rows - 1 && left >= 0) ++results;
+      }
+    }
+    ++cycle;
+  }
+  return cycle;
+}
+
+TEST(CycleModel, AgreesWithAnArraySimulatedCellByCell) {
+  for (int rows : {1, 2, 5, 8}) {
+    for (int columns : {1, 3, 8}) {
+      for (int m : {1, 2, 7, 20}) {
+        EXPECT_EQ(MatrixCycles(Ideal(rows, columns, Weights::kSerial), Shape(m, columns, rows)).total(),
+                  SimulatedFold(rows, columns, m))
+            << rows << "x" << columns << ", " << m << " rows";
+      }
+    }
+  }
+}
+
+TEST(CycleModel, HidesTheNextWeightsBehindTheRowsInUse) {
+  // Two folds of 10 rows on 4x4: the first weights, 20 rows without a gap, one drain.
+  const Cycles c = MatrixCycles(Ideal(4, 4, Weights::kShadowed), Shape(10, 4, 8));
+  EXPECT_EQ(c.load, 4);
+  EXPECT_EQ(c.matrix, 20 + 6);
+}
+
+TEST(CycleModel, WaitsForWeightsWhenThereAreFewerRowsThanTheArrayHas) {
+  const Cycles c = MatrixCycles(Ideal(8, 8, Weights::kShadowed), Shape(3, 8, 24));
+  EXPECT_EQ(c.load, 8 + 2 * (8 - 3));
+  EXPECT_EQ(c.matrix, 9 + 14);
+}
+
+TEST(CycleModel, ComputesAFloatProductInSixPasses) {
+  Product p = Shape(100, 8, 8);
+  const Machine machine = Ideal(8, 8, Weights::kSerial);
+  const int64_t one = MatrixCycles(machine, p).total();
+  p.passes = kFloatPasses;
+  EXPECT_EQ(MatrixCycles(machine, p).total(), 6 * one);
+}
+
+TEST(CycleModel, CountsAConvolutionAsItsPatches) {
+  Convolution c;
+  c.height = c.width = 7;
+  c.channels = 3;
+  c.filter_height = c.filter_width = 3;
+  c.filters = 5;
+  c.stride_height = c.stride_width = 2;
+  const Product p = AsProduct(c);
+  EXPECT_EQ(p.m, 9);
+  EXPECT_EQ(p.n, 5);
+  EXPECT_EQ(p.k, 27);
+  EXPECT_EQ(p.left_bytes, 7 * 7 * 3 * 2);  // the image, not 9 patches of 27
+  EXPECT_EQ(ConvolutionCycles(Ideal(8, 8, Weights::kSerial), c), MatrixCycles(Ideal(8, 8, Weights::kSerial), p));
+}
+
+TEST(CycleModel, GivesAConvolutionWhoseFilterIsLargerThanItsImageNoCycles) {
+  Convolution c;
+  c.height = c.width = 2;
+  c.channels = 1;
+  c.filter_height = c.filter_width = 3;
+  c.filters = 1;
+  EXPECT_EQ(ConvolutionCycles(Machine(), c).total(), 0);
+}
+
+TEST(CycleModel, CountsEveryCycleOnceAndNoneNegative) {
+  for (const Weights weights : {Weights::kSerial, Weights::kShadowed}) {
+    for (const bool double_buffered : {false, true}) {
+      Machine machine;
+      machine.weights = weights;
+      machine.double_buffered = double_buffered;
+      machine.buffer_bytes = 1 << 20;
+      for (int64_t size : {1, 100, 500, 2000}) {
+        const Cycles c = MatrixCycles(machine, Shape(size, size, size));
+        EXPECT_GT(c.matrix, 0);
+        EXPECT_GT(c.load, 0);
+        EXPECT_GT(c.stall, 0);  // the first fetch hides behind nothing
+        EXPECT_EQ(c.total(), c.matrix + c.vector + c.load + c.stall);
+      }
+    }
+  }
+}
+
+TEST(CycleModel, IsSlowerWithoutASecondBufferAndNeverByMoreThanTheTransfer) {
+  Machine machine;
+  const Product p = Shape(1000, 1000, 1000);
+  const Cycles both = MatrixCycles(machine, p);
+  machine.double_buffered = false;
+  const Cycles one = MatrixCycles(machine, p);
+  EXPECT_GT(one.stall, both.stall);
+  const double transfer = (2 * 1e6 * 2 + 1e6 * 4) * machine.clock / machine.memory_bandwidth;
+  EXPECT_NEAR(static_cast<double>(one.stall), transfer, 2);
+  EXPECT_EQ(one.matrix, both.matrix);
+}
+
+TEST(CycleModel, FetchesTheLeftMatrixOnceForEveryColumnFoldWhenItDoesNotFit) {
+  Machine machine;
+  machine.memory_bandwidth = 1e9;  // transfers alone count
+  machine.double_buffered = false;
+  const Product p = Shape(256, 1280, 4096);  // the left matrix has 2 MiB, 10 folds of columns
+  machine.buffer_bytes = 64 << 20;
+  const double fits = static_cast<double>(MatrixCycles(machine, p).stall);
+  machine.buffer_bytes = 1 << 20;
+  const double folds = static_cast<double>(MatrixCycles(machine, p).stall);
+  const double left = 256.0 * 4096 * 2 * machine.clock / machine.memory_bandwidth;
+  EXPECT_NEAR(folds - fits, 9 * left, 4);
+}
+
+TEST(CycleModel, WalksAndSumsLongPipelinesAlike) {
+  Machine machine;
+  machine.rows = machine.columns = 8;
+  machine.buffer_bytes = 1 << 16;
+  machine.memory_bandwidth = 20e9;
+  // Just below and far above the limit of steps: cycles grow with the work.
+  const double below = static_cast<double>(MatrixCycles(machine, Shape(512, 512, 30000)).total());
+  const double above = static_cast<double>(MatrixCycles(machine, Shape(512, 512, 300000)).total());
+  EXPECT_NEAR(above / below, 10, 0.1);
+}
+
+TEST(CycleModel, StaysFiniteForAbsurdSizes) {
+  const Cycles c = MatrixCycles(Machine(), Shape(INT64_C(1) << 30, INT64_C(1) << 30, INT64_C(1) << 30));
+  EXPECT_GT(c.total(), INT64_C(1) << 40);
+}
+
+TEST(CycleModel, GivesNoCyclesToNothing) {
+  EXPECT_EQ(MatrixCycles(Machine(), Shape(0, 5, 5)).total(), 0);
+  EXPECT_EQ(VectorCycles(Machine(), 0, 0, 0).total(), 0);
+}
+
+TEST(CycleModel, CountsElementwiseWorkByLanesAndByBandwidth) {
+  Machine machine;
+  machine.memory_bandwidth = 0;
+  EXPECT_EQ(VectorCycles(machine, 1024 * 100, 1, 1), (Cycles{0, 100, 0, 0}));
+  machine.memory_bandwidth = 350e9;  // 500 bytes a cycle
+  const Cycles c = VectorCycles(machine, 1 << 20, INT64_C(8) << 20, INT64_C(4) << 20);
+  EXPECT_EQ(c.vector, 1024);
+  // 12 MiB at 500 bytes a cycle; computing hides behind the transfers.
+  EXPECT_NEAR(static_cast<double>(c.total()), 12.0 * 1048576 / 500, 100);
+}
+
+TEST(CycleModel, CountsCopiesByTheirRoad) {
+  Machine machine;
+  EXPECT_EQ(MemoryCycles(machine, 500, 500).load, 2);
+  EXPECT_EQ(HostCopyCycles(machine, 16000).load, 700 + 700);
+  EXPECT_EQ(InterconnectCycles(machine, 62500).load, 700 + 700);
+}
+
+// ---- The first TPU: 256x256, 700 MHz, 34 GB/s, 8-bit weights ----
+
+Machine FirstTpu() {
+  Machine machine;
+  machine.rows = machine.columns = 256;
+  machine.clock = 700e6;
+  machine.memory_bandwidth = 34e9;
+  machine.buffer_bytes = INT64_C(28) << 20;
+  return machine;
+}
+
+TEST(Roofline, OfTheFirstTpuPeaksAt92Teraoperations) {
+  EXPECT_NEAR(PeakOperations(FirstTpu()) / 1e12, 92, 0.5);
+}
+
+TEST(Roofline, OfTheFirstTpuHasItsRidgeAt1350MultiplyAddsForEachByteOfWeights) {
+  EXPECT_NEAR(RidgePoint(FirstTpu()) / 2, 1350, 5);
+}
+
+TEST(Roofline, BoundsFullyConnectedLayersOfAnyBatch) {
+  const Machine machine = FirstTpu();
+  for (int64_t batch : {8, 16, 64, 128, 200, 400, 1000, 1350, 2000, 4000}) {
+    Product p = Shape(batch, 2048, 2048);
+    p.input_bytes = 1;
+    p.output_bytes = 0;  // the paper counts bytes of weights alone; so activations stay on chip
+    p.left_bytes = 1;
+    const double seconds = static_cast<double>(MatrixCycles(machine, p).total()) / machine.clock;
+    const double operations = 2.0 * static_cast<double>(batch) * 2048 * 2048;
+    const double bound = std::min(PeakOperations(machine), 2.0 * static_cast<double>(batch) * machine.memory_bandwidth);
+    EXPECT_LE(operations / seconds, bound * 1.0001) << batch;
+    // What is lost is the first fold's fetch, filling and draining.
+    EXPECT_GE(operations / seconds, bound * 0.94) << batch;
+  }
+}
+
+// ---- SCALE-Sim ----
+
+struct Published {
+  int64_t rows, columns;
+  std::string topology, layer;
+  int64_t m, n, k, compute, stall;
+};
+
+std::vector<Published> ReadPublished() {
+  std::ifstream file(TENON_TEST_SOURCE_DIR "/devices/tpu_sim/model/scalesim/cycles.csv");
+  std::vector<Published> out;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#' || line.rfind("rows", 0) == 0) continue;
+    std::vector<std::string> cells;
+    std::stringstream text(line);
+    for (std::string cell; std::getline(text, cell, ',');) cells.push_back(cell);
+    if (cells.size() != 9) {
+      ADD_FAILURE() << "not understood: " << line;
+      continue;
+    }
+    const auto number = [&](size_t i) { return std::stoll(cells[i]); };
+    out.push_back({number(0), number(1), cells[2], cells[3], number(4), number(5), number(6), number(7), number(8)});
+  }
+  return out;
+}
+
+TEST(ScaleSim, AgreesLayerByLayerWithinTwoPercent) {
+  std::map<std::string, int> layers;
+  double worst = 0;
+  for (const Published& p : ReadPublished()) {
+    const Cycles ours = MatrixCycles(Ideal(p.rows, p.columns, Weights::kSerial), Shape(p.m, p.n, p.k));
+    const double off = static_cast<double>(ours.total()) / static_cast<double>(p.compute) - 1;
+    EXPECT_LE(std::abs(off), 0.02) << p.topology << " " << p.layer << " on " << p.rows << "x" << p.columns << ": "
+                                   << ours.total() << " cycles, SCALE-Sim has " << p.compute;
+    // Its count is the number of the last cycle, from 0 on; nothing else differs.
+    EXPECT_EQ(ours.total(), p.compute + 1) << p.topology << " " << p.layer;
+    EXPECT_EQ(p.stall, ours.stall);
+    worst = std::max(worst, std::abs(off));
+    ++layers[std::to_string(p.rows) + " " + p.topology];
+  }
+  for (const std::string rows : {"32", "128"}) {
+    EXPECT_EQ(layers[rows + " gemm"], 19);
+    EXPECT_EQ(layers[rows + " alexnet"], 5);
+    EXPECT_EQ(layers[rows + " resnet50"], 54);
+  }
+  RecordProperty("worst_difference_percent", std::to_string(100 * worst));
+}
+
+}  // namespace
+}  // namespace tenon::tpu_sim
