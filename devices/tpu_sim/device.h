@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device and System: one simulated accelerator, and all those of one load().
+//
+// One mutex guards queues, timelines and the log of a system; work runs without it. Objects hold what they need alive, so
+// that handles may be given back in any order.
+#ifndef TENON_DEVICES_TPU_SIM_DEVICE_H_
+#define TENON_DEVICES_TPU_SIM_DEVICE_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "log_extension.h"
+#include "memory.h"
+#include "options.h"
+#include "queue.h"
+#include "timeline.h"
+
+namespace tenon::tpu_sim {
+
+inline constexpr uint32_t kDeviceKind = 0, kStagingKind = 1, kKinds = 2, kHostKind = UINT32_MAX;
+
+class System {
+ public:
+  explicit System(Options options) : options_(std::move(options)) {}
+  const Options& options() const { return options_; }
+  // The device whose memory the address is in; NULL when there is none.
+  std::shared_ptr<Device> Owner(const void* address) const;
+
+  mutable std::mutex mutex;
+  std::vector<std::weak_ptr<Device>> devices;
+
+ private:
+  const Options options_;
+};
+
+// Where the bytes of a copy are.
+struct Place {
+  char* address = nullptr;  // for the device's threads
+  std::shared_ptr<Device> device;  // NULL: host or staging memory
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  Device(std::shared_ptr<System> system, int64_t index);
+  Outcome Open();
+  void Close();
+
+  System& system() const { return *system_; }
+  const std::shared_ptr<System>& shared_system() const { return system_; }
+  int64_t index() const { return index_; }
+  const Options& options() const { return system_->options(); }
+  const std::string& name() const { return name_; }
+  bool has_faults() const { return options().faults.device == index_; }
+
+  // ---- Memory ----
+  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
+  void Free(uint32_t kind, void* data);
+  // Finds bytes for work; INVALID_ARGUMENT unless all of them are in living memory.
+  Outcome Find(uint32_t kind, const void* address, uint64_t bytes, const char* what, Place* out_place) const;
+  DeviceMemory& memory() { return memory_; }
+  StagingMemory& staging() { return staging_; }
+
+  // ---- Queues and timelines ----
+  Outcome MakeQueue(std::shared_ptr<Queue>* out_queue);
+  Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
+
+  // ---- What follows needs System::mutex ----
+  const Outcome& lost() const { return lost_; }
+  bool closed() const { return closed_; }
+  void Lose(const Outcome& why);
+  // Counts a piece of work before it runs, and loses the device when its time has come.
+  void CountWork();
+  // The failure that a fault wants for work that is done.
+  Outcome LateFault(const std::string& work_name);
+  int64_t Delay();  // microseconds
+  int64_t& unit_free(Unit unit) { return unit_free_[static_cast<size_t>(unit)]; }
+  void Log(tenon_tpu_sim_span span);
+  void ReadLog(uint64_t first, tenon_tpu_sim_span* out, uint64_t capacity, uint64_t* out_count, uint64_t* out_next) const;
+
+ private:
+  Outcome CheckAlive() const;
+
+  const std::shared_ptr<System> system_;
+  const int64_t index_;
+  const std::string name_;
+  DeviceMemory memory_;
+  StagingMemory staging_;
+  // Guarded by System::mutex.
+  Outcome lost_;
+  bool closed_ = false;
+  int64_t allocations_ = 0, works_ = 0, named_works_ = 0;
+  uint64_t random_ = 0;
+  int64_t queues_made_ = 0;
+  std::vector<std::weak_ptr<Queue>> queues_;
+  std::vector<std::weak_ptr<Timeline>> timelines_;
+  size_t timelines_cleaned_ = 16;  // clean the list at this length
+  std::array<int64_t, kUnits> unit_free_ = {};
+  std::deque<tenon_tpu_sim_span> log_;
+  uint64_t next_span_ = 0;
+};
+
+}  // namespace tenon::tpu_sim
+
+#endif  // TENON_DEVICES_TPU_SIM_DEVICE_H_

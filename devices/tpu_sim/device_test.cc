@@ -1,0 +1,663 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver through its table: memory, queues, timelines, faults, simulated time.
+#include <setjmp.h>
+#include <signal.h>
+
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "testing/plugin.h"
+
+namespace tenon::tpu_sim::testing {
+namespace {
+
+std::string LoadText(const Settings& settings) {
+  tenon_plugin_self* self = nullptr;
+  const std::string text = Text(Load(settings, &self));
+  if (self != nullptr) Descriptor()->unload(self);
+  return text;
+}
+
+TEST(Options, ThatAreUnknownOrOutOfRangeAreRefusedByName) {
+  EXPECT_EQ(LoadText({{"row", "4"}}), "INVALID_ARGUMENT: unknown option 'row'");
+  EXPECT_EQ(LoadText({{"rows", "0"}}), "INVALID_ARGUMENT: option rows is '0'; it may be a whole number from 1 to 4096");
+  EXPECT_EQ(LoadText({{"clock", "fast"}}), "INVALID_ARGUMENT: option clock is 'fast'; it may be a number from 1.000000 on");
+  EXPECT_EQ(LoadText({{"guard", "perhaps"}}), "INVALID_ARGUMENT: option guard is 'perhaps'; it may be true or false");
+  EXPECT_EQ(LoadText({{"precision", "half"}}),
+            "INVALID_ARGUMENT: option precision is 'half'; it may be policy, exact or bfloat16");
+  EXPECT_EQ(LoadText({{"fail_late", "MatMul"}}),
+            "INVALID_ARGUMENT: option fail_late is 'MatMul'; it may be NAME:NUMBER, such as MatMul:2");
+}
+
+TEST(Options, StandInTheDescriptorWithDefaultsThatLoad) {
+  Settings all;
+  for (uint64_t i = 0; i < Descriptor()->option_count; ++i) {
+    const tenon_option_declaration& o = Descriptor()->options[i];
+    all.emplace_back(std::string(o.key.data, o.key.size), std::string(o.default_value.data, o.default_value.size));
+    EXPECT_GT(o.text.size, 0u);
+  }
+  EXPECT_EQ(all.size(), 21u);
+  EXPECT_EQ(LoadText(all), "");
+}
+
+TEST(Devices, AreAsManyAsAskedFor) {
+  const Plugin plugin{{"devices", "3"}};
+  uint32_t count = 0;
+  EXPECT_EQ(Text(plugin.driver->count(plugin.self, &count)), "");
+  EXPECT_EQ(count, 3u);
+  tenon_device* device = nullptr;
+  EXPECT_EQ(Text(plugin.driver->open(plugin.self, 3, &device)), "NOT_FOUND: TPU device 3; there are 3 (option devices)");
+  EXPECT_EQ(device, nullptr);
+}
+
+TEST(Devices, SayWhatTheyAre) {
+  const Plugin plugin{{"memory_bytes", "1048576"}, {"rows", "256"}, {"columns", "256"}, {"precision", "bfloat16"}};
+  Handle device(plugin, 0);
+  tenon_device_properties p = {};
+  EXPECT_EQ(Text(plugin.driver->properties(device.device, &p)), "");
+  EXPECT_EQ(p.synchronous, 0u);
+  EXPECT_EQ(p.memory_kind_count, 2u);
+  EXPECT_NEAR(p.flops, 91.75e12, 0.01e12);
+  tenon_memory_kind kind = {};
+  EXPECT_EQ(Text(plugin.driver->memory_kind(device.device, 0, &kind)), "");
+  EXPECT_EQ(kind.flags, 0u);
+  EXPECT_EQ(kind.total_bytes, 1048576u);
+  EXPECT_EQ(Text(plugin.driver->memory_kind(device.device, 1, &kind)), "");
+  EXPECT_EQ(kind.flags, TENON_MEMORY_HOST_VISIBLE);
+  EXPECT_EQ(Text(plugin.driver->memory_kind(device.device, 2, &kind)),
+            "NOT_FOUND: memory kind 2; there are 0 (device) and 1 (staging)");
+}
+
+// ---- Memory ----
+
+TEST(Memory, OfTheDeviceRunsOutWithOneClearStatus) {
+  const Plugin plugin{{"memory_bytes", "65536"}};
+  Handle device(plugin, 0);
+  void* all = device.Memory(65536);
+  void* more = &all;
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 1, 64, nullptr, &more)),
+            "RESOURCE_EXHAUSTED: TPU:0 has no 1 bytes of device memory: 65536 of 65536 are in use, the largest free block has 0");
+  EXPECT_EQ(more, nullptr);
+  plugin.driver->free(device.device, 0, all, 65536, nullptr);
+  EXPECT_EQ(device.Memory(65536), all);
+}
+
+TEST(Memory, BlocksThatWereFreedJoinAgain) {
+  const Plugin plugin{{"memory_bytes", "65536"}};
+  Handle device(plugin, 0);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) blocks.push_back(device.Memory(1024));
+  for (int i : {1, 3, 2, 0}) plugin.driver->free(device.device, 0, blocks[i], 1024, nullptr);
+  EXPECT_EQ(device.Memory(4096), blocks[0]);
+  for (int i = 63; i >= 4; --i) plugin.driver->free(device.device, 0, blocks[i], 1024, nullptr);
+  EXPECT_EQ(device.Memory(60 * 1024), blocks[4]);
+}
+
+TEST(Memory, IsAlignedAsAskedFor) {
+  const Plugin plugin{{"memory_bytes", "16777216"}};
+  Handle device(plugin, 0);
+  device.Memory(100);
+  for (uint64_t alignment : {1u, 64u, 4096u, 2097152u}) {
+    void* data = nullptr;
+    EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 100, alignment, nullptr, &data)), "");
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % alignment, 0u);
+  }
+  void* data = nullptr;
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 100, 3, nullptr, &data)),
+            "INVALID_ARGUMENT: alignment 3 is not a power of two up to 2097152");
+}
+
+TEST(Memory, FreedInQueueOrderGoesToTheSameQueueBefore) {
+  const Plugin plugin{{"memory_bytes", "65536"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  void* all = device.Memory(65536);
+  EXPECT_EQ(device.Barrier(queue, {{gate, 1}}, {}), "");
+  plugin.driver->free(device.device, 0, all, 65536, queue);  // stands behind the gate
+  void* other = nullptr;
+  EXPECT_NE(Text(plugin.driver->allocate(device.device, 0, 4096, 64, nullptr, &other)), "");
+  void* same = nullptr;
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 65536, 64, queue, &same)), "");
+  EXPECT_EQ(same, all);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  EXPECT_NE(Text(plugin.driver->allocate(device.device, 0, 4096, 64, nullptr, &other)), "");  // it is in use again
+}
+
+sigjmp_buf fault_jump;
+
+// Whether reading the byte faults.
+bool Faults(const void* data) {
+  struct sigaction action = {}, before_segv = {}, before_bus = {};
+  action.sa_handler = [](int) { siglongjmp(fault_jump, 1); };
+  sigaction(SIGSEGV, &action, &before_segv);
+  sigaction(SIGBUS, &action, &before_bus);
+  volatile bool faulted = true;  // keeps its place across the jump
+  if (sigsetjmp(fault_jump, 1) == 0) {
+    (void)*static_cast<const volatile char*>(data);
+    faulted = false;
+  }
+  sigaction(SIGSEGV, &before_segv, nullptr);
+  sigaction(SIGBUS, &before_bus, nullptr);
+  return faulted;
+}
+
+TEST(Memory, OfTheDeviceFaultsUnderTheHostWhereItIsGuarded) {
+  const Plugin plugin{{"guard", "true"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* data = device.Memory(4096);
+  EXPECT_TRUE(Faults(data));
+  EXPECT_EQ(device.Fill(queue, data, 4096, 7), "");
+  EXPECT_EQ(device.Download<uint8_t>(queue, data, 4096), std::vector<uint8_t>(4096, 7));
+  EXPECT_TRUE(Faults(data));
+  EXPECT_FALSE(Faults(device.Memory(16, 1)));  // staging
+}
+
+TEST(Memory, OfTheDeviceDoesNotFaultWithoutTheGuard) {
+  const Plugin plugin{{"guard", "false"}};
+  Handle device(plugin, 0);
+  EXPECT_FALSE(Faults(device.Memory(4096)));
+}
+
+TEST(Memory, OfStagingIsMappedAndThatOfTheDeviceIsNot) {
+  const Plugin plugin{{"staging_bytes", "4096"}};
+  Handle device(plugin, 0);
+  void* staging = device.Memory(100, 1);
+  void* address = nullptr;
+  EXPECT_EQ(Text(plugin.driver->map(device.device, 1, staging, 100, &address)), "");
+  EXPECT_EQ(address, staging);
+  EXPECT_EQ(Text(plugin.driver->map(device.device, 0, device.Memory(100), 100, &address)),
+            "UNIMPLEMENTED: TPU:0: the host cannot map device memory; copy it");
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 1, 8192, 64, nullptr, &address)),
+            "RESOURCE_EXHAUSTED: TPU:0 has no 8192 bytes of staging memory: 256 of 4096 are in use");
+}
+
+// ---- Queues ----
+
+TEST(Queue, WorksInOrder) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* a = device.Memory(1000);
+  void* b = device.Memory(1000);
+  EXPECT_EQ(device.Fill(queue, a, 1000, 1), "");
+  EXPECT_EQ(device.Fill(queue, static_cast<char*>(a) + 10, 10, 2), "");
+  EXPECT_EQ(device.Copy(queue, a, 0, b, 0, 1000), "");
+  EXPECT_EQ(device.Fill(queue, a, 1000, 3), "");
+  std::vector<uint8_t> expected(1000, 1);
+  std::fill_n(expected.begin() + 10, 10, 2);
+  EXPECT_EQ(device.Download<uint8_t>(queue, b, 1000), expected);
+  EXPECT_EQ(device.Download<uint8_t>(queue, a, 1000), std::vector<uint8_t>(1000, 3));
+}
+
+TEST(Queue, RepeatsPatternsOfEverySize) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  uint8_t pattern[16];
+  for (uint8_t i = 0; i < 16; ++i) pattern[i] = static_cast<uint8_t>(i + 1);
+  for (uint64_t size : {1u, 2u, 4u, 8u, 16u}) {
+    char* data = static_cast<char*>(device.Memory(100));
+    EXPECT_EQ(Text(plugin.driver->queue_fill(queue, data, 0, 100, pattern, size, nullptr, 0)), "");
+    const auto got = device.Download<uint8_t>(queue, data, 100);
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], pattern[i % size]) << size;
+  }
+  EXPECT_EQ(Text(plugin.driver->queue_fill(queue, device.Memory(9), 0, 9, pattern, 3, nullptr, 0)),
+            "INVALID_ARGUMENT: a pattern of 3 bytes; it may have 1, 2, 4, 8 or 16");
+}
+
+TEST(Queue, CopiesBetweenDevicesAndThroughStaging) {
+  const Plugin plugin{{"devices", "2"}};
+  Handle one(plugin, 0), two(plugin, 1);
+  tenon_queue* queue = one.Queue();
+  void* here = one.Memory(256);
+  void* there = two.Memory(256);
+  void* staging = one.Memory(256, 1);
+  std::memset(staging, 9, 256);
+  EXPECT_EQ(one.Copy(queue, staging, 1, here, 0, 256), "");
+  EXPECT_EQ(one.Copy(queue, here, 0, there, 0, 256), "");
+  EXPECT_EQ(one.Finish(queue), "");
+  EXPECT_EQ(two.Download<uint8_t>(two.Queue(), there, 256), std::vector<uint8_t>(256, 9));
+}
+
+TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  char* data = static_cast<char*>(device.Memory(256));
+  char host[512];
+  EXPECT_EQ(device.Copy(queue, host, 0, data, 0, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy of 4 bytes is not in a living block of memory kind 0");
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 200, 0, 57),
+            "INVALID_ARGUMENT: TPU:0: the target of a copy of 57 bytes is not in a living block of memory kind 0");
+  EXPECT_EQ(device.Copy(queue, host, 1, data, 0, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy of 4 bytes is not in a living block of memory kind 1");
+  EXPECT_EQ(device.Copy(queue, data, UINT32_MAX, host, UINT32_MAX, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is device memory");
+  EXPECT_EQ(device.Copy(queue, nullptr, UINT32_MAX, data, 0, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is NULL");
+  EXPECT_EQ(device.Copy(queue, host, 7, data, 0, 4), "NOT_FOUND: memory kind 7; TPU:0 has 0 (device) and 1 (staging)");
+  EXPECT_EQ(device.Barrier(queue, {{nullptr, 1}}, {}), "INVALID_ARGUMENT: wait 0 has no semaphore");
+  EXPECT_EQ(device.Copy(queue, nullptr, UINT32_MAX, data, 0, 0), "");  // nothing is nowhere
+  plugin.driver->free(device.device, 0, data, 256, nullptr);
+  EXPECT_NE(device.Fill(queue, data, 4, 0), "");
+  EXPECT_EQ(device.Finish(queue), "");
+}
+
+TEST(Queue, WaitsForWhatAnotherQueueSignals) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  tenon_semaphore* filled = device.Semaphore();
+  void* data = device.Memory(64);
+  std::vector<uint8_t> host(64, 0);
+  EXPECT_EQ(device.Fill(first, data, 64, 1), "");
+  EXPECT_EQ(device.Copy(first, data, 0, host.data(), UINT32_MAX, 64, {{filled, 5}}), "");
+  EXPECT_EQ(device.Barrier(second, {{gate, 1}}, {}), "");
+  EXPECT_EQ(device.Fill(second, data, 64, 2, {{filled, 5}}), "");
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(first), "");
+  EXPECT_EQ(host, std::vector<uint8_t>(64, 2));
+  uint64_t value = 0;
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(filled, &value)), "");
+  EXPECT_EQ(value, 5u);
+}
+
+TEST(Queue, CallsTheHostWhenItGetsThere) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  std::vector<uint8_t> host(8, 0);
+  struct Seen {
+    std::vector<uint8_t>* host;
+    std::vector<uint8_t> at_call;
+    std::string status = "not called";
+    std::thread::id thread;
+    std::promise<void> done;
+  } seen{&host, {}, "not called", {}, {}};
+  void* data = device.Memory(8);
+  EXPECT_EQ(device.Fill(queue, data, 8, 4), "");
+  EXPECT_EQ(device.Copy(queue, data, 0, host.data(), UINT32_MAX, 8), "");
+  EXPECT_EQ(Text(plugin.driver->queue_host_call(
+                queue,
+                [](void* argument, tenon_status* status) {
+                  Seen& s = *static_cast<Seen*>(argument);
+                  s.status = Text(status);
+                  s.at_call = *s.host;
+                  s.thread = std::this_thread::get_id();
+                  s.done.set_value();
+                },
+                &seen)),
+            "");
+  seen.done.get_future().wait();
+  EXPECT_EQ(seen.status, "");
+  EXPECT_EQ(seen.at_call, std::vector<uint8_t>(8, 4));
+  EXPECT_NE(seen.thread, std::this_thread::get_id());
+}
+
+TEST(Queue, MayBeDestroyedFromItsOwnHostCall) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  struct Argument {
+    const tenon_device_driver* driver;
+    tenon_queue* queue = nullptr;
+    std::promise<void> done;
+  } argument{plugin.driver, nullptr, {}};
+  EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &argument.queue)), "");
+  EXPECT_EQ(Text(plugin.driver->queue_host_call(
+                argument.queue,
+                [](void* a, tenon_status*) {
+                  auto& self = *static_cast<Argument*>(a);
+                  self.driver->queue_destroy(self.queue);
+                  self.done.set_value();
+                },
+                &argument)),
+            "");
+  argument.done.get_future().wait();
+}
+
+TEST(Queue, ThatIsDestroyedCancelsWhatWaitsAndDoesTheRest) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* never = device.Semaphore();
+  tenon_semaphore* out = device.Semaphore();
+  EXPECT_EQ(device.Barrier(queue, {{never, 1}}, {{out, 1}}), "");
+  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1, {{out, 2}}), "");
+  device.Destroy(queue);
+  EXPECT_EQ(device.Wait(out, 1), "CANCELLED: queue 0 of TPU:0 was closed before barrier could run");
+  EXPECT_EQ(device.Wait(out, 2), "");
+}
+
+TEST(Queue, CancelsWorkWhoseSemaphoreNobodyCanSignalAnyMore) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* gone = device.Semaphore(3);
+  tenon_semaphore* out = device.Semaphore();
+  EXPECT_EQ(device.Barrier(queue, {{gone, 4}}, {{out, 1}}), "");
+  device.Destroy(gone);
+  EXPECT_EQ(device.Wait(out, 1), "CANCELLED: barrier on queue 0 of TPU:0 waits for 4 on a semaphore that was destroyed at 3");
+  EXPECT_EQ(device.Finish(queue), "");
+}
+
+TEST(Queue, StillReachesASemaphoreWhoseHandleIsGone) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  tenon_semaphore* between = device.Semaphore();
+  EXPECT_EQ(device.Barrier(first, {{gate, 1}}, {{between, 1}}), "");
+  EXPECT_EQ(device.Barrier(second, {{between, 1}}, {}), "");
+  device.Destroy(between);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(second), "");
+}
+
+TEST(Devices, MayBeClosedBeforeTheirHandlesAreGivenBack) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = nullptr;
+  tenon_semaphore* semaphore = nullptr;
+  EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &queue)), "");
+  EXPECT_EQ(Text(plugin.driver->semaphore_create(device.device, 0, &semaphore)), "");
+  const tenon_timeline_point never = {semaphore, 9};
+  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, &never, 1, nullptr, 0)), "");
+  device.Close();
+  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, nullptr, 0, nullptr, 0)), "FAILED_PRECONDITION: queue 0 of TPU:0 is closed");
+  plugin.driver->queue_destroy(queue);
+  plugin.driver->semaphore_destroy(semaphore);
+}
+
+// ---- Semaphores ----
+
+TEST(Semaphore, IsWaitedForUntilTheDeadlineAndNoLonger) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_semaphore* semaphore = device.Semaphore(2);
+  EXPECT_EQ(device.Wait(semaphore, 2, 0), "");
+  EXPECT_EQ(device.Wait(semaphore, 5, 0), "DEADLINE_EXCEEDED: a semaphore was to reach 5 and is at 2");
+  EXPECT_EQ(device.Wait(semaphore, 5, Soon(std::chrono::milliseconds(2))),
+            "DEADLINE_EXCEEDED: a semaphore was to reach 5 and is at 2");
+}
+
+TEST(Semaphore, OnlyCountsUp) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_semaphore* semaphore = device.Semaphore(2);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(semaphore, 2)),
+            "INVALID_ARGUMENT: signal of 2 on a semaphore that has reached 2");
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(semaphore, 7)), "");
+  EXPECT_EQ(device.Wait(semaphore, 6), "");
+}
+
+TEST(Semaphore, WakesSeveralThreads) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_semaphore* semaphore = device.Semaphore();
+  std::vector<std::future<std::string>> waiting;
+  for (uint64_t value : {1u, 2u, 3u}) {
+    waiting.push_back(std::async(std::launch::async, [&, value] { return device.Wait(semaphore, value); }));
+  }
+  for (uint64_t value : {1u, 2u, 3u}) EXPECT_EQ(Text(plugin.driver->semaphore_signal(semaphore, value)), "");
+  for (auto& one : waiting) EXPECT_EQ(one.get(), "");
+}
+
+// ---- Faults ----
+
+TEST(Faults, OutOfMemoryComesAfterSoManyAllocationsOnThatDeviceOnly) {
+  const Plugin plugin{{"devices", "2"}, {"fault_device", "1"}, {"fail_allocation_after", "2"}};
+  Handle one(plugin, 0), two(plugin, 1);
+  two.Memory(8);
+  two.Memory(8, 1);
+  void* data = nullptr;
+  EXPECT_EQ(Text(plugin.driver->allocate(two.device, 0, 8, 64, nullptr, &data)),
+            "RESOURCE_EXHAUSTED: TPU:1 has no 8 bytes of device memory (option fail_allocation_after=2)");
+  for (int i = 0; i < 5; ++i) one.Memory(8);
+}
+
+constexpr char kLateCopy[] = "INTERNAL: copy failed on TPU:0 (option fail_late=copy:2)";
+
+TEST(Faults, LateFailurePoisonsWhatItSignalsAndWhatWaitsForIt) {
+  const Plugin plugin{{"fail_late", "copy:2"}, {"devices", "2"}};
+  Handle device(plugin, 0), other(plugin, 1);
+  tenon_queue* queue = device.Queue();
+  tenon_queue* dependent = device.Queue();
+  tenon_queue* elsewhere = other.Queue();
+  tenon_semaphore* s = device.Semaphore();
+  tenon_semaphore* t = other.Semaphore();
+  char* data = static_cast<char*>(device.Memory(64));
+  EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 1}}), "");
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 2}}), "");  // fails
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 3}}), "");  // another matter
+  EXPECT_EQ(device.Barrier(dependent, {{s, 2}}, {{s, 4}}), "");
+  EXPECT_EQ(other.Barrier(elsewhere, {{s, 4}}, {{t, 1}}), "");
+  EXPECT_EQ(other.Barrier(elsewhere, {{s, 3}}, {{t, 2}}), "");
+  EXPECT_EQ(device.Wait(s, 1), "");
+  EXPECT_EQ(device.Wait(s, 2), kLateCopy);
+  EXPECT_EQ(device.Wait(s, 2), kLateCopy);  // as often as one asks
+  EXPECT_EQ(device.Wait(s, 3), "");
+  EXPECT_EQ(device.Wait(s, 4), kLateCopy);
+  EXPECT_EQ(other.Wait(t, 1), kLateCopy);  // across two queues and a device
+  EXPECT_EQ(other.Wait(t, 2), "");
+  uint64_t value = 0;
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kLateCopy);
+  EXPECT_EQ(value, 4u);
+}
+
+TEST(Faults, WorkWithoutSignalsHandsItsFailureToTheNextThatHasSome) {
+  const Plugin plugin{{"fail_late", "fill:1"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_queue* innocent = device.Queue();
+  tenon_semaphore* s = device.Semaphore();
+  char* data = static_cast<char*>(device.Memory(16));
+  const std::vector<uint8_t> before(16, 5);
+  device.Upload(queue, before, data);
+  std::string called;
+  EXPECT_EQ(device.Fill(queue, data, 8, 1), "");                     // fails when it is done
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8), "");        // is not run
+  EXPECT_EQ(Text(plugin.driver->queue_host_call(
+                queue, [](void* out, tenon_status* status) { *static_cast<std::string*>(out) = Text(status); }, &called)),
+            "");
+  EXPECT_EQ(device.Barrier(queue, {}, {{s, 1}}), "");
+  EXPECT_EQ(device.Barrier(queue, {}, {{s, 2}}), "");
+  EXPECT_EQ(device.Finish(innocent), "");
+  EXPECT_EQ(device.Wait(s, 1), "INTERNAL: fill failed on TPU:0 (option fail_late=fill:1)");
+  EXPECT_EQ(called, "INTERNAL: fill failed on TPU:0 (option fail_late=fill:1)");
+  EXPECT_EQ(device.Wait(s, 2), "");
+  const auto after = device.Download<uint8_t>(queue, data, 16);
+  EXPECT_EQ(std::vector<uint8_t>(after.begin() + 8, after.end()), std::vector<uint8_t>(8, 5));
+}
+
+constexpr char kLost[] = "UNAVAILABLE: TPU:0 is lost (option lose_device_after=2)";
+
+TEST(Faults, LostDeviceFailsEverythingAndLeavesTheOtherAlone) {
+  const Plugin plugin{{"devices", "2"}, {"lose_device_after", "2"}};
+  Handle device(plugin, 0), other(plugin, 1);
+  tenon_queue* queue = device.Queue();
+  tenon_queue* second = device.Queue();
+  tenon_queue* elsewhere = other.Queue();
+  tenon_semaphore* s = device.Semaphore();
+  tenon_semaphore* t = other.Semaphore();
+  tenon_semaphore* never = device.Semaphore();
+  void* data = device.Memory(8);
+  void* there = other.Memory(8);
+  EXPECT_EQ(device.Barrier(second, {{never, 1}}, {{t, 9}}), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 2, {{s, 1}}), "");
+  EXPECT_EQ(device.Wait(s, 1), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 3, {{s, 2}, {t, 1}}), "");
+  EXPECT_EQ(device.Wait(s, 2), kLost);
+  EXPECT_EQ(device.Wait(s, 1), kLost);
+  EXPECT_EQ(other.Wait(t, 1), kLost);  // the other device's timeline, which this one was to move
+  EXPECT_EQ(other.Wait(t, 9), kLost);  // what waited is let go
+  uint64_t value = 0;
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kLost);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(never, 1)), kLost);
+  EXPECT_EQ(device.Fill(queue, data, 8, 1), kLost);
+  EXPECT_EQ(device.Barrier(second, {}, {}), kLost);
+  void* more = nullptr;
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 8, 64, nullptr, &more)), kLost);
+  tenon_queue* none = nullptr;
+  EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &none)), kLost);
+  tenon_semaphore* no_semaphore = nullptr;
+  EXPECT_EQ(Text(plugin.driver->semaphore_create(device.device, 0, &no_semaphore)), kLost);
+  // The other one works, but not with memory that is gone.
+  EXPECT_EQ(other.Fill(elsewhere, there, 8, 1), "");
+  EXPECT_EQ(other.Finish(elsewhere), "");
+  EXPECT_EQ(other.Copy(elsewhere, data, 0, there, 0, 8), "");
+  EXPECT_EQ(other.Finish(elsewhere), kLost);
+  EXPECT_EQ(other.Download<uint8_t>(elsewhere, there, 8), std::vector<uint8_t>(8, 1));
+}
+
+TEST(Faults, DelayedCompletionsAreStallsOfSimulatedTime) {
+  const Plugin plugin{{"delay_completion_us", "100"}, {"clock", "1e9"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  const auto log = device.Log();
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_EQ(log[0].stall, 100000u);
+}
+
+std::vector<uint64_t> Stalls(const char* seed) {
+  const Plugin plugin{{"delay_completion_us", "50"}, {"seed", seed}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* data = device.Memory(8);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  std::vector<uint64_t> stalls;
+  for (const tenon_tpu_sim_span& span : device.Log()) stalls.push_back(span.stall);
+  return stalls;
+}
+
+TEST(Faults, RandomDelaysRepeatWithTheirSeed) {
+  EXPECT_EQ(Stalls("7"), Stalls("7"));
+  EXPECT_NE(Stalls("7"), Stalls("8"));
+}
+
+TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
+  const Plugin plugin{{"delay_completion_us", "60000000"}};  // a minute, which no test waits for
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* s = device.Semaphore();
+  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1, {{s, 1}}), "");
+  EXPECT_EQ(device.Wait(s, 1, 0), "DEADLINE_EXCEEDED: a semaphore was to reach 1 and is at 0");
+  device.Destroy(queue);
+  EXPECT_EQ(device.Wait(s, 1), "");
+}
+
+// ---- Simulated time ----
+
+TEST(SimulatedTime, OfCopiesIsTheModels) {
+  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}, {"interconnect_bandwidth", "50e9"},
+                       {"devices", "2"}};
+  Handle device(plugin, 0), other(plugin, 1);
+  tenon_queue* queue = device.Queue();
+  char* data = static_cast<char*>(device.Memory(20000));
+  std::vector<char> host(10000);
+  EXPECT_EQ(device.Fill(queue, data, 10000, 1), "");                                 // 100 bytes a cycle
+  EXPECT_EQ(device.Copy(queue, data, 0, data + 10000, 0, 10000), "");                // read and written
+  EXPECT_EQ(device.Copy(queue, data, 0, host.data(), UINT32_MAX, 10000), "");        // 10 bytes a cycle after 700
+  EXPECT_EQ(device.Copy(queue, data, 0, other.Memory(10000), 0, 10000), "");         // 50
+  EXPECT_EQ(device.Finish(queue), "");
+  const auto log = device.Log();
+  ASSERT_EQ(log.size(), 4u);
+  const uint64_t expected[] = {100, 200, 1700, 900};
+  uint64_t at = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(log[i].begin, at);
+    EXPECT_EQ(log[i].end - log[i].begin, expected[i]);
+    EXPECT_EQ(log[i].load, expected[i]);
+    EXPECT_EQ(log[i].number, i);
+    at = log[i].end;
+  }
+  EXPECT_STREQ(log[0].name, "fill");
+  EXPECT_STREQ(log[3].name, "copy");
+}
+
+TEST(SimulatedTime, OverlapsQueuesThatUseDifferentUnitsAndNamesWhatTheyWaitFor) {
+  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}};
+  Handle device(plugin, 0);
+  tenon_queue* copies = device.Queue();
+  tenon_queue* fills = device.Queue();
+  tenon_semaphore* s = device.Semaphore();
+  char* data = static_cast<char*>(device.Memory(20000));
+  std::vector<char> host(10000);
+  EXPECT_EQ(device.Fill(fills, data, 10000, 1, {{s, 1}}), "");
+  EXPECT_EQ(device.Fill(fills, data + 10000, 10000, 1, {{s, 2}}), "");  // while the copy runs
+  EXPECT_EQ(device.Copy(copies, data, 0, host.data(), UINT32_MAX, 10000, {{s, 1}}, {}), "");
+  EXPECT_EQ(device.Finish(fills), "");
+  EXPECT_EQ(device.Finish(copies), "");
+  bool seen = false;
+  for (const tenon_tpu_sim_span& span : device.Log()) {
+    if (span.queue == 1) continue;
+    seen = true;
+    EXPECT_EQ(span.begin, 100u);
+    EXPECT_EQ(span.end, 1800u);
+    EXPECT_EQ(span.waited, 100u);
+    EXPECT_STREQ(span.waited_for, "queue 1 of TPU:0");
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(SimulatedTime, OfOneUnitIsSharedByItsQueues) {
+  const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}};
+  Handle device(plugin, 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  char* data = static_cast<char*>(device.Memory(20000));
+  EXPECT_EQ(device.Fill(first, data, 10000, 1), "");
+  EXPECT_EQ(device.Finish(first), "");
+  EXPECT_EQ(device.Fill(second, data + 10000, 10000, 1), "");
+  EXPECT_EQ(device.Finish(second), "");
+  const auto log = device.Log();
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_EQ(log[1].begin, 100u);
+  EXPECT_STREQ(log[1].waited_for, "the memory channel");
+}
+
+TEST(SimulatedTime, PacesRealTimeWhereAsked) {
+  const Plugin plugin{{"clock", "1e6"}, {"bandwidth", "1e6"}, {"pace", "1"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* data = device.Memory(2000);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(device.Fill(queue, data, 2000, 1), "");  // 2000 cycles of a microsecond
+  EXPECT_EQ(device.Finish(queue), "");
+  // At least: how much longer it takes is the machine's affair.
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(2000));
+}
+
+TEST(Log, KeepsTheLatestSpansAndReadsInPieces) {
+  const Plugin plugin{{"log_spans", "4"}};
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* data = device.Memory(8);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  tenon_tpu_sim_span spans[3];
+  uint64_t count = 0, next = 0;
+  device.log->read(device.device, 0, spans, 3, &count, &next);
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(spans[0].number, 6u);
+  device.log->read(device.device, next, spans, 3, &count, &next);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(spans[0].number, 9u);
+  device.log->read(device.device, next, spans, 3, &count, &next);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(plugin.driver->get_extension(device.device, Span("tenon.tpu_sim.log/2")), nullptr);
+}
+
+}  // namespace
+}  // namespace tenon::tpu_sim::testing
