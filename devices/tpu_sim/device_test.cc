@@ -257,6 +257,7 @@ TEST(Queue, WaitsForWhatAnotherQueueSignals) {
   void* data = device.Memory(64);
   std::vector<uint8_t> host(64, 0);
   EXPECT_EQ(device.Fill(first, data, 64, 1), "");
+  EXPECT_EQ(device.Finish(first), "");
   EXPECT_EQ(device.Copy(first, data, 0, host.data(), UINT32_MAX, 64, {{filled, 5}}), "");
   EXPECT_EQ(device.Barrier(second, {{gate, 1}}, {}), "");
   EXPECT_EQ(device.Fill(second, data, 64, 2, {{filled, 5}}), "");

@@ -7,8 +7,9 @@ usage: compare_scalesim.py run [--array ROWSxCOLUMNS ...]   needs scalesim 3.0.0
 `run` simulates every layer that scalesim/cycles.csv has not yet, one shape of a layer once, and writes that file after
 each. `table` asks the program MODEL_CYCLES (target tpu_sim_cycles) for the model's cycles and prints both side by side.
 
-SCALE-Sim runs weight-stationary with its default buffers and the bandwidth that it needs to never wait (mode CALC);
-`compute` is its count of cycles, from the first weight to the last result, beginning at 0.
+SCALE-Sim runs weight-stationary, with buffers of 1 MiB and the bandwidth that it needs to never wait (mode CALC); `compute`
+is the number of its last cycle, from 0 on. With a given bandwidth (mode USER) there is nothing to compare: it fetches
+all operands that fit before cycle 0, and adds a wait for a prefetch twice (read_buffer.service_reads).
 """
 
 import argparse
@@ -129,24 +130,40 @@ def run(arrays):
                 print(f"{array} {name} {row[0]} {m}x{n}x{k}: {compute} cycles, of which {stall} stall", flush=True)
 
 
+def whole_windows():
+    """m of each convolution without the windows that the image's edge cuts."""
+    out = {}
+    for name in TOPOLOGIES:
+        for row, (m, _, _) in topology(name):
+            if name != "gemm":
+                height, width, filter_height, filter_width, _, _, stride = (int(x) for x in row[1:] if x)
+                m = ((height - filter_height) // stride + 1) * ((width - filter_width) // stride + 1)
+            out[name, row[0]] = m
+    return out
+
+
 def table(program):
-    entries = read_cycles()
-    lines = "".join(f"{e['rows']} {e['columns']} {e['m']} {e['n']} {e['k']}\n" for e in entries)
+    entries, windows = read_cycles(), whole_windows()
+    lines = "".join(f"{e['rows']} {e['columns']} {m} {e['n']} {e['k']}\n" for e in entries
+                    for m in (e["m"], windows[e["topology"], e["layer"]]))
     answer = subprocess.run([program], input=lines, capture_output=True, text=True, check=True).stdout.split()
     totals = {}
-    print(f"{'array':9} {'topology':9} {'layer':22} {'m':>6} {'n':>5} {'k':>5} {'SCALE-Sim':>10} {'model':>10} {'off':>8}")
-    for entry, cycles in zip(entries, answer, strict=True):
-        theirs, ours = int(entry["compute"]), int(cycles)
+    print("same product: of the size that SCALE-Sim computes; same layer: of the whole windows (scalesim/differences.csv)")
+    print(f"{'array':8} {'topology':9} {'layer':22} {'m':>6} {'n':>5} {'k':>5} {'SCALE-Sim':>10} {'same product':>21} "
+          f"{'same layer':>21}")
+    for entry, product, layer in zip(entries, answer[::2], answer[1::2], strict=True):
+        cycles = [int(entry["compute"]), int(product), int(layer)]
+        off = [100 * (c / cycles[0] - 1) for c in cycles]
         array = f"{entry['rows']}x{entry['columns']}"
-        total = totals.setdefault((array, entry["topology"]), [0, 0, 0.0])
-        total[0] += theirs
-        total[1] += ours
-        total[2] = max(total[2], abs(ours / theirs - 1))
-        print(f"{array:9} {entry['topology']:9} {entry['layer']:22} {entry['m']:>6} {entry['n']:>5} {entry['k']:>5} "
-              f"{theirs:>10} {ours:>10} {100 * (ours / theirs - 1):>7.3f}%")
-    for (array, name), (theirs, ours, worst) in totals.items():
-        print(f"{array:9} {name:9} all layers: {theirs} and {ours}, {100 * (ours / theirs - 1):.3f}%; "
-              f"the worst layer is {100 * worst:.3f}% off")
+        total = totals.setdefault((array, entry["topology"]), [[0, 0, 0], [0, 0, 0]])
+        for i in range(3):
+            total[0][i] += cycles[i]
+            total[1][i] = max(total[1][i], abs(off[i]))
+        print(f"{array:8} {entry['topology']:9} {entry['layer']:22} {entry['m']:>6} {entry['n']:>5} {entry['k']:>5} "
+              f"{cycles[0]:>10} {cycles[1]:>10} {off[1]:>+9.3f}% {cycles[2]:>10} {off[2]:>+9.3f}%")
+    for (array, name), (cycles, worst) in totals.items():
+        print(f"{array:8} {name:9} in all: {cycles[0]}, {cycles[1]} ({100 * (cycles[1] / cycles[0] - 1):+.3f}%, the worst layer "
+              f"{worst[1]:.3f}%), {cycles[2]} ({100 * (cycles[2] / cycles[0] - 1):+.3f}%, the worst {worst[2]:.3f}%)")
 
 
 def main():
