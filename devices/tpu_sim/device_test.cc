@@ -404,7 +404,7 @@ TEST(Semaphore, WakesSeveralThreads) {
   tenon_semaphore* semaphore = device.Semaphore();
   std::vector<std::future<std::string>> waiting;
   for (uint64_t value : {1u, 2u, 3u}) {
-    waiting.push_back(std::async(std::launch::async, [&, value] { return device.Wait(semaphore, value); }));
+    waiting.push_back(std::async(std::launch::async, [&, value] { return device.Wait(semaphore, value, value == 3 ? UINT64_MAX : Soon()); }));
   }
   for (uint64_t value : {1u, 2u, 3u}) EXPECT_EQ(Text(plugin.driver->semaphore_signal(semaphore, value)), "");
   for (auto& one : waiting) EXPECT_EQ(one.get(), "");
