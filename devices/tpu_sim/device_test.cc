@@ -41,6 +41,18 @@ TEST(Options, StandInTheDescriptorWithDefaultsThatLoad) {
   EXPECT_EQ(LoadText(all), "");
 }
 
+TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
+  const Plugin plugin{{"devices", "0"}};
+  tenon_plugin_self* self = nullptr;
+  EXPECT_EQ(Text(Load(Settings(), &self)), "");
+  for (tenon_plugin_self* each : {plugin.self, self}) {
+    uint32_t count = 9;
+    EXPECT_EQ(Text(plugin.driver->count(each, &count)), "");
+    EXPECT_EQ(count, 0u);
+  }
+  Descriptor()->unload(self);
+}
+
 TEST(Devices, AreAsManyAsAskedFor) {
   const Plugin plugin{{"devices", "3"}};
   uint32_t count = 0;

@@ -94,7 +94,7 @@ Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
 
 #define TENON_TPU_SIM_OPTION(key, value, type, text) {TENON_SPAN(key), TENON_SPAN(value), TENON_SPAN(text), type, 0}
 constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
-    TENON_TPU_SIM_OPTION("devices", "1", TENON_OPTION_INT, "how many devices there are"),
+    TENON_TPU_SIM_OPTION("devices", "0", TENON_OPTION_INT, "how many devices there are; a simulated one stands there only when it is asked for"),
     TENON_TPU_SIM_OPTION("rows", "128", TENON_OPTION_INT, "rows of the matrix unit"),
     TENON_TPU_SIM_OPTION("columns", "128", TENON_OPTION_INT, "columns of the matrix unit"),
     TENON_TPU_SIM_OPTION("clock", "700e6", TENON_OPTION_FLOAT, "cycles a second"),

@@ -24,7 +24,7 @@ struct Faults {
 };
 
 struct Options {
-  int64_t devices = 1;
+  int64_t devices = 0;
   Machine machine;
   int64_t memory_bytes = INT64_C(1) << 30;
   int64_t staging_bytes = INT64_C(256) << 20;

@@ -113,7 +113,10 @@ struct Plugin {
   Plugin() : Plugin(Settings()) {}
   explicit Plugin(const Settings& settings)
       : statuses(living_statuses), driver(static_cast<const tenon_device_driver*>(Capability(TENON_CAPABILITY_DEVICE))) {
-    EXPECT_EQ(Text(Load(settings, &self)), "");
+    Settings given = settings;
+    const bool counted = std::any_of(given.begin(), given.end(), [](const auto& each) { return each.first == "devices"; });
+    if (!counted) given.insert(given.end(), {"devices", "1"});  // by default there is none
+    EXPECT_EQ(Text(Load(given, &self)), "");
   }
   ~Plugin() {
     Descriptor()->unload(self);
