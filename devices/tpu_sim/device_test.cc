@@ -47,7 +47,8 @@ TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
   EXPECT_EQ(Text(Load(Settings(), &self)), "");
   for (tenon_plugin_self* each : {plugin.self, self}) {
     uint32_t count = 9;
-    EXPECT_EQ(Text(plugin.driver->count(each, &count)), "");
+    EXPECT_EQ(Text(plugin.driver->count(each, &count)),
+              "NOT_FOUND: no simulated device was asked for: set the option tenon.tpu_sim.devices");
     EXPECT_EQ(count, 0u);
   }
   Descriptor()->unload(self);

@@ -33,6 +33,8 @@ Outcome PointsOf(const tenon_timeline_point* points, uint64_t count, const char*
 
 tenon_status* Count(tenon_plugin_self* self, uint32_t* out_count) {
   *out_count = static_cast<uint32_t>(SystemOf(self)->options().devices);
+  if (*out_count == 0)
+    return sdk::Failure(TENON_NOT_FOUND, "no simulated device was asked for: set the option tenon.tpu_sim.devices");
   return nullptr;
 }
 
