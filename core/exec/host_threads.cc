@@ -10,6 +10,9 @@ namespace {
 constexpr double kMinShareNs = 4000;
 // How long a helper spins before it sleeps: about 50 us.
 constexpr int kSpins = 20000;
+constexpr double kSpinNs = 50000;
+// After a helper lost its core, so many runs take none: some tens of milliseconds of small kernels.
+constexpr int32_t kCrowdedRuns = 4096;
 constexpr uint32_t kMaxBackground = 64;
 
 inline void Pause() {
@@ -48,6 +51,11 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   const double work = static_cast<double>(total) * cost;
   if (threads_ == 1 || total == 1 || work < 2 * kMinShareNs || busy_.test_and_set(std::memory_order_acquire))
     return function(argument, 0, total);
+  if (crowded_runs_ > 0) {
+    --crowded_runs_;
+    busy_.clear(std::memory_order_release);
+    return function(argument, 0, total);
+  }
   const auto shares = static_cast<int64_t>(std::min<double>(threads_ * 4, std::max(2.0, work / kMinShareNs)));
   total_ = total;
   share_ = std::max<int64_t>(1, (total + shares - 1) / shares);
@@ -62,8 +70,22 @@ void HostThreads::Run(int64_t total, double cost, RangeFunction function, void* 
   }
   TakeShares();
   epoch_.fetch_add(1, std::memory_order_seq_cst);
-  while (inside_.load(std::memory_order_seq_cst) != 0) Pause();
+  // As long as helpers spin, and four times a share.
+  AwaitHelpers(kSpins + static_cast<int64_t>(4 * work / static_cast<double>(shares) * kSpins / kSpinNs));
   busy_.clear(std::memory_order_release);
+}
+
+// A helper that does not come back soon has lost its core, and its share waits with it. Then threads outnumber cores: the
+// core is given away, and the next runs stay on their caller's thread.
+void HostThreads::AwaitHelpers(int64_t patience) {
+  for (int64_t spins = 0; inside_.load(std::memory_order_seq_cst) != 0; ++spins) {
+    if (spins < patience) {
+      Pause();
+      continue;
+    }
+    crowded_runs_ = kCrowdedRuns;
+    std::this_thread::yield();
+  }
 }
 
 void HostThreads::Helper() {

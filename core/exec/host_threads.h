@@ -2,8 +2,8 @@
 // Host threads: the caller's thread runs the step; helpers share the work of one big kernel.
 //
 // One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
-// outnumber cores. Helpers spin for a short while after work, then sleep. Invariant: when Run returns no helper touches
-// its function any more.
+// outnumber cores. Helpers spin for a short while after work, then sleep; while other programs take their cores, they are
+// left alone. Invariant: when Run returns no helper touches its function any more.
 #ifndef TENON_CORE_EXEC_HOST_THREADS_H_
 #define TENON_CORE_EXEC_HOST_THREADS_H_
 
@@ -40,6 +40,7 @@ class HostThreads {
   void Helper();
   void Background();
   void TakeShares();
+  void AwaitHelpers(int64_t patience);
 
   uint32_t threads_;
   std::vector<std::thread> helpers_;
@@ -48,6 +49,7 @@ class HostThreads {
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int64_t> next_{0};
   std::atomic<int32_t> inside_{0};
+  int32_t crowded_runs_ = 0;  // to come, that take no helpers
   int64_t total_ = 0;
   int64_t share_ = 0;
   RangeFunction function_ = nullptr;
