@@ -445,25 +445,29 @@ TEST(Faults, LateFailurePoisonsWhatItSignalsAndWhatWaitsForIt) {
   tenon_queue* dependent = device.Queue();
   tenon_queue* elsewhere = other.Queue();
   tenon_semaphore* s = device.Semaphore();
+  tenon_semaphore* d = device.Semaphore();  // a timeline has one queue that moves it
   tenon_semaphore* t = other.Semaphore();
   char* data = static_cast<char*>(device.Memory(64));
   EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
   EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 1}}), "");
   EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 2}}), "");  // fails
   EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 3}}), "");  // another matter
-  EXPECT_EQ(device.Barrier(dependent, {{s, 2}}, {{s, 4}}), "");
-  EXPECT_EQ(other.Barrier(elsewhere, {{s, 4}}, {{t, 1}}), "");
+  EXPECT_EQ(device.Barrier(dependent, {{s, 2}}, {{d, 4}}), "");
+  EXPECT_EQ(other.Barrier(elsewhere, {{d, 4}}, {{t, 1}}), "");
   EXPECT_EQ(other.Barrier(elsewhere, {{s, 3}}, {{t, 2}}), "");
   EXPECT_EQ(device.Wait(s, 1), "");
   EXPECT_EQ(device.Wait(s, 2), kLateCopy);
   EXPECT_EQ(device.Wait(s, 2), kLateCopy);  // as often as one asks
   EXPECT_EQ(device.Wait(s, 3), "");
-  EXPECT_EQ(device.Wait(s, 4), kLateCopy);
+  EXPECT_EQ(device.Wait(d, 4), kLateCopy);
+  EXPECT_EQ(device.Wait(d, 1), kLateCopy);  // all that this work would have reached
   EXPECT_EQ(other.Wait(t, 1), kLateCopy);  // across two queues and a device
   EXPECT_EQ(other.Wait(t, 2), "");
   uint64_t value = 0;
-  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kLateCopy);
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(d, &value)), kLateCopy);
   EXPECT_EQ(value, 4u);
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), "");
+  EXPECT_EQ(value, 3u);
 }
 
 TEST(Faults, WorkWithoutSignalsHandsItsFailureToTheNextThatHasSome) {

@@ -2,8 +2,10 @@
 // Timeline: what a timeline semaphore is here. It counts up; a point of it is open, reached or poisoned.
 //
 // A piece of work that fails poisons the points that it would have signalled: those above the value so far, up to its
-// own. The value passes them, so that later points are not held up. Every point knows the simulated cycle at which it was
-// reached. Not thread-safe: guarded by System::mutex, like everything that hangs on it.
+// own. The value passes them, so that later points are not held up. Points are to be signalled in order, by one queue or
+// by work that waits for the work before: who signals a higher point first has reached (or poisoned) the lower ones too.
+// Every point knows the simulated cycle at which it was reached. Not thread-safe: guarded by System::mutex, like
+// everything that hangs on it.
 #ifndef TENON_DEVICES_TPU_SIM_TIMELINE_H_
 #define TENON_DEVICES_TPU_SIM_TIMELINE_H_
 
