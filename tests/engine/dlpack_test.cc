@@ -40,7 +40,7 @@ TEST(DLPack, StaysWhileAVariableHoldsIt) {
   Graph g(TheRuntime());
   const Output v = g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2, 3}}, {"shared_name", "v"}});
   const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3});
-  const Operation assign = g.AddNode("AssignVariableOp", {v, x}, {}, "assign");
+  g.AddNode("AssignVariableOp", {v, x}, {}, "assign");
   const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
   auto session = Session::Create(TheRuntime(), g);
   ASSERT_TRUE(session.ok()) << session.status().message();
