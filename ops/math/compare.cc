@@ -7,12 +7,13 @@ using namespace sdk;
 
 namespace {
 
-consteval tenon_op_definition Comparison(OpDefinition op) {
+// `shape` is given beside op, because g++ with -fsanitize=undefined cannot compare a function's address in a constant.
+consteval tenon_op_definition Comparison(OpDefinition op, decltype(OpDefinition::shape) shape = ShapeFunction<BroadcastShape>) {
   op.inputs = "x: T, y: T";
   op.outputs = "z: bool";
   op.attrs = op.attrs.empty() ? "T: realnumbertype" : op.attrs;
   op.traits |= TENON_OP_NO_GRADIENT;
-  op.shape = op.shape == nullptr ? ShapeFunction<BroadcastShape> : op.shape;
+  op.shape = shape;
   return DefineOp(op);
 }
 
@@ -36,15 +37,13 @@ extern const tenon_op_definition kEqual = Comparison({
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
     .traits = TENON_OP_COMMUTATIVE,
-    .shape = ShapeFunction<EqualityShape>,
-});
+}, ShapeFunction<EqualityShape>);
 extern const tenon_op_definition kNotEqual = Comparison({
     .name = "NotEqual",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
     .traits = TENON_OP_COMMUTATIVE,
-    .shape = ShapeFunction<EqualityShape>,
-});
+}, ShapeFunction<EqualityShape>);
 extern const tenon_op_definition kLess = Comparison({
     .name = "Less",
     .roles = "less",
