@@ -92,12 +92,7 @@ DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) 
   // Loop invariants are there in every iteration. The frame holds their buffers.
   ++iteration->running;
   for (const FrameInstance::Invariant& invariant : frame->invariants) {
-    if (!invariant.dead) {
-      Slot& slot = iteration->slots[static_cast<size_t>(invariant.enter->first_output)];
-      slot.view = invariant.value.view;
-      slot.shape_id = invariant.value.shape_id;
-      slot.depth = invariant.value.depth;
-    }
+    if (!invariant.dead) Lend(invariant.value, iteration, invariant.enter->first_output);
     WakeAll(*invariant.enter, iteration, invariant.dead, true);
   }
   --iteration->running;
@@ -259,12 +254,18 @@ inline void DynamicInstance::Use(Iteration* iteration, Slot* slot) {
   --iteration->owned;
 }
 
-// Within an iteration: the same memory under another name.
-inline void DynamicInstance::Forward(const Slot& from, Iteration* iteration, int32_t to) {
+// The same memory under another name; somebody else keeps it.
+inline DynamicInstance::Slot& DynamicInstance::Lend(const Slot& from, Iteration* iteration, int32_t to) {
   Slot& slot = iteration->slots[static_cast<size_t>(to)];
   slot.view = from.view;
   slot.shape_id = from.shape_id;
   slot.depth = from.depth;
+  return slot;
+}
+
+// The same within an iteration, with a reference of its own.
+inline void DynamicInstance::Forward(const Slot& from, Iteration* iteration, int32_t to) {
+  Slot& slot = Lend(from, iteration, to);
   if (slot.view.buffer == nullptr) return;
   Retain(slot.view.buffer);
   Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
@@ -360,8 +361,7 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     // Feeds have the first slots.
     tenon_tensor_view& view = root_iteration_->slots[i].view;
     view = *feeds[i];
-    view.flags = TENON_VIEW_HOST_VISIBLE | TENON_VIEW_READ_ONLY |
-                 ((reinterpret_cast<uintptr_t>(DataOf(view)) & (kAlignment - 1)) == 0 ? TENON_VIEW_ALIGNED64 : 0u);
+    view.flags = FeedFlags(*feeds[i]);
   }
   for (size_t i = 0; i < fetched_.size(); ++i)
     if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
@@ -370,10 +370,14 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   Loop();
   Status status = std::move(error_);
   for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
-    if (!fetched_[i].present)
-      status = Internal(StrCat("fetch '", plan_->plan().graph().EdgeName(plan_->plan().fetches()[i]),
-                               "' has no value: it lies in a branch that was not taken"));
+    if (!fetched_[i].present) status = NoValue(i);
   return status;
+}
+
+Status DynamicInstance::NoValue(size_t fetch) const {
+  const Plan& plan = plan_->plan();
+  return Internal(StrCat("fetch '", plan.graph().EdgeName(plan.fetches()[fetch]),
+                         "' has no value: it lies in a branch that was not taken"));
 }
 
 void DynamicInstance::Finish() {
@@ -490,8 +494,7 @@ void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) 
     for (int32_t i = 0; i < info.fetch_count; ++i) {
       const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
       if (plan_->fetches()[at].slot != info.first_output + taken)
-        return Fail(Internal(StrCat("fetch '", plan_->plan().graph().EdgeName(plan_->plan().fetches()[at]),
-                                    "' has no value: it lies in a branch that was not taken")));
+        return Fail(NoValue(at));
     }
   }
   Publish(info, iteration);
@@ -544,10 +547,7 @@ void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, b
     ++each->running;
     if (!dead) {
       if (info.constant_enter) {
-        Slot& slot = each->slots[static_cast<size_t>(info.first_output)];
-        slot.view = value->view;
-        slot.shape_id = value->shape_id;
-        slot.depth = value->depth;
+        Lend(*value, each, info.first_output);
       } else if (Status status = Carry(*value, *iteration, each, info.first_output); !status.ok()) {
         Fail(std::move(status).Annotate(info.node->Describe()));
       }

@@ -141,6 +141,7 @@ class DynamicInstance {
   void WakeAll(const NodeInfo& info, Iteration* iteration, bool dead, bool from_enter = false) {
     Wake(info, 0, info.output_count + 1, iteration, dead, from_enter);
   }
+  static Slot& Lend(const Slot& from, Iteration* iteration, int32_t to);
   void Forward(const Slot& from, Iteration* iteration, int32_t to);
   Status Carry(const Slot& from, const Iteration& source, Iteration* iteration, int32_t to);
   void Own(Iteration* iteration, Slot* slot, int32_t uses);
@@ -148,6 +149,7 @@ class DynamicInstance {
   Result<char*> MemoryOf(Iteration* iteration, Slot* slot, uint64_t bytes);
   void Publish(const NodeInfo& info, Iteration* outputs);
   void NoteFetches(const NodeInfo& info, Iteration* outputs);
+  Status NoValue(size_t fetch) const;
 
   // Running nodes.
   void Loop();

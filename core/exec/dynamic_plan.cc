@@ -39,9 +39,8 @@ Result<std::unique_ptr<DynamicPlan>> DynamicPlan::Create(const Plan& plan) {
   return dynamic;
 }
 
-DynamicPlan::~DynamicPlan() {
-  for (DynamicInstance* instance : idle_) delete instance;
-}
+DynamicPlan::DynamicPlan(const Plan* plan) : plan_(plan) {}
+DynamicPlan::~DynamicPlan() = default;
 
 Status DynamicPlan::Fill() {
   TENON_ASSIGN_OR_RETURN(const graph::LoopAnalysis loops, graph::LoopAnalysis::Run(plan_->graph(), plan_->order()));
@@ -59,7 +58,7 @@ Status DynamicPlan::Fill() {
     const graph::AttrValue* parallel = plan_->graph().node(from.enters[0]).FindAttr("parallel_iterations");
     if (parallel != nullptr && parallel->kind() == TENON_ATTR_INT) frame.parallel_iterations = std::max<int64_t>(1, parallel->i());
   }
-  for (size_t i = 0; i < plan_->feeds().size(); ++i) feed_slots_.push_back(AddSlot(0));  // the root's first slots
+  for (size_t i = 0; i < plan_->feeds().size(); ++i) (void)AddSlot(0);
   TENON_RETURN_IF_ERROR(LayOutNodes(loops));
   TENON_RETURN_IF_ERROR(Connect());
   return FindFetches();
@@ -149,7 +148,7 @@ Status DynamicPlan::Connect() {
       if (feed >= 0) {
         if (info.frame != 0)
           return Unimplemented(StrCat(info.node->Describe(), ": input ", i, " is fed inside a loop; feed the value that enters the loop"));
-        slot = feed_slots_[static_cast<size_t>(feed)];
+        slot = feed;
       } else if (edge.node >= 0 && Runs(edge.node)) {
         const NodeInfo& source = InfoOf(edge.node);
         slot = source.first_output + edge.index;
@@ -205,7 +204,7 @@ Status DynamicPlan::FindFetches() {
   for (const Edge& edge : plan_->fetches()) {
     Fetch fetch;
     if (const int feed = plan_->FeedOf(edge); feed >= 0) {
-      fetch = {feed_slots_[static_cast<size_t>(feed)], true};
+      fetch = {feed, true};
     } else {
       const NodeInfo& info = InfoOf(edge.node);
       if (Onward(info) != 0)
@@ -224,21 +223,9 @@ Status DynamicPlan::FindFetches() {
   return Status::Ok();
 }
 
-Result<DynamicInstance*> DynamicPlan::Acquire() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      DynamicInstance* instance = idle_.back();
-      idle_.pop_back();
-      return instance;
-    }
-  }
-  return new DynamicInstance(this);
-}
-
-void DynamicPlan::GiveBack(DynamicInstance* instance) {
-  std::lock_guard lock(mutex_);
-  idle_.push_back(instance);
+DynamicInstance* DynamicPlan::Acquire() {
+  DynamicInstance* instance = idle_.Take();
+  return instance != nullptr ? instance : new DynamicInstance(this);
 }
 
 }  // namespace tenon::exec

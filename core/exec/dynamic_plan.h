@@ -4,15 +4,15 @@
 // Each frame (0 is the step itself, the others are loops) has its nodes in topological order and a slot for each value
 // that is consumed in it. An edge is a slot: its producer writes the slot of the frame that the edge leads to, and its
 // consumers' inputs point at it, so that no value is copied for a consumer. An Enter writes a slot of the loop that it
-// enters, an Exit one of the loop around its own. Feeds, and constants that wait for nothing, are there from the start;
+// enters, an Exit one of the loop around its own. Feeds have the root's first slots; they, and constants that wait for nothing, are there from the start;
 // nobody counts them.
 #ifndef TENON_CORE_EXEC_DYNAMIC_PLAN_H_
 #define TENON_CORE_EXEC_DYNAMIC_PLAN_H_
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/exec/instance_pool.h"
 #include "core/exec/plan.h"
 #include "core/graph/loop_analysis.h"
 
@@ -98,11 +98,11 @@ class DynamicPlan {
   // Merges that a feed goes to.
   const std::vector<Target>& fed_merges() const { return fed_merges_; }
 
-  Result<DynamicInstance*> Acquire();
-  void GiveBack(DynamicInstance* instance);
+  DynamicInstance* Acquire();
+  void GiveBack(DynamicInstance* instance) { idle_.GiveBack(instance); }
 
  private:
-  explicit DynamicPlan(const Plan* plan) : plan_(plan) {}
+  explicit DynamicPlan(const Plan* plan);
   Status Fill();
   Status LayOutNodes(const graph::LoopAnalysis& loops);
   Status Connect();
@@ -123,10 +123,8 @@ class DynamicPlan {
   std::vector<int32_t> ranges_;
   std::vector<Fetch> fetches_;
   std::vector<int32_t> fetch_order_;
-  std::vector<int32_t> feed_slots_;
   std::vector<Target> fed_merges_;
-  std::mutex mutex_;
-  std::vector<DynamicInstance*> idle_;
+  InstancePool<DynamicInstance> idle_;
 };
 
 }  // namespace tenon::exec

@@ -13,9 +13,7 @@ tenon_status* NameNode(tenon_status* bad, Operation::Kind kind, const graph::Nod
 
 }  // namespace
 
-Program::~Program() {
-  for (ProgramInstance* instance : idle_) delete instance;
-}
+Program::~Program() = default;
 
 bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -49,20 +47,9 @@ std::string Program::DescribeLargest() const {
 }
 
 Result<ProgramInstance*> Program::Acquire() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      ProgramInstance* instance = idle_.back();
-      idle_.pop_back();
-      return instance;
-    }
-  }
+  ProgramInstance* instance = idle_.Take();
+  if (instance != nullptr) return instance;
   return ProgramInstance::Create(this);
-}
-
-void Program::GiveBack(ProgramInstance* instance) {
-  std::lock_guard lock(mutex_);
-  idle_.push_back(instance);
 }
 
 Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
@@ -170,8 +157,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
     view.dl.data = DataOf(given);
     view.buffer = given.buffer;
-    view.flags = TENON_VIEW_HOST_VISIBLE | TENON_VIEW_READ_ONLY |
-                 ((reinterpret_cast<uintptr_t>(view.dl.data) & 63u) == 0 ? TENON_VIEW_ALIGNED64 : 0u);
+    view.flags = FeedFlags(given);
   }
   for (int32_t slot : feed_aliases_) {
     const tenon_tensor_view& target = views_[static_cast<size_t>(program_->slots()[static_cast<size_t>(slot)].target)];

@@ -11,9 +11,9 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/exec/instance_pool.h"
 #include "core/exec/plan.h"
 
 namespace tenon::exec {
@@ -102,7 +102,7 @@ class Program {
 
   // Runs one step. Fetch views are valid until the instance is given back.
   Result<ProgramInstance*> Acquire();
-  void GiveBack(ProgramInstance* instance);
+  void GiveBack(ProgramInstance* instance) { idle_.GiveBack(instance); }
 
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<Operation>& operations() const { return operations_; }
@@ -124,8 +124,7 @@ class Program {
   std::vector<int32_t> fetch_slots_;
   uint64_t arena_bytes_ = 0;
   uint64_t workspace_offset_ = 0;
-  std::mutex mutex_;
-  std::vector<ProgramInstance*> idle_;
+  InstancePool<ProgramInstance> idle_;
 };
 
 // One step's memory and frames.

@@ -319,7 +319,7 @@ Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* f
   if (program == nullptr) {
     if (context->dynamic == nullptr) {
       TENON_ASSIGN_OR_RETURN(context->dynamic_plan, plan_->Dynamic());
-      TENON_ASSIGN_OR_RETURN(context->dynamic, context->dynamic_plan->Acquire());
+      context->dynamic = context->dynamic_plan->Acquire();
     }
     return TakeFetches(context->dynamic, &context->step, feeds, fetch_count_, taker, argument);
   }
