@@ -71,7 +71,7 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     for (int32_t i = 0; i < node.input_count; ++i) iteration->input_views.push_back(&Input(node, i, iteration).view);
     for (int32_t k = 0; k < node.output_count; ++k)
       iteration->output_views.push_back(&iteration->slots[static_cast<size_t>(node.first_output + k)].view);
-    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, FrameServices(), &call};
+    call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(), &call};
   }
   return iteration;
 }

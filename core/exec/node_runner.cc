@@ -105,7 +105,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
     if (kernel.prepare != nullptr) {
       tenon_prepare_args args{TENON_HEAD(tenon_prepare_args), pointers.data(), pointers.data() + inputs.size(),
                               static_cast<int32_t>(inputs.size()), static_cast<int32_t>(outputs.size()), env_->precision,
-                              env_->threads == nullptr ? 1 : env_->threads->threads(), nullptr, 0};
+                              env_->threads == nullptr ? 1 : env_->threads->threads(), nullptr, nullptr, 0};
       Status status(kernel.prepare(node->kernel->state(), &args));
       if (status.code() == Code::kUnimplemented && i + 1 < candidates_.size()) {
         refused = std::move(status);
@@ -204,7 +204,7 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
   context.step = step;
   context.node = &node;
   tenon_frame frame{TENON_HEAD(tenon_frame), inputs.data(), outputs.data(), static_cast<int32_t>(inputs.size()),
-                    static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, FrameServices(),
+                    static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(),
                     &context};
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     if (!prepared.outputs[0].shape.fully_known())

@@ -121,6 +121,9 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      workspace == 0 ? nullptr : arena_ + program_->workspace_offset(),
                      workspace,
                      nullptr,
+                     nullptr,
+                     nullptr,
+                     {nullptr, 0},
                      FrameServices(),
                      &context};
     Instruction instruction{nullptr, nullptr, nullptr, &context.frame};

@@ -10,6 +10,13 @@
  * Before run() the host has checked dtypes, the op's constraints and shapes, and has allocated the outputs at the
  * shapes of the op's shape function, except for outputs named in dynamic_outputs: those the kernel allocates with
  * alloc_output() or sets with set_output().
+ *
+ * On a device with queues run() submits its work to frame->queue, as work of frame->timeline, and returns; the work reads
+ * and writes device memory, which the host reuses in queue order. The host itself makes the queue wait and signal.
+ * Arguments in host_memory_args lie in the host's memory and are there when run() is called; the others are addresses of
+ * the device (TENON_VIEW_HOST_VISIBLE is off). Views end with run(): the work keeps addresses, not views.
+ * Outputs named in dynamic_outputs are device memory; a kernel whose sizes depend on data must wait for that data itself.
+ * String, resource, variant and reference arguments are the host's always.
  */
 #ifndef TENON_KERNEL_H_
 #define TENON_KERNEL_H_
@@ -29,7 +36,7 @@ typedef struct tenon_frame_context tenon_frame_context; /* opaque; the host's */
 typedef struct tenon_create_context tenon_create_context; /* opaque; the host's */
 
 /* Traits of a kernel. */
-#define TENON_KERNEL_ASYNC 1u         /* run_async is given; on a device queue it returns before the work is done */
+#define TENON_KERNEL_ASYNC 1u         /* runs on the host and ends later: run_async is given */
 #define TENON_KERNEL_STATEFUL 2u      /* created once per session and node, shared by all plans */
 #define TENON_KERNEL_DETERMINISTIC 4u /* the same bits for the same inputs, whatever the threads */
 #define TENON_KERNEL_EXPENSIVE 8u     /* worth a thread of its own */
@@ -92,6 +99,7 @@ typedef struct tenon_prepare_args {
   int32_t output_count;
   uint32_t precision; /* TENON_PRECISION_* */
   uint32_t threads;   /* that parallel_for may use; at least 1 */
+  tenon_device* device; /* that it will run on */
   /* Filled by prepare(). */
   tenon_prepared* out_prepared;
   uint64_t out_workspace_bytes; /* 64-byte aligned, given to every run */
@@ -207,9 +215,12 @@ typedef struct tenon_frame {
   tenon_tensor_view* const* outputs;      /* [output_count] */
   int32_t input_count;
   int32_t output_count;
-  void* workspace; /* workspace_bytes, 64-byte aligned; contents are undefined at the start of each run */
+  void* workspace; /* workspace_bytes of the device, 64-byte aligned; contents are undefined at the start of each run */
   uint64_t workspace_bytes;
+  tenon_device* device;
   tenon_queue* queue; /* of the device; NULL on synchronous devices */
+  tenon_semaphore* timeline; /* that work belongs to; NULL on synchronous devices */
+  tenon_span label;          /* the node's name */
   const tenon_frame_services* services;
   tenon_frame_context* context;
 } tenon_frame;
@@ -244,7 +255,7 @@ typedef struct tenon_kernel_registration {
   TENON_THREAD(any) TENON_OWN(take(prepared)) void (*destroy_prepared)(tenon_prepared* prepared);
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
-  /* Instead of run, with TENON_KERNEL_ASYNC on the host: done(argument, status) exactly once, from any thread; the
+  /* Instead of run, with TENON_KERNEL_ASYNC: done(argument, status) exactly once, from any thread; the
    * frame lives until then. An error returned means that done will not be called. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run_async)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame,

@@ -2,7 +2,8 @@
 /* Draft capability "tenon.compiler/1": a device takes whole subgraphs. Not frozen until a real user has passed.
  *
  * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why. The
- * host checks that each claim is convex. compile() gives an executable, run like a kernel. */
+ * host checks that each claim is convex. compile() is called when shapes are known and gives an executable, which is run
+ * like a kernel of the claim's device: one call a step, however many nodes it stands for. */
 #ifndef TENON_EXT_DRAFT_COMPILE_H_
 #define TENON_EXT_DRAFT_COMPILE_H_
 
@@ -17,6 +18,7 @@ extern "C" {
 
 typedef struct tenon_executable tenon_executable;       /* opaque, the compiler's */
 typedef struct tenon_claim_context tenon_claim_context; /* opaque, the host's */
+typedef struct tenon_compile_context tenon_compile_context; /* opaque, the host's */
 
 /* Why a node was refused. */
 #define TENON_REFUSE_OP 1u
@@ -48,17 +50,25 @@ typedef struct tenon_compile_args {
   tenon_device* device;
   uint32_t precision; /* TENON_PRECISION_* */
   uint32_t reserved;
+  tenon_compile_context* context;
+  /* Shape, dtype and size of any edge of a claimed node; dl.data is NULL unless the value is constant in this plan (host
+   * memory). Valid until compile() returns. UNIMPLEMENTED from compile(): the nodes run one by one. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*edge)(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view);
+  /* Filled by compile(). */
+  uint64_t out_workspace_bytes; /* of the device, given to every run */
 } tenon_compile_args;
 
 typedef struct tenon_compiler {
   uint32_t struct_size;
   uint32_t must_understand;
   tenon_span device_type;
+  /* nodes: those placed on the device. */
   TENON_THREAD(any) TENON_OWN(borrow)
-  tenon_status* (*claim)(tenon_plugin_self* self, const tenon_graph_cursor* cursor, tenon_device* device,
-                         const tenon_claim_sink* sink);
+  tenon_status* (*claim)(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
+                         uint64_t node_count, tenon_device* device, const tenon_claim_sink* sink);
   TENON_THREAD(any) TENON_OWN(give(out_executable))
-  tenon_status* (*compile)(tenon_plugin_self* self, const tenon_compile_args* args, tenon_executable** out_executable);
+  tenon_status* (*compile)(tenon_plugin_self* self, tenon_compile_args* args, tenon_executable** out_executable);
   TENON_THREAD(any) TENON_OWN(take(executable)) void (*destroy)(tenon_executable* executable);
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*run)(tenon_executable* executable, tenon_frame* frame);
 } tenon_compiler;
