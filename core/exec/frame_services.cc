@@ -24,11 +24,13 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
   if (Status status = wanted.Validate(); !status.ok()) return Fail(frame, std::move(status));
   auto bytes = ByteSize(dtype, wanted);
   if (!bytes.ok()) return Fail(frame, bytes.status());
-  auto buffer = frame->context->step->env->pool->Allocate(static_cast<uint64_t>(*bytes) + extra_bytes, shape);
+  const Place& place = frame->context->place;
+  auto buffer = PoolOf(*frame->context->step, place, static_cast<size_t>(index))->Allocate(static_cast<uint64_t>(*bytes) + extra_bytes, shape);
   if (!buffer.ok()) return Fail(frame, buffer.status());
   tenon_tensor_view* view = frame->outputs[index];
   ReleaseOutput(view);
   *view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, static_cast<uint64_t>(*bytes), *buffer);
+  MarkOutput(place, static_cast<size_t>(index), view);
   return nullptr;
 }
 
@@ -59,6 +61,12 @@ tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_tensor_vi
   return nullptr;
 }
 
+Status CopyWithin(const Place& place, const void* source, void* target, uint64_t bytes) {
+  tenon_device* device = place.device->device->handle;
+  const tenon_copy_args args{TENON_HEAD(tenon_copy_args), source, target, bytes, device, device};
+  return place.work->Copy(place.queue, args, {}, "keep", nullptr);
+}
+
 tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* out_view) {
   if (index < 0 || index >= frame->input_count)
     return Fail(frame, Internal(StrCat("its kernel kept input ", index, " of ", frame->input_count)));
@@ -70,11 +78,19 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
     out_view->dl.shape = out_view->buffer->dims;
     return nullptr;
   }
+  const Place& place = frame->context->place;
+  const bool on_device = place.device != nullptr && !OnHost(view);
+  if (on_device) pool = place.device->pool;
   const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
   auto buffer = pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0});
   if (!buffer.ok()) return Fail(frame, buffer.status());
-  CopyElements(view, (*buffer)->data);
+  if (on_device) {
+    if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok()) return Fail(frame, std::move(status));
+  } else {
+    CopyElements(view, (*buffer)->data);
+  }
   *out_view = MakeView(view.dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, view.byte_size, *buffer);
+  if (on_device) MarkDevice(out_view, *place.device->device);
   return nullptr;
 }
 
@@ -136,8 +152,11 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
 }
 
 tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
-  if (Status status = ReadVariable(handle, out_view, frame); !status.ok()) return Fail(frame, std::move(status));
   tenon_frame_context* context = frame->context;
+  const Place& place = context->place;
+  if (place.work != nullptr)
+    if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(frame, std::move(status));
+  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame); !status.ok()) return Fail(frame, std::move(status));
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
   else context->more_pins.push_back(out_view->buffer);
   return nullptr;
@@ -158,12 +177,25 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
                                   tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
                                   tenon_tensor_view* out_new) {
   const Step& step = *frame->context->step;
-  const Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle)};
+  const Place& place = frame->context->place;
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle)};
+  if (place.device != nullptr) {
+    updater.pool = place.device->pool;
+    updater.device = place.device->device;
+    updater.copy = [&place](const void* source, void* target, uint64_t bytes) { return CopyWithin(place, source, target, bytes); };
+    if (Status waited = place.work->AwaitWrite(place.queue, handle); !waited.ok()) return Fail(frame, std::move(waited));
+  }
   Status status = BeginUpdate(handle, updater, flags, dtype, shape, extra_bytes, out_old, out_new);
   return status.ok() ? nullptr : Fail(frame, std::move(status));
 }
 
-void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) { EndUpdate(handle, frame, outcome); }
+void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) {
+  EndUpdate(handle, frame, outcome);
+  const Place& place = frame->context->place;
+  if (place.work == nullptr || outcome != TENON_UPDATE_COMMIT) return;
+  // Without a point the write's end is not known: the step fails when it is waited for.
+  if (Status status = place.work->NoteWrite(place.queue, handle); !status.ok()) place.work->FailLater(std::move(status));
+}
 
 tenon_status* Call(tenon_frame* frame, tenon_span function, const tenon_tensor_view* const*, uint64_t,
                    void (*)(void*, tenon_status*, const tenon_tensor_view* const*, uint64_t), void*) {

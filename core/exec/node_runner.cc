@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/node_runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon::exec {
@@ -12,7 +13,7 @@ constexpr size_t kCacheSize = 32;
 void AppendKey(const tenon_tensor_view& view, bool values, std::vector<int64_t>* key) {
   key->push_back(view.dl.ndim);
   for (int32_t i = 0; i < view.dl.ndim; ++i) key->push_back(view.dl.shape[i]);
-  if (!values || IsRef(view.dtype) || !IsPlain(view.dtype) || view.byte_size > graph::kMaxTrackedBytes) return;
+  if (!values || IsRef(view.dtype) || !IsPlain(view.dtype) || view.byte_size > graph::kMaxTrackedBytes || !OnHost(view)) return;
   key->push_back(static_cast<int64_t>(view.dtype));
   const char* data = static_cast<const char*>(DataOf(view));
   for (uint64_t at = 0; at < view.byte_size; at += 8) {
@@ -49,11 +50,11 @@ uint64_t NewShapeIds() {
 }
 
 Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node, const KernelEntry& entry,
-                                                         const Environment& env) {
+                                                         const Environment& env, tenon_device* device) {
   std::lock_guard lock(mutex_);
-  auto& slot = kernels_[{node.name, entry.registration}];
+  auto& slot = kernels_[{node.name, entry.registration, device}];
   if (slot == nullptr) {
-    TENON_ASSIGN_OR_RETURN(slot, KernelInstance::Create(node, entry, env));
+    TENON_ASSIGN_OR_RETURN(slot, KernelInstance::Create(node, entry, env, device));
   }
   return slot;
 }
@@ -68,19 +69,67 @@ PreparedNode::~PreparedNode() {
     kernel->registration().destroy_prepared(prepared);
 }
 
-Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store) {
-  const std::string_view device = env.device == nullptr ? std::string_view() : std::string_view(env.device->type);
-  std::vector<KernelEntry> candidates = env.kernels->Find(node, device);
-  if (candidates.empty()) return env.kernels->NoKernel(node, device);
-  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, std::move(candidates)));
+namespace {
+
+// Which of a node's inputs or outputs the kernel wants in the host's memory.
+std::vector<bool> HostArguments(const std::vector<graph::ArgDef>& arguments, const std::vector<graph::ArgRange>& ranges,
+                                const std::vector<DType>& types, const tenon_kernel_registration& kernel) {
+  std::vector<bool> host(types.size());
+  for (size_t i = 0; i < types.size(); ++i) host[i] = !IsPlain(types[i]) || IsRef(types[i]);
+  for (uint64_t a = 0; a < kernel.host_memory_count; ++a)
+    for (size_t i = 0; i < arguments.size() && i < ranges.size(); ++i)
+      if (arguments[i].name == View(kernel.host_memory_args[a]))
+        for (int32_t k = 0; k < ranges[i].count; ++k) host[static_cast<size_t>(ranges[i].begin + k)] = true;
+  return host;
+}
+
+bool TouchesState(const graph::Node& node) {
+  const auto is_handle = [](DType type) { return IsRef(type) || !IsPlain(type); };
+  return node.has(TENON_OP_STATEFUL) || std::any_of(node.input_types.begin(), node.input_types.end(), is_handle) ||
+         std::any_of(node.output_types.begin(), node.output_types.end(), is_handle);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store,
+                                                       int32_t device) {
+  const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[static_cast<size_t>(device)].device->type;
+  std::vector<KernelEntry> candidates = env.kernels->Find(node, type);
+  if (candidates.empty()) return env.kernels->NoKernel(node, type);
+  // Those of one kind: for the device's queue, or for the host.
+  const bool anywhere = candidates[0].registration->device_type.size == 0;
+  std::erase_if(candidates, [&](const KernelEntry& entry) { return (entry.registration->device_type.size == 0) != anywhere; });
+  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, device, std::move(candidates)));
+}
+
+NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
+                       std::vector<KernelEntry> candidates)
+    : node_(&node), env_(&env), store_(store),
+      device_(env.devices.empty() ? nullptr : &env.devices[static_cast<size_t>(device)]), candidates_(std::move(candidates)),
+      instances_(candidates_.size()) {
+  if (device_ == nullptr || !device_->queued() || registration().device_type.size == 0) return;
+  queued_on_ = device_;
+  host_inputs_ = HostArguments(node.op->inputs, node.input_ranges, node.input_types, registration());
+  host_outputs_ = HostArguments(node.op->outputs, node.output_ranges, node.output_types, registration());
+  main_queue_only_ = TouchesState(node) || registration().dynamic_outputs != 0;
+}
+
+Place NodeRunner::PlaceFor(QueueWork* work, int32_t queue) const {
+  if (queued_on_ == nullptr) return {};
+  Place place{queued_on_, work, queue, 0};
+  for (size_t k = 0; k < host_outputs_.size(); ++k)
+    if (host_outputs_[k]) place.host_outputs |= uint64_t{1} << std::min<size_t>(k, 63);
+  return place;
 }
 
 Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
   std::lock_guard lock(mutex_);
   if (instances_[i] == nullptr) {
     const bool stateful = (candidates_[i].registration->traits & TENON_KERNEL_STATEFUL) != 0;
-    TENON_ASSIGN_OR_RETURN(instances_[i], stateful && store_ != nullptr ? store_->Get(*node_, candidates_[i], *env_)
-                                                                         : KernelInstance::Create(*node_, candidates_[i], *env_));
+    tenon_device* device = device_ == nullptr ? nullptr : device_->device->handle;
+    TENON_ASSIGN_OR_RETURN(instances_[i], stateful && store_ != nullptr
+                                              ? store_->Get(*node_, candidates_[i], *env_, device)
+                                              : KernelInstance::Create(*node_, candidates_[i], *env_, device));
   }
   return instances_[i];
 }
@@ -105,7 +154,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
     if (kernel.prepare != nullptr) {
       tenon_prepare_args args{TENON_HEAD(tenon_prepare_args), pointers.data(), pointers.data() + inputs.size(),
                               static_cast<int32_t>(inputs.size()), static_cast<int32_t>(outputs.size()), env_->precision,
-                              env_->threads == nullptr ? 1 : env_->threads->threads(), nullptr, nullptr, 0};
+                              env_->threads == nullptr ? 1 : env_->threads->threads(), device_ == nullptr ? nullptr : device_->device->handle, nullptr, 0};
       Status status(kernel.prepare(node->kernel->state(), &args));
       if (status.code() == Code::kUnimplemented && i + 1 < candidates_.size()) {
         refused = std::move(status);
@@ -139,7 +188,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const 
   for (size_t i = 0; i < inputs.size(); ++i) {
     const tenon_tensor_view& view = *inputs[i];
     facts[i].shape = ShapeOf(view);
-    if (IsPlain(view.dtype) && view.byte_size <= graph::kMaxTrackedBytes && view.dl.data != nullptr) {
+    if (IsPlain(view.dtype) && view.byte_size <= graph::kMaxTrackedBytes && view.dl.data != nullptr && OnHost(view)) {
       TENON_ASSIGN_OR_RETURN(facts[i].value, Tensor::CopyOf(GlobalPool(), view));
     }
     pointers.push_back(&facts[i]);
@@ -179,33 +228,44 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
 }
 
-Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
+void SetPlace(const Place& place, const graph::Node& node, tenon_frame* frame) {
+  frame->label = Span(node.name);
+  if (place.device == nullptr) return;
+  frame->device = place.device->device->handle;
+  if (place.work == nullptr) return;
+  frame->queue = place.work->queue(place.queue);
+  frame->timeline = place.work->timeline(place.queue);
+}
+
+Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, const graph::Node& node,
                std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs) {
   const tenon_kernel_registration& kernel = prepared.kernel->registration();
-  BufferPool* pool = step->env->pool;
   for (size_t k = 0; k < outputs.size(); ++k) {
     const Shape& shape = prepared.outputs[k].shape;
     if (prepared.kernel->dynamic_output(k)) continue;
     if ((kernel.traits & TENON_KERNEL_VIEW) != 0 && k == 0) continue;
     const DType dtype = node.output_types[k];
     if (IsRef(dtype)) {  // one cell, whatever the variable's shape is
-      TENON_ASSIGN_OR_RETURN(Buffer * cell, pool->Allocate(sizeof(tenon_resource*), {nullptr, 0, 0}));
+      TENON_ASSIGN_OR_RETURN(Buffer * cell, step->env->pool->Allocate(sizeof(tenon_resource*), {nullptr, 0, 0}));
       *outputs[k] = MakeView(dtype, {cell->dims, 0, 0}, cell->data, sizeof(tenon_resource*), cell);
       continue;
     }
     if (!shape.fully_known())
       return Internal(StrCat(node.Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
-    auto allocated = pool->Allocate(prepared.output_bytes[k], shape.c());
+    auto allocated = PoolOf(*step, place, k)->Allocate(prepared.output_bytes[k], shape.c());
     if (!allocated.ok()) return Status(allocated.status()).Annotate(StrCat(node.Describe(), ", output ", k));
     Buffer* buffer = *allocated;
     *outputs[k] = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, prepared.output_bytes[k], buffer);
+    MarkOutput(place, k, outputs[k]);
   }
   tenon_frame_context context;
   context.step = step;
   context.node = &node;
+  context.place = place;
   tenon_frame frame{TENON_HEAD(tenon_frame), inputs.data(), outputs.data(), static_cast<int32_t>(inputs.size()),
                     static_cast<int32_t>(outputs.size()), nullptr, prepared.workspace_bytes, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(),
                     &context};
+  SetPlace(place, node, &frame);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     if (!prepared.outputs[0].shape.fully_known())
       return Internal(StrCat(node.Describe(), ": the shape of its result is not known"));
@@ -225,6 +285,7 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
   }
   Buffer* workspace = nullptr;
   if (prepared.workspace_bytes > 0) {
+    BufferPool* pool = place.device == nullptr ? step->env->pool : place.device->pool;
     TENON_ASSIGN_OR_RETURN(workspace, pool->Allocate(prepared.workspace_bytes, {nullptr, 0, 0}));
     frame.workspace = workspace->data;
   }
@@ -238,7 +299,7 @@ Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node
 }
 
 Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr, 0));
   if (runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_STATEFUL | TENON_KERNEL_BLOCKING)) return std::vector<Tensor>{};
   Cancellation cancellation;
   Step step;
@@ -252,7 +313,7 @@ Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vec
   std::vector<tenon_tensor_view> results(node.output_types.size());
   std::vector<tenon_tensor_view*> out;
   for (tenon_tensor_view& view : results) out.push_back(&view);
-  Status status = RunNode(&step, *prepared, node, in, out);
+  Status status = RunNode(&step, {}, *prepared, node, in, out);
   std::vector<Tensor> tensors;
   for (tenon_tensor_view& view : results) {
     if (view.buffer == nullptr) continue;

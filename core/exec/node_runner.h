@@ -19,12 +19,19 @@ namespace tenon::exec {
 // Stateful kernels of a session: one for each node, shared by all plans.
 class KernelStore {
  public:
-  Result<std::shared_ptr<KernelInstance>> Get(const graph::Node& node, const KernelEntry& entry, const Environment& env);
+  Result<std::shared_ptr<KernelInstance>> Get(const graph::Node& node, const KernelEntry& entry, const Environment& env,
+                                              tenon_device* device);
   void Clear();
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<std::string, const tenon_kernel_registration*>, std::shared_ptr<KernelInstance>> kernels_;
+  struct Key {
+    std::string node;
+    const tenon_kernel_registration* registration;
+    tenon_device* device;
+    auto operator<=>(const Key&) const = default;
+  };
+  std::map<Key, std::shared_ptr<KernelInstance>> kernels_;
 };
 
 // Numbers that name the dims of a value: equal numbers, equal dims, forever. A call takes kShapeIds of them, from the
@@ -46,13 +53,24 @@ struct PreparedNode {
 
 class NodeRunner {
  public:
-  static Result<std::shared_ptr<NodeRunner>> Create(const graph::Node& node, const Environment& env, KernelStore* store);
+  // device: of the environment's, that the node is placed on.
+  static Result<std::shared_ptr<NodeRunner>> Create(const graph::Node& node, const Environment& env, KernelStore* store,
+                                                    int32_t device);
 
   const graph::Node& node() const { return *node_; }
   // The best candidate; what it declares (async, view, dynamic outputs) holds for planning.
   const tenon_kernel_registration& registration() const { return *candidates_[0].registration; }
   const std::string& plugin() const { return candidates_[0].plugin; }
   bool has(uint32_t trait) const { return (registration().traits & trait) != 0; }
+  // The device whose queue it runs on; nullptr: it runs on the host's memory. A kernel for every device runs on the host.
+  const SessionDevice* queued_on() const { return queued_on_; }
+  // Whether an argument lies in the host's memory.
+  bool host_input(size_t i) const { return queued_on_ == nullptr || host_inputs_[i]; }
+  bool host_output(size_t k) const { return queued_on_ == nullptr || host_outputs_[k]; }
+  // Whether it may only run on the device's main queue: it touches variables, or memory of the device's pool.
+  bool main_queue_only() const { return main_queue_only_; }
+  // For a frame of the kernel in a step with this work.
+  Place PlaceFor(QueueWork* work, int32_t queue) const;
 
   // Prepares for facts known before the step; values in the facts count as constant.
   Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,
@@ -64,13 +82,17 @@ class NodeRunner {
                                                       const std::shared_ptr<const PreparedNode>& last);
 
  private:
-  NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, std::vector<KernelEntry> candidates)
-      : node_(&node), env_(&env), store_(store), candidates_(std::move(candidates)), instances_(candidates_.size()) {}
+  NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
+             std::vector<KernelEntry> candidates);
   Result<std::shared_ptr<KernelInstance>> Instance(size_t i);
 
   const graph::Node* node_;
   const Environment* env_;
   KernelStore* store_;
+  const SessionDevice* device_;               // that it is placed on; nullptr: the environment has none
+  const SessionDevice* queued_on_ = nullptr;
+  std::vector<bool> host_inputs_, host_outputs_;  // of a queue's kernel
+  bool main_queue_only_ = false;
   std::vector<KernelEntry> candidates_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<KernelInstance>> instances_;
@@ -82,8 +104,10 @@ class NodeRunner {
 // Memory for one run of a node outside a plan's arena, and the run itself: allocates the outputs of known shape from
 // the pool, gives a workspace, runs the kernel, checks that dynamic outputs were set. Input views' buffers are not
 // released. `views` outputs hold buffers that the caller releases.
-Status RunNode(Step* step, const PreparedNode& prepared, const graph::Node& node,
+Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, const graph::Node& node,
                std::span<const tenon_tensor_view* const> inputs, std::span<tenon_tensor_view* const> outputs);
+// What a frame has of its place: device, queue, timeline.
+void SetPlace(const Place& place, const graph::Node& node, tenon_frame* frame);
 
 // The kernel alone: its frame is complete. Traces, releases what it pinned, and names the node in an error.
 Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame);

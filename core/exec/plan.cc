@@ -5,6 +5,7 @@
 
 #include "core/exec/dynamic_plan.h"
 #include "core/exec/program.h"
+#include "core/partition/transfers.h"
 
 namespace tenon::exec {
 namespace {
@@ -33,17 +34,41 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   plan->fetches_ = std::move(fetches);
   plan->targets_ = std::move(targets);
   plan->options_ = options;
-  plan->runners_.resize(static_cast<size_t>(plan->graph_.size()));
-  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> all, plan->graph_.TopologicalOrder());
+  TENON_RETURN_IF_ERROR(plan->FindOrder());
+  TENON_RETURN_IF_ERROR(plan->MakeRunners(store));
+  if (plan->uses_queues_) {
+    TENON_RETURN_IF_ERROR(plan->AddTransfers());
+    TENON_RETURN_IF_ERROR(plan->FindOrder());
+  }
+  plan->always_dynamic_.store(options.force_dynamic);
+  return plan;
+}
+
+Status Plan::FindOrder() {
+  order_.clear();
+  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> all, graph_.TopologicalOrder());
   for (int32_t id : all) {
-    const graph::Node& node = plan->graph_.node(id);
+    const graph::Node& node = graph_.node(id);
     // Nodes that are only there to name a feed.
-    bool only_fed = !node.output_types.empty() && std::find(plan->targets_.begin(), plan->targets_.end(), id) == plan->targets_.end();
-    for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && plan->FeedOf({id, static_cast<int32_t>(k)}) >= 0;
+    bool only_fed = !node.output_types.empty() && std::find(targets_.begin(), targets_.end(), id) == targets_.end();
+    for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && FeedOf({id, static_cast<int32_t>(k)}) >= 0;
     bool open = false;
     for (const graph::Edge& edge : node.inputs) open = open || edge.node < 0;
-    if (open || (only_fed && node.has(TENON_OP_FEED))) continue;
-    plan->order_.push_back(id);
+    if (!open && !(only_fed && node.has(TENON_OP_FEED))) order_.push_back(id);
+  }
+  return Status::Ok();
+}
+
+Status Plan::MakeRunners(KernelStore* store) {
+  runners_.resize(static_cast<size_t>(graph_.size()));
+  device_of_.assign(static_cast<size_t>(graph_.size()), 0);
+  transfer_from_.assign(static_cast<size_t>(graph_.size()), -1);
+  std::map<std::string_view, int32_t> devices;
+  for (const SessionDevice& device : env_.devices) devices.emplace(device.device->name, device.index);
+  for (int32_t id : order_) {
+    const graph::Node& node = graph_.node(id);
+    if (const auto it = devices.find(node.device); it != devices.end()) device_of_[static_cast<size_t>(id)] = it->second;
+    uses_queues_ = uses_queues_ || MemoryOfDevice(id) != 0;
     if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
       return Unimplemented(StrCat(node.Describe(), ": functional control flow is not lowered yet; use Switch/Merge and Enter/Exit forms"));
     if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
@@ -51,12 +76,72 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
     if (node.has(TENON_OP_SEND | TENON_OP_RECV))
       return Unimplemented(StrCat(node.Describe(), ": sends and receives need more than one device"));
     if (!NeedsKernel(node)) continue;
-    auto runner = NodeRunner::Create(node, plan->env_, store);
-    if (!runner.ok()) return runner.status();
-    plan->runners_[static_cast<size_t>(id)] = *std::move(runner);
+    TENON_ASSIGN_OR_RETURN(runners_[static_cast<size_t>(id)], NodeRunner::Create(node, env_, store, DeviceOf(id)));
   }
-  plan->always_dynamic_.store(options.force_dynamic);
-  return plan;
+  return Status::Ok();
+}
+
+int32_t Plan::MemoryOf(graph::Edge edge) const {
+  if (FeedOf(edge) >= 0) return 0;
+  const graph::Node& node = graph_.node(edge.node);
+  const DType type = node.output_types[static_cast<size_t>(edge.index)];
+  if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0)) return 0;
+  const NodeRunner* runner = runners_[static_cast<size_t>(edge.node)].get();
+  if (runner == nullptr || IsRef(type)) return MemoryOfDevice(edge.node);
+  return runner->host_output(static_cast<size_t>(edge.index)) ? 0 : runner->queued_on()->memory;
+}
+
+int32_t Plan::MemoryWanted(const graph::Node& node, int32_t input) const {
+  if (!IsPlain(node.input_types[static_cast<size_t>(input)])) return 0;
+  if (node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_SWITCH) && input == 1)) return 0;
+  const NodeRunner* runner = runners_[static_cast<size_t>(node.id)].get();
+  if (runner == nullptr) return MemoryOfDevice(node.id);
+  return runner->host_input(static_cast<size_t>(input)) ? 0 : runner->queued_on()->memory;
+}
+
+Status Plan::AddTransfers() {
+  const auto device = [this](int32_t memory) -> const SessionDevice& { return env_.devices[static_cast<size_t>(memory)]; };
+  partition::Memories memories;
+  memories.of = [this](graph::Edge edge) { return MemoryOf(edge); };
+  memories.wanted = [this](const graph::Node& node, int32_t input) { return MemoryWanted(node, input); };
+  memories.direct = [&](int32_t from, int32_t to) { return device(from).device->driver == device(to).device->driver; };
+  memories.name = [&](int32_t memory) { return device(memory).device->name; };
+  std::vector<graph::Edge> fetches = fetches_;
+  const std::vector<int32_t> on_host(fetches.size(), 0);
+  // Nodes are added while oracles are asked about old ones alone.
+  TENON_ASSIGN_OR_RETURN(const std::vector<partition::AddedNode> added,
+                         partition::AddTransfers(&graph_, order_, feeds_, &fetches, on_host, memories));
+  fetches_ = std::move(fetches);
+  runners_.resize(static_cast<size_t>(graph_.size()));
+  device_of_.resize(static_cast<size_t>(graph_.size()), 0);
+  transfer_from_.resize(static_cast<size_t>(graph_.size()), -1);
+  for (const partition::AddedNode& node : added) {
+    device_of_[static_cast<size_t>(node.node)] = node.memory;
+    transfer_from_[static_cast<size_t>(node.node)] = node.from;
+  }
+  return Status::Ok();
+}
+
+Result<Tensor> Plan::OnDevice(const Tensor& value, int32_t memory) const {
+  std::lock_guard lock(constants_mutex_);
+  auto& [host, copy] = constants_[{value.buffer(), memory}];
+  if (copy.has_value()) return copy;
+  const SessionDevice& device = env_.devices[static_cast<size_t>(memory)];
+  TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
+  Cancellation cancellation;
+  Step step;
+  step.env = &env_;
+  step.cancellation = &cancellation;
+  QueueWork work(&env_);
+  TENON_RETURN_IF_ERROR(work.Begin(&step));
+  Status status = work.Use(device.first_queue);
+  const tenon_copy_args args{TENON_HEAD(tenon_copy_args), value.data(), fresh.data(), value.byte_size(), nullptr, device.device->handle};
+  if (status.ok()) status = work.Copy(device.first_queue, args, {}, "constant", nullptr);
+  status = work.Complete(std::move(status));
+  if (!status.ok()) return std::move(status).Annotate(StrCat("a constant for ", device.device->name));
+  host = value;
+  copy = std::move(fresh);
+  return copy;
 }
 
 int Plan::FeedOf(graph::Edge edge) const {
@@ -126,7 +211,9 @@ std::string Plan::Explain() const {
     const NodeRunner* runner = runners_[static_cast<size_t>(id)].get();
     out += StrCat(first ? "\n" : ",\n", "{\"name\":\"", trace::JsonEscape(node.name), "\",\"op\":\"", trace::JsonEscape(node.op->name),
                   "\",\"op_plugin\":\"", trace::JsonEscape(node.op->package), "\",\"device\":\"",
-                  env_.device == nullptr ? "" : trace::JsonEscape(env_.device->name), "\",\"kernel_plugin\":\"",
+                  env_.devices.empty() ? "" : trace::JsonEscape(env_.devices[static_cast<size_t>(DeviceOf(id))].device->name),
+                  TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", trace::JsonEscape(env_.devices[static_cast<size_t>(TransferFrom(id))].device->name)),
+                  "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : trace::JsonEscape(runner->plugin()), "\",\"priority\":",
                   runner == nullptr ? 0 : runner->registration().priority, ",\"runs\":\"", how[static_cast<size_t>(id)],
                   programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", trace::JsonEscape(why_dynamic_)) : "", "\"}");

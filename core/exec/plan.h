@@ -29,6 +29,7 @@ class Plan {
   };
 
   // `graph` holds just the nodes to run. Feeds replace edges: their producers need not be in the graph's order.
+  // A node's `device` is the full name of one of the environment's devices, or nothing.
   static Result<std::shared_ptr<Plan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
                                               std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
                                               const Environment& env, KernelStore* store, Options options);
@@ -42,6 +43,16 @@ class Plan {
   const std::vector<int32_t>& order() const { return order_; }
   const Environment& env() const { return env_; }
   const Options& options() const { return options_; }
+  // The device that a node is placed on, by its `device`; the first when it names none.
+  int32_t DeviceOf(int32_t node) const { return device_of_[static_cast<size_t>(node)]; }
+  // Where a value lies: 0 the host's memory, else the number of a device with queues. Of a reference: its variable's.
+  int32_t MemoryOf(graph::Edge edge) const;
+  // The memory that a transfer takes its value from; -1: the node is none.
+  int32_t TransferFrom(int32_t node) const { return transfer_from_[static_cast<size_t>(node)]; }
+  // Whether any node runs on a device with queues.
+  bool uses_queues() const { return uses_queues_; }
+  // A host value in the memory of a device; copied once.
+  Result<Tensor> OnDevice(const Tensor& value, int32_t memory) const;
   // nullptr for nodes that need no kernel.
   const std::shared_ptr<NodeRunner>& runner(int32_t node) const { return runners_[static_cast<size_t>(node)]; }
   DType FeedType(size_t i) const { return BaseType(graph_.TypeOf(feeds_[i])); }
@@ -62,6 +73,12 @@ class Plan {
 
  private:
   Plan(graph::Graph graph, const Environment& env);
+  Status MakeRunners(KernelStore* store);
+  Status AddTransfers();
+  Status FindOrder();
+  int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
+  // Of a value that the engine itself makes or passes on.
+  int32_t MemoryOfDevice(int32_t node) const { return env_.devices.empty() ? 0 : env_.devices[static_cast<size_t>(DeviceOf(node))].memory; }
 
   graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;
@@ -70,6 +87,10 @@ class Plan {
   Environment env_;
   Options options_;
   std::vector<std::shared_ptr<NodeRunner>> runners_;
+  std::vector<int32_t> device_of_, transfer_from_;  // by node
+  bool uses_queues_ = false;
+  mutable std::mutex constants_mutex_;
+  mutable std::map<std::pair<const Buffer*, int32_t>, std::pair<Tensor, Tensor>> constants_;  // the host's and the device's
   std::atomic<bool> always_dynamic_{false};
   std::string why_dynamic_;  // what the last refused binding said
   mutable std::mutex mutex_;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/program.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon::exec {
 namespace {
 
 // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
+// Where a queue's kernels have their workspace.
+size_t MemoryOfQueue(const Program& program, int32_t queue) {
+  return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
+}
+
 tenon_status* NameNode(tenon_status* bad, Operation::Kind kind, const graph::Node& node) {
   return kind == Operation::Kind::kRun ? Status(bad).Annotate(node.Describe()).release() : bad;
 }
@@ -54,14 +60,9 @@ Result<ProgramInstance*> Program::Acquire() {
 
 Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
   std::unique_ptr<ProgramInstance> instance(new ProgramInstance(program));
-  BufferPool* pool = program->plan().env().pool;
-  if (program->arena_bytes() > 0) {
-    auto arena = pool->AllocateRaw(program->arena_bytes());
-    if (!arena.ok()) return Status(arena.status()).Annotate(program->DescribeLargest());
-    instance->arena_ = static_cast<char*>(*arena);
-    // Touched now, so that steps have no page faults.
-    std::memset(instance->arena_, 0, program->arena_bytes());
-  }
+  if (Status status = instance->MakeArenas(); !status.ok()) return std::move(status).Annotate(program->DescribeLargest());
+  instance->points_.resize(static_cast<size_t>(program->point_count()));
+  const Environment& env = program->plan().env();
   const std::vector<Slot>& slots = program->slots();
   instance->views_.resize(slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -72,13 +73,14 @@ Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
     const Slot& home = slots[root];
     void* data = nullptr;
     Buffer* buffer = nullptr;
-    if (home.home == Home::kArena) data = instance->arena_ + home.offset;
+    if (home.home == Home::kArena) data = instance->arenas_[static_cast<size_t>(home.memory)] + home.offset;
     if (home.home == Home::kConstant) {
       data = home.constant.data();
       buffer = home.constant.buffer();
     }
     view = MakeView(slot.dtype, slot.shape.c(), data, slot.bytes, buffer);
     if (home.home == Home::kConstant) view.flags |= TENON_VIEW_READ_ONLY;
+    if (slot.memory != 0) MarkDevice(&view, *env.devices[static_cast<size_t>(slot.memory)].device);
     if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(static_cast<int32_t>(i), slot.target);
     if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(static_cast<int32_t>(i));
     if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(static_cast<int32_t>(i));
@@ -100,7 +102,32 @@ Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
   return instance.release();
 }
 
-ProgramInstance::~ProgramInstance() { program_->plan().env().pool->FreeRaw(arena_, program_->arena_bytes()); }
+Status ProgramInstance::MakeArenas() {
+  const Environment& env = program_->plan().env();
+  arenas_.resize(std::max<size_t>(1, env.devices.size()));
+  for (size_t memory = 0; memory < arenas_.size(); ++memory) {
+    const uint64_t bytes = program_->arena_bytes(memory);
+    if (bytes == 0) continue;
+    BufferPool* pool = memory == 0 ? env.pool : env.devices[memory].pool;
+    TENON_ASSIGN_OR_RETURN(void* arena, pool->AllocateRaw(bytes));
+    arenas_[memory] = static_cast<char*>(arena);
+    // Touched now, so that steps have no page faults.
+    if (memory == 0) std::memset(arena, 0, bytes);
+  }
+  return Status::Ok();
+}
+
+ProgramInstance::~ProgramInstance() {
+  const Environment& env = program_->plan().env();
+  for (size_t memory = 0; memory < arenas_.size(); ++memory)
+    if (arenas_[memory] != nullptr)
+      (memory == 0 ? env.pool : env.devices[memory].pool)->FreeRaw(arenas_[memory], program_->arena_bytes(memory));
+}
+
+void Program::GiveBack(ProgramInstance* instance) {
+  // A device that does not come back may still write there: that memory is lost rather than given to another.
+  if (!instance->abandoned()) idle_.GiveBack(instance);
+}
 
 void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block* block) {
   const graph::Graph& graph = program_->plan().graph();
@@ -110,6 +137,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     context.node = &graph.node(operation.node);
     context.instance = this;
     context.operation = &operation;
+    context.waits.reserve(operation.waits.size());
     for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[static_cast<size_t>(slot)]);
     for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[static_cast<size_t>(slot)]);
     const uint64_t workspace = operation.prepared == nullptr ? 0 : operation.prepared->workspace_bytes;
@@ -118,7 +146,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      context.outputs.data(),
                      static_cast<int32_t>(context.inputs.size()),
                      static_cast<int32_t>(context.outputs.size()),
-                     workspace == 0 ? nullptr : arena_ + program_->workspace_offset(),
+                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + program_->workspace_offset(operation.queue),
                      workspace,
                      nullptr,
                      nullptr,
@@ -134,6 +162,9 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     switch (operation.kind) {
       case Operation::Kind::kRun: instruction.run = operation.prepared->kernel->registration().run; break;
       case Operation::Kind::kGuarded: instruction.run = &RunGuarded; break;
+      case Operation::Kind::kQueued: instruction.run = &RunQueued; break;
+      case Operation::Kind::kTransfer: instruction.run = &RunTransfer; break;
+      case Operation::Kind::kWait: instruction.run = &RunWait; break;
       case Operation::Kind::kDynamic: instruction.run = &RunDynamic; break;
       case Operation::Kind::kRead: instruction.run = &RunRead; break;
       case Operation::Kind::kView: instruction.run = &RunView; break;
@@ -149,6 +180,8 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
       case Operation::Kind::kSelect: instruction.run = &RunSelect; break;
       case Operation::Kind::kCheck: instruction.run = &RunCheck; break;
     }
+    if (operation.queue >= 0) queued_.push_back(&context);
+    SetPlace(context.place, *context.node, &context.frame);
     block->instructions.push_back(instruction);
   }
 }
@@ -172,7 +205,53 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   if (step != bound_step_)
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
-  return Status(Execute(block_));
+  if (program_->queues().empty()) return Status(Execute(block_));
+  Status status = BeginQueues(step);
+  if (status.ok()) status = Status(Execute(block_));
+  return work_.Complete(std::move(status));
+}
+
+Status ProgramInstance::BeginQueues(Step* step) {
+  Status status = work_.Begin(step);
+  const bool renewed = work_.TakeRenewed();
+  for (int32_t queue : program_->queues())
+    if (status.ok()) status = work_.Use(queue);
+  if (!status.ok() || (!renewed && !points_are_new_)) return status;
+  points_are_new_ = false;
+  std::fill(points_.begin(), points_.end(), tenon_timeline_point{});
+  for (Context* context : queued_) {
+    const NodeRunner* runner = program_->plan().runner(context->operation->node).get();
+    if (runner != nullptr && runner->queued_on() != nullptr) context->place = runner->PlaceFor(&work_, context->operation->queue);
+    SetPlace(context->place, *context->node, &context->frame);
+  }
+  return status;
+}
+
+std::span<const tenon_timeline_point> ProgramInstance::PointsOf(Context* context) {
+  context->waits.clear();
+  for (int32_t wait : context->operation->waits) {
+    const tenon_timeline_point& point = points_[static_cast<size_t>(wait)];
+    if (point.value == 0) continue;
+    // The latest point of a timeline stands for those before it.
+    const auto same = std::find_if(context->waits.begin(), context->waits.end(),
+                                   [&](const tenon_timeline_point& other) { return other.semaphore == point.semaphore; });
+    if (same == context->waits.end()) context->waits.push_back(point);
+    else same->value = std::max(same->value, point.value);
+  }
+  return context->waits;
+}
+
+Status ProgramInstance::BeforeWork(Context* context) {
+  if (context->operation->waits.empty()) return Status::Ok();
+  const auto points = PointsOf(context);
+  return points.empty() ? Status::Ok() : work_.Wait(context->operation->queue, points);
+}
+
+Status ProgramInstance::AfterWork(Context* context) {
+  if (context->operation->signal < 0) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(points_[static_cast<size_t>(context->operation->signal)],
+                         work_.Signal(context->operation->queue, context->node->name));
+  return Status::Ok();
 }
 
 const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
@@ -223,6 +302,11 @@ tenon_status* ProgramInstance::RunGuarded(tenon_kernel* kernel, const tenon_prep
   tenon_status* bad = instance.registration().run(kernel, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
+  return CheckOutputs(context);
+}
+
+// What the kernel itself made must have the shape that was planned.
+tenon_status* ProgramInstance::CheckOutputs(Context* context) {
   const std::vector<Slot>& slots = context->instance->program_->slots();
   for (size_t k = 0; k < context->outputs.size(); ++k) {
     const Slot& slot = slots[static_cast<size_t>(context->operation->outputs[k])];
@@ -240,25 +324,83 @@ tenon_status* ProgramInstance::RunGuarded(tenon_kernel* kernel, const tenon_prep
   return nullptr;
 }
 
+tenon_status* ProgramInstance::RunQueued(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  ProgramInstance* self = context->instance;
+  const Operation& operation = *context->operation;
+  if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
+  tenon_status* bad = operation.prepared->kernel->registration().run(kernel, prepared, frame);
+  if (context->pin_count != 0) ReleasePins(context);
+  if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
+  if (operation.guarded)
+    if (tenon_status* wrong = CheckOutputs(context)) return wrong;
+  Status status = self->AfterWork(context);
+  return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
+}
+
+tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  ProgramInstance* self = context->instance;
+  const Operation& operation = *context->operation;
+  const std::vector<SessionDevice>& devices = self->program_->plan().env().devices;
+  const Slot& to = self->program_->slots()[static_cast<size_t>(operation.outputs[0])];
+  const int32_t from_memory = self->program_->slots()[static_cast<size_t>(operation.inputs[0])].memory;
+  const auto handle = [&](int32_t memory) { return memory == 0 ? nullptr : devices[static_cast<size_t>(memory)].device->handle; };
+  const tenon_tensor_view& source = *context->inputs[0];
+  tenon_tensor_view& target = *context->outputs[0];
+  const auto transfer = [&]() -> Status {
+    if (to.home == Home::kBuffer) {
+      BufferPool* pool = to.memory == 0 ? context->step->env->pool : devices[static_cast<size_t>(to.memory)].pool;
+      ReleaseOutput(&target);
+      TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(source.byte_size, {source.dl.shape, source.dl.ndim, 0}));
+      target = MakeView(source.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, source.byte_size, buffer);
+      if (to.memory != 0) MarkDevice(&target, *devices[static_cast<size_t>(to.memory)].device);
+    }
+    const tenon_copy_args args{TENON_HEAD(tenon_copy_args), DataOf(source),       DataOf(target),
+                               source.byte_size,            handle(from_memory), handle(to.memory)};
+    return self->work_.Copy(operation.queue, args, self->PointsOf(context), context->node->name,
+                            operation.signal < 0 ? nullptr : &self->points_[static_cast<size_t>(operation.signal)]);
+  };
+  Status status = transfer();
+  return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
+}
+
+tenon_status* ProgramInstance::RunWait(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  for (const tenon_timeline_point& point : context->instance->PointsOf(context))
+    if (Status status = context->instance->work_.HostWait(point); !status.ok())
+      return std::move(status).Annotate(StrCat("before ", context->node->Describe())).release();
+  return nullptr;
+}
+
 tenon_status* ProgramInstance::RunDynamic(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
+  if (Status status = context->instance->BeforeWork(context); !status.ok()) return status.release();
   const auto& runner = context->instance->program_->plan().runner(context->operation->node);
   auto prepared = runner->Resolve(context->inputs, context->last);
   if (!prepared.ok()) return Status(prepared.status()).release();
   context->last = *prepared;
   for (tenon_tensor_view* output : context->outputs) ReleaseOutput(output);
-  return RunNode(context->step, *context->last, *context->node, context->inputs, context->outputs).release();
+  Status status = RunNode(context->step, context->place, *context->last, *context->node, context->inputs, context->outputs);
+  if (status.ok() && context->operation->queue >= 0) status = context->instance->AfterWork(context);
+  return status.release();
 }
 
 tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   tenon_tensor_view* output = context->outputs[0];
-  ReleaseOutput(output);
   Resource* resource = *static_cast<Resource**>(DataOf(*context->inputs[0]));
-  Status status = ReadVariable(resource, output);
+  const Operation& operation = *context->operation;
+  const Slot& to = context->instance->program_->slots()[static_cast<size_t>(operation.outputs[0])];
+  const Device* device = to.memory == 0 ? nullptr : context->step->env->devices[static_cast<size_t>(to.memory)].device;
+  Status status = context->instance->BeforeWork(context);
+  // Not before: its memory may be another's then.
+  ReleaseOutput(output);
+  if (status.ok() && device != nullptr) status = context->instance->work_.AwaitWrite(operation.queue, resource);
+  if (status.ok()) status = ReadVariable(resource, device, output);
+  if (status.ok() && operation.queue >= 0) status = context->instance->AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
-  const Shape& planned =
-      context->instance->program_->slots()[static_cast<size_t>(context->operation->outputs[0])].shape;
+  const Shape& planned = to.shape;
   if (planned.fully_known() && !(ShapeOf(*output) == planned))
     return FailedPrecondition(StrCat(context->node->Describe(), ": variable '", resource->name, "' has the shape ",
                                      ShapeOf(*output).ToString(), ", the graph says ", planned.ToString())).release();
@@ -308,7 +450,8 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
     else if (target.byte_size == 8) std::memcpy(target.dl.data, DataOf(source), 8);
     else std::memcpy(target.dl.data, DataOf(source), target.byte_size);
   };
-  for (const Loop::Carried& carried : loop.carried) copy(carried.initial, carried.current);
+  for (const Loop::Carried& carried : loop.carried)
+    if (!carried.queued) copy(carried.initial, carried.current);
   const tenon_tensor_view& condition = view(loop.condition);
   Cancellation* cancellation = context->step->cancellation;
   for (;;) {
@@ -318,9 +461,9 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
     if (*static_cast<const uint8_t*>(DataOf(condition)) == 0) return nullptr;
     if (tenon_status* bad = self->Execute(state.body)) return bad;
     for (const Loop::Carried& carried : loop.carried)
-      if (carried.through_temporary) copy(carried.next, carried.temporary);
+      if (carried.through_temporary && !carried.queued) copy(carried.next, carried.temporary);
     for (const Loop::Carried& carried : loop.carried)
-      copy(carried.through_temporary ? carried.temporary : carried.next, carried.current);
+      if (!carried.queued) copy(carried.through_temporary ? carried.temporary : carried.next, carried.current);
   }
 }
 

@@ -27,8 +27,9 @@ struct Slot {
   uint64_t bytes = 0;
   Home home = Home::kArena;
   int32_t target = -1;   // the slot of an alias; the feed's index
-  uint64_t offset = 0;   // in the arena
-  Tensor constant;
+  int32_t memory = 0;    // 0: the host's; else the number of a device with queues
+  uint64_t offset = 0;   // in the memory's arena
+  Tensor constant;       // in its memory
   // Positions in emission order, over the alias group (kept at its root).
   int32_t first = -1;
   int32_t last = -1;
@@ -38,6 +39,9 @@ struct Operation {
   enum class Kind : uint8_t {
     kRun,      // the kernel itself
     kGuarded,  // the kernel with variables or outputs of its own: pins and shapes are looked after
+    kQueued,   // the kernel submits work to a device's queue
+    kTransfer, // a value into another memory, or within a device
+    kWait,     // the host waits for points
     kDynamic,  // shapes are known only now
     kRead,     // dereference a variable into a slot
     kView,     // point a slot at another slot's buffer
@@ -53,6 +57,10 @@ struct Operation {
   std::vector<int32_t> inputs;   // slots
   std::vector<int32_t> outputs;  // slots
   std::shared_ptr<const PreparedNode> prepared;
+  bool guarded = false;  // as kGuarded, of a queue's kernel
+  int32_t queue = -1;    // of the session's; -1: the host
+  std::vector<int32_t> waits;  // points (numbers of the program's) that must be reached before
+  int32_t signal = -1;         // the point that is told after it; -1: nobody waits for it
   int32_t loop = -1;
   int32_t branch = -1;
   int32_t input_of_side[2] = {-1, -1};  // of a select
@@ -69,6 +77,7 @@ struct Loop {
     int32_t initial, current, next;
     bool through_temporary;  // next may be another variable's current: all such copies go through a temporary
     int32_t temporary;
+    bool queued = false;  // in a device's memory: transfers in the blocks do it
   };
   std::vector<Operation> condition_block, body_block;
   std::vector<Carried> carried;
@@ -102,18 +111,24 @@ class Program {
 
   // Runs one step. Fetch views are valid until the instance is given back.
   Result<ProgramInstance*> Acquire();
-  void GiveBack(ProgramInstance* instance) { idle_.GiveBack(instance); }
+  void GiveBack(ProgramInstance* instance);
 
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<Operation>& operations() const { return operations_; }
   const std::vector<Loop>& loops() const { return loops_; }
   const std::deque<Branch>& branches() const { return branches_; }
   const std::vector<int32_t>& fetch_slots() const { return fetch_slots_; }
-  uint64_t arena_bytes() const { return arena_bytes_; }
-  uint64_t workspace_offset() const { return workspace_offset_; }
+  // Of a memory.
+  uint64_t arena_bytes(size_t memory) const { return arena_bytes_[memory]; }
+  // Of the host (-1) or a queue, within the arena of its memory.
+  uint64_t workspace_offset(int32_t queue) const { return workspace_offset_[static_cast<size_t>(queue + 1)]; }
+  // Queues that it submits to, and points that it waits for.
+  const std::vector<int32_t>& queues() const { return queues_; }
+  int32_t point_count() const { return point_count_; }
 
  private:
   friend class ProgramBuilder;
+  friend class Synchronizer;
   explicit Program(const Plan* plan) : plan_(plan) {}
   const Plan* plan_;
   std::vector<Shape> feed_shapes_;
@@ -122,8 +137,10 @@ class Program {
   std::vector<Loop> loops_;
   std::deque<Branch> branches_;
   std::vector<int32_t> fetch_slots_;
-  uint64_t arena_bytes_ = 0;
-  uint64_t workspace_offset_ = 0;
+  std::vector<uint64_t> arena_bytes_;       // by memory
+  std::vector<uint64_t> workspace_offset_;  // by queue + 1
+  std::vector<int32_t> queues_;
+  int32_t point_count_ = 0;
   InstancePool<ProgramInstance> idle_;
 };
 
@@ -135,6 +152,9 @@ class ProgramInstance {
 
   // Feeds are borrowed for the step.
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  // Whether a device still has hold of its memory: it may not be used again, nor freed.
+  bool abandoned() const { return work_.abandoned(); }
+  uint64_t host_waits() const { return work_.host_waits(); }
   // What fetch i is; valid until Finish.
   const tenon_tensor_view& fetch(size_t i) const;
   // Releases the step's buffers.
@@ -168,9 +188,11 @@ class ProgramInstance {
     std::vector<tenon_tensor_view*> outputs;
     LoopState* loop = nullptr;
     BranchState* branch = nullptr;
+    std::vector<tenon_timeline_point> waits;
   };
 
-  explicit ProgramInstance(Program* program) : program_(program) {}
+  explicit ProgramInstance(Program* program) : program_(program), work_(&program->plan().env()) {}
+  Status MakeArenas();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
@@ -184,10 +206,21 @@ class ProgramInstance {
   static tenon_status* RunBranch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunSelect(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunCheck(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunQueued(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunTransfer(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunWait(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* CheckOutputs(Context* context);
+  std::span<const tenon_timeline_point> PointsOf(Context* context);
+  Status BeforeWork(Context* context);
+  Status AfterWork(Context* context);
+  Status BeginQueues(Step* step);
   static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
 
   Program* program_;
-  char* arena_ = nullptr;
+  QueueWork work_;
+  std::vector<char*> arenas_;                 // by memory
+  std::vector<tenon_timeline_point> points_;  // last told
+  std::vector<Context*> queued_;              // contexts with work for queues
   std::vector<tenon_tensor_view> views_;
   std::vector<std::unique_ptr<Context>> contexts_;
   std::vector<std::unique_ptr<LoopState>> loops_;
@@ -197,6 +230,7 @@ class ProgramInstance {
   std::vector<int32_t> buffer_slots_;
   Block block_;
   Step* step_ = nullptr;
+  bool points_are_new_ = true;
   Step* bound_step_ = nullptr;  // that the contexts know; a run context keeps its step
 };
 

@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/exec/memory_planner.h"
 #include "core/exec/program.h"
+#include "core/exec/synchronizer.h"
 #include "core/graph/branch_analysis.h"
 #include "core/graph/loop_analysis.h"
 
@@ -24,7 +25,9 @@ using graph::OutputFacts;
 class ProgramBuilder {
  public:
   ProgramBuilder(const Plan& plan, Program* program)
-      : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()) {}
+      : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()) {
+    program_->workspace_offset_.resize(plan.env().queues.size() + 1);
+  }
 
   // Whether it could be built; the refusal otherwise.
   Result<bool> Build(const tenon_tensor_view* const* feeds, Program::Refusal* refusal, uint64_t* folded) {
@@ -51,10 +54,24 @@ class ProgramBuilder {
     *refusal = refusal_;
     if (!refusal_.text.empty()) return false;
     ShareMemory();
+    if (plan_.uses_queues()) {
+      TENON_RETURN_IF_ERROR(PlaceConstants());
+      Synchronizer(program_, selected_from_).Run();
+    }
     return true;
   }
 
  private:
+  Status PlaceConstants() {
+    for (Slot& slot : program_->slots_) {
+      if (slot.home != Home::kConstant || slot.memory == 0) continue;
+      TENON_ASSIGN_OR_RETURN(slot.constant, plan_.OnDevice(slot.constant, slot.memory));
+    }
+    return Status::Ok();
+  }
+
+  const SessionDevice& DeviceOfMemory(int32_t memory) const { return plan_.env().devices[static_cast<size_t>(memory)]; }
+
   const Slot& At(int32_t slot) const { return program_->slots_[static_cast<size_t>(slot)]; }
   Slot& At(int32_t slot) { return program_->slots_[static_cast<size_t>(slot)]; }
   void GiveUp(std::string why, bool for_these_shapes = false) {
@@ -76,12 +93,19 @@ class ProgramBuilder {
       inference_.Fix(plan_.feeds()[i], std::move(facts));
     }
     if (plan_.options().fold) {
-      const Environment* env = &plan_.env();
-      inference_.set_evaluator([env](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
-        return EvaluateNode(node, inputs, *env);
+      inference_.set_evaluator([this](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
+        // A device's own arithmetic is not foretold by the host's.
+        if (HasOwnArithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+        return EvaluateNode(node, inputs, plan_.env());
       });
     }
     return inference_.Run(plan_.order());
+  }
+
+  bool HasOwnArithmetic(const Node& node) const {
+    const auto& runner = plan_.runner(node.id);
+    if (runner == nullptr || runner->queued_on() == nullptr) return false;
+    return std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
   }
 
   // Whether an edge's value stands in the plan, so that its producer need not run.
@@ -137,9 +161,10 @@ class ProgramBuilder {
 
   // ---- Slots ----
 
-  int32_t NewSlot(DType dtype, Shape shape, Home home) {
+  int32_t NewSlot(DType dtype, Shape shape, Home home, int32_t memory = 0) {
     Slot slot;
     slot.dtype = dtype;
+    slot.memory = memory;
     slot.shape = std::move(shape);
     slot.home = home;
     if (slot.shape.fully_known())
@@ -155,8 +180,8 @@ class ProgramBuilder {
     return slot;
   }
 
-  int32_t ConstantSlot(Tensor tensor) {
-    const int32_t slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant);
+  int32_t ConstantSlot(Tensor tensor, int32_t memory) {
+    const int32_t slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant, memory);
     At(slot).constant = std::move(tensor);
     return slot;
   }
@@ -173,9 +198,9 @@ class ProgramBuilder {
       slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), program_->feed_shapes_[static_cast<size_t>(feed)], Home::kFeed);
       At(slot).target = feed;
     } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
-      slot = ConstantSlot(node.FindAttr("value")->tensor());
+      slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
     } else if (Known(edge)) {
-      slot = ConstantSlot(inference_.facts(edge).value);
+      slot = ConstantSlot(inference_.facts(edge).value, plan_.MemoryOf(edge));
     } else {
       return Internal(StrCat("output ", edge.index, " of ", node.Describe(), " is used before it is made"));
     }
@@ -310,8 +335,9 @@ class ProgramBuilder {
       for (size_t k = 0; k < node.output_types.size(); ++k) {
         TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[k]));
         if (IsRef(At(slot).dtype) && !IsRef(node.output_types[k])) {
-          TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, inference_.facts(node.inputs[k]), block));
+          TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[k], block));
         }
+        if (plan_.TransferFrom(id) >= 0) slot = EmitTransfer(slot, node, block);
         SetSlot({id, static_cast<int32_t>(k)}, slot);
       }
       return Status::Ok();
@@ -330,7 +356,7 @@ class ProgramBuilder {
   Status EmitSwitch(const Node& node, std::vector<Operation>* block) {
     TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[0]));
     if (IsRef(At(slot).dtype) && !IsRef(node.output_types[0])) {
-      TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, inference_.facts(node.inputs[0]), block));
+      TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
     }
     for (int32_t side = 0; side < 2; ++side) SetSlot({node.id, side}, slot);
     return Status::Ok();
@@ -347,7 +373,8 @@ class ProgramBuilder {
     }
     Use(predicate);
     const bool same = At(sides[0]).shape == At(sides[1]).shape;
-    const int32_t value = NewSlot(At(sides[0]).dtype, same ? At(sides[0]).shape : Shape::Unknown(), Home::kSelected);
+    const int32_t value = NewSlot(At(sides[0]).dtype, same ? At(sides[0]).shape : Shape::Unknown(), Home::kSelected,
+                                  At(sides[0]).memory);
     selected_from_[value] = {sides[0], sides[1]};
     SetSlot({node.id, 0}, value);
     std::vector<int32_t> outputs = {value};
@@ -364,13 +391,37 @@ class ProgramBuilder {
   }
 
   // Reads the variable that a reference slot names.
-  Result<int32_t> EmitRead(int32_t reference, const Node& node, const OutputFacts& facts, std::vector<Operation>* block) {
+  Result<int32_t> EmitRead(int32_t reference, const Node& node, Edge edge, std::vector<Operation>* block) {
     Use(reference);
-    const int32_t slot = NewSlot(BaseType(At(reference).dtype), facts.shape, Home::kBuffer);
+    const int32_t memory = plan_.MemoryOf(edge);
+    const int32_t slot = NewSlot(BaseType(At(reference).dtype), inference_.facts(edge).shape, Home::kBuffer, memory);
     Operation& operation = Push(block, Operation::Kind::kRead, node.id);
     operation.inputs = {reference};
     operation.outputs = {slot};
+    if (memory != 0) operation.queue = DeviceOfMemory(memory).first_queue;
     return slot;
+  }
+
+  // A value into the memory of the node's device. What the host's memory gives stays there until the step's end: the copy
+  // runs while the host goes on.
+  int32_t EmitTransfer(int32_t from, const Node& node, std::vector<Operation>* block) {
+    const int32_t memory = DeviceOfMemory(plan_.DeviceOf(node.id)).memory;
+    const bool fixed = At(from).shape.fully_known();
+    const int32_t to = NewSlot(At(from).dtype, At(from).shape, fixed ? Home::kArena : Home::kBuffer, memory);
+    Use(from);
+    PushTransfer(from, to, node.id, block);
+    return to;
+  }
+
+  // Buffers of pools are the main queue's; copies of arenas have queues of their own.
+  void PushTransfer(int32_t from, int32_t to, int32_t node, std::vector<Operation>* block) {
+    if (At(from).memory == 0 || At(Root(from)).home != Home::kArena) KeepToTheEnd(from);
+    const SessionDevice& device = DeviceOfMemory(At(from).memory == 0 ? At(to).memory : At(from).memory);
+    Operation& operation = Push(block, Operation::Kind::kTransfer, node);
+    operation.inputs = {from};
+    operation.outputs = {to};
+    if (At(from).memory == At(to).memory || At(to).home == Home::kBuffer) operation.queue = device.first_queue;
+    else operation.queue = At(from).memory == 0 ? device.copy_in() : device.copy_out();
   }
 
   Status EmitKernel(const Node& node, std::vector<Operation>* block) {
@@ -380,14 +431,13 @@ class ProgramBuilder {
     bool shapes_known = true, handles = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[i]));
-      const OutputFacts& fact = inference_.facts(node.inputs[i]);
       if (IsRef(At(slot).dtype) && !IsRef(node.input_types[i])) {
-        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, fact, block));
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[i], block));
       }
       handles = handles || IsRef(At(slot).dtype) || At(slot).dtype == TENON_DT_RESOURCE;
       shapes_known = shapes_known && At(slot).shape.fully_known();
       inputs.push_back(slot);
-      facts.push_back(&fact);
+      facts.push_back(&inference_.facts(node.inputs[i]));
     }
     std::vector<OutputFacts> outputs;
     bool own_outputs = false;
@@ -397,15 +447,19 @@ class ProgramBuilder {
       own_outputs = own_outputs || dynamic;
       if (!dynamic && !IsRef(node.output_types[k])) shapes_known = shapes_known && outputs.back().shape.fully_known();
     }
+    const SessionDevice* queued_on = runner->queued_on();
     const Operation::Kind kind = !shapes_known              ? Operation::Kind::kDynamic
+                                 : queued_on != nullptr     ? Operation::Kind::kQueued
                                  : handles || own_outputs ? Operation::Kind::kGuarded
                                                           : Operation::Kind::kRun;
+    const int32_t queue = queued_on == nullptr ? -1 : queued_on->first_queue;
     for (int32_t slot : inputs) Use(slot);
     if (shapes_known && runner->has(TENON_KERNEL_VIEW)) return EmitView(node, inputs[0], outputs[0], block);
     std::shared_ptr<const PreparedNode> prepared;
     if (shapes_known) {
       TENON_ASSIGN_OR_RETURN(prepared, runner->Prepare(facts, outputs));
-      program_->workspace_offset_ = std::max(program_->workspace_offset_, prepared->workspace_bytes);
+      uint64_t& workspace = program_->workspace_offset_[static_cast<size_t>(queue + 1)];
+      workspace = std::max(workspace, prepared->workspace_bytes);
     }
     std::vector<int32_t> out;
     for (size_t k = 0; k < node.output_types.size(); ++k) {
@@ -414,19 +468,22 @@ class ProgramBuilder {
       Shape shape = IsRef(dtype) ? Shape() : outputs[k].shape;
       if (kind == Operation::Kind::kDynamic && !shape.fully_known()) shape = Shape::Unknown();
       const bool in_buffer = dynamic || kind == Operation::Kind::kDynamic;
-      out.push_back(NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena));
+      out.push_back(NewSlot(dtype, std::move(shape), in_buffer ? Home::kBuffer : Home::kArena,
+                            runner->host_output(k) ? 0 : queued_on->memory));
       SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
     }
     Operation& operation = Push(block, kind, node.id);
     operation.inputs = std::move(inputs);
     operation.outputs = std::move(out);
     operation.prepared = std::move(prepared);
+    operation.queue = queue;
+    operation.guarded = handles || own_outputs;
     if ((position_ & 63) == 0) Push(block, Operation::Kind::kCheck, node.id);
     return Status::Ok();
   }
 
   Status EmitView(const Node& node, int32_t input, const OutputFacts& facts, std::vector<Operation>* block) {
-    const int32_t slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias);
+    const int32_t slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias, At(input).memory);
     At(slot).target = input;
     SetSlot({node.id, 0}, slot);
     if (At(slot).bytes != At(input).bytes)
@@ -458,7 +515,7 @@ class ProgramBuilder {
       const Node& enter = graph_.node(variable.enter);
       TENON_ASSIGN_OR_RETURN(int32_t initial, SlotOf(enter.inputs[0]));
       if (IsRef(At(initial).dtype) && !IsRef(enter.output_types[0])) {
-        TENON_ASSIGN_OR_RETURN(initial, EmitRead(initial, enter, inference_.facts(enter.inputs[0]), block));
+        TENON_ASSIGN_OR_RETURN(initial, EmitRead(initial, enter, enter.inputs[0], block));
       }
       const DType dtype = At(initial).dtype;
       const Shape& shape = inference_.facts({variable.merge, 0}).shape;
@@ -468,14 +525,15 @@ class ProgramBuilder {
         return Status::Ok();
       }
       Use(initial);
-      const int32_t current = NewSlot(dtype, At(initial).shape, Home::kArena);
+      const int32_t current = NewSlot(dtype, At(initial).shape, Home::kArena, At(initial).memory);
       SetSlot({variable.merge, 0}, current);
       if (variable.switch_node >= 0) {
         SetSlot({variable.switch_node, 0}, current);
         SetSlot({variable.switch_node, 1}, current);
       }
       if (variable.exit >= 0) SetSlot({variable.exit, 0}, current);
-      loop.carried.push_back({initial, current, -1, false, -1});
+      loop.carried.push_back({initial, current, -1, false, -1, At(initial).memory != 0});
+      if (At(initial).memory != 0) PushTransfer(initial, current, variable.merge, block);
       variables.emplace_back(current, &variable);
     }
     Operation& operation = Push(block, Operation::Kind::kLoop, f.condition);
@@ -502,10 +560,11 @@ class ProgramBuilder {
       for (const auto& other : loop.carried)
         if (&other != &carried && MayStandIn(carried.next, Root(other.current))) carried.through_temporary = true;
       if (carried.through_temporary) {
-        carried.temporary = NewSlot(At(carried.current).dtype, At(carried.current).shape, Home::kArena);
+        carried.temporary = NewSlot(At(carried.current).dtype, At(carried.current).shape, Home::kArena, At(carried.current).memory);
         At(carried.temporary).last = position_;
       }
     }
+    CarryOnDevices(loop, variables);
     const int32_t end = position_++;
     loop_stack_.pop_back();
     for (const auto& carried : loop.carried) At(carried.current).last = std::max(At(carried.current).last, end);
@@ -515,6 +574,20 @@ class ProgramBuilder {
     loop_end_[static_cast<size_t>(index)] = end;
     program_->loops_[static_cast<size_t>(index)] = std::move(loop);
     return Status::Ok();
+  }
+
+  // The copies between turns of what lies in a device's memory: to the temporaries first.
+  void CarryOnDevices(Loop& loop, const std::vector<std::pair<int32_t, const LoopVariable*>>& variables) {
+    for (const bool first : {true, false})
+      for (size_t i = 0; i < variables.size(); ++i) {
+        const Loop::Carried& carried = loop.carried[i];
+        if (!carried.queued || (first && !carried.through_temporary)) continue;
+        const int32_t from = !first && carried.through_temporary ? carried.temporary : carried.next;
+        const int32_t to = first ? carried.temporary : carried.current;
+        Use(from);
+        At(Root(to)).last = std::max(At(Root(to)).last, position_);
+        PushTransfer(from, to, variables[i].second->merge, &loop.body_block);
+      }
   }
 
   // Whether a slot's value may be the memory of that root.
@@ -529,7 +602,7 @@ class ProgramBuilder {
     for (const Edge& fetch : plan_.fetches()) {
       TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(fetch));
       if (IsRef(At(slot).dtype)) {
-        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), inference_.facts(fetch), &program_->operations_));
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), fetch, &program_->operations_));
       }
       KeepToTheEnd(slot);
       program_->fetch_slots_.push_back(slot);
@@ -557,7 +630,8 @@ class ProgramBuilder {
         ShareInPlace(loop.condition_block);
         ShareInPlace(loop.body_block);
       }
-      if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded) continue;
+      if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued)
+        continue;
       const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
       for (uint64_t p = 0; p < kernel.in_place_count; ++p) {
         const auto in = static_cast<size_t>(kernel.in_place[p].input);
@@ -566,7 +640,7 @@ class ProgramBuilder {
         const int32_t root = Root(operation.inputs[in]);
         Slot& target = At(operation.outputs[out]);
         if (At(root).home != Home::kArena || target.home != Home::kArena || At(root).last != operation.position ||
-            At(root).bytes != target.bytes || At(operation.inputs[in]).bytes != target.bytes)
+            At(root).bytes != target.bytes || At(operation.inputs[in]).bytes != target.bytes || At(root).memory != target.memory)
           continue;
         bool elsewhere = false;
         for (size_t i = 0; i < operation.inputs.size(); ++i)
@@ -583,21 +657,34 @@ class ProgramBuilder {
   void ShareMemory() {
     for (Slot& slot : program_->slots_) slot.last = std::max(slot.last, slot.first);
     ShareInPlace(program_->operations_);
+    const size_t memories = std::max<size_t>(1, plan_.env().devices.size());
+    program_->arena_bytes_.resize(memories);
+    for (size_t memory = 0; memory < memories; ++memory) PlanArena(static_cast<int32_t>(memory));
+    IndexReleases();
+    InsertReleases(program_->operations_);
+  }
+
+  // Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device.
+  void PlanArena(int32_t memory) {
     MemoryPlanner planner;
     std::vector<int32_t> planned;
     for (size_t i = 0; i < program_->slots_.size(); ++i) {
       const Slot& slot = program_->slots_[i];
-      if (slot.home != Home::kArena) continue;
+      if (slot.home != Home::kArena || slot.memory != memory) continue;
       planner.Add(slot.bytes, slot.first, slot.last);
       planned.push_back(static_cast<int32_t>(i));
     }
     const std::vector<uint64_t> offsets = planner.Plan();
     for (size_t i = 0; i < planned.size(); ++i) At(planned[i]).offset = offsets[i];
-    const uint64_t workspace = program_->workspace_offset_;
-    program_->workspace_offset_ = planner.total();
-    program_->arena_bytes_ = planner.total() + RoundUp(workspace, 64);
-    IndexReleases();
-    InsertReleases(program_->operations_);
+    uint64_t total = planner.total();
+    const std::vector<SessionQueue>& queues = plan_.env().queues;
+    for (size_t q = 0; q < program_->workspace_offset_.size(); ++q) {
+      if ((q == 0 ? 0 : queues[q - 1].device) != memory) continue;
+      const uint64_t workspace = program_->workspace_offset_[q];
+      program_->workspace_offset_[q] = total;
+      total += RoundUp(workspace, 64);
+    }
+    program_->arena_bytes_[static_cast<size_t>(memory)] = total;
   }
 
   // Drops buffers right after their last reader; those of fetches stay.

@@ -30,7 +30,18 @@ bool SameDims(const Buffer* buffer, tenon_shape shape) {
 }
 
 tenon_tensor_view ViewOf(const Resource& resource, Buffer* buffer, uint64_t bytes) {
-  return MakeView(resource.dtype, DimsOf(buffer), buffer->data, bytes, buffer);
+  tenon_tensor_view view = MakeView(resource.dtype, DimsOf(buffer), buffer->data, bytes, buffer);
+  if (resource.device != nullptr) MarkDevice(&view, *resource.device);
+  return view;
+}
+
+std::string_view MemoryName(const Device* device) { return device == nullptr ? "the host" : std::string_view(device->name); }
+
+// A value lies in one memory, and is read and written there.
+Status CheckMemory(const Resource& resource, const Device* device) {
+  if (resource.value == nullptr || resource.device == device) return Status::Ok();
+  return FailedPrecondition(StrCat(Describe(resource), " lies in the memory of ", MemoryName(resource.device), " and is used on ",
+                                   MemoryName(device), "; place its users with it (attribute _class, or the same device)"));
 }
 
 }  // namespace
@@ -77,7 +88,7 @@ bool IsBeingWritten(const Resource& resource, const void* reader) {
 
 }  // namespace
 
-Status ReadVariable(Resource* resource, tenon_tensor_view* out_view, const void* frame) {
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame) {
   std::unique_lock lock(resource->mutex);
   for (int polls = 0; IsBeingWritten(*resource, frame); ++polls) {
     if (polls == kTurnPolls)
@@ -88,6 +99,7 @@ Status ReadVariable(Resource* resource, tenon_tensor_view* out_view, const void*
     return Status(Code::kDataLoss, StrCat(Describe(*resource), " lost its value when its last write failed; assign it again"));
   if (resource->value == nullptr)
     return FailedPrecondition(StrCat(Describe(*resource), " has no value yet; run its initialiser, or restore it"));
+  TENON_RETURN_IF_ERROR(CheckMemory(*resource, device));
   Retain(resource->value);
   *out_view = ViewOf(*resource, resource->value, resource->value_bytes);
   return Status::Ok();
@@ -146,6 +158,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   const bool initialize = (flags & TENON_UPDATE_INITIALIZE) != 0;
   std::unique_lock lock(resource->mutex);
   TENON_RETURN_IF_ERROR(WaitForTurn(resource, updater, locks, &lock));
+  TENON_RETURN_IF_ERROR(CheckMemory(*resource, updater.device));
   if (!initialize && shape.rank < 0 && resource->value != nullptr) shape = DimsOf(resource->value);
   if (!initialize) TENON_RETURN_IF_ERROR(CheckUpdate(*resource, dtype, shape));
   if (initialize && resource->value != nullptr && resource->dtype != dtype)
@@ -159,8 +172,12 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   }
   auto target = BufferToWrite(resource, updater.pool, updater.in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
-  if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value)
-    std::memcpy((*target)->data, resource->value->data, std::min(resource->value_bytes + resource->value_extra, bytes + extra_bytes));
+  if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value) {
+    const uint64_t kept = std::min(resource->value_bytes + resource->value_extra, bytes + extra_bytes);
+    if (updater.copy) TENON_RETURN_IF_ERROR(updater.copy(resource->value->data, (*target)->data, kept));
+    else std::memcpy((*target)->data, resource->value->data, kept);
+  }
+  resource->device = updater.device;
   *out_old = resource->value != nullptr ? ViewOf(*resource, resource->value, resource->value_bytes)
                                         : tenon_tensor_view{};
   resource->dtype = dtype;

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "core/exec/cancellation.h"
+#include "core/exec/timeline.h"
 #include "core/tensor/tensor.h"
 
 // The C ABI's opaque handle.
@@ -43,6 +45,8 @@ struct tenon_resource {
   const void* locker = nullptr;   // who holds the variable's lock (use_locking)
   uint64_t value_bytes = 0;  // of the elements
   uint64_t value_extra = 0;  // of strings, after their cells
+  const tenon::exec::Device* device = nullptr;  // in whose memory the value lies; nullptr: the host's
+  tenon::exec::WritePoint written;  // of a device's value, until the step that wrote it ends
   // An object of a plugin.
   void* object = nullptr;
   void (*destroy)(void* object) = nullptr;
@@ -71,9 +75,10 @@ class ResourceManager {
   std::map<std::string, std::unique_ptr<Resource>> resources_;
 };
 
-// Reads a variable: the view holds a reference to its buffer, which the caller releases. frame: the kernel's that reads,
-// which does not wait for an update of its own.
-Status ReadVariable(Resource* resource, tenon_tensor_view* out_view, const void* frame = nullptr);
+// Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
+// reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an
+// update of its own.
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame = nullptr);
 bool IsInitialized(Resource* resource);
 // Who updates: a kernel's frame, within a step.
 struct Updater {
@@ -81,6 +86,9 @@ struct Updater {
   const Cancellation* cancellation;
   BufferPool* pool;
   bool in_place;  // a reference variable
+  const Device* device = nullptr;  // in whose memory it works; nullptr: the host's
+  // Copies within the device's memory, in the order of its main queue.
+  std::function<Status(const void* source, void* target, uint64_t bytes)> copy;
 };
 // See tenon_frame_services.variable_begin_update.
 Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,

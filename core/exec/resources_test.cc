@@ -50,7 +50,7 @@ class Variable : public testing::Test {
   // "1 2", or why it cannot be read.
   std::string Read() {
     tenon_tensor_view view;
-    if (Status status = ReadVariable(variable_, &view); !status.ok()) return status.ToString();
+    if (Status status = ReadVariable(variable_, nullptr, &view); !status.ok()) return status.ToString();
     const auto* data = static_cast<const float*>(view.dl.data);
     std::string text = StrCat(static_cast<int>(data[0]), " ", static_cast<int>(data[1]));
     Release(view.buffer);
@@ -88,7 +88,7 @@ TEST_F(Variable, IsWrittenWhereItStandsWhenNobodyElseHoldsIt) {
 TEST_F(Variable, NeverChangesAValueThatWasRead) {
   Assign(1, 2);
   tenon_tensor_view read;
-  ASSERT_TRUE(ReadVariable(variable_, &read).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
   const Update update = Begin(&a_);
   ASSERT_TRUE(update.status.ok());
   EXPECT_NE(update.after.dl.data, read.dl.data);
@@ -106,7 +106,7 @@ TEST_F(Variable, WritesInTurnsIntoTwoBuffersWhileItIsRead) {
   uint64_t allocations = 0;
   for (int turn = 0; turn < 10; ++turn) {
     tenon_tensor_view read;
-    ASSERT_TRUE(ReadVariable(variable_, &read).ok());
+    ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
     const Update update = Begin(&a_);
     ASSERT_TRUE(update.status.ok());
     Write(update, static_cast<float>(turn), 0);
@@ -121,7 +121,7 @@ TEST_F(Variable, WritesInTurnsIntoTwoBuffersWhileItIsRead) {
 TEST_F(Variable, BeginsWithTheOldValueWhenItIsToBePreserved) {
   Assign(1, 2);
   tenon_tensor_view read;
-  ASSERT_TRUE(ReadVariable(variable_, &read).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
   const Update update = Begin(&a_, TENON_UPDATE_PRESERVE);
   ASSERT_TRUE(update.status.ok());
   EXPECT_NE(update.after.dl.data, read.dl.data);
@@ -143,7 +143,7 @@ TEST_F(Variable, HasNothingToPreserveBeforeItsFirstValue) {
 TEST_F(Variable, KeepsItsValueWhenAnUpdateElsewhereFails) {
   Assign(1, 2);
   tenon_tensor_view read;
-  ASSERT_TRUE(ReadVariable(variable_, &read).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
   const Update update = Begin(&a_);
   Write(update, 9, 9);
   End(&a_, TENON_UPDATE_FAILED);
@@ -193,7 +193,7 @@ TEST_F(Variable, TakesAnotherShapeByAssignment) {
   Write(update, 5, 6);
   End(&a_, TENON_UPDATE_COMMIT);
   tenon_tensor_view view;
-  ASSERT_TRUE(ReadVariable(variable_, &view).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &view).ok());
   EXPECT_EQ(Shape(tenon_shape{view.dl.shape, view.dl.ndim, 0}), (Shape{3, 1}));
   EXPECT_EQ(view.byte_size, 12u);
   Release(view.buffer);
@@ -209,12 +209,12 @@ TEST_F(Variable, CountsTheCellsOfStringsAlone) {
   std::memcpy(static_cast<char*>(after.dl.data) + sizeof(tenon_string_cell), "hello", 5);
   EndUpdate(texts, &a_, TENON_UPDATE_COMMIT);
   tenon_tensor_view view;
-  ASSERT_TRUE(ReadVariable(texts, &view).ok());
+  ASSERT_TRUE(ReadVariable(texts, nullptr, &view).ok());
   EXPECT_EQ(view.byte_size, sizeof(tenon_string_cell)) << "as the ABI says; the bytes follow";
   EXPECT_EQ(StringAt(view, 0), "hello");
   Release(view.buffer);
   // With its bytes, too, when it is preserved in another buffer.
-  ASSERT_TRUE(ReadVariable(texts, &view).ok());
+  ASSERT_TRUE(ReadVariable(texts, nullptr, &view).ok());
   ASSERT_TRUE(BeginUpdate(texts, {&a_, &cancellation_, pool_, false}, TENON_UPDATE_PRESERVE, TENON_DT_STRING, shape.c(), 5, &before, &after).ok());
   EXPECT_NE(after.dl.data, view.dl.data);
   EXPECT_EQ(StringAt(after, 0), "hello");
@@ -252,7 +252,7 @@ TEST_F(Variable, LetsAReaderWaitForAWriterInTheValueItself) {
   });
   asks.get_future().wait();
   tenon_tensor_view own;
-  ASSERT_TRUE(ReadVariable(variable_, &own, &a_).ok()) << "the writer itself does not wait";
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &own, &a_).ok()) << "the writer itself does not wait";
   Release(own.buffer);
   static_cast<float*>(update.after.dl.data)[1] = 4;
   End(&a_, TENON_UPDATE_COMMIT);
@@ -285,7 +285,7 @@ TEST_F(Variable, RefusesTwoUpdatesOfOneFrame) {
 TEST_F(Variable, IsWrittenInPlaceThroughAReferenceEvenWhileItIsRead) {
   Assign(1, 2);
   tenon_tensor_view read;
-  ASSERT_TRUE(ReadVariable(variable_, &read).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
   const Update first = Begin(&a_, 0, {2}, true), second = Begin(&b_, 0, {2}, true);
   ASSERT_TRUE(first.status.ok());
   ASSERT_TRUE(second.status.ok()) << "without a lock, updates of references do not exclude each other";
@@ -338,7 +338,7 @@ TEST_F(Variable, KeepsTheMemoryOfEveryUnlockedUpdateUntilItsEnd) {
   std::memset(last.after.dl.data, 0, 64);
   End(&d, TENON_UPDATE_COMMIT);
   tenon_tensor_view view;
-  ASSERT_TRUE(ReadVariable(variable_, &view).ok());
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &view).ok());
   EXPECT_EQ(Shape(tenon_shape{view.dl.shape, view.dl.ndim, 0}), (Shape{16})) << "the last commit";
   EXPECT_EQ(view.byte_size, 64u);
   Release(view.buffer);

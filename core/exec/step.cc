@@ -74,12 +74,11 @@ int64_t LiveKernels(std::string_view plugin) {
 }
 
 Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node& node, KernelEntry entry,
-                                                               const Environment& env) {
+                                                               const Environment& env, tenon_device* device) {
   tenon_kernel* state = nullptr;
   if (entry.registration->create != nullptr) {
     tenon_create_context context{&node, &env};
-    tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context,
-                           env.device == nullptr ? nullptr : env.device->handle};
+    tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context, device};
     Status status(entry.registration->create(&args, &state));
     if (!status.ok()) return std::move(status).Annotate(StrCat(node.Describe(), " [", entry.plugin, "]"));
   }
@@ -91,6 +90,14 @@ KernelInstance::~KernelInstance() {
   if (entry_.registration->destroy != nullptr && entry_.registration->create != nullptr)
     entry_.registration->destroy(state_);
   CountLive(entry_.plugin, -1);
+}
+
+BufferPool* PoolOf(const Step& step, const Place& place, size_t output) {
+  return place.host_output(output) ? step.env->pool : place.device->pool;
+}
+
+void MarkOutput(const Place& place, size_t output, tenon_tensor_view* view) {
+  if (!place.host_output(output)) MarkDevice(view, *place.device->device);
 }
 
 void ReleasePins(tenon_frame_context* context) {

@@ -10,36 +10,25 @@
 #include <vector>
 
 #include "core/exec/cancellation.h"
+#include "core/exec/device.h"
 #include "core/exec/host_threads.h"
 #include "core/exec/kernel_registry.h"
+#include "core/exec/queue_work.h"
 #include "core/exec/resources.h"
 #include "core/trace/trace.h"
-#include "tenon/device.h"
 
 namespace tenon::exec {
-
-struct Device {
-  std::string name;  // "/job:localhost/replica:0/task:0/device:CPU:0"
-  std::string type;
-  std::string plugin;
-  std::string model;
-  std::string problem;  // why there is none
-  const tenon_device_driver* driver = nullptr;
-  tenon_plugin_self* self = nullptr;
-  tenon_device* handle = nullptr;
-  uint64_t memory_bytes = 0;
-  bool synchronous = true;
-};
 
 // What a session lends its steps. Outlives them.
 struct Environment {
   const graph::OpRegistry* ops = nullptr;
   const KernelRegistry* kernels = nullptr;
-  BufferPool* pool = nullptr;
+  BufferPool* pool = nullptr;            // of the host's memory
   ResourceManager* resources = nullptr;  // of the session: the unnamed container
   ResourceManager* shared = nullptr;     // of the runtime: named containers
   HostThreads* threads = nullptr;
-  const Device* device = nullptr;
+  std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
+  std::vector<SessionQueue> queues;
   uint64_t seed = 0;
   uint32_t precision = 0;
 };
@@ -56,10 +45,24 @@ struct Step {
 
 }  // namespace tenon::exec
 
+namespace tenon::exec {
+
+// Where a kernel's arguments lie and its work goes. On the host by default.
+struct Place {
+  const SessionDevice* device = nullptr;  // nullptr: the host's memory
+  QueueWork* work = nullptr;
+  int32_t queue = -1;           // of the session's
+  uint64_t host_outputs = 0;    // bit k: output k lies in the host's memory; bit 63 stands for all from 63 on
+  bool host_output(size_t k) const { return device == nullptr || ((host_outputs >> (k < 63 ? k : 63)) & 1u) != 0; }
+};
+
+}  // namespace tenon::exec
+
 // Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.
 struct tenon_frame_context {
   tenon::exec::Step* step = nullptr;
   const tenon::graph::Node* node = nullptr;
+  tenon::exec::Place place;
   uint32_t pin_count = 0;
   std::array<tenon_buffer*, 4> pins{};
   std::vector<tenon_buffer*> more_pins;
@@ -87,7 +90,9 @@ inline uint32_t FeedFlags(const tenon_tensor_view& feed) {
 // A kernel of one node. Shared by plans when it is stateful.
 class KernelInstance {
  public:
-  static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry, const Environment& env);
+  // device: that it will run on; NULL: none.
+  static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry, const Environment& env,
+                                                        tenon_device* device);
   ~KernelInstance();
   KernelInstance(const KernelInstance&) = delete;
   KernelInstance& operator=(const KernelInstance&) = delete;
@@ -106,6 +111,12 @@ class KernelInstance {
   KernelEntry entry_;
   tenon_kernel* state_;
 };
+
+// The pool of a kernel's output, and the mark of its memory.
+BufferPool* PoolOf(const Step& step, const Place& place, size_t output);
+void MarkOutput(const Place& place, size_t output, tenon_tensor_view* view);
+// The device whose memory a kernel's variables lie in; nullptr: the host's.
+inline const Device* MemoryOf(const Place& place) { return place.device == nullptr ? nullptr : place.device->device; }
 
 // Live kernel instances of a plugin, so that unloading can be refused.
 int64_t LiveKernels(std::string_view plugin);

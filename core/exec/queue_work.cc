@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/queue_work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+
+#include "core/exec/step.h"
+
+namespace tenon::exec {
+namespace {
+
+constexpr std::chrono::seconds kDrainSeconds(10);
+
+// Counts the queues that have got past a step's work. Kept by the callbacks too, which may come after all patience.
+struct Passed {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t open = 0;
+};
+
+void NotePassed(void* argument, tenon_status* status) {
+  const Status ignored(status);  // of a queue that is lost: it runs nothing either
+  const std::unique_ptr<std::shared_ptr<Passed>> passed(static_cast<std::shared_ptr<Passed>*>(argument));
+  std::lock_guard lock((*passed)->mutex);
+  if (--(*passed)->open == 0) (*passed)->changed.notify_all();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
+  tenon_semaphore* semaphore = nullptr;
+  Status status(device->driver->semaphore_create(device->handle, 0, &semaphore));
+  if (!status.ok()) return std::move(status).Annotate(StrCat("a timeline of ", device->name));
+  return std::shared_ptr<Timeline>(new Timeline(device, semaphore));
+}
+
+const Device& QueueWork::DeviceOf(int32_t queue) const {
+  return *env_->devices[static_cast<size_t>(env_->queues[static_cast<size_t>(queue)].device)].device;
+}
+
+tenon_queue* QueueWork::queue(int32_t queue) const { return env_->queues[static_cast<size_t>(queue)].queue; }
+
+tenon_submission QueueWork::Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
+                                       std::string_view label) const {
+  return {TENON_HEAD(tenon_submission), waits.data(), waits.size(), timeline(queue), signal, Span(label)};
+}
+
+Status QueueWork::Begin(Step* step) {
+  step_ = step;
+  lanes_.resize(env_->queues.size());
+  cancel_token_ = step->cancellation->Subscribe([this](const Status& reason) {
+    std::lock_guard lock(mutex_);
+    FailLanes(reason);
+  });
+  return cancel_token_ == 0 ? step->cancellation->reason() : Status::Ok();
+}
+
+Status QueueWork::Use(int32_t queue) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  lane.used = true;
+  if (lane.timeline != nullptr) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Timeline> timeline, Timeline::Create(&DeviceOf(queue)));
+  std::lock_guard lock(mutex_);
+  lane.timeline = std::move(timeline);
+  return Status::Ok();
+}
+
+Status QueueWork::Wait(int32_t queue, std::span<const tenon_timeline_point> points) {
+  const tenon_submission submission = Submission(queue, points, 0, "wait");
+  return Status(DeviceOf(queue).driver->queue_barrier(this->queue(queue), &submission));
+}
+
+Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view label) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  const tenon_submission submission = Submission(queue, {}, lane.value + 1, label);
+  TENON_RETURN_IF_ERROR(Status(DeviceOf(queue).driver->queue_barrier(this->queue(queue), &submission)));
+  return tenon_timeline_point{submission.timeline, ++lane.value};
+}
+
+Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
+                       std::string_view label, tenon_timeline_point* out_point) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
+  TENON_RETURN_IF_ERROR(Status(DeviceOf(queue).driver->queue_copy(this->queue(queue), &args, &submission)));
+  if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
+  return Status::Ok();
+}
+
+Status QueueWork::HostWait(const tenon_timeline_point& point) {
+  if (point.value == 0) return Status::Ok();
+  if (step_->cancellation->cancelled()) return step_->cancellation->reason();
+  ++host_waits_;
+  for (const Lane& lane : lanes_) {
+    if (lane.timeline == nullptr || lane.timeline->semaphore() != point.semaphore) continue;
+    const Device& device = lane.timeline->device();
+    Status status(device.driver->semaphore_wait(point.semaphore, point.value, UINT64_MAX));
+    return status.ok() || step_->cancellation->cancelled() ? std::move(status) : std::move(status).Annotate(device.name);
+  }
+  return Internal("a step waits for a point of no timeline of its own");
+}
+
+Status QueueWork::NoteWrite(int32_t queue, Resource* resource) {
+  TENON_ASSIGN_OR_RETURN(const tenon_timeline_point point, Signal(queue, "written"));
+  std::lock_guard lock(resource->mutex);
+  resource->written = {lanes_[static_cast<size_t>(queue)].timeline, point.value};
+  writes_.push_back({resource, resource->value, queue, point.value});
+  return Status::Ok();
+}
+
+Status QueueWork::AwaitWrite(int32_t queue, Resource* resource) {
+  WritePoint written;
+  {
+    std::lock_guard lock(resource->mutex);
+    written = resource->written;
+  }
+  if (written.timeline == nullptr || written.timeline == lanes_[static_cast<size_t>(queue)].timeline) return Status::Ok();
+  uint64_t reached = 0;
+  if (written.timeline->Query(&reached).ok() && reached >= written.value) return Status::Ok();
+  const tenon_timeline_point point{written.timeline->semaphore(), written.value};
+  borrowed_.push_back(std::move(written.timeline));
+  return Wait(queue, {&point, 1});
+}
+
+uint64_t QueueWork::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const Buffer* buffer : held_) bytes += buffer->capacity;
+  return bytes;
+}
+
+// One wait a device: its main queue comes after its other queues.
+Status QueueWork::WaitForDevices() {
+  for (const SessionDevice& device : env_->devices) {
+    if (!device.queued()) continue;
+    ends_.clear();
+    for (int32_t q = device.first_queue + 1; q < device.first_queue + device.device->queues->size(); ++q)
+      if (lanes_[static_cast<size_t>(q)].used) {
+        TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
+        ends_.push_back(end);
+      }
+    if (ends_.empty() && !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    TENON_RETURN_IF_ERROR(Use(device.first_queue));
+    if (!ends_.empty()) TENON_RETURN_IF_ERROR(Wait(device.first_queue, ends_));
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "end of step"));
+    TENON_RETURN_IF_ERROR(HostWait(end));
+  }
+  return Status::Ok();
+}
+
+Status QueueWork::Complete(Status status) {
+  if (step_ == nullptr) return status;
+  // The host's own failure leaves the devices' work as it is: what was begun ends well, as on a synchronous device.
+  Status devices = WaitForDevices();
+  if (devices.ok()) devices = std::exchange(later_, Status::Ok());
+  const bool failed = !devices.ok();
+  if (cancel_token_ != 0) step_->cancellation->Unsubscribe(std::exchange(cancel_token_, 0));
+  if (failed) {
+    {
+      std::lock_guard lock(mutex_);
+      FailLanes(devices);
+    }
+    abandoned_ = !Drain();
+  }
+  SettleWrites(failed);
+  if (failed) {
+    for (Lane& lane : lanes_) lane = {};
+    renewed_ = true;
+  }
+  for (Lane& lane : lanes_) lane.used = false;
+  if (!abandoned_) {
+    borrowed_.clear();
+    for (Buffer* buffer : held_) Release(buffer);
+    held_.clear();
+  }
+  step_ = nullptr;
+  return status.ok() ? std::move(devices) : std::move(status);
+}
+
+void QueueWork::FailLanes(const Status& status) {
+  for (const Lane& lane : lanes_)
+    if (lane.timeline != nullptr) lane.timeline->Fail(status);
+}
+
+// Whether all queues have got past the step's work.
+bool QueueWork::Drain() {
+  auto passed = std::make_shared<Passed>();
+  for (size_t q = 0; q < lanes_.size(); ++q) {
+    if (!lanes_[q].used) continue;
+    {
+      std::lock_guard lock(passed->mutex);
+      ++passed->open;
+    }
+    const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
+    auto* argument = new std::shared_ptr<Passed>(passed);
+    tenon_status* refused =
+        DeviceOf(static_cast<int32_t>(q)).driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission);
+    if (refused != nullptr) NotePassed(argument, refused);  // a lost device runs nothing
+  }
+  std::unique_lock lock(passed->mutex);
+  return passed->changed.wait_for(lock, kDrainSeconds, [&] { return passed->open == 0; });
+}
+
+void QueueWork::SettleWrites(bool failed) {
+  for (const Write& write : writes_) {
+    const Lane& lane = lanes_[static_cast<size_t>(write.queue)];
+    uint64_t reached = 0;
+    const bool done = !failed || (static_cast<void>(lane.timeline->Query(&reached)), reached >= write.value);
+    std::lock_guard lock(write.resource->mutex);
+    if (write.resource->written.timeline == lane.timeline && write.resource->written.value == write.value) write.resource->written = {};
+    if (!done && write.resource->value == write.buffer) write.resource->poisoned = true;
+  }
+  writes_.clear();
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// QueueWork: what one step has submitted to the queues of asynchronous devices, and how its end is known.
+//
+// An instance (a step's memory) has one. There is a timeline for each queue that the instance uses; a point on it is
+// signalled only where another queue or the host waits. When work fails, or the step is cancelled, the
+// timelines fail: what has not begun is not run, and the instance gets new ones for its next step.
+//
+// Invariants. Complete() returns when nothing of the step runs on a device any more; only then may its memory be used
+// again. Should a device not come back within kDrainSeconds, abandoned() is true, and the memory is never used again.
+// One thread drives a step; a cancellation may come from any.
+#ifndef TENON_CORE_EXEC_QUEUE_WORK_H_
+#define TENON_CORE_EXEC_QUEUE_WORK_H_
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/exec/cancellation.h"
+#include "core/exec/timeline.h"
+
+struct tenon_resource;
+
+namespace tenon::exec {
+
+struct Environment;
+struct Step;
+
+class QueueWork {
+ public:
+  explicit QueueWork(const Environment* env) : env_(env) {}
+  ~QueueWork() = default;
+
+  // Before the first submission of a step.
+  Status Begin(Step* step);
+  bool begun() const { return step_ != nullptr; }
+  // Makes the queue ready for work of the step; on its first use in the instance, makes its timeline.
+  Status Use(int32_t queue);
+  tenon_queue* queue(int32_t queue) const;
+  tenon_semaphore* timeline(int32_t queue) const { return lanes_[static_cast<size_t>(queue)].timeline->semaphore(); }
+
+  // The queue waits, or tells a point that it has done all submitted so far. The point is returned.
+  Status Wait(int32_t queue, std::span<const tenon_timeline_point> points);
+  Result<tenon_timeline_point> Signal(int32_t queue, std::string_view label);
+  // Copies; out_point: where its end is told, NULL: nobody asks.
+  Status Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
+              tenon_timeline_point* out_point);
+  // The host waits.
+  Status HostWait(const tenon_timeline_point& point);
+
+  // A kernel's update of a variable has been submitted to the queue.
+  Status NoteWrite(int32_t queue, tenon_resource* resource);
+  // Complete() will answer so.
+  void FailLater(Status status) {
+    if (later_.ok()) later_ = std::move(status);
+  }
+  // The queue waits for another step's write of the variable, if it is still under way.
+  Status AwaitWrite(int32_t queue, tenon_resource* resource);
+  // The reference is released when the step's work is done.
+  void Hold(Buffer* buffer) { held_.push_back(buffer); }
+  uint64_t held_bytes() const;
+
+  // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went.
+  Status Complete(Status status);
+  bool abandoned() const { return abandoned_; }
+  // Whether the instance's points have no meaning any more: its timelines are new.
+  bool TakeRenewed() { return std::exchange(renewed_, false); }
+  // Times that the host waited, of all steps.
+  uint64_t host_waits() const { return host_waits_; }
+
+ private:
+  struct Lane {
+    std::shared_ptr<Timeline> timeline;
+    uint64_t value = 0;  // last told
+    bool used = false;   // in this step
+  };
+  struct Write {
+    tenon_resource* resource;
+    Buffer* buffer;
+    int32_t queue;
+    uint64_t value;
+  };
+  const Device& DeviceOf(int32_t queue) const;
+  tenon_submission Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
+  Status WaitForDevices();
+  void FailLanes(const Status& status);
+  bool Drain();
+  void SettleWrites(bool failed);
+
+  const Environment* env_;
+  Step* step_ = nullptr;
+  std::vector<Lane> lanes_;  // by queue
+  std::vector<Write> writes_;
+  std::vector<std::shared_ptr<Timeline>> borrowed_;  // of other steps
+  std::vector<Buffer*> held_;
+  std::vector<tenon_timeline_point> ends_;
+  std::mutex mutex_;  // timelines against a cancellation
+  Status later_;
+  uint64_t cancel_token_ = 0;
+  uint64_t host_waits_ = 0;
+  bool abandoned_ = false, renewed_ = false;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_QUEUE_WORK_H_

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/partition/transfers.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tenon::partition {
+
+using graph::Edge;
+using graph::Node;
+
+namespace {
+
+class Adder {
+ public:
+  Adder(graph::Graph* graph, const std::vector<Edge>& feeds, const Memories& memories)
+      : graph_(graph), feeds_(feeds), memories_(memories) {}
+
+  // The edge that has the value in that memory.
+  Result<Edge> In(Edge edge, int32_t memory) {
+    const int32_t from = memories_.of(edge);
+    if (from == memory) return edge;
+    const auto key = std::make_pair(edge, memory);
+    if (const auto it = made_.find(key); it != made_.end()) return it->second;
+    Edge made;
+    const bool fed = std::find(feeds_.begin(), feeds_.end(), edge) != feeds_.end();
+    if (!fed && graph_->node(edge.node).has(TENON_OP_CONSTANT)) {
+      TENON_ASSIGN_OR_RETURN(made, Repeat(edge, memory));
+    } else if (from != 0 && memory != 0 && !memories_.direct(from, memory)) {
+      TENON_ASSIGN_OR_RETURN(const Edge on_host, In(edge, 0));
+      TENON_ASSIGN_OR_RETURN(made, Move(on_host, 0, memory));
+    } else {
+      TENON_ASSIGN_OR_RETURN(made, Move(edge, from, memory));
+    }
+    made_.emplace(key, made);
+    return made;
+  }
+
+  std::vector<AddedNode> TakeAdded() { return std::move(added_); }
+
+ private:
+  Result<Edge> Move(Edge edge, int32_t from, int32_t to) {
+    TENON_ASSIGN_OR_RETURN(const graph::OpDef* identity, graph_->registry().FindRole("identity"));
+    const std::string wish = StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
+    return Add({identity, graph_->UniqueName(wish), {edge}, {}, {}, memories_.name(to)}, to, from);
+  }
+
+  Result<Edge> Repeat(Edge edge, int32_t memory) {
+    const Node& node = graph_->node(edge.node);
+    return Add({node.op, graph_->UniqueName(StrCat(node.name, "/on_", ShortName(memory))), {}, node.controls, node.attrs,
+                memories_.name(memory)}, memory, -1);
+  }
+
+  Result<Edge> Add(graph::NodeSpec spec, int32_t memory, int32_t from) {
+    TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
+    added_.push_back({id, memory, from});
+    return Edge{id, 0};
+  }
+
+  // "TPU_0" of "/job:localhost/replica:0/task:0/device:TPU:0".
+  std::string ShortName(int32_t memory) const {
+    std::string name = memories_.name(memory);
+    if (const size_t at = name.rfind("device:"); at != std::string::npos) name = name.substr(at + 7);
+    for (char& c : name)
+      if (c == ':' || c == '/') c = '_';
+    return name;
+  }
+
+  graph::Graph* graph_;
+  const std::vector<Edge>& feeds_;
+  const Memories& memories_;
+  std::map<std::pair<Edge, int32_t>, Edge> made_;
+  std::vector<AddedNode> added_;
+};
+
+}  // namespace
+
+Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<int32_t>& order, const std::vector<Edge>& feeds,
+                                            std::vector<Edge>* fetches, const std::vector<int32_t>& fetch_memory,
+                                            const Memories& memories) {
+  Adder adder(graph, feeds, memories);
+  for (int32_t id : order) {
+    for (size_t i = 0; i < graph->node(id).inputs.size(); ++i) {
+      const Node& node = graph->node(id);
+      const Edge edge = node.inputs[i];
+      if (edge.node < 0 || IsRef(node.input_types[i])) continue;
+      TENON_ASSIGN_OR_RETURN(const Edge wanted, adder.In(edge, memories.wanted(node, static_cast<int32_t>(i))));
+      if (wanted == edge) continue;
+      graph->mutable_node(id).inputs[i] = wanted;
+    }
+  }
+  for (size_t i = 0; i < fetches->size(); ++i) {
+    TENON_ASSIGN_OR_RETURN((*fetches)[i], adder.In((*fetches)[i], fetch_memory[i]));
+  }
+  return adder.TakeAdded();
+}
+
+}  // namespace tenon::partition
