@@ -33,7 +33,7 @@ extern const tenon_op_definition kShape = DefineOp({
     .attrs = "T: type; out_type: {int32, int64} = int32",
     .roles = "shape",
     .doc = "The input's shape as a vector.",
-    .traits = TENON_OP_NO_GRADIENT,
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_METADATA,
     .shape = ShapeFunction<ShapeNShape>,
 });
 
@@ -43,7 +43,7 @@ extern const tenon_op_definition kShapeN = DefineOp({
     .outputs = "output: N * out_type",
     .attrs = "N: int >= 1; T: type; out_type: {int32, int64} = int32",
     .doc = "The shape of each input as a vector.",
-    .traits = TENON_OP_NO_GRADIENT,
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_METADATA,
     .shape = ShapeFunction<ShapeNShape>,
 });
 
@@ -53,7 +53,7 @@ extern const tenon_op_definition kSize = DefineOp({
     .outputs = "output: out_type",
     .attrs = "T: type; out_type: {int32, int64} = int32",
     .doc = "How many elements the input has.",
-    .traits = TENON_OP_NO_GRADIENT,
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_METADATA,
     .shape = ShapeFunction<SizeShape>,
 });
 
@@ -63,7 +63,7 @@ extern const tenon_op_definition kRank = DefineOp({
     .outputs = "output: int32",
     .attrs = "T: type",
     .doc = "How many dims the input has.",
-    .traits = TENON_OP_NO_GRADIENT,
+    .traits = TENON_OP_NO_GRADIENT | TENON_OP_METADATA,
     .shape = ShapeFunction<RankShape>,
 });
 

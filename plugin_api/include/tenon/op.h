@@ -52,6 +52,7 @@ extern "C" {
 #define TENON_OP_NO_OP (UINT64_C(1) << 24)       /* does nothing; exists for its control edges */
 #define TENON_OP_WRITES_STATE (UINT64_C(1) << 25) /* writes variables; ordered late among what is ready */
 #define TENON_OP_IO (UINT64_C(1) << 26)           /* files, network or clock */
+#define TENON_OP_METADATA (UINT64_C(1) << 27)     /* looks at its inputs' shapes, never at their elements */
 
 /* ---- Shape functions ---- */
 
