@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constraints: where each node may go by itself, before nodes that stay together are joined.
+#ifndef TENON_CORE_PLACE_CONSTRAINTS_H_
+#define TENON_CORE_PLACE_CONSTRAINTS_H_
+
+#include <string>
+#include <vector>
+
+#include "core/place/device_name.h"
+#include "core/place/device_set.h"
+#include "core/place/place.h"
+
+namespace tenon::place {
+
+// By position in Request::order.
+struct Constraints {
+  std::vector<int> kernels;  // the devices that have a kernel
+  std::vector<int> wishes;   // the devices that its device name means; kAll when it has none
+  std::vector<std::string> notes;
+};
+
+// A name that means no device is an error, or with soft placement a note.
+Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets);
+
+// The device name that holds for a node: the placement file's, its own, or the default.
+const std::string& WishOf(const Request& request, const graph::Node& node);
+
+}  // namespace tenon::place
+
+#endif  // TENON_CORE_PLACE_CONSTRAINTS_H_
