@@ -18,7 +18,7 @@ uint64_t RoundUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment 
 }  // namespace
 
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
-    : plan_(plan), pool_(plan->plan().env().pool), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
+    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
       fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
   root_.info = &plan->frames()[0];
   root_iteration_ = MakeIteration(0);
@@ -48,6 +48,8 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     if (info.slots[i].constant == nullptr) continue;
     iteration->slots[i].view = info.slots[i].constant->view();
     iteration->slots[i].view.flags |= TENON_VIEW_READ_ONLY;
+    if (info.slots[i].memory != 0)
+      MarkDevice(&iteration->slots[i].view, *plan_->plan().env().devices[static_cast<size_t>(info.slots[i].memory)].device);
     iteration->slots[i].shape_id = NewShapeIds();
   }
   size_t inputs = 0, outputs = 0;
@@ -65,6 +67,8 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     call.node = node.node;
     call.instance = this;
     call.iteration = iteration;
+    if (const SessionDevice* device = node.runner->queued_on(); device != nullptr)
+      call.place = node.runner->PlaceFor(&work_, device->first_queue);
     call.info = &node;
     const tenon_tensor_view* const* in = iteration->input_views.data() + iteration->input_views.size();
     tenon_tensor_view* const* out = iteration->output_views.data() + iteration->output_views.size();
@@ -338,7 +342,7 @@ void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
     Fetched& fetched = fetched_[at];
     fetched.view = slot.view;
     if (IsRef(slot.view.dtype)) {
-      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), &fetched.view); !status.ok())
+      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), nullptr, &fetched.view); !status.ok())
         return Fail(std::move(status).Annotate(info.node->Describe()));
       fetched.owned = true;
     } else if (slot.view.buffer != nullptr) {
@@ -367,8 +371,10 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
   for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
   for (int32_t source : info.sources) Push(source, root_iteration_, false);
+  if (plan_->plan().uses_queues()) error_ = BeginQueues();
   Loop();
   Status status = std::move(error_);
+  if (work_.begun()) status = work_.Complete(std::move(status));
   for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
     if (!fetched_[i].present) status = NoValue(i);
   return status;
@@ -439,6 +445,7 @@ void DynamicInstance::Process(const Ready& ready) {
   switch (info.kind) {
     case Kind::kKernel: return ProcessKernel(info, iteration);
     case Kind::kForward: ProcessForward(info, iteration); break;
+    case Kind::kTransfer: ProcessTransfer(info, iteration); break;
     case Kind::kSwitch: ProcessSwitch(info, iteration); break;
     case Kind::kMerge: return ProcessMerge(info, iteration);
     case Kind::kEnter: ProcessEnter(info, iteration, false); break;
@@ -604,7 +611,15 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
     const Slot& from = iteration->slots[static_cast<size_t>(dereference.from)];
     Slot& to = iteration->slots[static_cast<size_t>(dereference.to)];
     if (info.kind == Kind::kMerge && dereference.input != iteration->states[static_cast<size_t>(info.local)].live) continue;
-    Status status = ReadVariable(*static_cast<Resource**>(DataOf(from.view)), &to.view);
+    Resource* resource = *static_cast<Resource**>(DataOf(from.view));
+    const Device* device = nullptr;
+    Status status;
+    if (dereference.memory != 0) {
+      const SessionDevice& owner = plan_->plan().env().devices[static_cast<size_t>(dereference.memory)];
+      device = owner.device;
+      status = work_.AwaitWrite(owner.first_queue, resource);
+    }
+    if (status.ok()) status = ReadVariable(resource, device, &to.view);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
     to.shape_id = 0;
     to.depth = iteration->info->depth;
@@ -625,10 +640,17 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
   }
   const tenon_kernel_registration& kernel = call.last->kernel->registration();
   call.step = step_;
-  if ((kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && RunsElsewhere(kernel))
+  if (info.follows_queues) {
+    status = call.place.device == nullptr ? work_.CatchUp() : work_.Follow(call.place.queue);
+    if (!status.ok()) return Conclude(info, &call, std::move(status));
+  }
+  if ((kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && call.place.device == nullptr &&
+      RunsElsewhere(kernel))
     return StartElsewhere(&call);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     status = RunView(info, &call, iteration);
+  } else if (call.place.device != nullptr) {
+    status = RunQueued(&call);
   } else {
     if (call.last->workspace_bytes > 0) {
       status = Workspace(call.last->workspace_bytes);
@@ -637,6 +659,91 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
     if (status.ok()) status = RunPrepared(*call.last, &call.frame);
   }
   Conclude(info, &call, std::move(status));
+}
+
+// ---- Devices with queues ----
+
+Status DynamicInstance::BeginQueues() {
+  TENON_RETURN_IF_ERROR(work_.Begin(step_));
+  (void)work_.TakeRenewed();  // frames take their timeline at every run
+  for (const SessionDevice& device : plan_->plan().env().devices)
+    if (device.queued()) TENON_RETURN_IF_ERROR(work_.Use(device.first_queue));
+  return Status::Ok();
+}
+
+// All on the main queue, in the order of the host's calls: so memory may go back to the pool as soon as its last user has
+// been submitted.
+Status DynamicInstance::RunQueued(Call* call) {
+  SetPlace(call->place, *call->node, &call->frame);
+  Buffer* workspace = nullptr;
+  if (call->last->workspace_bytes > 0) {
+    TENON_ASSIGN_OR_RETURN(workspace, call->place.device->pool->Allocate(call->last->workspace_bytes, {nullptr, 0, 0}));
+    call->frame.workspace = workspace->data;
+  }
+  Status status = RunPrepared(*call->last, &call->frame);
+  if (workspace != nullptr) Release(workspace);
+  return status;
+}
+
+void DynamicInstance::ProcessTransfer(const NodeInfo& info, Iteration* iteration) {
+  const Plan& plan = plan_->plan();
+  Slot& target = iteration->slots[static_cast<size_t>(info.first_output)];
+  Status status = ReadReferences(info, iteration);
+  const bool fed = plan.FeedOf(info.node->inputs[0]) >= 0;
+  if (status.ok()) status = TransferTo(plan.DeviceOf(info.id), plan.TransferFrom(info.id), Input(info, 0, iteration), fed, info, &target);
+  if (!status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
+  target.made_for = nullptr;
+  target.depth = iteration->info->depth;
+  Own(iteration, &target, iteration->info->slots[static_cast<size_t>(info.first_output)].uses);
+  Publish(info, iteration);
+  WakeAll(info, iteration, false);
+}
+
+// A host value that stays as it is while its copy waits in a queue.
+Result<const void*> DynamicInstance::KeepForCopy(const tenon_tensor_view& view, bool fed) {
+  constexpr uint64_t kMostHeld = uint64_t{256} << 20;
+  if (work_.held_bytes() > kMostHeld) TENON_RETURN_IF_ERROR(work_.CatchUp());
+  if (fed) return DataOf(view);
+  if (view.buffer != nullptr) {
+    Retain(view.buffer);
+    work_.Hold(view.buffer);
+    return DataOf(view);
+  }
+  TENON_ASSIGN_OR_RETURN(Buffer * kept, pool_->Allocate(view.byte_size, {nullptr, 0, 0}));
+  if (view.byte_size > 0) std::memcpy(kept->data, DataOf(view), view.byte_size);
+  work_.Hold(kept);
+  return kept->data;
+}
+
+Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info, Slot* target) {
+  const std::vector<SessionDevice>& devices = plan_->plan().env().devices;
+  const SessionDevice& to = devices[static_cast<size_t>(memory)];
+  const SessionDevice& worker = devices[static_cast<size_t>(from == 0 ? memory : from)];
+  const tenon_tensor_view& view = source.view;
+  TENON_ASSIGN_OR_RETURN(Buffer * buffer, (memory == 0 ? pool_ : to.pool)->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0}));
+  target->view = MakeView(view.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, view.byte_size, buffer);
+  target->shape_id = source.shape_id;
+  if (memory != 0) MarkDevice(&target->view, *to.device);
+  const auto handle = [&](int32_t at) { return at == 0 ? nullptr : devices[static_cast<size_t>(at)].device->handle; };
+  tenon_copy_args args{TENON_HEAD(tenon_copy_args), DataOf(view), buffer->data, view.byte_size, handle(from), handle(memory)};
+  const auto copy = [&]() -> Status {
+    if (from == 0) {
+      TENON_ASSIGN_OR_RETURN(args.source, KeepForCopy(view, fed));
+      return work_.Copy(worker.first_queue, args, {}, info.node->name, nullptr);
+    }
+    tenon_timeline_point done{};
+    if (memory == 0) {
+      TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {}, info.node->name, &done));
+      return work_.HostWait(done);
+    }
+    // The memory was the target's; its earlier users there come first.
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point free, work_.Signal(to.first_queue, info.node->name));
+    TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {&free, 1}, info.node->name, &done));
+    return work_.Wait(to.first_queue, {&done, 1});
+  };
+  Status status = copy();
+  if (!status.ok()) work_.Hold(buffer);  // a copy may still write to it
+  return status;
 }
 
 // A kernel has run, well or not.
@@ -701,10 +808,13 @@ Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const Prepar
   if (!shape.fully_known())
     return Internal(StrCat(info.node->Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
   const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[static_cast<size_t>(k)];
-  if (bytes > kSmallBytes || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
-    auto buffer = pool_->Allocate(bytes, shape.c());
+  const Place& place = iteration->calls[static_cast<size_t>(info.call)].place;
+  const bool on_device = !place.host_output(static_cast<size_t>(k));
+  if (bytes > kSmallBytes || on_device || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
+    auto buffer = PoolOf(*step_, place, static_cast<size_t>(k))->Allocate(bytes, shape.c());
     if (!buffer.ok()) return Status(buffer.status()).Annotate(StrCat(info.node->Describe(), ", output ", k));
     slot.view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, bytes, *buffer);
+    MarkOutput(place, static_cast<size_t>(k), &slot.view);
     Own(iteration, &slot, iteration->info->slots[at].uses);
     return Status::Ok();
   }

@@ -41,6 +41,9 @@ class DynamicInstance {
   const tenon_tensor_view& fetch(size_t i) const { return fetched_[i].view; }
   // Releases the step's buffers.
   void Finish();
+  // Whether a device still has hold of its memory: it may not be used again, nor freed.
+  bool abandoned() const { return work_.abandoned(); }
+  uint64_t host_waits() const { return work_.host_waits(); }
 
  private:
   using Kind = DynamicPlan::Kind;
@@ -163,6 +166,11 @@ class DynamicInstance {
   void ProcessExit(const NodeInfo& info, Iteration* iteration);
   bool ProcessNext(const NodeInfo& info, Iteration* iteration);
   void ProcessKernel(const NodeInfo& info, Iteration* iteration);
+  void ProcessTransfer(const NodeInfo& info, Iteration* iteration);
+  Status TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info, Slot* target);
+  Result<const void*> KeepForCopy(const tenon_tensor_view& view, bool fed);
+  Status RunQueued(Call* call);
+  Status BeginQueues();
   Status ReadReferences(const NodeInfo& info, Iteration* iteration);
   Status Resolve(const NodeInfo& info, Call* call, Iteration* iteration);
   Status MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration);
@@ -187,6 +195,7 @@ class DynamicInstance {
 
   const DynamicPlan* plan_;
   BufferPool* pool_;
+  QueueWork work_;
   Step* step_ = nullptr;
   Iteration* root_iteration_ = nullptr;
   FrameInstance root_;

@@ -61,7 +61,31 @@ Status DynamicPlan::Fill() {
   for (size_t i = 0; i < plan_->feeds().size(); ++i) (void)AddSlot(0);
   TENON_RETURN_IF_ERROR(LayOutNodes(loops));
   TENON_RETURN_IF_ERROR(Connect());
+  if (plan_->uses_queues()) FindFollowers();
   return FindFetches();
+}
+
+// Kernels with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come after.
+void DynamicPlan::FindFollowers() {
+  const graph::Graph& graph = plan_->graph();
+  std::vector<int64_t> after(static_cast<size_t>(graph.size()), 0);  // bits: queues' devices; those from 63 on share a bit
+  const auto bit = [](int32_t device) { return int64_t{1} << std::min(device, 62); };
+  for (int32_t id : plan_->order()) {
+    const Node& node = graph.node(id);
+    int64_t by_control = 0, by_data = 0;
+    for (int32_t control : node.controls) by_control |= after[static_cast<size_t>(control)];
+    for (const Edge& edge : node.inputs)
+      if (edge.node >= 0 && plan_->FeedOf(edge) < 0) by_data |= after[static_cast<size_t>(edge.node)];
+    const NodeRunner* runner = plan_->runner(id).get();
+    const int64_t own = runner != nullptr && runner->queued_on() != nullptr ? bit(runner->queued_on()->index) : 0;
+    after[static_cast<size_t>(id)] = runner == nullptr ? by_control | by_data : own;
+    if (runner != nullptr && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = true;
+  }
+}
+
+void DynamicPlan::GiveBack(DynamicInstance* instance) {
+  // A device that does not come back may still write to its memory: that is lost rather than given to another.
+  if (!instance->abandoned()) idle_.GiveBack(instance);
 }
 
 int32_t DynamicPlan::AddSlot(int frame) {
@@ -88,7 +112,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
   for (int32_t id : plan_->order()) {
     const Node& node = graph.node(id);
     NodeInfo info;
-    info.kind = KindOf(node);
+    info.kind = plan_->TransferFrom(id) >= 0 ? Kind::kTransfer : KindOf(node);
     info.runs_when_dead = node.has(TENON_OP_CONTROL_TRIGGER);
     info.id = id;
     info.frame = loops.frame_of(id);
@@ -115,8 +139,15 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     info.first_output = static_cast<int32_t>(frames_[static_cast<size_t>(onward)].slots.size());
     for (int32_t k = 0; k < info.output_count; ++k) {
       const int32_t slot = AddSlot(onward);
-      if (info.kind == Kind::kConstant)
-        frames_[static_cast<size_t>(onward)].slots[static_cast<size_t>(slot)].constant = &node.FindAttr("value")->tensor();
+      if (info.kind != Kind::kConstant) continue;
+      const Tensor* value = &node.FindAttr("value")->tensor();
+      if (const int32_t memory = plan_->MemoryOf({id, k}); memory != 0) {
+        TENON_ASSIGN_OR_RETURN(Tensor there, plan_->OnDevice(*value, memory));
+        value = &device_constants_.emplace_back(std::move(there));
+      }
+      SlotInfo& constant = frames_[static_cast<size_t>(onward)].slots[static_cast<size_t>(slot)];
+      constant.constant = value;
+      constant.memory = plan_->MemoryOf({id, k});
     }
     where_[static_cast<size_t>(id)] = {info.frame, info.local};
     frame.nodes.push_back(info);
@@ -160,7 +191,7 @@ Status DynamicPlan::Connect() {
       const DType type = graph.TypeOf(edge);
       if (feed < 0 && IsRef(type) && !IsRef(info.node->input_types[static_cast<size_t>(i)])) {
         const int32_t to = AddSlot(info.frame);
-        frame.dereferences.push_back({i, slot, to});
+        frame.dereferences.push_back({i, slot, to, plan_->MemoryOf(edge)});
         ++info.dereference_count;
         slot = to;
       }

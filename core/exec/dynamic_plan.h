@@ -9,6 +9,7 @@
 #ifndef TENON_CORE_EXEC_DYNAMIC_PLAN_H_
 #define TENON_CORE_EXEC_DYNAMIC_PLAN_H_
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -25,7 +26,7 @@ class DynamicPlan {
   static Result<std::unique_ptr<DynamicPlan>> Create(const Plan& plan);
   ~DynamicPlan();
 
-  enum class Kind : uint8_t { kKernel, kForward, kSwitch, kMerge, kEnter, kExit, kNextIteration, kTrigger, kConstant, kUnfed };
+  enum class Kind : uint8_t { kKernel, kForward, kSwitch, kMerge, kEnter, kExit, kNextIteration, kTrigger, kConstant, kUnfed, kTransfer };
 
   struct Target {
     static constexpr int32_t kPlain = -2;         // any input of a node that is no merge
@@ -36,12 +37,14 @@ class DynamicPlan {
   // A reference input whose node wants the variable's value: read from slot `from` into slot `to` before it runs.
   struct Dereference {
     int32_t input, from, to;
+    int32_t memory;  // of the variable
   };
   struct NodeInfo {
     Kind kind = Kind::kKernel;
     bool is_static = false;       // its value is there from the start; never runs
     bool runs_when_dead = false;  // a control trigger
     bool constant_enter = false;
+    bool follows_queues = false;  // a control edge leads to it from another device's queue
     int32_t id = -1;
     int32_t frame = 0;         // where it runs; an Enter runs in the parent of the frame that it enters
     int32_t local = -1;        // its number within its frame
@@ -62,6 +65,7 @@ class DynamicPlan {
   struct SlotInfo {
     int32_t uses = 0;  // consumers
     const Tensor* constant = nullptr;
+    int32_t memory = 0;  // of the constant
   };
   struct NodeState {
     int32_t pending;
@@ -99,13 +103,14 @@ class DynamicPlan {
   const std::vector<Target>& fed_merges() const { return fed_merges_; }
 
   DynamicInstance* Acquire();
-  void GiveBack(DynamicInstance* instance) { idle_.GiveBack(instance); }
+  void GiveBack(DynamicInstance* instance);
 
  private:
   explicit DynamicPlan(const Plan* plan);
   Status Fill();
   Status LayOutNodes(const graph::LoopAnalysis& loops);
   Status Connect();
+  void FindFollowers();
   Status FindFetches();
   int32_t AddSlot(int frame);
   NodeInfo& InfoOf(int32_t id) {
@@ -124,6 +129,7 @@ class DynamicPlan {
   std::vector<Fetch> fetches_;
   std::vector<int32_t> fetch_order_;
   std::vector<Target> fed_merges_;
+  std::deque<Tensor> device_constants_;
   InstancePool<DynamicInstance> idle_;
 };
 

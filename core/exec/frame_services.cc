@@ -178,7 +178,7 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
                                   tenon_tensor_view* out_new) {
   const Step& step = *frame->context->step;
   const Place& place = frame->context->place;
-  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle)};
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}};
   if (place.device != nullptr) {
     updater.pool = place.device->pool;
     updater.device = place.device->device;

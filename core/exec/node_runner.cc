@@ -91,6 +91,12 @@ bool TouchesState(const graph::Node& node) {
 
 }  // namespace
 
+bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& kernel, bool input, size_t index) {
+  if (kernel.device_type.size == 0) return true;
+  return input ? HostArguments(node.op->inputs, node.input_ranges, node.input_types, kernel)[index]
+               : HostArguments(node.op->outputs, node.output_ranges, node.output_types, kernel)[index];
+}
+
 Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store,
                                                        int32_t device) {
   const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[static_cast<size_t>(device)].device->type;

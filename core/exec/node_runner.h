@@ -109,6 +109,9 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
 // What a frame has of its place: device, queue, timeline.
 void SetPlace(const Place& place, const graph::Node& node, tenon_frame* frame);
 
+// Whether a kernel for a queue has an argument in the host's memory.
+bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& kernel, bool input, size_t index);
+
 // The kernel alone: its frame is complete. Traces, releases what it pinned, and names the node in an error.
 Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame);
 

@@ -12,15 +12,14 @@ namespace {
 
 constexpr size_t kMaxPrograms = 16;
 
-// What the executors do themselves, without a kernel.
+}  // namespace
+
 bool NeedsKernel(const graph::Node& node) {
   constexpr uint64_t kByEngine = TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH |
                                  TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
                                  TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED;
   return !node.has(kByEngine);
 }
-
-}  // namespace
 
 Plan::Plan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
 Plan::~Plan() = default;

@@ -20,6 +20,9 @@ namespace tenon::exec {
 class Program;
 class DynamicPlan;
 
+// Whether a node runs a kernel; others the executors do themselves.
+bool NeedsKernel(const graph::Node& node);
+
 class Plan {
  public:
   struct Options {

@@ -122,10 +122,27 @@ Status QueueWork::AwaitWrite(int32_t queue, Resource* resource) {
   return Wait(queue, {&point, 1});
 }
 
-uint64_t QueueWork::held_bytes() const {
-  uint64_t bytes = 0;
-  for (const Buffer* buffer : held_) bytes += buffer->capacity;
-  return bytes;
+void QueueWork::ReleaseHeld() {
+  for (Buffer* buffer : held_) Release(buffer);
+  held_.clear();
+  held_bytes_ = 0;
+}
+
+Status QueueWork::CatchUp() {
+  TENON_RETURN_IF_ERROR(WaitForDevices());
+  ReleaseHeld();
+  return Status::Ok();
+}
+
+Status QueueWork::Follow(int32_t queue) {
+  ends_.clear();
+  for (const SessionDevice& device : env_->devices) {
+    if (!device.queued() || device.first_queue == queue || !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    if (device.device->driver != DeviceOf(queue).driver) return CatchUp();
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "followed"));
+    ends_.push_back(end);
+  }
+  return ends_.empty() ? Status::Ok() : Wait(queue, ends_);
 }
 
 // One wait a device: its main queue comes after its other queues.
@@ -169,8 +186,7 @@ Status QueueWork::Complete(Status status) {
   for (Lane& lane : lanes_) lane.used = false;
   if (!abandoned_) {
     borrowed_.clear();
-    for (Buffer* buffer : held_) Release(buffer);
-    held_.clear();
+    ReleaseHeld();
   }
   step_ = nullptr;
   return status.ok() ? std::move(devices) : std::move(status);

@@ -51,6 +51,10 @@ class QueueWork {
 
   // A kernel's update of a variable has been submitted to the queue.
   Status NoteWrite(int32_t queue, tenon_resource* resource);
+  // The host waits for all that was submitted so far; what was held until then is released.
+  Status CatchUp();
+  // What is submitted to `queue` from now on comes after all that the other devices have so far.
+  Status Follow(int32_t queue);
   // Complete() will answer so.
   void FailLater(Status status) {
     if (later_.ok()) later_ = std::move(status);
@@ -58,8 +62,11 @@ class QueueWork {
   // The queue waits for another step's write of the variable, if it is still under way.
   Status AwaitWrite(int32_t queue, tenon_resource* resource);
   // The reference is released when the step's work is done.
-  void Hold(Buffer* buffer) { held_.push_back(buffer); }
-  uint64_t held_bytes() const;
+  void Hold(Buffer* buffer) {
+    held_.push_back(buffer);
+    held_bytes_ += buffer->capacity;
+  }
+  uint64_t held_bytes() const { return held_bytes_; }
 
   // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went.
   Status Complete(Status status);
@@ -87,6 +94,7 @@ class QueueWork {
   void FailLanes(const Status& status);
   bool Drain();
   void SettleWrites(bool failed);
+  void ReleaseHeld();
 
   const Environment* env_;
   Step* step_ = nullptr;
@@ -94,6 +102,7 @@ class QueueWork {
   std::vector<Write> writes_;
   std::vector<std::shared_ptr<Timeline>> borrowed_;  // of other steps
   std::vector<Buffer*> held_;
+  uint64_t held_bytes_ = 0;
   std::vector<tenon_timeline_point> ends_;
   std::mutex mutex_;  // timelines against a cancellation
   Status later_;

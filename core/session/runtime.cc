@@ -18,6 +18,14 @@ Result<const tenon_device_driver*> AdoptDriver(const tenon_device_driver* given)
   if (driver->count == nullptr || driver->open == nullptr || driver->properties == nullptr || driver->allocate == nullptr ||
       driver->free == nullptr || driver->memory_kind == nullptr)
     return InvalidArgument("a device driver lacks one of count, open, properties, memory_kind, allocate, free");
+  const bool some = driver->queue_create != nullptr || driver->semaphore_create != nullptr;
+  const bool all = driver->queue_create != nullptr && driver->queue_destroy != nullptr && driver->queue_copy != nullptr &&
+                   driver->queue_barrier != nullptr && driver->queue_host_call != nullptr && driver->semaphore_create != nullptr &&
+                   driver->semaphore_destroy != nullptr && driver->semaphore_query != nullptr && driver->semaphore_fail != nullptr &&
+                   driver->semaphore_wait != nullptr;
+  if (some && !all)
+    return InvalidArgument("a device driver with queues lacks one of queue_create, queue_destroy, queue_copy, queue_barrier, "
+                           "queue_host_call, semaphore_create, semaphore_destroy, semaphore_query, semaphore_fail, semaphore_wait");
   return driver;
 }
 
@@ -26,8 +34,13 @@ Result<const tenon_device_driver*> AdoptDriver(const tenon_device_driver* given)
 Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) {}
 
 Runtime::~Runtime() {
-  for (const auto& device : devices_)
-    if (device->handle != nullptr && device->driver->close != nullptr) device->driver->close(device->handle);
+  for (const auto& device : devices_) CloseDevice(device.get());
+}
+
+void Runtime::CloseDevice(exec::Device* device) {
+  device->queues.reset();  // they are the device's
+  if (device->handle != nullptr && device->driver->close != nullptr) device->driver->close(device->handle);
+  device->handle = nullptr;
 }
 
 Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count) {
@@ -36,13 +49,22 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
   const auto add = [&](exec::Device device) {
     device.type = View(driver.device_type);
     device.plugin = plugin;
-    device.driver = &driver;
     device.self = self;
     std::lock_guard lock(mutex_);
     int index = 0;
     for (const auto& other : devices_)
       if (other->type == device.type && other->handle != nullptr) ++index;
     if (device.handle != nullptr) device.name = StrCat("/job:localhost/replica:0/task:0/device:", device.type, ":", index);
+    device.driver = &driver;
+    if (device.handle != nullptr && !device.synchronous) {
+      auto queues = exec::DeviceQueues::Open(device);
+      if (!queues.ok()) {
+        device.problem = queues.status().message();
+        if (driver.close != nullptr) driver.close(std::exchange(device.handle, nullptr));
+      } else {
+        device.queues = *std::move(queues);
+      }
+    }
     devices_.push_back(std::make_unique<exec::Device>(std::move(device)));
   };
   if (!status.ok() || found == 0) {
@@ -66,9 +88,12 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
     memory.struct_size = sizeof memory;
     if (Status s(driver.properties(device.handle, &properties)); s.ok()) {
       device.model = View(properties.name);
+      device.properties = properties;
       device.synchronous = properties.synchronous != 0;
     }
     if (Status s(driver.memory_kind(device.handle, 0, &memory)); s.ok()) device.memory_bytes = memory.total_bytes;
+    for (uint32_t kind = 0; kind < properties.memory_kind_count; ++kind)
+      if (Status s(driver.memory_kind(device.handle, kind, &memory)); s.ok()) device.memory_kinds.emplace_back(View(memory.name));
     add(std::move(device));
     ++*count;
   }
@@ -110,10 +135,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
   kernels_.Unregister(id);
   std::lock_guard lock(mutex_);
   for (auto& device : devices_)
-    if (device->plugin == id && device->handle != nullptr && device->driver->close != nullptr) {
-      device->driver->close(device->handle);
-      device->handle = nullptr;
-    }
+    if (device->plugin == id) CloseDevice(device.get());
   std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
 }
 
@@ -126,26 +148,33 @@ std::vector<exec::Device> Runtime::devices() const {
   return out;
 }
 
-Result<const exec::Device*> Runtime::ChooseDevice(std::string_view wish) const {
+Result<Runtime::Choice> Runtime::ChooseDevices(std::string_view wish) const {
   std::lock_guard lock(mutex_);
-  const exec::Device* best = nullptr;
+  Choice choice;
   std::string known;
+  const exec::Device* wished = nullptr;
+  const auto better = [](const exec::Device& device, const exec::Device* best) {
+    return best == nullptr || device.driver->priority > best->driver->priority;
+  };
+  const exec::Device* host = nullptr;
   for (const auto& device : devices_) {
-    if (device->handle == nullptr) {
-      known += StrCat(known.empty() ? "" : ", ", device->type, " (", device->problem, ")");
-      continue;
-    }
-    known += StrCat(known.empty() ? "" : ", ", device->name);
-    const bool fits = wish.empty() || wish == device->name || wish == device->type || device->name.ends_with(wish);
-    if (fits && (best == nullptr || device->driver->priority > best->driver->priority)) best = device.get();
+    known += StrCat(known.empty() ? "" : ", ", device->handle == nullptr ? StrCat(device->type, " (", device->problem, ")") : device->name);
+    if (device->handle == nullptr) continue;
+    choice.devices.push_back(device.get());
+    const bool fits = !wish.empty() && (wish == device->name || wish == device->type || device->name.ends_with(wish));
+    if (fits && better(*device, wished)) wished = device.get();
+    if (device->synchronous && better(*device, host)) host = device.get();
   }
-  if (best != nullptr) {
-    if (!best->synchronous)
-      return Unimplemented(StrCat("device ", best->name, " is asynchronous; this engine runs synchronous devices only"));
-    return best;
-  }
-  if (wish.empty()) return NotFound(StrCat("there is no device; load a plugin that brings one", known.empty() ? "" : " (found: ", known, known.empty() ? "" : ")"));
-  return NotFound(StrCat("there is no device '", wish, "'; there are: ", known.empty() ? "none" : known));
+  if (wished != nullptr && wished->synchronous) host = wished;
+  if (!wish.empty() && wished == nullptr)
+    return NotFound(StrCat("there is no device '", wish, "'; there are: ", known.empty() ? "none" : known));
+  if (host == nullptr)
+    return NotFound(StrCat("there is no device that runs on the host's memory; load a plugin that brings one", known.empty() ? "" : " (found: ",
+                           known, known.empty() ? "" : ")"));
+  std::stable_partition(choice.devices.begin(), choice.devices.end(), [host](const exec::Device* device) { return device == host; });
+  if (wished != nullptr)
+    choice.wished = static_cast<size_t>(std::find(choice.devices.begin(), choice.devices.end(), wished) - choice.devices.begin());
+  return choice;
 }
 
 }  // namespace tenon::session

@@ -41,10 +41,15 @@ class Runtime {
   exec::ResourceManager& resources() { return resources_; }
   // Devices found, those with a problem too.
   std::vector<exec::Device> devices() const;
-  // The device of a session: by name or type, or the one of highest priority.
-  Result<const exec::Device*> ChooseDevice(std::string_view wish) const;
+  // The devices of a session. wish: a name, a type, or part of a name, or nothing.
+  struct Choice {
+    std::vector<const exec::Device*> devices;  // the first runs on the host's memory; the others may not
+    size_t wished = 0;                         // the one that was asked for
+  };
+  Result<Choice> ChooseDevices(std::string_view wish) const;
 
  private:
+  static void CloseDevice(exec::Device* device);
   Status OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count);
 
   graph::OpRegistry ops_;

@@ -17,9 +17,10 @@ void* DeviceAllocate(void* context, uint64_t bytes) {
   Status status(device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data));
   return status.ok() ? data : nullptr;
 }
+// Work that has been submitted may still name it.
 void DeviceFree(void* context, void* data, uint64_t bytes) {
   const auto* device = static_cast<const exec::Device*>(context);
-  device->driver->free(device->handle, 0, data, bytes, nullptr);
+  device->driver->free(device->handle, 0, data, bytes, device->queues == nullptr ? nullptr : device->queues->queue(0));
 }
 
 // Held for a few instructions, so that waiting is spinning.
@@ -52,9 +53,12 @@ std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vect
 // ---- Session ----
 
 Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
-  TENON_ASSIGN_OR_RETURN(const exec::Device* device, runtime->ChooseDevice(options.device));
+  TENON_ASSIGN_OR_RETURN(const Runtime::Choice choice, runtime->ChooseDevices(options.device));
   std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
-  session->pool_ = BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, session->options_.memory_limit);
+  const auto make_pool = [&](const exec::Device* device) {
+    return BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, session->options_.memory_limit);
+  };
+  session->pool_ = make_pool(choice.devices[0]);
   exec::Environment& env = session->env_;
   env.ops = &runtime->ops();
   env.kernels = &runtime->kernels();
@@ -62,7 +66,21 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.resources = &session->resources_;
   env.shared = &runtime->resources();
   env.threads = &runtime->threads();
-  env.device = device;
+  for (const exec::Device* device : choice.devices) {
+    exec::SessionDevice own;
+    own.device = device;
+    own.index = static_cast<int32_t>(env.devices.size());
+    own.pool = session->pool_;
+    if (device->queues != nullptr) {
+      own.pool = make_pool(device);
+      own.memory = own.index;
+      own.first_queue = static_cast<int32_t>(env.queues.size());
+      for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
+    }
+    env.devices.push_back(own);
+  }
+  session->devices_ = DescribeDevices(env);
+  if (!session->options_.device.empty()) session->default_device_ = choice.devices[choice.wished]->name;
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   return session;
@@ -72,7 +90,9 @@ Session::~Session() {
   Close();
   store_.Clear();
   resources_.Clear("");
-  pool_->Close();
+  for (const exec::SessionDevice& device : env_.devices)
+    if (device.queued()) device.pool->Close();
+  if (pool_ != nullptr) pool_->Close();
 }
 
 void Session::Close() {
@@ -138,6 +158,15 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
   return status;
 }
 
+Status Session::Place(const optimize::Request& request, graph::Graph* graph) const {
+  TENON_ASSIGN_OR_RETURN(place::Request wanted, MakePlaceRequest(*graph, request.feeds, request.fetches, env_, devices_));
+  wanted.default_device = default_device_;
+  wanted.soft_placement = options_.soft_placement;
+  TENON_ASSIGN_OR_RETURN(const place::Placement placement, place::Place(wanted));
+  ApplyPlacement(placement, devices_, graph);
+  return Status::Ok();
+}
+
 Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
   TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), &request));
   if (options_.optimize) {
@@ -147,6 +176,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
       TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
     }
   }
+  TENON_RETURN_IF_ERROR(Place(request, &graph));
   exec::Plan::Options options;
   options.force_dynamic = options_.force_dynamic;
   options.fold = options_.optimize;

@@ -18,6 +18,7 @@
 #include "core/exec/plan.h"
 #include "core/exec/program.h"
 #include "core/optimize/optimize.h"
+#include "core/session/placement.h"
 #include "core/session/runtime.h"
 
 namespace tenon::session {
@@ -84,6 +85,7 @@ struct SessionOptions {
   uint32_t precision = 0;
   uint32_t schedule_seed = 0;
   std::string device;
+  bool soft_placement = true;
 };
 
 struct SessionMetrics {
@@ -119,8 +121,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
 
+  Status Place(const optimize::Request& request, graph::Graph* graph) const;
+
   Runtime* runtime_;
   SessionOptions options_;
+  std::vector<place::DeviceInfo> devices_;
+  std::string default_device_;
   mutable std::shared_mutex graph_mutex_;
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;

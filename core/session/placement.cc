@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/placement.h"
+
+#include "core/exec/node_runner.h"
+#include "core/exec/plan.h"
+
+namespace tenon::session {
+namespace {
+
+// Between the memories of two devices; through the host where the drivers differ.
+place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to) {
+  const auto to_host = [](const exec::SessionDevice& device) -> place::Link {
+    if (!device.queued()) return {};
+    return {device.device->properties.copy_seconds, device.device->properties.link_bytes_per_second};
+  };
+  const tenon_device_properties& own = from.device->properties;
+  if (from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
+    return {own.copy_seconds, own.peer_bytes_per_second};
+  const place::Link out = to_host(from), in = to_host(to);
+  const auto seconds_a_byte = [](const place::Link& link) { return link.bytes_per_second > 0 ? 1 / link.bytes_per_second : 0; };
+  const double both = seconds_a_byte(out) + seconds_a_byte(in);
+  return {out.latency_seconds + in.latency_seconds, both > 0 ? 1 / both : 0};
+}
+
+}  // namespace
+
+std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env) {
+  std::vector<place::DeviceInfo> devices;
+  for (const exec::SessionDevice& each : env.devices) {
+    const exec::Device& device = *each.device;
+    place::DeviceInfo info;
+    info.name = device.name;
+    info.type = device.type;
+    info.priority = device.driver->priority;
+    info.flops = device.properties.flops;
+    info.bytes_per_second = device.properties.bytes_per_second;
+    info.launch_seconds = device.properties.launch_seconds;
+    info.memory_bytes = static_cast<double>(device.memory_bytes);
+    info.host_memory = each.memory == 0;
+    devices.push_back(std::move(info));
+  }
+  return devices;
+}
+
+Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
+                                        const std::vector<graph::Edge>& fetches, const exec::Environment& env,
+                                        const std::vector<place::DeviceInfo>& devices) {
+  place::Request request;
+  request.graph = &graph;
+  TENON_ASSIGN_OR_RETURN(request.order, graph.TopologicalOrder());
+  request.feeds = feeds;
+  request.fetches = fetches;
+  request.devices = &devices;
+  const exec::Environment* session = &env;
+  const auto find = [session](const graph::Node& node, int device) {
+    return session->kernels->Find(node, session->devices[static_cast<size_t>(device)].device->type);
+  };
+  request.can_run = [find](const graph::Node& node, int device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
+  request.why_none = [session](const graph::Node& node) {
+    return std::string(session->kernels->NoKernel(node, session->devices[0].device->type).message());
+  };
+  const auto on_host = [session, find](const graph::Node& node, int device, bool input, int index) {
+    if (!session->devices[static_cast<size_t>(device)].queued() || !exec::NeedsKernel(node)) return false;
+    const std::vector<exec::KernelEntry> kernels = find(node, device);
+    return !kernels.empty() && exec::WantsHostMemory(node, *kernels[0].registration, input, static_cast<size_t>(index));
+  };
+  request.host_input = [on_host](const graph::Node& node, int device, int input) { return on_host(node, device, true, input); };
+  request.host_output = [on_host](const graph::Node& node, int device, int output) { return on_host(node, device, false, output); };
+  request.link = [session](int from, int to) {
+    return LinkBetween(session->devices[static_cast<size_t>(from)], session->devices[static_cast<size_t>(to)]);
+  };
+  return request;
+}
+
+void ApplyPlacement(const place::Placement& placement, const std::vector<place::DeviceInfo>& devices, graph::Graph* graph) {
+  for (int32_t id = 0; id < graph->size(); ++id)
+    if (const int device = placement.device_of_node[static_cast<size_t>(id)]; device >= 0)
+      graph->mutable_node(id).device = devices[static_cast<size_t>(device)].name;
+}
+
+}  // namespace tenon::session

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement of a session's graphs: what core/place is told of the session's devices and kernels.
+#ifndef TENON_CORE_SESSION_PLACEMENT_H_
+#define TENON_CORE_SESSION_PLACEMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "core/exec/step.h"
+#include "core/place/place.h"
+
+namespace tenon::session {
+
+// The devices of a session as the placement sees them.
+std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env);
+
+// A request for the graph; it refers to `graph`, `devices` and `env`.
+Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
+                                        const std::vector<graph::Edge>& fetches, const exec::Environment& env,
+                                        const std::vector<place::DeviceInfo>& devices);
+
+// Writes the answer into the nodes: each has the full name of its device.
+void ApplyPlacement(const place::Placement& placement, const std::vector<place::DeviceInfo>& devices, graph::Graph* graph);
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_PLACEMENT_H_
