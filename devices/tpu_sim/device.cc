@@ -34,7 +34,10 @@ Device::Device(std::shared_ptr<System> system, int64_t index)
       index_(index),
       name_(sdk::Concat("TPU:", index)),
       staging_(static_cast<uint64_t>(system_->options().staging_bytes)),
-      random_(system_->options().seed + static_cast<uint64_t>(index)) {}
+      random_(system_->options().seed + static_cast<uint64_t>(index)) {
+  for (auto& free : unit_free_) free.assign(1, 0);
+  unit_free_[static_cast<size_t>(Unit::kCompute)].assign(static_cast<size_t>(options().cores), 0);
+}
 
 Outcome Device::Open() {
   Outcome outcome = memory_.Open(static_cast<uint64_t>(options().memory_bytes), options().guard);
@@ -99,29 +102,13 @@ void Device::Free(uint32_t kind, void* data) {
   tenon_plugin_host->log(TENON_LOG_ERROR, sdk::ToSpan(text));
 }
 
-Outcome Device::Find(uint32_t kind, const void* address, uint64_t bytes, const char* what, Place* out_place) const {
-  out_place->device.reset();
-  out_place->address = static_cast<char*>(const_cast<void*>(address));
-  if (bytes == 0) return {};
-  if (kind == kHostKind) {
-    if (address != nullptr && system_->Owner(address) == nullptr) return {};
-    return Fault(TENON_INVALID_ARGUMENT, name_, ": the ", what, " is said to be host memory and is ",
-                 address == nullptr ? "NULL" : "device memory");
-  }
-  if (kind == kStagingKind) {
-    if (staging_.Contains(address, bytes)) return {};
-  } else if (kind == kDeviceKind) {
-    // Another device's address says by itself whose it is.
-    if (std::shared_ptr<Device> owner = system_->Owner(address)) {
-      out_place->address = owner->memory_.Resolve(address, bytes);
-      out_place->device = std::move(owner);
-      if (out_place->address != nullptr) return {};
-    }
-  } else {
-    return Fault(TENON_NOT_FOUND, "memory kind ", kind, "; ", name_, " has 0 (device) and 1 (staging)");
-  }
-  return Fault(TENON_INVALID_ARGUMENT, name_, ": the ", what, " of ", bytes, " bytes is not in a living block of memory kind ",
-               kind);
+Outcome Device::Find(const void* address, uint64_t bytes, const char* what, Place* out_place) {
+  *out_place = {static_cast<char*>(const_cast<void*>(address)), nullptr};
+  if (bytes == 0 || staging_.Contains(address, bytes)) return {};
+  out_place->address = memory_.Resolve(address, bytes);
+  out_place->device = shared_from_this();
+  if (out_place->address != nullptr) return {};
+  return Fault(TENON_INVALID_ARGUMENT, name_, ": the ", what, " of ", bytes, " bytes is not in a living block of its memory");
 }
 
 // ---- Queues and timelines ----
@@ -138,41 +125,27 @@ Outcome Device::MakeQueue(std::shared_ptr<Queue>* out_queue) {
   return {};
 }
 
-Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
-  if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  const std::lock_guard lock(system_->mutex);
-  *out_timeline = std::make_shared<Timeline>(shared_from_this(), initial);
-  // Steps make timelines all the time; the list is cleaned when it has doubled.
-  if (timelines_.size() >= timelines_cleaned_) {
-    DropExpired(timelines_);
-    timelines_cleaned_ = std::max<size_t>(16, 2 * timelines_.size());
-  }
-  timelines_.push_back(*out_timeline);
-  return {};
-}
-
-void Device::Lose(const Outcome& why) {
+void Device::Lose(const Outcome& why, Notices* out) {
   if (!lost_.ok()) return;
   lost_ = why;
-  for (const auto& weak : timelines_) {
-    if (const auto timeline = weak.lock()) timeline->Wake();
-  }
+  for (Timeline* timeline : timelines_) timeline->Wake(out);
   for (const auto& weak : queues_) {
-    if (const auto queue = weak.lock()) queue->Wake();
+    if (const auto queue = weak.lock()) queue->Lose();
   }
 }
 
-void Device::CountWork() {
+void Device::CountWork(Notices* out) {
   const int64_t limit = has_faults() ? options().faults.lose_device_after : -1;
   if (limit >= 0 && works_++ >= limit) {
-    Lose(Fault(TENON_UNAVAILABLE, name_, " is lost (option lose_device_after=", limit, ")"));
+    Lose(Fault(TENON_UNAVAILABLE, name_, " is lost (option lose_device_after=", limit, ")"), out);
   }
 }
 
-Outcome Device::LateFault(const std::string& work_name) {
+Outcome Device::LateFault(std::string_view what, std::string_view label, const std::string& description) {
   const Faults& faults = options().faults;
-  if (!has_faults() || work_name != faults.fail_late_name || ++named_works_ != faults.fail_late_number) return {};
-  return Fault(TENON_INTERNAL, work_name, " failed on ", name_, " (option fail_late=", faults.fail_late_name, ":",
+  if (!has_faults() || (what != faults.fail_late_name && label != faults.fail_late_name)) return {};
+  if (++named_works_ != faults.fail_late_number) return {};
+  return Fault(TENON_INTERNAL, description, " failed on ", name_, " (option fail_late=", faults.fail_late_name, ":",
                faults.fail_late_number, ")");
 }
 
@@ -182,23 +155,21 @@ int64_t Device::Delay() {
   return static_cast<int64_t>(NextRandom(&random_) % static_cast<uint64_t>(most + 1));
 }
 
-// ---- The log ----
-
-void Device::Log(tenon_tpu_sim_span span) {
-  span.number = next_span_++;
-  if (options().log_spans == 0) return;
-  if (log_.size() >= static_cast<size_t>(options().log_spans)) log_.pop_front();
-  log_.push_back(span);
+int64_t& Device::NextFree(Unit unit) {
+  std::vector<int64_t>& free = unit_free_[static_cast<size_t>(unit)];
+  return *std::min_element(free.begin(), free.end());
 }
 
-void Device::ReadLog(uint64_t first, tenon_tpu_sim_span* out, uint64_t capacity, uint64_t* out_count,
-                     uint64_t* out_next) const {
-  const uint64_t oldest = next_span_ - log_.size();
-  first = std::clamp(first, oldest, next_span_);
-  const uint64_t count = std::min(capacity, next_span_ - first);
-  std::copy_n(log_.begin() + static_cast<int64_t>(first - oldest), count, out);
-  *out_count = count;
-  *out_next = first + count;
+// ---- The profile ----
+
+void Device::Log(const Span& span) {
+  const auto most = static_cast<uint64_t>(options().log_spans);
+  const uint64_t number = next_span_++;
+  if (most == 0) return;
+  if (log_.size() < most) log_.emplace_back();
+  Span& kept = log_[number % log_.size()];
+  kept = span;
+  kept.number = number;
 }
 
 }  // namespace tenon::tpu_sim

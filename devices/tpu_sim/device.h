@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device and System: one simulated accelerator, and all those of one load().
 //
-// One mutex guards queues, timelines and the log of a system; work runs without it. Objects hold what they need alive, so
-// that handles may be given back in any order.
+// One mutex guards timelines, faults and the profile of a system; work runs without it. A queue's submissions have a lock
+// of their own, which is never held together with it. Objects hold what they need alive, so that handles may be given
+// back in any order.
 #ifndef TENON_DEVICES_TPU_SIM_DEVICE_H_
 #define TENON_DEVICES_TPU_SIM_DEVICE_H_
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
-#include "log_extension.h"
 #include "memory.h"
 #include "options.h"
 #include "queue.h"
@@ -22,7 +23,7 @@
 
 namespace tenon::tpu_sim {
 
-inline constexpr uint32_t kDeviceKind = 0, kStagingKind = 1, kKinds = 2, kHostKind = UINT32_MAX;
+inline constexpr uint32_t kDeviceKind = 0, kStagingKind = 1, kKinds = 2;
 
 class System {
  public:
@@ -60,30 +61,34 @@ class Device : public std::enable_shared_from_this<Device> {
   // ---- Memory ----
   Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
   void Free(uint32_t kind, void* data);
-  // Finds bytes for work; INVALID_ARGUMENT unless all of them are in living memory.
-  Outcome Find(uint32_t kind, const void* address, uint64_t bytes, const char* what, Place* out_place) const;
+  // Finds bytes for a copy or fill; INVALID_ARGUMENT unless all of them are in one living block of this device.
+  Outcome Find(const void* address, uint64_t bytes, const char* what, Place* out_place);
   DeviceMemory& memory() { return memory_; }
   StagingMemory& staging() { return staging_; }
 
   // ---- Queues and timelines ----
   Outcome MakeQueue(std::shared_ptr<Queue>* out_queue);
-  Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
+  Outcome CheckAlive() const;
 
   // ---- What follows needs System::mutex ----
   const Outcome& lost() const { return lost_; }
   bool closed() const { return closed_; }
-  void Lose(const Outcome& why);
+  std::unordered_set<Timeline*>& timelines() { return timelines_; }
   // Counts a piece of work before it runs, and loses the device when its time has come.
-  void CountWork();
-  // The failure that a fault wants for work that is done.
-  Outcome LateFault(const std::string& work_name);
+  void CountWork(Notices* out);
+  // The failure that a fault wants for work that is done; what and label are its names.
+  Outcome LateFault(std::string_view what, std::string_view label, const std::string& description);
   int64_t Delay();  // microseconds
-  int64_t& unit_free(Unit unit) { return unit_free_[static_cast<size_t>(unit)]; }
-  void Log(tenon_tpu_sim_span span);
-  void ReadLog(uint64_t first, tenon_tpu_sim_span* out, uint64_t capacity, uint64_t* out_count, uint64_t* out_next) const;
+  // When the unit is free; of several, the one that is free first.
+  int64_t& NextFree(Unit unit);
+  void Log(const Span& span);
+  // The kept span of this number, which is below next_span() and not below oldest_span().
+  const Span& LoggedSpan(uint64_t number) const { return log_[static_cast<size_t>(number % log_.size())]; }
+  uint64_t next_span() const { return next_span_; }
+  uint64_t oldest_span() const { return next_span_ - log_.size(); }
 
  private:
-  Outcome CheckAlive() const;
+  void Lose(const Outcome& why, Notices* out);
 
   const std::shared_ptr<System> system_;
   const int64_t index_;
@@ -97,10 +102,9 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t random_ = 0;
   int64_t queues_made_ = 0;
   std::vector<std::weak_ptr<Queue>> queues_;
-  std::vector<std::weak_ptr<Timeline>> timelines_;
-  size_t timelines_cleaned_ = 16;  // clean the list at this length
-  std::array<int64_t, kUnits> unit_free_ = {};
-  std::deque<tenon_tpu_sim_span> log_;
+  std::unordered_set<Timeline*> timelines_;
+  std::array<std::vector<int64_t>, kUnits> unit_free_;
+  std::vector<Span> log_;  // a ring, once it is full
   uint64_t next_span_ = 0;
 };
 

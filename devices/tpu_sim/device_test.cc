@@ -37,7 +37,7 @@ TEST(Options, StandInTheDescriptorWithDefaultsThatLoad) {
     all.emplace_back(std::string(o.key.data, o.key.size), std::string(o.default_value.data, o.default_value.size));
     EXPECT_GT(o.text.size, 0u);
   }
-  EXPECT_EQ(all.size(), 21u);
+  EXPECT_EQ(all.size(), 23u);
   EXPECT_EQ(LoadText(all), "");
 }
 
@@ -65,12 +65,19 @@ TEST(Devices, AreAsManyAsAskedFor) {
 }
 
 TEST(Devices, SayWhatTheyAre) {
-  const Plugin plugin{{"memory_bytes", "1048576"}, {"rows", "256"}, {"columns", "256"}, {"precision", "bfloat16"}};
+  const Plugin plugin{{"memory_bytes", "1048576"}, {"rows", "256"}, {"columns", "256"}, {"precision", "bfloat16"},
+                       {"cores", "2"}, {"launch_cycles", "1400"}};
   Handle device(plugin, 0);
   tenon_device_properties p = {};
   EXPECT_EQ(Text(plugin.driver->properties(device.device, &p)), "");
   EXPECT_EQ(p.synchronous, 0u);
   EXPECT_EQ(p.memory_kind_count, 2u);
+  EXPECT_EQ(p.bytes_per_second, 350e9);
+  EXPECT_EQ(p.link_bytes_per_second, 16e9);
+  EXPECT_EQ(p.peer_bytes_per_second, 62.5e9);
+  EXPECT_DOUBLE_EQ(p.copy_seconds, 1e-6);
+  EXPECT_DOUBLE_EQ(p.launch_seconds, 2e-6);
+  EXPECT_EQ(p.compute_queues, 2u);
   EXPECT_NEAR(p.flops, 91.75e12, 0.01e12);
   tenon_memory_kind kind = {};
   EXPECT_EQ(Text(plugin.driver->memory_kind(device.device, 0, &kind)), "");
@@ -127,7 +134,7 @@ TEST(Memory, FreedInQueueOrderGoesToTheSameQueueBefore) {
   tenon_queue* queue = device.Queue();
   tenon_semaphore* gate = device.Semaphore();
   void* all = device.Memory(65536);
-  EXPECT_EQ(device.Barrier(queue, {{gate, 1}}, {}), "");
+  EXPECT_EQ(device.Barrier(queue, {{{gate, 1}}}), "");
   plugin.driver->free(device.device, 0, all, 65536, queue);  // stands behind the gate
   void* other = nullptr;
   EXPECT_NE(Text(plugin.driver->allocate(device.device, 0, 4096, 64, nullptr, &other)), "");
@@ -198,7 +205,7 @@ TEST(Queue, WorksInOrder) {
   void* b = device.Memory(1000);
   EXPECT_EQ(device.Fill(queue, a, 1000, 1), "");
   EXPECT_EQ(device.Fill(queue, static_cast<char*>(a) + 10, 10, 2), "");
-  EXPECT_EQ(device.Copy(queue, a, 0, b, 0, 1000), "");
+  EXPECT_EQ(device.CopyWithin(queue, a, b, 1000), "");
   EXPECT_EQ(device.Fill(queue, a, 1000, 3), "");
   std::vector<uint8_t> expected(1000, 1);
   std::fill_n(expected.begin() + 10, 10, 2);
@@ -212,13 +219,16 @@ TEST(Queue, RepeatsPatternsOfEverySize) {
   tenon_queue* queue = device.Queue();
   uint8_t pattern[16];
   for (uint8_t i = 0; i < 16; ++i) pattern[i] = static_cast<uint8_t>(i + 1);
+  const Submission plain;
+  char* data = static_cast<char*>(device.Memory(100));
   for (uint64_t size : {1u, 2u, 4u, 8u, 16u}) {
-    char* data = static_cast<char*>(device.Memory(100));
-    EXPECT_EQ(Text(plugin.driver->queue_fill(queue, data, 0, 100, pattern, size, nullptr, 0)), "");
+    const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), data, 100, pattern, size};
+    EXPECT_EQ(Text(plugin.driver->queue_fill(queue, &args, plain.get())), "");
     const auto got = device.Download<uint8_t>(queue, data, 100);
     for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], pattern[i % size]) << size;
   }
-  EXPECT_EQ(Text(plugin.driver->queue_fill(queue, device.Memory(9), 0, 9, pattern, 3, nullptr, 0)),
+  const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), data, 9, pattern, 3};
+  EXPECT_EQ(Text(plugin.driver->queue_fill(queue, &args, plain.get())),
             "INVALID_ARGUMENT: a pattern of 3 bytes; it may have 1, 2, 4, 8 or 16");
 }
 
@@ -230,34 +240,45 @@ TEST(Queue, CopiesBetweenDevicesAndThroughStaging) {
   void* there = two.Memory(256);
   void* staging = one.Memory(256, 1);
   std::memset(staging, 9, 256);
-  EXPECT_EQ(one.Copy(queue, staging, 1, here, 0, 256), "");
-  EXPECT_EQ(one.Copy(queue, here, 0, there, 0, 256), "");
+  EXPECT_EQ(one.CopyWithin(queue, staging, here, 256), "");
+  EXPECT_EQ(one.Copy(queue, here, one.device, there, two.device, 256), "");
   EXPECT_EQ(one.Finish(queue), "");
   EXPECT_EQ(two.Download<uint8_t>(two.Queue(), there, 256), std::vector<uint8_t>(256, 9));
 }
 
 TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
+  const Plugin plugin{{"devices", "2"}};
+  Handle device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(256));
   char host[512];
-  EXPECT_EQ(device.Copy(queue, host, 0, data, 0, 4),
-            "INVALID_ARGUMENT: TPU:0: the source of a copy of 4 bytes is not in a living block of memory kind 0");
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 200, 0, 57),
-            "INVALID_ARGUMENT: TPU:0: the target of a copy of 57 bytes is not in a living block of memory kind 0");
-  EXPECT_EQ(device.Copy(queue, host, 1, data, 0, 4),
-            "INVALID_ARGUMENT: TPU:0: the source of a copy of 4 bytes is not in a living block of memory kind 1");
-  EXPECT_EQ(device.Copy(queue, data, UINT32_MAX, host, UINT32_MAX, 4),
-            "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is device memory");
-  EXPECT_EQ(device.Copy(queue, nullptr, UINT32_MAX, data, 0, 4),
+  EXPECT_EQ(device.CopyWithin(queue, host, data, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy of 4 bytes is not in a living block of its memory");
+  EXPECT_EQ(device.CopyWithin(queue, data, data + 200, 57),
+            "INVALID_ARGUMENT: TPU:0: the target of a copy of 57 bytes is not in a living block of its memory");
+  EXPECT_EQ(device.Copy(queue, data, other.device, data, device.device, 4),
+            "INVALID_ARGUMENT: TPU:1: the source of a copy of 4 bytes is not in a living block of its memory");
+  EXPECT_EQ(device.Copy(queue, data, nullptr, host, nullptr, 4),
+            "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is memory of TPU:0");
+  EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4),
             "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is NULL");
-  EXPECT_EQ(device.Copy(queue, host, 7, data, 0, 4), "NOT_FOUND: memory kind 7; TPU:0 has 0 (device) and 1 (staging)");
-  EXPECT_EQ(device.Barrier(queue, {{nullptr, 1}}, {}), "INVALID_ARGUMENT: wait 0 has no semaphore");
-  EXPECT_EQ(device.Copy(queue, nullptr, UINT32_MAX, data, 0, 0), "");  // nothing is nowhere
+  EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 0), "");  // nothing is nowhere
   plugin.driver->free(device.device, 0, data, 256, nullptr);
   EXPECT_NE(device.Fill(queue, data, 4, 0), "");
   EXPECT_EQ(device.Finish(queue), "");
+}
+
+TEST(Queue, RefusesSubmissionsThatMakeNoSense) {
+  const Plugin plugin, second;
+  Handle device(plugin, 0), foreign(second, 0);
+  tenon_queue* queue = device.Queue();
+  EXPECT_EQ(device.Barrier(queue, {{{nullptr, 1}}}), "INVALID_ARGUMENT: wait 0 has no semaphore");
+  EXPECT_EQ(device.Barrier(queue, {{{foreign.Semaphore(), 1}}}), "INVALID_ARGUMENT: wait 0 is for a semaphore of another driver");
+  EXPECT_EQ(device.Barrier(queue, {{}, nullptr, 3}), "INVALID_ARGUMENT: a signal of 3 without a timeline");
+  tenon_submission unknown = {TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, {}};
+  unknown.must_understand = 1;
+  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, &unknown)),
+            "UNIMPLEMENTED: a submission with a feature that this plugin does not know");
 }
 
 TEST(Queue, WaitsForWhatAnotherQueueSignals) {
@@ -271,9 +292,8 @@ TEST(Queue, WaitsForWhatAnotherQueueSignals) {
   std::vector<uint8_t> host(64, 0);
   EXPECT_EQ(device.Fill(first, data, 64, 1), "");
   EXPECT_EQ(device.Finish(first), "");
-  EXPECT_EQ(device.Copy(first, data, 0, host.data(), UINT32_MAX, 64, {{filled, 5}}), "");
-  EXPECT_EQ(device.Barrier(second, {{gate, 1}}, {}), "");
-  EXPECT_EQ(device.Fill(second, data, 64, 2, {{filled, 5}}), "");
+  EXPECT_EQ(device.Copy(first, data, device.device, host.data(), nullptr, 64, {{{filled, 5}}}), "");
+  EXPECT_EQ(device.Fill(second, data, 64, 2, {{{gate, 1}}, filled, 5}), "");
   EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
   EXPECT_EQ(device.Finish(first), "");
   EXPECT_EQ(host, std::vector<uint8_t>(64, 2));
@@ -282,21 +302,24 @@ TEST(Queue, WaitsForWhatAnotherQueueSignals) {
   EXPECT_EQ(value, 5u);
 }
 
-TEST(Queue, CallsTheHostWhenItGetsThere) {
+TEST(Queue, CallsTheHostWhenItGetsThereAndThenSignals) {
   const Plugin plugin;
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   std::vector<uint8_t> host(8, 0);
   struct Seen {
+    const Plugin* plugin;
     std::vector<uint8_t>* host;
-    std::vector<uint8_t> at_call;
+    tenon_semaphore* after;
+    std::vector<uint8_t> at_call = {};
     std::string status = "not called";
-    std::thread::id thread;
-    std::promise<void> done;
-  } seen{&host, {}, "not called", {}, {}};
+    std::thread::id thread = {};
+    uint64_t value = 9;
+  } seen{&plugin, &host, device.Semaphore()};
   void* data = device.Memory(8);
   EXPECT_EQ(device.Fill(queue, data, 8, 4), "");
-  EXPECT_EQ(device.Copy(queue, data, 0, host.data(), UINT32_MAX, 8), "");
+  EXPECT_EQ(device.Copy(queue, data, device.device, host.data(), nullptr, 8), "");
+  const Submission submission = {{}, seen.after, 1};
   EXPECT_EQ(Text(plugin.driver->queue_host_call(
                 queue,
                 [](void* argument, tenon_status* status) {
@@ -304,14 +327,15 @@ TEST(Queue, CallsTheHostWhenItGetsThere) {
                   s.status = Text(status);
                   s.at_call = *s.host;
                   s.thread = std::this_thread::get_id();
-                  s.done.set_value();
+                  EXPECT_EQ(Text(s.plugin->driver->semaphore_query(s.after, &s.value)), "");
                 },
-                &seen)),
+                &seen, submission.get())),
             "");
-  seen.done.get_future().wait();
+  EXPECT_EQ(device.Wait(seen.after, 1), "");
   EXPECT_EQ(seen.status, "");
   EXPECT_EQ(seen.at_call, std::vector<uint8_t>(8, 4));
   EXPECT_NE(seen.thread, std::this_thread::get_id());
+  EXPECT_EQ(seen.value, 0u);
 }
 
 TEST(Queue, MayBeDestroyedFromItsOwnHostCall) {
@@ -320,9 +344,10 @@ TEST(Queue, MayBeDestroyedFromItsOwnHostCall) {
   struct Argument {
     const tenon_device_driver* driver;
     tenon_queue* queue = nullptr;
-    std::promise<void> done;
-  } argument{plugin.driver, nullptr, {}};
+    std::promise<void> done = {};
+  } argument{plugin.driver};
   EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &argument.queue)), "");
+  const Submission plain;
   EXPECT_EQ(Text(plugin.driver->queue_host_call(
                 argument.queue,
                 [](void* a, tenon_status*) {
@@ -330,48 +355,47 @@ TEST(Queue, MayBeDestroyedFromItsOwnHostCall) {
                   self.driver->queue_destroy(self.queue);
                   self.done.set_value();
                 },
-                &argument)),
+                &argument, plain.get())),
             "");
   argument.done.get_future().wait();
 }
 
-TEST(Queue, ThatIsDestroyedCancelsWhatWaitsAndDoesTheRest) {
+TEST(Queue, ThatIsDestroyedCancelsAllThatHasNotBegun) {
   const Plugin plugin;
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* never = device.Semaphore();
-  tenon_semaphore* out = device.Semaphore();
-  EXPECT_EQ(device.Barrier(queue, {{never, 1}}, {{out, 1}}), "");
-  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1, {{out, 2}}), "");
+  tenon_semaphore* blocked = device.Semaphore();
+  tenon_semaphore* behind = device.Semaphore();
+  std::string told;
+  EXPECT_EQ(device.Barrier(queue, {{{never, 1}}, blocked, 1}), "");
+  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1, {{}, behind, 1, "w/zero"}), "");
+  EXPECT_EQ(device.HostCall(queue, &told), "");
   device.Destroy(queue);
-  EXPECT_EQ(device.Wait(out, 1), "CANCELLED: queue 0 of TPU:0 was closed before barrier could run");
-  EXPECT_EQ(device.Wait(out, 2), "");
+  EXPECT_EQ(device.Wait(blocked, 1), "CANCELLED: queue 0 of TPU:0 was destroyed before barrier began");
+  EXPECT_EQ(device.Wait(behind, 1), "CANCELLED: queue 0 of TPU:0 was destroyed before fill 'w/zero' began");
+  EXPECT_EQ(told, "CANCELLED: queue 0 of TPU:0 was destroyed before host call began");
+  const auto profile = device.Profile();
+  ASSERT_EQ(profile.size(), 1u);
+  EXPECT_EQ(profile[0].code, TENON_CANCELLED);
+  EXPECT_EQ(profile[0].begin_tick, profile[0].end_tick);
 }
 
-TEST(Queue, CancelsWorkWhoseSemaphoreNobodyCanSignalAnyMore) {
+TEST(Queue, TakesItemsAgainThatAreDone) {
   const Plugin plugin;
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
-  tenon_semaphore* gone = device.Semaphore(3);
-  tenon_semaphore* out = device.Semaphore();
-  EXPECT_EQ(device.Barrier(queue, {{gone, 4}}, {{out, 1}}), "");
-  device.Destroy(gone);
-  EXPECT_EQ(device.Wait(out, 1), "CANCELLED: barrier on queue 0 of TPU:0 waits for 4 on a semaphore that was destroyed at 3");
-  EXPECT_EQ(device.Finish(queue), "");
-}
-
-TEST(Queue, StillReachesASemaphoreWhoseHandleIsGone) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* first = device.Queue();
-  tenon_queue* second = device.Queue();
-  tenon_semaphore* gate = device.Semaphore();
-  tenon_semaphore* between = device.Semaphore();
-  EXPECT_EQ(device.Barrier(first, {{gate, 1}}, {{between, 1}}), "");
-  EXPECT_EQ(device.Barrier(second, {{between, 1}}, {}), "");
-  device.Destroy(between);
-  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
-  EXPECT_EQ(device.Finish(second), "");
+  tenon_semaphore* s = device.Semaphore();
+  std::vector<uint32_t> data(300, 0);
+  auto* memory = static_cast<char*>(device.Memory(1200));
+  for (uint64_t round = 0; round < 50; ++round) {
+    for (uint32_t i = 0; i < 300; ++i) {
+      data[i] = static_cast<uint32_t>(round) * 1000 + i;
+      EXPECT_EQ(device.Copy(queue, &data[i], nullptr, memory + i * 4, device.device, 4, {{}, s, round * 300 + i + 1}), "");
+    }
+    EXPECT_EQ(device.Wait(s, round * 300 + 300), "");
+  }
+  EXPECT_EQ(device.Download<uint32_t>(queue, memory, 300), data);
 }
 
 TEST(Devices, MayBeClosedBeforeTheirHandlesAreGivenBack) {
@@ -381,10 +405,10 @@ TEST(Devices, MayBeClosedBeforeTheirHandlesAreGivenBack) {
   tenon_semaphore* semaphore = nullptr;
   EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &queue)), "");
   EXPECT_EQ(Text(plugin.driver->semaphore_create(device.device, 0, &semaphore)), "");
-  const tenon_timeline_point never = {semaphore, 9};
-  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, &never, 1, nullptr, 0)), "");
+  EXPECT_EQ(device.Barrier(queue, {{{semaphore, 9}}}), "");
   device.Close();
-  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, nullptr, 0, nullptr, 0)), "FAILED_PRECONDITION: queue 0 of TPU:0 is closed");
+  const Submission plain;
+  EXPECT_EQ(Text(plugin.driver->queue_barrier(queue, plain.get())), "FAILED_PRECONDITION: queue 0 of TPU:0 is closed");
   plugin.driver->queue_destroy(queue);
   plugin.driver->semaphore_destroy(semaphore);
 }
@@ -423,6 +447,76 @@ TEST(Semaphore, WakesSeveralThreads) {
   for (auto& one : waiting) EXPECT_EQ(one.get(), "");
 }
 
+constexpr char kAborted[] = "ABORTED: the step was aborted";
+
+tenon_status* Aborted() { return Host()->status_new(TENON_ABORTED, Span("the step was aborted")); }
+
+TEST(Semaphore, ThatTheHostFailsKeepsWhatItReached) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_semaphore* s = device.Semaphore(3);
+  plugin.driver->semaphore_fail(s, Aborted());
+  EXPECT_EQ(device.Wait(s, 3), "");
+  EXPECT_EQ(device.Wait(s, 4), kAborted);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(s, 4)), kAborted);
+  plugin.driver->semaphore_fail(s, Host()->status_new(TENON_INTERNAL, Span("another reason")));  // the first one stays
+  uint64_t value = 0;
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kAborted);
+  EXPECT_EQ(value, 3u);
+}
+
+TEST(Semaphore, ThatTheHostFailsLetsGoWhatWaits) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* waiting = device.Queue();
+  tenon_queue* own = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  tenon_semaphore* never = device.Semaphore();
+  tenon_semaphore* s = device.Semaphore();
+  void* data = device.Memory(8);
+  device.Upload<uint8_t>(own, std::vector<uint8_t>(8, 5), data);
+  EXPECT_EQ(device.Fill(waiting, data, 8, 1, {{{gate, 1}}, s, 1}), "");  // waits for what fails
+  EXPECT_EQ(device.Fill(own, data, 8, 2, {{{never, 1}}, gate, 1}), "");  // belongs to what fails, and waits for another
+  plugin.driver->semaphore_fail(gate, Aborted());
+  EXPECT_EQ(device.Wait(s, 1), kAborted);
+  EXPECT_EQ(device.Finish(waiting), "");
+  EXPECT_EQ(device.Finish(own), "");
+  EXPECT_EQ(device.Download<uint8_t>(own, data, 8), std::vector<uint8_t>(8, 5));
+}
+
+// What a notification told.
+struct Told {
+  std::vector<std::string> texts = {};
+  std::promise<void> done = {};
+  static void Take(void* argument, tenon_status* status) {
+    auto& told = *static_cast<Told*>(argument);
+    told.texts.push_back(Text(status));
+    told.done.set_value();
+  }
+};
+
+TEST(Semaphore, TellsWhoAskedWhenAPointIsReachedOrCannotBe) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* s = device.Semaphore(1);
+  Told before, by_queue, by_host, failed, late;
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(s, 1, Told::Take, &before)), "");
+  EXPECT_EQ(before.texts, std::vector<std::string>{""});  // at once
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(s, 2, Told::Take, &by_queue)), "");
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(s, 3, Told::Take, &by_host)), "");
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(s, 4, Told::Take, &failed)), "");
+  EXPECT_EQ(device.Barrier(queue, {{}, s, 2}), "");
+  by_queue.done.get_future().wait();
+  EXPECT_TRUE(by_host.texts.empty());
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(s, 3)), "");
+  EXPECT_EQ(by_host.texts, std::vector<std::string>{""});
+  plugin.driver->semaphore_fail(s, Aborted());
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(s, 9, Told::Take, &late)), "");
+  for (const Told* told : {&before, &by_queue, &by_host}) EXPECT_EQ(told->texts, std::vector<std::string>{""});
+  for (const Told* told : {&failed, &late}) EXPECT_EQ(told->texts, std::vector<std::string>{kAborted});
+}
+
 // ---- Faults ----
 
 TEST(Faults, OutOfMemoryComesAfterSoManyAllocationsOnThatDeviceOnly) {
@@ -436,63 +530,57 @@ TEST(Faults, OutOfMemoryComesAfterSoManyAllocationsOnThatDeviceOnly) {
   for (int i = 0; i < 5; ++i) one.Memory(8);
 }
 
-constexpr char kLateCopy[] = "INTERNAL: copy failed on TPU:0 (option fail_late=copy:2)";
+constexpr char kLateCopy[] = "INTERNAL: copy 'second' failed on TPU:0 (option fail_late=copy:2)";
 
-TEST(Faults, LateFailurePoisonsWhatItSignalsAndWhatWaitsForIt) {
+TEST(Faults, LateFailureFailsItsTimelineAndWhatWaitsForIt) {
   const Plugin plugin{{"fail_late", "copy:2"}, {"devices", "2"}};
   Handle device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   tenon_queue* dependent = device.Queue();
   tenon_queue* elsewhere = other.Queue();
   tenon_semaphore* s = device.Semaphore();
-  tenon_semaphore* d = device.Semaphore();  // a timeline has one queue that moves it
+  tenon_semaphore* d = device.Semaphore();
   tenon_semaphore* t = other.Semaphore();
+  tenon_semaphore* innocent = device.Semaphore();
   char* data = static_cast<char*>(device.Memory(64));
+  std::string told, told_of_none;
   EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 1}}), "");
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 2}}), "");  // fails
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8, {}, {{s, 3}}), "");  // another matter
-  EXPECT_EQ(device.Barrier(dependent, {{s, 2}}, {{d, 4}}), "");
-  EXPECT_EQ(other.Barrier(elsewhere, {{d, 4}}, {{t, 1}}), "");
-  EXPECT_EQ(other.Barrier(elsewhere, {{s, 3}}, {{t, 2}}), "");
+  EXPECT_EQ(device.CopyWithin(queue, data, data + 8, 8, {{}, s, 1, "first"}), "");
+  EXPECT_EQ(device.CopyWithin(queue, data, data + 8, 8, {{}, s, 0, "second"}), "");  // fails
+  EXPECT_EQ(device.Fill(queue, data, 64, 2, {{}, s, 2, "third"}), "");               // is not run
+  EXPECT_EQ(device.Fill(queue, data + 32, 8, 3, {{}, innocent, 1}), "");             // another timeline
+  EXPECT_EQ(device.HostCall(queue, &told, {{}, s, 3}), "");
+  EXPECT_EQ(device.HostCall(queue, &told_of_none), "");
+  EXPECT_EQ(device.Barrier(dependent, {{{s, 2}}, d, 4}), "");
+  EXPECT_EQ(other.Barrier(elsewhere, {{{d, 4}}, t, 1}), "");
   EXPECT_EQ(device.Wait(s, 1), "");
   EXPECT_EQ(device.Wait(s, 2), kLateCopy);
   EXPECT_EQ(device.Wait(s, 2), kLateCopy);  // as often as one asks
-  EXPECT_EQ(device.Wait(s, 3), "");
+  EXPECT_EQ(device.Wait(s, 3), kLateCopy);
   EXPECT_EQ(device.Wait(d, 4), kLateCopy);
-  EXPECT_EQ(device.Wait(d, 1), kLateCopy);  // all that this work would have reached
   EXPECT_EQ(other.Wait(t, 1), kLateCopy);  // across two queues and a device
-  EXPECT_EQ(other.Wait(t, 2), "");
-  uint64_t value = 0;
-  EXPECT_EQ(Text(plugin.driver->semaphore_query(d, &value)), kLateCopy);
-  EXPECT_EQ(value, 4u);
-  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), "");
-  EXPECT_EQ(value, 3u);
+  EXPECT_EQ(device.Wait(innocent, 1), "");
+  uint64_t value = 9;
+  EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kLateCopy);
+  EXPECT_EQ(value, 1u);
+  EXPECT_EQ(device.Finish(queue), "");
+  EXPECT_EQ(told, kLateCopy);
+  EXPECT_EQ(told_of_none, "");
+  std::vector<uint8_t> expected(64, 1);
+  std::fill_n(expected.begin() + 32, 8, 3);
+  EXPECT_EQ(device.Download<uint8_t>(queue, data, 64), expected);
 }
 
-TEST(Faults, WorkWithoutSignalsHandsItsFailureToTheNextThatHasSome) {
-  const Plugin plugin{{"fail_late", "fill:1"}};
+TEST(Faults, LateFailureIsOfANodeWhereItsLabelIsNamed) {
+  const Plugin plugin{{"fail_late", "layer/w:1"}};
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
-  tenon_queue* innocent = device.Queue();
   tenon_semaphore* s = device.Semaphore();
-  char* data = static_cast<char*>(device.Memory(16));
-  const std::vector<uint8_t> before(16, 5);
-  device.Upload(queue, before, data);
-  std::string called;
-  EXPECT_EQ(device.Fill(queue, data, 8, 1), "");                     // fails when it is done
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 8, 0, 8), "");        // is not run
-  EXPECT_EQ(Text(plugin.driver->queue_host_call(
-                queue, [](void* out, tenon_status* status) { *static_cast<std::string*>(out) = Text(status); }, &called)),
-            "");
-  EXPECT_EQ(device.Barrier(queue, {}, {{s, 1}}), "");
-  EXPECT_EQ(device.Barrier(queue, {}, {{s, 2}}), "");
-  EXPECT_EQ(device.Finish(innocent), "");
-  EXPECT_EQ(device.Wait(s, 1), "INTERNAL: fill failed on TPU:0 (option fail_late=fill:1)");
-  EXPECT_EQ(called, "INTERNAL: fill failed on TPU:0 (option fail_late=fill:1)");
-  EXPECT_EQ(device.Wait(s, 2), "");
-  const auto after = device.Download<uint8_t>(queue, data, 16);
-  EXPECT_EQ(std::vector<uint8_t>(after.begin() + 8, after.end()), std::vector<uint8_t>(8, 5));
+  void* data = device.Memory(8);
+  EXPECT_EQ(device.Fill(queue, data, 8, 1, {{}, s, 1, "layer/b"}), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 1, {{}, s, 2, "layer/w"}), "");
+  EXPECT_EQ(device.Wait(s, 1), "");
+  EXPECT_EQ(device.Wait(s, 2), "INTERNAL: fill 'layer/w' failed on TPU:0 (option fail_late=layer/w:1)");
 }
 
 constexpr char kLost[] = "UNAVAILABLE: TPU:0 is lost (option lose_device_after=2)";
@@ -505,34 +593,44 @@ TEST(Faults, LostDeviceFailsEverythingAndLeavesTheOtherAlone) {
   tenon_queue* elsewhere = other.Queue();
   tenon_semaphore* s = device.Semaphore();
   tenon_semaphore* t = other.Semaphore();
+  tenon_semaphore* u = other.Semaphore();
   tenon_semaphore* never = device.Semaphore();
+  Told told;
+  std::string called;
   void* data = device.Memory(8);
   void* there = other.Memory(8);
-  EXPECT_EQ(device.Barrier(second, {{never, 1}}, {{t, 9}}), "");
+  EXPECT_EQ(device.Barrier(second, {{{never, 1}}, t, 9}), "");
+  EXPECT_EQ(Text(plugin.driver->semaphore_notify(never, 1, Told::Take, &told)), "");
+  EXPECT_EQ(device.HostCall(second, &called), "");
   EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
-  EXPECT_EQ(device.Fill(queue, data, 8, 2, {{s, 1}}), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 2, {{}, s, 1}), "");
   EXPECT_EQ(device.Wait(s, 1), "");
-  EXPECT_EQ(device.Fill(queue, data, 8, 3, {{s, 2}, {t, 1}}), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 3, {{}, u, 1}), "");
+  EXPECT_EQ(other.Wait(u, 1), kLost);  // the other device's timeline, which this one was to move
+  EXPECT_EQ(other.Wait(t, 9), kLost);  // what waited is let go
   EXPECT_EQ(device.Wait(s, 2), kLost);
   EXPECT_EQ(device.Wait(s, 1), kLost);
-  EXPECT_EQ(other.Wait(t, 1), kLost);  // the other device's timeline, which this one was to move
-  EXPECT_EQ(other.Wait(t, 9), kLost);  // what waited is let go
+  told.done.get_future().wait();
+  EXPECT_EQ(told.texts, std::vector<std::string>{kLost});
   uint64_t value = 0;
   EXPECT_EQ(Text(plugin.driver->semaphore_query(s, &value)), kLost);
   EXPECT_EQ(Text(plugin.driver->semaphore_signal(never, 1)), kLost);
   EXPECT_EQ(device.Fill(queue, data, 8, 1), kLost);
-  EXPECT_EQ(device.Barrier(second, {}, {}), kLost);
+  EXPECT_EQ(device.Barrier(second, {}), kLost);
   void* more = nullptr;
   EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 8, 64, nullptr, &more)), kLost);
   tenon_queue* none = nullptr;
   EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &none)), kLost);
   tenon_semaphore* no_semaphore = nullptr;
   EXPECT_EQ(Text(plugin.driver->semaphore_create(device.device, 0, &no_semaphore)), kLost);
+  device.Destroy(second);
+  EXPECT_EQ(called, kLost);
   // The other one works, but not with memory that is gone.
+  tenon_semaphore* v = other.Semaphore();
   EXPECT_EQ(other.Fill(elsewhere, there, 8, 1), "");
   EXPECT_EQ(other.Finish(elsewhere), "");
-  EXPECT_EQ(other.Copy(elsewhere, data, 0, there, 0, 8), "");
-  EXPECT_EQ(other.Finish(elsewhere), kLost);
+  EXPECT_EQ(other.Copy(elsewhere, data, device.device, there, other.device, 8, {{}, v, 1}), "");
+  EXPECT_EQ(other.Wait(v, 1), "UNAVAILABLE: copy on TPU:1: TPU:0 is lost (option lose_device_after=2)");
   EXPECT_EQ(other.Download<uint8_t>(elsewhere, there, 8), std::vector<uint8_t>(8, 1));
 }
 
@@ -542,26 +640,26 @@ TEST(Faults, DelayedCompletionsAreStallsOfSimulatedTime) {
   tenon_queue* queue = device.Queue();
   EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1), "");
   EXPECT_EQ(device.Finish(queue), "");
-  const auto log = device.Log();
-  ASSERT_EQ(log.size(), 1u);
-  EXPECT_EQ(log[0].stall, 100000u);
+  const auto profile = device.Profile();
+  ASSERT_EQ(profile.size(), 1u);
+  EXPECT_STREQ(profile[0].detail, "load 1, stall 100000");
 }
 
-std::vector<uint64_t> Stalls(const char* seed) {
+std::vector<uint64_t> Durations(const char* seed) {
   const Plugin plugin{{"delay_completion_us", "50"}, {"seed", seed}};
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(8);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
   EXPECT_EQ(device.Finish(queue), "");
-  std::vector<uint64_t> stalls;
-  for (const tenon_tpu_sim_span& span : device.Log()) stalls.push_back(span.stall);
-  return stalls;
+  std::vector<uint64_t> durations;
+  for (const tenon_profile_span& span : device.Profile()) durations.push_back(span.end_tick - span.begin_tick);
+  return durations;
 }
 
 TEST(Faults, RandomDelaysRepeatWithTheirSeed) {
-  EXPECT_EQ(Stalls("7"), Stalls("7"));
-  EXPECT_NE(Stalls("7"), Stalls("8"));
+  EXPECT_EQ(Durations("7"), Durations("7"));
+  EXPECT_NE(Durations("7"), Durations("8"));
 }
 
 TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
@@ -569,10 +667,15 @@ TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* s = device.Semaphore();
-  EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1, {{s, 1}}), "");
+  tenon_semaphore* begun = device.Semaphore();
+  void* data = device.Memory(8);
+  EXPECT_EQ(device.Barrier(queue, {{}, begun, 1}), "");
+  EXPECT_EQ(device.Fill(queue, data, 8, 1, {{}, s, 1}), "");
+  EXPECT_EQ(device.Wait(begun, 1), "");
   EXPECT_EQ(device.Wait(s, 1, 0), "DEADLINE_EXCEEDED: a semaphore was to reach 1 and is at 0");
   device.Destroy(queue);
-  EXPECT_EQ(device.Wait(s, 1), "");
+  const std::string ended = device.Wait(s, 1);  // it had begun, or had not
+  EXPECT_TRUE(ended == "" || ended == "CANCELLED: queue 0 of TPU:0 was destroyed before fill began") << ended;
 }
 
 // ---- Simulated time ----
@@ -584,24 +687,28 @@ TEST(SimulatedTime, OfCopiesIsTheModels) {
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(20000));
   std::vector<char> host(10000);
-  EXPECT_EQ(device.Fill(queue, data, 10000, 1), "");                                 // 100 bytes a cycle
-  EXPECT_EQ(device.Copy(queue, data, 0, data + 10000, 0, 10000), "");                // read and written
-  EXPECT_EQ(device.Copy(queue, data, 0, host.data(), UINT32_MAX, 10000), "");        // 10 bytes a cycle after 700
-  EXPECT_EQ(device.Copy(queue, data, 0, other.Memory(10000), 0, 10000), "");         // 50
+  EXPECT_EQ(device.Fill(queue, data, 10000, 1), "");                                         // 100 bytes a cycle
+  EXPECT_EQ(device.CopyWithin(queue, data, data + 10000, 10000), "");                        // read and written
+  EXPECT_EQ(device.Copy(queue, data, device.device, host.data(), nullptr, 10000), "");       // 10 bytes a cycle after 700
+  EXPECT_EQ(device.Copy(queue, data, device.device, other.Memory(10000), other.device, 10000, {{}, nullptr, 0, "edge"}), "");  // 50
   EXPECT_EQ(device.Finish(queue), "");
-  const auto log = device.Log();
-  ASSERT_EQ(log.size(), 4u);
-  const uint64_t expected[] = {100, 200, 1700, 900};
+  const auto profile = device.Profile();
+  ASSERT_EQ(profile.size(), 4u);
+  const char* expected[] = {"load 100", "load 200", "load 1700", "load 900"};
   uint64_t at = 0;
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(log[i].begin, at);
-    EXPECT_EQ(log[i].end - log[i].begin, expected[i]);
-    EXPECT_EQ(log[i].load, expected[i]);
-    EXPECT_EQ(log[i].number, i);
-    at = log[i].end;
+    EXPECT_EQ(profile[i].begin_tick, at);
+    EXPECT_STREQ(profile[i].detail, expected[i]);
+    EXPECT_EQ(profile[i].number, i);
+    EXPECT_GE(profile[i].end_ns, profile[i].begin_ns);
+    at = profile[i].end_tick;
   }
-  EXPECT_STREQ(log[0].name, "fill");
-  EXPECT_STREQ(log[3].name, "copy");
+  EXPECT_EQ(at, 2900u);
+  EXPECT_STREQ(profile[0].name, "fill");
+  EXPECT_STREQ(profile[0].kind, "fill");
+  EXPECT_STREQ(profile[3].name, "edge");
+  EXPECT_STREQ(profile[3].kind, "copy");
+  EXPECT_EQ(device.profile->ticks_per_second(device.device), 1e9);
 }
 
 TEST(SimulatedTime, OverlapsQueuesThatUseDifferentUnitsAndNamesWhatTheyWaitFor) {
@@ -612,18 +719,19 @@ TEST(SimulatedTime, OverlapsQueuesThatUseDifferentUnitsAndNamesWhatTheyWaitFor) 
   tenon_semaphore* s = device.Semaphore();
   char* data = static_cast<char*>(device.Memory(20000));
   std::vector<char> host(10000);
-  EXPECT_EQ(device.Fill(fills, data, 10000, 1, {{s, 1}}), "");
-  EXPECT_EQ(device.Fill(fills, data + 10000, 10000, 1, {{s, 2}}), "");  // while the copy runs
-  EXPECT_EQ(device.Copy(copies, data, 0, host.data(), UINT32_MAX, 10000, {{s, 1}}, {}), "");
+  EXPECT_EQ(device.Fill(fills, data, 10000, 1, {{}, s, 1}), "");
+  EXPECT_EQ(device.Fill(fills, data + 10000, 10000, 1, {{}, s, 2}), "");  // while the copy runs
+  EXPECT_EQ(device.Barrier(copies, {{{s, 1}}}), "");                      // what it waited for is told with the copy
+  EXPECT_EQ(device.Copy(copies, data, device.device, host.data(), nullptr, 10000), "");
   EXPECT_EQ(device.Finish(fills), "");
   EXPECT_EQ(device.Finish(copies), "");
   bool seen = false;
-  for (const tenon_tpu_sim_span& span : device.Log()) {
+  for (const tenon_profile_span& span : device.Profile()) {
     if (span.queue == 1) continue;
     seen = true;
-    EXPECT_EQ(span.begin, 100u);
-    EXPECT_EQ(span.end, 1800u);
-    EXPECT_EQ(span.waited, 100u);
+    EXPECT_EQ(span.begin_tick, 100u);
+    EXPECT_EQ(span.end_tick, 1800u);
+    EXPECT_EQ(span.waited_ticks, 100u);
     EXPECT_STREQ(span.waited_for, "queue 1 of TPU:0");
   }
   EXPECT_TRUE(seen);
@@ -639,10 +747,10 @@ TEST(SimulatedTime, OfOneUnitIsSharedByItsQueues) {
   EXPECT_EQ(device.Finish(first), "");
   EXPECT_EQ(device.Fill(second, data + 10000, 10000, 1), "");
   EXPECT_EQ(device.Finish(second), "");
-  const auto log = device.Log();
-  ASSERT_EQ(log.size(), 2u);
-  EXPECT_EQ(log[1].begin, 100u);
-  EXPECT_STREQ(log[1].waited_for, "the memory channel");
+  const auto profile = device.Profile();
+  ASSERT_EQ(profile.size(), 2u);
+  EXPECT_EQ(profile[1].begin_tick, 100u);
+  EXPECT_STREQ(profile[1].waited_for, "the memory channel");
 }
 
 TEST(SimulatedTime, PacesRealTimeWhereAsked) {
@@ -650,31 +758,34 @@ TEST(SimulatedTime, PacesRealTimeWhereAsked) {
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(2000);
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(device.Fill(queue, data, 2000, 1), "");  // 2000 cycles of a microsecond
   EXPECT_EQ(device.Finish(queue), "");
+  const auto profile = device.Profile();
   // At least: how much longer it takes is the machine's affair.
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(2000));
+  EXPECT_GE(profile[0].end_ns - profile[0].begin_ns, 2000000u);
 }
 
-TEST(Log, KeepsTheLatestSpansAndReadsInPieces) {
+TEST(Profile, KeepsTheLatestSpansAndReadsInPieces) {
   const Plugin plugin{{"log_spans", "4"}};
   Handle device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(8);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
   EXPECT_EQ(device.Finish(queue), "");
-  tenon_tpu_sim_span spans[3];
-  uint64_t count = 0, next = 0;
-  device.log->read(device.device, 0, spans, 3, &count, &next);
+  tenon_profile_span spans[3];
+  uint64_t count = 9, next = 0;
+  device.profile->read(device.device, 0, nullptr, 0, &count, &next);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(next, 10u);
+  device.profile->read(device.device, 0, spans, 3, &count, &next);
   EXPECT_EQ(count, 3u);
   EXPECT_EQ(spans[0].number, 6u);
-  device.log->read(device.device, next, spans, 3, &count, &next);
+  device.profile->read(device.device, next, spans, 3, &count, &next);
   EXPECT_EQ(count, 1u);
   EXPECT_EQ(spans[0].number, 9u);
-  device.log->read(device.device, next, spans, 3, &count, &next);
+  device.profile->read(device.device, next, spans, 3, &count, &next);
   EXPECT_EQ(count, 0u);
-  EXPECT_EQ(plugin.driver->get_extension(device.device, Span("tenon.tpu_sim.log/2")), nullptr);
+  EXPECT_EQ(plugin.driver->get_extension(device.device, Span("tenon.profile/2")), nullptr);
 }
 
 }  // namespace

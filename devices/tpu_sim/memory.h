@@ -34,6 +34,13 @@ class DeviceMemory {
   bool Contains(const void* address) const;
   // The address for the device's own threads; NULL unless all bytes lie in one living block.
   char* Resolve(const void* address, uint64_t bytes) const;
+  // The same, with the guard; without it the block is not looked up, which kernels are spared.
+  char* Locate(const void* address, uint64_t bytes) const {
+    if (file_ >= 0) return Resolve(address, bytes);
+    const char* at = static_cast<const char*>(address);
+    const bool inside = Contains(at) && bytes <= bytes_ - OffsetOf(at);
+    return inside ? const_cast<char*>(at) : nullptr;
+  }
   uint64_t bytes() const { return bytes_; }
   uint64_t used() const;
   uint64_t largest_free() const;

@@ -60,6 +60,8 @@ Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
   if (key == "columns") return integer(1, 4096, &o->machine.columns);
   if (key == "clock") return ParseFloat(key, value, 1, &o->machine.clock);
   if (key == "vector_lanes") return integer(1, 1 << 20, &o->machine.vector_lanes);
+  if (key == "cores") return integer(1, 64, &o->cores);
+  if (key == "launch_cycles") return integer(0, 1 << 30, &o->launch_cycles);
   if (key == "memory_bytes") return integer(4096, kMostBytes, &o->memory_bytes);
   if (key == "staging_bytes") return integer(0, kMostBytes, &o->staging_bytes);
   if (key == "buffer_bytes") return integer(1024, kMostBytes, &o->machine.buffer_bytes);
@@ -99,6 +101,8 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     TENON_TPU_SIM_OPTION("columns", "128", TENON_OPTION_INT, "columns of the matrix unit"),
     TENON_TPU_SIM_OPTION("clock", "700e6", TENON_OPTION_FLOAT, "cycles a second"),
     TENON_TPU_SIM_OPTION("vector_lanes", "1024", TENON_OPTION_INT, "operations a cycle of the vector unit"),
+    TENON_TPU_SIM_OPTION("cores", "1", TENON_OPTION_INT, "how many kernels of a device run side by side, each on units of its own"),
+    TENON_TPU_SIM_OPTION("launch_cycles", "700", TENON_OPTION_INT, "cycles that every kernel takes before it works"),
     TENON_TPU_SIM_OPTION("memory_bytes", "1073741824", TENON_OPTION_INT, "device memory of each device"),
     TENON_TPU_SIM_OPTION("staging_bytes", "268435456", TENON_OPTION_INT, "host-visible memory of each device at most"),
     TENON_TPU_SIM_OPTION("buffer_bytes", "16777216", TENON_OPTION_INT, "on-chip buffer"),
@@ -112,7 +116,7 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
                          "the host faults where it touches device memory; on in debug builds"),
     TENON_TPU_SIM_OPTION("pace", "0", TENON_OPTION_FLOAT,
                          "real seconds that a simulated second takes at least; 0: as fast as the host computes"),
-    TENON_TPU_SIM_OPTION("log_spans", "65536", TENON_OPTION_INT, "the log keeps so many of the latest spans of each device"),
+    TENON_TPU_SIM_OPTION("log_spans", "65536", TENON_OPTION_INT, "the profile keeps so many of the latest spans of each device"),
     TENON_TPU_SIM_OPTION("seed", "0", TENON_OPTION_INT,
                          "other than 0: delays are random, up to delay_completion_us, and the same for the same seed"),
     TENON_TPU_SIM_OPTION("fault_device", "0", TENON_OPTION_INT, "number of the device that has the faults below"),
@@ -121,7 +125,7 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     TENON_TPU_SIM_OPTION("lose_device_after", "-1", TENON_OPTION_INT,
                          "the device is lost after so many pieces of work; -1: never"),
     TENON_TPU_SIM_OPTION("fail_late", "", TENON_OPTION_STRING,
-                         "NAME:NUMBER: that piece of work of the name (an op, copy, fill) fails when it is done"),
+                         "NAME:NUMBER: that piece of work of the name (an op, a node, copy, fill) fails when it is done"),
     TENON_TPU_SIM_OPTION("delay_completion_us", "0", TENON_OPTION_INT, "every completion is so much later"),
 };
 #undef TENON_TPU_SIM_OPTION

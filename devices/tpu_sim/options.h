@@ -26,6 +26,8 @@ struct Faults {
 struct Options {
   int64_t devices = 0;
   Machine machine;
+  int64_t cores = 1;            // matrix and vector units, each with a memory channel of its own
+  int64_t launch_cycles = 700;  // of a kernel without work
   int64_t memory_bytes = INT64_C(1) << 30;
   int64_t staging_bytes = INT64_C(256) << 20;
   Precision precision = Precision::kPolicy;
@@ -36,7 +38,7 @@ struct Options {
   Faults faults;
 };
 
-inline constexpr uint64_t kOptionCount = 21;
+inline constexpr uint64_t kOptionCount = 23;
 extern const tenon_option_declaration kOptionDeclarations[kOptionCount];
 
 // Reads what load() was given. INVALID_ARGUMENT names the option and what it may be.

@@ -6,14 +6,27 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <utility>
 
 #include "device.h"
+#include "driver.h"
+#include "tenon/sdk/kernel.h"
 
 namespace tenon::tpu_sim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kItemsAtOnce = 64;
+
+uint64_t Nanoseconds(Clock::time_point time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
+}
+
+}  // namespace
 
 const char* UnitName(Unit unit) {
   switch (unit) {
@@ -26,31 +39,6 @@ const char* UnitName(Unit unit) {
   return "";
 }
 
-template <size_t kSize>
-void CopyText(char (&out)[kSize], const std::string& text) {
-  const size_t length = std::min(text.size(), kSize - 1);
-  std::memcpy(out, text.data(), length);
-  out[length] = '\0';
-}
-
-Clock::duration Seconds(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, 1e6)));
-}
-
-// Calls what was submitted; what it throws is how it failed.
-Outcome Call(const std::function<Outcome()>& run) {
-  if (!run) return {};
-  try {
-    return run();
-  } catch (const std::bad_alloc&) {
-    return Fault(TENON_RESOURCE_EXHAUSTED, "out of host memory in the simulator");
-  } catch (const std::exception& problem) {
-    return Fault(TENON_INTERNAL, problem.what());
-  }
-}
-
-}  // namespace
-
 Queue::Queue(std::shared_ptr<Device> device, int64_t number)
     : device_(std::move(device)), number_(number), name_(sdk::Concat("queue ", number, " of ", device_->name())) {}
 
@@ -61,23 +49,60 @@ void Queue::Start() {
   thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
 }
 
-Outcome Queue::Submit(Work work) {
-  const Lock lock(device_->system().mutex);
+// ---- Submitting ----
+
+Queue::Work& Queue::TakeItem(const Order& order) {
+  if (spare_ == nullptr) {
+    items_.push_back(std::make_unique<Work[]>(kItemsAtOnce));
+    for (size_t i = 0; i < kItemsAtOnce; ++i) items_.back()[i].next = std::exchange(spare_, &items_.back()[i]);
+  }
+  Work& work = *spare_;
+  work.what = order.what;
+  work.kind = order.kind;
+  work.unit = order.unit;
+  work.cost = order.cost;
+  work.label.assign(order.label.data, order.label.size);
+  work.timeline = order.timeline;
+  work.signal = order.signal;
+  work.waits.clear();
+  for (uint64_t i = 0; i < order.wait_count; ++i) {
+    work.waits.push_back({&order.waits[i].semaphore->timeline, order.waits[i].value});
+  }
+  // Nothing throws from here on.
+  spare_ = work.next;
+  work.next = nullptr;
+  return *(fresh_ = &work);
+}
+
+void Queue::Append() {
+  (last_ == nullptr ? first_ : last_->next) = fresh_;
+  last_ = fresh_;
+  if (std::exchange(sleeping_, false)) submitted_.notify_one();
+}
+
+Outcome Queue::WhyGone(Lock& lock) const {
+  lock.unlock();
+  const Lock system_lock(device_->system().mutex);
   if (!device_->lost().ok()) return device_->lost();
-  if (closing_ || device_->closed()) return Fault(TENON_FAILED_PRECONDITION, name_, " is closed");
-  for (const Point& point : work.signals) ++point.timeline->promised;
-  work_.push_back(std::move(work));
-  changed_.notify_all();
-  return {};
+  return Fault(TENON_FAILED_PRECONDITION, name_, " is closed");
+}
+
+void Queue::Lose() {
+  gone_ = true;
+  reached_.notify_all();
 }
 
 void Queue::Close() {
   std::thread thread;
   {
-    const Lock lock(device_->system().mutex);
-    closing_ = true;
+    const Lock lock(submit_mutex_);
+    gone_ = closing_ = true;
     thread.swap(thread_);
-    changed_.notify_all();
+    submitted_.notify_all();
+  }
+  {
+    const Lock lock(device_->system().mutex);
+    reached_.notify_all();
   }
   if (!thread.joinable()) return;
   if (thread.get_id() == std::this_thread::get_id()) {
@@ -90,163 +115,203 @@ void Queue::Close() {
 // ---- Memory that is freed in order ----
 
 void Queue::FreeLater(uint32_t kind, void* data, uint64_t bytes) {
-  auto freed = std::make_shared<Freed>(Freed{data, bytes});
-  Work work;
-  work.name = "free";
-  work.always = [this, kind, freed](const Outcome&) {
-    {
-      const Lock lock(device_->system().mutex);
-      std::erase(freed_, freed);
-      if (freed->taken) return;
-    }
-    device_->Free(kind, freed->data);
-  };
-  if (kind == kDeviceKind) {
-    const Lock lock(device_->system().mutex);
-    freed_.push_back(freed);
+  uint64_t number;
+  {
+    const Lock lock(submit_mutex_);
+    number = ++frees_;
+    if (kind == kDeviceKind) freed_.push_back({number, data, bytes});
   }
-  const auto always = work.always;
-  if (!Submit(std::move(work)).ok()) always({});
+  const auto free = [this, kind, data, number](const Outcome&) {
+    if (kind == kDeviceKind) {
+      const Lock lock(submit_mutex_);
+      if (std::erase_if(freed_, [&](const Freed& each) { return each.number == number; }) == 0) return;  // taken again
+    }
+    device_->Free(kind, data);
+  };
+  if (!Submit({.what = "free"}, free).ok()) free({});
 }
 
 void* Queue::TakeFreed(uint64_t bytes, uint64_t alignment) {
-  const Lock lock(device_->system().mutex);
-  for (auto it = freed_.begin(); it != freed_.end(); ++it) {
-    Freed& freed = **it;
-    if (freed.bytes < bytes || reinterpret_cast<uintptr_t>(freed.data) % std::max<uint64_t>(alignment, 1) != 0) continue;
-    freed.taken = true;
-    void* data = freed.data;
-    freed_.erase(it);
-    return data;
-  }
-  return nullptr;
+  const Lock lock(submit_mutex_);
+  const auto found = std::find_if(freed_.begin(), freed_.end(), [&](const Freed& each) {
+    return each.bytes >= bytes && reinterpret_cast<uintptr_t>(each.data) % std::max<uint64_t>(alignment, 1) == 0;
+  });
+  if (found == freed_.end()) return nullptr;
+  void* data = found->data;
+  freed_.erase(found);
+  return data;
 }
 
 // ---- The thread ----
 
+// Waits until there is work and takes it; gives back what is done. NULL: closed.
+Queue::Work* Queue::TakeAll(Work* done) {
+  Lock lock(submit_mutex_);
+  while (done != nullptr) {
+    Work* next = done->next;
+    done->next = std::exchange(spare_, done);
+    done = next;
+  }
+  while (first_ == nullptr && !closing_) {
+    sleeping_ = true;
+    submitted_.wait(lock);
+  }
+  sleeping_ = false;
+  last_ = nullptr;
+  return std::exchange(first_, nullptr);
+}
+
 void Queue::Serve() {
-  Lock lock(device_->system().mutex);
-  while (true) {
-    changed_.wait(lock, [&] { return !work_.empty() || closing_; });
-    if (work_.empty()) return;
-    Work work = std::move(work_.front());
-    work_.pop_front();
-    Do(lock, work);
-    // What the work holds may be the last of a device: its destructor needs the lock.
-    lock.unlock();
-    work = Work();
-    lock.lock();
+  Work* batch = nullptr;
+  while ((batch = TakeAll(batch)) != nullptr) {
+    for (Work* work = batch; work != nullptr; work = work->next) Do(*work);
   }
 }
 
-// Until the points are reached. Gives the cycle from which the work may begin, and what it waited for longest.
-Outcome Queue::Await(Lock& lock, const Work& work, int64_t* cycle, std::string* waited_for) {
-  for (const Point& point : work.waits) {
-    while (true) {
-      PointState state = point.timeline->At(point.value);
-      if (state.kind == PointState::kPoisoned) return std::move(state.outcome);
-      if (state.kind == PointState::kReached) {
-        if (state.cycle > *cycle) {
-          *cycle = state.cycle;
-          *waited_for = state.by == nullptr ? "" : *state.by;
-        }
-        break;
-      }
-      if (!device_->lost().ok()) return device_->lost();
-      if (closing_) return Fault(TENON_CANCELLED, name_, " was closed before ", work.name, " could run");
-      if (point.timeline->hopeless()) {
-        return Fault(TENON_CANCELLED, work.name, " on ", name_, " waits for ", point.value,
-                     " on a semaphore that was destroyed at ", point.timeline->value());
-      }
-      point.timeline->listeners.push_back(&changed_);
-      changed_.wait(lock);
-      std::erase(point.timeline->listeners, &changed_);
-    }
-  }
+std::string Queue::Describe(const Work& work) const {
+  return work.label.empty() ? std::string(work.what) : sdk::Concat(work.what, " '", work.label, "'");
+}
+
+// Why the work may not begin.
+Outcome Queue::Obstacle(const Work& work) const {
+  if (work.timeline != nullptr && !work.timeline->failure().ok()) return work.timeline->failure();
+  if (!device_->lost().ok()) return device_->lost();
+  if (closing_) return Fault(TENON_CANCELLED, name_, " was destroyed before ", Describe(work), " began");
   return {};
 }
 
-void Queue::Do(Lock& lock, Work& work) {
-  int64_t begin = clock_;
-  std::string waited_for;
-  Outcome outcome = Await(lock, work, &begin, &waited_for);
-  if (outcome.ok()) outcome = device_->lost();
-  if (outcome.ok()) outcome = handed_on_;
-  if (outcome.ok() && work.unit != Unit::kNone) {
-    device_->CountWork();
+// Until the points are reached; sets the clock to when the last one was.
+Outcome Queue::Await(Lock& lock, const Work& work) {
+  Outcome obstacle = Obstacle(work);
+  for (size_t i = 0; i < work.waits.size() && obstacle.ok();) {
+    Timeline& timeline = *work.waits[i].timeline;
+    const PointState state = timeline.At(work.waits[i].value);
+    if (state.kind == PointState::kFailed) return *state.failure;
+    if (state.kind == PointState::kReached) {
+      if (state.cycle > clock_) {
+        clock_ = state.cycle;
+        waited_for_ = state.by;
+      }
+      ++i;
+      continue;
+    }
+    timeline.listeners.push_back(&reached_);
+    if (work.timeline != nullptr) work.timeline->listeners.push_back(&reached_);
+    reached_.wait(lock);
+    std::erase(timeline.listeners, &reached_);
+    if (work.timeline != nullptr) std::erase(work.timeline->listeners, &reached_);
+    obstacle = Obstacle(work);
+  }
+  return obstacle;
+}
+
+void Queue::Do(Work& work) {
+  Lock lock(device_->system().mutex);
+  const bool takes_unit = work.unit != Unit::kNone;
+  const bool skipped = work.timeline != nullptr && !work.timeline->failure().ok();
+  Outcome outcome = Await(lock, work);
+  if (outcome.ok() && takes_unit) {
+    device_->CountWork(&notices_);
     outcome = device_->lost();
   }
-  int64_t end = begin;
-  const int64_t free_since = clock_;
+  Span span;
+  span.begin = span.end = clock_;
   if (outcome.ok()) {
-    int64_t& unit_free = device_->unit_free(work.unit);
-    if (work.unit != Unit::kNone && unit_free > begin) {
-      begin = unit_free;
-      waited_for = UnitName(work.unit);
-    }
-    const double late = work.unit == Unit::kNone ? 0 : static_cast<double>(device_->Delay()) * 1e-6;
-    work.cost.stall += std::llround(late * device_->options().machine.clock);
-    end = begin + work.cost.total();
-    if (work.unit != Unit::kNone) unit_free = end;
-    clock_ = end;
-    outcome = Run(lock, work, late);
-    if (outcome.ok()) outcome = device_->lost();
-    if (outcome.ok() && work.unit != Unit::kNone) outcome = device_->LateFault(work.name);
-  }
-  if (work.always) {
+    outcome = Execute(lock, work, &span);
+  } else if (work.run.always()) {
     lock.unlock();
-    work.always(outcome);
+    (void)Call(work, outcome);
     lock.lock();
   }
-  if (work.unit != Unit::kNone) {
-    tenon_tpu_sim_span span = {};
+  if (takes_unit && !skipped) {
     span.queue = static_cast<uint64_t>(number_);
-    span.begin = static_cast<uint64_t>(begin);
-    span.end = static_cast<uint64_t>(end);
-    if (end > begin) {
-      span.matrix = static_cast<uint64_t>(work.cost.matrix);
-      span.vector = static_cast<uint64_t>(work.cost.vector);
-      span.load = static_cast<uint64_t>(work.cost.load);
-      span.stall = static_cast<uint64_t>(work.cost.stall);
-    }
-    span.waited = static_cast<uint64_t>(begin - free_since);
-    CopyText(span.name, work.name);
-    CopyText(span.waited_for, waited_for);
+    span.kind = work.kind;
     span.code = outcome.code;
+    const std::string_view name = work.label.empty() ? std::string_view(work.what) : std::string_view(work.label);
+    std::memcpy(span.name, name.data(), std::min(name.size(), sizeof(span.name) - 1));
     device_->Log(span);
   }
-  // A failure reaches who waits, or, where nobody can wait for this work, the next signals of the queue.
-  handed_on_ = work.signals.empty() ? outcome : Outcome();
-  for (const Point& point : work.signals) {
-    --point.timeline->promised;
-    if (outcome.ok()) {
-      point.timeline->Signal(point.value, end, name_);
-    } else {
-      point.timeline->Poison(point.value, outcome);
+  Settle(work, outcome);
+  lock.unlock();
+  // From here on the timeline may be gone.
+  CallAll(notices_);
+  work.run.Clear();
+}
+
+// Schedules the work in simulated time and runs it, without the lock.
+Outcome Queue::Execute(Lock& lock, Work& work, Span* span) {
+  int64_t begin = clock_;
+  double late = 0;
+  if (work.unit != Unit::kNone) {
+    int64_t& unit_free = device_->NextFree(work.unit);
+    if (unit_free > begin) {
+      begin = unit_free;
+      waited_for_ = {Origin::kUnit, 0, static_cast<int32_t>(work.unit)};
     }
+    late = static_cast<double>(device_->Delay()) * 1e-6;
+    work.cost.stall += std::llround(late * device_->options().machine.clock);
+    span->waited = begin - idle_since_;
+    span->waited_for = std::exchange(waited_for_, {});
+    span->begin = begin;
+    span->end = clock_ = idle_since_ = unit_free = begin + work.cost.total();
+    span->cycles = work.cost;
+  }
+  const Clock::time_point began = Clock::now();
+  lock.unlock();
+  Outcome outcome = work.run ? Call(work, {}) : Outcome();
+  lock.lock();
+  if (work.unit == Unit::kNone) return outcome;
+  Pace(lock, work, late, began);
+  span->begin_ns = Nanoseconds(began);
+  span->end_ns = Nanoseconds(Clock::now());
+  if (outcome.ok()) outcome = device_->lost();
+  return outcome.ok() ? device_->LateFault(work.what, work.label, Describe(work)) : outcome;
+}
+
+// Calls what was submitted; what it throws is how it failed.
+Outcome Queue::Call(Work& work, const Outcome& before) const {
+  Outcome outcome;
+  try {
+    outcome = work.run(before);
+  } catch (sdk::KernelError& problem) {
+    outcome = TakeStatus(problem.release());
+  } catch (const std::bad_alloc&) {
+    outcome = Fault(TENON_RESOURCE_EXHAUSTED, "out of host memory in the simulator");
+  } catch (const std::exception& problem) {
+    outcome = Fault(TENON_INTERNAL, problem.what());
+  }
+  if (!outcome.ok()) outcome.message = sdk::Concat(Describe(work), " on ", device_->name(), ": ", outcome.message);
+  return outcome;
+}
+
+// Moves the work's timeline on, or fails it.
+void Queue::Settle(const Work& work, const Outcome& outcome) {
+  if (work.timeline == nullptr) {
+    if (!outcome.ok() && work.unit != Unit::kNone && outcome.code != TENON_CANCELLED) {
+      tenon_plugin_host->log(TENON_LOG_ERROR, sdk::ToSpan(outcome.message));
+    }
+  } else if (!outcome.ok()) {
+    work.timeline->Fail(outcome, &notices_);
+  } else if (work.signal != 0) {
+    work.timeline->Signal(work.signal, clock_,
+                          {Origin::kQueue, static_cast<int32_t>(device_->index()), static_cast<int32_t>(number_)}, &notices_);
   }
 }
 
-// Runs the work without the lock, for as long as pacing and delays want.
-Outcome Queue::Run(Lock& lock, Work& work, double late) {
-  const double pace = device_->options().pace;
-  const double cycles = static_cast<double>(work.cost.total()) - late * device_->options().machine.clock;
-  const Clock::time_point begin = Clock::now();
-  lock.unlock();
-  Outcome outcome = Call(work.run);
-  lock.lock();
-  double seconds = 0;
-  if (pace > 0) seconds = pace * cycles / device_->options().machine.clock;
+// Makes real time pass as pacing and delays want.
+void Queue::Pace(Lock& lock, const Work& work, double late, Clock::time_point begin) {
+  const Options& options = device_->options();
+  const double cycles = static_cast<double>(work.cost.total()) - late * options.machine.clock;
+  const double seconds = options.pace * cycles / options.machine.clock;
   if (seconds > 0) SleepUntil(lock, begin + Seconds(seconds));
   if (late > 0) SleepUntil(lock, Clock::now() + Seconds(late));
-  return outcome;
 }
 
 // Closing the queue or losing the device ends it early. The last stretch is spun, because a thread wakes up too late.
 void Queue::SleepUntil(Lock& lock, Clock::time_point until) {
   constexpr auto kSpin = std::chrono::microseconds(60);
   const auto stop = [&] { return closing_ || !device_->lost().ok(); };
-  while (!stop() && Clock::now() + kSpin < until) changed_.wait_until(lock, until - kSpin, stop);
+  while (!stop() && Clock::now() + kSpin < until) reached_.wait_until(lock, until - kSpin, stop);
   if (stop()) return;
   lock.unlock();
   while (Clock::now() < until) std::this_thread::yield();

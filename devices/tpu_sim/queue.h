@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue: pieces of work in order, and the device's thread that does them.
 //
-// A piece of work waits for its points, runs, and signals its points. How it can end:
-//   - its points are poisoned, it fails, or fails late: it poisons its signals with that status, and the queue goes on.
-//     Work without signals (a kernel has none of its own yet) hands its failure to the next work of the queue that has some;
-//     what stands between is not run.
+// A piece of work waits for its points, runs, and moves its timeline on. How it can end:
+//   - a point that it waits for has failed, it fails, or fails late: its timeline fails with that status, from where it is.
+//   - its timeline has failed before it began: it is not run. The queue goes on with the work of other timelines.
 //   - the device is lost: UNAVAILABLE, and so for everything after.
-//   - the queue or the device is closed: what waits for nothing still runs; what waits is CANCELLED.
+//   - the queue or the device is closed: work that has not begun is CANCELLED.
+// Work without a timeline tells its failure to nobody (the log of the host excepted); host calls tell their own argument.
+//
+// Submitting takes one lock, which the thread holds for moments, and allocates nothing in the long run: work items are
+// used again with what their members hold. The thread takes all that is there at once, and is woken only when it sleeps.
 // Simulated time: the queue keeps a clock in cycles. Work begins when the work before it, the points that it waits for and
 // the unit that it needs allow, and lasts as long as its cost says. Units are shared by the queues of a device.
 #ifndef TENON_DEVICES_TPU_SIM_QUEUE_H_
 #define TENON_DEVICES_TPU_SIM_QUEUE_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "model/cycle_model.h"
 #include "outcome.h"
+#include "task.h"
 #include "timeline.h"
 
 namespace tenon::tpu_sim {
@@ -32,18 +36,32 @@ namespace tenon::tpu_sim {
 class Device;
 
 // What work occupies. kNone takes no unit and is no piece of work for the faults' counts (barriers, frees, host calls).
-enum class Unit { kNone, kCompute, kMemory, kHostLink, kInterconnect };
+enum class Unit : int32_t { kNone, kCompute, kMemory, kHostLink, kInterconnect };
 inline constexpr int kUnits = 5;
+const char* UnitName(Unit unit);
 
-struct Work {
-  std::string name;
+// What a submission says beside its closure.
+struct Order {
+  const char* what = "";  // an op, "copy", ...; static
+  const char* kind = "";  // for the profile: "kernel", "copy", ...; static
   Unit unit = Unit::kNone;
-  Cycles cost;
-  std::vector<Point> waits, signals;
-  // Runs on the queue's thread, with addresses from Device::Resolve. Not called when the work fails before.
-  std::function<Outcome()> run;
-  // Called in any case, with how it ended so far (a failure handed on from earlier work included).
-  std::function<void(const Outcome&)> always;
+  Cycles cost = {};
+  tenon_span label = {};
+  Timeline* timeline = nullptr;
+  uint64_t signal = 0;
+  const tenon_timeline_point* waits = nullptr;
+  uint64_t wait_count = 0;
+};
+
+// What the profile keeps of finished work.
+struct Span {
+  uint64_t number = 0, queue = 0, begin_ns = 0, end_ns = 0;
+  int64_t begin = 0, end = 0, waited = 0;
+  Cycles cycles;
+  Origin waited_for;
+  const char* kind = "";
+  uint32_t code = 0;
+  char name[64] = {};
 };
 
 class Queue : public std::enable_shared_from_this<Queue> {
@@ -52,10 +70,19 @@ class Queue : public std::enable_shared_from_this<Queue> {
   ~Queue();
   void Start();
   // Appends. UNAVAILABLE when the device is lost, FAILED_PRECONDITION when the queue is closed; then nothing of the work
-  // is called and no point is touched.
-  Outcome Submit(Work work);
-  // Ends the thread after the work that can still be done. Idempotent; from the queue's own thread it does not wait.
+  // is called and its timeline is untouched. run: a closure for the queue's thread (task.h).
+  template <class Function>
+  Outcome Submit(const Order& order, Function&& run) {
+    std::unique_lock lock(submit_mutex_);
+    if (gone_.load(std::memory_order_relaxed)) [[unlikely]] return WhyGone(lock);
+    TakeItem(order).run.Set(std::forward<Function>(run));
+    Append();
+    return {};
+  }
+  // Ends the thread; what has not begun is cancelled. Idempotent; from the queue's own thread it does not wait.
   void Close();
+  // The device is lost. Needs System::mutex.
+  void Lose();
 
   // Gives memory back when the work so far is done; a request of this queue that finds none may have it before.
   void FreeLater(uint32_t kind, void* data, uint64_t bytes);
@@ -63,34 +90,70 @@ class Queue : public std::enable_shared_from_this<Queue> {
 
   Device& device() const { return *device_; }
   const std::string& name() const { return name_; }
-  // For Device, with System::mutex held.
-  void Wake() { changed_.notify_all(); }
 
  private:
+  struct Work {
+    Work* next = nullptr;
+    const char* what = "";
+    const char* kind = "";
+    Unit unit = Unit::kNone;
+    Cycles cost;
+    std::string label;
+    Timeline* timeline = nullptr;
+    uint64_t signal = 0;
+    std::vector<Point> waits;
+    Task run;
+  };
   struct Freed {
+    uint64_t number;
     void* data;
     uint64_t bytes;
-    bool taken = false;
   };
   using Lock = std::unique_lock<std::mutex>;
 
+  // ---- Submitting: need submit_mutex_ ----
+  Work& TakeItem(const Order& order);
+  void Append();
+  Outcome WhyGone(Lock& lock) const;
+
+  // ---- The thread ----
   void Serve();
-  void Do(Lock& lock, Work& work);
-  Outcome Await(Lock& lock, const Work& work, int64_t* cycle, std::string* waited_for);
-  Outcome Run(Lock& lock, Work& work, double late);
+  Work* TakeAll(Work* done);
+  void Do(Work& work);
+  Outcome Obstacle(const Work& work) const;
+  Outcome Await(Lock& lock, const Work& work);
+  Outcome Execute(Lock& lock, Work& work, Span* span);
+  Outcome Call(Work& work, const Outcome& before) const;
+  void Settle(const Work& work, const Outcome& outcome);
+  void Pace(Lock& lock, const Work& work, double late, std::chrono::steady_clock::time_point begin);
   void SleepUntil(Lock& lock, std::chrono::steady_clock::time_point until);
+  std::string Describe(const Work& work) const;
 
   const std::shared_ptr<Device> device_;
   const int64_t number_;
   const std::string name_;
   std::thread thread_;
-  std::condition_variable changed_;
-  // Guarded by System::mutex.
-  std::deque<Work> work_;
-  std::vector<std::shared_ptr<Freed>> freed_;
-  Outcome handed_on_;  // of failed work without signals
-  int64_t clock_ = 0;
-  bool closing_ = false;
+  std::atomic<bool> gone_{false};     // nothing is taken any more
+  std::atomic<bool> closing_{false};
+
+  std::mutex submit_mutex_;
+  std::condition_variable submitted_;
+  // Guarded by submit_mutex_.
+  std::vector<std::unique_ptr<Work[]>> items_;
+  Work* spare_ = nullptr;
+  Work* fresh_ = nullptr;  // taken from spare_, being filled
+  Work* first_ = nullptr;
+  Work* last_ = nullptr;
+  bool sleeping_ = false;
+  std::vector<Freed> freed_;
+  uint64_t frees_ = 0;
+
+  // The thread's own, and Close()'s, with System::mutex where they meet.
+  std::condition_variable reached_;  // a timeline has moved, the device is lost, or the queue is closing
+  Notices notices_;
+  int64_t clock_ = 0;       // when the queue could go on
+  int64_t idle_since_ = 0;  // when its last work that took a unit was done
+  Origin waited_for_;       // what has kept it since
 };
 
 }  // namespace tenon::tpu_sim

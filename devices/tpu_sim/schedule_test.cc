@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random schedules of fills and copies over two devices with two queues each, against the same done one after the other.
 //
-// Every piece of work waits for the points of those that it conflicts with (it reads what they write, or writes what they
-// touch), also on its own queue, and signals a point of its own. So memory has to end as if all had been done in order; and
-// where one fails, exactly the work that depends on it, directly or not, must fail with it.
+// Every piece of work has a timeline of its own, and waits for those that it conflicts with (it reads what they write, or
+// writes what they touch), also on its own queue. So memory has to end as if all had been done in order; and where one
+// fails, exactly the work that depends on it, directly or not, must fail with it.
 #include <random>
 
 #include "testing/plugin.h"
@@ -23,8 +23,6 @@ struct Step {
   uint8_t value;
   std::vector<int> after;
 };
-
-uint32_t KindOf(int block) { return block < 6 ? 0 : block == 6 ? 1 : UINT32_MAX; }
 
 std::vector<Step> RandomSteps(std::mt19937& random) {
   std::vector<Step> steps;
@@ -105,32 +103,30 @@ void RunSchedules(int count, uint32_t seed, int fail) {
     Handle* devices[] = {&device0, &device0, &device1, &device1};
     tenon_queue* queues[kQueues];
     for (int q = 0; q < kQueues; ++q) queues[q] = devices[q]->Queue();
-    tenon_semaphore* done[kQueues];
-    for (int q = 0; q < kQueues; ++q) done[q] = devices[q]->Semaphore();
+    std::vector<tenon_semaphore*> done;
+    for (const Step& step : steps) done.push_back(devices[step.queue]->Semaphore());
     void* at[kBlocks];
     for (int b = 0; b < kBlocks; ++b) {
       at[b] = b < 3 ? device0.Memory(kBytes) : b < 6 ? device1.Memory(kBytes) : b == 6 ? device0.Memory(kBytes, 1) : real.bytes[7].data();
       if (b < 6) (b < 3 ? device0 : device1).Upload(queues[b < 3 ? 0 : 2], real.bytes[static_cast<size_t>(b)], at[b]);
       if (b == 6) std::memcpy(at[b], real.bytes[6].data(), kBytes);
     }
-    // Numbers of the points: those of the steps.
+    const auto device_of = [&](int block) { return block == 7 ? nullptr : block < 3 || block == 6 ? device0.device : device1.device; };
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
-      std::vector<tenon_timeline_point> waits;
-      for (int on : step.after) waits.push_back({done[steps[static_cast<size_t>(on)].queue], static_cast<uint64_t>(on) + 1});
-      const std::vector<tenon_timeline_point> signals = {{done[step.queue], i + 1}};
+      Submission submission = {{}, done[i], 1};
+      for (int on : step.after) submission.waits.push_back({done[static_cast<size_t>(on)], 1});
       if (step.source < 0) {
-        // A fill has no waits of its own: a barrier without signals before it takes them.
-        ASSERT_EQ(device0.Barrier(queues[0], waits, {}), "");
-        ASSERT_EQ(device0.Fill(queues[0], at[step.target], kBytes, step.value, signals), "");
+        ASSERT_EQ(device0.Fill(queues[0], at[step.target], kBytes, step.value, submission), "");
       } else {
-        ASSERT_EQ(devices[step.queue]->Copy(queues[step.queue], at[step.source], KindOf(step.source), at[step.target],
-                                            KindOf(step.target), kBytes, waits, signals),
+        ASSERT_EQ(devices[step.queue]->Copy(queues[step.queue], at[step.source], device_of(step.source), at[step.target],
+                                            device_of(step.target), kBytes, submission),
                   "");
       }
     }
+    for (tenon_queue* queue : queues) ASSERT_EQ(device0.Finish(queue), "");
     for (size_t i = 0; i < steps.size(); ++i) {
-      const std::string got = device0.Wait(done[steps[i].queue], i + 1);
+      const std::string got = device0.Wait(done[i], 1);
       const std::string want =
           failed[i] ? "INTERNAL: fill failed on TPU:0 (option fail_late=fill:" + std::to_string(fail) + ")" : "";
       ASSERT_EQ(got, want) << "step " << i << " of schedule " << n;

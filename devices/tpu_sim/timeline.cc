@@ -13,51 +13,76 @@ constexpr size_t kMostMarks = 256;
 
 }  // namespace
 
-const Outcome& Timeline::OwnerLost() const { return owner_->lost(); }
+std::string ToText(const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::kNothing: break;
+    case Origin::kHost: return "the host";
+    case Origin::kQueue: return sdk::Concat("queue ", origin.number, " of TPU:", origin.device);
+    case Origin::kUnit: return UnitName(static_cast<Unit>(origin.number));
+  }
+  return "";
+}
+
+void CallAll(Notices& notices) {
+  for (const Notice& notice : std::exchange(notices, {})) notice.function(notice.argument, ToStatus(notice.outcome));
+}
+
+const Outcome& Timeline::failure() const { return owner_->lost().ok() ? failure_ : owner_->lost(); }
 
 PointState Timeline::At(uint64_t value) const {
   PointState state;
-  if (!OwnerLost().ok()) {
-    state.kind = PointState::kPoisoned;
-    state.outcome = OwnerLost();
+  if (value > value_ || !owner_->lost().ok()) {
+    if (failure().ok()) return state;
+    state.kind = PointState::kFailed;
+    state.failure = &failure();
     return state;
   }
-  for (const Interval& interval : poisoned_) {
-    if (value >= interval.first && value <= interval.last) {
-      state.kind = PointState::kPoisoned;
-      state.outcome = interval.outcome;
-      return state;
-    }
-  }
-  if (value > value_) return state;
   state.kind = PointState::kReached;
-  const auto mark = std::lower_bound(marks_.begin(), marks_.end(), value,
-                                     [](const Mark& m, uint64_t v) { return m.value < v; });
-  if (mark != marks_.end()) {
-    state.cycle = mark->cycle;
-    state.by = &mark->by;
+  size_t low = 0, high = marks_.size();
+  const auto mark = [this](size_t i) -> const Mark& { return marks_[(marks_begin_ + i) % marks_.size()]; };
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    mark(middle).value < value ? low = middle + 1 : high = middle;
+  }
+  if (low < marks_.size()) {
+    state.cycle = mark(low).cycle;
+    state.by = mark(low).by;
   }
   return state;
 }
 
-void Timeline::Signal(uint64_t value, int64_t cycle, const std::string& by) {
-  if (value > value_) {
-    value_ = value;
+void Timeline::Signal(uint64_t value, int64_t cycle, Origin by, Notices* out) {
+  if (value <= value_ || !failure_.ok()) return;
+  value_ = value;
+  if (marks_.size() < kMostMarks) {
     marks_.push_back({value, cycle, by});
-    if (marks_.size() > kMostMarks) marks_.pop_front();
+  } else {
+    marks_[marks_begin_] = {value, cycle, by};
+    marks_begin_ = (marks_begin_ + 1) % kMostMarks;
   }
-  Wake();
+  Wake(out);
 }
 
-void Timeline::Poison(uint64_t value, const Outcome& outcome) {
-  poisoned_.push_back({std::min(value, value_ + 1), value, outcome});
-  value_ = std::max(value_, value);
-  Wake();
+void Timeline::Fail(const Outcome& why, Notices* out) {
+  if (!failure_.ok()) return;
+  failure_ = why;
+  Wake(out);
 }
 
-void Timeline::Wake() {
+void Timeline::Notify(uint64_t value, tenon_notify_function function, void* argument, Notices* out) {
+  pending_.push_back({value, function, argument});
+  Wake(out);
+}
+
+void Timeline::Wake(Notices* out) {
   changed.notify_all();
   for (std::condition_variable* listener : listeners) listener->notify_all();
+  std::erase_if(pending_, [&](const Pending& pending) {
+    const PointState state = At(pending.value);
+    if (state.kind == PointState::kOpen) return false;
+    out->push_back({pending.function, pending.argument, state.failure == nullptr ? Outcome() : *state.failure});
+    return true;
+  });
 }
 
 }  // namespace tenon::tpu_sim

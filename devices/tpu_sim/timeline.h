@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline: what a timeline semaphore is here. It counts up; a point of it is open, reached or poisoned.
+// Timeline: what a timeline semaphore is here. It counts up until it fails; then it stays where it is.
 //
-// A piece of work that fails poisons the points that it would have signalled: those above the value so far, up to its
-// own. The value passes them, so that later points are not held up. Points are to be signalled in order, by one queue or
-// by work that waits for the work before: who signals a higher point first has reached (or poisoned) the lower ones too.
-// Every point knows the simulated cycle at which it was reached. Not thread-safe: guarded by System::mutex, like
-// everything that hangs on it.
+// A point is reached when the value is at or above it; of a failed timeline the higher points have the failure, as all
+// points have of a device that is lost. Points are signalled in order, by one queue or by the host. A timeline knows the
+// simulated cycle at which each of its latest points was reached, and by whom.
+// Not thread-safe: guarded by System::mutex, like everything that hangs on it. Who signals or fails it calls the
+// notices that it gives back when the mutex is free again; then the timeline may be gone.
 #ifndef TENON_DEVICES_TPU_SIM_TIMELINE_H_
 #define TENON_DEVICES_TPU_SIM_TIMELINE_H_
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,53 +22,73 @@ namespace tenon::tpu_sim {
 
 class Device;
 
+// Who or what something waited for.
+struct Origin {
+  enum Kind : int32_t { kNothing, kHost, kQueue, kUnit } kind = kNothing;
+  int32_t device = 0;
+  int32_t number = 0;  // of the queue, or the unit
+};
+std::string ToText(const Origin& origin);
+
 // A point as seen now.
 struct PointState {
-  enum Kind { kOpen, kReached, kPoisoned } kind = kOpen;
-  int64_t cycle = 0;            // of a reached point
-  const std::string* by = nullptr;  // who reached it
-  Outcome outcome;              // of a poisoned one
+  enum Kind { kOpen, kReached, kFailed } kind = kOpen;
+  int64_t cycle = 0;  // of a reached point
+  Origin by;
+  const Outcome* failure = nullptr;
 };
+
+// A callback that is due.
+struct Notice {
+  tenon_notify_function function;
+  void* argument;
+  Outcome outcome;
+};
+using Notices = std::vector<Notice>;
+// Calls and clears them. System::mutex must be free.
+void CallAll(Notices& notices);
 
 class Timeline {
  public:
-  Timeline(std::shared_ptr<const Device> owner, uint64_t initial) : owner_(std::move(owner)), value_(initial) {}
+  Timeline(std::shared_ptr<Device> owner, uint64_t initial) : owner_(std::move(owner)), value_(initial) {}
 
+  Device& owner() const { return *owner_; }
   PointState At(uint64_t value) const;
   uint64_t value() const { return value_; }
-  const Outcome& OwnerLost() const;
-  // Both wake whoever waits. A value that is not above the current one changes nothing.
-  void Signal(uint64_t value, int64_t cycle, const std::string& by);
-  void Poison(uint64_t value, const Outcome& outcome);
-  void Wake();
+  // How it failed, or that its device is lost; OK while it has not.
+  const Outcome& failure() const;
 
-  // Submitted work that will signal it, and whether the host still can.
-  int64_t promised = 0;
-  bool abandoned = false;
-  // Nobody will ever move it on.
-  bool hopeless() const { return abandoned && promised == 0; }
+  // A value that is not above the current one changes nothing; neither does anything after a failure.
+  void Signal(uint64_t value, int64_t cycle, Origin by, Notices* out);
+  void Fail(const Outcome& why, Notices* out);
+  void Notify(uint64_t value, tenon_notify_function function, void* argument, Notices* out);
+  // Takes out the callbacks that are due, and wakes whoever waits.
+  void Wake(Notices* out);
 
-  std::condition_variable changed;                   // host threads
+  std::condition_variable changed;                  // host threads
   std::vector<std::condition_variable*> listeners;  // of queues that wait
 
  private:
   struct Mark {
     uint64_t value;
     int64_t cycle;
-    std::string by;
+    Origin by;
   };
-  struct Interval {
-    uint64_t first, last;
-    Outcome outcome;
+  struct Pending {
+    uint64_t value;
+    tenon_notify_function function;
+    void* argument;
   };
-  const std::shared_ptr<const Device> owner_;
+  const std::shared_ptr<Device> owner_;
   uint64_t value_;
-  std::deque<Mark> marks_;  // of the latest points
-  std::vector<Interval> poisoned_;
+  Outcome failure_;
+  std::vector<Mark> marks_;  // of the latest points: a ring that begins at marks_begin_
+  size_t marks_begin_ = 0;
+  std::vector<Pending> pending_;
 };
 
 struct Point {
-  std::shared_ptr<Timeline> timeline;
+  Timeline* timeline = nullptr;
   uint64_t value = 0;
 };
 

@@ -93,18 +93,12 @@ struct BinaryKernel : DeviceKernel {
     void (*compute)(const Walk&, const char*, const char*, char*);
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const char* a = this->Address(c.input_view(0), "input 0");
-    const char* b = this->Address(c.input_view(1), "input 1");
-    char* out = this->Address(c.output_view(0), "output");
-    Work work;
-    work.name = Function::kName;
-    work.unit = Unit::kCompute;
-    work.cost = plan.cost;
-    work.run = [walk = plan.walk, compute = plan.compute, a, b, out]() -> Outcome {
-      if (walk->count > 0) compute(*walk, a, b, out);
-      return {};
-    };
-    this->SubmitTo(c, std::move(work));
+    const char* a = this->Input(c, 0);
+    const char* b = this->Input(c, 1);
+    char* out = this->Output(c, 0);
+    this->Submit(c, Function::kName, plan.cost, [&plan, a, b, out] {
+      if (plan.walk->count > 0) plan.compute(*plan.walk, a, b, out);
+    });
   }
 };
 
@@ -128,35 +122,23 @@ struct ReluKernel : DeviceKernel {
     Cycles cost;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const char* in = Address(c.input_view(0), "input 0");
-    char* out = Address(c.output_view(0), "output");
-    Work work;
-    work.name = "Relu";
-    work.unit = Unit::kCompute;
-    work.cost = plan.cost;
-    work.run = [count = plan.count, half = plan.half, in, out]() -> Outcome {
-      half ? Rectify<Bfloat16>(in, out, count) : Rectify<float>(in, out, count);
-      return {};
-    };
-    SubmitTo(c, std::move(work));
+    const char* in = Input(c, 0);
+    char* out = Output(c, 0);
+    Submit(c, "Relu", plan.cost, [&plan, in, out] {
+      plan.half ? Rectify<Bfloat16>(in, out, plan.count) : Rectify<float>(in, out, plan.count);
+    });
   }
 };
 
 struct IdentityKernel : DeviceKernel {
   using DeviceKernel::DeviceKernel;
   void Run(sdk::RunContext c) const {
-    const char* in = Address(c.input_view(0), "input 0");
-    char* out = Address(c.output_view(0), "output");
+    const char* in = Input(c, 0);
+    char* out = Output(c, 0);
     const uint64_t bytes = std::min(c.input_view(0).byte_size, c.output_view(0).byte_size);
-    Work work;
-    work.name = "Identity";
-    work.unit = Unit::kMemory;
-    work.cost = MemoryCycles(machine(), static_cast<int64_t>(bytes), static_cast<int64_t>(bytes));
-    work.run = [in, out, bytes]() -> Outcome {
+    Submit(c, "Identity", MemoryCycles(machine(), static_cast<int64_t>(bytes), static_cast<int64_t>(bytes)), [in, out, bytes] {
       if (bytes > 0) std::memmove(out, in, bytes);
-      return {};
-    };
-    SubmitTo(c, std::move(work));
+    });
   }
 };
 
@@ -166,7 +148,7 @@ using Plain = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT
                                             TENON_DT_UINT32, TENON_DT_UINT64, TENON_DT_BOOL>>;
 constexpr tenon_in_place kEither[] = {{0, 0}, {1, 0}};
 constexpr tenon_in_place kFirst[] = {{0, 0}};
-constexpr uint32_t kTraits = TENON_KERNEL_ASYNC | TENON_KERNEL_DETERMINISTIC;
+constexpr uint32_t kTraits = TENON_KERNEL_DETERMINISTIC;
 
 }  // namespace
 

@@ -92,18 +92,10 @@ struct MatMulKernel : DeviceKernel {
   };
 
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const char* a = Address(c.input_view(0), "input 0");
-    const char* b = Address(c.input_view(1), "input 1");
-    char* out = Address(c.output_view(0), "output");
-    Work work;
-    work.name = "MatMul";
-    work.unit = Unit::kCompute;
-    work.cost = plan.cost;
-    work.run = [o = plan.o, multiply = plan.multiply, a, b, out]() -> Outcome {
-      multiply(o, a, b, out);
-      return {};
-    };
-    SubmitTo(c, std::move(work));
+    const char* a = Input(c, 0);
+    const char* b = Input(c, 1);
+    char* out = Output(c, 0);
+    Submit(c, "MatMul", plan.cost, [&plan, a, b, out] { plan.multiply(plan.o, a, b, out); });
   }
   bool transpose_a, transpose_b;
 };
@@ -113,6 +105,6 @@ struct MatMulKernel : DeviceKernel {
 extern constinit const tenon_kernel_registration kMatMul = sdk::Registration<MatMulKernel>(
     "MatMul", {.device_type = kDeviceType,
                .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>::list,
-               .flags = TENON_KERNEL_ASYNC | TENON_KERNEL_DETERMINISTIC});
+               .flags = TENON_KERNEL_DETERMINISTIC});
 
 }  // namespace tenon::tpu_sim

@@ -4,7 +4,7 @@
 //   Plugin plugin{{"devices", "2"}};
 //   Handle device(plugin, 0);                  // closed at the end of the scope
 //   tenon_queue* queue = device.Queue();        // destroyed with the device's handle, unless before
-//   EXPECT_EQ(Text(plugin.driver->queue_fill(...)), "");
+//   EXPECT_EQ(device.Fill(queue, data, 8, 1, {{{gate, 1}}, timeline, 2}), "");  // waits for gate 1, signals timeline 2
 //
 // A status becomes "CODE: message" (Text), which owns and releases it; "" is success. Statuses are counted: a leak of
 // one fails the test that made the Plugin.
@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "log_extension.h"
 #include "tenon/device.h"
+#include "tenon/ext/draft/profile.h"
 #include "tenon/kernel.h"
 #include "tenon/status.h"
 
@@ -130,12 +130,26 @@ struct Plugin {
   tenon_plugin_self* self = nullptr;
 };
 
+// Points to wait for, the timeline that the work belongs to, and the point that it signals.
+struct Submission {
+  std::vector<tenon_timeline_point> waits;
+  tenon_semaphore* timeline = nullptr;
+  uint64_t signal = 0;
+  std::string label = {};
+
+  const tenon_submission* get() const {
+    value = {TENON_HEAD(tenon_submission), waits.data(), waits.size(), timeline, signal, {label.data(), label.size()}};
+    return &value;
+  }
+  mutable tenon_submission value = {};
+};
+
 // One opened device and what was made on it.
 class Handle {
  public:
   Handle(const Plugin& plugin, uint32_t index) : driver(plugin.driver) {
     EXPECT_EQ(Text(driver->open(plugin.self, index, &device)), "");
-    log = static_cast<const tenon_tpu_sim_log*>(driver->get_extension(device, Span(TENON_TPU_SIM_LOG)));
+    profile = static_cast<const tenon_profile*>(driver->get_extension(device, Span(TENON_EXTENSION_PROFILE)));
   }
   ~Handle() { Close(); }
   Handle(const Handle&) = delete;
@@ -173,54 +187,65 @@ class Handle {
     return data;
   }
 
-  std::string Copy(tenon_queue* queue, const void* source, uint32_t source_kind, void* target, uint32_t target_kind, uint64_t bytes,
-                   const std::vector<tenon_timeline_point>& waits = {}, const std::vector<tenon_timeline_point>& signals = {}) {
-    const tenon_copy_args args = {TENON_HEAD(tenon_copy_args), source, target, bytes, source_kind, target_kind,
-                                  waits.data(), waits.size(), signals.data(), signals.size()};
-    return Text(driver->queue_copy(queue, &args));
+  // Devices of a copy: NULL is the host.
+  std::string Copy(tenon_queue* queue, const void* source, tenon_device* source_device, void* target, tenon_device* target_device,
+                   uint64_t bytes, const Submission& submission = {}) {
+    const tenon_copy_args args = {TENON_HEAD(tenon_copy_args), source, target, bytes, source_device, target_device};
+    return Text(driver->queue_copy(queue, &args, submission.get()));
   }
-  std::string Fill(tenon_queue* queue, void* target, uint64_t bytes, uint8_t value,
-                   const std::vector<tenon_timeline_point>& signals = {}, uint32_t kind = 0) {
-    return Text(driver->queue_fill(queue, target, kind, bytes, &value, 1, signals.data(), signals.size()));
+  std::string CopyWithin(tenon_queue* queue, const void* source, void* target, uint64_t bytes, const Submission& submission = {}) {
+    return Copy(queue, source, device, target, device, bytes, submission);
   }
-  std::string Barrier(tenon_queue* queue, const std::vector<tenon_timeline_point>& waits,
-                      const std::vector<tenon_timeline_point>& signals) {
-    return Text(driver->queue_barrier(queue, waits.data(), waits.size(), signals.data(), signals.size()));
+  std::string Fill(tenon_queue* queue, void* target, uint64_t bytes, uint8_t value, const Submission& submission = {}) {
+    const tenon_fill_args args = {TENON_HEAD(tenon_fill_args), target, bytes, &value, 1};
+    return Text(driver->queue_fill(queue, &args, submission.get()));
+  }
+  std::string Barrier(tenon_queue* queue, const Submission& submission) {
+    return Text(driver->queue_barrier(queue, submission.get()));
+  }
+  // What the call was told comes into `out`, which a Finish of the queue makes safe to read.
+  std::string HostCall(tenon_queue* queue, std::string* out, const Submission& submission = {}) {
+    const auto call = [](void* argument, tenon_status* status) { *static_cast<std::string*>(argument) = Text(status); };
+    return Text(driver->queue_host_call(queue, call, out, submission.get()));
   }
   std::string Wait(tenon_semaphore* semaphore, uint64_t value, uint64_t deadline = Soon()) {
     return Text(driver->semaphore_wait(semaphore, value, deadline));
   }
-  // Until all that was given to the queue is done; gives what it was handed on.
+  // Until all that was given to the queue is done, whether it failed or not.
   std::string Finish(tenon_queue* queue) {
     tenon_semaphore* done = Semaphore();
-    std::string text = Barrier(queue, {}, {{done, 1}});
+    std::string text = Barrier(queue, {{}, done, 1});
     if (text.empty()) text = Wait(done, 1);
     Destroy(done);
     return text;
   }
   template <class T>
   void Upload(tenon_queue* queue, const std::vector<T>& values, void* target) {
-    EXPECT_EQ(Copy(queue, values.data(), UINT32_MAX, target, 0, values.size() * sizeof(T)), "");
-    EXPECT_EQ(Finish(queue), "");
+    tenon_semaphore* done = Semaphore();
+    EXPECT_EQ(Copy(queue, values.data(), nullptr, target, device, values.size() * sizeof(T), {{}, done, 1}), "");
+    EXPECT_EQ(Wait(done, 1), "");
+    Destroy(done);
   }
   template <class T>
   std::vector<T> Download(tenon_queue* queue, const void* source, size_t count) {
     std::vector<T> values(count);
-    EXPECT_EQ(Copy(queue, source, 0, values.data(), UINT32_MAX, count * sizeof(T)), "");
-    EXPECT_EQ(Finish(queue), "");
+    tenon_semaphore* done = Semaphore();
+    EXPECT_EQ(Copy(queue, source, device, values.data(), nullptr, count * sizeof(T), {{}, done, 1}), "");
+    EXPECT_EQ(Wait(done, 1), "");
+    Destroy(done);
     return values;
   }
-  std::vector<tenon_tpu_sim_span> Log() const {
-    std::vector<tenon_tpu_sim_span> spans(4096);
+  std::vector<tenon_profile_span> Profile() const {
+    std::vector<tenon_profile_span> spans(4096);
     uint64_t count = 0, next = 0;
-    log->read(device, 0, spans.data(), spans.size(), &count, &next);
+    profile->read(device, 0, spans.data(), spans.size(), &count, &next);
     spans.resize(count);
     return spans;
   }
 
   const tenon_device_driver* driver;
   tenon_device* device = nullptr;
-  const tenon_tpu_sim_log* log = nullptr;
+  const tenon_profile* profile = nullptr;
 
  private:
   std::vector<tenon_queue*> queues_;
