@@ -88,7 +88,7 @@ struct Updater {
   bool in_place;  // a reference variable
   const Device* device = nullptr;  // in whose memory it works; nullptr: the host's
   // Copies within the device's memory, in the order of its main queue.
-  std::function<Status(const void* source, void* target, uint64_t bytes)> copy;
+  std::function<Status(const void* source, void* target, uint64_t bytes)> copy{};
 };
 // See tenon_frame_services.variable_begin_update.
 Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,
