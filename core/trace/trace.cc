@@ -9,23 +9,6 @@
 
 namespace tenon::trace {
 
-std::string JsonEscape(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
-    } else {
-      out.push_back(c);
-    }
-  }
-  return out;
-}
-
 uint64_t Trace::Now() { return NowNs(); }
 
 void Trace::Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns) {

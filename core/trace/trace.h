@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/json_escape.h"
+
 namespace tenon::trace {
 
 class Trace {
@@ -29,8 +31,7 @@ class Trace {
   std::vector<Span> spans_;
 };
 
-// Text as it stands between JSON's quotes.
-std::string JsonEscape(std::string_view text);
+using tenon::JsonEscape;
 
 }  // namespace tenon::trace
 
