@@ -114,7 +114,7 @@ class Joiner {
   void Number() {
     const size_t count = parent_.size();
     std::vector<int32_t> number(count, -1);
-    std::vector<int> sets, kernels;
+    std::vector<int> sets;
     out_.group_of.assign(count, -1);
     std::vector<int32_t> sizes;
     for (size_t i = 0; i < count; ++i) {
@@ -122,16 +122,12 @@ class Joiner {
       if (number[root] < 0) {
         number[root] = static_cast<int32_t>(sizes.size());
         sizes.push_back(0);
-        if (!root_sets_.empty()) {
-          sets.push_back(root_sets_[root]);
-          kernels.push_back(root_kernels_[root]);
-        }
+        if (!root_sets_.empty()) sets.push_back(root_sets_[root]);
       }
       out_.group_of[i] = number[root];
       ++sizes[static_cast<size_t>(number[root])];
     }
     out_.sets = std::move(sets);
-    out_.kernel_sets = std::move(kernels);
     out_.offsets.assign(sizes.size() + 1, 0);
     for (size_t g = 0; g < sizes.size(); ++g) out_.offsets[g + 1] = out_.offsets[g] + sizes[g];
     std::vector<int32_t> next(out_.offsets.begin(), out_.offsets.end() - 1);
@@ -148,7 +144,6 @@ class Joiner {
   // The devices of each group, by its root.
   Status IntersectAll() {
     root_sets_.assign(parent_.size(), DeviceSets::kAll);
-    root_kernels_.assign(parent_.size(), DeviceSets::kAll);
     const int32_t count = static_cast<int32_t>(out_.offsets.size()) - 1;
     for (int32_t g = 0; g < count; ++g) {
       int kernels = DeviceSets::kAll, set = DeviceSets::kAll;
@@ -161,9 +156,7 @@ class Joiner {
       if (sets_->empty(set)) {
         TENON_ASSIGN_OR_RETURN(set, Soften(g, kernels));
       }
-      const size_t root = static_cast<size_t>(Root(out_.of(g)[0]));
-      root_sets_[root] = set;
-      root_kernels_[root] = kernels;
+      root_sets_[static_cast<size_t>(Root(out_.of(g)[0]))] = set;
     }
     return Status::Ok();
   }
@@ -242,25 +235,20 @@ class Joiner {
     if (from == to) return;
     const int set = root_sets_[static_cast<size_t>(to)];
     if (!sets_->IsSubset(set, root_sets_[static_cast<size_t>(from)])) return;
-    const int kernels = sets_->Intersect(root_kernels_[static_cast<size_t>(from)], root_kernels_[static_cast<size_t>(to)]);
     Union(follower, leader, Bond::kConvenience);
-    const size_t root = static_cast<size_t>(Root(leader));
-    root_sets_[root] = set;
-    root_kernels_[root] = kernels;
+    root_sets_[static_cast<size_t>(Root(leader))] = set;
   }
 
   bool IsAlone(int32_t position) { return size_[static_cast<size_t>(Root(position))] == 1; }
 
   void JoinByConvenience() {
-    CountReaders();
+    FindReaders();
     for (int32_t id : request_.order) {
       const Node& node = graph_.node(id);
       const int32_t here = PositionOf(id);
-      const Readers& readers = readers_[static_cast<size_t>(here)];
       if (node.has(TENON_OP_LOOP_CONDITION)) JoinCondition(node, here);
       if (!IsAlone(here)) continue;
-      const bool generates = node.inputs.empty() && node.output_types.size() == 1 && readers.count == 1;
-      if (generates || IsInvariant(node)) Follow(here, readers.first);
+      if (IsInvariant(node)) Follow(here, first_reader_[static_cast<size_t>(here)]);
       else if (node.has(TENON_OP_METADATA) && !node.inputs.empty()) Follow(here, Producer(node.inputs[0]));
     }
   }
@@ -287,26 +275,18 @@ class Joiner {
     if (!sets_->empty(both)) set = both;
   }
 
-  void CountReaders() {
-    readers_.resize(parent_.size());
+  void FindReaders() {
+    first_reader_.assign(parent_.size(), -1);
     for (int32_t id : request_.order)
       for (const Edge& edge : graph_.node(id).inputs) {
         const int32_t from = Producer(edge);
-        if (from < 0) continue;
-        Readers& readers = readers_[static_cast<size_t>(from)];
-        if (readers.count++ == 0) readers.first = PositionOf(id);
+        if (from >= 0 && first_reader_[static_cast<size_t>(from)] < 0) first_reader_[static_cast<size_t>(from)] = PositionOf(id);
       }
-    for (const Edge& edge : request_.fetches)
-      if (const int32_t from = Producer(edge); from >= 0) ++readers_[static_cast<size_t>(from)].count;
   }
 
   struct Link {
     Bond bond = Bond::kNone;
     int32_t other = -1;
-  };
-  struct Readers {
-    int32_t count = 0;
-    int32_t first = -1;
   };
 
   const Request& request_;
@@ -318,8 +298,8 @@ class Joiner {
   std::vector<int32_t> parent_, size_;
   std::vector<Link> bonds_;
   std::unordered_map<std::string, int32_t> classes_;
-  std::vector<int> root_sets_, root_kernels_;  // by root, once known
-  std::vector<Readers> readers_;
+  std::vector<int> root_sets_;  // by root, once known
+  std::vector<int32_t> first_reader_;
   Groups out_;
 };
 

@@ -2,9 +2,9 @@
 // Groups: nodes that go to one device together, found with union-find in nearly linear time.
 //
 // Must be together: nodes of one class ("_class" has "loc:@name"), what takes a reference or a resource handle with the
-// node that made it, the control-flow nodes of one loop variable. Are put together where nothing speaks against it: a
-// node without inputs and its only consumer; what looks at its input's shape alone, and that input; a value that a loop
-// does not change, and its first reader inside; a loop's condition, the predicate, and the host.
+// node that made it, the control-flow nodes of one loop variable. Are put together where nothing speaks against it: what
+// looks at its input's shape alone, and that input; a value that a loop does not change, and its first reader inside; a
+// loop's condition, the predicate, and the host.
 #ifndef TENON_CORE_PLACE_GROUPS_H_
 #define TENON_CORE_PLACE_GROUPS_H_
 
@@ -20,7 +20,6 @@ namespace tenon::place {
 struct Groups {
   std::vector<int32_t> group_of;  // by position
   std::vector<int> sets;          // by group: the devices where it may go, never empty
-  std::vector<int> kernel_sets;   // by group: those with all its kernels
   std::vector<int32_t> offsets;   // members of group g: members[offsets[g]] up to members[offsets[g + 1]]
   std::vector<int32_t> members;   // positions, ascending
   std::vector<std::string> notes;

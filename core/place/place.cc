@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/place/place.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "core/place/choose.h"
 #include "core/place/constraints.h"
+#include "core/place/cost_model.h"
+#include "core/place/external_placer.h"
 #include "core/place/groups.h"
 
 namespace tenon::place {
 namespace {
-
-// Of the devices of a set the one with the highest priority, the first of equals.
-int Preferred(const Request& request, const std::vector<int>& devices) {
-  int best = devices[0];
-  for (int device : devices)
-    if ((*request.devices)[static_cast<size_t>(device)].priority > (*request.devices)[static_cast<size_t>(best)].priority) best = device;
-  return best;
-}
 
 // Node ids to places in the order.
 Result<std::vector<int32_t>> Positions(const Request& request) {
@@ -26,37 +24,95 @@ Result<std::vector<int32_t>> Positions(const Request& request) {
   return position;
 }
 
-// Why a node is where it is, as far as sets tell; kEarliestFinish where they leave a choice.
-Choice Explain(const Request& request, const Constraints& constraints, const Groups& groups, DeviceSets* sets, size_t position) {
-  if (request.devices->size() == 1) return {Reason::kOnlyDevice, -1};
-  const auto is_one = [sets](int set) { return sets->devices(set).size() == 1; };
-  if (is_one(constraints.kernels[position])) return {Reason::kOnlyKernel, -1};
-  const int own = sets->Intersect(constraints.kernels[position], constraints.wishes[position]);
-  if (is_one(own)) return {Reason::kDeviceName, -1};
-  const int32_t first = groups.of(groups.group_of[position])[0];
-  if (static_cast<size_t>(first) != position) return {Reason::kTogether, request.order[static_cast<size_t>(first)]};
-  return {Reason::kEarliestFinish, -1};
-}
+class Placer {
+ public:
+  explicit Placer(const Request& request) : request_(request), sets_(request.devices->size()) {
+    out_.device_of_node.assign(static_cast<size_t>(request.graph->size()), -1);
+    out_.choices.resize(out_.device_of_node.size());
+  }
+
+  Result<Placement> Place() {
+    if (request_.devices->empty()) return NotFound("there is no device to place nodes on; load a plugin that brings one");
+    TENON_ASSIGN_OR_RETURN(constraints_, FindConstraints(request_, &sets_));
+    AddNotes(constraints_.notes);
+    if (request_.devices->size() == 1 && !request_.explain) {
+      for (int32_t id : request_.order) out_.device_of_node[static_cast<size_t>(id)] = 0;
+      return std::move(out_);
+    }
+    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> position, Positions(request_));
+    TENON_ASSIGN_OR_RETURN(Groups groups, FindGroups(request_, position, constraints_, &sets_));
+    AddNotes(groups.notes);
+    TENON_ASSIGN_OR_RETURN(const Problem problem, MakeProblem(request_, position, std::move(groups), std::move(sets_)));
+    const std::vector<int32_t> sequence = RankOrder(problem);
+    TENON_ASSIGN_OR_RETURN(const Assignment assignment, ChooseAll(problem, sequence));
+    TENON_RETURN_IF_ERROR(Write(problem, sequence, assignment));
+    return std::move(out_);
+  }
+
+ private:
+  void AddNotes(const std::vector<std::string>& notes) { out_.notes.insert(out_.notes.end(), notes.begin(), notes.end()); }
+
+  Result<Assignment> ChooseAll(const Problem& problem, const std::vector<int32_t>& sequence) {
+    auto chosen = Choose(problem, sequence);
+    if (!request_.placer || !chosen.ok()) return chosen;
+    auto asked = request_.placer(problem, sequence, chosen->device_of_group);
+    Status status = asked.ok() ? CheckAssignment(problem, *asked) : std::move(asked).status();
+    if (!status.ok()) return std::move(status).Annotate(StrCat("placer '", request_.placer_name, "'"));
+    Schedule schedule(&problem);
+    const double seconds = Simulate(problem, sequence, *asked, &schedule, std::numeric_limits<double>::infinity());
+    if (schedule.over_memory())
+      return ResourceExhausted(StrCat("placer '", request_.placer_name, "' chose devices whose memory does not suffice"));
+    return Assignment{*std::move(asked), seconds};
+  }
+
+  // Goes through the step once more and writes down what happens, and what could have.
+  Status Write(const Problem& problem, const std::vector<int32_t>& sequence, const Assignment& assignment) {
+    Schedule schedule(&problem);
+    schedule.Record(&out_);
+    if (request_.explain) out_.alternatives.resize(out_.device_of_node.size());
+    for (size_t g = 0; g < problem.groups.size(); ++g) schedule.AddResident(static_cast<int32_t>(g), assignment.device_of_group[g]);
+    for (int32_t at : sequence) {
+      const size_t position = static_cast<size_t>(at), id = static_cast<size_t>(request_.order[position]);
+      const size_t group = static_cast<size_t>(problem.groups.group_of[position]);
+      out_.sequence.push_back(request_.order[position]);
+      if (request_.explain)
+        for (int device : problem.sets.devices(problem.groups.sets[group]))
+          out_.alternatives[id].push_back({device, schedule.FinishOn(position, device)});
+      schedule.Take(position, assignment.device_of_group[group]);
+      out_.device_of_node[id] = assignment.device_of_group[group];
+      out_.choices[id] = ReasonOf(problem, position);
+    }
+    out_.seconds = schedule.Finish();
+    out_.peak_bytes = schedule.peak_bytes();
+    std::stable_sort(out_.node_spans.begin(), out_.node_spans.end(), [](const NodeSpan& a, const NodeSpan& b) { return a.start < b.start; });
+    if (problem.guessed_nodes > 0)
+      out_.notes.push_back(StrCat("the shapes of ", problem.guessed_nodes, " nodes are not known before the step; unknown dims count as ",
+                                  kGuessedDim, ", values of unknown rank as ", kGuessedElements, " elements"));
+    return Status::Ok();
+  }
+
+  // Why a node is where it is, as far as sets tell.
+  Choice ReasonOf(const Problem& problem, size_t position) const {
+    if (problem.device_count() == 1) return {Reason::kOnlyDevice, -1};
+    const auto is_one = [&problem](int set) { return problem.sets.devices(set).size() == 1; };
+    const int32_t group = problem.groups.group_of[position];
+    if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, -1};
+    const bool bound = is_one(problem.groups.sets[static_cast<size_t>(group)]);
+    if (bound && constraints_.wishes[position] != DeviceSets::kAll) return {Reason::kDeviceName, -1};
+    const int32_t first = problem.groups.of(group)[0];
+    if (static_cast<size_t>(first) != position) return {Reason::kTogether, request_.order[static_cast<size_t>(first)]};
+    if (bound) return {Reason::kTogether, request_.order[static_cast<size_t>(problem.groups.of(group).back())]};
+    return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, -1};
+  }
+
+  const Request& request_;
+  DeviceSets sets_;
+  Constraints constraints_;
+  Placement out_;
+};
 
 }  // namespace
 
-Result<Placement> Place(const Request& request) {
-  Placement out;
-  out.device_of_node.assign(static_cast<size_t>(request.graph->size()), -1);
-  out.choices.resize(out.device_of_node.size());
-  if (request.devices->empty()) return NotFound("there is no device to place nodes on; load a plugin that brings one");
-  DeviceSets sets(request.devices->size());
-  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> position, Positions(request));
-  TENON_ASSIGN_OR_RETURN(Constraints constraints, FindConstraints(request, &sets));
-  TENON_ASSIGN_OR_RETURN(Groups groups, FindGroups(request, position, constraints, &sets));
-  out.notes = std::move(constraints.notes);
-  out.notes.insert(out.notes.end(), groups.notes.begin(), groups.notes.end());
-  for (size_t i = 0; i < request.order.size(); ++i) {
-    const size_t id = static_cast<size_t>(request.order[i]);
-    out.device_of_node[id] = Preferred(request, sets.devices(groups.sets[static_cast<size_t>(groups.group_of[i])]));
-    out.choices[id] = Explain(request, constraints, groups, &sets, i);
-  }
-  return out;
-}
+Result<Placement> Place(const Request& request) { return Placer(request).Place(); }
 
 }  // namespace tenon::place

@@ -62,8 +62,9 @@ struct Request {
   bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
   const CostModel* costs = nullptr;     // nullptr: static costs
-  // Chooses a device for each group instead of the greedy simulation; the answer is checked (external_placer.h).
-  std::function<Result<std::vector<int>>(const Problem&)> placer;
+  // Chooses a device for each group, from what the simulation chose; the answer is checked (external_placer.h). The
+  // sequence is the order in which a step is simulated.
+  std::function<Result<std::vector<int>>(const Problem&, const std::vector<int32_t>& sequence, const std::vector<int>& start)> placer;
   std::string placer_name;
   bool explain = false;  // fill in alternatives and the time line
 };
@@ -107,7 +108,7 @@ struct Placement {
   std::vector<Choice> choices;      // by node id
   std::vector<std::string> notes;   // preferences that were dropped, costs that were guessed
   // What the simulation says; `sequence` is the order in which it starts nodes, topological again. One device alone is
-  // not simulated, unless asked to explain: then these are empty and 0.
+  // not simulated unless the request asks to explain: then these are empty and 0.
   std::vector<int32_t> sequence;
   double seconds = 0;
   std::vector<double> peak_bytes;  // by device

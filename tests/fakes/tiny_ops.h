@@ -66,6 +66,15 @@ inline tenon_status* OneRowMore(const tenon_shape_services* s, tenon_shape_conte
   return s->set_output_shape(context, 0, shape.c());
 }
 
+// Arithmetic as its attribute says; the memory that it reads and writes costs nothing.
+inline tenon_status* CostOfAttr(const tenon_node_services* services, const tenon_node* node, const tenon_shape*, const tenon_shape*,
+                                tenon_cost* out_cost) {
+  tenon_attr_value flops;
+  if (tenon_status* status = services->attr(node, TENON_SPAN("flops"), &flops)) return status;
+  out_cost->flops = *static_cast<const float*>(flops.data);
+  return nullptr;
+}
+
 inline tenon_status* PassOnToAll(const tenon_gradient_args* args) {
   for (int32_t i = 0; i < args->input_count; ++i) args->dx[i] = args->dy[0];
   return nullptr;
@@ -76,6 +85,14 @@ inline tenon_status* NoWayBack(const tenon_gradient_args* args) {
 }
 
 // ---- The ops ----
+
+// So much arithmetic, outputs of such a shape.
+inline tenon_op_definition WorkOp() {
+  tenon_op_definition op = DefineOp("Work", "inputs: N * float", "output: float", "N: int >= 0; flops: float; shape: shape");
+  op.shape = ShapeOfAttr;
+  op.cost = CostOfAttr;
+  return op;
+}
 
 inline const graph::OpRegistry& TinyOps() {
   static const graph::OpRegistry* const registry = [] {
@@ -113,6 +130,10 @@ inline const graph::OpRegistry& TinyOps() {
         with(DefineOp("Draw", "", "y: float", "", TENON_OP_STATEFUL), ScalarShape),
         DefineOp("Cell", "", "ref: Ref(float)", "", TENON_OP_STATEFUL),
         DefineOp("Write", "ref: Ref(T), value: T", "out: Ref(T)", "T: type", TENON_OP_WRITES_STATE),
+        DefineOp("Handle", "", "handle: resource", "", TENON_OP_STATEFUL),
+        with(DefineOp("Look", "handle: resource", "value: float"), ScalarShape),
+        DefineOp("Measure", "x: T", "size: int32", "T: type", TENON_OP_METADATA),
+        WorkOp(),
         DefineOp("Apply", "x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL),
     };
     auto* made = new graph::OpRegistry;
@@ -160,6 +181,11 @@ class GraphMaker {
   }
   Edge Feed(DType dtype, Shape shape = {}, std::string_view name = {}) {
     return Add("Feed", {}, {{"dtype", graph::AttrValue::Type(dtype)}, {"shape", graph::AttrValue::OfShape(std::move(shape))}}, name);
+  }
+  Edge Work(Edges inputs, float flops, Shape shape = {}, std::string_view name = {}) {
+    const int64_t count = static_cast<int64_t>(inputs.size());
+    return Add("Work", std::move(inputs), {{"N", graph::AttrValue::Int(count)}, {"flops", graph::AttrValue::Float(flops)},
+                                           {"shape", graph::AttrValue::OfShape(std::move(shape))}}, name);
   }
   Edge Into(Edge value, std::string_view frame, bool constant = false, std::string_view name = {}) {
     return Add("Into", {value}, {{"frame_name", graph::AttrValue::String(std::string(frame))},

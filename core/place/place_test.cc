@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold of a placement. Ids: G4, G5, G6, G7, G9, G12.
+#include "core/place/place.h"
+
+#include "tests/fakes/place_request.h"
+
+namespace tenon::place {
+namespace {
+
+using fakes::PlaceMaker;
+using graph::AttrValue;
+using graph::Edge;
+
+constexpr const char* kFast1 = "/device:FAST:1";
+
+bool Says(const Status& status, std::string_view text) { return status.message().find(text) != std::string_view::npos; }
+
+TEST(Place, OneDeviceTakesAll) {
+  PlaceMaker g;
+  g.devices.resize(1);
+  const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
+}
+
+TEST(Place, WithoutDevicesSaysSo) {
+  PlaceMaker g;
+  g.devices.clear();
+  EXPECT_TRUE(Says(g.Error(), "there is no device"));
+}
+
+TEST(Place, FollowsKernels) {
+  PlaceMaker g;
+  g.kernels = {{"Work", {"FAST"}}, {"Stop", {"HOST"}}};
+  const Edge a = g.Seconds({}, 1e-6), b = g.Add("Stop", {a});
+  const Placement placement = g.Placed();
+  EXPECT_NE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
+  EXPECT_EQ(placement.choices[static_cast<size_t>(b.node)].reason, Reason::kOnlyKernel);
+}
+
+TEST(Place, WithoutAKernelNamesTheNodeTheReasonAndTheDevices) {
+  PlaceMaker g;
+  g.kernels = {{"Work", {}}};
+  g.Seconds({}, 1, 4, "lonely");
+  g.Ask().why_none = [](const graph::Node&) { return "kernels for Work: none for float"; };
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_TRUE(Says(status, "node 'lonely' (Work): no device can run it: kernels for Work: none for float")) << status.ToString();
+  for (const DeviceInfo& device : g.devices) EXPECT_TRUE(Says(status, device.name));
+}
+
+TEST(Place, FollowsPartialDeviceNames) {
+  for (const auto& [name, expected] : std::map<std::string, int>{{"/device:HOST:0", 0}, {"/host:*", 0}, {kFast1, 2}, {"/job:localhost/fast:1", 2},
+                                                                 {"/device:*:1", 2}, {"/job:localhost/replica:0/task:0/device:FAST:0", 1}}) {
+    PlaceMaker g;
+    const Edge a = g.Seconds({}, 1);
+    g.Pin(a, name);
+    const Placement placement = g.Placed();
+    EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], expected) << name;
+    EXPECT_EQ(placement.choices[static_cast<size_t>(a.node)].reason, Reason::kDeviceName) << name;
+  }
+  PlaceMaker g;
+  const Edge a = g.Seconds({}, 1), b = g.Seconds({}, 1);
+  g.Pin(a, "/fast:*");
+  g.request.default_device = kFast1;
+  const Placement placement = g.Placed();
+  EXPECT_NE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 2) << "the default is for nodes that say nothing";
+}
+
+TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
+  PlaceMaker g;
+  const Edge a = g.Seconds({}, 1, 4, "a");
+  g.Pin(a, "/device:FAST:7");
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
+  g.request.soft_placement = true;
+  const Placement placement = g.Placed();
+  EXPECT_GE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  ASSERT_EQ(placement.notes.size(), 1u);
+  EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
+}
+
+TEST(Place, AMalformedNameIsAnErrorEvenSoft) {
+  PlaceMaker g;
+  g.Pin(g.Seconds({}, 1, 4, "a"), "/device:FAST:x");
+  g.request.soft_placement = true;
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(Says(status, "node 'a' (Work): '/device:FAST:x' is no device name")) << status.ToString();
+}
+
+TEST(Place, ADeviceWithoutTheKernelIsAnErrorOrGivenUp) {
+  PlaceMaker g;
+  g.kernels = {{"Work", {"HOST"}}};
+  const Edge a = g.Seconds({}, 1, 4, "a");
+  g.Pin(a, "/fast:0");
+  const Status status = g.Error();
+  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but has kernels for /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
+  g.request.soft_placement = true;
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_EQ(placement.notes.size(), 1u);
+}
+
+TEST(Place, ColocatesClassesWhereverTheirLeaderIs) {
+  for (const char* prefix : {"loc:@", "loc@"}) {
+    PlaceMaker g;
+    const Edge a = g.Seconds({}, 1, 4, "a");
+    const auto with = [&](Edge edge, const char* leader) {
+      g.graph.mutable_node(edge.node).attrs["_class"] = AttrValue::Strings({"other", StrCat(prefix, leader)});
+    };
+    const Edge b = g.Seconds({}, 1), c = g.Seconds({}, 1), d = g.Seconds({}, 1), e = g.Seconds({}, 1);
+    with(b, "a");
+    with(c, "a");
+    with(d, "pruned");
+    with(e, "pruned");
+    g.Pin(c, kFast1);
+    g.Pin(e, "/host:0");
+    const Placement placement = g.Placed();
+    for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[static_cast<size_t>(edge.node)], 2);
+    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[static_cast<size_t>(edge.node)], 0) << "a class without its leader";
+    EXPECT_EQ(placement.choices[static_cast<size_t>(b.node)].reason, Reason::kTogether);
+  }
+}
+
+TEST(Place, StateAndWhatUsesItAreTogether) {
+  PlaceMaker g;
+  const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");
+  const Edge handle = g.Add("Handle", {}, {}, "handle"), look = g.Add("Look", {handle}, {}, "look");
+  g.Pin(write, kFast1);
+  g.Pin(look, "/host:0");
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(write.node)], 2);
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(cell.node)], 2);
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(handle.node)], 0);
+}
+
+TEST(Place, AConflictOfStateNamesBothNodes) {
+  PlaceMaker g;
+  const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");
+  g.Pin(cell, "/host:0");
+  g.Pin(write, kFast1);
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(Says(status, "node 'write' (Write) wants /device:FAST:1, but must be on one device with node 'cell' (Cell), which wants /host:0 "
+                           "(node 'write' (Write) takes a reference that comes from node 'cell' (Cell))")) << status.ToString();
+  g.request.soft_placement = true;
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(write.node)], 0) << "the first name that can hold does";
+  EXPECT_NE(placement.notes.at(0).find("its device name is not followed"), std::string::npos);
+}
+
+TEST(Place, NodesThatMustBeTogetherNeedACommonDevice) {
+  PlaceMaker g;
+  g.kernels = {{"Handle", {"HOST"}}, {"Look", {"FAST"}}};
+  g.Add("Look", {g.Add("Handle", {}, {}, "handle")}, {}, "look");
+  g.request.soft_placement = true;
+  const Status status = g.Error();
+  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_TRUE(Says(status, "node 'look' (Look) must be on one device with node 'handle' (Handle) (node 'look' (Look) takes a resource handle that comes "
+                           "from node 'handle' (Handle))")) << status.ToString();
+}
+
+TEST(Place, AFedReferenceJoinsNothing) {
+  PlaceMaker g;
+  const Edge handle = g.Add("Handle"), look = g.Add("Look", {handle});
+  g.Pin(handle, "/host:0");
+  g.Pin(look, kFast1);
+  g.request.feeds = {handle};
+  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(look.node)], 2);
+}
+
+TEST(Place, APartOfALoopVariableIsNeverAlone) {
+  PlaceMaker g;
+  const auto loop = g.While("loop", {g.Value(0), g.Value(1)}, [&](const auto& v) { return g.Add("Below", {v[0], v[1]}, {}, "below"); },
+                            [&](const auto& v) { return std::vector{g.Add("Plus", {v[0], v[0]}), g.Seconds({v[1]}, 10)}; });
+  g.Pin(loop.merges[0], "/fast:0");
+  const Placement placement = g.Placed();
+  const auto of = [&](Edge edge) { return placement.device_of_node[static_cast<size_t>(edge.node)]; };
+  for (size_t i = 0; i < 2; ++i)
+    for (Edge part : {loop.enters[i], loop.switches[i], loop.nexts[i], loop.exits[i]}) EXPECT_EQ(of(part), of(loop.merges[i]));
+  EXPECT_EQ(of(loop.merges[0]), 1);
+  EXPECT_EQ(of(loop.condition), 0) << "the engine reads it on the host";
+  EXPECT_EQ(of({g.graph.Find("below"), 0}), 0) << "and so it is computed there";
+}
+
+TEST(Place, AGeneratorGoesWithItsOnlyReader) {
+  PlaceMaker g;
+  const Edge draw = g.Add("Draw"), twice = g.Add("Draw");
+  const Edge a = g.Add("Stop", {draw}), b = g.Add("Stop", {twice}), c = g.Add("Stop", {twice});
+  g.Pin(a, kFast1);
+  g.Pin(b, kFast1);
+  g.Pin(c, "/host:0");
+  g.link = {};
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(draw.node)], 2);
+  EXPECT_GE(placement.device_of_node[static_cast<size_t>(twice.node)], 0) << "of two readers one must wait for a transfer";
+}
+
+TEST(Place, WhatLooksAtAShapeGoesWithTheTensor) {
+  PlaceMaker g;
+  const Edge big = g.Seconds({}, 1, 1 << 20), size = g.Add("Measure", {big}), user = g.Add("Stop", {size});
+  g.Pin(big, kFast1);
+  g.Pin(user, "/host:0");
+  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(size.node)], 2);
+}
+
+TEST(Place, ConstantsGoWhereTheyAreRead) {
+  PlaceMaker g;
+  const Edge constant = g.Value(1), a = g.Add("Stop", {constant}), b = g.Add("Stop", {constant});
+  g.Pin(a, kFast1);
+  g.Pin(b, kFast1);
+  const Placement placement = g.Placed();
+  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(constant.node)], 2);
+  EXPECT_EQ(placement.transfers, 0);
+}
+
+TEST(Place, WhatIsForwardedStaysWithItsSourceOrItsReader) {
+  PlaceMaker g;
+  const Edge a = g.Seconds({}, 1), copy = g.Add("Copy", {g.Add("Copy", {a})}), b = g.Seconds({copy}, 1);
+  g.Pin(a, "/host:0");
+  g.Pin(b, kFast1);
+  EXPECT_EQ(g.Placed().transfers, 1);
+}
+
+// Union-find against the obvious way: classes as connected parts.
+TEST(Place, RandomClassesMakeTheGroupsThatSearchFinds) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    PlaceMaker g;
+    std::vector<Edge> nodes;
+    std::vector<std::vector<size_t>> joined(40);
+    for (size_t i = 0; i < joined.size(); ++i) nodes.push_back(g.Seconds({}, 1, 4, StrCat("n", i)));
+    for (size_t i = 0; i < joined.size(); ++i) {
+      if (random() % 2 == 0) continue;
+      const size_t k = random() % joined.size();
+      g.graph.mutable_node(nodes[i].node).attrs["_class"] = AttrValue::Strings({StrCat("loc:@n", k)});
+      joined[i].push_back(k);
+      joined[k].push_back(i);
+    }
+    const fakes::MadeProblem made(g.Ask());
+    std::vector<int> part(joined.size(), -1);
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (part[i] >= 0) continue;
+      std::vector<size_t> open = {i};
+      while (!open.empty()) {
+        const size_t at = open.back();
+        open.pop_back();
+        if (part[at] >= 0) continue;
+        part[at] = static_cast<int>(i);
+        open.insert(open.end(), joined[at].begin(), joined[at].end());
+      }
+    }
+    for (size_t i = 0; i < part.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        EXPECT_EQ(part[i] == part[k], made.problem.groups.group_of[i] == made.problem.groups.group_of[k]) << round << ": " << i << ", " << k;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::place

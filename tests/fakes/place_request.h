@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to place graphs of tiny ops: devices of round speeds, links, and short questions about the answer.
+#ifndef TENON_TESTS_FAKES_PLACE_REQUEST_H_
+#define TENON_TESTS_FAKES_PLACE_REQUEST_H_
+
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/place/choose.h"
+#include "core/place/place.h"
+#include "tests/fakes/tiny_ops.h"
+
+namespace tenon::fakes {
+
+// Speed: operations a second, in millions; memory is fast enough not to count.
+inline place::DeviceInfo MakeDevice(std::string type, int index, double speed, bool host = false) {
+  place::DeviceInfo device;
+  device.name = StrCat("/job:localhost/replica:0/task:0/device:", type, ":", index);
+  device.type = std::move(type);
+  device.flops = speed * 1e6;
+  device.bytes_per_second = 1e15;
+  device.host_memory = host;
+  return device;
+}
+
+struct PlaceMaker : GraphMaker {
+  std::vector<place::DeviceInfo> devices = {MakeDevice("HOST", 0, 1, true), MakeDevice("FAST", 0, 10), MakeDevice("FAST", 1, 10)};
+  place::Link link{1e-3, 1e6};
+  place::Request request;
+  std::map<std::string, std::set<std::string>> kernels;  // op -> device types; an op that is not here runs anywhere
+
+  place::Request& Ask() {
+    request.graph = &graph;
+    request.order = Order();
+    request.devices = &devices;
+    request.link = [this](int, int) { return link; };
+    request.can_run = [this](const graph::Node& node, int device) {
+      const auto found = kernels.find(node.op->name);
+      return found == kernels.end() || found->second.contains(devices[static_cast<size_t>(device)].type);
+    };
+    return request;
+  }
+  place::Placement Placed() {
+    auto placement = place::Place(Ask());
+    EXPECT_TRUE(placement.ok()) << placement.status().ToString();
+    return placement.ok() ? *std::move(placement) : place::Placement{std::vector<int>(static_cast<size_t>(graph.size()), -1), {}, {}, {}, 0, {}, 0, 0, {}, {}, {}};
+  }
+  Status Error() {
+    auto placement = place::Place(Ask());
+    EXPECT_FALSE(placement.ok()) << "it was placed";
+    return placement.ok() ? Status() : placement.status();
+  }
+  void Pin(graph::Edge edge, std::string device) { graph.mutable_node(edge.node).device = std::move(device); }
+  // Time of `seconds` on the host device.
+  graph::Edge Seconds(Edges inputs, double seconds, int64_t bytes = 4, std::string_view name = {}) {
+    return Work(std::move(inputs), static_cast<float>(seconds * 1e6), Shape{bytes / 4}, name);
+  }
+};
+
+// A graph as the problem of placing it.
+struct MadeProblem {
+  explicit MadeProblem(const place::Request& request) : sets(request.devices->size()) {
+    std::vector<int32_t> position(static_cast<size_t>(request.graph->size()), -1);
+    for (size_t i = 0; i < request.order.size(); ++i) position[static_cast<size_t>(request.order[i])] = static_cast<int32_t>(i);
+    auto constraints = place::FindConstraints(request, &sets);
+    EXPECT_TRUE(constraints.ok()) << constraints.status().ToString();
+    auto groups = place::FindGroups(request, position, *constraints, &sets);
+    EXPECT_TRUE(groups.ok()) << groups.status().ToString();
+    auto made = place::MakeProblem(request, position, *std::move(groups), std::move(sets));
+    EXPECT_TRUE(made.ok()) << made.status().ToString();
+    problem = *std::move(made);
+    sequence = place::RankOrder(problem);
+  }
+  place::DeviceSets sets;
+  place::Problem problem;
+  std::vector<int32_t> sequence;
+};
+
+}  // namespace tenon::fakes
+
+#endif  // TENON_TESTS_FAKES_PLACE_REQUEST_H_
