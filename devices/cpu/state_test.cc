@@ -3,11 +3,13 @@
 
 #include <cmath>
 
-#include "kernels/philox.h"
+#include "tenon/sdk/random.h"
 #include "testing/harness.h"
 
 namespace tenon::cpu::testing {
 namespace {
+
+using sdk::Philox;
 
 using F = std::vector<float>;
 

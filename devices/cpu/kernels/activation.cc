@@ -9,14 +9,14 @@
 namespace tenon::cpu {
 namespace {
 
-struct ReluOp {
-  template <class T>
-  T operator()(T x) const { return x < T(0) ? T(0) : x; }
-};
-struct Relu6Op {
-  template <class T>
-  T operator()(T x) const { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
-};
+using sdk::EluGradOp;
+using sdk::LeakyReluGradOp;
+using sdk::LeakyReluOp;
+using sdk::Relu6GradOp;
+using sdk::Relu6Op;
+using sdk::ReluGradOp;
+using sdk::ReluOp;
+
 struct EluOp {
   static constexpr bool kBlocked = true;
   template <class T>
@@ -36,38 +36,11 @@ struct SoftplusOp {
     return x > -threshold ? x : x < threshold ? small : middle;
   }
 };
-struct LeakyReluOp {
-  explicit LeakyReluOp(sdk::CreateContext& c) : alpha(c.Float("alpha")) {}
-  template <class T>
-  T operator()(T x) const { return x > T(0) ? x : static_cast<T>(alpha) * x; }
-  float alpha;
-};
-
-// (gradients, features or outputs).
-struct ReluGradOp {
-  template <class T>
-  T operator()(T dy, T y) const { return y > T(0) ? dy : T(0); }
-};
-struct Relu6GradOp {
-  template <class T>
-  T operator()(T dy, T y) const { return (y > T(0)) & (y < T(6)) ? dy : T(0); }
-};
-struct EluGradOp {
-  template <class T>
-  T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(1)) : dy; }
-};
 struct SoftplusGradOp {
   static constexpr bool kBlocked = true;
   template <class T>
   T operator()(T dy, T x) const { return dy / (math::Exp(-x) + T(1)); }
 };
-struct LeakyReluGradOp {
-  explicit LeakyReluGradOp(sdk::CreateContext& c) : alpha(c.Float("alpha")) {}
-  template <class T>
-  T operator()(T dy, T x) const { return x > T(0) ? dy : static_cast<T>(alpha) * dy; }
-  float alpha;
-};
-
 }  // namespace
 
 TENON_CPU_KERNEL(Relu) = CpuUnary<ReluOp, Numbers>("Relu");

@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "kernels/types.h"
-#include "kernels/update.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::AddOrSubtract;
 
 using BiasTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 

@@ -6,10 +6,12 @@
 #include <string>
 
 #include "kernels/types.h"
-#include "kernels/update.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::AddOrSubtract;
 
 using CastTypes = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t,
                         uint32_t, uint64_t>;

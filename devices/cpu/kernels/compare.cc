@@ -7,47 +7,17 @@
 namespace tenon::cpu {
 namespace {
 
-struct EqualOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x == y; }
-};
-struct NotEqualOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x != y; }
-};
-struct LessOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x < y; }
-};
-struct LessEqualOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x <= y; }
-};
-struct GreaterOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x > y; }
-};
-struct GreaterEqualOp {
-  template <class T>
-  bool operator()(T x, T y) const { return x >= y; }
-};
-struct AndOp {
-  bool operator()(bool x, bool y) const { return x & y; }
-};
-struct OrOp {
-  bool operator()(bool x, bool y) const { return x | y; }
-};
-struct NotOp {
-  bool operator()(bool x) const { return !x; }
-};
-struct IsNanOp {
-  template <class T>
-  bool operator()(T x) const { return x != x; }
-};
-struct IsFiniteOp {
-  template <class T>
-  bool operator()(T x) const { return x - x == T(0); }
-};
+using sdk::AndOp;
+using sdk::EqualOp;
+using sdk::GreaterEqualOp;
+using sdk::GreaterOp;
+using sdk::IsFiniteOp;
+using sdk::IsNanOp;
+using sdk::LessEqualOp;
+using sdk::LessOp;
+using sdk::NotEqualOp;
+using sdk::NotOp;
+using sdk::OrOp;
 
 using Bools = Types<bool>;
 using Equals = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t>;

@@ -4,10 +4,12 @@
 #include <cstring>
 
 #include "kernels/strided_copy.h"
-#include "kernels/update.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::AddOrSubtract;
 
 // A hash table with open addressing in the workspace: positions of first occurrence.
 using UniqueTypes = Types<float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t, bool>;

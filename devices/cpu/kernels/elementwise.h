@@ -16,10 +16,13 @@
 #include <atomic>
 #include <type_traits>
 
-#include "kernels/broadcast.h"
 #include "kernels/types.h"
+#include "tenon/sdk/broadcast.h"
+#include "tenon/sdk/elementwise.h"
 
 namespace tenon::cpu {
+
+using sdk::Broadcast;
 
 inline constexpr int64_t kBlock = 64;
 

@@ -5,10 +5,12 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
-#include "kernels/update.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::CheckRow;
 
 using View = tenon_tensor_view;
 

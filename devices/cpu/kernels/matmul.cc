@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/broadcast.h"
 #include "kernels/product.h"
 #include "kernels/types.h"
+#include "tenon/sdk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::Broadcast;
 
 using MatMulTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 

@@ -1,174 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams.
-//
-// State is per kernel, not per run: every run reserves 256 blocks an element, as TensorFlow does, so that the next run
-// starts where TensorFlow's would. An element's value depends on its index alone, whatever the threads.
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cmath>
-
-#include "kernels/philox.h"
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams (tenon/sdk/random.h).
 #include "kernels/types.h"
+#include "tenon/sdk/random.h"
 
 namespace tenon::cpu {
 namespace {
 
 using Floats = Types<float, double, Half, Bfloat16>;
-constexpr uint64_t kReservedPerOutput = 256;
-
-float UnitFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f; }
-double UnitDouble(uint32_t x0, uint32_t x1) {
-  const uint64_t mantissa = static_cast<uint64_t>(x0 & 0xfffffu) << 32 | x1;
-  return std::bit_cast<double>(mantissa | UINT64_C(0x3ff0000000000000)) - 1.0;
-}
-
-// The epsilon keeps the logarithm finite.
-void BoxMuller(uint32_t x0, uint32_t x1, float* f0, float* f1) {
-  const float u1 = std::max(UnitFloat(x0), 1.0e-7f);
-  const auto v1 = static_cast<float>(2.0 * M_PI * static_cast<double>(UnitFloat(x1)));
-  const float u2 = std::sqrt(-2.0f * std::log(u1));
-  *f0 = std::sin(v1) * u2;
-  *f1 = std::cos(v1) * u2;
-}
-void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* d0, double* d1) {
-  const double u1 = std::max(UnitDouble(x0, x1), 1.0e-7);
-  const double v1 = 2.0 * M_PI * UnitDouble(x2, x3);
-  const double u2 = std::sqrt(-2.0 * std::log(u1));
-  *d0 = std::sin(v1) * u2;
-  *d1 = std::cos(v1) * u2;
-}
-
-// A distribution fills a group of kGroup<T> elements from the generator standing at the group's first block, and says
-// how many blocks lie between groups.
-template <class T>
-constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
-
-struct Uniform {
-  template <class T>
-  static constexpr uint64_t kBlocks = 1;
-  template <class T>
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
-    if constexpr (std::is_same_v<T, double>) {
-      for (size_t i = 0; i < 2; ++i) out[i] = UnitDouble(x[2 * i], x[2 * i + 1]);
-    } else {
-      for (size_t i = 0; i < 4; ++i) out[i] = One<T>(x[i]);
-    }
-  }
-  template <class T>
-  static T One(uint32_t x) {
-    if constexpr (std::is_same_v<T, float>) {
-      return UnitFloat(x);
-    } else {
-      constexpr uint16_t kMantissa = std::is_same_v<T, Half> ? 0x3ff : 0x7f;
-      constexpr uint16_t kOne = std::is_same_v<T, Half> ? 0x3c00 : 0x3f80;
-      T value;
-      value.bits = static_cast<uint16_t>((x & kMantissa) | kOne);
-      return T(static_cast<float>(value) - 1.0f);
-    }
-  }
-};
-
-struct Normal {
-  template <class T>
-  static constexpr uint64_t kBlocks = 1;
-  template <class T>
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
-    if constexpr (std::is_same_v<T, double>) {
-      BoxMuller(x[0], x[1], x[2], x[3], &out[0], &out[1]);
-    } else {
-      for (size_t i = 0; i < 4; i += 2) {
-        float f[2];
-        BoxMuller(x[i], x[i + 1], &f[0], &f[1]);
-        out[i] = T(f[0]);
-        out[i + 1] = T(f[1]);
-      }
-    }
-  }
-};
-
-// Normal, what lies beyond two standard deviations thrown away; each group has blocks enough of its own.
-struct Truncated {
-  template <class T>
-  static constexpr uint64_t kBlocks = kGroup<T> * kReservedPerOutput / 4;
-  template <class T>
-  void operator()(Philox& generator, T* out) const {
-    for (int found = 0; found < kGroup<T>;) {
-      const Philox::Block x = generator.Next();
-      if constexpr (std::is_same_v<T, double>) {
-        double d[2];
-        BoxMuller(x[0], x[1], x[2], x[3], &d[0], &d[1]);
-        for (double v : d) {
-          if (std::fabs(v) < 2.0 && found < kGroup<T>) out[found++] = v;
-        }
-      } else {
-        for (size_t i = 0; i < 4; i += 2) {
-          float f[2];
-          BoxMuller(x[i], x[i + 1], &f[0], &f[1]);
-          for (float v : f) {
-            if (std::fabs(v) < 2.0f && found < kGroup<T>) out[found++] = T(v);
-          }
-        }
-      }
-    }
-  }
-};
-
-template <class T>
-struct UniformInteger {
-  using U = std::make_unsigned_t<T>;
-  template <class>
-  static constexpr uint64_t kBlocks = 1;
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
-    for (size_t i = 0; i < kGroup<T>; ++i) {
-      const U bits = sizeof(T) == 4 ? static_cast<U>(x[i]) : static_cast<U>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
-      out[i] = static_cast<T>(static_cast<U>(low) + bits % range);
-    }
-  }
-  T low;
-  U range;
-};
-
-// Seeds and the blocks used so far; shared by all runs, from any thread.
-struct Stream {
-  explicit Stream(sdk::CreateContext& c) {
-    seed[0] = static_cast<uint64_t>(c.Has("seed") ? c.Int("seed") : 0);
-    seed[1] = static_cast<uint64_t>(c.Has("seed2") ? c.Int("seed2") : 0);
-    if (seed[0] == 0 && seed[1] == 0) c.Check(c.args().services->random_seed(c.args().context, seed));
-  }
-  Philox Reserve(int64_t outputs) const {
-    Philox generator(seed[0], seed[1]);
-    generator.Skip(used.fetch_add(static_cast<uint64_t>(outputs) * kReservedPerOutput, std::memory_order_relaxed));
-    return generator;
-  }
-  uint64_t seed[2] = {0, 0};
-  mutable std::atomic<uint64_t> used{0};
-};
 
 template <class T, class Distribution>
-void Generate(sdk::RunContext c, const Stream& stream, const Distribution& distribution) {
+void Generate(sdk::RunContext c, const sdk::Stream& stream, const Distribution& distribution) {
   T* out = c.output<T>(0);
   const int64_t n = sdk::Count(c.output_view(0));
-  const Philox base = stream.Reserve(n);
-  const int64_t groups = (n + kGroup<T> - 1) / kGroup<T>;
-  constexpr uint64_t kBlocks = Distribution::template kBlocks<T>;
-  c.ParallelFor(groups, std::is_same_v<Distribution, Uniform> ? 10 : 80, [&](int64_t begin, int64_t end) {
-    Philox generator = base;
-    generator.Skip(static_cast<uint64_t>(begin) * kBlocks);
-    for (int64_t g = begin; g < end; ++g) {
-      Philox local = generator;
-      if ((g + 1) * kGroup<T> <= n) {
-        distribution(local, out + g * kGroup<T>);
-      } else {
-        T last[kGroup<T>];
-        distribution(local, last);
-        std::copy_n(last, n - g * kGroup<T>, out + g * kGroup<T>);
-      }
-      generator.Skip(kBlocks);
-    }
+  const sdk::Philox base = stream.Reserve(n);
+  c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 10 : 80, [&](int64_t begin, int64_t end) {
+    sdk::GenerateGroups(base, distribution, n, begin, end, out);
   });
 }
 
@@ -178,7 +24,7 @@ struct RandomKernel {
   void Run(sdk::RunContext c) const {
     Floats::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) { Generate<T>(c, stream, Distribution()); });
   }
-  Stream stream;
+  sdk::Stream stream;
 };
 
 struct RandomIntKernel {
@@ -188,10 +34,10 @@ struct RandomIntKernel {
       using U = std::make_unsigned_t<T>;
       const T low = *c.input<T>(1), high = *c.input<T>(2);
       if (low >= high) sdk::Fail(TENON_INVALID_ARGUMENT, "Need minval < maxval, got ", low, " >= ", high);
-      Generate<T>(c, stream, UniformInteger<T>{low, static_cast<U>(static_cast<U>(high) - static_cast<U>(low))});
+      Generate<T>(c, stream, sdk::UniformInteger<T>{low, static_cast<U>(static_cast<U>(high) - static_cast<U>(low))});
     });
   }
-  Stream stream;
+  sdk::Stream stream;
 };
 
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constraint<"dtype">>::list,
@@ -199,9 +45,9 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constra
 
 }  // namespace
 
-TENON_CPU_KERNEL(RandomUniform) = CpuKernel<RandomKernel<Uniform>>("RandomUniform", kTraits);
-TENON_CPU_KERNEL(RandomStandardNormal) = CpuKernel<RandomKernel<Normal>>("RandomStandardNormal", kTraits);
-TENON_CPU_KERNEL(TruncatedNormal) = CpuKernel<RandomKernel<Truncated>>("TruncatedNormal", kTraits);
+TENON_CPU_KERNEL(RandomUniform) = CpuKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kTraits);
+TENON_CPU_KERNEL(RandomStandardNormal) = CpuKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kTraits);
+TENON_CPU_KERNEL(TruncatedNormal) = CpuKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kTraits);
 TENON_CPU_KERNEL(RandomUniformInt) = CpuKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<Indices::Constraint<"Tout">>::list,
                          .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL});

@@ -5,43 +5,18 @@
 // rows. A sum is taken in blocks of kBlockLength elements in a fixed order, and the blocks' sums are added in the
 // accumulator's type, so that the bits do not depend on threads. Eigen's sums begin with what lies before the first aligned
 // element, so that their bits would depend on the address.
-#include "kernels/reduce.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/types.h"
+#include "tenon/sdk/reduce_shape.h"
+
 namespace tenon::cpu {
-
-ReduceShape::ReduceShape(sdk::Dims input, const void* axes, uint32_t axes_dtype, int64_t axis_count) {
-  std::array<bool, TENON_MAX_RANK + 1> chosen = {};
-  const int64_t input_rank = static_cast<int64_t>(input.size());
-  for (int64_t i = 0; i < axis_count; ++i) {
-    const int64_t axis = IndexAt(axes, axes_dtype, i);
-    if (axis < -input_rank || axis >= input_rank) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a reduction of shape ", input, " is outside [", -input_rank,
-                ", ", input_rank, ")");
-    }
-    chosen[static_cast<size_t>(axis < 0 ? axis + input_rank : axis)] = true;
-  }
-  for (size_t i = 0; i < input.size(); ++i) {
-    const int64_t dim = input[i];
-    (chosen[i] ? inputs : outputs) *= dim;
-    if (dim == 1) continue;
-    if (rank > 0 && reduced[static_cast<size_t>(rank - 1)] == chosen[i]) {
-      dims[static_cast<size_t>(rank - 1)] *= dim;
-      continue;
-    }
-    if (rank == kMaxDims) {
-      sdk::Fail(TENON_UNIMPLEMENTED, "a reduction of ", input, " alternates more than ", kMaxDims, " times");
-    }
-    dims[static_cast<size_t>(rank)] = dim;
-    reduced[static_cast<size_t>(rank)] = chosen[i];
-    ++rank;
-  }
-}
-
 namespace {
+
+using sdk::kMaxDims;
+using sdk::ReduceShape;
 
 constexpr int64_t kBlockLength = 1024;
 constexpr int kLanes = 16;

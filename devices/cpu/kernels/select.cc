@@ -4,9 +4,12 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
+#include "tenon/sdk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::Broadcast;
 
 // Equal shapes; the condition has the same shape, or is a scalar, or a vector that chooses rows.
 struct SelectKernel {

@@ -6,27 +6,6 @@
 
 namespace tenon::cpu {
 
-void StridedCopy::Add(int64_t dim, int64_t source_stride, int64_t target_stride) {
-  total_ = sdk::Multiply(total_, dim);
-  if (dim == 1) return;
-  if (rank_ > 0) {
-    const auto last = static_cast<size_t>(rank_ - 1);
-    if (source_strides_[last] == source_stride * dim && target_strides_[last] == target_stride * dim) {
-      dims_[last] *= dim;
-      source_strides_[last] = source_stride;
-      target_strides_[last] = target_stride;
-      return;
-    }
-  }
-  if (rank_ == kMaxDims) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "a copy with more than ", kMaxDims, " dims that cannot be merged");
-  }
-  const auto at = static_cast<size_t>(rank_++);
-  dims_[at] = dim;
-  source_strides_[at] = source_stride;
-  target_strides_[at] = target_stride;
-}
-
 template <class T>
 void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) const {
   source += source_offset_;

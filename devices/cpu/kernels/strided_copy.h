@@ -1,60 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving elements between two strided walks of the same dims: slices, transposes, tiles, pads, reversals.
-//
-// Add() gives the dims, slowest first, with a stride in elements for source and target (0 and negative are fine). Dims of
-// 1 vanish and neighbours that walk on evenly merge. Nothing is allocated, so that it may be built inside run().
+// Moving elements along a StridedWalk, shared among threads; and kernels that do nothing else.
 #ifndef TENON_DEVICES_CPU_KERNELS_STRIDED_COPY_H_
 #define TENON_DEVICES_CPU_KERNELS_STRIDED_COPY_H_
 
 #include <array>
 #include <cstdint>
 
-#include "kernels/broadcast.h"
 #include "kernels/types.h"
+#include "tenon/sdk/strided_walk.h"
 
 namespace tenon::cpu {
 
-class StridedCopy {
+using sdk::CheckRank;
+using sdk::FillStrides;
+using sdk::kMaxDims;
+using sdk::kMaxRank;
+
+class StridedCopy : public sdk::StridedWalk {
  public:
-  void Add(int64_t dim, int64_t source_stride, int64_t target_stride);
-  void Offset(int64_t source, int64_t target) {
-    source_offset_ += source;
-    target_offset_ += target;
-  }
-  int64_t total() const { return total_; }
   // Elements of dtype; all of the target that the walk names is written.
   void Run(sdk::RunContext context, uint32_t dtype, const void* source, void* target) const;
 
  private:
   template <class T>
   void RunTyped(sdk::RunContext context, const T* source, T* target) const;
-
-  int rank_ = 0;
-  int64_t total_ = 1;
-  int64_t source_offset_ = 0;
-  int64_t target_offset_ = 0;
-  std::array<int64_t, kMaxDims> dims_ = {};
-  std::array<int64_t, kMaxDims> source_strides_ = {};
-  std::array<int64_t, kMaxDims> target_strides_ = {};
 };
-
-// Row-major strides of dims, written to out[rank].
-template <size_t kSize>
-void FillStrides(sdk::Dims dims, std::array<int64_t, kSize>& out) {
-  int64_t step = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    out[i] = step;
-    step *= dims[i];
-  }
-}
-
-// Ranks that kernels with arrays on the stack take.
-inline constexpr size_t kMaxRank = 32;
-inline void CheckRank(sdk::Dims dims) {
-  if (dims.size() > kMaxRank) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "a tensor of rank ", dims.size(), "; this CPU kernel takes up to ", kMaxRank);
-  }
-}
 
 // A kernel whose work is one StridedCopy of input kSource to output 0 that shapes and the values of small inputs decide.
 // Derived has `void Build(const View* inputs, const View& output, StridedCopy*) const` and may hold attributes.

@@ -1,114 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps: dense ones read old values and write new ones; sparse ones update rows in place.
 //
-// The formulas are TensorFlow's (training_ops.cc). Slots are updated one variable after another; use_locking is passed on.
+// Slots are updated one variable after another; use_locking is passed on.
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 
 #include "kernels/types.h"
-#include "kernels/update.h"
+#include "tenon/sdk/optimizer.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
 
+using sdk::Adagrad;
+using sdk::Adam;
+using sdk::CheckRow;
+using sdk::GradientDescent;
+using sdk::Momentum;
+using sdk::Update;
+using sdk::UpdateLock;
+
 using Trainable = Types<float, double, Half, Bfloat16>;
 
-template <class T>
-Wide<T> ScalarInput(sdk::RunContext c, int32_t index) {
-  return static_cast<Wide<T>>(*c.input<T>(index));
+// The optimizer's step with the values of its scalars.
+template <class T, class Optimizer>
+typename Optimizer::template Step<Wide<T>> StepOf(const Optimizer& optimizer, sdk::RunContext c) {
+  constexpr size_t kCount = std::size(Optimizer::kScalars);
+  Wide<T> scalars[kCount];
+  for (size_t i = 0; i < kCount; ++i) scalars[i] = static_cast<Wide<T>>(*c.input<T>(Optimizer::kScalars[i]));
+  return typename Optimizer::template Step<Wide<T>>(optimizer, scalars);
 }
-
-// The optimizer's class gives the number of variables, the gradient's input and new values of one element.
-// Arrays hold var, then the slots.
-struct GradientDescent {
-  static constexpr int kVariables = 1;
-  static constexpr int kGradient = 2;
-  explicit GradientDescent(sdk::CreateContext&) {}
-  template <class A>
-  struct Step {
-    template <class T>
-    Step(const GradientDescent&, sdk::RunContext c, Tag<T>) : alpha(ScalarInput<T>(c, 1)) {}
-    void operator()(A* v, A g) const { v[0] -= alpha * g; }
-    A alpha;
-  };
-};
-
-struct Momentum {
-  static constexpr int kVariables = 2;
-  static constexpr int kGradient = 3;
-  explicit Momentum(sdk::CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
-  bool nesterov;
-  template <class A>
-  struct Step {
-    template <class T>
-    Step(const Momentum& o, sdk::RunContext c, Tag<T>)
-        : rate(ScalarInput<T>(c, 2)), momentum(ScalarInput<T>(c, 4)), nesterov(o.nesterov) {}
-    void operator()(A* v, A g) const {
-      v[1] = momentum * v[1] + g;
-      v[0] -= nesterov ? rate * g + rate * momentum * v[1] : rate * v[1];
-    }
-    A rate, momentum;
-    bool nesterov;
-  };
-};
-
-struct Adagrad {
-  static constexpr int kVariables = 2;
-  static constexpr int kGradient = 3;
-  explicit Adagrad(sdk::CreateContext& c) : update_slots(!c.Has("update_slots") || c.Bool("update_slots")) {}
-  bool update_slots;
-  template <class A>
-  struct Step {
-    template <class T>
-    Step(const Adagrad& o, sdk::RunContext c, Tag<T>) : rate(ScalarInput<T>(c, 2)), update_slots(o.update_slots) {}
-    void operator()(A* v, A g) const {
-      v[1] += update_slots ? g * g : A(0);
-      v[0] -= rate * g / std::sqrt(v[1]);
-    }
-    A rate;
-    bool update_slots;
-  };
-};
-
-struct Adam {
-  static constexpr int kVariables = 3;
-  static constexpr int kGradient = 9;
-  explicit Adam(sdk::CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
-  bool nesterov;
-  template <class A>
-  struct Step {
-    template <class T>
-    Step(const Adam& o, sdk::RunContext c, Tag<T>)
-        : beta1(ScalarInput<T>(c, 6)), beta2(ScalarInput<T>(c, 7)), epsilon(ScalarInput<T>(c, 8)), nesterov(o.nesterov) {
-      const A beta1_power = ScalarInput<T>(c, 3), beta2_power = ScalarInput<T>(c, 4);
-      alpha = ScalarInput<T>(c, 5) * std::sqrt(A(1) - beta2_power) / (A(1) - beta1_power);
-    }
-    void operator()(A* v, A g) const {
-      v[1] += (g - v[1]) * (A(1) - beta1);
-      v[2] += (g * g - v[2]) * (A(1) - beta2);
-      const A numerator = nesterov ? g * (A(1) - beta1) + beta1 * v[1] : v[1];
-      v[0] -= alpha * numerator / (std::sqrt(v[2]) + epsilon);
-    }
-    A alpha, beta1, beta2, epsilon;
-    bool nesterov;
-  };
-};
 
 template <class Optimizer, bool kReference>
 struct ApplyKernel {
   explicit ApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T> tag) { Apply(c, tag); });
+    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
     if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
  private:
   template <class T>
-  void Apply(sdk::RunContext c, Tag<T> tag) const {
+  void Apply(sdk::RunContext c) const {
     using A = Wide<T>;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const sdk::Dims dims = sdk::DimsOf(gradient);
-    const typename Optimizer::template Step<A> step(optimizer, c, tag);
+    const auto step = StepOf<T>(optimizer, c);
     const T* g = sdk::Data<const T>(gradient);
     const int64_t count = sdk::Count(dims);
     Begin<T, Optimizer::kVariables>(c, gradient.dtype, dims, [&](const auto& olds, const auto& news) {
@@ -176,12 +113,12 @@ struct SparseApplyKernel {
   static_assert(Optimizer::kVariables == 2);
   explicit SparseApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T> tag) { Apply(c, tag); });
+    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
   }
 
  private:
   template <class T>
-  void Apply(sdk::RunContext c, Tag<T> tag) const {
+  void Apply(sdk::RunContext c) const {
     using A = Wide<T>;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const tenon_tensor_view& indices = c.input_view(Optimizer::kGradient + 1);
@@ -199,7 +136,7 @@ struct SparseApplyKernel {
     }
     const void* index = sdk::Data<void>(indices);
     for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
-    const typename Optimizer::template Step<A> step(optimizer, c, tag);
+    const auto step = StepOf<T>(optimizer, c);
     var.BeginWriting();
     slot.BeginWriting();
     const T* g = sdk::Data<const T>(gradient);

@@ -8,75 +8,21 @@
 namespace tenon::cpu {
 namespace {
 
-template <class T>
-inline T Negated(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(x));
-  } else {
-    return -x;
-  }
-}
-
-struct NegOp {
-  template <class T>
-  T operator()(T x) const { return Negated(x); }
-};
-struct AbsOp {
-  template <class T>
-  T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      return x < 0 ? Negated(x) : x;
-    } else {
-      return std::fabs(x);
-    }
-  }
-};
-struct SignOp {
-  template <class T>
-  T operator()(T x) const { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
-};
-struct SquareOp {
-  template <class T>
-  T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
-      return static_cast<T>(static_cast<Unsigned>(x) * static_cast<Unsigned>(x));
-    } else {
-      return x * x;
-    }
-  }
-};
-struct ReciprocalOp {
-  template <class T>
-  T operator()(T x) const { return T(1) / x; }
-};
-struct SqrtOp {
-  template <class T>
-  T operator()(T x) const { return std::sqrt(x); }
-};
-struct RsqrtOp {
-  template <class T>
-  T operator()(T x) const { return T(1) / std::sqrt(x); }
-};
-struct FloorOp {
-  template <class T>
-  T operator()(T x) const { return std::floor(x); }
-};
-struct CeilOp {
-  template <class T>
-  T operator()(T x) const { return std::ceil(x); }
-};
-// Half to even: the default rounding mode.
-struct RoundOp {
-  template <class T>
-  T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) {
-      return x;
-    } else {
-      return std::nearbyint(x);
-    }
-  }
-};
+using sdk::AbsOp;
+using sdk::CeilOp;
+using sdk::FloorOp;
+using sdk::NegOp;
+using sdk::ReciprocalGradOp;
+using sdk::ReciprocalOp;
+using sdk::RoundOp;
+using sdk::RsqrtGradOp;
+using sdk::RsqrtOp;
+using sdk::SigmoidGradOp;
+using sdk::SignOp;
+using sdk::SqrtGradOp;
+using sdk::SqrtOp;
+using sdk::SquareOp;
+using sdk::TanhGradOp;
 
 #define TENON_CPU_MATH_OP(Name)                                                \
   struct Name##Op {                                                            \
@@ -96,28 +42,6 @@ TENON_CPU_MATH_OP(Tanh)
 TENON_CPU_MATH_OP(Erf)
 TENON_CPU_MATH_OP(Sigmoid)
 #undef TENON_CPU_MATH_OP
-
-// Gradients: (y, dy) with y the function's result.
-struct TanhGradOp {
-  template <class T>
-  T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
-};
-struct SigmoidGradOp {
-  template <class T>
-  T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
-};
-struct SqrtGradOp {
-  template <class T>
-  T operator()(T y, T dy) const { return dy * T(0.5) / y; }
-};
-struct RsqrtGradOp {
-  template <class T>
-  T operator()(T y, T dy) const { return T(-0.5) * dy * y * y * y; }
-};
-struct ReciprocalGradOp {
-  template <class T>
-  T operator()(T y, T dy) const { return -dy * y * y; }
-};
 
 using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
 

@@ -8,10 +8,16 @@
 #include <string>
 
 #include "kernels/types.h"
-#include "kernels/update.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
+
+using sdk::AddOrSubtract;
+using sdk::CheckRow;
+using sdk::Update;
+using sdk::UpdateLock;
+using sdk::UpdateTypes;
 
 struct HandleKernel {
   explicit HandleKernel(sdk::CreateContext& c) {

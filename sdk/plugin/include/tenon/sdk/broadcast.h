@@ -3,8 +3,8 @@
 //
 // Adjacent dims over which every input walks on evenly are merged. What is left is an inner dim, which vectorises, and
 // outer dims, which an odometer walks. Same-shape and scalar operands end as one dim.
-#ifndef TENON_DEVICES_CPU_KERNELS_BROADCAST_H_
-#define TENON_DEVICES_CPU_KERNELS_BROADCAST_H_
+#ifndef TENON_SDK_BROADCAST_H_
+#define TENON_SDK_BROADCAST_H_
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "tenon/sdk/kernel.h"
 
-namespace tenon::cpu {
+namespace tenon::sdk {
 
 // Dims left after merging. More alternations of broadcast and plain dims are refused.
 inline constexpr int kMaxDims = 16;
@@ -28,8 +28,8 @@ struct Broadcast {
 
   Broadcast() = default;
   // Fails when an input does not broadcast to `out`.
-  Broadcast(const std::array<sdk::Dims, kInputs>& inputs, sdk::Dims out) {
-    total = sdk::Count(out);
+  Broadcast(const std::array<Dims, kInputs>& inputs, Dims out) {
+    total = Count(out);
     // Built from the fastest dim on; entry 0 is the innermost.
     std::array<int64_t, kMaxDims + 1> sizes = {};
     std::array<std::array<int64_t, kMaxDims + 1>, kInputs> steps = {};
@@ -42,7 +42,7 @@ struct Broadcast {
       for (int i = 0; i < kInputs; ++i) {
         const int64_t dim = back <= inputs[i].size() ? inputs[i][inputs[i].size() - back] : 1;
         if (dim != 1 && dim != size) {
-          sdk::Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
+          Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
         }
         step[i] = dim == 1 ? 0 : walked[i];
         walked[i] *= dim;
@@ -55,15 +55,15 @@ struct Broadcast {
         continue;
       }
       if (count == kMaxDims) {
-        sdk::Fail(TENON_UNIMPLEMENTED, "broadcasting to ", out, " alternates more than ", kMaxDims, " times");
+        Fail(TENON_UNIMPLEMENTED, "broadcasting to ", out, " alternates more than ", kMaxDims, " times");
       }
       sizes[count] = size;
       for (int i = 0; i < kInputs; ++i) steps[i][count] = step[i];
       ++count;
     }
     for (int i = 0; i < kInputs; ++i) {
-      if (inputs[i].size() > out.size() && sdk::Count(inputs[i]) != 1) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
+      if (inputs[i].size() > out.size() && Count(inputs[i]) != 1) {
+        Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
       }
     }
     if (count == 0) return;
@@ -106,6 +106,7 @@ struct Broadcast {
   }
 };
 
-}  // namespace tenon::cpu
 
-#endif  // TENON_DEVICES_CPU_KERNELS_BROADCAST_H_
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_BROADCAST_H_

@@ -2,28 +2,28 @@
 // One update of a variable: begun in the constructor, ended by Commit() or, as failed, by the destructor.
 //
 // old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i].
-#ifndef TENON_DEVICES_CPU_KERNELS_UPDATE_H_
-#define TENON_DEVICES_CPU_KERNELS_UPDATE_H_
+#ifndef TENON_SDK_UPDATE_H_
+#define TENON_SDK_UPDATE_H_
 
-#include "kernels/types.h"
+#include "tenon/sdk/element.h"
 
-namespace tenon::cpu {
+namespace tenon::sdk {
 
 using UpdateTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 
 class Update {
  public:
-  Update(sdk::RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, sdk::Dims dims,
+  Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, Dims dims,
          uint64_t extra_bytes = 0)
       : context_(context), handle_(handle), writing_(true) {
-    sdk::Check(context.services().variable_begin_update(context.frame(), handle, flags, dtype, sdk::ToShape(dims),
+    Check(context.services().variable_begin_update(context.frame(), handle, flags, dtype, ToShape(dims),
                                                         extra_bytes, &old_, &new_));
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
   // Of the variable's own shape, some rows of it.
-  Update(sdk::RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype) : context_(context), handle_(handle) {
-    sdk::Check(context.services().variable_begin_update(context.frame(), handle, flags | TENON_UPDATE_PRESERVE, dtype,
+  Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype) : context_(context), handle_(handle) {
+    Check(context.services().variable_begin_update(context.frame(), handle, flags | TENON_UPDATE_PRESERVE, dtype,
                                                         {nullptr, -1, 0}, 0, &old_, &new_));
   }
   ~Update() {
@@ -36,26 +36,26 @@ class Update {
   }
   // Checks that come before this do not cost the value when they fail.
   void BeginWriting() { writing_ = true; }
-  sdk::Dims dims() const { return sdk::DimsOf(new_); }
+  Dims dims() const { return DimsOf(new_); }
   template <class T>
   const T* old_data() const {
-    return sdk::Data<const T>(old_);
+    return Data<const T>(old_);
   }
   template <class T>
   T* new_data() const {
-    return sdk::Data<T>(new_);
+    return Data<T>(new_);
   }
   const tenon_tensor_view& new_view() const { return new_; }
 
  private:
-  sdk::RunContext context_;
+  RunContext context_;
   tenon_resource* handle_;
   bool writing_ = false;
   tenon_tensor_view old_ = {};
   tenon_tensor_view new_ = {};
 };
 
-inline uint32_t UpdateLock(sdk::CreateContext& c) {
+inline uint32_t UpdateLock(CreateContext& c) {
   return c.Has("use_locking") && c.Bool("use_locking") ? TENON_UPDATE_LOCK : 0u;
 }
 
@@ -74,10 +74,11 @@ inline T AddOrSubtract(T x, T y) {
 // The row that indices[position] names is in [0, rows).
 inline void CheckRow(int64_t row, int64_t position, int64_t rows) {
   if (row < 0 || row >= rows) [[unlikely]] {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", position, "] = ", row, " is not in [0, ", rows, ")");
+    Fail(TENON_INVALID_ARGUMENT, "indices[", position, "] = ", row, " is not in [0, ", rows, ")");
   }
 }
 
-}  // namespace tenon::cpu
 
-#endif  // TENON_DEVICES_CPU_KERNELS_UPDATE_H_
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_UPDATE_H_
