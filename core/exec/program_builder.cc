@@ -312,7 +312,7 @@ class ProgramBuilder {
 
   // Whether a node becomes an operation (some that may do not).
   bool MayEmit(const Node& node) const {
-    if (branches_->FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr) return true;
+    if (branches_->FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr || plan_.TransferFrom(node.id) >= 0) return true;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i].node >= 0 && IsRef(graph_.TypeOf(node.inputs[i])) && !IsRef(node.input_types[i])) return true;
     return false;

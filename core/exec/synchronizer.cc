@@ -196,7 +196,10 @@ void Synchronizer::WaitFor(const std::vector<Event>& list, const Event& event, W
     const bool by_host = event.queue < 0 || DriverOf(event.queue) != DriverOf(earlier.queue);
     (by_host ? waits->host : waits->queue).push_back(earlier.operation);
     (void)PointOf(earlier.operation);
-    waited_[by_host ? 0 : static_cast<size_t>(event.queue + 1)][static_cast<size_t>(earlier.queue)] = {earlier.number, event.block};
+    // Only what is sure to have run says anything of what came before it.
+    if (!IsWithin(event.block, earlier.block)) continue;
+    Waited& waited = waited_[by_host ? 0 : static_cast<size_t>(event.queue + 1)][static_cast<size_t>(earlier.queue)];
+    if (!IsWithin(event.block, waited.block) || waited.event < earlier.number) waited = {earlier.number, event.block};
   }
 }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs give one answer: in straight code, unoptimized, in the dynamic executor and under any order in which it may
 // run nodes; and the answer is what the graph means, calculated directly. Covers F1, F2, L1 to L6.
-#include <cstring>
-#include <optional>
-
-#include "tests/engine/random_program_run.h"
+#include "tests/engine/random_graph.h"
 
 namespace tenon::engine {
 namespace {
@@ -12,12 +9,6 @@ namespace {
 constexpr int kDags = 2000;
 constexpr int kControlFlowGraphs = 1000;
 constexpr uint32_t kManyOrders = 20;  // of each fifth graph; the others take 3
-constexpr int kFeedings = 2;          // values that each graph is run with
-
-struct Way {
-  std::string name;
-  SessionOptions options;
-};
 
 std::vector<Way> WaysOf(uint32_t seed) {
   std::vector<Way> ways = {{"straight", {}}, {"unoptimized", {}}, {"dynamic", {}}, {"dynamic, unoptimized", {}}};
@@ -32,110 +23,13 @@ std::vector<Way> WaysOf(uint32_t seed) {
   return ways;
 }
 
-// One program as a graph, and what it should give for each feeding.
-class RandomGraph {
- public:
-  RandomGraph(uint32_t seed, const ProgramOptions& options)
-      : seed_(seed), options_(options), program_(ProgramMaker(seed, options).Make()), graph_(TheRuntime()) {
-    std::vector<Output> parameters;
-    for (size_t i = 0; i < program_.parameters.size(); ++i) {
-      const Type type = program_.parameters[i];
-      // Now and then the shape is found only when it is fed.
-      const Shape shape = (seed + i) % 3 == 0 ? Shape::Unknown() : ShapeOf(type.form);
-      parameters.push_back(graph_.Placeholder("x" + std::to_string(i), type.dtype, shape));
-    }
-    values_ = ProgramBuilder(graph_).Build(program_, parameters);
-    for (uint32_t feeding = 0; feeding < kFeedings; ++feeding) {
-      const std::vector<Plain> plain = RandomParameters(program_, seed * kFeedings + feeding);
-      std::vector<Feed>& feeds = feeds_.emplace_back();
-      for (size_t i = 0; i < plain.size(); ++i)
-        feeds.push_back({parameters[i], TensorOf(plain[i].type.dtype, ShapeOf(plain[i].type.form), plain[i].elements)});
-      expected_.push_back(Calculate(program_, plain));
-    }
-  }
-
-  // Empty when every way gives the same bits, and they are right.
-  std::string Check() {
-    if (!graph_.status().ok()) return Story("building: " + graph_.status().message(), program_.results);
-    std::vector<std::vector<Tensor>> first;
-    for (const Way& way : WaysOf(seed_)) {
-      for (size_t feeding = 0; feeding < feeds_.size(); ++feeding) {
-        std::vector<Tensor> found;
-        const std::string why = Differs(way, feeding, program_.results, &found);
-        if (!why.empty()) return Smallest(way, feeding, why);
-        if (first.size() == feeding) first.push_back(found);
-        for (size_t i = 0; i < found.size(); ++i)
-          if (!std::equal(found[i].bytes().begin(), found[i].bytes().end(), first[feeding][i].bytes().begin()))
-            return Story(way.name + ": other bits than straight code", {program_.results[i]});
-      }
-    }
-    return "";
-  }
-
- private:
-  // Why these values are not what they should be.
-  std::string Differs(const Way& way, size_t feeding, const std::vector<int>& wanted, std::vector<Tensor>* found) {
-    if (feeding == 0 || !session_.has_value()) {
-      auto session = Session::Create(TheRuntime(), graph_, way.options);
-      if (!session.ok()) return session.status().message();
-      session_.emplace(std::move(*session));
-    }
-    std::vector<Name> fetches;
-    for (int value : wanted) fetches.push_back(values_[static_cast<size_t>(value)]);
-    RunOptions run;
-    run.timeout = std::chrono::seconds(20);  // a step takes far less; one that hangs is told with its program
-    auto result = session_->Run(feeds_[feeding], fetches, {}, run);
-    if (!result.ok()) return result.status().message();
-    *found = std::move(*result);
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const Plain& right = expected_[feeding][static_cast<size_t>(wanted[i])];
-      const Tensor& tensor = (*found)[i];
-      const std::string name = "v" + std::to_string(wanted[i]);
-      if (tensor.dtype() != right.type.dtype || tensor.shape() != ShapeOf(right.type.form))
-        return name + " has the shape " + tensor.shape().ToString() + " instead of " + Describe(right.type);
-      const std::vector<double> elements = DoublesOf(tensor);
-      for (size_t k = 0; k < elements.size(); ++k)
-        if (!IsRight(elements[k], right.elements[k]))
-          return name + "[" + std::to_string(k) + "] is " + std::to_string(elements[k]) + " instead of " + std::to_string(right.elements[k]);
-    }
-    return "";
-  }
-  // A double may come from a float by way of a cast, so that one tolerance is for both.
-  bool IsRight(double found, double right) const {
-    return options_.smooth ? std::fabs(found - right) <= 1e-4 : found == right;
-  }
-  // The first value that is wrong by itself, and the steps that it needs.
-  std::string Smallest(const Way& way, size_t feeding, const std::string& why) {
-    for (size_t value = program_.parameters.size(); value < values_.size(); ++value) {
-      std::vector<Tensor> found;
-      session_.reset();
-      const std::string own = Differs(way, feeding, {static_cast<int>(value)}, &found);
-      if (!own.empty()) return Story(way.name + ": " + own, {static_cast<int>(value)});
-    }
-    return Story(way.name + ": " + why + " (each value alone is right)", program_.results);
-  }
-  std::string Story(const std::string& why, const std::vector<int>& values) const {
-    return "seed " + std::to_string(seed_) + ", steps " + std::to_string(options_.steps) + ", depth " +
-           std::to_string(options_.depth) + (options_.smooth ? ", smooth: " : ": ") + why + "\n" + Describe(program_, values);
-  }
-
-  uint32_t seed_;
-  ProgramOptions options_;
-  Region program_;
-  Graph graph_;
-  std::vector<Output> values_;
-  std::vector<std::vector<Feed>> feeds_;
-  std::vector<std::vector<Plain>> expected_;
-  std::optional<Session> session_;
-};
-
 TEST(RandomGraph, WithoutControlFlowGivesOneAnswerInEveryWay) {
   int wrong = 0;
   for (uint32_t seed = 0; seed < kDags && wrong < 5; ++seed) {
     ProgramOptions options;
     options.steps = 5 + static_cast<int>(seed % 40);
     options.smooth = seed % 4 == 0;
-    const std::string why = RandomGraph(seed, options).Check();
+    const std::string why = RandomGraph(TheRuntime(), seed, options).Check(WaysOf(seed));
     if (!why.empty()) ADD_FAILURE() << why;
     wrong += !why.empty();
   }
@@ -147,7 +41,7 @@ TEST(RandomGraph, OfLoopsAndConditionalsGivesOneAnswerInEveryWay) {
     ProgramOptions options;
     options.steps = 4 + static_cast<int>(seed % 13);
     options.depth = 1 + static_cast<int>(seed % 3);
-    const std::string why = RandomGraph(seed, options).Check();
+    const std::string why = RandomGraph(TheRuntime(), seed, options).Check(WaysOf(seed));
     if (!why.empty()) ADD_FAILURE() << why;
     wrong += !why.empty();
   }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <random>
 
 #include "tests/engine/random_program.h"
 
@@ -16,7 +18,9 @@ namespace tenon::engine {
 
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(Graph& graph) : g_(graph) {}
+  // placer: a device for the nodes of each step, by a number drawn from the seed.
+  explicit ProgramBuilder(Graph& graph, std::function<std::string(uint32_t)> placer = nullptr, uint32_t seed = 0)
+      : g_(graph), placer_(std::move(placer)), random_(seed) {}
 
   // All values of the region.
   std::vector<Output> Build(const Region& region, const std::vector<Output>& parameters) {
@@ -25,6 +29,7 @@ class ProgramBuilder {
       std::vector<Operation> waits;
       for (int wait : step.waits) waits.push_back(Operation(values[static_cast<size_t>(wait)]));
       const auto order = g_.ControlDependencies(waits);
+      const auto device = g_.Device(placer_ ? placer_(static_cast<uint32_t>(random_())) : std::string());
       std::vector<Output> in;
       for (int value : step.in) in.push_back(values[static_cast<size_t>(value)]);
       const std::vector<Output> out = BuildStep(region, step, in);
@@ -148,6 +153,8 @@ class ProgramBuilder {
   }
 
   Graph& g_;
+  std::function<std::string(uint32_t)> placer_;
+  std::mt19937 random_;
   int names_ = 0;
 };
 

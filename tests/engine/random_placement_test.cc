@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random graphs, their nodes placed at random over the CPU and two simulated TPUs, give what they mean: in straight code and
+// in the dynamic executor, with completions delayed and queues served out of turn. Covers G5, H1, H2, L7, R4.
+#include "tests/engine/random_graph.h"
+
+namespace tenon::engine {
+namespace {
+
+constexpr int kDags = 1000;
+constexpr int kControlFlowGraphs = 1000;
+
+Runtime& RuntimeOf(bool disturbed) {
+  const auto make = [](bool late) {
+    RuntimeOptions options;
+    options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "cores", "2"}};
+    if (late) options.plugin_options.push_back({"tenon.tpu_sim", "delay_completion_us", "30"});
+      options.plugin_options.push_back({"tenon.tpu_sim", "seed", "7"});
+    auto made = Runtime::Create(options);
+    if (!made.ok()) {
+      ADD_FAILURE() << made.status().message();
+      std::abort();  // NOLINT: nothing can be tested without a runtime
+    }
+    return new Runtime(std::move(*made));
+  };
+  static Runtime* const quick = make(false);
+  static Runtime* const late = make(true);
+  return disturbed ? *late : *quick;
+}
+
+std::vector<Way> WaysOf() {
+  std::vector<Way> ways = {{"straight", {}}, {"unoptimized", {}}, {"dynamic", {}}};
+  ways[1].options.optimize = false;
+  ways[2].options.executor = TENON_EXECUTOR_DYNAMIC;
+  return ways;
+}
+
+std::string AnyDevice(uint32_t draw) {
+  static const char* const devices[] = {"/device:CPU:0", "/device:TPU:0", "/device:TPU:1", "/device:TPU:*"};
+  return devices[draw % 4];
+}
+
+void Check(int count, int depth) {
+  int wrong = 0;
+  for (uint32_t seed = 0; seed < static_cast<uint32_t>(count) && wrong < 5; ++seed) {
+    ProgramOptions options;
+    options.steps = 5 + static_cast<int>(seed % (depth == 0 ? 40 : 13));
+    options.depth = depth == 0 ? 0 : 1 + static_cast<int>(seed % 3);
+    const std::string why = RandomGraph(RuntimeOf(seed % 4 == 3), seed, options, AnyDevice).Check(WaysOf());
+    if (!why.empty()) ADD_FAILURE() << why;
+    wrong += !why.empty();
+  }
+}
+
+TEST(RandomPlacement, WithoutControlFlowGivesTheSameValues) { Check(kDags, 0); }
+TEST(RandomPlacement, OfLoopsAndConditionalsGivesTheSameValues) { Check(kControlFlowGraphs, 1); }
+
+}  // namespace
+}  // namespace tenon::engine
