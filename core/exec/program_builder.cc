@@ -7,9 +7,11 @@
 #include "core/base/checked.h"
 #include "core/exec/memory_planner.h"
 #include "core/exec/program.h"
+#include "core/exec/queue_chooser.h"
 #include "core/exec/synchronizer.h"
 #include "core/graph/branch_analysis.h"
 #include "core/graph/loop_analysis.h"
+#include "core/place/cost_model.h"
 
 namespace tenon::exec {
 
@@ -25,7 +27,7 @@ using graph::OutputFacts;
 class ProgramBuilder {
  public:
   ProgramBuilder(const Plan& plan, Program* program)
-      : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()) {
+      : plan_(plan), graph_(plan.graph()), program_(program), inference_(&plan.graph()), chooser_(plan.env()) {
     program_->workspace_offset_.resize(plan.env().queues.size() + 1);
   }
 
@@ -422,6 +424,8 @@ class ProgramBuilder {
     operation.outputs = {to};
     if (At(from).memory == At(to).memory || At(to).home == Home::kBuffer) operation.queue = device.first_queue;
     else operation.queue = At(from).memory == 0 ? device.copy_in() : device.copy_out();
+    const double speed = device.device->properties.link_bytes_per_second;
+    chooser_.Submit(operation.queue, speed > 0 ? static_cast<double>(At(from).bytes) / speed : 0, {Root(from)}, {Root(to)});
   }
 
   Status EmitKernel(const Node& node, std::vector<Operation>* block) {
@@ -452,7 +456,7 @@ class ProgramBuilder {
                                  : queued_on != nullptr     ? Operation::Kind::kQueued
                                  : handles || own_outputs ? Operation::Kind::kGuarded
                                                           : Operation::Kind::kRun;
-    const int32_t queue = queued_on == nullptr ? -1 : queued_on->first_queue;
+    const int32_t queue = queued_on == nullptr ? -1 : ChooseQueue(node, *runner, kind, inputs);
     for (int32_t slot : inputs) Use(slot);
     if (shapes_known && runner->has(TENON_KERNEL_VIEW)) return EmitView(node, inputs[0], outputs[0], block);
     std::shared_ptr<const PreparedNode> prepared;
@@ -473,6 +477,7 @@ class ProgramBuilder {
       SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
     }
     Operation& operation = Push(block, kind, node.id);
+    if (queue >= 0) chooser_.Submit(queue, SecondsOf(node, *queued_on), RootsOf(inputs), RootsOf(out));
     operation.inputs = std::move(inputs);
     operation.outputs = std::move(out);
     operation.prepared = std::move(prepared);
@@ -480,6 +485,33 @@ class ProgramBuilder {
     operation.guarded = handles || own_outputs;
     if ((position_ & 63) == 0) Push(block, Operation::Kind::kCheck, node.id);
     return Status::Ok();
+  }
+
+  // Variables and buffers of pools belong to the main queue; what another one reads of them stays until the step's end.
+  int32_t ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs) {
+    const SessionDevice& device = *runner.queued_on();
+    const int32_t compute = device.device->queues->compute_count();
+    if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty()) return device.first_queue;
+    const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
+    if (queue != device.first_queue)
+      for (int32_t slot : inputs)
+        if (At(slot).memory != 0 && At(Root(slot)).home != Home::kArena) KeepToTheEnd(slot);
+    return queue;
+  }
+  std::vector<int32_t> RootsOf(std::vector<int32_t> slots) const {
+    for (int32_t& slot : slots) slot = Root(slot);
+    return slots;
+  }
+  double SecondsOf(const Node& node, const SessionDevice& device) const {
+    if (device.device->queues->compute_count() == 1) return 0;
+    bool guessed = false;
+    const auto cost = place::StaticCost(node, inference_, &guessed);
+    const tenon_device_properties& own = device.device->properties;
+    place::DeviceInfo info;
+    info.flops = own.flops;
+    info.bytes_per_second = own.bytes_per_second;
+    info.launch_seconds = own.launch_seconds;
+    return cost.ok() ? place::SecondsOn(*cost, info) : own.launch_seconds;
   }
 
   Status EmitView(const Node& node, int32_t input, const OutputFacts& facts, std::vector<Operation>* block) {
@@ -727,6 +759,7 @@ class ProgramBuilder {
   graph::ShapeInference inference_;
   LoopAnalysis loops_;
   const BranchAnalysis* branches_ = nullptr;
+  QueueChooser chooser_;
   Program::Refusal refusal_;
   std::vector<bool> needed_;
   std::vector<int32_t> needed_order_;
