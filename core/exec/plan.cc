@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/json_escape.h"
 #include "core/exec/dynamic_plan.h"
 #include "core/exec/program.h"
 #include "core/partition/transfers.h"
@@ -208,14 +209,14 @@ std::string Plan::Explain() const {
   for (int32_t id : order_) {
     const graph::Node& node = graph_.node(id);
     const NodeRunner* runner = runners_[static_cast<size_t>(id)].get();
-    out += StrCat(first ? "\n" : ",\n", "{\"name\":\"", trace::JsonEscape(node.name), "\",\"op\":\"", trace::JsonEscape(node.op->name),
-                  "\",\"op_plugin\":\"", trace::JsonEscape(node.op->package), "\",\"device\":\"",
-                  env_.devices.empty() ? "" : trace::JsonEscape(env_.devices[static_cast<size_t>(DeviceOf(id))].device->name),
-                  TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", trace::JsonEscape(env_.devices[static_cast<size_t>(TransferFrom(id))].device->name)),
+    out += StrCat(first ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name),
+                  "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"",
+                  env_.devices.empty() ? "" : JsonEscape(env_.devices[static_cast<size_t>(DeviceOf(id))].device->name),
+                  TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", JsonEscape(env_.devices[static_cast<size_t>(TransferFrom(id))].device->name)),
                   "\",\"kernel_plugin\":\"",
-                  runner == nullptr ? "" : trace::JsonEscape(runner->plugin()), "\",\"priority\":",
+                  runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":",
                   runner == nullptr ? 0 : runner->registration().priority, ",\"runs\":\"", how[static_cast<size_t>(id)],
-                  programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", trace::JsonEscape(why_dynamic_)) : "", "\"}");
+                  programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", JsonEscape(why_dynamic_)) : "", "\"}");
     first = false;
   }
   return out + "\n]\n";

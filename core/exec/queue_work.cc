@@ -94,7 +94,9 @@ Status QueueWork::HostWait(const tenon_timeline_point& point) {
   for (const Lane& lane : lanes_) {
     if (lane.timeline == nullptr || lane.timeline->semaphore() != point.semaphore) continue;
     const Device& device = lane.timeline->device();
+    const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
     Status status(device.driver->semaphore_wait(point.semaphore, point.value, UINT64_MAX));
+    if (step_->trace != nullptr) step_->trace->Add(StrCat("wait for ", device.name), "wait", begin, trace::Trace::Now());
     return status.ok() || step_->cancellation->cancelled() ? std::move(status) : std::move(status).Annotate(device.name);
   }
   return Internal("a step waits for a point of no timeline of its own");

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/graph/graphdef/convert.h"
+#include "core/session/device_trace.h"
 
 namespace tenon::session {
 namespace {
@@ -391,7 +392,9 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     context->active.store(true, std::memory_order_release);
     context->step.id = session.next_step_.fetch_add(1, std::memory_order_relaxed);
     context->step.trace = options.trace;
+    DeviceTrace devices(plan_->env(), options.trace);
     status = ExecuteIn(context, options, feeds, taker, argument);
+    devices.Finish();
     context->active.store(false, std::memory_order_release);
     GiveBack(context);
   }

@@ -1,34 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/trace/trace.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <thread>
 
 #include "core/base/clock.h"
+#include "core/base/json_escape.h"
 
 namespace tenon::trace {
+namespace {
+
+constexpr uint64_t kHostProcess = 1;
+
+std::string NameEvent(std::string_view what, uint64_t process, uint64_t thread, std::string_view name) {
+  return "{\"name\":\"" + std::string(what) + "\",\"ph\":\"M\",\"pid\":" + std::to_string(process) + ",\"tid\":" + std::to_string(thread) +
+         ",\"args\":{\"name\":\"" + JsonEscape(name) + "\"}}";
+}
+
+}  // namespace
 
 uint64_t Trace::Now() { return NowNs(); }
 
 void Trace::Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns) {
   const uint64_t thread = std::hash<std::thread::id>()(std::this_thread::get_id()) % 100000;
   std::lock_guard lock(mutex_);
-  spans_.push_back({std::string(name), std::string(category), begin_ns, end_ns, thread});
+  spans_.push_back({std::string(name), std::string(category), {}, begin_ns, end_ns, kHostProcess, thread});
+}
+
+void Trace::AddOn(const Row& row, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,
+                  std::string_view detail) {
+  std::lock_guard lock(mutex_);
+  auto group = std::find(groups_.begin(), groups_.end(), row.group);
+  if (group == groups_.end()) group = groups_.insert(groups_.end(), std::string(row.group));
+  const uint64_t process = kHostProcess + 1 + static_cast<uint64_t>(group - groups_.begin());
+  const uint64_t line = lines_.try_emplace({process, std::string(row.line)}, lines_.size() + 1).first->second;
+  spans_.push_back({std::string(name), std::string(category), std::string(detail), begin_ns, end_ns, process, line});
 }
 
 std::string Trace::ToJson() const {
   std::lock_guard lock(mutex_);
-  std::string out = "{\"traceEvents\":[";
-  for (size_t i = 0; i < spans_.size(); ++i) {
-    const Span& span = spans_[i];
+  std::vector<std::string> events;
+  if (!groups_.empty()) events.push_back(NameEvent("process_name", kHostProcess, 0, "host"));
+  for (size_t i = 0; i < groups_.size(); ++i) events.push_back(NameEvent("process_name", kHostProcess + 1 + i, 0, groups_[i]));
+  for (const auto& [line, number] : lines_) events.push_back(NameEvent("thread_name", line.first, number, line.second));
+  for (const Span& span : spans_) {
     char times[96];
-    std::snprintf(times, sizeof times, "\"ts\":%.3f,\"dur\":%.3f,\"pid\":1,\"tid\":%llu}",
+    std::snprintf(times, sizeof times, "\"ts\":%.3f,\"dur\":%.3f,\"pid\":%llu,\"tid\":%llu",
                   static_cast<double>(span.begin_ns) / 1e3, static_cast<double>(span.end_ns - span.begin_ns) / 1e3,
-                  static_cast<unsigned long long>(span.thread));
-    out += i == 0 ? "\n" : ",\n";
-    out += "{\"name\":\"" + JsonEscape(span.name) + "\",\"cat\":\"" + JsonEscape(span.category) + "\",\"ph\":\"X\"," + times;
+                  static_cast<unsigned long long>(span.process), static_cast<unsigned long long>(span.thread));
+    events.push_back("{\"name\":\"" + JsonEscape(span.name) + "\",\"cat\":\"" + JsonEscape(span.category) + "\",\"ph\":\"X\"," + times +
+                     (span.detail.empty() ? "" : ",\"args\":{\"detail\":\"" + JsonEscape(span.detail) + "\"}") + "}");
   }
+  std::string out = "{\"traceEvents\":[";
+  for (size_t i = 0; i < events.size(); ++i) out += (i == 0 ? "\n" : ",\n") + events[i];
   return out + "\n]}\n";
 }
 

@@ -1,37 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trace of one step: spans with a name, a thread and times, written as Chrome's trace format. Thread-safe.
+// Trace of one step: spans with a name and times, each in a row, written as Chrome's trace format. Thread-safe.
+//
+// A row is a host thread, or a named line of a group: a queue of a device, by the host's clock or by the device's own.
 #ifndef TENON_CORE_TRACE_TRACE_H_
 #define TENON_CORE_TRACE_TRACE_H_
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/base/json_escape.h"
 
 namespace tenon::trace {
 
+// Names a row. Group "" is the host, whose rows are threads.
+struct Row {
+  std::string_view group;  // "/device:TPU:0"
+  std::string_view line;   // "copy in"
+};
+
 class Trace {
  public:
+  // On this thread's row. Times are of the host's clock.
   void Add(std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns);
+  // detail: shown beside the span, such as what it waited for; may be empty.
+  void AddOn(const Row& row, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns,
+             std::string_view detail);
   // Monotonic nanoseconds of the host's clock.
   static uint64_t Now();
-  // {"traceEvents": [...]}, microseconds.
+  // {"traceEvents": [...]}, microseconds; the names of rows come first.
   std::string ToJson() const;
 
  private:
   struct Span {
-    std::string name, category;
+    std::string name, category, detail;
     uint64_t begin_ns, end_ns;
-    uint64_t thread;
+    uint64_t process, thread;
   };
   mutable std::mutex mutex_;
   std::vector<Span> spans_;
+  std::vector<std::string> groups_;                                 // process 2 and on
+  std::map<std::pair<uint64_t, std::string>, uint64_t> lines_;      // of a process: its rows
 };
-
-using tenon::JsonEscape;
 
 }  // namespace tenon::trace
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceTrace: what the devices' queues did in a step, from the drivers' own records, as rows of its trace.
+#ifndef TENON_CORE_SESSION_DEVICE_TRACE_H_
+#define TENON_CORE_SESSION_DEVICE_TRACE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/exec/step.h"
+
+namespace tenon::session {
+
+// A row for each queue by the host's clock, and, where the device has a clock of its own, one more by that, with the queue's
+// waits and what they were for. Work of other steps that ran meanwhile is there too.
+class DeviceTrace {
+ public:
+  // Before the step. trace nullptr: nothing is recorded.
+  DeviceTrace(const exec::Environment& env, trace::Trace* trace);
+  // After it.
+  void Finish();
+
+ private:
+  struct Source {
+    const exec::Device* device;
+    const struct tenon_profile* profile;
+    uint64_t next;  // the first span of the step
+  };
+  static void Read(const Source& source, trace::Trace* trace);
+  trace::Trace* trace_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_DEVICE_TRACE_H_
