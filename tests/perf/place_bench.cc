@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long placing takes: graphs from 1,000 to 300,000 nodes on a host and two accelerators, part by part.
+//
+// Nodes read one to three of the last 200; one in eight is bound to a device by name, one in ten is of a colocation class.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <random>
+
+#include "tests/fakes/place_request.h"
+
+namespace tenon {
+namespace {
+
+std::unique_ptr<fakes::PlaceMaker> MakeGraph(int64_t count) {
+  auto made = std::make_unique<fakes::PlaceMaker>();
+  made->link = {5e-6, 1e10};
+  std::mt19937 random(1);
+  std::vector<graph::Edge> nodes;
+  for (int64_t i = 0; i < count; ++i) {
+    fakes::GraphMaker::Edges inputs;
+    for (size_t k = 0; k < 1 + random() % 3 && !nodes.empty(); ++k) inputs.push_back(nodes[nodes.size() - 1 - random() % std::min<size_t>(nodes.size(), 200)]);
+    nodes.push_back(made->Work(std::move(inputs), static_cast<float>(random() % 100), {static_cast<int64_t>(random() % 4096)}, StrCat("n", i)));
+    if (random() % 8 == 0) made->Pin(nodes.back(), random() % 2 == 0 ? "/host:0" : "/device:FAST:*");
+    if (random() % 10 == 0)
+      made->graph.mutable_node(nodes.back().node).attrs["_class"] = graph::AttrValue::Strings({StrCat("loc:@n", random() % nodes.size())});
+  }
+  made->request.fetches = {nodes.back()};
+  made->request.soft_placement = true;
+  made->Ask();
+  return made;
+}
+
+void Place(benchmark::State& state) {
+  const auto made = MakeGraph(state.range(0));
+  for (auto _ : state) {
+    auto placement = place::Place(made->request);
+    if (!placement.ok()) state.SkipWithError(placement.status().ToString().c_str());
+    benchmark::DoNotOptimize(placement);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(Place)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+
+// Names, kernels, union-find.
+void Groups(benchmark::State& state) {
+  const auto made = MakeGraph(state.range(0));
+  std::vector<int32_t> position(made->request.order.size());
+  for (size_t i = 0; i < position.size(); ++i) position[static_cast<size_t>(made->request.order[i])] = static_cast<int32_t>(i);
+  for (auto _ : state) {
+    place::DeviceSets sets(made->devices.size());
+    auto constraints = place::FindConstraints(made->request, &sets);
+    auto groups = place::FindGroups(made->request, position, *constraints, &sets);
+    benchmark::DoNotOptimize(groups);
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(Groups)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+
+// Costs and shapes as well.
+void Problem(benchmark::State& state) {
+  const auto made = MakeGraph(state.range(0));
+  for (auto _ : state) {
+    const fakes::MadeProblem problem(made->request);
+    benchmark::DoNotOptimize(problem.sequence.data());
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(Problem)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+
+}  // namespace
+}  // namespace tenon
+
+BENCHMARK_MAIN();
