@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/device_trace.h"
 
+#include <algorithm>
 #include <string>
 
-#include "tenon/ext/draft/profile.h"
 
 namespace tenon::session {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/exec/step.h"
+#include "tenon/ext/draft/profile.h"
 
 namespace tenon::session {
 
@@ -22,7 +23,7 @@ class DeviceTrace {
  private:
   struct Source {
     const exec::Device* device;
-    const struct tenon_profile* profile;
+    const tenon_profile* profile;
     uint64_t next;  // the first span of the step
   };
   static void Read(const Source& source, trace::Trace* trace);
