@@ -29,7 +29,7 @@ struct Device {
   tenon_device* handle = nullptr;
   tenon_device_properties properties{};
   uint64_t memory_bytes = 0;
-  std::vector<std::string> memory_kinds;
+  std::string memory_kinds;  // "device, staging"
   bool synchronous = true;
   std::shared_ptr<DeviceQueues> queues;  // of an asynchronous device
 };

@@ -43,7 +43,6 @@ class DynamicInstance {
   void Finish();
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
-  uint64_t host_waits() const { return work_.host_waits(); }
 
  private:
   using Kind = DynamicPlan::Kind;

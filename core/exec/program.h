@@ -154,7 +154,6 @@ class ProgramInstance {
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   // Whether a device still has hold of its memory: it may not be used again, nor freed.
   bool abandoned() const { return work_.abandoned(); }
-  uint64_t host_waits() const { return work_.host_waits(); }
   // What fetch i is; valid until Finish.
   const tenon_tensor_view& fetch(size_t i) const;
   // Releases the step's buffers.

@@ -90,7 +90,7 @@ Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<con
 Status QueueWork::HostWait(const tenon_timeline_point& point) {
   if (point.value == 0) return Status::Ok();
   if (step_->cancellation->cancelled()) return step_->cancellation->reason();
-  ++host_waits_;
+  ++step_->host_waits;
   for (const Lane& lane : lanes_) {
     if (lane.timeline == nullptr || lane.timeline->semaphore() != point.semaphore) continue;
     const Device& device = lane.timeline->device();

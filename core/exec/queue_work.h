@@ -73,8 +73,6 @@ class QueueWork {
   bool abandoned() const { return abandoned_; }
   // Whether the instance's points have no meaning any more: its timelines are new.
   bool TakeRenewed() { return std::exchange(renewed_, false); }
-  // Times that the host waited, of all steps.
-  uint64_t host_waits() const { return host_waits_; }
 
  private:
   struct Lane {
@@ -107,7 +105,6 @@ class QueueWork {
   std::mutex mutex_;  // timelines against a cancellation
   Status later_;
   uint64_t cancel_token_ = 0;
-  uint64_t host_waits_ = 0;
   bool abandoned_ = false, renewed_ = false;
 };
 

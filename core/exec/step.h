@@ -39,6 +39,7 @@ struct Step {
   Cancellation* cancellation = nullptr;
   trace::Trace* trace = nullptr;
   uint64_t id = 0;
+  uint64_t host_waits = 0;  // for devices
   std::mutex mutex;  // guards local_resources
   std::vector<std::unique_ptr<Resource>> local_resources;
 };

@@ -93,7 +93,7 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
     }
     if (Status s(driver.memory_kind(device.handle, 0, &memory)); s.ok()) device.memory_bytes = memory.total_bytes;
     for (uint32_t kind = 0; kind < properties.memory_kind_count; ++kind)
-      if (Status s(driver.memory_kind(device.handle, kind, &memory)); s.ok()) device.memory_kinds.emplace_back(View(memory.name));
+      if (Status s(driver.memory_kind(device.handle, kind, &memory)); s.ok()) device.memory_kinds += StrCat(kind == 0 ? "" : ", ", View(memory.name));
     add(std::move(device));
     ++*count;
   }

@@ -81,6 +81,12 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     env.devices.push_back(own);
   }
   session->devices_ = DescribeDevices(env);
+  if (!session->options_.placement.empty()) {
+    TENON_ASSIGN_OR_RETURN(session->placement_file_, place::PlacementFile::Parse(session->options_.placement, "the placement"));
+  }
+  if (!session->options_.costs.empty()) {
+    TENON_ASSIGN_OR_RETURN(session->costs_, place::CostModel::Parse(session->options_.costs, "the costs"));
+  }
   if (!session->options_.device.empty()) session->default_device_ = choice.devices[choice.wished]->name;
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
@@ -163,6 +169,10 @@ Status Session::Place(const optimize::Request& request, graph::Graph* graph) con
   TENON_ASSIGN_OR_RETURN(place::Request wanted, MakePlaceRequest(*graph, request.feeds, request.fetches, env_, devices_));
   wanted.default_device = default_device_;
   wanted.soft_placement = options_.soft_placement;
+  if (!options_.placement.empty()) wanted.file = &placement_file_;
+  if (!options_.costs.empty()) wanted.costs = &costs_;
+  if (!options_.placer.empty())
+    return Unimplemented(StrCat("placer '", options_.placer, "': placers of packages cannot be chosen yet"));
   TENON_ASSIGN_OR_RETURN(const place::Placement placement, place::Place(wanted));
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
@@ -234,6 +244,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& targets) {
   if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
   std::shared_lock lock(graph_mutex_);
+  if (!placement_file_.empty()) TENON_RETURN_IF_ERROR(placement_file_.Check(graph_));
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
   lock.unlock();
@@ -261,7 +272,12 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
 
 SessionMetrics Session::metrics() const {
   SessionMetrics out{steps_.load(), plans_built_.load(), plans_reused_.load(), 0, pool_->bytes_in_use(), pool_->peak_bytes(), 0,
-                     nodes_merged_.load()};
+                     nodes_merged_.load(), host_waits_.load(), 0, 0};
+  for (const exec::SessionDevice& device : env_.devices) {
+    if (!device.queued()) continue;
+    out.device_bytes_in_use += device.pool->bytes_in_use();
+    out.device_peak_bytes += device.pool->peak_bytes();
+  }
   std::lock_guard lock(const_cast<Session*>(this)->run_mutex_);
   for (const auto& weak : callables_)
     if (auto callable = weak.lock()) {
@@ -395,6 +411,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     DeviceTrace devices(plan_->env(), options.trace);
     status = ExecuteIn(context, options, feeds, taker, argument);
     devices.Finish();
+    session.host_waits_.fetch_add(std::exchange(context->step.host_waits, 0), std::memory_order_relaxed);
     context->active.store(false, std::memory_order_release);
     GiveBack(context);
   }

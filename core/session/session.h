@@ -18,6 +18,8 @@
 #include "core/exec/plan.h"
 #include "core/exec/program.h"
 #include "core/optimize/optimize.h"
+#include "core/place/cost_model.h"
+#include "core/place/placement_file.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"
 
@@ -85,11 +87,15 @@ struct SessionOptions {
   uint32_t precision = 0;
   uint32_t schedule_seed = 0;
   std::string device;
+  std::string placement;  // text of a placement file
+  std::string costs;      // text of measured costs
+  std::string placer;     // id of a package with a placer
   bool soft_placement = true;
 };
 
 struct SessionMetrics {
-  uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged;
+  uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
+      device_bytes_in_use, device_peak_bytes;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -127,6 +133,8 @@ class Session : public std::enable_shared_from_this<Session> {
   SessionOptions options_;
   std::vector<place::DeviceInfo> devices_;
   std::string default_device_;
+  place::PlacementFile placement_file_;
+  place::CostModel costs_;
   mutable std::shared_mutex graph_mutex_;
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;
@@ -140,7 +148,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::weak_ptr<Callable>> callables_;
   std::atomic<bool> closing_{false};
   std::atomic<int64_t> active_{0};
-  std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, next_step_{1};
+  std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, host_waits_{0}, next_step_{1};
 };
 
 // A step whose feeds arrive in several calls. One call at a time.

@@ -247,7 +247,7 @@ TEST_F(Contract, RefusesAWrongCommandLine) {
   EXPECT_EQ(2, Fails("run graph.pb --repeat 0 --fetch y").code);
   ExpectHas(Fails("run graph.pb").err, "--fetch");
   ExpectHas(Fails("run graph.pb --fetch y --deadline soon").err, "soon");
-  ExpectHas(Fails("run graph.pb --fetch y --placement p.txt").err, "UNIMPLEMENTED");
+  ExpectHas(Fails("run graph.pb --fetch y --placement none.txt").err, "none.txt");
   ExpectHas(Fails("run graph.pb --fetch y --plugin x.npy").err, "x.npy");
   ExpectHas(Fails("run graph.pb --fetch y --option no.such.key=1").err, "no.such");
 }

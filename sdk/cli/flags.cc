@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "tenon/train/file.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -83,7 +85,10 @@ Result<host::Runtime> RuntimeFlags::Create() const {
 void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   command.add_option("--device", device, "Device of nodes that ask for none, as `tenon devices` names it")
       ->type_name("NAME");
-  command.add_option("--placement", placement, "A placement to follow, node by node")->type_name("FILE");
+  command.add_option("--placement", placement, "A placement to follow: lines of a node's name or pattern, and a device")->type_name("FILE");
+  command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
+  command.add_option("--costs", costs, "Measured costs to place by")->type_name("FILE");
+  command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
   if (with_seed) {
     command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");
   }
@@ -97,8 +102,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
   if (!placement.empty()) {
-    return Status(Code::kUnimplemented,
-                  "--placement '" + placement + "': placements cannot be read yet; --device places the whole graph");
+    TENON_TRY_ASSIGN(options.placement, train::ReadFile(placement));
   }
   if (!memory_limit.empty()) {
     TENON_TRY_ASSIGN(options.memory_limit, ParseSize(memory_limit));
@@ -114,6 +118,11 @@ Result<host::SessionOptions> SessionFlags::Options() const {
   else if (!precision.empty() && precision != "strict") {
     return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
   }
+  if (!costs.empty()) {
+    TENON_TRY_ASSIGN(options.costs, train::ReadFile(costs));
+  }
+  options.soft_placement = !hard_placement;
+  options.placer = placer;
   options.device = device;
   options.seed = seed;
   options.optimize = !no_optimize;

@@ -33,12 +33,15 @@ struct RuntimeFlags {
 struct SessionFlags {
   std::string device;        // --device NAME
   std::string placement;     // --placement FILE
+  std::string costs;         // --costs FILE
+  std::string placer;        // --placer ID
   std::string memory_limit;  // --memory-limit SIZE
   std::string deadline;      // --deadline TIME
   std::string executor;      // --executor auto|dynamic
   std::string precision;     // --precision strict|tf32|bfloat16
   uint64_t seed = 0;         // --seed N
   bool no_optimize = false;  // --no-optimize
+  bool hard_placement = false;  // --hard-placement
 
   // with_seed: some commands have a --seed of their own.
   void AddTo(CLI::App& command, bool with_seed = true);

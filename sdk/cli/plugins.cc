@@ -83,17 +83,22 @@ Status ListPlugins(const ListArguments& arguments) {
 Status ListDevices(const ListArguments& arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
   Json json = Json::array();
-  Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "MODEL"});
+  Table table({"DEVICE", "TYPE", "PLUGIN", "MEMORY", "KINDS", "QUEUES", "MODEL"});
   for (const tenon_device_info& device : runtime.Devices()) {
     json.push_back({{"name", Copy(device.name)},
                     {"type", Copy(device.type)},
                     {"plugin", Copy(device.plugin)},
                     {"model", Copy(device.model)},
                     {"problem", Copy(device.problem)},
-                    {"memory_bytes", device.memory_bytes}});
+                    {"memory_bytes", device.memory_bytes},
+                    {"memory_kinds", Copy(device.memory_kinds)},
+                    {"compute_queues", device.compute_queues},
+                    {"copy_queues", device.copy_queues}});
+    const std::string queues =
+        device.compute_queues == 0 ? "" : fmt::format("{} compute, {} copy", device.compute_queues, device.copy_queues);
     const std::string memory =
         device.memory_bytes == 0 ? "" : fmt::format("{:.1f} GiB", static_cast<double>(device.memory_bytes) / (1 << 30));
-    table.Add({device.name.size > 0 ? Copy(device.name) : "(none)", Copy(device.type), Copy(device.plugin), memory,
+    table.Add({device.name.size > 0 ? Copy(device.name) : "(none)", Copy(device.type), Copy(device.plugin), memory, Copy(device.memory_kinds), queues,
                Copy(device.problem.size > 0 ? device.problem : device.model)});
   }
   if (arguments.json)

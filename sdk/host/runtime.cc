@@ -268,7 +268,10 @@ tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index,
     if (index >= runtime->devices.size()) return OutOfList("device", index, runtime->devices.size());
     const exec::Device& device = runtime->devices[index];
     const tenon_device_info value = {TENON_HEAD(tenon_device_info), Span(device.name), Span(device.type), Span(device.plugin),
-                                     Span(device.model), Span(device.problem), device.memory_bytes};
+                                     Span(device.model), Span(device.problem), device.memory_bytes, Span(device.memory_kinds),
+                                     device.queues == nullptr ? 0 : static_cast<uint32_t>(device.queues->compute_count()),
+                                     device.queues == nullptr ? 0u : 2u, static_cast<uint32_t>(device.properties.dl_device_type),
+                                     device.properties.dl_device_id};
     return Status(host::WriteOut(value, out_info));
   });
 }

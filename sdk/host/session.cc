@@ -45,6 +45,10 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
     core.device = View(options.device);
+    core.soft_placement = options.hard_placement == 0;
+    core.placement = View(options.placement);
+    core.costs = View(options.costs);
+    core.placer = View(options.placer);
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
     *out_session = new tenon_session{runtime, std::move(session)};
     return Status::Ok();
@@ -193,7 +197,8 @@ tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_sess
     const session::SessionMetrics metrics = session->session->metrics();
     const tenon_session_metrics value = {TENON_HEAD(tenon_session_metrics), metrics.steps, metrics.plans_built, metrics.plans_reused,
                                          metrics.bindings_built, metrics.bytes_in_use, metrics.peak_bytes, metrics.nodes_folded,
-                                         metrics.nodes_merged};
+                                         metrics.nodes_merged, metrics.host_waits, metrics.device_bytes_in_use,
+                                         metrics.device_peak_bytes};
     return Status(host::WriteOut(value, out_metrics));
   });
 }

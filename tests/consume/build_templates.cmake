@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DREADELF= -P build_templates.cmake
+# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -DREADELF= -P build_templates.cmake
 # Installs the build into FOLDER, moves the prefix, and builds each template against it as its own project; one of them
 # against the build folder, too, which must serve as a prefix.
 
@@ -36,6 +36,7 @@ function(build_template template prefix binary)
   file(REMOVE_RECURSE "${binary}")
   run("${CMAKE_COMMAND}" -S "${SOURCE}/sdk/templates/${template}" -B "${binary}" -G "${GENERATOR}"
       "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_C_COMPILER=${CC}" "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror"
+      "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
       -DCMAKE_BUILD_TYPE=Release "-DCMAKE_INSTALL_PREFIX=${FOLDER}/installed")
   run("${CMAKE_COMMAND}" --build "${binary}")
 endfunction()
@@ -48,6 +49,8 @@ build_template(op_plugin "${FOLDER}/prefix" "${FOLDER}/op_plugin")
 check_library("${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")
 build_template(null_device "${FOLDER}/prefix" "${FOLDER}/null_device")
 check_library("${FOLDER}/null_device/lib/tenon/plugins/tenon_null_device.so")
+build_template(async_device "${FOLDER}/prefix" "${FOLDER}/async_device")
+check_library("${FOLDER}/async_device/lib/tenon/plugins/tenon_async_device.so")
 build_template(op_plugin "${BUILD}" "${FOLDER}/op_plugin_of_build_folder")
 check_library("${FOLDER}/op_plugin_of_build_folder/lib/tenon/plugins/tenon_cube.so")
 

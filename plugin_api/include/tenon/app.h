@@ -172,6 +172,11 @@ typedef struct tenon_device_info {
   tenon_span model;
   tenon_span problem; /* why there is no device, when a driver found none; else empty */
   uint64_t memory_bytes;
+  tenon_span memory_kinds; /* "device, staging" */
+  uint32_t compute_queues; /* 0: the device is synchronous */
+  uint32_t copy_queues;
+  uint32_t dl_device_type; /* DLPack's */
+  int32_t dl_device_id;
 } tenon_device_info;
 
 TENON_EXPORT uint64_t tenon_runtime_device_count(const tenon_runtime* runtime);
@@ -238,6 +243,11 @@ typedef struct tenon_session_options {
   uint32_t precision;    /* TENON_PRECISION_* */
   uint32_t schedule_seed; /* dynamic executor: 0 is construction order; else a random order, for tests */
   tenon_span device;     /* default device of nodes without one */
+  tenon_span placement;  /* text of a placement file, which goes before the nodes' own devices; empty: none */
+  tenon_span costs;      /* text of a file of measured costs; empty: costs are estimated */
+  tenon_span placer;     /* id of the package whose placer chooses; empty: the engine's own */
+  uint32_t hard_placement; /* 1: a device name that cannot hold is an error; 0: it is dropped */
+  uint32_t reserved;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
@@ -310,6 +320,9 @@ typedef struct tenon_session_metrics {
   uint64_t peak_bytes;
   uint64_t nodes_folded;   /* evaluated before the step */
   uint64_t nodes_merged;   /* common subexpressions */
+  uint64_t host_waits;     /* times that a step waited for a device, of all steps */
+  uint64_t device_bytes_in_use; /* of devices with memory of their own, all together */
+  uint64_t device_peak_bytes;
 } tenon_session_metrics;
 
 TENON_EXPORT tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics);

@@ -222,6 +222,10 @@ struct SessionOptions {
   uint32_t schedule_seed = 0;  // dynamic executor: 0 is construction order; else a random order, for tests
   Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
+  std::string placement;   // text of a placement file
+  std::string costs;       // text of a file of measured costs
+  std::string placer;      // id of the package whose placer chooses; "": the engine's own
+  bool soft_placement = true;  // a device name that cannot hold is dropped
 };
 
 class Session {
@@ -236,6 +240,10 @@ class Session {
     c_options.schedule_seed = options.schedule_seed;
     c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.device = Span(options.device);
+    c_options.placement = Span(options.placement);
+    c_options.costs = Span(options.costs);
+    c_options.placer = Span(options.placer);
+    c_options.hard_placement = options.soft_placement ? 0 : 1;
     tenon_session* session = nullptr;
     TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options, &session)));
     return Session(session);

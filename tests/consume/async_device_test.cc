@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The template of a device with queues, built out of tree, runs a part of a graph. Covers E2, E3.
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+Runtime MakeRuntime() {
+  RuntimeOptions options;
+  options.plugins = {TENON_ASYNC_DEVICE};
+  auto made = Runtime::Create(options);
+  if (!made.ok()) {
+    ADD_FAILURE() << made.status().message();
+    std::abort();  // NOLINT: nothing can be tested without a runtime
+  }
+  return std::move(*made);
+}
+
+TEST(AsyncDevice, IsListedWithItsPlugin) {
+  const Runtime runtime = MakeRuntime();
+  bool found = false;
+  for (const tenon_device_info& device : runtime.Devices())
+    found = found || (Text(device.name) == "/job:localhost/replica:0/task:0/device:ASYNC:0" && Text(device.plugin) == "example.async_device");
+  EXPECT_TRUE(found);
+}
+
+TEST(AsyncDevice, RunsItsKernelBetweenThoseOfTheHost) {
+  Runtime runtime = MakeRuntime();
+  Graph graph(runtime);
+  const Output x = graph.Placeholder("x", DType::kFloat, {3});
+  Output y = graph.Op("AddV2", {x, x});
+  {
+    const auto device = graph.Device("/device:ASYNC:0");
+    y = graph.Op("Square", {graph.Op("Square", {y})});
+  }
+  y = graph.Op("Neg", {y});
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    auto session = Session::Create(runtime, graph, options);
+    ASSERT_TRUE(session.ok());
+    for (int step = 0; step < 100; ++step) {
+      auto values = session->Run({{x, TensorOf(DType::kFloat, {3}, {1, -2, 0.5 * step})}}, {y});
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      EXPECT_EQ(DoublesOf((*values)[0]), (std::vector<double>{-16, -256, -1.0 * step * step * step * step}));
+    }
+  }
+}
+
+TEST(AsyncDevice, ANodeWithoutAKernelThereIsRefusedWithoutSoftPlacement) {
+  Runtime runtime = MakeRuntime();
+  Graph graph(runtime);
+  const Output x = graph.Placeholder("x", DType::kFloat, {3});
+  const auto device = graph.Device("/device:ASYNC:0");
+  const Output y = graph.Op("Neg", {x});
+  SessionOptions options;
+  options.soft_placement = false;
+  auto session = Session::Create(runtime, graph, options);
+  ASSERT_TRUE(session.ok());
+  const auto values = session->Run({{x, TensorOf(DType::kFloat, {3}, {1, 2, 3})}}, {y});
+  ASSERT_FALSE(values.ok());
+  EXPECT_NE(values.status().message().find("Neg"), std::string::npos) << values.status().message();
+  EXPECT_NE(values.status().message().find("ASYNC"), std::string::npos) << values.status().message();
+}
+
+}  // namespace
+}  // namespace tenon::engine
