@@ -4,16 +4,26 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tenon/sdk/kernel.h"
 
 struct tenon_device {
   std::string name;
+  uint32_t index = 0;
   double flops = 0;
+  double bytes_per_second = 0;
+};
+
+// What load() keeps of the options.
+struct tenon_plugin_self {
+  uint32_t devices = 1;
 };
 
 namespace tenon::cpu {
@@ -27,8 +37,11 @@ constexpr double kFlopsPerCycle = 32;
 #else
 constexpr double kFlopsPerCycle = 8;
 #endif
-constexpr double kCyclesPerSecond = 3e9;    // a guess; the cost model needs the order of magnitude
-constexpr double kBytesPerSecond = 20e9;    // likewise
+// Not measured: what the cost model needs is the order of magnitude. A clock, a share of a server's memory channels, and
+// a call through two tables.
+constexpr double kCyclesPerSecond = 3e9;
+constexpr double kBytesPerSecond = 20e9;
+constexpr double kLaunchSeconds = 100e-9;
 
 std::string ModelName() {
   std::ifstream file("/proc/cpuinfo");
@@ -40,18 +53,24 @@ std::string ModelName() {
   return "CPU";
 }
 
-tenon_status* Count(tenon_plugin_self*, uint32_t* out_count) {
-  *out_count = 1;
+uint32_t DeviceCount(const tenon_plugin_self* self) { return self == nullptr ? 1 : self->devices; }
+
+tenon_status* Count(tenon_plugin_self* self, uint32_t* out_count) {
+  *out_count = DeviceCount(self);
   return nullptr;
 }
 
-tenon_status* Open(tenon_plugin_self*, uint32_t index, tenon_device** out_device) {
+tenon_status* Open(tenon_plugin_self* self, uint32_t index, tenon_device** out_device) {
   *out_device = nullptr;
   return sdk::Guard([&]() -> tenon_status* {
-    if (index != 0) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there is one, number 0");
+    const uint32_t count = DeviceCount(self);
+    if (index >= count) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there are ", count, ", from number 0");
     auto device = std::make_unique<tenon_device>();
     device->name = ModelName();
-    device->flops = std::max(1u, std::thread::hardware_concurrency()) * kFlopsPerCycle * kCyclesPerSecond;
+    device->index = index;
+    // They share the machine.
+    device->flops = std::max(1u, std::thread::hardware_concurrency()) * kFlopsPerCycle * kCyclesPerSecond / count;
+    device->bytes_per_second = kBytesPerSecond / count;
     *out_device = device.release();
     return nullptr;
   });
@@ -62,11 +81,12 @@ void Close(tenon_device* device) { delete device; }
 tenon_status* Properties(tenon_device* device, tenon_device_properties* out) {
   out->name = sdk::ToSpan(device->name);
   out->dl_device_type = 1;  // kDLCPU
-  out->dl_device_id = 0;
+  out->dl_device_id = static_cast<int32_t>(device->index);
   out->synchronous = 1;
   out->memory_kind_count = 1;
   out->flops = device->flops;
-  out->bytes_per_second = kBytesPerSecond;
+  out->bytes_per_second = device->bytes_per_second;
+  out->launch_seconds = kLaunchSeconds;
   return nullptr;
 }
 
@@ -142,6 +162,26 @@ constexpr tenon_device_driver MakeDriver() {
 }
 
 }  // namespace
+
+constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
+    {TENON_SPAN("devices"), TENON_SPAN("1"),
+     TENON_SPAN("how many CPU devices there are, 1 to 64; all are this machine, and nothing is faster by them"), TENON_OPTION_INT, 0}};
+
+tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
+  return sdk::Guard([&]() -> tenon_status* {
+    auto self = std::make_unique<tenon_plugin_self>();
+    for (uint64_t i = 0; i < args->option_count; ++i) {
+      const std::string_view value(args->options[i].value.data, args->options[i].value.size);
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), self->devices);
+      if (error != std::errc() || end != value.data() + value.size() || self->devices < 1 || self->devices > 64)
+        return sdk::Failure(TENON_INVALID_ARGUMENT, "option devices is '", value, "'; it may be a whole number from 1 to 64");
+    }
+    *out_self = self.release();
+    return nullptr;
+  });
+}
+
+void OnUnload(tenon_plugin_self* self) { delete self; }
 
 constinit const tenon_device_driver kDeviceDriver = MakeDriver();
 

@@ -9,4 +9,5 @@ const tenon_capability kCapabilities[] = {
 };
 }  // namespace
 
-TENON_PLUGIN("tenon.cpu", "0.1.0", "The CPU as a device, with kernels for the common ops.", kCapabilities)
+TENON_PLUGIN_WITH("tenon.cpu", "0.1.0", "The CPU as a device, with kernels for the common ops.", kCapabilities,
+                  tenon::cpu::kOptionDeclarations, tenon::cpu::kOptionCount, tenon::cpu::OnLoad, tenon::cpu::OnUnload)
