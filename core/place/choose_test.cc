@@ -254,6 +254,19 @@ TEST(Choose, WhatIsForwardedKeepsTheMemoryAndTakesNone) {
   EXPECT_EQ(g.Placed().peak_bytes[0], 8004);
 }
 
+TEST(Choose, WhatAKernelTakesAndGivesOnTheHostIsTransferredNeitherWay) {
+  PlaceMaker g;
+  const Edge size = g.Seconds({}, 1, 40000), large = g.Seconds({}, 1, 40000), work = g.Seconds({large, size}, 1, 40000), after = g.Seconds({work}, 1);
+  g.Pin(size, "/host:0");
+  g.Pin(large, "/fast:1");
+  g.Pin(work, "/fast:1");
+  g.Pin(after, "/host:0");
+  g.request.host_input = [](const graph::Node&, int, int input) { return input == 1; };
+  EXPECT_EQ(g.Placed().transfers, 1) << "the result alone";
+  g.request.host_output = [work](const graph::Node& node, int, int) { return node.id == work.node; };
+  EXPECT_EQ(g.Placed().transfers, 0);
+}
+
 TEST(Choose, TurnsOfALoopCountManyTimes) {
   PlaceMaker g;
   g.devices.resize(2);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/place/problem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/graph/loop_analysis.h"
 #include "core/place/cost_model.h"
@@ -111,17 +113,28 @@ class Maker {
     if (guessed) ++out_.guessed_nodes;
   }
 
+  // Asked only where the node may go.
   template <typename Question>
   void AddHostFlags(const Question& question, const Node& node, size_t index, bool by_engine, std::vector<bool>* flags, size_t count) {
     if (!question) return;
     flags->resize(count * out_.class_count);
     if (by_engine) return;
-    for (size_t c = 0; c < out_.class_count; ++c) {
-      const size_t device = representatives_[c];
-      if ((*request_.devices)[device].host_memory) continue;
-      if (request_.can_run && !request_.can_run(node, static_cast<int>(device))) continue;
-      (*flags)[(count - 1) * out_.class_count + c] = question(node, static_cast<int>(device), static_cast<int>(index));
+    const int32_t group = out_.groups.group_of[static_cast<size_t>(position_[static_cast<size_t>(node.id)])];
+    for (size_t c : QueuedClasses(out_.groups.sets[static_cast<size_t>(group)]))
+      (*flags)[(count - 1) * out_.class_count + c] = question(node, static_cast<int>(representatives_[c]), static_cast<int>(index));
+  }
+  // The classes of a set's devices whose memory is not the host's.
+  const std::vector<size_t>& QueuedClasses(int set) {
+    if (static_cast<size_t>(set) >= queued_classes_.size()) queued_classes_.resize(static_cast<size_t>(set) + 1);
+    std::optional<std::vector<size_t>>& classes = queued_classes_[static_cast<size_t>(set)];
+    if (classes) return *classes;
+    classes.emplace();
+    for (int device : out_.sets.devices(set)) {
+      const size_t c = static_cast<size_t>(out_.device_class[static_cast<size_t>(device)]);
+      const bool known = std::find(classes->begin(), classes->end(), c) != classes->end();
+      if (!known && !(*request_.devices)[static_cast<size_t>(device)].host_memory) classes->push_back(c);
     }
+    return *classes;
   }
 
   int32_t ValueOf(const Edge& edge) const {
@@ -220,6 +233,7 @@ class Maker {
   std::vector<size_t> representatives_;  // a device of each class
   std::vector<double> turns_;
   std::map<Edge, int32_t> fed_;
+  std::vector<std::optional<std::vector<size_t>>> queued_classes_;  // by set
 };
 
 }  // namespace
