@@ -81,6 +81,12 @@ Status NoKernel(const Request& request, const graph::Node& node) {
                               "; devices tried: ", DeviceList(*request.devices)));
 }
 
+const std::string* HomeOf(const Request& request, const graph::Node& node) {
+  if (request.homes == nullptr) return nullptr;
+  const auto found = request.homes->find(node.name);
+  return found == request.homes->end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 const std::string& WishOf(const Request& request, const graph::Node& node) {
@@ -95,8 +101,13 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
   Kernels kernels(request, sets);
   for (int32_t id : request.order) {
     const graph::Node& node = request.graph->node(id);
-    const int runs = kernels.SetOf(node);
+    int runs = kernels.SetOf(node);
     if (sets->empty(runs)) return NoKernel(request, node);
+    if (const std::string* home = HomeOf(request, node)) {
+      TENON_ASSIGN_OR_RETURN(const int there, names.SetOf(*home));
+      runs = sets->Intersect(runs, there);
+      if (sets->empty(runs)) return FailedPrecondition(StrCat(node.Describe(), ": its state is on ", *home, ", where it cannot run any more"));
+    }
     const std::string& text = WishOf(request, node);
     auto wish = names.SetOf(text);
     if (!wish.ok()) return std::move(wish).status().Annotate(node.Describe());

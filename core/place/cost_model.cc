@@ -54,13 +54,16 @@ bool ReadNumber(std::string_view text, Number* out) {
 }
 
 bool ReadShape(std::string_view text, Shape* out) {
+  *out = Shape::Unknown();
+  if (text == "?") return true;
   if (text.size() < 2 || text.front() != '[' || text.back() != ']') return false;
   text = text.substr(1, text.size() - 2);
   *out = Shape();
   if (text.empty()) return true;
   for (std::string_view part : Split(text, ',')) {
     int64_t dim = 0;
-    if (!ReadNumber(part, &dim) || dim < 0) return false;
+    if (part == "?") dim = -1;
+    else if (!ReadNumber(part, &dim) || dim < 0) return false;
     out->dims().push_back(dim);
   }
   return true;

@@ -7,7 +7,7 @@
 //
 // The file is text, one measured node a line, fields parted by tabs:
 //   tenon-costs 1
-//   <seconds>  <runs>  <node>  <op>  <device type>  <shapes, as [2,3];[]>
+//   <seconds>  <runs>  <node>  <op>  <device type>  <shapes, as [2,?];[];?>
 #ifndef TENON_CORE_PLACE_COST_MODEL_H_
 #define TENON_CORE_PLACE_COST_MODEL_H_
 
@@ -53,6 +53,7 @@ class CostModel {
     int64_t runs = 0;
   };
 
+  // Shapes may be unknown in part.
   void Record(std::string_view node, std::string_view op, std::string_view device_type, std::vector<Shape> inputs, double seconds);
   // The entry of these shapes; where some are unknown, the one with most runs whose shapes fit. nullptr: none.
   const Measured* Find(std::string_view node, std::string_view op, std::string_view device_type,

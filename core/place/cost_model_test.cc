@@ -77,6 +77,7 @@ TEST(CostModel, IsReadAgainAsItWasWritten) {
   costs.Record("a/b", "Op", "FAST", {Shape{2, 3}, Shape{}}, 1.0 / 3);
   costs.Record("a/b", "Op", "FAST", {Shape{0}}, 1e-9);
   costs.Record("c", "Source", "HOST", {}, 0);
+  costs.Record("d", "Op", "HOST", {Shape{2, -1}, Shape::Unknown()}, 2);
   const std::string path = fakes::TemporaryFolder("costs") + "/costs";
   ASSERT_TRUE(costs.Save(path).ok());
   const auto read = CostModel::Load(path);
@@ -99,7 +100,7 @@ TEST(CostModel, ABadFileSaysWhichLineAndWhy) {
       {head + "-1\t1\tn\tOp\tHOST\t", "f:2: '-1' is no number of seconds"},
       {head + "nan\t1\tn\tOp\tHOST\t", "f:2: 'nan' is no number of seconds"},
       {head + "1\t0\tn\tOp\tHOST\t", "f:2: '0' is no number of runs"},
-      {head + "1\t1\tn\tOp\tHOST\t[2,?]", "f:2: '[2,?]' is no list of shapes"},
+      {head + "1\t1\tn\tOp\tHOST\t[2,-1]", "f:2: '[2,-1]' is no list of shapes"},
       {head + "1\t1\tn\tOp\tHOST\t[2];", "f:2: '[2];' is no list of shapes"},
   };
   for (const auto& c : cases) {

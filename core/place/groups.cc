@@ -187,8 +187,8 @@ class Joiner {
       }
     }
     return Unimplemented(StrCat(NodeAt(member).Describe(), " must be on one device with ", NodeAt(other).Describe(), " (",
-                                BondText(member, other), "), but has kernels for ",
-                                Names(constraints_.kernels[static_cast<size_t>(member)]), " alone, and what it must be with for ", Names(before)));
+                                BondText(member, other), "), but can run on ",
+                                Names(constraints_.kernels[static_cast<size_t>(member)]), " alone, and what it must be with on ", Names(before)));
   }
 
   // The device names of a group contradict one another, or its kernels.
@@ -214,13 +214,13 @@ class Joiner {
     const int wish = constraints_.wishes[static_cast<size_t>(member)];
     const std::string wants = StrCat(node.Describe(), " wants ", WishOf(request_, node));
     if (sets_->empty(Own(member)))
-      return StrCat(wants, ", but has kernels for ", Names(constraints_.kernels[static_cast<size_t>(member)]), " alone");
+      return StrCat(wants, ", but can run on ", Names(constraints_.kernels[static_cast<size_t>(member)]), " alone");
     for (int32_t other : out_.of(group)) {
       if (other == member) continue;
       const bool by_name = sets_->empty(sets_->Intersect(wish, constraints_.wishes[static_cast<size_t>(other)]));
       if (!by_name && !sets_->empty(sets_->Intersect(wish, constraints_.kernels[static_cast<size_t>(other)]))) continue;
       const std::string must = by_name ? StrCat("wants ", WishOf(request_, NodeAt(other)))
-                                       : StrCat("has kernels for ", Names(constraints_.kernels[static_cast<size_t>(other)]), " alone");
+                                       : StrCat("can run on ", Names(constraints_.kernels[static_cast<size_t>(other)]), " alone");
       return StrCat(wants, ", but must be on one device with ", NodeAt(other).Describe(), ", which ", must, " (",
                     BondText(member, other), ")");
     }

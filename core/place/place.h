@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,8 @@ struct Request {
   std::string default_device;   // for nodes that name none; may be partial
   bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
+  // Whole device names of nodes whose state lives there already, by node name; nothing moves them.
+  const std::unordered_map<std::string, std::string>* homes = nullptr;
   const CostModel* costs = nullptr;     // nullptr: static costs
   // Chooses a device for each group, from what the simulation chose; the answer is checked (external_placer.h). The
   // sequence is the order in which a step is simulated.

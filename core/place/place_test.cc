@@ -99,7 +99,7 @@ TEST(Place, ADeviceWithoutTheKernelIsAnErrorOrGivenUp) {
   const Edge a = g.Seconds({}, 1, 4, "a");
   g.Pin(a, "/fast:0");
   const Status status = g.Error();
-  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but has kernels for /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
+  EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but can run on /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
   EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
@@ -163,6 +163,19 @@ TEST(Place, NodesThatMustBeTogetherNeedACommonDevice) {
   EXPECT_EQ(status.code(), Code::kUnimplemented);
   EXPECT_TRUE(Says(status, "node 'look' (Look) must be on one device with node 'handle' (Handle) (node 'look' (Look) takes a resource handle that comes "
                            "from node 'handle' (Handle))")) << status.ToString();
+}
+
+TEST(Place, StateThatIsSomewhereStaysThere) {
+  PlaceMaker g;
+  const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");
+  g.Pin(write, "/host:0");
+  const std::unordered_map<std::string, std::string> homes = {{"cell", g.devices[2].name}};
+  g.request.homes = &homes;
+  const Status status = g.Error();
+  EXPECT_TRUE(Says(status, "node 'write' (Write) wants /host:0, but must be on one device with node 'cell' (Cell), which can run on "
+                           "/job:localhost/replica:0/task:0/device:FAST:1 alone")) << status.ToString();
+  g.request.soft_placement = true;
+  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(write.node)], 2);
 }
 
 TEST(Place, AFedReferenceJoinsNothing) {
