@@ -1,124 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels through their registrations: numbers, cycles, and that run() only gives work to the queue.
-#include <cmath>
+// The kernels through their registrations: numbers as the CPU's kernels give them, products as the array sums them, cycles,
+// and that run() only gives work to the queue.
 #include <limits>
-#include <map>
-#include <memory>
 #include <random>
-#include <string_view>
 
 #include "model/cycle_model.h"
-#include "tenon/dtype.h"
-#include "tenon/graph.h"
-#include "testing/plugin.h"
-
-struct tenon_node {
-  std::string op;
-  std::map<std::string, uint8_t> bools;
-};
+#include "testing/kernel.h"
 
 namespace tenon::tpu_sim::testing {
 namespace {
 
-const tenon_node_services* NodeServices() {
-  static const tenon_node_services services = [] {
-    tenon_node_services s = {};
-    s.struct_size = sizeof s;
-    s.name = [](const tenon_node* node) -> tenon_span { return {node->op.data(), node->op.size()}; };
-    s.op = s.name;
-    s.attr = [](const tenon_node* node, tenon_span name, tenon_attr_value* out) -> tenon_status* {
-      const auto found = node->bools.find(std::string(name.data, name.size));
-      if (found == node->bools.end()) return Host()->status_new(TENON_NOT_FOUND, name);
-      *out = {TENON_ATTR_BOOL, 0, 1, &found->second};
-      return nullptr;
-    };
-    return s;
-  }();
-  return &services;
-}
+constexpr double kClose = 1e-6;
+constexpr double kExact = 0;
 
-const tenon_kernel_registration* Find(std::string_view op) {
-  const auto* package = static_cast<const tenon_kernel_package*>(Capability(TENON_CAPABILITY_KERNELS));
-  for (uint64_t i = 0; i < package->count; ++i) {
-    const tenon_kernel_registration* r = package->registrations[i];
-    if (std::string_view(r->op.data, r->op.size) == op) return r;
-  }
-  return nullptr;
-}
-
-// A tensor in device memory, as a kernel sees it.
-struct Tensor {
-  Tensor(uint32_t dtype, std::vector<int64_t> dims, void* data) : shape(std::move(dims)) {
-    view.dl.data = data;
-    view.dl.ndim = static_cast<int32_t>(shape.size());
-    view.dl.shape = shape.data();
-    view.dtype = dtype;
-    view.byte_size = dtype == TENON_DT_FLOAT || dtype == TENON_DT_INT32 ? 4 : 2;
-    for (int64_t dim : shape) view.byte_size *= static_cast<uint64_t>(dim);
-  }
-  Tensor(const Tensor&) = delete;
-  std::vector<int64_t> shape;
-  tenon_tensor_view view = {};
-};
-
-// One node's kernel on one device: created, prepared for its tensors, run any number of times.
-class Kernel {
- public:
-  Kernel(Handle& device, const std::string& op, std::vector<const Tensor*> inputs, Tensor* output,
-         std::map<std::string, uint8_t> bools = {}, uint32_t precision = TENON_PRECISION_STRICT)
-      : registration_(Find(op)), device_(device.device) {
-    for (const Tensor* tensor : inputs) inputs_.push_back(&tensor->view);
-    outputs_.push_back(&output->view);
-    node_ = {op, std::move(bools)};
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr, device.device};
-    EXPECT_EQ(Text(registration_->create(&create, &kernel_)), "");
-    for (const auto* view : inputs_) shapes_.push_back(*view);
-    shapes_.push_back(output->view);
-    for (auto& shape : shapes_) shape.dl.data = nullptr;
-    for (size_t i = 0; i < inputs_.size(); ++i) planned_.push_back(&shapes_[i]);
-    const tenon_tensor_view* planned_output = &shapes_.back();
-    tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), planned_.data(), &planned_output,
-                                  static_cast<int32_t>(planned_.size()), 1, precision, 1, device.device, nullptr, 0};
-    if (registration_->prepare == nullptr) return;
-    prepared_text = Text(registration_->prepare(kernel_, &prepare));
-    prepared_ = prepare.out_prepared;
-  }
-  ~Kernel() {
-    if (prepared_ != nullptr) registration_->destroy_prepared(prepared_);
-    registration_->destroy(kernel_);
-  }
-  std::string Run(tenon_queue* queue, tenon_semaphore* timeline = nullptr) {
-    tenon_frame frame = {};
-    frame.struct_size = sizeof frame;
-    frame.inputs = inputs_.data();
-    frame.outputs = outputs_.data();
-    frame.input_count = static_cast<int32_t>(inputs_.size());
-    frame.output_count = 1;
-    frame.device = device_;
-    frame.queue = queue;
-    frame.timeline = timeline;
-    frame.label = Span("node");
-    return Text(registration_->run(kernel_, prepared_, &frame));  // the frame is gone before the work is done
-  }
-  std::string prepared_text;
-
- private:
-  const tenon_kernel_registration* registration_;
-  tenon_device* device_;
-  tenon_node node_;
-  tenon_kernel* kernel_ = nullptr;
-  tenon_prepared* prepared_ = nullptr;
-  std::vector<const tenon_tensor_view*> inputs_, planned_;
-  std::vector<tenon_tensor_view*> outputs_;
-  std::vector<tenon_tensor_view> shapes_;
-};
-
-std::vector<float> Random(std::mt19937& random, size_t count) {
-  std::uniform_real_distribution<float> uniform(-1, 1);
+std::vector<float> Random(size_t count, uint32_t seed = 5, float low = -1, float high = 1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
   std::vector<float> out(count);
   for (float& value : out) value = uniform(random);
   return out;
 }
+Value RandomFloats(Dimensions dims, uint32_t seed = 5, float low = -1, float high = 1) {
+  const auto count = static_cast<size_t>(CountOf(dims));
+  return Floats(std::move(dims), Random(count, seed, low, high));
+}
+// The same numbers as another type.
+template <class T>
+Value Scaled(const Value& floats, double scale) {
+  std::vector<T> values;
+  for (double x : floats.Numbers()) values.push_back(static_cast<T>(static_cast<float>(x * scale)));
+  return Tensor<T>(floats.dims, values);
+}
+Value As(uint32_t dtype, const Value& floats) {
+  switch (dtype) {
+    case TENON_DT_DOUBLE: return Scaled<double>(floats, 1);
+    case TENON_DT_INT32: return Scaled<int32_t>(floats, 100);
+    case TENON_DT_INT64: return Scaled<int64_t>(floats, 100);
+    case TENON_DT_BFLOAT16: return Scaled<sdk::Bfloat16>(floats, 1);
+    default: return floats;
+  }
+}
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16};
+
+// ---- Element-wise ----
+
+TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
+  Bench bench;
+  for (const char* op : {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Floor", "Ceil", "Round", "Exp", "Expm1", "Sin", "Cos", "Tanh",
+                         "Erf", "Sigmoid", "Relu", "Relu6", "Elu", "Softplus", "IsFinite", "IsNan"}) {
+    Value x = RandomFloats({7, 13}, 3, -4, 8);
+    const float special[] = {0, -0.0f, kNan, kInfinity, -kInfinity, 40, -40};
+    std::memcpy(x.bytes.data(), special, sizeof special);
+    const uint32_t result = op[0] == 'I' ? TENON_DT_BOOL : TENON_DT_FLOAT;
+    EXPECT_EQ(Compare(bench, {op, {}, {x}, {{result, {7, 13}}}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {Floats({0, 3}, {})}, {{result, {0, 3}}}}, kExact), "");
+  }
+  for (const char* op : {"Sqrt", "Rsqrt", "Log", "Log1p"}) {
+    EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats({101}, 4, 0.01f, 9)}, {{TENON_DT_FLOAT, {101}}}}, kClose), "");
+  }
+  EXPECT_EQ(Compare(bench, {"LeakyRelu", {{"alpha", 0.25f}}, {RandomFloats({9})}, {{TENON_DT_FLOAT, {9}}}}, kExact), "");
+  for (uint32_t dtype : kNumberTypes) {
+    for (const char* op : {"Neg", "Abs", "Square", "Relu"}) {
+      EXPECT_EQ(Compare(bench, {op, {}, {As(dtype, RandomFloats({33}))}, {{dtype, {33}}}}, kExact), "") << dtype;
+    }
+  }
+  EXPECT_EQ(Compare(bench, {"LogicalNot", {}, {Bools({3}, {0, 1, 0})}, {{TENON_DT_BOOL, {3}}}}, kExact), "");
+}
+
+TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
+  Bench bench;
+  const Dimensions shapes[][3] = {{{5, 7}, {5, 7}, {5, 7}}, {{}, {3, 2}, {3, 2}},       {{4, 1, 3}, {2, 1}, {4, 2, 3}}, {{3}, {2, 3}, {2, 3}},
+                                  {{2, 3}, {}, {2, 3}},     {{1}, {1}, {1}},            {{}, {}, {}},                   {{0, 3}, {3}, {0, 3}},
+                                  {{2, 3, 1, 5}, {4, 1}, {2, 3, 4, 5}}};
+  for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod"}) {
+    for (uint32_t dtype : kNumberTypes) {
+      for (const auto& [a, b, out] : shapes) {
+        const Value x = As(dtype, RandomFloats(a, 1, -2, 2)), y = As(dtype, RandomFloats(b, 2, 0.5f, 2));
+        EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{dtype, out}}}, kClose), "") << dtype;
+        EXPECT_EQ(Compare(bench, {op, {}, {y, x}, {{dtype, out}}}, kClose), "") << dtype;
+        if (op[0] != 'R' && op[0] != 'D') continue;
+        break;  // quotients of whole numbers: any divisor may be 0 but y's
+      }
+      if (std::string_view(op).starts_with("Floor")) break;
+    }
+  }
+  for (const char* op : {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}) {
+    const Value x = Floats({2, 3}, {1, 2, 3, kNan, 5, 6}), y = Floats({3}, {1, 5, kNan});
+    EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_BOOL, {2, 3}}}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {Ints({1, 2, 3}), Ints({1, 3, 2})}, {{TENON_DT_BOOL, {3}}}}, kExact), "");
+  }
+  for (const char* op : {"LogicalAnd", "LogicalOr"}) {
+    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 0, 1}), Bools({2, 1}, {0, 1})}, {{TENON_DT_BOOL, {2, 2}}}}, kExact), "");
+  }
+  const Value x = RandomFloats({17}, 1, 0.1f, 3), y = RandomFloats({17}, 2, -2, 2);
+  for (const char* op : {"Pow", "DivNoNan", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad",
+                         "EluGrad", "SoftplusGrad"}) {
+    EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kClose), "");
+  }
+  EXPECT_EQ(Compare(bench, {"LeakyReluGrad", {{"alpha", 0.5f}}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kExact), "");
+}
+
+TEST(Elementwise, QuestionsOfOperandsWithoutAnAnswerFailLateAndSayWhere) {
+  Bench bench;
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu({"FloorMod", {}, {Ints({1, 2}), Ints({3, 0})}, {{TENON_DT_INT32, {2}}}}, &out),
+            "INVALID_ARGUMENT: FloorMod 'node' on TPU:0: Integer division by zero");
+  EXPECT_EQ(bench.OnTpu({"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
+            "INVALID_ARGUMENT: shape [2] does not broadcast to [2,3]");
+}
+
+TEST(Elementwise, CastsChoicesAndSumsOfManyAreTheCpus) {
+  Bench bench;
+  const Value x = Floats({6}, {-1.5f, 0, 2.7f, 300, -7.9f, kNan});
+  for (uint32_t to : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16, TENON_DT_BOOL, TENON_DT_UINT8}) {
+    const Attributes types = {{"SrcT", Type{TENON_DT_FLOAT}}, {"DstT", Type{to}}};
+    EXPECT_EQ(Compare(bench, {"Cast", types, {x}, {{to, {6}}}}, kExact), "") << to;
+  }
+  EXPECT_EQ(Compare(bench, {"Cast", {}, {Bools({2}, {1, 0})}, {{TENON_DT_FLOAT, {2}}}}, kExact), "");
+  const Value yes = RandomFloats({2, 3}, 1), no = RandomFloats({2, 3}, 2);
+  for (const Value& condition : {Bools({2, 3}, {1, 0, 0, 1, 1, 0}), Bools({2}, {0, 1}), Bools({}, {1})}) {
+    EXPECT_EQ(Compare(bench, {"Select", {{"T", Type{TENON_DT_FLOAT}}}, {condition, yes, no}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
+  }
+  EXPECT_EQ(Compare(bench, {"SelectV2", {{"T", Type{TENON_DT_FLOAT}}}, {Bools({2, 1}, {1, 0}), yes, Floats({3}, {7, 8, 9})}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
+  std::vector<Value> many;
+  for (uint32_t i = 0; i < 20; ++i) many.push_back(RandomFloats({5}, i));
+  for (size_t n : {1u, 2u, 3u, 20u}) {
+    EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + static_cast<int64_t>(n)}, {{TENON_DT_FLOAT, {5}}}}, kExact), "");
+  }
+  for (const char* format : {"NHWC", "NCHW"}) {
+    const Attributes attributes = {{"data_format", std::string(format)}};
+    EXPECT_EQ(Compare(bench, {"BiasAdd", attributes, {RandomFloats({2, 3, 4, 3}), RandomFloats({3})}, {{TENON_DT_FLOAT, {2, 3, 4, 3}}}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {"BiasAddGrad", attributes, {RandomFloats({2, 3, 4, 3})}, {{TENON_DT_FLOAT, {3}}}}, kClose), "");
+  }
+}
+
+// ---- Reductions ----
+
+TEST(Reductions, AreTheCpusOverAnyAxes) {
+  Bench bench;
+  const struct {
+    Dimensions in;
+    std::vector<int32_t> axes;
+    Dimensions out;
+  } shapes[] = {{{4, 5, 6}, {1}, {4, 6}}, {{4, 5, 6}, {0, 2}, {5}},    {{4, 5, 6}, {-1}, {4, 5}}, {{4, 5, 6}, {}, {4, 5, 6}},
+                {{4, 5}, {0, 1}, {}},     {{3, 1, 2}, {1}, {3, 1, 2}}, {{0, 3}, {0}, {3}},        {{1000}, {0}, {}}};
+  for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
+    for (const auto& [in, axes, out] : shapes) {
+      for (const bool constant : {true, false}) {
+        Case c = {op, {}, {RandomFloats(in, 7, 0.5f, 1.4f), Ints(axes)}, {{TENON_DT_FLOAT, out}}, {1}};
+        c.constant = constant;
+        EXPECT_EQ(Compare(bench, c, kClose), "") << in.size() << axes.size();
+      }
+    }
+    EXPECT_EQ(Compare(bench, {op, {}, {As(TENON_DT_INT32, RandomFloats({3, 4})), Ints({0})}, {{TENON_DT_INT32, {4}}}, {1}}, kExact), "");
+  }
+  EXPECT_EQ(Compare(bench, {"Max", {}, {Floats({4}, {1, kNan, 3, -kInfinity}), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, kExact), "");
+  for (const char* op : {"All", "Any"}) {
+    EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 1, 1}), Ints({1})}, {{TENON_DT_BOOL, {2}}}, {1}}, kExact), "");
+  }
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (int32_t axis : {0, 1, -1}) {
+      const Dimensions out = axis == 0 ? Dimensions{5} : Dimensions{3};
+      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact), "");
+    }
+  }
+  EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloats({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu({"Sum", {}, {RandomFloats({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
+            "INVALID_ARGUMENT: axis 3 of a reduction of shape [2] is outside [-1, 1)");
+}
+
+// ---- Softmax and losses ----
+
+TEST(Softmax, AndTheLossesAreTheCpus) {
+  Bench bench;
+  for (const Dimensions& dims : {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 2, 70}, Dimensions{7}, Dimensions{0, 4}}) {
+    for (const char* op : {"Softmax", "LogSoftmax"}) {
+      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats(dims, 8, -9, 9)}, {{TENON_DT_FLOAT, dims}}}, kClose), "");
+    }
+  }
+  const std::vector<Value> outputs = {{TENON_DT_FLOAT, {5}}, {TENON_DT_FLOAT, {5, 10}}};
+  const Value logits = RandomFloats({5, 10}, 8, -9, 9);
+  const char* dense = "SoftmaxCrossEntropyWithLogits";
+  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloats({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloats({1, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloats({5, 1}), RandomFloats({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
+  EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, 9, 3, 3, 1})}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
+            "INVALID_ARGUMENT: SparseSoftmaxCrossEntropyWithLogits 'node' on TPU:0: Received a label value of 10 which is "
+            "outside the valid range of [0, 10); it is label 3");
+}
+
+// ---- Products ----
 
 // Rounded to 8 bits of mantissa in decimal arithmetic, not by its bits.
 float Rounded(float value) {
@@ -159,36 +237,31 @@ std::vector<float> ByFolds(const Sizes& s, int64_t rows, std::vector<float> a, s
   return out;
 }
 
-// Through the device; also gives the span.
-std::vector<float> Multiply(const Settings& settings, const Sizes& s, const std::vector<float>& a, const std::vector<float>& b,
-                            uint32_t precision, tenon_profile_span* out_span) {
-  const Plugin plugin(settings);
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  const auto bytes = [](int64_t n) { return static_cast<uint64_t>(n) * 4; };
-  Tensor left(TENON_DT_FLOAT, s.transpose_a ? std::vector<int64_t>{s.k, s.m} : std::vector<int64_t>{s.m, s.k}, device.Memory(bytes(s.m * s.k)));
-  Tensor right(TENON_DT_FLOAT, s.transpose_b ? std::vector<int64_t>{s.n, s.k} : std::vector<int64_t>{s.k, s.n}, device.Memory(bytes(s.k * s.n)));
-  Tensor out(TENON_DT_FLOAT, {s.m, s.n}, device.Memory(bytes(s.m * s.n)));
-  device.Upload(queue, a, left.view.dl.data);
-  device.Upload(queue, b, right.view.dl.data);
-  Kernel kernel(device, "MatMul", {&left, &right}, &out, {{"transpose_a", s.transpose_a}, {"transpose_b", s.transpose_b}}, precision);
-  EXPECT_EQ(kernel.prepared_text, "");
-  EXPECT_EQ(kernel.Run(queue), "");
-  EXPECT_EQ(device.Finish(queue), "");
-  *out_span = device.Profile().back();
-  return device.Download<float>(queue, out.view.dl.data, static_cast<size_t>(s.m * s.n));
-}
-
 class MatMul : public ::testing::TestWithParam<Sizes> {};
+
+Case ProductCase(const Sizes& s, const std::vector<float>& a, const std::vector<float>& b) {
+  const Dimensions left = s.transpose_a ? Dimensions{s.k, s.m} : Dimensions{s.m, s.k};
+  const Dimensions right = s.transpose_b ? Dimensions{s.n, s.k} : Dimensions{s.k, s.n};
+  return {"MatMul", {{"transpose_a", s.transpose_a}, {"transpose_b", s.transpose_b}}, {Floats(left, a), Floats(right, b)},
+          {{TENON_DT_FLOAT, {s.m, s.n}}}};
+}
+// The profile's span of the latest kernel.
+tenon_profile_span LatestKernel(const Bench& bench) {
+  tenon_profile_span latest = {};
+  for (const tenon_profile_span& span : bench.device.Profile()) {
+    if (std::string_view(span.kind) == "kernel") latest = span;
+  }
+  return latest;
+}
 
 TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
   const Sizes s = GetParam();
-  std::mt19937 random(5);
-  const auto a = Random(random, static_cast<size_t>(s.m * s.k)), b = Random(random, static_cast<size_t>(s.k * s.n));
+  const auto a = Random(static_cast<size_t>(s.m * s.k), 5), b = Random(static_cast<size_t>(s.k * s.n), 6);
   for (const bool round : {false, true}) {
-    tenon_profile_span span;
-    const auto got = Multiply({{"rows", "8"}, {"columns", "8"}, {"precision", round ? "bfloat16" : "exact"}}, s, a, b, 0, &span);
-    EXPECT_EQ(got, ByFolds(s, 8, a, b, round));
+    Bench bench({{"rows", "8"}, {"columns", "8"}, {"precision", round ? "bfloat16" : "exact"}});
+    std::vector<Value> got;
+    EXPECT_EQ(bench.OnTpu(ProductCase(s, a, b), &got), "");
+    EXPECT_EQ(got[0].As<float>(), ByFolds(s, 8, a, b, round));
     // And what it took is what the model says.
     Machine machine;
     machine.rows = machine.columns = 8;
@@ -199,204 +272,223 @@ TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
     product.input_bytes = 4;
     product.passes = round ? 1 : kFloatPasses;
     const Cycles cycles = MatrixCycles(machine, product);
+    const tenon_profile_span span = LatestKernel(bench);
     EXPECT_STREQ(span.name, "node");
-    EXPECT_STREQ(span.kind, "kernel");
     EXPECT_EQ(span.end_tick - span.begin_tick, static_cast<uint64_t>(cycles.total() + 700));  // and the launch
-    const std::string matrix = cycles.matrix == 0 ? "load " : "matrix " + std::to_string(cycles.matrix) + ",";
+    const std::string matrix = cycles.matrix == 0 ? "" : "matrix " + std::to_string(cycles.matrix) + ",";
     EXPECT_TRUE(std::string_view(span.detail).starts_with(matrix)) << span.detail;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, MatMul,
-                         ::testing::Values(Sizes{1, 1, 1, false, false}, Sizes{3, 5, 7, false, false}, Sizes{16, 16, 16, true, false},
-                                           Sizes{9, 20, 33, false, true}, Sizes{40, 17, 65, true, true}, Sizes{2, 3, 0, false, false}));
+                         ::testing::Values(Sizes{5, 7, 3, false, false}, Sizes{9, 20, 33, true, false}, Sizes{16, 8, 40, false, true},
+                                           Sizes{1, 1, 100, true, true}, Sizes{4, 3, 0, false, false}, Sizes{0, 2, 3, false, false}));
 
-TEST(Precision, FollowsTheStepsPolicyUnlessTheDeviceSaysOtherwise) {
-  const Sizes s = {4, 4, 20, false, false};
-  std::mt19937 random(6);
-  const auto a = Random(random, 80), b = Random(random, 80);
-  const auto exact = ByFolds(s, 128, a, b, false), rounded = ByFolds(s, 128, a, b, true);
-  ASSERT_NE(exact, rounded);
-  tenon_profile_span span;
-  EXPECT_EQ(Multiply({}, s, a, b, TENON_PRECISION_STRICT, &span), exact);
-  EXPECT_EQ(Multiply({}, s, a, b, TENON_PRECISION_ALLOW_TF32, &span), exact);
-  EXPECT_EQ(Multiply({}, s, a, b, TENON_PRECISION_ALLOW_BFLOAT16, &span), rounded);
-  EXPECT_EQ(Multiply({{"precision", "exact"}}, s, a, b, TENON_PRECISION_ALLOW_BFLOAT16, &span), exact);
-  EXPECT_EQ(Multiply({{"precision", "bfloat16"}}, s, a, b, TENON_PRECISION_STRICT, &span), rounded);
+TEST(Products, AreTheCpusInExactMode) {
+  Bench bench;
+  const Sizes s = {37, 65, 300, false, true};
+  EXPECT_EQ(Compare(bench, ProductCase(s, Random(37 * 300, 1), Random(300 * 65, 2)), kClose), "");
+  const Attributes plain = {{"adj_x", false}, {"adj_y", false}}, adjoint = {{"adj_x", true}, {"adj_y", true}};
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {RandomFloats({2, 3, 4, 5}), RandomFloats({3, 5, 6})}, {{TENON_DT_FLOAT, {2, 3, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", adjoint, {RandomFloats({2, 5, 4}), RandomFloats({1, 6, 5})}, {{TENON_DT_FLOAT, {2, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {Floats({0, 4, 5}, {}), RandomFloats({5, 6})}, {{TENON_DT_FLOAT, {0, 4, 6}}}}, kClose), "");
 }
 
-TEST(Precision, ExactIsCloseToTheTrueProduct) {
-  const Sizes s = {50, 60, 300, false, false};
-  std::mt19937 random(7);
-  const auto a = Random(random, 15000), b = Random(random, 18000);
-  tenon_profile_span span;
-  const auto got = Multiply({}, s, a, b, 0, &span);
-  for (int64_t i = 0; i < s.m; ++i) {
-    for (int64_t j = 0; j < s.n; ++j) {
-      double sum = 0, size = 0;
-      for (int64_t k = 0; k < s.k; ++k) {
-        const double term = static_cast<double>(a[static_cast<size_t>(i * s.k + k)]) * b[static_cast<size_t>(k * s.n + j)];
-        sum += term;
-        size += std::abs(term);
-      }
-      ASSERT_NEAR(got[static_cast<size_t>(i * s.n + j)], sum, size * 1e-5);
+TEST(Products, RoundWhenTheStepAllowsIt) {
+  Bench bench({{"precision", "policy"}});
+  const Sizes s = {2, 2, 2, false, false};
+  Case c = ProductCase(s, {1.001f, 0, 0, 1}, {1, 0, 0, 1});
+  std::vector<Value> strict, allowed;
+  EXPECT_EQ(bench.OnTpu(c, &strict), "");
+  c.precision = TENON_PRECISION_ALLOW_BFLOAT16;
+  EXPECT_EQ(bench.OnTpu(c, &allowed), "");
+  EXPECT_EQ(strict[0].As<float>()[0], 1.001f);
+  EXPECT_EQ(allowed[0].As<float>()[0], 1.0f);
+}
+
+TEST(Products, OfBfloat16RoundTheirOutputOnce) {
+  Bench bench;
+  const auto half = [](const std::vector<float>& values) {
+    std::vector<sdk::Bfloat16> out;
+    for (float v : values) out.push_back(sdk::Bfloat16(v));
+    return out;
+  };
+  std::vector<Value> got;
+  // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
+  EXPECT_EQ(bench.OnTpu({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
+                         {Tensor<sdk::Bfloat16>({1, 3}, half({256, 1, 1})), Tensor<sdk::Bfloat16>({3, 1}, half({1, 1, 1}))},
+                         {{TENON_DT_BFLOAT16, {1, 1}}}},
+                        &got),
+            "");
+  EXPECT_EQ(got[0].Numbers()[0], 258);
+}
+
+TEST(Products, RefuseShapesThatDoNotFit) {
+  Bench bench;
+  std::vector<Value> out;
+  const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
+  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloats({2, 3}), RandomFloats({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+            "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
+  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloats({2, 3}), RandomFloats({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+            "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
+}
+
+// ---- Variables ----
+
+// The value of a variable on the device.
+std::vector<float> ValueOf(Bench& bench, const tenon_resource& r) {
+  return bench.device.Download<float>(bench.queue, r.data, static_cast<size_t>(CountOf(r.dims)));
+}
+// A device variable, and the same on the host.
+struct Twin {
+  Twin(Bench& bench, const std::vector<float>& value) {
+    const auto n = static_cast<int64_t>(value.size());
+    on_tpu.dtype = on_cpu.dtype = TENON_DT_FLOAT;
+    on_tpu.dims = on_cpu.dims = {n};
+    on_tpu.data = bench.device.Memory(value.size() * 4);
+    bench.device.Upload(bench.queue, value, on_tpu.data);
+    on_cpu.data = bench.HostMemory(value.size() * 4);
+    std::memcpy(on_cpu.data, value.data(), value.size() * 4);
+  }
+  tenon_resource on_tpu, on_cpu;
+};
+
+TEST(Variables, AreAssignedReadAndAddedTo) {
+  Bench bench;
+  tenon_resource r;
+  std::vector<Value> out;
+  const Case read = {"ReadVariableOp", {}, {Variable()}, {{TENON_DT_FLOAT, {3}}}};
+  EXPECT_EQ(bench.OnTpu(read, &out, {&r}), "FAILED_PRECONDITION: no value");
+  EXPECT_EQ(bench.OnTpu({"AssignVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnTpu({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnTpu({"AssignSubVariableOp", {}, {Variable(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
+  const size_t spans = bench.device.Profile().size();
+  EXPECT_EQ(bench.OnTpu(read, &out, {&r}), "");
+  EXPECT_EQ(out[0].As<float>(), (std::vector<float>{10, 21, 32}));
+  EXPECT_EQ(bench.device.Profile().size(), spans + 1);  // the test's own download: a read submits nothing
+  EXPECT_EQ(r.updates, 3);
+  EXPECT_EQ(r.commits, 3);
+}
+
+TEST(Variables, OfReferencesAreGivenOn) {
+  Bench bench;
+  tenon_resource r;
+  std::vector<Value> out;
+  // A reference output is a resource in the host's memory.
+  const auto run = [&](const char* op, const Value& value) {
+    Value reference = {TENON_DT_INT64, {1}};  // as large as the handle
+    const std::string text = bench.OnTpu({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {Variable(), value}, {reference}, {}, {0}}, &out, {&r});
+    EXPECT_EQ(reinterpret_cast<tenon_resource*>(out[0].As<int64_t>()[0]), &r);
+    return text;
+  };
+  EXPECT_EQ(run("Assign", Floats({2}, {1, 2})), "");
+  EXPECT_EQ(run("AssignAdd", Floats({2}, {1, 2})), "");
+  EXPECT_EQ(run("AssignSub", Floats({2}, {0, 5})), "");
+  EXPECT_EQ(ValueOf(bench, r), (std::vector<float>{2, -1}));
+  EXPECT_EQ(run("Assign", Floats({3}, {1, 2, 3})),
+            "INVALID_ARGUMENT: Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [3]");
+}
+
+TEST(Variables, UpdatesThatFailBeforeTheirWorkIsSubmittedLeaveThemAsTheyAre) {
+  Bench bench;
+  Twin v(bench, {1, 2});
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_tpu}),
+            "INVALID_ARGUMENT: another shape");
+  EXPECT_EQ(v.on_tpu.commits, 0);
+  EXPECT_EQ(ValueOf(bench, v.on_tpu), (std::vector<float>{1, 2}));
+}
+
+TEST(Optimizers, StepAsTheCpusDo) {
+  Bench bench;
+  const Value rate = Floats({}, {0.1f}), gradient = RandomFloats({19}, 3);
+  const auto scalar = [](float x) { return Floats({}, {x}); };
+  const struct {
+    const char* op;
+    size_t variables;
+    std::vector<Value> others;  // after the variables
+    Attributes attributes;
+  } cases[] = {
+      {"ResourceApplyGradientDescent", 1, {rate, gradient}, {}},
+      {"ResourceApplyMomentum", 2, {rate, gradient, scalar(0.9f)}, {{"use_nesterov", false}}},
+      {"ResourceApplyMomentum", 2, {rate, gradient, scalar(0.9f)}, {{"use_nesterov", true}}},
+      {"ResourceApplyAdagrad", 2, {rate, gradient}, {{"update_slots", true}}},
+      {"ResourceApplyAdam", 3, {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient}, {}},
+      {"ResourceApplyAdam", 3, {scalar(0.9f), scalar(0.99f), rate, scalar(0.9f), scalar(0.99f), scalar(1e-3f), gradient}, {{"use_nesterov", true}}},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::unique_ptr<Twin>> twins;
+    std::vector<tenon_resource*> on_tpu, on_cpu;
+    Case given = {c.op, c.attributes, {}, {}};
+    given.attributes["T"] = Type{TENON_DT_FLOAT};
+    for (size_t i = 0; i < c.variables; ++i) {
+      twins.push_back(std::make_unique<Twin>(bench, Random(19, static_cast<uint32_t>(20 + i), 0.1f, 1)));
+      on_tpu.push_back(&twins.back()->on_tpu);
+      on_cpu.push_back(&twins.back()->on_cpu);
+      given.inputs.push_back(Variable());
+    }
+    given.inputs.insert(given.inputs.end(), c.others.begin(), c.others.end());
+    std::vector<Value> out;
+    for (int step = 0; step < 3; ++step) {
+      EXPECT_EQ(bench.OnTpu(given, &out, on_tpu), "") << c.op;
+      EXPECT_EQ(bench.OnCpu(given, &out, on_cpu), "") << c.op;
+    }
+    for (size_t i = 0; i < c.variables; ++i) {
+      const float* want = static_cast<const float*>(on_cpu[i]->data);
+      const auto got = ValueOf(bench, *on_tpu[i]);
+      for (size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-6) << c.op << " variable " << i;
+      EXPECT_EQ(on_tpu[i]->commits, 3);
     }
   }
 }
 
-TEST(MatMul, InBfloat16RoundsItsOutputOnce) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor a(TENON_DT_BFLOAT16, {1, 3}, device.Memory(6)), b(TENON_DT_BFLOAT16, {3, 1}, device.Memory(6));
-  Tensor out(TENON_DT_BFLOAT16, {1, 1}, device.Memory(2));
-  // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
-  device.Upload<uint16_t>(queue, {0x4380, 0x3F80, 0x3F80}, a.view.dl.data);
-  device.Upload<uint16_t>(queue, {0x3F80, 0x3F80, 0x3F80}, b.view.dl.data);
-  Kernel kernel(device, "MatMul", {&a, &b}, &out, {{"transpose_a", 0}, {"transpose_b", 0}});
-  EXPECT_EQ(kernel.Run(queue), "");
-  EXPECT_EQ(device.Download<uint16_t>(queue, out.view.dl.data, 1)[0], 0x4381);
-}
+// ---- Random numbers ----
 
-TEST(MatMul, RefusesShapesThatDoNotFit) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  Tensor a(TENON_DT_FLOAT, {2, 3}, nullptr), b(TENON_DT_FLOAT, {4, 2}, nullptr), v(TENON_DT_FLOAT, {3}, nullptr);
-  Tensor out(TENON_DT_FLOAT, {2, 2}, nullptr);
-  const std::map<std::string, uint8_t> plain = {{"transpose_a", 0}, {"transpose_b", 0}};
-  EXPECT_EQ(Kernel(device, "MatMul", {&a, &b}, &out, plain).prepared_text,
-            "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
-  EXPECT_EQ(Kernel(device, "MatMul", {&a, &v}, &out, plain).prepared_text,
-            "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
-}
-
-// ---- Element-wise ----
-
-TEST(Elementwise, BroadcastsEitherInput) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor a(TENON_DT_FLOAT, {2, 1, 3}, device.Memory(24)), b(TENON_DT_FLOAT, {2, 1}, device.Memory(8));
-  Tensor out(TENON_DT_FLOAT, {2, 2, 3}, device.Memory(48));
-  device.Upload<float>(queue, {1, 2, 3, 4, 5, 6}, a.view.dl.data);
-  device.Upload<float>(queue, {10, 20}, b.view.dl.data);
-  Kernel add(device, "AddV2", {&a, &b}, &out);
-  EXPECT_EQ(add.Run(queue), "");
-  EXPECT_EQ(device.Download<float>(queue, out.view.dl.data, 12),
-            (std::vector<float>{11, 12, 13, 21, 22, 23, 14, 15, 16, 24, 25, 26}));
-  Kernel multiply(device, "Mul", {&b, &a}, &out);
-  EXPECT_EQ(multiply.Run(queue), "");
-  EXPECT_EQ(device.Download<float>(queue, out.view.dl.data, 12),
-            (std::vector<float>{10, 20, 30, 20, 40, 60, 40, 50, 60, 80, 100, 120}));
-}
-
-TEST(Elementwise, TakesScalarsAndEmptyTensors) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor a(TENON_DT_FLOAT, {}, device.Memory(4)), b(TENON_DT_FLOAT, {}, device.Memory(4)), out(TENON_DT_FLOAT, {}, device.Memory(4));
-  device.Upload<float>(queue, {3}, a.view.dl.data);
-  device.Upload<float>(queue, {4}, b.view.dl.data);
-  Kernel multiply(device, "Mul", {&a, &b}, &out);
-  EXPECT_EQ(multiply.Run(queue), "");
-  EXPECT_EQ(device.Download<float>(queue, out.view.dl.data, 1)[0], 12);
-  Tensor none(TENON_DT_FLOAT, {0, 3}, nullptr), row(TENON_DT_FLOAT, {3}, device.Memory(12)), none_out(TENON_DT_FLOAT, {0, 3}, nullptr);
-  Kernel add(device, "AddV2", {&none, &row}, &none_out);
-  EXPECT_EQ(add.prepared_text, "");
-  EXPECT_EQ(add.Run(queue), "");
-  EXPECT_EQ(device.Finish(queue), "");
-}
-
-TEST(Elementwise, RefusesShapesThatDoNotBroadcast) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  Tensor a(TENON_DT_FLOAT, {2, 3}, nullptr), b(TENON_DT_FLOAT, {2}, nullptr), out(TENON_DT_FLOAT, {2, 3}, nullptr);
-  EXPECT_EQ(Kernel(device, "AddV2", {&a, &b}, &out).prepared_text, "INVALID_ARGUMENT: a shape [2] does not broadcast to [2,3]");
-}
-
-TEST(Elementwise, ReluKeepsNanAndWorksInPlace) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor x(TENON_DT_FLOAT, {4}, device.Memory(16));
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  device.Upload<float>(queue, {-1, 2, nan, -0.0f}, x.view.dl.data);
-  Kernel relu(device, "Relu", {&x}, &x);
-  EXPECT_EQ(relu.Run(queue), "");
-  const auto got = device.Download<float>(queue, x.view.dl.data, 4);
-  EXPECT_EQ(got[0], 0);
-  EXPECT_EQ(got[1], 2);
-  EXPECT_TRUE(std::isnan(got[2]));
-}
-
-TEST(Elementwise, IdentityCopiesAnyType) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor x(TENON_DT_INT32, {3}, device.Memory(12)), y(TENON_DT_INT32, {3}, device.Memory(12));
-  device.Upload<int32_t>(queue, {1, -2, 3}, x.view.dl.data);
-  Kernel identity(device, "Identity", {&x}, &y);
-  EXPECT_EQ(identity.Run(queue), "");
-  EXPECT_EQ(device.Download<int32_t>(queue, y.view.dl.data, 3), (std::vector<int32_t>{1, -2, 3}));
+TEST(RandomOps, GiveTheCpusStreamToTheBit) {
+  Bench bench;
+  const Attributes seeds = {{"seed", int64_t{7}}, {"seed2", int64_t{9}}, {"dtype", Type{TENON_DT_FLOAT}}};
+  for (const char* op : {"RandomUniform", "RandomStandardNormal", "TruncatedNormal"}) {
+    for (const Dimensions& dims : {Dimensions{3}, Dimensions{5, 21}, Dimensions{0}}) {
+      std::vector<int32_t> shape(dims.begin(), dims.end());
+      EXPECT_EQ(Compare(bench, {op, seeds, {Ints(shape)}, {{TENON_DT_FLOAT, dims}}, {0}}, kExact), "");
+    }
+  }
+  const Attributes whole = {{"seed", int64_t{7}}, {"seed2", int64_t{9}}, {"Tout", Type{TENON_DT_INT32}}};
+  EXPECT_EQ(Compare(bench, {"RandomUniformInt", whole, {Ints({11}), Int(-5), Int(100)}, {{TENON_DT_INT32, {11}}}, {0, 1, 2}}, kExact), "");
 }
 
 // ---- On the queue ----
 
-TEST(Kernels, ReturnBeforeTheirWorkIsDone) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  tenon_queue* reader = device.Queue();
-  tenon_semaphore* gate = device.Semaphore();
-  Tensor x(TENON_DT_FLOAT, {2}, device.Memory(8)), y(TENON_DT_FLOAT, {2}, device.Memory(8));
-  device.Upload<float>(queue, {1, 2}, x.view.dl.data);
-  device.Upload<float>(queue, {0, 0}, y.view.dl.data);
-  EXPECT_EQ(device.Barrier(queue, {{{gate, 1}}}), "");
-  Kernel add(device, "AddV2", {&x, &x}, &y);
-  EXPECT_EQ(add.Run(queue), "");
-  EXPECT_EQ(device.Download<float>(reader, y.view.dl.data, 2), (std::vector<float>{0, 0}));
-  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");
-  EXPECT_EQ(device.Finish(queue), "");
-  EXPECT_EQ(device.Download<float>(reader, y.view.dl.data, 2), (std::vector<float>{2, 4}));
+TEST(Kernels, ReturnBeforeTheirWorkIsDoneAndAreTheirTimelinesWork) {
+  Bench bench({{"fail_late", "AddV2:2"}});
+  const Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}};
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu(add, &out), "");
+  EXPECT_EQ(bench.OnTpu(add, &out), "INTERNAL: AddV2 'node' failed on TPU:0 (option fail_late=AddV2:2)");
+  EXPECT_EQ(bench.OnTpu(add, &out), "");
+  EXPECT_EQ(out[0].As<float>(), (std::vector<float>{4, 6}));
 }
 
-TEST(Kernels, ThatFailLateFailTheirTimelineAlone) {
-  const Plugin plugin{{"fail_late", "AddV2:2"}};
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  Tensor x(TENON_DT_FLOAT, {2}, device.Memory(8)), y(TENON_DT_FLOAT, {2}, device.Memory(8));
-  Kernel add(device, "AddV2", {&x, &x}, &y);
-  std::vector<tenon_semaphore*> steps;
-  for (int step = 0; step < 3; ++step) {
-    steps.push_back(device.Semaphore());
-    EXPECT_EQ(add.Run(queue, steps.back()), "");
-    EXPECT_EQ(device.Barrier(queue, {{}, steps.back(), 1}), "");
+TEST(Kernels, RefuseMemoryThatIsNotTheirDevices) {
+  Bench bench;
+  std::vector<Value> out;
+  Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}, {1}};
+  EXPECT_EQ(bench.OnTpu(add, &out), "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
+  add.host = {};
+  add.host_outputs = {0};
+  EXPECT_EQ(bench.OnTpu(add, &out), "INVALID_ARGUMENT: output 0 of a kernel on TPU:0, of 8 bytes, is no device memory");
+}
+
+TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
+  std::map<std::string, int> seen;
+  const KernelTable table(Descriptor());
+  for (uint64_t i = 0; i < table.package().count; ++i) {
+    const tenon_kernel_registration& r = *table.package().registrations[i];
+    EXPECT_EQ(std::string_view(r.device_type.data, r.device_type.size), "TPU");
+    EXPECT_EQ(r.traits & TENON_KERNEL_ASYNC, 0u);
+    EXPECT_EQ(++seen[std::string(r.op.data, r.op.size)], 1);
   }
-  EXPECT_EQ(device.Wait(steps[0], 1), "");
-  EXPECT_EQ(device.Wait(steps[1], 1), "INTERNAL: AddV2 'node' failed on TPU:0 (option fail_late=AddV2:2)");
-  EXPECT_EQ(device.Wait(steps[2], 1), "");
-}
-
-TEST(Kernels, RefuseHostMemoryOtherDevicesAndFramesWithoutAQueue) {
-  const Plugin plugin{{"devices", "2"}};
-  Handle device(plugin, 0), other(plugin, 1);
-  tenon_queue* queue = device.Queue();
-  std::vector<float> host(2);
-  Tensor x(TENON_DT_FLOAT, {2}, device.Memory(8)), y(TENON_DT_FLOAT, {2}, device.Memory(8));
-  Tensor h(TENON_DT_FLOAT, {2}, host.data()), far(TENON_DT_FLOAT, {2}, other.Memory(8));
-  EXPECT_EQ(Kernel(device, "AddV2", {&x, &h}, &y).Run(queue),
-            "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
-  EXPECT_EQ(Kernel(device, "AddV2", {&x, &far}, &y).Run(queue),
-            "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is in the memory of TPU:1");
-  EXPECT_EQ(Kernel(device, "AddV2", {&x, &x}, &y).Run(nullptr), "FAILED_PRECONDITION: AddV2 runs on a TPU; its frame has no queue");
-}
-
-TEST(Kernels, AreRegisteredForTheDeviceType) {
-  for (const char* op : {"MatMul", "AddV2", "Mul", "Relu", "Identity"}) {
-    const tenon_kernel_registration* r = Find(op);
-    ASSERT_NE(r, nullptr) << op;
-    EXPECT_EQ(std::string_view(r->device_type.data, r->device_type.size), "TPU");
-  }
+  EXPECT_GE(seen.size(), 90u);
 }
 
 }  // namespace

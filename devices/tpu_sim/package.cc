@@ -1,16 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels there are: one name each, defined in a file of kernels/.
+// Which kernels there are: one line an op. Each is defined in a file of kernels/ with TENON_TPU_KERNEL.
+#include <string_view>
+
 #include "driver.h"
+#include "kernels/kernel.h"
+
+// Kernels with a plan, of which a region may be made (compiler/).
+#define TENON_TPU_PLANNED_KERNELS(X)                                                                      \
+  /* elementwise.cc */                                                                                    \
+  X(Neg) X(Abs) X(Sign) X(Square) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Floor) X(Ceil) X(Round) X(Exp)         \
+  X(Expm1) X(Log) X(Log1p) X(Sin) X(Cos) X(Tanh) X(Erf) X(Sigmoid) X(Relu) X(Relu6) X(Elu) X(Softplus)    \
+  X(LeakyRelu) X(IsFinite) X(IsNan) X(Add) X(AddV2) X(Sub) X(Mul) X(Maximum) X(Minimum)                   \
+  X(SquaredDifference) X(RealDiv) X(Div) X(FloorDiv) X(FloorMod) X(DivNoNan) X(Pow) X(TanhGrad)           \
+  X(SigmoidGrad) X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(ReluGrad) X(Relu6Grad) X(EluGrad)           \
+  X(SoftplusGrad) X(LeakyReluGrad) X(Equal) X(NotEqual) X(Less) X(LessEqual) X(Greater) X(GreaterEqual)   \
+  X(LogicalAnd) X(LogicalOr) X(LogicalNot) X(Cast) X(Select) X(SelectV2) X(AddN) X(BiasAdd)               \
+  /* reduce.cc */                                                                                         \
+  X(Sum) X(Mean) X(Prod) X(Max) X(Min) X(All) X(Any) X(BiasAddGrad) X(L2Loss) X(ArgMax) X(ArgMin)         \
+  /* softmax.cc */                                                                                        \
+  X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits)        \
+  /* matmul.cc */                                                                                         \
+  X(MatMul) X(BatchMatMulV2)
+
+#define TENON_TPU_OTHER_KERNELS(X)                                                                        \
+  /* variable.cc */                                                                                       \
+  X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub) X(AssignAddVariableOp)        \
+  X(AssignSubVariableOp) X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)         \
+  X(ResourceApplyMomentum) X(ApplyAdagrad) X(ResourceApplyAdagrad) X(ApplyAdam) X(ResourceApplyAdam)      \
+  /* random.cc */                                                                                         \
+  X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)
 
 namespace tenon::tpu_sim {
 
-extern const tenon_kernel_registration kMatMul, kAddV2, kMul, kRelu, kIdentity;
+#define TENON_TPU_DECLARE(name) extern const tenon_kernel_registration k##name;
+TENON_TPU_PLANNED_KERNELS(TENON_TPU_DECLARE)
+TENON_TPU_OTHER_KERNELS(TENON_TPU_DECLARE)
+#undef TENON_TPU_DECLARE
 
 namespace {
-constexpr const tenon_kernel_registration* kRegistrations[] = {&kMatMul, &kAddV2, &kMul, &kRelu, &kIdentity};
+#define TENON_TPU_ADDRESS(name) &k##name,
+constexpr const tenon_kernel_registration* kRegistrations[] = {TENON_TPU_PLANNED_KERNELS(TENON_TPU_ADDRESS)
+                                                                   TENON_TPU_OTHER_KERNELS(TENON_TPU_ADDRESS)};
+#undef TENON_TPU_ADDRESS
 }  // namespace
 
 constinit const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kRegistrations,
                                                        TENON_PLUGIN_COUNT(kRegistrations)};
+
+const char* OpName(std::string_view op) {
+  for (const tenon_kernel_registration* each : kRegistrations) {
+    if (sdk::ToText(each->op) == op) return each->op.data;
+  }
+  return "kernel";
+}
 
 }  // namespace tenon::tpu_sim

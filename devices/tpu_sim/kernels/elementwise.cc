@@ -1,164 +1,331 @@
 // SPDX-License-Identifier: Apache-2.0
-// AddV2, Mul and Relu on the vector unit, in float32 whatever the type in memory; Identity as a copy within the memory.
-#include <algorithm>
-#include <cstring>
-#include <vector>
+// Element-wise ops on the vector unit: what they mean is tenon/sdk/elementwise.h, exp and its like stand here. Also Cast,
+// the choices, AddN and BiasAdd.
+#include "tenon/sdk/elementwise.h"
 
-#include "kernels/bfloat16.h"
+#include <algorithm>
+
 #include "kernels/kernel.h"
+#include "tenon/sdk/broadcast.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::tpu_sim {
 namespace {
 
-struct Add {
-  static constexpr char kName[] = "AddV2";
-  static float Of(float a, float b) { return a + b; }
-};
-struct Multiply {
-  static constexpr char kName[] = "Mul";
-  static float Of(float a, float b) { return a * b; }
-};
+using sdk::Broadcast;
+using namespace sdk;  // NOLINT(google-build-using-namespace): the names of the ops
 
-// How two inputs are walked beside their broadcast output.
-struct Walk {
-  std::vector<int64_t> dims;         // of the output; at least one
-  std::vector<int64_t> left, right;  // steps of the inputs in elements; 0 where one element serves the whole dim
-  int64_t count = 1;
-};
-
-std::vector<int64_t> Steps(sdk::Dims in, const std::vector<int64_t>& out) {
-  std::vector<int64_t> steps(out.size(), 0);
-  int64_t step = 1;
-  for (size_t back = 1; back <= in.size(); ++back) {
-    const int64_t dim = in[in.size() - back];
-    if (back > out.size() || (dim != 1 && dim != out[out.size() - back])) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a shape ", in, " does not broadcast to ", out);
-    }
-    if (dim != 1) steps[out.size() - back] = step;
-    step *= dim;
-  }
-  return steps;
-}
-
-// function(output, left, right) of every element, in order.
-template <class Function>
-void ForEach(const Walk& walk, Function&& function) {
-  const size_t inner = walk.dims.size() - 1;
-  std::vector<int64_t> at(walk.dims.size(), 0);
-  int64_t left = 0, right = 0;
-  for (int64_t out = 0; out < walk.count; out += walk.dims[inner]) {
-    for (int64_t i = 0; i < walk.dims[inner]; ++i) function(out + i, left + i * walk.left[inner], right + i * walk.right[inner]);
-    for (size_t d = inner; d-- > 0;) {
-      left += walk.left[d];
-      right += walk.right[d];
-      if (++at[d] < walk.dims[d]) break;
-      left -= walk.dims[d] * walk.left[d];
-      right -= walk.dims[d] * walk.right[d];
-      at[d] = 0;
-    }
-  }
-}
-
-template <class Function, class T>
-void Compute(const Walk& walk, const char* a, const char* b, char* c) {
-  const T* left = reinterpret_cast<const T*>(a);
-  const T* right = reinterpret_cast<const T*>(b);
-  T* out = reinterpret_cast<T*>(c);
-  ForEach(walk, [&](int64_t o, int64_t l, int64_t r) {
-    out[o] = FromFloat<T>(Function::Of(ToFloat(left[l]), ToFloat(right[r])));
-  });
-}
-
-template <class Function>
-struct BinaryKernel : DeviceKernel {
-  using DeviceKernel::DeviceKernel;
-  struct Plan {
-    Plan(const BinaryKernel& kernel, sdk::PrepareContext& c) {
-      const sdk::Dims out = sdk::DimsOf(c.output(0));
-      auto built = std::make_shared<Walk>();
-      built->dims.assign(out.begin(), out.end());
-      if (built->dims.empty()) built->dims.push_back(1);
-      built->count = sdk::Count(out);
-      built->left = Steps(sdk::DimsOf(c.input(0)), built->dims);
-      built->right = Steps(sdk::DimsOf(c.input(1)), built->dims);
-      const bool half = c.output(0).dtype == TENON_DT_BFLOAT16;
-      const int64_t size = half ? 2 : 4;
-      cost = VectorCycles(kernel.machine(), built->count, (sdk::Count(c.input(0)) + sdk::Count(c.input(1))) * size,
-                          built->count * size);
-      compute = half ? &Compute<Function, Bfloat16> : &Compute<Function, float>;
-      walk = std::move(built);
-    }
-    std::shared_ptr<const Walk> walk;  // work may outlive the plan
-    Cycles cost;
-    void (*compute)(const Walk&, const char*, const char*, char*);
+// Operations of the vector unit for one element: functions are polynomials.
+constexpr int64_t kFunction = 8;
+#define TENON_TPU_FUNCTION(Name, expression)                            \
+  struct Name##Op {                                                     \
+    static constexpr int64_t kOperations = kFunction;                   \
+    template <class T>                                                  \
+    T operator()(T x) const {                                           \
+      return expression;                                                \
+    }                                                                   \
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    const char* a = this->Input(c, 0);
-    const char* b = this->Input(c, 1);
-    char* out = this->Output(c, 0);
-    this->Submit(c, Function::kName, plan.cost, [&plan, a, b, out] {
-      if (plan.walk->count > 0) plan.compute(*plan.walk, a, b, out);
+TENON_TPU_FUNCTION(Exp, std::exp(x))
+TENON_TPU_FUNCTION(Expm1, std::expm1(x))
+TENON_TPU_FUNCTION(Log, std::log(x))
+TENON_TPU_FUNCTION(Log1p, std::log1p(x))
+TENON_TPU_FUNCTION(Sin, std::sin(x))
+TENON_TPU_FUNCTION(Cos, std::cos(x))
+TENON_TPU_FUNCTION(Tanh, std::tanh(x))
+TENON_TPU_FUNCTION(Erf, std::erf(x))
+TENON_TPU_FUNCTION(Sigmoid, T(1) / (T(1) + std::exp(-x)))
+TENON_TPU_FUNCTION(Elu, x < T(0) ? std::expm1(x) : x)
+TENON_TPU_FUNCTION(Softplus, x > T(0) ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)))
+#undef TENON_TPU_FUNCTION
+struct SoftplusGradOp {
+  static constexpr int64_t kOperations = kFunction;
+  template <class T>
+  T operator()(T dy, T x) const {
+    return dy / (std::exp(-x) + T(1));
+  }
+};
+struct PowOp {
+  static constexpr int64_t kOperations = 2 * kFunction;
+  static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
+  template <class T>
+  static bool Invalid(T y) {
+    return y < 0;
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return IntegerPowOp()(x, y);
+    } else {
+      return std::pow(x, y);
+    }
+  }
+};
+
+template <class Op>
+constexpr int64_t OperationsOf() {
+  if constexpr (requires { Op::kOperations; }) return Op::kOperations;
+  return 1;
+}
+
+// out = op(inputs), each of which broadcasts to out.
+template <int kInputs, class Op, class Set>
+struct Map {
+  Map() requires std::is_default_constructible_v<Op> = default;
+  explicit Map(CreateContext& c) requires std::is_constructible_v<Op, CreateContext&> : op(c) {}
+
+  struct Plan {
+    Plan(const Map& map, Shapes& s) : Plan(map.op, Broadcast<kInputs>(DimsOfInputs(s), s.out(0)), s) {}
+    Plan(const Op& op, const Broadcast<kInputs>& shape, Shapes& s) : op(op), shape(shape) {
+      last_count = Count(s.input(kInputs - 1));
+      Set::Dispatch(s.input(0).dtype, [&]<class T>(Tag<T>) { function = &Loop<T>; });
+      s.Vector(Multiply(shape.total, OperationsOf<Op>()));
+    }
+    void Work(char* const* at) const {
+      if (shape.total > 0) function(*this, at);
+    }
+    static std::array<Dims, kInputs> DimsOfInputs(const Shapes& s) {
+      std::array<Dims, kInputs> dims;
+      for (int i = 0; i < kInputs; ++i) dims[static_cast<size_t>(i)] = s.in(i);
+      return dims;
+    }
+    Op op;
+    Broadcast<kInputs> shape;
+    int64_t last_count;
+    void (*function)(const Plan&, char* const*) = nullptr;
+  };
+
+ private:
+  template <class T>
+  static auto Apply(const Op& op, const T* const* from, const int64_t* step, int64_t i) {
+    const auto element = [&](int input) { return static_cast<Wide<T>>(from[input][i * step[input]]); };
+    if constexpr (kInputs == 1) {
+      return op(element(0));
+    } else {
+      return op(element(0), element(1));
+    }
+  }
+  template <class T>
+  static void Loop(const Plan& plan, char* const* at) {
+    using Raw = decltype(Apply<T>(plan.op, nullptr, nullptr, 0));
+    using Result = std::conditional_t<std::is_same_v<Raw, bool>, bool, T>;
+    auto* const out = reinterpret_cast<Result*>(at[kInputs]);
+    if constexpr (std::is_integral_v<T> && requires { Op::Invalid(T{}); }) {
+      const T* last = reinterpret_cast<const T*>(at[kInputs - 1]);
+      if (std::any_of(last, last + plan.last_count, [](T y) { return Op::Invalid(y); })) Fail(TENON_INVALID_ARGUMENT, Op::kInvalidText);
+    }
+    const auto& step = plan.shape.inner_stride;
+    const bool even = std::all_of(step.begin(), step.end(), [](int64_t s) { return s == 1; });
+    plan.shape.ForEachRow(0, plan.shape.total, [&](const auto& offsets, int64_t to, int64_t n) {
+      const T* from[kInputs];
+      for (size_t i = 0; i < kInputs; ++i) from[i] = reinterpret_cast<const T*>(at[i]) + offsets[i];
+      static constexpr int64_t kOnes[] = {1, 1};
+      if (even) {  // the usual case, in a form that vectorises
+        for (int64_t i = 0; i < n; ++i) out[to + i] = static_cast<Result>(Apply<T>(plan.op, from, kOnes, i));
+      } else {
+        for (int64_t i = 0; i < n; ++i) out[to + i] = static_cast<Result>(Apply<T>(plan.op, from, step.data(), i));
+      }
     });
   }
+  [[no_unique_address]] Op op;
 };
 
-template <class T>
-void Rectify(const char* in, char* out, int64_t count) {
-  const T* from = reinterpret_cast<const T*>(in);
-  T* to = reinterpret_cast<T*>(out);
-  // A NaN stays one.
-  for (int64_t i = 0; i < count; ++i) to[i] = ToFloat(from[i]) < 0 ? FromFloat<T>(0) : from[i];
+template <class Op, class Set>
+constexpr tenon_kernel_registration Unary(std::string_view op) {
+  return Kernel<Map<1, Op, Set>>(op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceFirst});
 }
+template <class Op, class Set>
+constexpr tenon_kernel_registration Binary(std::string_view op) {
+  return Kernel<Map<2, Op, Set>>(op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list, .in_place = kInPlaceEither});
+}
+// Results are smaller than what is compared.
+template <class Op, class Set>
+constexpr tenon_kernel_registration Question(std::string_view op) {
+  return Kernel<Map<2, Op, Set>>(op, {.constraints = Constraints<typename Set::template Constraint<"T">>::list});
+}
+using Equals = Types<float, Bfloat16, double, int32_t, int64_t, bool>;
+using Bools = Types<bool>;
 
-struct ReluKernel : DeviceKernel {
-  using DeviceKernel::DeviceKernel;
+// ---- Casts, choices, sums of many ----
+
+using Castable = Types<float, Bfloat16, double, int32_t, int64_t, bool, uint8_t>;
+
+struct CastKernel {
   struct Plan {
-    Plan(const ReluKernel& kernel, sdk::PrepareContext& c)
-        : count(sdk::Count(c.input(0))), half(c.input(0).dtype == TENON_DT_BFLOAT16) {
-      cost = VectorCycles(kernel.machine(), count, count * (half ? 2 : 4), count * (half ? 2 : 4));
+    Plan(const CastKernel&, Shapes& s) : count(Count(s.in(0))) {
+      Castable::Dispatch(s.input(0).dtype, [&]<class From>(Tag<From>) {
+        Castable::Dispatch(s.output(0).dtype, [&]<class To>(Tag<To>) { function = &Loop<From, To>; });
+      });
+      s.Vector(count);
+    }
+    void Work(char* const* at) const { function(at[0], at[1], count); }
+    template <class From, class To>
+    static void Loop(const char* from, char* to, int64_t count) {
+      const From* x = reinterpret_cast<const From*>(from);
+      To* out = reinterpret_cast<To*>(to);
+      for (int64_t i = 0; i < count; ++i) out[i] = Convert<To>(x[i]);
     }
     int64_t count;
-    bool half;
-    Cycles cost;
+    void (*function)(const char*, char*, int64_t) = nullptr;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    const char* in = Input(c, 0);
-    char* out = Output(c, 0);
-    Submit(c, "Relu", plan.cost, [&plan, in, out] {
-      plan.half ? Rectify<Bfloat16>(in, out, plan.count) : Rectify<float>(in, out, plan.count);
-    });
-  }
 };
 
-struct IdentityKernel : DeviceKernel {
-  using DeviceKernel::DeviceKernel;
-  void Run(sdk::RunContext c) const {
-    const char* in = Input(c, 0);
-    char* out = Output(c, 0);
-    const uint64_t bytes = std::min(c.input_view(0).byte_size, c.output_view(0).byte_size);
-    Submit(c, "Identity", MemoryCycles(machine(), static_cast<int64_t>(bytes), static_cast<int64_t>(bytes)), [in, out, bytes] {
-      if (bytes > 0) std::memmove(out, in, bytes);
-    });
-  }
+// out = condition ? then : else, all broadcast. Select's condition may be a vector that chooses rows.
+template <bool kRows>
+struct SelectKernel {
+  struct Plan {
+    Plan(const SelectKernel&, Shapes& s) : shape({Condition(s, &padded), s.in(1), s.in(2)}, s.out(0)) {
+      DispatchSize(s.output(0).dtype, [&]<class T>(Tag<T>) { function = &Loop<T>; });
+      s.Vector(shape.total);
+    }
+    void Work(char* const* at) const {
+      if (shape.total > 0) function(shape, at);
+    }
+    // A vector of rows stands before dims of 1.
+    static Dims Condition(const Shapes& s, std::vector<int64_t>* padded) {
+      if (!kRows || s.in(0).size() != 1) return s.in(0);
+      padded->assign(std::max<size_t>(1, s.in(1).size()), 1);
+      padded->front() = s.in(0)[0];
+      return *padded;
+    }
+    template <class T>
+    static void Loop(const Broadcast<3>& shape, char* const* at) {
+      const auto& step = shape.inner_stride;
+      shape.ForEachRow(0, shape.total, [&](const std::array<int64_t, 3>& offsets, int64_t to, int64_t n) {
+        const bool* chosen = reinterpret_cast<const bool*>(at[0]) + offsets[0];
+        const T* yes = reinterpret_cast<const T*>(at[1]) + offsets[1];
+        const T* no = reinterpret_cast<const T*>(at[2]) + offsets[2];
+        T* out = reinterpret_cast<T*>(at[3]) + to;
+        for (int64_t i = 0; i < n; ++i) out[i] = chosen[i * step[0]] ? yes[i * step[1]] : no[i * step[2]];
+      });
+    }
+    std::vector<int64_t> padded;
+    Broadcast<3> shape;
+    void (*function)(const Broadcast<3>&, char* const*) = nullptr;
+  };
+};
+constexpr tenon_in_place kThenOrElse[] = {{1, 0}, {2, 0}};
+template <bool kRows>
+constexpr tenon_kernel_registration Choice(std::string_view op) {
+  return Kernel<SelectKernel<kRows>>(op, {.constraints = Constraints<PlainConstraint<"T">>::list, .in_place = kThenOrElse});
+}
+
+// In the order of the inputs; the output may be the first one's memory.
+struct AddNKernel {
+  struct Plan {
+    Plan(const AddNKernel&, Shapes& s) : count(Count(s.out(0))), inputs(s.input_count()) {
+      for (int32_t i = 0; i < inputs; ++i) {
+        if (Count(s.in(i)) != count) Fail(TENON_INVALID_ARGUMENT, "input ", i, " of AddN has shape ", s.in(i), "; the sum has ", s.out(0));
+      }
+      Numbers::Dispatch(s.output(0).dtype, [&]<class T>(Tag<T>) { function = &Loop<T>; });
+      s.Vector(Multiply(count, std::max(inputs - 1, 1)));
+    }
+    void Work(char* const* at) const { function(*this, at); }
+    template <class T>
+    static void Loop(const Plan& plan, char* const* at) {
+      T* out = reinterpret_cast<T*>(at[plan.inputs]);
+      const auto input = [&](int32_t i) { return reinterpret_cast<const T*>(at[i]); };
+      for (int64_t i = 0; i < plan.count; ++i) {
+        T sum = input(0)[i];
+        for (int32_t k = 1; k < plan.inputs; ++k) sum = AddOrSubtract<false>(sum, input(k)[i]);
+        out[i] = sum;
+      }
+    }
+    int64_t count;
+    int32_t inputs;
+    void (*function)(const Plan&, char* const*) = nullptr;
+  };
 };
 
-using Floats = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16>>;
-using Plain = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_BFLOAT16, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_INT8,
-                                            TENON_DT_INT16, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_UINT8, TENON_DT_UINT16,
-                                            TENON_DT_UINT32, TENON_DT_UINT64, TENON_DT_BOOL>>;
-constexpr tenon_in_place kEither[] = {{0, 0}, {1, 0}};
-constexpr tenon_in_place kFirst[] = {{0, 0}};
-constexpr uint32_t kTraits = TENON_KERNEL_DETERMINISTIC;
+// A sum in which the bias broadcasts along the channels.
+struct BiasAddKernel {
+  explicit BiasAddKernel(CreateContext& c) : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
+  struct Plan : Map<2, AddOp, Numbers>::Plan {
+    Plan(const BiasAddKernel& kernel, Shapes& s) : Map<2, AddOp, Numbers>::Plan(AddOp(), Channels(kernel, s), s) {}
+    static Broadcast<2> Channels(const BiasAddKernel& kernel, const Shapes& s) {
+      const Dims value = s.in(0);
+      if (value.size() < 2) Fail(TENON_INVALID_ARGUMENT, "a value of shape ", value, "; BiasAdd needs rank 2 or more");
+      const size_t at = kernel.channels_first ? 1 : value.size() - 1;
+      if (Count(s.in(1)) != value[at]) {
+        Fail(TENON_INVALID_ARGUMENT, "a bias of shape ", s.in(1), " does not fit the ", value[at], " channels of ", value);
+      }
+      std::vector<int64_t> bias(value.size(), 1);
+      bias[at] = value[at];
+      return Broadcast<2>({value, Dims(bias)}, value);
+    }
+  };
+  bool channels_first;
+};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kAddV2 = sdk::Registration<BinaryKernel<Add>>(
-    "AddV2", {.device_type = kDeviceType, .constraints = Floats::list, .in_place = kEither, .flags = kTraits});
-extern constinit const tenon_kernel_registration kMul = sdk::Registration<BinaryKernel<Multiply>>(
-    "Mul", {.device_type = kDeviceType, .constraints = Floats::list, .in_place = kEither, .flags = kTraits});
-extern constinit const tenon_kernel_registration kRelu = sdk::Registration<ReluKernel>(
-    "Relu", {.device_type = kDeviceType, .constraints = Floats::list, .in_place = kFirst, .flags = kTraits});
-extern constinit const tenon_kernel_registration kIdentity = sdk::Registration<IdentityKernel>(
-    "Identity", {.device_type = kDeviceType, .constraints = Plain::list, .in_place = kFirst, .flags = kTraits});
+TENON_TPU_KERNEL(Neg) = Unary<NegOp, Numbers>("Neg");
+TENON_TPU_KERNEL(Abs) = Unary<AbsOp, Numbers>("Abs");
+TENON_TPU_KERNEL(Sign) = Unary<SignOp, Numbers>("Sign");
+TENON_TPU_KERNEL(Square) = Unary<SquareOp, Numbers>("Square");
+TENON_TPU_KERNEL(Reciprocal) = Unary<ReciprocalOp, Reals>("Reciprocal");
+TENON_TPU_KERNEL(Sqrt) = Unary<SqrtOp, Reals>("Sqrt");
+TENON_TPU_KERNEL(Rsqrt) = Unary<RsqrtOp, Reals>("Rsqrt");
+TENON_TPU_KERNEL(Floor) = Unary<FloorOp, Reals>("Floor");
+TENON_TPU_KERNEL(Ceil) = Unary<CeilOp, Reals>("Ceil");
+TENON_TPU_KERNEL(Round) = Unary<RoundOp, Numbers>("Round");
+TENON_TPU_KERNEL(Exp) = Unary<ExpOp, Reals>("Exp");
+TENON_TPU_KERNEL(Expm1) = Unary<Expm1Op, Reals>("Expm1");
+TENON_TPU_KERNEL(Log) = Unary<LogOp, Reals>("Log");
+TENON_TPU_KERNEL(Log1p) = Unary<Log1pOp, Reals>("Log1p");
+TENON_TPU_KERNEL(Sin) = Unary<SinOp, Reals>("Sin");
+TENON_TPU_KERNEL(Cos) = Unary<CosOp, Reals>("Cos");
+TENON_TPU_KERNEL(Tanh) = Unary<TanhOp, Reals>("Tanh");
+TENON_TPU_KERNEL(Erf) = Unary<ErfOp, Reals>("Erf");
+TENON_TPU_KERNEL(Sigmoid) = Unary<SigmoidOp, Reals>("Sigmoid");
+TENON_TPU_KERNEL(Relu) = Unary<ReluOp, Numbers>("Relu");
+TENON_TPU_KERNEL(Relu6) = Unary<Relu6Op, Numbers>("Relu6");
+TENON_TPU_KERNEL(Elu) = Unary<EluOp, Reals>("Elu");
+TENON_TPU_KERNEL(Softplus) = Unary<SoftplusOp, Reals>("Softplus");
+TENON_TPU_KERNEL(LeakyRelu) = Unary<LeakyReluOp, Reals>("LeakyRelu");
+TENON_TPU_KERNEL(IsFinite) = Kernel<Map<1, IsFiniteOp, Reals>>("IsFinite", {.constraints = Constraints<Reals::Constraint<"T">>::list});
+TENON_TPU_KERNEL(IsNan) = Kernel<Map<1, IsNanOp, Reals>>("IsNan", {.constraints = Constraints<Reals::Constraint<"T">>::list});
+
+TENON_TPU_KERNEL(Add) = Binary<AddOp, Numbers>("Add");
+TENON_TPU_KERNEL(AddV2) = Binary<AddOp, Numbers>("AddV2");
+TENON_TPU_KERNEL(Sub) = Binary<SubOp, Numbers>("Sub");
+TENON_TPU_KERNEL(Mul) = Binary<MulOp, Numbers>("Mul");
+TENON_TPU_KERNEL(Maximum) = Binary<MaximumOp, Numbers>("Maximum");
+TENON_TPU_KERNEL(Minimum) = Binary<MinimumOp, Numbers>("Minimum");
+TENON_TPU_KERNEL(SquaredDifference) = Binary<SquaredDifferenceOp, Numbers>("SquaredDifference");
+TENON_TPU_KERNEL(RealDiv) = Binary<DivOp, Numbers>("RealDiv");
+TENON_TPU_KERNEL(Div) = Binary<DivOp, Numbers>("Div");
+TENON_TPU_KERNEL(FloorDiv) = Binary<FloorDivOp, Numbers>("FloorDiv");
+TENON_TPU_KERNEL(FloorMod) = Binary<FloorModOp, Numbers>("FloorMod");
+TENON_TPU_KERNEL(DivNoNan) = Binary<DivNoNanOp, Reals>("DivNoNan");
+TENON_TPU_KERNEL(Pow) = Binary<PowOp, Numbers>("Pow");
+TENON_TPU_KERNEL(TanhGrad) = Binary<TanhGradOp, Reals>("TanhGrad");
+TENON_TPU_KERNEL(SigmoidGrad) = Binary<SigmoidGradOp, Reals>("SigmoidGrad");
+TENON_TPU_KERNEL(SqrtGrad) = Binary<SqrtGradOp, Reals>("SqrtGrad");
+TENON_TPU_KERNEL(RsqrtGrad) = Binary<RsqrtGradOp, Reals>("RsqrtGrad");
+TENON_TPU_KERNEL(ReciprocalGrad) = Binary<ReciprocalGradOp, Reals>("ReciprocalGrad");
+TENON_TPU_KERNEL(ReluGrad) = Binary<ReluGradOp, Numbers>("ReluGrad");
+TENON_TPU_KERNEL(Relu6Grad) = Binary<Relu6GradOp, Numbers>("Relu6Grad");
+TENON_TPU_KERNEL(EluGrad) = Binary<EluGradOp, Reals>("EluGrad");
+TENON_TPU_KERNEL(SoftplusGrad) = Binary<SoftplusGradOp, Reals>("SoftplusGrad");
+TENON_TPU_KERNEL(LeakyReluGrad) = Binary<LeakyReluGradOp, Reals>("LeakyReluGrad");
+
+TENON_TPU_KERNEL(Equal) = Question<EqualOp, Equals>("Equal");
+TENON_TPU_KERNEL(NotEqual) = Question<NotEqualOp, Equals>("NotEqual");
+TENON_TPU_KERNEL(Less) = Question<LessOp, Numbers>("Less");
+TENON_TPU_KERNEL(LessEqual) = Question<LessEqualOp, Numbers>("LessEqual");
+TENON_TPU_KERNEL(Greater) = Question<GreaterOp, Numbers>("Greater");
+TENON_TPU_KERNEL(GreaterEqual) = Question<GreaterEqualOp, Numbers>("GreaterEqual");
+TENON_TPU_KERNEL(LogicalAnd) = Kernel<Map<2, AndOp, Bools>>("LogicalAnd", {.in_place = kInPlaceEither});
+TENON_TPU_KERNEL(LogicalOr) = Kernel<Map<2, OrOp, Bools>>("LogicalOr", {.in_place = kInPlaceEither});
+TENON_TPU_KERNEL(LogicalNot) = Kernel<Map<1, NotOp, Bools>>("LogicalNot", {.in_place = kInPlaceFirst});
+
+TENON_TPU_KERNEL(Cast) = Kernel<CastKernel>(
+    "Cast", {.constraints = Constraints<Castable::Constraint<"SrcT">, Castable::Constraint<"DstT">>::list});
+TENON_TPU_KERNEL(Select) = Choice<true>("Select");
+TENON_TPU_KERNEL(SelectV2) = Choice<false>("SelectV2");
+TENON_TPU_KERNEL(AddN) =
+    Kernel<AddNKernel>("AddN", {.constraints = Constraints<Numbers::Constraint<"T">>::list, .in_place = kInPlaceFirst});
+TENON_TPU_KERNEL(BiasAdd) =
+    Kernel<BiasAddKernel>("BiasAdd", {.constraints = Constraints<Numbers::Constraint<"T">>::list, .in_place = kInPlaceFirst});
 
 }  // namespace tenon::tpu_sim

@@ -1,78 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels share: their device, the addresses of their views, and how a run becomes work on the frame's queue.
+// What the kernels share: a class with a Plan becomes a kernel that submits one piece of work.
 //
-//   void Run(const Plan& plan, sdk::RunContext c) const {
-//     const char* x = Input(c, 0);
-//     char* y = Output(c, 0);
-//     Submit(c, "Relu", plan.cost, [&plan, x, y] { ...; });   // on the queue's thread
-//   }
+//   struct Twice {
+//     struct Plan {                                                             // what shapes and host arguments decide
+//       Plan(const Twice&, Shapes& s) : count(sdk::Count(s.in(0))) { s.Vector(count); }
+//       void Work(char* const* at) const { ... at[0] is the input, at[1] the output ... }  // on the queue's thread
+//       int64_t count;
+//     };
+//   };
+//   TENON_TPU_KERNEL(Twice) = Kernel<Twice>("Twice", {...});
 //
-// run() resolves addresses, submits and returns. The work may keep the prepared object, which stays until it is done, and
-// addresses; nothing of the frame or the kernel. It fails by sdk::Fail, or by giving an Outcome.
+// Rules. A class may hold attributes (a constructor from CreateContext). kHostInputs names the arguments that stay on the
+// host: Plan reads their values, Work never sees them (its pointer is NULL). Where they are not constant, every run
+// plans anew. Work touches nothing but its operands and the plan, which stays until it is done; it fails by sdk::Fail.
+// Plan says what the work is (Vector, Matrix); what it moves is known from the shapes; from both come its cycles.
 #ifndef TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 #define TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "driver.h"
+#include "tenon/sdk/element.h"
 #include "tenon/sdk/kernel.h"
 
 namespace tenon::tpu_sim {
 
-class DeviceKernel {
+using sdk::Bfloat16;
+using sdk::Tag;
+using sdk::Types;
+using sdk::Wide;
+using View = tenon_tensor_view;
+
+using Reals = Types<float, Bfloat16, double>;
+using Numbers = Types<float, Bfloat16, double, int32_t, int64_t>;
+
+// What a piece of work asks of the machine.
+struct Effort {
+  Product product;
+  int64_t products = 0;    // how many of them
+  int64_t operations = 0;  // of the vector unit
+  int64_t read_bytes = 0, written_bytes = 0;
+};
+Cycles CyclesOf(const Machine& machine, const Effort& effort);
+
+// Shapes of a node's operands, the values of its host arguments, and what its plan says of the work.
+class Shapes {
  public:
-  explicit DeviceKernel(sdk::CreateContext& c) {
-    if (c.args().device == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, c.op(), " runs on a TPU; it was created without a device");
-    device_ = c.args().device->device;
-  }
-  const Machine& machine() const { return device_->options().machine; }
-  const Device& device() const { return *device_; }
+  Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count, const Device& device,
+         uint32_t precision, uint64_t host_inputs);
 
-  // Where the elements of a view are, for work of the device.
-  static char* Address(const sdk::RunContext& c, const tenon_tensor_view& view, const char* what, int32_t index) {
-    const char* data = sdk::Data<const char>(view);
-    if (view.byte_size == 0) return nullptr;
-    char* at = c.frame()->device->device->memory().Locate(data, view.byte_size);
-    if (at == nullptr) [[unlikely]] Misplaced(c, data, view.byte_size, what, index);
-    return at;
+  int32_t input_count() const { return input_count_; }
+  int32_t output_count() const { return output_count_; }
+  const View& input(int32_t index) const { return *inputs_[InRange(index, input_count_)]; }
+  const View& output(int32_t index) const { return *outputs_[InRange(index, output_count_)]; }
+  const View* const* inputs() const { return inputs_; }
+  sdk::Dims in(int32_t index) const { return sdk::DimsOf(input(index)); }
+  sdk::Dims out(int32_t index) const { return sdk::DimsOf(output(index)); }
+  const Machine& machine() const { return device_.options().machine; }
+  // Whether every host argument is there.
+  bool complete() const;
+  // Element i of a host argument of an integer type.
+  int64_t Integer(int32_t index, int64_t i = 0) const {
+    return sdk::IndexAt(sdk::Data<const void>(input(index)), input(index).dtype, i);
   }
-  template <class T = char>
-  static const T* Input(const sdk::RunContext& c, int32_t index) {
-    return reinterpret_cast<const T*>(Address(c, c.input_view(index), "input", index));
-  }
-  template <class T = char>
-  static T* Output(const sdk::RunContext& c, int32_t index) {
-    return reinterpret_cast<T*>(Address(c, c.output_view(index), "output", index));
-  }
+  // Whether the matrix unit gets the elements of this type as bfloat16.
+  bool Rounds(uint32_t dtype) const;
 
-  // op: static text.
-  template <class Function>
-  static void Submit(const sdk::RunContext& c, const char* op, Cycles cost, Function&& run) {
-    const tenon_frame& frame = *c.frame();
-    if (frame.queue == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, op, " runs on a TPU; its frame has no queue");
-    cost.stall += frame.device->device->options().launch_cycles;
-    const Order order = {.what = op,
-                         .kind = "kernel",
-                         .unit = Unit::kCompute,
-                         .cost = cost,
-                         .label = frame.label,
-                         .timeline = frame.timeline == nullptr ? nullptr : &frame.timeline->timeline};
-    const Outcome outcome = frame.queue->queue->Submit(order, std::forward<Function>(run));
-    if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
-  }
+  void Vector(int64_t operations) { effort.operations += operations; }
+  // A product of matrices with elements of this type.
+  void Matrix(int64_t m, int64_t n, int64_t k, uint32_t dtype, int64_t times = 1);
+
+  Effort effort;
 
  private:
-  [[noreturn, gnu::cold]] static void Misplaced(const sdk::RunContext& c, const void* data, uint64_t bytes, const char* what,
-                                                int32_t index) {
-    const Device& device = *c.frame()->device->device;
-    const std::shared_ptr<Device> owner = device.system().Owner(data);
-    sdk::Fail(TENON_INVALID_ARGUMENT, what, " ", index, " of a kernel on ", device.name(), ", of ", bytes, " bytes, is ",
-              owner == nullptr ? "no device memory" : owner.get() == &device ? "in no living block" : "in the memory of " + owner->name());
+  static int32_t InRange(int32_t index, int32_t limit);
+
+  const View* const* inputs_;
+  const View* const* outputs_;
+  int32_t input_count_, output_count_;
+  const Device& device_;
+  uint32_t precision_;
+  uint64_t host_inputs_;
+};
+
+// A plan of any kernel.
+class PreparedWork {
+ public:
+  virtual ~PreparedWork() = default;
+  // at: addresses of the inputs, then of the outputs.
+  virtual void Work(char* const* at) const = 0;
+
+  const char* op = "";  // static
+  bool ready = false;   // planned; else every run does it
+  uint32_t precision = 0;
+  uint64_t host_inputs = 0;  // bit i: input i stays on the host
+  Effort effort;
+  Cycles cost;
+};
+
+// The op's name as static text.
+const char* OpName(std::string_view op);
+
+// Where the elements of a view are, for work of the frame's device. what and index: for a failure.
+char* Address(const sdk::RunContext& c, const View& view, const char* what, int32_t index);
+// The order for a kernel's work on the frame's queue.
+Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost);
+template <class Function>
+void Submit(const sdk::RunContext& c, const char* op, const Cycles& cost, Function&& run) {
+  const Outcome outcome = c.frame()->queue->queue->Submit(OrderOf(c, op, cost), std::forward<Function>(run));
+  if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
+}
+// Submits planned work on the frame's operands. The second keeps the plan until the work is done.
+void Submit(const sdk::RunContext& c, const PreparedWork& work);
+void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work);
+
+// An argument that stays on the host; a negative index counts from the last input.
+struct HostInput {
+  tenon_span name;
+  int32_t index;
+};
+
+namespace internal {
+
+template <class K>
+concept HasHostInputs = requires { K::kHostInputs; };
+
+template <class K>
+constexpr size_t HostInputCount() {
+  if constexpr (HasHostInputs<K>) return std::size(K::kHostInputs);
+  return 0;
+}
+template <class K>
+struct HostInputNames {
+  static constexpr auto list = [] {
+    std::array<tenon_span, HostInputCount<K>()> names = {};
+    if constexpr (HasHostInputs<K>) {
+      for (size_t i = 0; i < names.size(); ++i) names[i] = K::kHostInputs[i].name;
+    }
+    return names;
+  }();
+};
+template <class K>
+uint64_t HostInputBits(int32_t input_count) {
+  uint64_t bits = 0;
+  if constexpr (HasHostInputs<K>) {
+    for (const HostInput& host : K::kHostInputs) {
+      const int32_t index = host.index < 0 ? host.index + input_count : host.index;
+      if (index < 64) bits |= UINT64_C(1) << index;
+    }
+  }
+  return bits;
+}
+
+// K with what the SDK wants of a kernel.
+template <class K>
+struct Launch {
+  explicit Launch(sdk::CreateContext& c) : kernel(Make(c)), op(OpName(c.op())) {}
+
+  struct Plan final : PreparedWork {
+    Plan(const Launch& launch, sdk::PrepareContext& c)
+        : Plan(launch, c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count, c.args().device,
+               c.args().precision) {}
+    Plan(const Launch& launch, const View* const* inputs, int32_t input_count, const View* const* outputs,
+         int32_t output_count, const tenon_device* device, uint32_t given_precision) {
+      op = launch.op;
+      precision = given_precision;
+      host_inputs = HostInputBits<K>(input_count);
+      Shapes shapes(inputs, input_count, outputs, output_count, *device->device, precision, host_inputs);
+      if (!shapes.complete()) return;
+      plan.emplace(launch.kernel, shapes);
+      effort = shapes.effort;
+      cost = CyclesOf(shapes.machine(), effort);
+      ready = true;
+    }
+    void Work(char* const* at) const override { plan->Work(at); }
+    std::optional<typename K::Plan> plan;
+  };
+
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    if (plan.ready) [[likely]] return Submit(c, plan);
+    const tenon_frame& f = *c.frame();
+    Submit(c, std::make_unique<const Plan>(*this, f.inputs, f.input_count, f.outputs, f.output_count, f.device, plan.precision));
   }
 
-  std::shared_ptr<Device> device_;
+  static K Make(sdk::CreateContext& c) {
+    if constexpr (std::is_constructible_v<K, sdk::CreateContext&>) {
+      return K(c);
+    } else {
+      return K();
+    }
+  }
+  K kernel;
+  const char* op;
 };
+
+}  // namespace internal
+
+// The registration of a class with a Plan.
+template <class K>
+constexpr tenon_kernel_registration Kernel(std::string_view op, sdk::Traits traits) {
+  traits.device_type = kDeviceType;
+  traits.host_memory = internal::HostInputNames<K>::list;
+  return sdk::Registration<internal::Launch<K>>(op, traits);
+}
+// The registration of a class with a Run of its own.
+template <class K>
+constexpr tenon_kernel_registration PlainKernel(std::string_view op, sdk::Traits traits) {
+  traits.device_type = kDeviceType;
+  return sdk::Registration<K>(op, traits);
+}
+
+// Defines the registration that package.cc lists as `name`.
+#define TENON_TPU_KERNEL(name)                    \
+  extern const tenon_kernel_registration k##name; \
+  constinit const tenon_kernel_registration k##name
 
 }  // namespace tenon::tpu_sim
 

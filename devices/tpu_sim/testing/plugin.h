@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstring>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,31 +82,31 @@ inline uint64_t Soon(std::chrono::milliseconds more = std::chrono::minutes(2)) {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-inline const tenon_plugin* Descriptor() {
-  static const tenon_plugin* const descriptor = []() -> const tenon_plugin* {
-    void* library = dlopen(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_tpu_sim.so", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
-    const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
-    tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
-    return query == nullptr ? nullptr : query(&args);
-  }();
-  return descriptor;
+// Of a built plugin, by its short name.
+inline const tenon_plugin* Descriptor(const std::string& name = "tpu_sim") {
+  static std::map<std::string, const tenon_plugin*> known;
+  if (const auto found = known.find(name); found != known.end()) return found->second;
+  void* library = dlopen((TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_" + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
+  tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
+  return known[name] = query == nullptr ? nullptr : query(&args);
 }
 
-inline const void* Capability(const char* id) {
-  for (uint64_t i = 0; i < Descriptor()->capability_count; ++i) {
-    const tenon_capability& c = Descriptor()->capabilities[i];
+inline const void* Capability(const char* id, const tenon_plugin* descriptor = Descriptor()) {
+  for (uint64_t i = 0; i < descriptor->capability_count; ++i) {
+    const tenon_capability& c = descriptor->capabilities[i];
     if (std::string_view(c.id.data, c.id.size) == id) return c.table;
   }
   return nullptr;
 }
 
-inline tenon_status* Load(const Settings& settings, tenon_plugin_self** out_self) {
+inline tenon_status* Load(const Settings& settings, tenon_plugin_self** out_self, const tenon_plugin* descriptor = Descriptor()) {
   std::vector<tenon_option> options;
   for (const auto& [key, value] : settings) options.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
   const tenon_load_args args = {TENON_HEAD(tenon_load_args), Host(), options.data(), options.size()};
   *out_self = nullptr;
-  return Descriptor()->load(&args, out_self);
+  return descriptor->load(&args, out_self);
 }
 
 struct Plugin {

@@ -36,6 +36,8 @@ class Update {
   }
   // Checks that come before this do not cost the value when they fail.
   void BeginWriting() { writing_ = true; }
+  // Work that is submitted later writes; until then a failure costs nothing.
+  void NothingWritten() { writing_ = false; }
   Dims dims() const { return DimsOf(new_); }
   template <class T>
   const T* old_data() const {
@@ -45,6 +47,7 @@ class Update {
   T* new_data() const {
     return Data<T>(new_);
   }
+  const tenon_tensor_view& old_view() const { return old_; }
   const tenon_tensor_view& new_view() const { return new_; }
 
  private:
