@@ -16,26 +16,12 @@
 namespace tenon::cpu {
 namespace {
 
+using sdk::Filter;
+
 using ConvTypes = Types<float, double>;
 
 // Bytes of patches in one block: about half of a second-level cache.
 constexpr int64_t kBlockBytes = int64_t{512} << 10;
-
-struct Filter {
-  explicit Filter(sdk::Dims dims, int64_t image_channels, int64_t out_channels) {
-    if (dims.size() != 4) sdk::Fail(TENON_INVALID_ARGUMENT, "a filter needs 4 dims; the shape is ", dims);
-    height = dims[0], width = dims[1], in = dims[2], out = dims[3];
-    if (in <= 0 || image_channels <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 || out % std::max<int64_t>(1, image_channels / in) != 0) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit images of ", image_channels, " channels");
-    }
-    if (out != out_channels) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit results of ", out_channels, " channels");
-    }
-    groups = std::max<int64_t>(1, image_channels / in);
-  }
-  int64_t count() const { return height * width * in * out; }
-  int64_t height, width, in, out, groups;
-};
 
 struct Convolution {
   Convolution(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)

@@ -5,46 +5,17 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
+#include "tenon/sdk/gather_shape.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
 
 using sdk::CheckRow;
+using sdk::GatherShape;
+using sdk::GatherShapeOf;
 
 using View = tenon_tensor_view;
-
-// params as [batch, outer, rows, inner]; out as [batch, outer, indices, inner]; inner in bytes.
-struct GatherShape {
-  int64_t batch = 1, outer = 1, rows = 0, indices = 0, inner = 0;
-};
-
-GatherShape ShapeOf(const View& params, const View& indices, int64_t axis, int64_t batch_dims) {
-  const sdk::Dims p = sdk::DimsOf(params);
-  const sdk::Dims i = sdk::DimsOf(indices);
-  const int64_t rank = static_cast<int64_t>(p.size());
-  const int64_t index_rank = static_cast<int64_t>(i.size());
-  const int64_t batch = batch_dims < 0 ? batch_dims + index_rank : batch_dims;
-  const int64_t at = axis < 0 ? axis + rank : axis;
-  if (at < 0 || at >= rank) sdk::Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " is outside params of shape ", p);
-  if (batch < 0 || batch > index_rank || batch > at) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "batch_dims ", batch_dims, " does not fit indices of shape ", i, " and axis ",
-              axis);
-  }
-  GatherShape g;
-  for (int64_t d = 0; d < batch; ++d) {
-    if (p[static_cast<size_t>(d)] != i[static_cast<size_t>(d)]) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "params ", p, " and indices ", i, " differ in batch dim ", d);
-    }
-    g.batch *= p[static_cast<size_t>(d)];
-  }
-  g.outer = sdk::Count(p.subspan(static_cast<size_t>(batch), static_cast<size_t>(at - batch)));
-  g.rows = p[static_cast<size_t>(at)];
-  g.inner = sdk::Count(p.subspan(static_cast<size_t>(at) + 1)) *
-            (params.dtype == TENON_DT_STRING ? 16 : static_cast<int64_t>(sdk::ElementSize(params.dtype)));
-  g.indices = sdk::Count(i.subspan(static_cast<size_t>(batch)));
-  return g;
-}
 
 template <class Index>
 void GatherRows(sdk::RunContext c, const GatherShape& g, const char* params, const Index* indices, char* out) {
@@ -84,7 +55,7 @@ void Gather(sdk::RunContext c, const View& params, const View& indices, const Ga
 
 struct GatherKernel {
   void Run(sdk::RunContext c) const {
-    Gather(c, c.input_view(0), c.input_view(1), ShapeOf(c.input_view(0), c.input_view(1), 0, 0));
+    Gather(c, c.input_view(0), c.input_view(1), GatherShapeOf(c.input_view(0), c.input_view(1), 0, 0));
   }
 };
 struct GatherV2Kernel {
@@ -92,7 +63,7 @@ struct GatherV2Kernel {
   void Run(sdk::RunContext c) const {
     const View& axis = c.input_view(2);
     Gather(c, c.input_view(0), c.input_view(1),
-           ShapeOf(c.input_view(0), c.input_view(1), IndexAt(sdk::Data<void>(axis), axis.dtype, 0), batch_dims));
+           GatherShapeOf(c.input_view(0), c.input_view(1), IndexAt(sdk::Data<void>(axis), axis.dtype, 0), batch_dims));
   }
   int64_t batch_dims;
 };
@@ -106,7 +77,7 @@ struct ResourceGatherKernel {
                 sdk::TypeName(c.output_view(0).dtype));
     }
     const int64_t batch = batch_dims < 0 ? batch_dims + c.input_view(1).dl.ndim : batch_dims;
-    Gather(c, params, c.input_view(1), ShapeOf(params, c.input_view(1), batch, batch_dims));
+    Gather(c, params, c.input_view(1), GatherShapeOf(params, c.input_view(1), batch, batch_dims));
   }
   int64_t batch_dims;
 };

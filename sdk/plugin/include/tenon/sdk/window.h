@@ -110,6 +110,23 @@ struct Image {
   int64_t batch, height, width, channels;
 };
 
+// A convolution's filter, [height, width, channels of a group, filters], beside the channels of images and results.
+struct Filter {
+  explicit Filter(Dims dims, int64_t image_channels, int64_t out_channels) {
+    if (dims.size() != 4) Fail(TENON_INVALID_ARGUMENT, "a filter needs 4 dims; the shape is ", dims);
+    height = dims[0], width = dims[1], in = dims[2], out = dims[3];
+    if (in <= 0 || image_channels <= 0 || height <= 0 || width <= 0 || image_channels % in != 0 || out % std::max<int64_t>(1, image_channels / in) != 0) {
+      Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit images of ", image_channels, " channels");
+    }
+    if (out != out_channels) {
+      Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", dims, " does not fit results of ", out_channels, " channels");
+    }
+    groups = std::max<int64_t>(1, image_channels / in);
+  }
+  int64_t count() const { return height * width * in * out; }
+  int64_t height, width, in, out, groups;
+};
+
 }  // namespace tenon::sdk
 
 #endif  // TENON_SDK_WINDOW_H_

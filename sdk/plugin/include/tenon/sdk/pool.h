@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling: the geometry of a node, and the work on one plane of it.
+//
+// A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
+// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. A NaN is passed
+// over by the maximum unless it comes first: TensorFlow leaves it open.
+#ifndef TENON_SDK_POOL_H_
+#define TENON_SDK_POOL_H_
+
+#include <algorithm>
+#include <limits>
+
+#include "tenon/sdk/element.h"
+#include "tenon/sdk/window.h"
+
+namespace tenon::sdk {
+
+struct PoolPlan {
+  PoolPlan(const WindowAttributes& a, Dims input, Dims output)
+      : in(input, a.channels_first), out(output, a.channels_first), channels_first(a.channels_first) {
+    if (in.batch != out.batch || in.channels != out.channels) {
+      Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", input, " to ", output);
+    }
+    y = a.Geometry(0, in.height, a.sizes[0], out.height);
+    x = a.Geometry(1, in.width, a.sizes[1], out.width);
+  }
+  // A plane is what one share works on: an image (NHWC) or one channel of one (NCHW).
+  int64_t planes() const { return channels_first ? in.batch * in.channels : in.batch; }
+  int64_t lanes() const { return channels_first ? 1 : in.channels; }
+  double PlaneCost() const {
+    return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(y.size * x.size) * 0.15 + 10;
+  }
+  Image in, out;
+  WindowDim y, x;
+  bool channels_first;
+};
+
+// Cells of the window at `index` that lie inside: [begin, end).
+struct Cells {
+  Cells(const WindowDim& w, int64_t index) {
+    const int64_t from = index * w.stride - w.before;
+    begin = std::max<int64_t>(0, from);
+    end = std::min(w.input, from + w.size);
+  }
+  int64_t begin, end;
+};
+
+template <class T>
+void MaxPlane(const PoolPlan& p, const T* in, T* out) {
+  const int64_t lanes = p.lanes();
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      const Cells xs(p.x, ox);
+      T* to = out + (oy * p.out.width + ox) * lanes;
+      if constexpr (std::numeric_limits<T>::has_infinity) {
+        std::fill_n(to, lanes, -std::numeric_limits<T>::infinity());
+      } else if constexpr (kIsHalf<T>) {
+        std::fill_n(to, lanes, T(-std::numeric_limits<float>::infinity()));
+      } else {
+        std::fill_n(to, lanes, std::numeric_limits<T>::lowest());
+      }
+      for (int64_t y = ys.begin; y < ys.end; ++y) {
+        for (int64_t x = xs.begin; x < xs.end; ++x) {
+          const T* from = in + (y * p.in.width + x) * lanes;
+#pragma GCC ivdep
+          for (int64_t k = 0; k < lanes; ++k) {
+            to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void AveragePlane(const PoolPlan& p, const T* in, T* out) {
+  using A = Wide<T>;
+  constexpr int64_t kLanes = 64;
+  const int64_t lanes = p.lanes();
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      const Cells xs(p.x, ox);
+      T* to = out + (oy * p.out.width + ox) * lanes;
+      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
+      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        const int64_t n = std::min(kLanes, lanes - k0);
+        A sum[kLanes] = {};
+        for (int64_t y = ys.begin; y < ys.end; ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            const T* from = in + (y * p.in.width + x) * lanes + k0;
+            for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
+          }
+        }
+        for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
+      }
+    }
+  }
+}
+
+// Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
+// that equals the maximum, else 0. Channels side by side.
+template <class T, class Function>
+void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& function) {
+  using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
+  constexpr int64_t kLanes = 64;
+  const int64_t lanes = p.lanes();
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      const Cells xs(p.x, ox);
+      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
+        Flag wanting[kLanes];
+        std::fill_n(wanting, n, Flag{1});
+        for (int64_t y = ys.begin; y < ys.end; ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            const int64_t from = (y * p.in.width + x) * lanes + k0;
+#pragma GCC ivdep
+            for (int64_t k = 0; k < n; ++k) {
+              const Flag equal = static_cast<Wide<T>>(in[from + k]) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+              const Flag hit = equal & wanting[k];
+              function(from + k, at + k, hit);
+              wanting[k] ^= hit;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// dx is zero before.
+template <class T>
+void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
+  ForEachMax(p, in, out, [=](int64_t from, int64_t at, auto hit) {
+    const Wide<T> part = hit != 0 ? static_cast<Wide<T>>(dy[at]) : Wide<T>(0);
+    dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + part);
+  });
+}
+
+template <class T>
+void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx) {
+  using A = Wide<T>;
+  const int64_t lanes = p.lanes();
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      const Cells xs(p.x, ox);
+      const T* from = dy + (oy * p.out.width + ox) * lanes;
+      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
+      for (int64_t y = ys.begin; y < ys.end; ++y) {
+        for (int64_t x = xs.begin; x < xs.end; ++x) {
+          T* to = dx + (y * p.in.width + x) * lanes;
+#pragma GCC ivdep
+          for (int64_t k = 0; k < lanes; ++k) {
+            to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_POOL_H_
