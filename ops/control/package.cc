@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package control: constants, feeds, identities, branches, loops and calls. One line for each op.
+// Package control: constants, feeds, identities, branches, loops, calls, sends and receives. One line for each op.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(
@@ -8,6 +8,8 @@ TENON_OPS(
     kControlTrigger,
     kEnter,
     kExit,
+    kHostRecv,
+    kHostSend,
     kIdentity,
     kIdentityN,
     kLoopCond,
@@ -18,15 +20,17 @@ TENON_OPS(
     kPlaceholder,
     kPlaceholderWithDefault,
     kPreventGradient,
+    kRecv,
     kRefEnter,
     kRefExit,
     kRefMerge,
     kRefNextIteration,
     kRefSwitch,
     kRetval,
+    kSend,
     kStatefulPartitionedCall,
     kStopGradient,
     kSwitch)
 
 TENON_OP_PLUGIN("tenon.ops.control", "0.1.0",
-                "Constants, feeds, identities, branches, loops and calls.")
+                "Constants, feeds, identities, branches, loops, calls, sends and receives.")
