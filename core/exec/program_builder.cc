@@ -294,7 +294,7 @@ class ProgramBuilder {
     open->stack.resize(common);
     for (; common < path.size(); ++common) {
       const graph::Region& opened = branches_->regions()[static_cast<size_t>(path[common])];
-      TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(opened.predicate));
+      TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(opened.predicate, opened.parent));
       Use(predicate);
       Operation& operation = Push(open->Top(), Operation::Kind::kBranch, opened.predicate.node);
       operation.inputs = {predicate};
@@ -305,7 +305,19 @@ class ProgramBuilder {
     return open->Top();
   }
 
-  Result<int32_t> PredicateSlot(Edge predicate) {
+  // The host's copy of what lies on a device, made before, where the region around runs.
+  Edge OnHost(Edge edge, int around) {
+    if (plan_.MemoryOf(edge) == 0) return edge;
+    for (int32_t id : needed_order_)
+      if (plan_.TransferFrom(id) >= 0 && plan_.MemoryOf({id, 0}) == 0 && !slot_of_[static_cast<size_t>(id)].empty() &&
+          branches_->IsWithin(around, branches_->region_of(id)) && branches_->Resolve({id, 0}) == edge)
+        return {id, 0};
+    GiveUp(StrCat("predicate '", graph_.EdgeName(edge), "' lies on a device, without a copy for the host where it is asked"));
+    return edge;
+  }
+
+  Result<int32_t> PredicateSlot(Edge predicate, int around) {
+    predicate = OnHost(predicate, around);
     TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(predicate));
     if (At(slot).dtype != TENON_DT_BOOL || !At(slot).shape.fully_known() || At(slot).bytes != 1)
       GiveUp(StrCat("predicate '", graph_.EdgeName(predicate), "' is not known to be one bool"));
@@ -365,7 +377,7 @@ class ProgramBuilder {
   }
 
   Status EmitSelect(const Node& node, const BranchMerge& merge, std::vector<Operation>* block) {
-    TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(merge.predicate));
+    TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(merge.predicate, branches_->region_of(node.id)));
     int32_t sides[2];
     for (int side = 0; side < 2; ++side) {
       const Edge edge = node.inputs[static_cast<size_t>(merge.input_of_side[side])];

@@ -50,6 +50,11 @@ class BranchAnalysis {
     return it == merges_.end() ? nullptr : &it->second;
   }
 
+  // The edge behind identities.
+  Edge Resolve(Edge edge) const;
+  // Whether region `inner` is `outer` or lies in it.
+  bool IsWithin(int inner, int outer) const;
+
  private:
   BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed) : graph_(graph), loops_(loops), is_fed_(is_fed) {}
   void Visit(const Node& node);
@@ -57,9 +62,7 @@ class BranchAnalysis {
   void VisitSwitch(const Node& node, int region);
   int RegionOfControl(int32_t node) const { return RegionOf({node, -1}); }
   int Deeper(int a, int b, const Node& node);
-  bool IsWithin(int inner, int outer) const;
   int Intern(int parent, Edge predicate, int side);
-  Edge Resolve(Edge edge) const;
   void Refuse(std::string why) {
     if (why_not_.empty()) why_not_ = std::move(why);
   }
