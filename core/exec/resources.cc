@@ -66,6 +66,11 @@ void ResourceManager::Clear(std::string_view container) {
     if (resource->container == container) Drop(resource.get());
 }
 
+void ResourceManager::ClearAll() {
+  std::lock_guard lock(mutex_);
+  for (auto& [key, resource] : resources_) Drop(resource.get());
+}
+
 std::vector<const Resource*> ResourceManager::All() const {
   std::lock_guard lock(mutex_);
   std::vector<const Resource*> out;

@@ -67,6 +67,8 @@ class ResourceManager {
   Result<Resource*> Get(std::string_view container, std::string_view name, std::string_view type);
   // Drops the values and objects of one container; handles stay.
   void Clear(std::string_view container);
+  // The same for all.
+  void ClearAll();
   // Variables with a value: container/name, for reports.
   std::vector<const Resource*> All() const;
 

@@ -34,6 +34,7 @@ Result<const tenon_device_driver*> AdoptDriver(const tenon_device_driver* given)
 Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) {}
 
 Runtime::~Runtime() {
+  resources_.ClearAll();  // while their devices are there
   for (const auto& device : devices_) CloseDevice(device.get());
 }
 

@@ -12,11 +12,13 @@
 namespace tenon::session {
 namespace {
 
-void* DeviceAllocate(void* context, uint64_t bytes) {
+void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
   const auto* device = static_cast<const exec::Device*>(context);
   void* data = nullptr;
   Status status(device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data));
-  return status.ok() ? data : nullptr;
+  if (status.ok()) return data;
+  *out_why = std::move(status);
+  return nullptr;
 }
 // Work that has been submitted may still name it.
 void DeviceFree(void* context, void* data, uint64_t bytes) {

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
-void* HostAllocate(void*, uint64_t bytes) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
+void* HostAllocate(void*, uint64_t bytes, Status*) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
 void HostFree(void*, void* data, uint64_t) { std::free(data); }
 
 // Classes are 64 * {4, 5, 6, 7} * 2^k / 4: at most a quarter is wasted.
@@ -79,6 +79,12 @@ Status BufferPool::Charge(uint64_t bytes) {
   return Status::Ok();
 }
 
+Status BufferPool::Refuse(uint64_t bytes, Status why, std::string_view what) {
+  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (!why.ok()) return std::move(why).Annotate(StrCat(bytes, " bytes for ", what));
+  return ResourceExhausted(StrCat("the system has no ", bytes, " bytes for ", what));
+}
+
 Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   uint64_t class_bytes = 0;
   if (bytes > kMaxBytes) return Charge(bytes);
@@ -92,17 +98,16 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   }
   Unlock();
   if (buffer == nullptr) {
-    void* data = allocator_.allocate(allocator_.context, class_bytes);
+    Status why;
+    void* data = allocator_.allocate(allocator_.context, class_bytes, &why);
     if (data == nullptr) {
       Trim();
-      data = allocator_.allocate(allocator_.context, class_bytes);
+      data = allocator_.allocate(allocator_.context, class_bytes, &why);
     }
     buffer = data == nullptr ? nullptr : new (std::nothrow) Buffer;
     if (buffer == nullptr) {
       if (data != nullptr) allocator_.free(allocator_.context, data, class_bytes);
-      in_use_.fetch_sub(class_bytes, std::memory_order_relaxed);
-      return ResourceExhausted(StrCat("the system has no ", class_bytes, " bytes for a tensor of shape ",
-                                      shape.rank < 0 ? "?" : std::to_string(shape.rank) + " dims"));
+      return Refuse(class_bytes, std::move(why), "a tensor");
     }
     allocations_.fetch_add(1, std::memory_order_relaxed);
     buffer->data = data;
@@ -199,11 +204,9 @@ void BufferPool::Trim() {
 
 Result<void*> BufferPool::AllocateRaw(uint64_t bytes) {
   TENON_RETURN_IF_ERROR(Charge(bytes));
-  void* data = allocator_.allocate(allocator_.context, bytes);
-  if (data == nullptr) {
-    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    return ResourceExhausted(StrCat("the system has no ", bytes, " bytes for the memory of a step"));
-  }
+  Status why;
+  void* data = allocator_.allocate(allocator_.context, bytes, &why);
+  if (data == nullptr) return Refuse(bytes, std::move(why), "the memory of a step");
   allocations_.fetch_add(1, std::memory_order_relaxed);
   return data;
 }

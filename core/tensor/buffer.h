@@ -49,8 +49,8 @@ inline bool IsUnique(const Buffer* buffer) { return buffer->references.load(std:
 
 // Where a pool's memory comes from.
 struct Allocator {
-  // Null when there is no memory. 64-byte aligned.
-  void* (*allocate)(void* context, uint64_t bytes);
+  // 64-byte aligned. Null when there is no memory; out_why may then say why.
+  void* (*allocate)(void* context, uint64_t bytes, Status* out_why);
   void (*free)(void* context, void* data, uint64_t bytes);
   void* context;
 };
@@ -91,6 +91,8 @@ class BufferPool {
   }
   void Unlock() { lock_.clear(std::memory_order_release); }
   Status Charge(uint64_t bytes);
+  // What failed, after `bytes` were charged.
+  Status Refuse(uint64_t bytes, Status why, std::string_view what);
   void Recycle(Buffer* buffer);
   void Trim();
   void Unref();

@@ -19,7 +19,7 @@ struct CountingAllocator {
   int64_t live_bytes = 0;
   int refusals = 0;  // calls that are still to fail
   Allocator allocator() {
-    return {[](void* context, uint64_t bytes) -> void* {
+    return {[](void* context, uint64_t bytes, Status*) -> void* {
               auto* self = static_cast<CountingAllocator*>(context);
               if (self->refusals > 0) {
                 --self->refusals;
