@@ -333,6 +333,155 @@ TEST(Products, RefuseShapesThatDoNotFit) {
             "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
 }
 
+// ---- Convolution and pooling ----
+
+struct Window {
+  Dimensions image, filter, result;
+  int64_t stride, dilation;
+  const char* padding;
+  const char* format = "NHWC";
+};
+
+Attributes WindowAttributes(const Window& w, bool pool) {
+  const bool first = std::string_view(w.format) == "NCHW";
+  const auto spatial = [&](int64_t a, int64_t b) { return first ? std::vector<int64_t>{1, 1, a, b} : std::vector<int64_t>{1, a, b, 1}; };
+  Attributes out = {{"data_format", std::string(w.format)}, {"padding", std::string(w.padding)}, {"T", Type{TENON_DT_FLOAT}}};
+  out["strides"] = spatial(w.stride, w.stride);
+  if (pool) out["ksize"] = spatial(w.filter[0], w.filter[1]);
+  if (!pool) out["dilations"] = spatial(w.dilation, w.dilation);
+  return out;
+}
+
+TEST(Convolution, AndItsGradientsAreTheCpus) {
+  Bench bench;
+  const Window windows[] = {{{2, 8, 8, 3}, {3, 3, 3, 5}, {2, 8, 8, 5}, 1, 1, "SAME"},
+                            {{1, 9, 7, 2}, {3, 2, 2, 4}, {1, 4, 3, 4}, 2, 1, "VALID"},
+                            {{3, 5, 5, 1}, {1, 1, 1, 2}, {3, 5, 5, 2}, 1, 1, "VALID"},
+                            {{2, 9, 9, 4}, {3, 3, 2, 6}, {2, 5, 5, 6}, 2, 1, "SAME"},     // two groups
+                            {{1, 9, 9, 2}, {3, 3, 2, 3}, {1, 5, 5, 3}, 1, 2, "VALID"},    // dilated
+                            {{2, 3, 6, 7}, {3, 3, 3, 2}, {2, 2, 6, 7}, 1, 1, "SAME", "NCHW"},
+                            {{40, 8, 8, 2}, {3, 3, 2, 3}, {40, 8, 8, 3}, 1, 1, "SAME"},   // several blocks
+                            {{0, 8, 8, 2}, {3, 3, 2, 3}, {0, 8, 8, 3}, 1, 1, "SAME"}};
+  for (const Window& w : windows) {
+    const Attributes attributes = WindowAttributes(w, false);
+    const Value image = RandomFloats(w.image, 1), filter = RandomFloats(w.filter, 2), result = RandomFloats(w.result, 3);
+    const auto sizes = [](const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); };
+    EXPECT_EQ(Compare(bench, {"Conv2D", attributes, {image, filter}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {"Conv2DBackpropInput", attributes, {sizes(w.image), filter, result}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {"Conv2DBackpropFilter", attributes, {image, sizes(w.filter), result}, {{TENON_DT_FLOAT, w.filter}}, {1}}, kClose), "");
+  }
+}
+
+TEST(Convolution, InBfloat16RoundsWhatGoesIn) {
+  Bench bench({{"precision", "bfloat16"}});
+  const Window w = {{2, 8, 8, 3}, {3, 3, 3, 5}, {2, 8, 8, 5}, 1, 1, "SAME"};
+  Value image = RandomFloats(w.image, 1), filter = RandomFloats(w.filter, 2);
+  const auto rounded = [](const Value& value) {
+    std::vector<float> out;
+    for (float x : value.As<float>()) out.push_back(Rounded(x));
+    return Floats(value.dims, out);
+  };
+  std::vector<Value> got, want;
+  EXPECT_EQ(bench.OnTpu({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got), "");
+  EXPECT_EQ(bench.OnCpu({"Conv2D", WindowAttributes(w, false), {rounded(image), rounded(filter)}, {{TENON_DT_FLOAT, w.result}}}, &want), "");
+  EXPECT_EQ(Difference(got, want, kClose), "");
+}
+
+TEST(Pooling, AndItsGradientsAreTheCpus) {
+  Bench bench;
+  const Window windows[] = {{{2, 8, 8, 3}, {2, 2}, {2, 4, 4, 3}, 2, 1, "VALID"},
+                            {{1, 7, 5, 2}, {3, 3}, {1, 4, 3, 2}, 2, 1, "SAME"},
+                            {{2, 3, 6, 6}, {2, 2}, {2, 3, 5, 5}, 1, 1, "VALID", "NCHW"}};
+  for (const Window& w : windows) {
+    const Attributes attributes = WindowAttributes(w, true);
+    const Value image = RandomFloats(w.image, 1), gradient = RandomFloats(w.result, 3);
+    std::vector<Value> result;
+    EXPECT_EQ(Compare(bench, {"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kExact), "");
+    EXPECT_EQ(bench.OnCpu({"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, &result), "");
+    EXPECT_EQ(Compare(bench, {"MaxPoolGrad", attributes, {image, result[0], gradient}, {{TENON_DT_FLOAT, w.image}}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {"AvgPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
+    const Value shape = Ints({w.image.begin(), w.image.end()});
+    EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, gradient}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
+  }
+}
+
+// ---- Moves ----
+
+TEST(Moves, AreTheCpus) {
+  Bench bench;
+  const Value x = RandomFloats({4, 5, 6}, 1), y = RandomFloats({4, 2, 6}, 2);
+  const Attributes none = {}, no_masks = {{"begin_mask", int64_t{0}}, {"end_mask", int64_t{0}}, {"ellipsis_mask", int64_t{0}},
+                                          {"new_axis_mask", int64_t{0}}, {"shrink_axis_mask", int64_t{0}}};
+  Attributes masks = no_masks;
+  masks["end_mask"] = int64_t{2};
+  masks["shrink_axis_mask"] = int64_t{1};
+  const auto out = [](Dimensions dims) { return std::vector<Value>{{TENON_DT_FLOAT, std::move(dims)}}; };
+  const Case cases[] = {
+      {"Slice", none, {x, Ints({1, 0, 2}), Ints({2, -1, 3})}, out({2, 5, 3}), {1, 2}},
+      {"Slice", none, {x, Ints({1, 0, 2}), Ints({0, 5, 3})}, out({0, 5, 3}), {1, 2}},
+      {"StridedSlice", no_masks, {x, Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1})}, out({2, 3, 6}), {1, 2, 3}},
+      {"StridedSlice", masks, {x, Ints({2, 1}), Ints({0, 0}), Ints({1, 2})}, out({2, 6}), {1, 2, 3}},
+      {"StridedSliceGrad", no_masks, {Ints({4, 5, 6}), Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1}), RandomFloats({2, 3, 6})}, out({4, 5, 6}), {0, 1, 2, 3}},
+      {"ReverseV2", none, {x, Ints({0, -1})}, out({4, 5, 6}), {1}},
+      {"Transpose", none, {x, Ints({2, 0, 1})}, out({6, 4, 5}), {1}},
+      {"Transpose", none, {Floats({0, 3}, {}), Ints({1, 0})}, out({3, 0}), {1}},
+      {"Tile", none, {y, Ints({2, 1, 3})}, out({8, 2, 18}), {1}},
+      {"BroadcastTo", none, {RandomFloats({5, 1}), Ints({4, 5, 6})}, out({4, 5, 6}), {1}},
+      {"BroadcastTo", none, {Floats({}, {3}), Ints({2, 2})}, out({2, 2}), {1}},
+      {"Pad", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1})}, out({5, 4, 10}), {1}},
+      {"PadV2", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1}), Floats({}, {7})}, out({5, 4, 10}), {1}},
+      {"ConcatV2", none, {x, y, x, Int(1)}, out({4, 12, 6}), {3}},
+      {"ConcatV2", none, {Floats({0}, {}), RandomFloats({3}), Int(-1)}, out({3}), {2}},
+      {"Pack", {{"axis", int64_t{1}}}, {y, y, y}, out({4, 3, 2, 6})},
+      {"Pack", {{"axis", int64_t{0}}}, {Floats({}, {1}), Floats({}, {2})}, out({2})},
+      {"Unpack", {{"axis", int64_t{1}}}, {y}, {{TENON_DT_FLOAT, {4, 6}}, {TENON_DT_FLOAT, {4, 6}}}},
+      {"Split", none, {Int(2), x}, {{TENON_DT_FLOAT, {4, 5, 3}}, {TENON_DT_FLOAT, {4, 5, 3}}}, {0}},
+      {"SplitV", none, {x, Ints({1, 4}), Int(1)}, {{TENON_DT_FLOAT, {4, 1, 6}}, {TENON_DT_FLOAT, {4, 4, 6}}}, {1, 2}},
+      {"Fill", none, {Ints({2, 3}), Floats({}, {4})}, out({2, 3}), {0}},
+      {"ZerosLike", none, {x}, out({4, 5, 6})},
+      {"OnesLike", none, {x}, out({4, 5, 6})},
+      {"Gather", none, {x, Ints({3, 0, 0})}, out({3, 5, 6})},
+      {"GatherV2", none, {x, Ints({4, 0}), Int(1)}, out({4, 2, 6}), {2}},
+      {"GatherV2", {{"batch_dims", int64_t{1}}}, {x, Tensor<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)}, out({4, 2, 6}), {2}},
+      {"OneHot", {{"axis", int64_t{-1}}}, {Tensor<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})}, out({3, 3}), {1}},
+      {"OneHot", {{"axis", int64_t{0}}}, {Tensor<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})}, out({2, 3}), {1}},
+      {"UnsortedSegmentSum", none, {RandomFloats({5, 2}), Ints({2, 0, 2, -1, 1}), Int(4)}, out({4, 2}), {2}},
+  };
+  for (Case c : cases) {
+    c.attributes["T"] = c.attributes["Tparams"] = Type{TENON_DT_FLOAT};
+    for (const bool constant : {true, false}) {
+      c.constant = constant;
+      EXPECT_EQ(Compare(bench, c, kExact), "");
+    }
+  }
+  EXPECT_EQ(Compare(bench, {"Transpose", {}, {Bools({2, 2}, {1, 0, 0, 0}), Ints({1, 0})}, {{TENON_DT_BOOL, {2, 2}}}, {1}}, kExact), "");
+  EXPECT_EQ(Compare(bench, {"ReverseV2", {}, {Tensor<int64_t>({3}, {1, 2, 3}), Ints({0})}, {{TENON_DT_INT64, {3}}}, {1}}, kExact), "");
+}
+
+TEST(Moves, ByAnIndexThatIsNoneFailLate) {
+  Bench bench;
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnTpu({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloats({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
+            "INVALID_ARGUMENT: GatherV2 'node' on TPU:0: indices[1] = 3 is not in [0, 3)");
+}
+
+TEST(Shapes, AreToldOnTheHostWithoutWork) {
+  Bench bench;
+  const Value x = RandomFloats({4, 5}, 1);
+  const struct {
+    const char* op;
+    Value out;
+    std::vector<double> want;
+  } cases[] = {{"Shape", {TENON_DT_INT32, {2}}, {4, 5}}, {"Size", {TENON_DT_INT64, {}}, {20}}, {"Rank", {TENON_DT_INT32, {}}, {2}}};
+  for (const auto& [op, out, want] : cases) {
+    std::vector<Value> got;
+    EXPECT_EQ(bench.OnTpu({op, {}, {x}, {out}, {}, {0}}, &got), "");
+    EXPECT_EQ(got[0].Numbers(), want);
+  }
+  EXPECT_EQ(LatestKernel(bench).code, 0u);
+  EXPECT_STREQ(LatestKernel(bench).kind, "");  // no kernel's work at all
+}
+
 // ---- Variables ----
 
 // The value of a variable on the device.
@@ -488,7 +637,7 @@ TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
     EXPECT_EQ(r.traits & TENON_KERNEL_ASYNC, 0u);
     EXPECT_EQ(++seen[std::string(r.op.data, r.op.size)], 1);
   }
-  EXPECT_GE(seen.size(), 90u);
+  EXPECT_GE(seen.size(), 125u);
 }
 
 }  // namespace

@@ -20,9 +20,18 @@
   /* softmax.cc */                                                                                        \
   X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits)        \
   /* matmul.cc */                                                                                         \
-  X(MatMul) X(BatchMatMulV2)
+  X(MatMul) X(BatchMatMulV2)                                                                              \
+  /* conv.cc, pool.cc */                                                                                  \
+  X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter) X(MaxPool) X(AvgPool) X(MaxPoolGrad)           \
+  X(AvgPoolGrad)                                                                                          \
+  /* move.cc */                                                                                           \
+  X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo) X(Pad)    \
+  X(PadV2) X(ConcatV2) X(Pack) X(Unpack) X(Split) X(SplitV) X(Fill) X(ZerosLike) X(OnesLike) X(Gather)    \
+  X(GatherV2) X(OneHot) X(UnsortedSegmentSum)
 
 #define TENON_TPU_OTHER_KERNELS(X)                                                                        \
+  /* move.cc, shape.cc */                                                                                 \
+  X(Reshape) X(ExpandDims) X(Squeeze) X(Shape) X(ShapeN) X(Size) X(Rank)                                  \
   /* variable.cc */                                                                                       \
   X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub) X(AssignAddVariableOp)        \
   X(AssignSubVariableOp) X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)         \
