@@ -19,10 +19,8 @@
   /* matmul.cc */                                                                                  \
   X(MatMul) X(BatchMatMulV2)                                                                       \
   /* variable.cc */                                                                                \
-  X(VariableV2) X(Variable) X(VarHandleOp) X(ReadVariableOp) X(IsVariableInitialized)              \
-  X(VarIsInitializedOp) X(DestroyResourceOp) X(Assign) X(AssignVariableOp) X(AssignAdd)            \
-  X(AssignSub) X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub)           \
-  X(ResourceScatterAdd)                                                                            \
+  X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub)                        \
+  X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub) X(ResourceScatterAdd)  \
   /* training.cc */                                                                                \
   X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)                         \
   X(ResourceApplyMomentum) X(ApplyAdagrad) X(ResourceApplyAdagrad) X(ApplyAdam)                    \

@@ -20,40 +20,15 @@ Variable Initialized(std::vector<int64_t> dims, F values) {
   return v;
 }
 
-TEST(Variable, HandlesWithOneNameAreOneVariable) {
-  const auto handle = [](Kernel& kernel, const char* op) {
-    const bool reference = std::string(op) != "VarHandleOp";
-    const OutSpec out{reference ? TENON_DT_FLOAT + TENON_DT_REF : TENON_DT_RESOURCE, {}};
-    const Result r = kernel.Run({}, {out});
-    EXPECT_EQ(r.code, TENON_OK) << r.message;
-    void* pointer;
-    std::memcpy(&pointer, r[0].memory.data(), sizeof(pointer));
-    return pointer;
-  };
-  for (const char* op : {"VarHandleOp", "VariableV2", "Variable"}) {
-    Kernel kernel(op);
-    kernel.Attr("container", std::string()).Attr("shared_name", std::string("w"));
-    void* first = handle(kernel, op);
-    EXPECT_NE(first, nullptr);
-    EXPECT_EQ(handle(kernel, op), first);
-  }
-}
-
 TEST(Variable, ReadsFailUntilAssignedAndThenGiveTheValue) {
   Variable v;
   EXPECT_EQ(Kernel("ReadVariableOp").Run({Handle(&v)}, {Out<float>()}).code, TENON_FAILED_PRECONDITION);
-  EXPECT_EQ(Values<uint8_t>(Kernel("VarIsInitializedOp").Run({Handle(&v)}, {Out<bool>()})[0])[0], 0);
   const Result r = Kernel("AssignVariableOp").Run({Handle(&v), Make<float>({2, 1}, {1, 2})}, {});
   EXPECT_EQ(r.code, TENON_OK) << r.message;
   EXPECT_EQ(v.last_flags, TENON_UPDATE_INITIALIZE);
   const Result read = Kernel("ReadVariableOp").Run({Handle(&v)}, {Out<float>()});
   EXPECT_EQ(read[0].dims, (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(Values<float>(read[0]), (F{1, 2}));
-  EXPECT_EQ(Values<uint8_t>(Kernel("IsVariableInitialized").Run({Reference(&v, TENON_DT_FLOAT)}, {Out<bool>()})[0])[0], 1);
-  Kernel destroy("DestroyResourceOp");
-  destroy.Attr("ignore_lookup_error", false);
-  EXPECT_EQ(destroy.Run({Handle(&v)}, {}).code, TENON_OK);
-  EXPECT_EQ(destroy.Run({Handle(&v)}, {}).code, TENON_NOT_FOUND);
 }
 
 TEST(Variable, AssignGivesTheReferenceAndChecksTheShape) {

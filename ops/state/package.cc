@@ -26,9 +26,15 @@ TENON_OPS(
     kVariableV2)
 
 TENON_KERNELS(
+    kDestroyResourceOpKernel,
+    kIsVariableInitializedKernel,
     kStackCloseV2Kernel,
     kStackPopV2Kernel,
     kStackPushV2Kernel,
-    kStackV2Kernel)
+    kStackV2Kernel,
+    kVarHandleOpKernel,
+    kVarIsInitializedOpKernel,
+    kVariableKernel,
+    kVariableV2Kernel)
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.state", "0.1.0", "Variables and stacks.")

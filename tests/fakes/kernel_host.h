@@ -343,9 +343,33 @@ inline const tenon_frame_services* FrameServices() {
       *out = handle->object;
       return nullptr;
     };
+    s.resource_destroy = [](tenon_frame*, tenon_resource* handle) -> tenon_status* {
+      if (handle->object == nullptr) return NewStatus(TENON_NOT_FOUND, "no such resource");
+      handle->destroy(std::exchange(handle->object, nullptr));
+      return nullptr;
+    };
+    s.variable_is_initialized = [](tenon_frame*, tenon_resource* handle) -> uint32_t { return handle->object != nullptr; };
     s.step_resource = [](tenon_frame* frame, tenon_span, tenon_resource** out) -> tenon_status* {
       frame->context->resources->push_back(std::make_unique<tenon_resource>());
       *out = frame->context->resources->back().get();
+      return nullptr;
+    };
+    return s;
+  }();
+  return &table;
+}
+
+// Handles by name, made when first asked for.
+inline const tenon_create_services* CreateServices() {
+  static const tenon_create_services table = [] {
+    tenon_create_services s = {};
+    s.struct_size = sizeof(s);
+    s.resource_handle = [](tenon_create_context* context, tenon_span, tenon_span name, tenon_span, uint32_t,
+                           tenon_resource** out) -> tenon_status* {
+      auto& handles = *reinterpret_cast<std::map<std::string, std::unique_ptr<tenon_resource>>*>(context);
+      auto& handle = handles[std::string(Text(name))];
+      if (handle == nullptr) handle = std::make_unique<tenon_resource>();
+      *out = handle.get();
       return nullptr;
     };
     return s;
@@ -363,6 +387,8 @@ class Step {
     create.struct_size = sizeof(create);
     create.node_services = NodeServices();
     create.node = &node;
+    create.services = CreateServices();
+    create.context = reinterpret_cast<tenon_create_context*>(&handles_);
     if (kernel.create != nullptr) {
       if (tenon_status* status = kernel.create(&create, &object)) return status;
     }
@@ -395,10 +421,12 @@ class Step {
 
  private:
   std::vector<std::unique_ptr<tenon_resource>> resources_;
+  std::map<std::string, std::unique_ptr<tenon_resource>> handles_;
 };
 
 }  // namespace tenon::fakes
 
-const tenon_host* tenon_plugin_host = tenon::fakes::Host();
+// Weak: several files of a test may include this one.
+__attribute__((weak)) const tenon_host* tenon_plugin_host = tenon::fakes::Host();
 
 #endif  // TENON_TESTS_FAKES_KERNEL_HOST_H_

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables: handles, reads and assignments, of resource variables and of reference variables.
+// Variables: reads and assignments, of resource variables and of reference variables.
 //
-// A handle's output is one cell, the host's resource. A reference output (VariableV2, Assign, ...) is the same cell with a
-// reference dtype. Updates write new = f(old); old and new may be the same memory.
+// A reference output (Assign, ...) is the cell with the host's resource. Updates write new = f(old); old and new may be the
+// same memory. Handles are made on the host (ops/state).
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "kernels/types.h"
 #include "tenon/sdk/update.h"
@@ -19,47 +18,12 @@ using sdk::Update;
 using sdk::UpdateLock;
 using sdk::UpdateTypes;
 
-struct HandleKernel {
-  explicit HandleKernel(sdk::CreateContext& c) {
-    const bool reference = c.op() != "VarHandleOp";
-    const std::string container(c.String("container"));
-    std::string name(c.String("shared_name"));
-    // A resource variable has no fallback in TensorFlow, where two handles without a name are one variable by accident;
-    // its anonymous name makes a fresh one. Both take the node's name here.
-    if (name.empty() || (!reference && name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347")) name = c.name();
-    const auto& args = c.args();
-    c.Check(args.services->resource_handle(args.context, sdk::ToSpan(container), sdk::ToSpan(name),
-                                           sdk::ToSpan("variable"), 0, &handle));
-  }
-  void Run(sdk::RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
-  tenon_resource* handle = nullptr;
-};
-
 struct ReadKernel {
   void Run(sdk::RunContext c) const {
     tenon_tensor_view value = {};
     sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
     sdk::Check(c.services().set_output(c.frame(), 0, &value));
   }
-};
-
-struct IsInitializedKernel {
-  void Run(sdk::RunContext c) const {
-    *c.output<bool>(0) = c.services().variable_is_initialized(c.frame(), c.resource(0)) != 0;
-  }
-};
-
-struct DestroyKernel {
-  explicit DestroyKernel(sdk::CreateContext& c) : ignore_missing(c.Bool("ignore_lookup_error")) {}
-  void Run(sdk::RunContext c) const {
-    tenon_status* status = c.services().resource_destroy(c.frame(), c.resource(0));
-    if (status != nullptr && ignore_missing && tenon_plugin_host->status_code(status) == TENON_NOT_FOUND) {
-      tenon_plugin_host->status_release(status);
-      return;
-    }
-    sdk::Check(status);
-  }
-  bool ignore_missing;
 };
 
 // Strings: cells and bytes behind them. The value is copied cell by cell, so that only its own bytes are kept.
@@ -185,8 +149,6 @@ struct ScatterKernel {
   uint32_t lock;
 };
 
-constexpr uint32_t kStateful = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL;
-
 constexpr sdk::Traits kUpdate = {.constraints = sdk::Constraints<UpdateTypes::Constraint<"T">>::list};
 constexpr sdk::Traits kResourceUpdate = {.constraints = sdk::Constraints<UpdateTypes::Constraint<"dtype">>::list};
 constexpr sdk::Traits kScatter = {
@@ -196,13 +158,7 @@ constexpr sdk::Traits kResourceScatter = {
 
 }  // namespace
 
-TENON_CPU_KERNEL(VariableV2) = CpuKernel<HandleKernel>("VariableV2", {.flags = kStateful});
-TENON_CPU_KERNEL(Variable) = CpuKernel<HandleKernel>("Variable", {.flags = kStateful});
-TENON_CPU_KERNEL(VarHandleOp) = CpuKernel<HandleKernel>("VarHandleOp", {.flags = kStateful});
 TENON_CPU_KERNEL(ReadVariableOp) = CpuKernel<ReadKernel>("ReadVariableOp", {.dynamic_outputs = 1});
-TENON_CPU_KERNEL(IsVariableInitialized) = CpuKernel<IsInitializedKernel>("IsVariableInitialized", {});
-TENON_CPU_KERNEL(VarIsInitializedOp) = CpuKernel<IsInitializedKernel>("VarIsInitializedOp", {});
-TENON_CPU_KERNEL(DestroyResourceOp) = CpuKernel<DestroyKernel>("DestroyResourceOp", {});
 TENON_CPU_KERNEL(Assign) = CpuKernel<AssignKernel<true>>("Assign", {});
 TENON_CPU_KERNEL(AssignVariableOp) = CpuKernel<AssignKernel<false>>("AssignVariableOp", {});
 TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdate);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles of variables: they are made, asked and destroyed on the host, wherever the value lies.
+//
+// A handle's output is one cell, the host's resource. A reference output (VariableV2) is the same cell with a reference dtype.
+#include <string>
+
+#include "tenon/sdk/kernel.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+template <bool kReference>
+struct MakeHandle {
+  explicit MakeHandle(CreateContext& c) {
+    const std::string container(c.String("container"));
+    std::string name(c.String("shared_name"));
+    // A resource variable has no fallback in TensorFlow, where two handles without a name are one variable by accident;
+    // its anonymous name makes a fresh one. Both take the node's name here.
+    if (name.empty() || (!kReference && name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347")) name = c.name();
+    const tenon_create_args& args = c.args();
+    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(name), ToSpan("variable"), 0, &handle));
+  }
+  void Run(RunContext c) const { *c.output<tenon_resource*>(0) = handle; }
+  tenon_resource* handle = nullptr;
+};
+
+struct IsInitialized {
+  void Run(RunContext c) const {
+    *c.output<bool>(0) = c.services().variable_is_initialized(c.frame(), c.resource(0)) != 0;
+  }
+};
+
+struct Destroy {
+  explicit Destroy(CreateContext& c) : ignore_missing(c.Bool("ignore_lookup_error")) {}
+  void Run(RunContext c) const {
+    tenon_status* status = c.services().resource_destroy(c.frame(), c.resource(0));
+    if (status != nullptr && ignore_missing && tenon_plugin_host->status_code(status) == TENON_NOT_FOUND) {
+      tenon_plugin_host->status_release(status);
+      return;
+    }
+    Check(status);
+  }
+  bool ignore_missing;
+};
+
+constexpr Traits kStateful = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
+
+}  // namespace
+
+extern constinit const tenon_kernel_registration kVarHandleOpKernel = Registration<MakeHandle<false>>("VarHandleOp", kStateful);
+extern constinit const tenon_kernel_registration kVariableKernel = Registration<MakeHandle<true>>("Variable", kStateful);
+extern constinit const tenon_kernel_registration kVariableV2Kernel = Registration<MakeHandle<true>>("VariableV2", kStateful);
+extern constinit const tenon_kernel_registration kIsVariableInitializedKernel =
+    Registration<IsInitialized>("IsVariableInitialized", {});
+extern constinit const tenon_kernel_registration kVarIsInitializedOpKernel =
+    Registration<IsInitialized>("VarIsInitializedOp", {});
+extern constinit const tenon_kernel_registration kDestroyResourceOpKernel = Registration<Destroy>("DestroyResourceOp", {});
+
+}  // namespace tenon::ops
