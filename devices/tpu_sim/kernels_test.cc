@@ -2,7 +2,6 @@
 // The kernels through their registrations: numbers as the CPU's kernels give them, products as the array sums them, cycles,
 // and that run() only gives work to the queue.
 #include <limits>
-#include <random>
 
 #include "model/cycle_model.h"
 #include "testing/kernel.h"
@@ -14,15 +13,7 @@ constexpr double kClose = 1e-6;
 constexpr double kExact = 0;
 
 std::vector<float> Random(size_t count, uint32_t seed = 5, float low = -1, float high = 1) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> uniform(low, high);
-  std::vector<float> out(count);
-  for (float& value : out) value = uniform(random);
-  return out;
-}
-Value RandomFloats(Dimensions dims, uint32_t seed = 5, float low = -1, float high = 1) {
-  const auto count = static_cast<size_t>(CountOf(dims));
-  return Floats(std::move(dims), Random(count, seed, low, high));
+  return RandomFloatsOf({static_cast<int64_t>(count)}, seed, low, high).As<float>();
 }
 // The same numbers as another type.
 template <class T>
@@ -50,7 +41,7 @@ TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
   Bench bench;
   for (const char* op : {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Floor", "Ceil", "Round", "Exp", "Expm1", "Sin", "Cos", "Tanh",
                          "Erf", "Sigmoid", "Relu", "Relu6", "Elu", "Softplus", "IsFinite", "IsNan"}) {
-    Value x = RandomFloats({7, 13}, 3, -4, 8);
+    Value x = RandomFloatsOf({7, 13}, 3, -4, 8);
     const float special[] = {0, -0.0f, kNan, kInfinity, -kInfinity, 40, -40};
     std::memcpy(x.bytes.data(), special, sizeof special);
     const uint32_t result = op[0] == 'I' ? TENON_DT_BOOL : TENON_DT_FLOAT;
@@ -58,12 +49,12 @@ TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
     EXPECT_EQ(Compare(bench, {op, {}, {Floats({0, 3}, {})}, {{result, {0, 3}}}}, kExact), "");
   }
   for (const char* op : {"Sqrt", "Rsqrt", "Log", "Log1p"}) {
-    EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats({101}, 4, 0.01f, 9)}, {{TENON_DT_FLOAT, {101}}}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({101}, 4, 0.01f, 9)}, {{TENON_DT_FLOAT, {101}}}}, kClose), "");
   }
-  EXPECT_EQ(Compare(bench, {"LeakyRelu", {{"alpha", 0.25f}}, {RandomFloats({9})}, {{TENON_DT_FLOAT, {9}}}}, kExact), "");
+  EXPECT_EQ(Compare(bench, {"LeakyRelu", {{"alpha", 0.25f}}, {RandomFloatsOf({9})}, {{TENON_DT_FLOAT, {9}}}}, kExact), "");
   for (uint32_t dtype : kNumberTypes) {
     for (const char* op : {"Neg", "Abs", "Square", "Relu"}) {
-      EXPECT_EQ(Compare(bench, {op, {}, {As(dtype, RandomFloats({33}))}, {{dtype, {33}}}}, kExact), "") << dtype;
+      EXPECT_EQ(Compare(bench, {op, {}, {As(dtype, RandomFloatsOf({33}))}, {{dtype, {33}}}}, kExact), "") << dtype;
     }
   }
   EXPECT_EQ(Compare(bench, {"LogicalNot", {}, {Bools({3}, {0, 1, 0})}, {{TENON_DT_BOOL, {3}}}}, kExact), "");
@@ -77,7 +68,7 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
   for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod"}) {
     for (uint32_t dtype : kNumberTypes) {
       for (const auto& [a, b, out] : shapes) {
-        const Value x = As(dtype, RandomFloats(a, 1, -2, 2)), y = As(dtype, RandomFloats(b, 2, 0.5f, 2));
+        const Value x = As(dtype, RandomFloatsOf(a, 1, -2, 2)), y = As(dtype, RandomFloatsOf(b, 2, 0.5f, 2));
         EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{dtype, out}}}, kClose), "") << dtype;
         EXPECT_EQ(Compare(bench, {op, {}, {y, x}, {{dtype, out}}}, kClose), "") << dtype;
         if (op[0] != 'R' && op[0] != 'D') continue;
@@ -94,7 +85,7 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
   for (const char* op : {"LogicalAnd", "LogicalOr"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 0, 1}), Bools({2, 1}, {0, 1})}, {{TENON_DT_BOOL, {2, 2}}}}, kExact), "");
   }
-  const Value x = RandomFloats({17}, 1, 0.1f, 3), y = RandomFloats({17}, 2, -2, 2);
+  const Value x = RandomFloatsOf({17}, 1, 0.1f, 3), y = RandomFloatsOf({17}, 2, -2, 2);
   for (const char* op : {"Pow", "DivNoNan", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad",
                          "EluGrad", "SoftplusGrad"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kClose), "");
@@ -119,20 +110,20 @@ TEST(Elementwise, CastsChoicesAndSumsOfManyAreTheCpus) {
     EXPECT_EQ(Compare(bench, {"Cast", types, {x}, {{to, {6}}}}, kExact), "") << to;
   }
   EXPECT_EQ(Compare(bench, {"Cast", {}, {Bools({2}, {1, 0})}, {{TENON_DT_FLOAT, {2}}}}, kExact), "");
-  const Value yes = RandomFloats({2, 3}, 1), no = RandomFloats({2, 3}, 2);
+  const Value yes = RandomFloatsOf({2, 3}, 1), no = RandomFloatsOf({2, 3}, 2);
   for (const Value& condition : {Bools({2, 3}, {1, 0, 0, 1, 1, 0}), Bools({2}, {0, 1}), Bools({}, {1})}) {
     EXPECT_EQ(Compare(bench, {"Select", {{"T", Type{TENON_DT_FLOAT}}}, {condition, yes, no}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
   }
   EXPECT_EQ(Compare(bench, {"SelectV2", {{"T", Type{TENON_DT_FLOAT}}}, {Bools({2, 1}, {1, 0}), yes, Floats({3}, {7, 8, 9})}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
   std::vector<Value> many;
-  for (uint32_t i = 0; i < 20; ++i) many.push_back(RandomFloats({5}, i));
+  for (uint32_t i = 0; i < 20; ++i) many.push_back(RandomFloatsOf({5}, i));
   for (size_t n : {1u, 2u, 3u, 20u}) {
     EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + static_cast<int64_t>(n)}, {{TENON_DT_FLOAT, {5}}}}, kExact), "");
   }
   for (const char* format : {"NHWC", "NCHW"}) {
     const Attributes attributes = {{"data_format", std::string(format)}};
-    EXPECT_EQ(Compare(bench, {"BiasAdd", attributes, {RandomFloats({2, 3, 4, 3}), RandomFloats({3})}, {{TENON_DT_FLOAT, {2, 3, 4, 3}}}}, kExact), "");
-    EXPECT_EQ(Compare(bench, {"BiasAddGrad", attributes, {RandomFloats({2, 3, 4, 3})}, {{TENON_DT_FLOAT, {3}}}}, kClose), "");
+    EXPECT_EQ(Compare(bench, {"BiasAdd", attributes, {RandomFloatsOf({2, 3, 4, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 3, 4, 3}}}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {"BiasAddGrad", attributes, {RandomFloatsOf({2, 3, 4, 3})}, {{TENON_DT_FLOAT, {3}}}}, kClose), "");
   }
 }
 
@@ -149,12 +140,12 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
     for (const auto& [in, axes, out] : shapes) {
       for (const bool constant : {true, false}) {
-        Case c = {op, {}, {RandomFloats(in, 7, 0.5f, 1.4f), Ints(axes)}, {{TENON_DT_FLOAT, out}}, {1}};
+        Case c = {op, {}, {RandomFloatsOf(in, 7, 0.5f, 1.4f), Ints(axes)}, {{TENON_DT_FLOAT, out}}, {1}};
         c.constant = constant;
         EXPECT_EQ(Compare(bench, c, kClose), "") << in.size() << axes.size();
       }
     }
-    EXPECT_EQ(Compare(bench, {op, {}, {As(TENON_DT_INT32, RandomFloats({3, 4})), Ints({0})}, {{TENON_DT_INT32, {4}}}, {1}}, kExact), "");
+    EXPECT_EQ(Compare(bench, {op, {}, {As(TENON_DT_INT32, RandomFloatsOf({3, 4})), Ints({0})}, {{TENON_DT_INT32, {4}}}, {1}}, kExact), "");
   }
   EXPECT_EQ(Compare(bench, {"Max", {}, {Floats({4}, {1, kNan, 3, -kInfinity}), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, kExact), "");
   for (const char* op : {"All", "Any"}) {
@@ -163,12 +154,12 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int32_t axis : {0, 1, -1}) {
       const Dimensions out = axis == 0 ? Dimensions{5} : Dimensions{3};
-      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact), "");
+      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf({3, 5}), Int(axis)}, {{TENON_DT_INT64, out}}, {1}}, kExact), "");
     }
   }
-  EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloats({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloatsOf({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"Sum", {}, {RandomFloats({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
+  EXPECT_EQ(bench.OnTpu({"Sum", {}, {RandomFloatsOf({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
             "INVALID_ARGUMENT: axis 3 of a reduction of shape [2] is outside [-1, 1)");
 }
 
@@ -178,15 +169,15 @@ TEST(Softmax, AndTheLossesAreTheCpus) {
   Bench bench;
   for (const Dimensions& dims : {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 2, 70}, Dimensions{7}, Dimensions{0, 4}}) {
     for (const char* op : {"Softmax", "LogSoftmax"}) {
-      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloats(dims, 8, -9, 9)}, {{TENON_DT_FLOAT, dims}}}, kClose), "");
+      EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf(dims, 8, -9, 9)}, {{TENON_DT_FLOAT, dims}}}, kClose), "");
     }
   }
   const std::vector<Value> outputs = {{TENON_DT_FLOAT, {5}}, {TENON_DT_FLOAT, {5, 10}}};
-  const Value logits = RandomFloats({5, 10}, 8, -9, 9);
+  const Value logits = RandomFloatsOf({5, 10}, 8, -9, 9);
   const char* dense = "SoftmaxCrossEntropyWithLogits";
-  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloats({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
-  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloats({1, 10}, 9, 0, 1)}, outputs}, kClose), "");
-  EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloats({5, 1}), RandomFloats({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({1, 10}, 9, 0, 1)}, outputs}, kClose), "");
+  EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloatsOf({5, 1}), RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
   const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, 9, 3, 3, 1})}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
@@ -289,9 +280,9 @@ TEST(Products, AreTheCpusInExactMode) {
   const Sizes s = {37, 65, 300, false, true};
   EXPECT_EQ(Compare(bench, ProductCase(s, Random(37 * 300, 1), Random(300 * 65, 2)), kClose), "");
   const Attributes plain = {{"adj_x", false}, {"adj_y", false}}, adjoint = {{"adj_x", true}, {"adj_y", true}};
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {RandomFloats({2, 3, 4, 5}), RandomFloats({3, 5, 6})}, {{TENON_DT_FLOAT, {2, 3, 4, 6}}}}, kClose), "");
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", adjoint, {RandomFloats({2, 5, 4}), RandomFloats({1, 6, 5})}, {{TENON_DT_FLOAT, {2, 4, 6}}}}, kClose), "");
-  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {Floats({0, 4, 5}, {}), RandomFloats({5, 6})}, {{TENON_DT_FLOAT, {0, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {RandomFloatsOf({2, 3, 4, 5}), RandomFloatsOf({3, 5, 6})}, {{TENON_DT_FLOAT, {2, 3, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", adjoint, {RandomFloatsOf({2, 5, 4}), RandomFloatsOf({1, 6, 5})}, {{TENON_DT_FLOAT, {2, 4, 6}}}}, kClose), "");
+  EXPECT_EQ(Compare(bench, {"BatchMatMulV2", plain, {Floats({0, 4, 5}, {}), RandomFloatsOf({5, 6})}, {{TENON_DT_FLOAT, {0, 4, 6}}}}, kClose), "");
 }
 
 TEST(Products, RoundWhenTheStepAllowsIt) {
@@ -327,9 +318,9 @@ TEST(Products, RefuseShapesThatDoNotFit) {
   Bench bench;
   std::vector<Value> out;
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
-  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloats({2, 3}), RandomFloats({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
-  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloats({2, 3}), RandomFloats({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
 }
 
@@ -364,7 +355,7 @@ TEST(Convolution, AndItsGradientsAreTheCpus) {
                             {{0, 8, 8, 2}, {3, 3, 2, 3}, {0, 8, 8, 3}, 1, 1, "SAME"}};
   for (const Window& w : windows) {
     const Attributes attributes = WindowAttributes(w, false);
-    const Value image = RandomFloats(w.image, 1), filter = RandomFloats(w.filter, 2), result = RandomFloats(w.result, 3);
+    const Value image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2), result = RandomFloatsOf(w.result, 3);
     const auto sizes = [](const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); };
     EXPECT_EQ(Compare(bench, {"Conv2D", attributes, {image, filter}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
     EXPECT_EQ(Compare(bench, {"Conv2DBackpropInput", attributes, {sizes(w.image), filter, result}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
@@ -375,7 +366,7 @@ TEST(Convolution, AndItsGradientsAreTheCpus) {
 TEST(Convolution, InBfloat16RoundsWhatGoesIn) {
   Bench bench({{"precision", "bfloat16"}});
   const Window w = {{2, 8, 8, 3}, {3, 3, 3, 5}, {2, 8, 8, 5}, 1, 1, "SAME"};
-  Value image = RandomFloats(w.image, 1), filter = RandomFloats(w.filter, 2);
+  Value image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2);
   const auto rounded = [](const Value& value) {
     std::vector<float> out;
     for (float x : value.As<float>()) out.push_back(Rounded(x));
@@ -394,7 +385,7 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
                             {{2, 3, 6, 6}, {2, 2}, {2, 3, 5, 5}, 1, 1, "VALID", "NCHW"}};
   for (const Window& w : windows) {
     const Attributes attributes = WindowAttributes(w, true);
-    const Value image = RandomFloats(w.image, 1), gradient = RandomFloats(w.result, 3);
+    const Value image = RandomFloatsOf(w.image, 1), gradient = RandomFloatsOf(w.result, 3);
     std::vector<Value> result;
     EXPECT_EQ(Compare(bench, {"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kExact), "");
     EXPECT_EQ(bench.OnCpu({"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, &result), "");
@@ -409,7 +400,7 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
 
 TEST(Moves, AreTheCpus) {
   Bench bench;
-  const Value x = RandomFloats({4, 5, 6}, 1), y = RandomFloats({4, 2, 6}, 2);
+  const Value x = RandomFloatsOf({4, 5, 6}, 1), y = RandomFloatsOf({4, 2, 6}, 2);
   const Attributes none = {}, no_masks = {{"begin_mask", int64_t{0}}, {"end_mask", int64_t{0}}, {"ellipsis_mask", int64_t{0}},
                                           {"new_axis_mask", int64_t{0}}, {"shrink_axis_mask", int64_t{0}}};
   Attributes masks = no_masks;
@@ -421,17 +412,17 @@ TEST(Moves, AreTheCpus) {
       {"Slice", none, {x, Ints({1, 0, 2}), Ints({0, 5, 3})}, out({0, 5, 3}), {1, 2}},
       {"StridedSlice", no_masks, {x, Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1})}, out({2, 3, 6}), {1, 2, 3}},
       {"StridedSlice", masks, {x, Ints({2, 1}), Ints({0, 0}), Ints({1, 2})}, out({2, 6}), {1, 2, 3}},
-      {"StridedSliceGrad", no_masks, {Ints({4, 5, 6}), Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1}), RandomFloats({2, 3, 6})}, out({4, 5, 6}), {0, 1, 2, 3}},
+      {"StridedSliceGrad", no_masks, {Ints({4, 5, 6}), Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1}), RandomFloatsOf({2, 3, 6})}, out({4, 5, 6}), {0, 1, 2, 3}},
       {"ReverseV2", none, {x, Ints({0, -1})}, out({4, 5, 6}), {1}},
       {"Transpose", none, {x, Ints({2, 0, 1})}, out({6, 4, 5}), {1}},
       {"Transpose", none, {Floats({0, 3}, {}), Ints({1, 0})}, out({3, 0}), {1}},
       {"Tile", none, {y, Ints({2, 1, 3})}, out({8, 2, 18}), {1}},
-      {"BroadcastTo", none, {RandomFloats({5, 1}), Ints({4, 5, 6})}, out({4, 5, 6}), {1}},
+      {"BroadcastTo", none, {RandomFloatsOf({5, 1}), Ints({4, 5, 6})}, out({4, 5, 6}), {1}},
       {"BroadcastTo", none, {Floats({}, {3}), Ints({2, 2})}, out({2, 2}), {1}},
       {"Pad", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1})}, out({5, 4, 10}), {1}},
       {"PadV2", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1}), Floats({}, {7})}, out({5, 4, 10}), {1}},
       {"ConcatV2", none, {x, y, x, Int(1)}, out({4, 12, 6}), {3}},
-      {"ConcatV2", none, {Floats({0}, {}), RandomFloats({3}), Int(-1)}, out({3}), {2}},
+      {"ConcatV2", none, {Floats({0}, {}), RandomFloatsOf({3}), Int(-1)}, out({3}), {2}},
       {"Pack", {{"axis", int64_t{1}}}, {y, y, y}, out({4, 3, 2, 6})},
       {"Pack", {{"axis", int64_t{0}}}, {Floats({}, {1}), Floats({}, {2})}, out({2})},
       {"Unpack", {{"axis", int64_t{1}}}, {y}, {{TENON_DT_FLOAT, {4, 6}}, {TENON_DT_FLOAT, {4, 6}}}},
@@ -445,7 +436,7 @@ TEST(Moves, AreTheCpus) {
       {"GatherV2", {{"batch_dims", int64_t{1}}}, {x, Tensor<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)}, out({4, 2, 6}), {2}},
       {"OneHot", {{"axis", int64_t{-1}}}, {Tensor<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})}, out({3, 3}), {1}},
       {"OneHot", {{"axis", int64_t{0}}}, {Tensor<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})}, out({2, 3}), {1}},
-      {"UnsortedSegmentSum", none, {RandomFloats({5, 2}), Ints({2, 0, 2, -1, 1}), Int(4)}, out({4, 2}), {2}},
+      {"UnsortedSegmentSum", none, {RandomFloatsOf({5, 2}), Ints({2, 0, 2, -1, 1}), Int(4)}, out({4, 2}), {2}},
   };
   for (Case c : cases) {
     c.attributes["T"] = c.attributes["Tparams"] = Type{TENON_DT_FLOAT};
@@ -461,13 +452,13 @@ TEST(Moves, AreTheCpus) {
 TEST(Moves, ByAnIndexThatIsNoneFailLate) {
   Bench bench;
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloats({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
+  EXPECT_EQ(bench.OnTpu({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloatsOf({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
             "INVALID_ARGUMENT: GatherV2 'node' on TPU:0: indices[1] = 3 is not in [0, 3)");
 }
 
 TEST(Shapes, AreToldOnTheHostWithoutWork) {
   Bench bench;
-  const Value x = RandomFloats({4, 5}, 1);
+  const Value x = RandomFloatsOf({4, 5}, 1);
   const struct {
     const char* op;
     Value out;
@@ -550,7 +541,7 @@ TEST(Variables, UpdatesThatFailBeforeTheirWorkIsSubmittedLeaveThemAsTheyAre) {
 
 TEST(Optimizers, StepAsTheCpusDo) {
   Bench bench;
-  const Value rate = Floats({}, {0.1f}), gradient = RandomFloats({19}, 3);
+  const Value rate = Floats({}, {0.1f}), gradient = RandomFloatsOf({19}, 3);
   const auto scalar = [](float x) { return Floats({}, {x}); };
   const struct {
     const char* op;

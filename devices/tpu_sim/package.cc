@@ -5,7 +5,7 @@
 #include "driver.h"
 #include "kernels/kernel.h"
 
-// Kernels with a plan, of which a region may be made (compiler/).
+// Kernels with a plan, of which a region may be made (compiler.h).
 #define TENON_TPU_PLANNED_KERNELS(X)                                                                      \
   /* elementwise.cc */                                                                                    \
   X(Neg) X(Abs) X(Sign) X(Square) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Floor) X(Ceil) X(Round) X(Exp)         \
@@ -51,16 +51,25 @@ namespace {
 constexpr const tenon_kernel_registration* kRegistrations[] = {TENON_TPU_PLANNED_KERNELS(TENON_TPU_ADDRESS)
                                                                    TENON_TPU_OTHER_KERNELS(TENON_TPU_ADDRESS)};
 #undef TENON_TPU_ADDRESS
+#define TENON_TPU_ONE(name) +1
+constexpr size_t kPlanned = 0 TENON_TPU_PLANNED_KERNELS(TENON_TPU_ONE);
+#undef TENON_TPU_ONE
+
+const tenon_kernel_registration* Find(std::string_view op, size_t among) {
+  for (size_t i = 0; i < among; ++i) {
+    if (sdk::ToText(kRegistrations[i]->op) == op) return kRegistrations[i];
+  }
+  return nullptr;
+}
 }  // namespace
 
 constinit const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kRegistrations,
                                                        TENON_PLUGIN_COUNT(kRegistrations)};
 
 const char* OpName(std::string_view op) {
-  for (const tenon_kernel_registration* each : kRegistrations) {
-    if (sdk::ToText(each->op) == op) return each->op.data;
-  }
-  return "kernel";
+  const tenon_kernel_registration* found = Find(op, TENON_PLUGIN_COUNT(kRegistrations));
+  return found == nullptr ? "kernel" : found->op.data;
 }
+const tenon_kernel_registration* PlannedKernel(std::string_view op) { return Find(op, kPlanned); }
 
 }  // namespace tenon::tpu_sim

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.tpu_sim: simulated devices of type "TPU" and their kernels.
+// The plugin tenon.tpu_sim: simulated devices of type "TPU", their kernels and their compiler.
+#include "compiler.h"
 #include "driver.h"
 
 namespace {
@@ -10,6 +11,7 @@ using tenon::tpu_sim::System;
 const tenon_capability kCapabilities[] = {
     {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::tpu_sim::kDeviceDriver},
     {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::tpu_sim::kKernelPackage},
+    {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::tpu_sim::kCompiler},
 };
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {

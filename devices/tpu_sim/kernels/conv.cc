@@ -146,6 +146,7 @@ struct BackpropInputKernel {
       const uint32_t dtype = s.input(2).dtype;
       MatrixTypes::Dispatch(dtype, [&]<class T>(Tag<T>) { function = &Loop<T>; });
       s.Matrix(pixels(), patch, group_filters, dtype, filter.groups);
+      s.effort.left = 2;
       s.Vector(sdk::Multiply(pixels(), patch));
     }
     template <class T>

@@ -6,27 +6,6 @@
 namespace tenon::tpu_sim {
 namespace {
 
-// The addresses of a node's operands; few of them lie in the object itself.
-class Operands {
- public:
-  Operands(const sdk::RunContext& c, uint64_t host_inputs) {
-    const int32_t inputs = c.input_count(), count = inputs + c.output_count();
-    if (count > kFew) many_ = std::make_unique<char*[]>(static_cast<size_t>(count));
-    char** at = many_ == nullptr ? few_ : many_.get();
-    for (int32_t i = 0; i < inputs; ++i) {
-      const bool host = i < 64 && (host_inputs >> i & 1) != 0;
-      at[i] = host ? nullptr : Address(c, c.input_view(i), "input", i);
-    }
-    for (int32_t i = inputs; i < count; ++i) at[i] = Address(c, c.output_view(i - inputs), "output", i - inputs);
-  }
-  char* const* at() const { return many_ == nullptr ? few_ : many_.get(); }
-
- private:
-  static constexpr int32_t kFew = 12;
-  char* few_[kFew] = {};
-  std::unique_ptr<char*[]> many_;
-};
-
 int64_t Bytes(const View& view) {
   return sdk::Multiply(sdk::Count(view), static_cast<int64_t>(sdk::ElementSize(view.dtype)));
 }
@@ -98,6 +77,18 @@ char* Address(const sdk::RunContext& c, const View& view, const char* what, int3
   return at;
 }
 
+Operands OperandsOf(const sdk::RunContext& c, uint64_t host_inputs) {
+  const int32_t inputs = c.input_count(), outputs = c.output_count();
+  Operands operands(inputs + outputs);
+  char** at = operands.at();
+  for (int32_t i = 0; i < inputs; ++i) {
+    const bool host = i < 64 && (host_inputs >> i & 1) != 0;
+    at[i] = host ? nullptr : Address(c, c.input_view(i), "input", i);
+  }
+  for (int32_t i = 0; i < outputs; ++i) at[inputs + i] = Address(c, c.output_view(i), "output", i);
+  return operands;
+}
+
 Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost) {
   const tenon_frame& frame = *c.frame();
   if (frame.queue == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, op, " runs on a TPU; its frame has no queue");
@@ -108,12 +99,12 @@ Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost) {
 }
 
 void Submit(const sdk::RunContext& c, const PreparedWork& work) {
-  Submit(c, work.op, work.cost, [&work, operands = Operands(c, work.host_inputs)] { work.Work(operands.at()); });
+  Submit(c, work.op, work.cost, [&work, operands = OperandsOf(c, work.host_inputs)] { work.Work(operands.at()); });
 }
 
 void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work) {
   const PreparedWork& w = *work;
-  Submit(c, w.op, w.cost, [work = std::move(work), operands = Operands(c, w.host_inputs)] { work->Work(operands.at()); });
+  Submit(c, w.op, w.cost, [work = std::move(work), operands = OperandsOf(c, w.host_inputs)] { work->Work(operands.at()); });
 }
 
 }  // namespace tenon::tpu_sim

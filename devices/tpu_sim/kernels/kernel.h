@@ -41,6 +41,7 @@ using Numbers = Types<float, Bfloat16, double, int32_t, int64_t>;
 struct Effort {
   Product product;
   int64_t products = 0;    // how many of them
+  int32_t left = 0;        // operand that is the left matrix
   int64_t operations = 0;  // of the vector unit
   int64_t read_bytes = 0, written_bytes = 0;
 };
@@ -103,9 +104,28 @@ class PreparedWork {
 
 // The op's name as static text.
 const char* OpName(std::string_view op);
+// The kernel of the op that has a plan; NULL: there is none, or it has no plan.
+const tenon_kernel_registration* PlannedKernel(std::string_view op);
+
+// Addresses of operands; few of them lie in the object itself.
+class Operands {
+ public:
+  explicit Operands(int32_t count) {
+    if (count > kFew) many_ = std::make_unique<char*[]>(static_cast<size_t>(count));
+  }
+  char** at() { return many_ == nullptr ? few_ : many_.get(); }
+  char* const* at() const { return many_ == nullptr ? few_ : many_.get(); }
+
+ private:
+  static constexpr int32_t kFew = 12;
+  char* few_[kFew] = {};
+  std::unique_ptr<char*[]> many_;
+};
 
 // Where the elements of a view are, for work of the frame's device. what and index: for a failure.
 char* Address(const sdk::RunContext& c, const View& view, const char* what, int32_t index);
+// Those of the frame's inputs and outputs; NULL for inputs whose bit in host_inputs is set.
+Operands OperandsOf(const sdk::RunContext& c, uint64_t host_inputs);
 // The order for a kernel's work on the frame's queue.
 Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost);
 template <class Function>

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -86,6 +87,13 @@ inline Value Bools(Dimensions dims, const std::vector<int>& values) {
   Value value = {TENON_DT_BOOL, std::move(dims)};
   std::copy(values.begin(), values.end(), value.bytes.begin());
   return value;
+}
+inline Value RandomFloatsOf(Dimensions dims, uint32_t seed = 5, float low = -1, float high = 1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::vector<float> values(static_cast<size_t>(CountOf(dims)));
+  for (float& value : values) value = uniform(random);
+  return Floats(std::move(dims), values);
 }
 // A variable without a value yet, or with the one given.
 inline Value Variable() { return {TENON_DT_RESOURCE, {}, {}}; }

@@ -2,8 +2,13 @@
 /* Draft capability "tenon.compiler/1": a device takes whole subgraphs. Not frozen until a real user has passed.
  *
  * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why. The
- * host checks that each claim is convex. compile() is called when shapes are known and gives an executable, which is run
- * like a kernel of the claim's device: one call a step, however many nodes it stands for. */
+ * host checks that each claim is convex, and that claims do not depend on each other in a circle. compile() is called when
+ * shapes are known and gives an executable, which is run like a kernel of the claim's device: one call a step, however many
+ * nodes it stands for.
+ *
+ * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's frame
+ * too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work of a run
+ * is done. An executable may not change its inputs. */
 #ifndef TENON_EXT_DRAFT_COMPILE_H_
 #define TENON_EXT_DRAFT_COMPILE_H_
 
