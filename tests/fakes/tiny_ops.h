@@ -86,6 +86,10 @@ inline tenon_status* NoWayBack(const tenon_gradient_args* args) {
 
 // ---- The ops ----
 
+#define TENON_FAKES_SEND                                                                            \
+  "; tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; " \
+  "client_terminated: bool = false"
+
 // So much arithmetic, outputs of such a shape.
 inline tenon_op_definition WorkOp() {
   tenon_op_definition op = DefineOp("Work", "inputs: N * float", "output: float", "N: int >= 0; flops: float; shape: shape");
@@ -132,6 +136,8 @@ inline const graph::OpRegistry& TinyOps() {
         DefineOp("Write", "ref: Ref(T), value: T", "out: Ref(T)", "T: type", TENON_OP_WRITES_STATE),
         DefineOp("Handle", "", "handle: resource", "", TENON_OP_STATEFUL),
         with(DefineOp("Look", "handle: resource", "value: float"), ScalarShape),
+        DefineOp("Give", "tensor: T", "", "T: type" TENON_FAKES_SEND, TENON_OP_SEND | TENON_OP_STATEFUL, "send"),
+        DefineOp("Take", "", "tensor: tensor_type", "tensor_type: type" TENON_FAKES_SEND, TENON_OP_RECV | TENON_OP_STATEFUL, "recv"),
         DefineOp("Measure", "x: T", "size: int32", "T: type", TENON_OP_METADATA),
         WorkOp(),
         DefineOp("Apply", "x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL),
