@@ -44,6 +44,13 @@ TEST(CostModel, ADeviceIsAsSlowAsItsNarrowestPart) {
   EXPECT_DOUBLE_EQ(SecondsOn({kGuessedFlops, 0, 0}, DeviceInfo()), 1) << "a device that does not say";
 }
 
+TEST(CostModel, AViewCostsNothing) {
+  PlaceMaker g;
+  const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
+  g.request.is_view = [b](const graph::Node& node, int) { return node.id == b.node; };
+  EXPECT_NEAR(g.Placed().seconds, 0.1, 1e-9);
+}
+
 TEST(CostModel, GuessesUnknownShapesAndSaysSo) {
   bool guessed = false;
   EXPECT_EQ(GuessShape({2, 3}, &guessed), (Shape{2, 3}));

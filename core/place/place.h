@@ -56,6 +56,8 @@ struct Request {
   // Whether the kernel on a device takes input i from host memory, or gives output i in host memory. May be empty: no.
   std::function<bool(const graph::Node&, int device, int input)> host_input;
   std::function<bool(const graph::Node&, int device, int output)> host_output;
+  // Whether the kernel's output is its input's memory: it costs nothing. May be empty: no.
+  std::function<bool(const graph::Node&, int device)> is_view;
   // Between different devices. May be empty: transfers cost nothing.
   std::function<Link(int from, int to)> link;
 

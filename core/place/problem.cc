@@ -199,6 +199,7 @@ class Maker {
       for (const Edge& edge : node.inputs) inputs.push_back(shapes_.facts(edge).shape);
     for (size_t c = 0; c < out_.class_count; ++c) {
       const DeviceInfo& device = (*request_.devices)[representatives_[c]];
+      if (request_.is_view && request_.is_view(node, static_cast<int>(representatives_[c]))) continue;
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
       out_.seconds[i * out_.class_count + c] = turns_[i] * (measured != nullptr ? measured->seconds : SecondsOn(cost, device));

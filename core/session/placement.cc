@@ -66,6 +66,10 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
   };
   request.host_input = [on_host](const graph::Node& node, int device, int input) { return on_host(node, device, true, input); };
   request.host_output = [on_host](const graph::Node& node, int device, int output) { return on_host(node, device, false, output); };
+  request.is_view = [find](const graph::Node& node, int device) {
+    const std::vector<exec::KernelEntry> kernels = find(node, device);
+    return !kernels.empty() && (kernels[0].registration->traits & TENON_KERNEL_VIEW) != 0;
+  };
   request.link = [session](int from, int to) {
     return LinkBetween(session->devices[static_cast<size_t>(from)], session->devices[static_cast<size_t>(to)]);
   };

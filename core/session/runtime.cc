@@ -124,6 +124,11 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       auto driver = AdoptDriver(static_cast<const tenon_device_driver*>(capability.table));
       if (!driver.ok()) return undo(driver.status());
       if (Status status = OpenDevices(**driver, self, id, &counts.devices); !status.ok()) return undo(std::move(status));
+    } else if (what == TENON_CAPABILITY_PLACER) {
+      const auto* placer = static_cast<const tenon_placer*>(capability.table);
+      if (placer->must_understand != 0) return undo(Unimplemented("a placer needs a feature of a newer host"));
+      std::lock_guard lock(mutex_);
+      placers_[id] = {Adopt(placer), self};
     } else {
       counts.ignored.emplace_back(what);
     }
@@ -138,6 +143,15 @@ void Runtime::UnregisterPlugin(std::string_view id) {
   for (auto& device : devices_)
     if (device->plugin == id) CloseDevice(device.get());
   std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
+  if (const auto placer = placers_.find(id); placer != placers_.end()) placers_.erase(placer);
+}
+
+Result<Runtime::Placer> Runtime::FindPlacer(std::string_view plugin) const {
+  std::lock_guard lock(mutex_);
+  if (const auto found = placers_.find(plugin); found != placers_.end()) return found->second;
+  std::string known;
+  for (const auto& [id, placer] : placers_) known += StrCat(known.empty() ? "" : ", ", id);
+  return NotFound(StrCat("no plugin '", plugin, "' brings a placer; those that do: ", known.empty() ? "none" : known));
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id); }

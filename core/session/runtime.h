@@ -3,12 +3,14 @@
 #ifndef TENON_CORE_SESSION_RUNTIME_H_
 #define TENON_CORE_SESSION_RUNTIME_H_
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/exec/step.h"
+#include "tenon/ext/draft/place.h"
 
 namespace tenon::session {
 
@@ -47,6 +49,12 @@ class Runtime {
     size_t wished = 0;                         // the one that was asked for
   };
   Result<Choice> ChooseDevices(std::string_view wish) const;
+  // The placer that a plugin brought; NOT_FOUND names those that there are.
+  struct Placer {
+    const tenon_placer* table = nullptr;
+    tenon_plugin_self* self = nullptr;
+  };
+  Result<Placer> FindPlacer(std::string_view plugin) const;
 
  private:
   static void CloseDevice(exec::Device* device);
@@ -59,6 +67,7 @@ class Runtime {
   exec::ResourceManager resources_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;
+  std::map<std::string, Placer, std::less<>> placers_;  // by plugin
 };
 
 }  // namespace tenon::session

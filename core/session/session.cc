@@ -82,14 +82,9 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     }
     env.devices.push_back(own);
   }
-  session->devices_ = DescribeDevices(env);
-  if (!session->options_.placement.empty()) {
-    TENON_ASSIGN_OR_RETURN(session->placement_file_, place::PlacementFile::Parse(session->options_.placement, "the placement"));
-  }
-  if (!session->options_.costs.empty()) {
-    TENON_ASSIGN_OR_RETURN(session->costs_, place::CostModel::Parse(session->options_.costs, "the costs"));
-  }
-  if (!session->options_.device.empty()) session->default_device_ = choice.devices[choice.wished]->name;
+  PlacementOptions& placement = session->options_.placement;
+  if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
+  session->placer_ = std::make_unique<SessionPlacer>(runtime, &env, &session->graph_, &session->graph_mutex_, std::move(placement));
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   return session;
@@ -167,29 +162,18 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
   return status;
 }
 
-Status Session::Place(const optimize::Request& request, graph::Graph* graph) const {
-  TENON_ASSIGN_OR_RETURN(place::Request wanted, MakePlaceRequest(*graph, request.feeds, request.fetches, env_, devices_));
-  wanted.default_device = default_device_;
-  wanted.soft_placement = options_.soft_placement;
-  if (!options_.placement.empty()) wanted.file = &placement_file_;
-  if (!options_.costs.empty()) wanted.costs = &costs_;
-  if (!options_.placer.empty())
-    return Unimplemented(StrCat("placer '", options_.placer, "': placers of packages cannot be chosen yet"));
-  TENON_ASSIGN_OR_RETURN(const place::Placement placement, place::Place(wanted));
-  ApplyPlacement(placement, devices_, graph);
-  return Status::Ok();
+Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* request) {
+  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), request));
+  if (!options_.optimize) return graph;
+  const int64_t merged = optimize::MergeCommonSubexpressions(&graph, request);
+  if (merged == 0) return graph;
+  nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
+  return optimize::Prune(graph, request);
 }
 
 Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
-  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), &request));
-  if (options_.optimize) {
-    const int64_t merged = optimize::MergeCommonSubexpressions(&graph, &request);
-    if (merged > 0) {
-      nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
-      TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
-    }
-  }
-  TENON_RETURN_IF_ERROR(Place(request, &graph));
+  TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
+  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph));
   exec::Plan::Options options;
   options.force_dynamic = options_.force_dynamic;
   options.fold = options_.optimize;
@@ -251,6 +235,16 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
   lock.unlock();
   return MakeCallable(std::move(pruned), std::move(request));
+}
+
+Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                  const std::vector<std::string_view>& targets) {
+  std::shared_lock lock(graph_mutex_);
+  TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
+  TENON_ASSIGN_OR_RETURN(graph::Graph graph, optimize::Prune(graph_, &request));
+  lock.unlock();
+  TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
+  return placer_->Explain(request, graph);
 }
 
 Status Session::Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
@@ -414,6 +408,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     status = ExecuteIn(context, options, feeds, taker, argument);
     devices.Finish();
     session.host_waits_.fetch_add(std::exchange(context->step.host_waits, 0), std::memory_order_relaxed);
+    if (options.trace != nullptr && session.options_.record_costs && status.ok()) session.placer_->RecordCosts(*plan_, feeds, *options.trace);
     context->active.store(false, std::memory_order_release);
     GiveBack(context);
   }

@@ -18,10 +18,8 @@
 #include "core/exec/plan.h"
 #include "core/exec/program.h"
 #include "core/optimize/optimize.h"
-#include "core/place/cost_model.h"
-#include "core/place/placement_file.h"
-#include "core/session/placement.h"
 #include "core/session/runtime.h"
+#include "core/session/session_placer.h"
 
 namespace tenon::session {
 
@@ -87,10 +85,8 @@ struct SessionOptions {
   uint32_t precision = 0;
   uint32_t schedule_seed = 0;
   std::string device;
-  std::string placement;  // text of a placement file
-  std::string costs;      // text of measured costs
-  std::string placer;     // id of a package with a placer
-  bool soft_placement = true;
+  PlacementOptions placement;
+  bool record_costs = false;  // of traced steps
 };
 
 struct SessionMetrics {
@@ -117,6 +113,11 @@ class Session : public std::enable_shared_from_this<Session> {
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
              const std::vector<std::string_view>& target_names, std::vector<Tensor>* out_fetches);
 
+  // Where the nodes of a step would run, and why; nothing is run.
+  Result<PlacementReport> ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                           const std::vector<std::string_view>& targets);
+  const SessionPlacer& placer() const { return *placer_; }
+
   SessionMetrics metrics() const;
   Runtime* runtime() const { return runtime_; }
   BufferPool* pool() const { return pool_; }
@@ -127,14 +128,12 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
 
-  Status Place(const optimize::Request& request, graph::Graph* graph) const;
+  // Inlines calls and merges common subexpressions.
+  Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
 
   Runtime* runtime_;
   SessionOptions options_;
-  std::vector<place::DeviceInfo> devices_;
-  std::string default_device_;
-  place::PlacementFile placement_file_;
-  place::CostModel costs_;
+  std::unique_ptr<SessionPlacer> placer_;
   mutable std::shared_mutex graph_mutex_;
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;

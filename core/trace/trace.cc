@@ -39,6 +39,14 @@ void Trace::AddOn(const Row& row, std::string_view name, std::string_view catego
   spans_.push_back({std::string(name), std::string(category), std::string(detail), begin_ns, end_ns, process, line});
 }
 
+void Trace::ForEach(const Reader& reader) const {
+  std::lock_guard lock(mutex_);
+  for (const Span& span : spans_) {
+    const std::string_view group = span.process == kHostProcess ? std::string_view() : groups_[span.process - kHostProcess - 1];
+    reader(group, span.name, span.category, span.begin_ns, span.end_ns);
+  }
+}
+
 std::string Trace::ToJson() const {
   std::lock_guard lock(mutex_);
   std::vector<std::string> events;

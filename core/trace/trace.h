@@ -6,6 +6,7 @@
 #define TENON_CORE_TRACE_TRACE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -31,6 +32,9 @@ class Trace {
              std::string_view detail);
   // Monotonic nanoseconds of the host's clock.
   static uint64_t Now();
+  // Group "" is the host.
+  using Reader = std::function<void(std::string_view group, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns)>;
+  void ForEach(const Reader& reader) const;
   // {"traceEvents": [...]}, microseconds; the names of rows come first.
   std::string ToJson() const;
 

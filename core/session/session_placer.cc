@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/session_placer.h"
+
+#include <algorithm>
+
+#include "core/place/explain.h"
+#include "core/place/external_placer.h"
+
+namespace tenon::session {
+namespace {
+
+constexpr uint64_t kReplacedBeforeTheStep = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE;
+
+// Has something that a later plan must find where this one put it.
+bool HasState(const graph::Node& node) {
+  for (DType type : node.input_types)
+    if (IsRef(type) || type == TENON_DT_RESOURCE) return false;
+  const auto handle = [](DType type) { return IsRef(type) || type == TENON_DT_RESOURCE; };
+  return node.has(TENON_OP_STATEFUL) || std::any_of(node.output_types.begin(), node.output_types.end(), handle);
+}
+
+// What the runs of a node took, by the node's name.
+struct Runs {
+  uint64_t nanoseconds = 0, count = 0;
+};
+using RunsByName = std::unordered_map<std::string, Runs>;
+// Of host threads, and by each device's own clock where it has one.
+struct Measured {
+  RunsByName on_host;
+  std::map<std::string, RunsByName, std::less<>> on_device;  // by the row's group
+};
+
+Measured Sum(const trace::Trace& trace) {
+  Measured out;
+  trace.ForEach([&out](std::string_view group, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns) {
+    if (category == "wait" || (!group.empty() && category != "kernel")) return;
+    Runs& runs = (group.empty() ? out.on_host : out.on_device[std::string(group)])[std::string(name)];
+    runs.nanoseconds += end_ns - begin_ns;
+    ++runs.count;
+  });
+  return out;
+}
+
+const RunsByName& RunsOn(const Measured& measured, const exec::SessionDevice& device) {
+  if (!device.queued()) return measured.on_host;
+  static const RunsByName kNone;
+  const std::string group = device.device->name.substr(device.device->name.rfind("/device:"));
+  for (const std::string& name : {group + ", its own clock", group})
+    if (const auto found = measured.on_device.find(name); found != measured.on_device.end()) return found->second;
+  return kNone;
+}
+
+}  // namespace
+
+SessionPlacer::SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole, std::shared_mutex* whole_mutex,
+                             PlacementOptions options)
+    : runtime_(runtime), env_(env), whole_(whole), whole_mutex_(whole_mutex), options_(std::move(options)), devices_(DescribeDevices(*env)) {}
+
+Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
+                                                 const std::vector<graph::Edge>& fetches) const {
+  TENON_ASSIGN_OR_RETURN(place::Request request, MakePlaceRequest(graph, feeds, fetches, *env_, devices_));
+  request.default_device = options_.default_device;
+  request.soft_placement = options_.soft_placement;
+  request.homes = &homes_;
+  request.costs = &options_.costs;
+  if (options_.file) request.file = &*options_.file;
+  if (options_.placer.empty()) return request;
+  TENON_ASSIGN_OR_RETURN(const Runtime::Placer placer, runtime_->FindPlacer(options_.placer));
+  request.placer_name = options_.placer;
+  request.placer = [placer](const place::Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& start) {
+    return place::AskPlacer(*placer.table, placer.self, problem, sequence, start);
+  };
+  return request;
+}
+
+void SessionPlacer::Remember(const graph::Graph& graph, const place::Placement& placement) {
+  for (int32_t id = 0; id < graph.size(); ++id)
+    if (const int device = placement.device_of_node[static_cast<size_t>(id)]; device >= 0 && HasState(graph.node(id)))
+      homes_.emplace(graph.node(id).name, devices_[static_cast<size_t>(device)].name);
+}
+
+Status SessionPlacer::FindHomes(const graph::Graph& graph) {
+  bool fresh = false;
+  for (int32_t id = 0; id < graph.size() && !fresh; ++id) fresh = HasState(graph.node(id)) && !homes_.contains(graph.node(id).name);
+  std::shared_lock lock(*whole_mutex_);
+  if (options_.file && checked_nodes_ != whole_->size()) {
+    TENON_RETURN_IF_ERROR(options_.file->Check(*whole_));
+    checked_nodes_ = whole_->size();
+  }
+  if (!fresh || devices_.size() == 1) return Status::Ok();
+  auto request = RequestFor(*whole_, {}, {});
+  if (!request.ok()) return Status::Ok();
+  // What no plan asks for need not be right: the plan that is asked for is placed strictly afterwards.
+  const auto can_run = request->can_run;
+  request->can_run = [can_run, this](const graph::Node& node, int device) {
+    if (node.has(kReplacedBeforeTheStep) || can_run(node, device)) return true;
+    for (size_t d = 0; d < devices_.size(); ++d)
+      if (can_run(node, static_cast<int>(d))) return false;
+    return true;
+  };
+  std::erase_if(request->order, [this](int32_t id) {
+    const graph::Node& node = whole_->node(id);
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return edge.node < 0; });
+  });
+  request->soft_placement = true;
+  if (const auto placement = place::Place(*request); placement.ok()) Remember(*whole_, *placement);
+  return Status::Ok();
+}
+
+Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph, bool explain,
+                                                 PlacementReport* report) {
+  TENON_RETURN_IF_ERROR(FindHomes(graph));
+  TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
+  wanted.explain = explain;
+  TENON_ASSIGN_OR_RETURN(place::Placement placement, place::Place(wanted));
+  if (report == nullptr) return placement;
+  std::map<std::string, place::CostError> errors;
+  if (options_.costs.size() > 0) {
+    graph::ShapeInference shapes(&graph);
+    (void)shapes.Run(wanted.order).ok();
+    TENON_ASSIGN_OR_RETURN(errors, place::CompareCosts(wanted, placement.device_of_node, shapes, options_.costs));
+  }
+  std::vector<std::string> names;
+  for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
+  report->json = place::ToJson(wanted, placement, errors);
+  report->svg = place::ToSvg(wanted, placement);
+  report->file = place::PlacementFile::Write(graph, placement.device_of_node, names);
+  return placement;
+}
+
+Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph) {
+  std::lock_guard lock(mutex_);
+  TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, false, nullptr));
+  if (devices_.size() > 1) Remember(*graph, placement);
+  ApplyPlacement(placement, devices_, graph);
+  return Status::Ok();
+}
+
+Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph) {
+  std::lock_guard lock(mutex_);
+  PlacementReport report;
+  TENON_RETURN_IF_ERROR(PlaceNow(request, graph, true, &report).status());
+  return report;
+}
+
+void SessionPlacer::RecordCosts(const exec::Plan& plan, const tenon_tensor_view* const* feeds, const trace::Trace& trace) {
+  graph::ShapeInference shapes(&plan.graph());
+  for (size_t i = 0; i < plan.feeds().size(); ++i) {
+    graph::OutputFacts facts;
+    facts.shape = Shape(tenon_shape{feeds[i]->dl.shape, feeds[i]->dl.ndim, 0});
+    shapes.Fix(plan.feeds()[i], std::move(facts));
+  }
+  (void)shapes.Run(plan.order()).ok();
+  const Measured measured = Sum(trace);
+  std::lock_guard lock(mutex_);
+  for (int32_t id : plan.order()) {
+    const graph::Node& node = plan.graph().node(id);
+    const auto device = std::find_if(devices_.begin(), devices_.end(), [&node](const place::DeviceInfo& info) { return info.name == node.device; });
+    if (device == devices_.end() || !exec::NeedsKernel(node)) continue;
+    const RunsByName& by_name = RunsOn(measured, env_->devices[static_cast<size_t>(device - devices_.begin())]);
+    const auto runs = by_name.find(node.name);
+    if (runs == by_name.end()) continue;
+    std::vector<Shape> inputs;
+    for (const graph::Edge& edge : node.inputs) inputs.push_back(shapes.facts(edge).shape);
+    options_.costs.Record(node.name, node.op->name, device->type, std::move(inputs),
+                          static_cast<double>(runs->second.nanoseconds) * 1e-9 / static_cast<double>(runs->second.count));
+  }
+}
+
+std::string SessionPlacer::Costs() const {
+  std::lock_guard lock(mutex_);
+  return options_.costs.Write();
+}
+
+}  // namespace tenon::session

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// SessionPlacer: where the nodes of a session's steps run, from one step to the next.
+//
+// A session makes many plans, and state (variables, queues, random streams) must be found by all of them where the first
+// put it. So when a plan has state that is new, the session's whole graph is placed first, and says where state lives: a
+// plan that only initializes knows nothing of the step that trains. With one device nothing of this is done.
+// Thread-safe. Also keeps the costs that traced steps measured, for placements that follow.
+#ifndef TENON_CORE_SESSION_SESSION_PLACER_H_
+#define TENON_CORE_SESSION_SESSION_PLACER_H_
+
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/exec/plan.h"
+#include "core/optimize/optimize.h"
+#include "core/place/cost_model.h"
+#include "core/place/placement_file.h"
+#include "core/session/placement.h"
+#include "core/session/runtime.h"
+#include "core/trace/trace.h"
+
+namespace tenon::session {
+
+struct PlacementOptions {
+  std::string default_device;  // whole name; empty: none
+  bool soft_placement = true;
+  std::string placer;  // id of the plugin that chooses; empty: the engine
+  std::optional<place::PlacementFile> file;
+  place::CostModel costs;
+};
+
+// A placement in the forms that people and programs read.
+struct PlacementReport {
+  std::string json, svg, file;
+};
+
+class SessionPlacer {
+ public:
+  // `whole` is the session's graph, which `whole_mutex` guards. All must outlive the placer.
+  SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole, std::shared_mutex* whole_mutex,
+                PlacementOptions options);
+
+  // Writes the device into each node of a step's graph. Do not hold `whole_mutex`.
+  Status Place(const optimize::Request& request, graph::Graph* graph);
+  // What Place would do, explained.
+  Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph);
+
+  // Takes what the nodes of a plan took in a traced step that got these feeds.
+  void RecordCosts(const exec::Plan& plan, const tenon_tensor_view* const* feeds, const trace::Trace& trace);
+  // The file of measured costs (place/cost_model.h), those given at first too.
+  std::string Costs() const;
+
+ private:
+  Result<place::Request> RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
+                                    const std::vector<graph::Edge>& fetches) const;
+  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, bool explain, PlacementReport* report);
+  // Settles where new state of `graph` lives, if the whole graph can be placed.
+  Status FindHomes(const graph::Graph& graph);
+  void Remember(const graph::Graph& graph, const place::Placement& placement);
+
+  const Runtime* runtime_;
+  const exec::Environment* env_;
+  const graph::Graph* whole_;
+  std::shared_mutex* whole_mutex_;
+  PlacementOptions options_;
+  std::vector<place::DeviceInfo> devices_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::string> homes_;  // of nodes with state
+  int32_t checked_nodes_ = -1;                          // of the whole graph, when the file was checked
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_SESSION_PLACER_H_
