@@ -38,6 +38,8 @@ struct tenon_runtime {
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
   void OpenDevices();
+  // The package of that id, if there is one.
+  void OpenById(const std::string& id);
   void OpenPackage(const std::string& id);
   tenon::Status OpenFile(const std::string& path);
   // Registers what the loader opened; a failure becomes the package's report.

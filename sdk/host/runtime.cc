@@ -76,6 +76,12 @@ void tenon_runtime::OpenDevices() {
     if (package->manifest && !package->manifest->devices.empty()) OpenPackage(package->manifest->id);
 }
 
+void tenon_runtime::OpenById(const std::string& id) {
+  std::lock_guard lock(mutex);
+  for (const auto& package : loader.packages())
+    if (package->manifest && package->manifest->id == id) return OpenPackage(id);
+}
+
 std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
   std::lock_guard lock(mutex);
   std::vector<plugins::LoadReport> out = loader.reports();

@@ -28,6 +28,25 @@ void Give(std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
   for (size_t i = 0; i < fetches.size(); ++i) out_fetches[i] = new tenon_tensor(std::move(fetches[i]));
 }
 
+// What an application says of placement.
+Status ReadPlacement(const tenon_session_options& options, session::PlacementOptions* out) {
+  out->soft_placement = options.hard_placement == 0;
+  out->placer = View(options.placer);
+  if (options.placement.size > 0) {
+    const std::string_view source = options.placement_source.size > 0 ? View(options.placement_source) : "the placement";
+    TENON_ASSIGN_OR_RETURN(out->file, place::PlacementFile::Parse(View(options.placement), source));
+  }
+  if (options.costs.size > 0) {
+    const std::string_view source = options.costs_source.size > 0 ? View(options.costs_source) : "the costs";
+    TENON_ASSIGN_OR_RETURN(out->costs, place::CostModel::Parse(View(options.costs), source));
+  }
+  return Status::Ok();
+}
+
+void Give(std::string& text, tenon_text** out_text) {
+  if (out_text != nullptr) *out_text = new tenon_text{std::move(text)};
+}
+
 }  // namespace
 
 extern "C" {
@@ -45,10 +64,9 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
     core.device = View(options.device);
-    core.soft_placement = options.hard_placement == 0;
-    core.placement = View(options.placement);
-    core.costs = View(options.costs);
-    core.placer = View(options.placer);
+    core.record_costs = options.record_costs != 0;
+    TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
+    if (!core.placement.placer.empty()) runtime->OpenById(core.placement.placer);
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
     *out_session = new tenon_session{runtime, std::move(session)};
     return Status::Ok();
@@ -66,6 +84,27 @@ tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def)
 }
 tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph) {
   return host::Guard([&] { return session->session->ExtendGraph(graph->graph); });
+}
+
+tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count, const tenon_span* fetch_names,
+                                  uint64_t fetch_count, const tenon_span* target_names, uint64_t target_count, tenon_text** out_json,
+                                  tenon_text** out_svg, tenon_text** out_placement) {
+  return host::Guard([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(session::PlacementReport report,
+                           session->session->ExplainPlacement(host::Names(feed_names, feed_count), host::Names(fetch_names, fetch_count),
+                                                              host::Names(target_names, target_count)));
+    Give(report.json, out_json);
+    Give(report.svg, out_svg);
+    Give(report.file, out_placement);
+    return Status::Ok();
+  });
+}
+
+tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out_costs) {
+  return host::Guard([&]() -> Status {
+    *out_costs = new tenon_text{session->session->placer().Costs()};
+    return Status::Ok();
+  });
 }
 
 tenon_status* tenon_cancellation_create(tenon_cancellation** out_cancellation) {

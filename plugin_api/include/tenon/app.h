@@ -244,10 +244,12 @@ typedef struct tenon_session_options {
   uint32_t schedule_seed; /* dynamic executor: 0 is construction order; else a random order, for tests */
   tenon_span device;     /* default device of nodes without one */
   tenon_span placement;  /* text of a placement file, which goes before the nodes' own devices; empty: none */
-  tenon_span costs;      /* text of a file of measured costs; empty: costs are estimated */
+  tenon_span costs;      /* text of measured costs, as tenon_session_costs gave it; empty: costs are estimated */
   tenon_span placer;     /* id of the package whose placer chooses; empty: the engine's own */
   uint32_t hard_placement; /* 1: a device name that cannot hold is an error; 0: it is dropped */
-  uint32_t reserved;
+  uint32_t record_costs;   /* 1: traced steps are measured, for tenon_session_costs */
+  tenon_span placement_source; /* the name of `placement` in errors; empty: "the placement" */
+  tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
@@ -297,6 +299,16 @@ TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, co
                                                     void (*done)(void* argument, tenon_status* status,
                                                                  tenon_tensor* const* fetches, uint64_t fetch_count),
                                                     void* argument);
+
+/* Where the nodes of a step would run and why, without running it. Each text may be NULL.
+ * out_json: why each node is where it is, what else was possible, the predicted time line, notes. out_svg: a picture of
+ * the time line. out_placement: a placement file that says the same again. */
+TENON_EXPORT tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
+                                               const tenon_span* fetch_names, uint64_t fetch_count,
+                                               const tenon_span* target_names, uint64_t target_count,
+                                               tenon_text** out_json, tenon_text** out_svg, tenon_text** out_placement);
+/* What nodes took in the traced steps of this session, with the costs that it was given; for later sessions. */
+TENON_EXPORT tenon_status* tenon_session_costs(const tenon_session* session, tenon_text** out_costs);
 
 /* Partial runs: feeds arrive in several calls; each call gives the fetches that it asks for. */
 TENON_EXPORT tenon_status* tenon_session_partial_setup(tenon_session* session, const tenon_span* feed_names,

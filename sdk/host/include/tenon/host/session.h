@@ -75,6 +75,12 @@ struct RunOptions {
 
 namespace internal {
 
+inline std::string TakeText(tenon_text* text) {
+  std::string out(Text(tenon_text_span(text)));
+  tenon_text_release(text);
+  return out;
+}
+
 // The C options of one run; Finish() brings the trace home.
 class CRunOptions {
  public:
@@ -184,9 +190,7 @@ class Callable {
   Result<std::string> Explain() const {
     tenon_text* text = nullptr;
     TENON_TRY(Status::Take(tenon_callable_explain(get(), &text)));
-    std::string json(Text(tenon_text_span(text)));
-    tenon_text_release(text);
-    return json;
+    return internal::TakeText(text);
   }
 
  private:
@@ -223,9 +227,18 @@ struct SessionOptions {
   Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
   std::string placement;   // text of a placement file
-  std::string costs;       // text of a file of measured costs
+  std::string costs;       // measured costs, as Costs() gave them
   std::string placer;      // id of the package whose placer chooses; "": the engine's own
   bool soft_placement = true;  // a device name that cannot hold is dropped
+  bool record_costs = false;   // traced steps are measured, for Costs()
+  std::string placement_source, costs_source;  // the names of both texts in errors
+};
+
+// Where the nodes of a step would run.
+struct Placement {
+  std::string json;  // why, what else was possible, the predicted time line
+  std::string svg;   // a picture of it
+  std::string file;  // a placement file that says the same again
 };
 
 class Session {
@@ -244,6 +257,9 @@ class Session {
     c_options.costs = Span(options.costs);
     c_options.placer = Span(options.placer);
     c_options.hard_placement = options.soft_placement ? 0 : 1;
+    c_options.record_costs = options.record_costs ? 1 : 0;
+    c_options.placement_source = Span(options.placement_source);
+    c_options.costs_source = Span(options.costs_source);
     tenon_session* session = nullptr;
     TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options, &session)));
     return Session(session);
@@ -297,6 +313,24 @@ class Session {
                                                  fetch_names.size(), target_names.data(), target_names.size(),
                                                  &callable)));
     return Callable(callable, feeds.size(), fetches.size());
+  }
+  // Where the nodes of a step would run and why; nothing is run.
+  Result<Placement> Place(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
+                          const std::vector<Name>& targets = {}) const {
+    const std::vector<tenon_span> feed_names = internal::Spans(feeds);
+    const std::vector<tenon_span> fetch_names = internal::Spans(fetches);
+    const std::vector<tenon_span> target_names = internal::Spans(targets);
+    tenon_text *json = nullptr, *svg = nullptr, *file = nullptr;
+    TENON_TRY(Status::Take(tenon_session_place(get(), feed_names.data(), feed_names.size(), fetch_names.data(),
+                                               fetch_names.size(), target_names.data(), target_names.size(), &json, &svg,
+                                               &file)));
+    return Placement{internal::TakeText(json), internal::TakeText(svg), internal::TakeText(file)};
+  }
+  // What nodes took in traced steps, for SessionOptions::costs.
+  Result<std::string> Costs() const {
+    tenon_text* text = nullptr;
+    TENON_TRY(Status::Take(tenon_session_costs(get(), &text)));
+    return internal::TakeText(text);
   }
   Result<tenon_session_metrics> Metrics() const {
     tenon_session_metrics metrics = {};
