@@ -18,6 +18,7 @@ void AddCommands(CLI::App& app, Action& action) {
   AddRunCommand(app, action);
   AddTrainCommand(app, action);
   AddInspectCommand(app, action);
+  AddPlaceCommand(app, action);
   AddPluginsCommand(app, action);
   AddOpsCommand(app, action);
   AddDevicesCommand(app, action);

@@ -253,11 +253,48 @@ TEST_F(Contract, RefusesAWrongCommandLine) {
 }
 
 TEST_F(Contract, EveryCommandHasHelp) {
-  for (const char* command : {"", "run", "train", "train digits", "plugins", "ops", "devices", "inspect"}) {
+  for (const char* command : {"", "run", "train", "train digits", "plugins", "ops", "devices", "inspect", "place"}) {
     const Outcome outcome = Works(std::string(command) + " --help");
     ExpectHas(outcome.out, "Usage:");
   }
   ExpectHas(Works("--version").out, "tenon ");
+}
+
+TEST_F(Contract, PlacesAGraphAndSaysWhy) {
+  const std::string devices = " --option tenon.cpu.devices=2";
+  ExpectHas(Works("place graph.pb --fetch y").out, "only device");
+  ExpectHas(Works("place graph.pb --explain" + devices).out, "the step is shortest so");
+  ExpectHas(Works("place graph.pb --fetch y --fetch z" + devices).out, "predicted step: ");
+  const Json json = Json::parse(Works("place graph.pb --fetch y --json --svg line.svg --write all.place" + devices).out);
+  EXPECT_EQ(json["devices"].size(), 2u);
+  EXPECT_EQ(json["nodes"].size(), 2u) << "x and y";
+  for (const Json& node : json["nodes"]) EXPECT_EQ(node["alternatives"].size(), 2u);
+  ExpectHas(*train::ReadFile(At("line.svg")), "</svg>");
+  ExpectHas(*train::ReadFile(At("all.place")), "y\t/job:localhost/replica:0/task:0/device:CPU:");
+  Works("run graph.pb --feed x=x.npy --fetch y --placement all.place" + devices);
+}
+
+TEST_F(Contract, FollowsAPlacementFile) {
+  const std::string command = "place graph.pb --fetch y --fetch z --json --option tenon.cpu.devices=3 --placement p.place";
+  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"* /cpu:1\ny /device:CPU:2  # apart\n"}).ok());
+  for (const Json& node : Json::parse(Works(command).out)["nodes"])
+    EXPECT_TRUE(node["device"].get<std::string>().ends_with(node["name"] == "y" ? "CPU:2" : "CPU:1")) << node;
+  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"y /cpu:1\nyy /cpu:2\n"}).ok());
+  ExpectHas(Fails(command).err, "p.place:2: ");
+  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"y /cpu:7\n"}).ok());
+  ExpectHas(Works(command).out, "no device is named so");
+  ExpectHas(Fails(command + " --hard-placement").err, "node 'y' (Relu) wants /cpu:7");
+}
+
+TEST_F(Contract, MeasuredCostsAreKeptAndShown) {
+  Works("run graph.pb --feed x=x.npy --fetch y --costs costs.txt");
+  ExpectHas(*train::ReadFile(At("costs.txt")), "\ty\tRelu\tCPU\t[2,2]\n");
+  Works("run graph.pb --feed x=x.npy --fetch y --costs costs.txt");
+  ExpectHas(*train::ReadFile(At("costs.txt")), "\t2\ty\tRelu\tCPU\t[2,2]\n");
+  const Json json = Json::parse(Works("place graph.pb --fetch y --json --costs costs.txt").out);
+  EXPECT_EQ(json["costs"].back()["op"], "Relu");
+  ASSERT_TRUE(train::ReplaceFile(At("bad.txt"), {"no costs\n"}).ok());
+  ExpectHas(Fails("place graph.pb --fetch y --costs bad.txt").err, "bad.txt:1: not a file of measured costs");
 }
 
 TEST_F(Contract, ListsWhatIsLoaded) {

@@ -2,6 +2,7 @@
 #include "sdk/cli/flags.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -87,7 +88,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
       ->type_name("NAME");
   command.add_option("--placement", placement, "A placement to follow: lines of a node's name or pattern, and a device")->type_name("FILE");
   command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
-  command.add_option("--costs", costs, "Measured costs to place by")->type_name("FILE");
+  command.add_option("--costs", costs, "What nodes took in earlier runs, to place by; `tenon run` adds to it")->type_name("FILE");
   command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
   if (with_seed) {
     command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");
@@ -103,6 +104,11 @@ Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
   if (!placement.empty()) {
     TENON_TRY_ASSIGN(options.placement, train::ReadFile(placement));
+    options.placement_source = placement;
+  }
+  if (!costs.empty() && access(costs.c_str(), F_OK) == 0) {
+    TENON_TRY_ASSIGN(options.costs, train::ReadFile(costs));
+    options.costs_source = costs;
   }
   if (!memory_limit.empty()) {
     TENON_TRY_ASSIGN(options.memory_limit, ParseSize(memory_limit));
@@ -117,9 +123,6 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     options.precision = host::Precision::kAllowBfloat16;
   else if (!precision.empty() && precision != "strict") {
     return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
-  }
-  if (!costs.empty()) {
-    TENON_TRY_ASSIGN(options.costs, train::ReadFile(costs));
   }
   options.soft_placement = !hard_placement;
   options.placer = placer;

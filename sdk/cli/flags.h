@@ -33,7 +33,7 @@ struct RuntimeFlags {
 struct SessionFlags {
   std::string device;        // --device NAME
   std::string placement;     // --placement FILE
-  std::string costs;         // --costs FILE
+  std::string costs;         // --costs FILE; need not exist
   std::string placer;        // --placer ID
   std::string memory_limit;  // --memory-limit SIZE
   std::string deadline;      // --deadline TIME

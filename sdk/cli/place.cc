@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon place`: where the nodes of a graph would run and why, without running it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <unordered_set>
+
+#include "sdk/cli/command.h"
+#include "sdk/cli/flags.h"
+#include "sdk/cli/json.h"
+#include "sdk/cli/table.h"
+#include "tenon/train/file.h"
+#include "tenon/train/graph_def.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Name;
+using host::Runtime;
+using host::Session;
+using host::Status;
+
+struct PlaceArguments {
+  std::string graph;
+  std::vector<std::string> feeds, fetches, targets;
+  bool explain = false;
+  bool json = false;
+  std::string svg;
+  std::string write;
+  RuntimeFlags runtime;
+  SessionFlags session;
+};
+
+// What is not said is taken from the graph: every placeholder is fed, everything that nobody reads is a target.
+void FillIn(const train::GraphView& graph, PlaceArguments* arguments) {
+  std::unordered_set<std::string_view> read;
+  for (const train::NodeView& node : graph.nodes)
+    for (std::string_view input : node.inputs) read.insert(train::NodeOfInput(input));
+  const bool all = arguments->fetches.empty() && arguments->targets.empty();
+  const bool feed = arguments->feeds.empty();
+  for (const train::NodeView& node : graph.nodes) {
+    if (node.op == "Placeholder") {
+      if (feed) arguments->feeds.emplace_back(node.name);
+    } else if (all && !read.contains(node.name)) {
+      arguments->targets.emplace_back(node.name);
+    }
+  }
+}
+
+// "CPU:0" of a full name.
+std::string Short(const Json& device) {
+  const std::string name = device.get<std::string>();
+  const size_t at = name.rfind("/device:");
+  return at == std::string::npos ? name : name.substr(at + 8);
+}
+
+std::string Duration(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} us", seconds * 1e6);
+}
+
+std::string Bytes(double bytes) {
+  if (bytes >= 1 << 20) return fmt::format("{:.1f} MiB", bytes / (1 << 20));
+  if (bytes >= 1 << 10) return fmt::format("{:.1f} KiB", bytes / (1 << 10));
+  return fmt::format("{:.0f} B", bytes);
+}
+
+void PrintDevices(const Json& placement) {
+  fmt::print("predicted step: {}, {} transfers of {}\n\n", Duration(placement["seconds"]), placement["transfers"].get<int64_t>(),
+             Bytes(placement["transfer_bytes"]));
+  Table table({"DEVICE", "NODES", "BUSY", "PEAK MEMORY"});
+  for (const Json& device : placement["devices"]) {
+    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), Bytes(device["peak_bytes"])});
+  }
+  fmt::print("{}", table.Format());
+  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", note.get<std::string>());
+}
+
+void PrintCosts(const Json& costs) {
+  Table table({"OP", "NODES", "STATIC", "MEASURED", "APART BY"});
+  for (const Json& cost : costs) {
+    const std::string op = cost["op"].get<std::string>();
+    table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()), Duration(cost["static_seconds"]),
+               Duration(cost["measured_seconds"]), fmt::format("{:.2f} x", cost["ratio"].get<double>())});
+  }
+  fmt::print("\n{}", table.Format());
+}
+
+void PrintNodes(const Json& placement, bool explain) {
+  Table table({"NODE", "OP", "DEVICE", "START", "FINISH", "WHY"});
+  for (const Json& node : placement["nodes"]) {
+    table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]), Duration(node["start"]),
+               Duration(node["finish"]), node[explain ? "why" : "reason"].get<std::string>()});
+  }
+  fmt::print("\n{}", table.Format());
+  if (!explain) return;
+  Table transfers({"TRANSFER", "FROM", "TO", "BYTES", "START", "FINISH"});
+  for (const Json& span : placement["transfer_spans"]) {
+    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), Bytes(span["bytes"]), Duration(span["start"]),
+                   Duration(span["finish"])});
+  }
+  fmt::print("\n{}", transfers.Format());
+}
+
+Status PlaceGraph(PlaceArguments arguments) {
+  TENON_TRY_ASSIGN(const train::MappedFile file, train::MappedFile::Open(arguments.graph));
+  const std::string where = "graph '" + arguments.graph + "'";
+  const host::Result<train::GraphView> graph = train::ParseGraphDef(file.bytes());
+  if (!graph.ok()) return graph.status().Annotate(where);
+  FillIn(*graph, &arguments);
+  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
+  TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
+  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
+  if (Status status = session.Extend(file.bytes()); !status.ok()) return status.Annotate(where);
+  const auto names = [](const std::vector<std::string>& texts) { return std::vector<Name>(texts.begin(), texts.end()); };
+  host::Result<host::Placement> placed = session.Place(names(arguments.feeds), names(arguments.fetches), names(arguments.targets));
+  if (!placed.ok()) return placed.status().Annotate(where);
+  if (!arguments.svg.empty()) TENON_TRY(train::ReplaceFile(arguments.svg, {placed->svg}, train::Durability::kQuick));
+  if (!arguments.write.empty()) TENON_TRY(train::ReplaceFile(arguments.write, {placed->file}, train::Durability::kQuick));
+  const Json placement = Json::parse(placed->json);
+  if (arguments.json) {
+    PrintJson(placement);
+    return Status();
+  }
+  PrintDevices(placement);
+  if (placement.contains("costs")) PrintCosts(placement["costs"]);
+  PrintNodes(placement, arguments.explain);
+  return Status();
+}
+
+}  // namespace
+
+void AddPlaceCommand(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<PlaceArguments>();
+  CLI::App* place = app.add_subcommand("place", "Show where each node of a graph would run, and why");
+  place->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
+  const auto names = [place](const char* flag, std::vector<std::string>& into, const char* text) {
+    place->add_option(flag, into, text)->type_name("NAME")->allow_extra_args(false);
+  };
+  names("--feed", arguments->feeds, "A tensor that the step is given (default: every placeholder); may be repeated");
+  names("--fetch", arguments->fetches, "A tensor that the step gives (default: what nobody reads runs); may be repeated");
+  names("--target", arguments->targets, "A node that the step runs; may be repeated");
+  place->add_flag("--explain", arguments->explain, "Say for each node what else was possible, and list transfers");
+  place->add_flag("--json", arguments->json, "Print everything as JSON");
+  place->add_option("--svg", arguments->svg, "Draw the predicted time line")->type_name("FILE");
+  place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");
+  arguments->runtime.AddTo(*place);
+  arguments->session.AddTo(*place);
+  place->footer("NAME is `node` or `node:k`. Times are what the cost model predicts; --costs FILE of `tenon run` makes them better.");
+  place->callback([arguments, &action] { action = [arguments] { return PlaceGraph(*arguments); }; });
+}
+
+}  // namespace tenon::cli
