@@ -37,10 +37,10 @@ constexpr double kFlopsPerCycle = 32;
 #else
 constexpr double kFlopsPerCycle = 8;
 #endif
-// Not measured: what the cost model needs is the order of magnitude. A clock, a share of a server's memory channels, and
-// a call through two tables.
+// Not measured: what the cost model needs is the order of magnitude. A clock; between a server's main memory (20e9 for a
+// few cores) and its caches (300e9), where most tensors are; a call through two tables.
 constexpr double kCyclesPerSecond = 3e9;
-constexpr double kBytesPerSecond = 20e9;
+constexpr double kBytesPerSecond = 60e9;
 constexpr double kLaunchSeconds = 100e-9;
 
 std::string ModelName() {
