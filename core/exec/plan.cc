@@ -18,7 +18,7 @@ constexpr size_t kMaxPrograms = 16;
 bool NeedsKernel(const graph::Node& node) {
   constexpr uint64_t kByEngine = TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH |
                                  TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
-                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED;
+                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_SEND | TENON_OP_RECV;
   return !node.has(kByEngine);
 }
 
@@ -33,14 +33,18 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   for (size_t i = 0; i < plan->feeds_.size(); ++i) plan->feed_of_.emplace(plan->feeds_[i], static_cast<int>(i));
   plan->fetches_ = std::move(fetches);
   plan->targets_ = std::move(targets);
-  plan->options_ = options;
+  plan->options_ = std::move(options);
   TENON_RETURN_IF_ERROR(plan->FindOrder());
   TENON_RETURN_IF_ERROR(plan->MakeRunners(store));
   if (plan->uses_queues_) {
+    const int32_t own = plan->graph_.size();
     TENON_RETURN_IF_ERROR(plan->AddTransfers());
-    TENON_RETURN_IF_ERROR(plan->FindOrder());
+    if (plan->options_.part != nullptr) plan->PutTransfersInOrder(own);
+    else TENON_RETURN_IF_ERROR(plan->FindOrder());
   }
-  plan->always_dynamic_.store(options.force_dynamic);
+  for (int32_t id : plan->order_)
+    if (plan->graph_.node(id).has(TENON_OP_RECV)) plan->receives_.push_back(id);
+  plan->always_dynamic_.store(plan->options_.force_dynamic);
   return plan;
 }
 
@@ -54,9 +58,30 @@ Status Plan::FindOrder() {
     for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && FeedOf({id, static_cast<int32_t>(k)}) >= 0;
     bool open = false;
     for (const graph::Edge& edge : node.inputs) open = open || edge.node < 0;
-    if (!open && !(only_fed && node.has(TENON_OP_FEED))) order_.push_back(id);
+    if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_RECV))) order_.push_back(id);
   }
   return Status::Ok();
+}
+
+// Added nodes, from `first` on, right behind what they come after. The order of a part is one that all parts keep: a send
+// that came later than in it could be waited for in a circle.
+void Plan::PutTransfersInOrder(int32_t first) {
+  const auto size = static_cast<size_t>(graph_.size());
+  std::vector<int32_t> position(size, -1);
+  for (size_t i = 0; i < order_.size(); ++i) position[static_cast<size_t>(order_[i])] = static_cast<int32_t>(i);
+  std::vector<std::vector<int32_t>> behind(order_.size() + 1);  // by position + 1
+  for (int32_t id = first; id < graph_.size(); ++id) {
+    int32_t& at = position[static_cast<size_t>(id)];
+    for (const graph::Edge& edge : graph_.node(id).inputs) at = std::max(at, position[static_cast<size_t>(edge.node)]);
+    for (int32_t control : graph_.node(id).controls) at = std::max(at, position[static_cast<size_t>(control)]);
+    behind[static_cast<size_t>(at + 1)].push_back(id);
+  }
+  const std::vector<int32_t> own = std::move(order_);
+  order_ = std::move(behind[0]);
+  for (size_t i = 0; i < own.size(); ++i) {
+    order_.push_back(own[i]);
+    order_.insert(order_.end(), behind[i + 1].begin(), behind[i + 1].end());
+  }
 }
 
 Status Plan::MakeRunners(KernelStore* store) {
@@ -73,8 +98,8 @@ Status Plan::MakeRunners(KernelStore* store) {
       return Unimplemented(StrCat(node.Describe(), ": functional control flow is not lowered yet; use Switch/Merge and Enter/Exit forms"));
     if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
       return InvalidArgument(StrCat(node.Describe(), " is a constant without a tensor in its attribute 'value'"));
-    if (node.has(TENON_OP_SEND | TENON_OP_RECV))
-      return Unimplemented(StrCat(node.Describe(), ": sends and receives need more than one device"));
+    if (node.has(TENON_OP_SEND | TENON_OP_RECV) && ChannelOf(id) < 0)
+      return Unimplemented(StrCat(node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
     if (!NeedsKernel(node)) continue;
     TENON_ASSIGN_OR_RETURN(runners_[static_cast<size_t>(id)], NodeRunner::Create(node, env_, store, DeviceOf(id)));
   }

@@ -20,6 +20,12 @@ namespace tenon::exec {
 class Program;
 class DynamicPlan;
 
+// What a part of a partitioned graph knows of its sends and receives.
+struct PartInfo {
+  std::vector<int32_t> channels;  // by node; -1: none
+  std::vector<bool> may_be_dead;  // by channel
+};
+
 // Whether a node runs a kernel; others the executors do themselves.
 bool NeedsKernel(const graph::Node& node);
 
@@ -29,6 +35,7 @@ class Plan {
     bool force_dynamic = false;
     bool fold = true;
     uint32_t schedule_seed = 0;
+    std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
   };
 
   // `graph` holds just the nodes to run. Feeds replace edges: their producers need not be in the graph's order.
@@ -52,6 +59,13 @@ class Plan {
   int32_t MemoryOf(graph::Edge edge) const;
   // The memory that a transfer takes its value from; -1: the node is none.
   int32_t TransferFrom(int32_t node) const { return transfer_from_[static_cast<size_t>(node)]; }
+  // The channel of a send or receive; -1 for other nodes.
+  int32_t ChannelOf(int32_t node) const {
+    return options_.part == nullptr || static_cast<size_t>(node) >= options_.part->channels.size() ? -1 : options_.part->channels[static_cast<size_t>(node)];
+  }
+  bool MayBeDead(int32_t channel) const { return options_.part->may_be_dead[static_cast<size_t>(channel)]; }
+  // The receives among the nodes that may run.
+  const std::vector<int32_t>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
   bool uses_queues() const { return uses_queues_; }
   // A host value in the memory of a device; copied once.
@@ -63,6 +77,7 @@ class Plan {
   int FeedOf(graph::Edge edge) const;
 
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
+  // Of a part, the feeds are followed by a view for each of receives(), which shows the shape that will come, as far as it is known.
   Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last);
   // The dynamic executor's form of the plan; made on first use.
   Result<DynamicPlan*> Dynamic();
@@ -79,6 +94,7 @@ class Plan {
   Status MakeRunners(KernelStore* store);
   Status AddTransfers();
   Status FindOrder();
+  void PutTransfersInOrder(int32_t first);
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
   // Of a value that the engine itself makes or passes on.
   int32_t MemoryOfDevice(int32_t node) const { return env_.devices.empty() ? 0 : env_.devices[static_cast<size_t>(DeviceOf(node))].memory; }
@@ -86,7 +102,7 @@ class Plan {
   graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;
   std::map<graph::Edge, int> feed_of_;
-  std::vector<int32_t> targets_, order_;
+  std::vector<int32_t> targets_, order_, receives_;
   Environment env_;
   Options options_;
   std::vector<std::shared_ptr<NodeRunner>> runners_;

@@ -25,7 +25,7 @@ bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& 
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<int64_t>& dims = shapes[i].dims();
     const tenon_dl_tensor& dl = feeds[i]->dl;
-    if (static_cast<size_t>(dl.ndim) != dims.size()) return false;
+    if (dl.ndim != shapes[i].rank()) return false;
     for (size_t d = 0; d < dims.size(); ++d)
       if (dl.shape[d] != dims[d]) return false;
   }
@@ -179,6 +179,8 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
         break;
       case Operation::Kind::kSelect: instruction.run = &RunSelect; break;
       case Operation::Kind::kCheck: instruction.run = &RunCheck; break;
+      case Operation::Kind::kSend: instruction.run = &RunSend; break;
+      case Operation::Kind::kReceive: instruction.run = &RunReceive; break;
     }
     if (operation.queue >= 0) queued_.push_back(&context);
     SetPlace(context.place, *context.node, &context.frame);
@@ -439,7 +441,7 @@ tenon_status* ProgramInstance::RunSelect(tenon_kernel*, const tenon_prepared*, t
 tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   ProgramInstance* self = context->instance;
-  const LoopState& state = *context->loop;
+  LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
   const auto view = [self](int32_t slot) -> tenon_tensor_view& { return self->views_[static_cast<size_t>(slot)]; };
   const auto copy = [&](int32_t from, int32_t to) {
@@ -454,7 +456,7 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
     if (!carried.queued) copy(carried.initial, carried.current);
   const tenon_tensor_view& condition = view(loop.condition);
   Cancellation* cancellation = context->step->cancellation;
-  for (;;) {
+  for (state.turn = 0;; ++state.turn) {
     if (cancellation->cancelled())
       return cancellation->reason().Annotate(StrCat("in the loop of ", context->node->Describe())).release();
     if (tenon_status* bad = self->Execute(state.condition)) return bad;

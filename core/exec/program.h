@@ -15,6 +15,7 @@
 
 #include "core/exec/instance_pool.h"
 #include "core/exec/plan.h"
+#include "core/exec/rendezvous.h"
 
 namespace tenon::exec {
 
@@ -50,6 +51,8 @@ struct Operation {
     kBranch,   // a block that runs when a predicate has a value
     kSelect,   // a merge: outputs are the value and, as int32, which input it is; inputs: predicate, false side, true side
     kCheck,    // cancelled?
+    kSend,     // a value to another part
+    kReceive,  // waits for one
   };
   Kind kind = Kind::kRun;
   int32_t node = -1;
@@ -64,6 +67,7 @@ struct Operation {
   int32_t loop = -1;
   int32_t branch = -1;
   int32_t input_of_side[2] = {-1, -1};  // of a select
+  std::vector<int32_t> around;  // of a send or receive: the loops, the outermost first
 };
 
 struct Branch {
@@ -172,6 +176,7 @@ class ProgramInstance {
   struct LoopState {
     const Loop* plan;
     Block condition, body;
+    int64_t turn = 0;
   };
   struct BranchState {
     const Branch* plan;
@@ -208,6 +213,9 @@ class ProgramInstance {
   static tenon_status* RunQueued(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunTransfer(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunWait(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunSend(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunReceive(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  RendezvousKey KeyOf(const Operation& operation) const;
   static tenon_status* CheckOutputs(Context* context);
   std::span<const tenon_timeline_point> PointsOf(Context* context);
   Status BeforeWork(Context* context);

@@ -94,6 +94,12 @@ class ProgramBuilder {
       program_->feed_shapes_.push_back(facts.shape);
       inference_.Fix(plan_.feeds()[i], std::move(facts));
     }
+    for (size_t i = 0; i < plan_.receives().size(); ++i) {
+      OutputFacts facts;
+      facts.shape = ShapeOf(*feeds[plan_.feeds().size() + i]);
+      program_->feed_shapes_.push_back(facts.shape);
+      inference_.Fix({plan_.receives()[i], 0}, std::move(facts));
+    }
     if (plan_.options().fold) {
       inference_.set_evaluator([this](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
         // A device's own arithmetic is not foretold by the host's.
@@ -157,8 +163,18 @@ class ProgramBuilder {
     for (int32_t id : needed_order_) {
       const auto& runner = plan_.runner(id);
       if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
+      if (plan_.ChannelOf(id) >= 0) CheckExchange(graph_.node(id));
     }
     return refusal_.text.empty();
+  }
+
+  // The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken here.
+  void CheckExchange(const Node& node) {
+    if (node.has(TENON_OP_RECV) && plan_.MayBeDead(plan_.ChannelOf(node.id))) return GiveUp(StrCat(node.Describe(), " may receive a dead value"));
+    bool branch = branches_->region_of(node.id) != 0;
+    for (int frame = loops_.frame_of(node.id); frame > 0; frame = loops_.frames()[static_cast<size_t>(frame)].parent)
+      branch = branch || branches_->region_of_loop(frame) != 0;
+    if (branch) GiveUp(StrCat(node.Describe(), " lies in a branch"));
   }
 
   // ---- Slots ----
@@ -326,7 +342,9 @@ class ProgramBuilder {
 
   // Whether a node becomes an operation (some that may do not).
   bool MayEmit(const Node& node) const {
-    if (branches_->FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr || plan_.TransferFrom(node.id) >= 0) return true;
+    if (branches_->FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr || plan_.TransferFrom(node.id) >= 0 ||
+        plan_.ChannelOf(node.id) >= 0)
+      return true;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (node.inputs[i].node >= 0 && IsRef(graph_.TypeOf(node.inputs[i])) && !IsRef(node.input_types[i])) return true;
     return false;
@@ -345,6 +363,7 @@ class ProgramBuilder {
     if (all_fed) return Status::Ok();
     if (node.has(TENON_OP_FEED))
       return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
+    if (plan_.ChannelOf(id) >= 0) return EmitExchange(node, block);
     if (node.has(kForward)) {
       for (size_t k = 0; k < node.output_types.size(); ++k) {
         TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[k]));
@@ -414,6 +433,27 @@ class ProgramBuilder {
     operation.outputs = {slot};
     if (memory != 0) operation.queue = DeviceOfMemory(memory).first_queue;
     return slot;
+  }
+
+  // A send or a receive. What comes has a buffer of its own, which the sender may share.
+  Status EmitExchange(const Node& node, std::vector<Operation>* block) {
+    std::vector<int32_t> inputs, outputs;
+    if (node.has(TENON_OP_SEND)) {
+      TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[0]));
+      if (IsRef(At(slot).dtype)) {
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
+      }
+      Use(slot);
+      inputs.push_back(slot);
+    } else {
+      outputs.push_back(NewSlot(node.output_types[0], inference_.facts({node.id, 0}).shape, Home::kBuffer));
+      SetSlot({node.id, 0}, outputs[0]);
+    }
+    Operation& operation = Push(block, inputs.empty() ? Operation::Kind::kReceive : Operation::Kind::kSend, node.id);
+    operation.inputs = std::move(inputs);
+    operation.outputs = std::move(outputs);
+    operation.around = loop_stack_;
+    return Status::Ok();
   }
 
   // A value into the memory of the node's device. What the host's memory gives stays there until the step's end: the copy

@@ -18,7 +18,7 @@ bool HasDimsOfBuffer(const tenon_tensor_view& view) {
 
 Result<Message> Message::Of(const tenon_tensor_view& view, BufferPool* pool) {
   const tenon_shape shape{view.dl.shape, view.dl.ndim, 0};
-  if (view.buffer != nullptr) {
+  if (view.buffer != nullptr && ((view.flags & TENON_VIEW_READ_ONLY) != 0 || IsUnique(view.buffer))) {
     tenon_tensor_view shared = view;
     if (HasDimsOfBuffer(view)) Retain(view.buffer);
     else shared.buffer = pool->Alias(view.buffer, shape);

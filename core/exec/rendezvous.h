@@ -45,7 +45,8 @@ class Message {
   Message() = default;  // dead
   // Takes over one reference to the view's buffer, in which its dims stand too.
   explicit Message(const tenon_tensor_view& owned) : view_(owned), dead_(false) {}
-  // What the view shows: the same memory if it has a buffer, else a copy.
+  // What the view shows: the same memory where nobody will change it (it is read only, or its buffer has no other owner), else
+  // a copy.
   static Result<Message> Of(const tenon_tensor_view& view, BufferPool* pool);
   Message(Message&& other) noexcept : view_(other.view_), dead_(other.dead_) { other.view_.buffer = nullptr; }
   Message& operator=(Message&& other) noexcept {

@@ -19,6 +19,8 @@
 
 namespace tenon::exec {
 
+class Rendezvous;
+
 // What a session lends its steps. Outlives them.
 struct Environment {
   const graph::OpRegistry* ops = nullptr;
@@ -39,6 +41,7 @@ struct Step {
   Cancellation* cancellation = nullptr;
   trace::Trace* trace = nullptr;
   uint64_t id = 0;
+  Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
   uint64_t host_waits = 0;  // for devices
   std::mutex mutex;  // guards local_resources
   std::vector<std::unique_ptr<Resource>> local_resources;

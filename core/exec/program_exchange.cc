@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends and receives of a program. A receive blocks the part's thread: parts run in one order of the whole graph, in which
+// what is waited for comes earlier.
+#include "core/exec/program.h"
+#include "core/exec/rendezvous.h"
+
+namespace tenon::exec {
+
+RendezvousKey ProgramInstance::KeyOf(const Operation& operation) const {
+  RendezvousKey key{program_->plan().ChannelOf(operation.node), 0, {}};
+  for (int32_t loop : operation.around) key = key.Within(loops_[static_cast<size_t>(loop)]->turn);
+  return key;
+}
+
+tenon_status* ProgramInstance::RunSend(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  const auto send = [&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(Message message, Message::Of(*context->inputs[0], context->step->rendezvous->pool()));
+    return context->step->rendezvous->Send(context->instance->KeyOf(*context->operation), std::move(message));
+  };
+  Status status = send();
+  return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
+}
+
+tenon_status* ProgramInstance::RunReceive(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  Context* context = ContextOf(frame);
+  tenon_tensor_view* output = context->outputs[0];
+  ReleaseOutput(output);
+  Result<Message> message = context->step->rendezvous->Await(context->instance->KeyOf(*context->operation));
+  if (!message.ok()) return std::move(message).status().Annotate(context->node->Describe()).release();
+  if (message->dead()) return Internal(StrCat(context->node->Describe(), " received a dead value, which was ruled out")).release();
+  *output = message->Take();
+  return CheckOutputs(context);
+}
+
+}  // namespace tenon::exec
