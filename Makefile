@@ -10,8 +10,11 @@ BUILD := build/$(PRESET)
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
 
-run: build ## Build, then train a network on handwritten digits.
-	$(BUILD)/bin/tenon train digits --folder $(BUILD)/digits
+# DEVICES=tpu_sim:2 adds simulated devices, places the graph over all of them, and draws a step.
+RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
+
+run: build ## Build, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).
+	$(BUILD)/bin/tenon train digits $(if $(DEVICES),--folder $(BUILD)/digits_on_devices --restart --timeline $(RUN_DEVICES),--folder $(BUILD)/digits)
 
 build: configure ## Build everything into build/release, laid out like an install prefix.
 	cmake --build $(BUILD) -j $(JOBS)

@@ -34,6 +34,8 @@ bool SameShapes(const std::vector<int64_t>& key, std::span<const tenon_tensor_vi
   return at == key.size();
 }
 
+}  // namespace
+
 tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value) {
   if (with_value && facts.value.has_value()) return facts.value.view();
   tenon_tensor_view view = MakeView(dtype, facts.shape.c(), nullptr, 0, nullptr);
@@ -41,8 +43,6 @@ tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool w
     if (auto bytes = ByteSize(dtype, facts.shape); bytes.ok()) view.byte_size = static_cast<uint64_t>(*bytes);
   return view;
 }
-
-}  // namespace
 
 uint64_t NewShapeIds() {
   static std::atomic<uint64_t> next{1};

@@ -109,6 +109,9 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
 // What a frame has of its place: device, queue, timeline.
 void SetPlace(const Place& place, const graph::Node& node, tenon_frame* frame);
 
+// What prepare() and compile() see of an edge: its shape, and its value when that is known.
+tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value);
+
 // Whether a kernel for a queue has an argument in the host's memory.
 bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& kernel, bool input, size_t index);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/json_escape.h"
+#include "core/exec/claims.h"
 #include "core/exec/dynamic_plan.h"
 #include "core/exec/program.h"
 #include "core/partition/transfers.h"
@@ -44,6 +45,10 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   }
   for (int32_t id : plan->order_)
     if (plan->graph_.node(id).has(TENON_OP_RECV)) plan->receives_.push_back(id);
+  // A part keeps the order of all parts, which sets of nodes as wholes would not.
+  if (plan->uses_queues_ && plan->options_.compile && plan->options_.part == nullptr && !plan->env_.compilers.empty()) {
+    TENON_ASSIGN_OR_RETURN(plan->claims_, Claims::Find(*plan));
+  }
   plan->always_dynamic_.store(plan->options_.force_dynamic);
   return plan;
 }

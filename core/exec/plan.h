@@ -17,8 +17,9 @@
 
 namespace tenon::exec {
 
-class Program;
+class Claims;
 class DynamicPlan;
+class Program;
 
 // What a part of a partitioned graph knows of its sends and receives.
 struct PartInfo {
@@ -35,6 +36,7 @@ class Plan {
     bool force_dynamic = false;
     bool fold = true;
     uint32_t schedule_seed = 0;
+    bool compile = true;  // devices' compilers may take whole sets of nodes
     std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
   };
 
@@ -68,6 +70,8 @@ class Plan {
   const std::vector<int32_t>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
   bool uses_queues() const { return uses_queues_; }
+  // nullptr: no compiler was asked.
+  const Claims* claims() const { return claims_.get(); }
   // A host value in the memory of a device; copied once.
   Result<Tensor> OnDevice(const Tensor& value, int32_t memory) const;
   // nullptr for nodes that need no kernel.
@@ -108,6 +112,7 @@ class Plan {
   std::vector<std::shared_ptr<NodeRunner>> runners_;
   std::vector<int32_t> device_of_, transfer_from_;  // by node
   bool uses_queues_ = false;
+  std::unique_ptr<Claims> claims_;
   mutable std::mutex constants_mutex_;
   mutable std::map<std::pair<const Buffer*, int32_t>, std::pair<Tensor, Tensor>> constants_;  // the host's and the device's
   std::atomic<bool> always_dynamic_{false};

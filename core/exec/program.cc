@@ -140,7 +140,9 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     context.waits.reserve(operation.waits.size());
     for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[static_cast<size_t>(slot)]);
     for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[static_cast<size_t>(slot)]);
-    const uint64_t workspace = operation.prepared == nullptr ? 0 : operation.prepared->workspace_bytes;
+    const uint64_t workspace = operation.region != nullptr     ? operation.region->workspace_bytes()
+                               : operation.prepared != nullptr ? operation.prepared->workspace_bytes
+                                                               : 0;
     context.frame = {TENON_HEAD(tenon_frame),
                      context.inputs.data(),
                      context.outputs.data(),
@@ -225,6 +227,7 @@ Status ProgramInstance::BeginQueues(Step* step) {
     const NodeRunner* runner = program_->plan().runner(context->operation->node).get();
     if (runner != nullptr && runner->queued_on() != nullptr) context->place = runner->PlaceFor(&work_, context->operation->queue);
     SetPlace(context->place, *context->node, &context->frame);
+    if (context->operation->region != nullptr) context->frame.label = Span(context->operation->region->label());
   }
   return status;
 }
@@ -331,7 +334,8 @@ tenon_status* ProgramInstance::RunQueued(tenon_kernel* kernel, const tenon_prepa
   ProgramInstance* self = context->instance;
   const Operation& operation = *context->operation;
   if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
-  tenon_status* bad = operation.prepared->kernel->registration().run(kernel, prepared, frame);
+  tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
+                                                  : operation.prepared->kernel->registration().run(kernel, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   if (operation.guarded)

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/exec/claims.h"
 #include "core/exec/instance_pool.h"
 #include "core/exec/plan.h"
 #include "core/exec/rendezvous.h"
@@ -60,6 +61,7 @@ struct Operation {
   std::vector<int32_t> inputs;   // slots
   std::vector<int32_t> outputs;  // slots
   std::shared_ptr<const PreparedNode> prepared;
+  std::shared_ptr<const CompiledRegion> region;  // of a kQueued that stands for a set of nodes; `node` is the first
   bool guarded = false;  // as kGuarded, of a queue's kernel
   int32_t queue = -1;    // of the session's; -1: the host
   std::vector<int32_t> waits;  // points (numbers of the program's) that must be reached before

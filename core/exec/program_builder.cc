@@ -2,6 +2,8 @@
 // Binds a plan to feed shapes: infers and folds, finds what must run, emits operations in order, shares memory.
 #include <algorithm>
 #include <climits>
+#include <queue>
+#include <set>
 #include <unordered_map>
 
 #include "core/base/checked.h"
@@ -271,7 +273,7 @@ class ProgramBuilder {
     const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
     TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, needed_order_, frame));
     OpenBranches open{block, {}};
-    for (const LoopAnalysis::Item& item : items) {
+    for (const LoopAnalysis::Item& item : plan_.claims() == nullptr ? items : ClaimsAsWholes(items)) {
       // A loop belongs to the part in which it is entered.
       const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
       bool body = f.body.contains(entry);
@@ -350,8 +352,126 @@ class ProgramBuilder {
     return false;
   }
 
+  // The items in an order in which the nodes of a claim follow each other.
+  std::vector<LoopAnalysis::Item> ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items) const {
+    // Items and claims by number; a loop stands for all of its nodes.
+    std::unordered_map<int32_t, size_t> item_of;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (items[i].node >= 0) item_of[items[i].node] = i;
+      else
+        for (int32_t id : needed_order_)
+          if (loops_.IsWithin(loops_.frame_of(id), items[i].child)) item_of[id] = i;
+    }
+    std::vector<size_t> whole(items.size());
+    std::unordered_map<int32_t, size_t> first_of_claim;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const int32_t claim = items[i].node < 0 ? -1 : plan_.claims()->ClaimOf(items[i].node);
+      whole[i] = claim < 0 ? i : first_of_claim.try_emplace(claim, i).first->second;
+    }
+    std::vector<std::vector<size_t>> members(items.size()), users(items.size());
+    std::vector<int32_t> pending(items.size(), 0);
+    for (size_t i = 0; i < items.size(); ++i) members[whole[i]].push_back(i);
+    for (const auto& [id, item] : item_of) {
+      const auto depend = [&, at = whole[item]](int32_t source) {
+        const auto it = item_of.find(source);
+        if (it == item_of.end() || whole[it->second] == at) return;
+        users[whole[it->second]].push_back(at);
+        ++pending[at];
+      };
+      const Node& node = graph_.node(id);
+      for (const Edge& edge : node.inputs)
+        if (edge.node >= 0 && !graph::IsBackEdge(graph_.node(edge.node), node)) depend(edge.node);
+      for (int32_t control : node.controls) depend(control);
+    }
+    std::vector<LoopAnalysis::Item> out;
+    std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;  // near the old order
+    for (size_t i = 0; i < items.size(); ++i)
+      if (whole[i] == i && pending[i] == 0) ready.push(i);
+    while (!ready.empty()) {
+      const size_t at = ready.top();
+      ready.pop();
+      for (size_t member : members[at]) out.push_back(items[member]);
+      for (size_t user : users[at])
+        if (--pending[user] == 0) ready.push(user);
+    }
+    return out;
+  }
+
+  // A claim is emitted with its first node.
+  Status EmitClaim(int32_t number, std::vector<Operation>* block) {
+    if (!emitted_claims_.insert(number).second) return Status::Ok();
+    const Claims::Claim& claim = plan_.claims()->claims()[static_cast<size_t>(number)];
+    std::vector<int32_t> nodes;
+    for (int32_t id : claim.nodes)
+      if (needed_[static_cast<size_t>(id)]) nodes.push_back(id);
+    const auto inside = [&](int32_t id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
+    std::vector<Edge> in, out;
+    bool shapes_known = true;
+    for (int32_t id : nodes) {
+      for (const Edge& edge : graph_.node(id).inputs) {
+        const bool from_outside = plan_.FeedOf(edge) >= 0 || !inside(edge.node) || Known(edge);
+        if (from_outside && std::find(in.begin(), in.end(), edge) == in.end()) in.push_back(edge);
+        shapes_known = shapes_known && inference_.facts(edge).shape.fully_known();
+      }
+      for (size_t k = 0; k < graph_.node(id).output_types.size(); ++k) {
+        const Edge edge{id, static_cast<int32_t>(k)};
+        shapes_known = shapes_known && inference_.facts(edge).shape.fully_known();
+        if (!Known(edge) && IsReadOutside(edge, inside)) out.push_back(edge);
+      }
+    }
+    std::shared_ptr<const CompiledRegion> region;
+    if (shapes_known) {
+      TENON_ASSIGN_OR_RETURN(region, CompiledRegion::Compile(plan_, *plan_.claims(), claim, nodes, in, out, inference_));
+    }
+    if (region == nullptr) {
+      for (int32_t id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
+      return Status::Ok();
+    }
+    return EmitRegion(std::move(region), *claim.device, in, out, block);
+  }
+
+  bool IsReadOutside(Edge edge, const std::function<bool(int32_t)>& inside) {
+    if (std::find(plan_.fetches().begin(), plan_.fetches().end(), edge) != plan_.fetches().end()) return true;
+    if (readers_.empty()) {
+      readers_.resize(static_cast<size_t>(graph_.size()));
+      for (int32_t id : needed_order_)
+        for (const Edge& read : graph_.node(id).inputs)
+          if (read.node >= 0) readers_[static_cast<size_t>(read.node)].emplace_back(read.index, id);
+    }
+    const auto& readers = readers_[static_cast<size_t>(edge.node)];
+    return std::any_of(readers.begin(), readers.end(), [&](const auto& reader) { return reader.first == edge.index && !inside(reader.second); });
+  }
+
+  Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<Edge>& in,
+                    const std::vector<Edge>& out, std::vector<Operation>* block) {
+    std::vector<int32_t> inputs, outputs;
+    for (const Edge& edge : in) {
+      TENON_ASSIGN_OR_RETURN(inputs.emplace_back(), SlotOf(edge));
+      Use(inputs.back());
+    }
+    const int32_t compute = device.device->queues->compute_count();
+    const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
+    KeepForQueue(queue, device, inputs);
+    double seconds = 0;
+    for (int32_t id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
+    for (const Edge& edge : out) {
+      outputs.push_back(NewSlot(graph_.TypeOf(edge), inference_.facts(edge).shape, Home::kArena, plan_.MemoryOf(edge)));
+      SetSlot(edge, outputs.back());
+    }
+    chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
+    uint64_t& workspace = program_->workspace_offset_[static_cast<size_t>(queue + 1)];
+    workspace = std::max(workspace, region->workspace_bytes());
+    Operation& operation = Push(block, Operation::Kind::kQueued, region->nodes()[0]);
+    operation.inputs = std::move(inputs);
+    operation.outputs = std::move(outputs);
+    operation.queue = queue;
+    operation.region = std::move(region);
+    return Status::Ok();
+  }
+
   Status EmitNode(int32_t id, std::vector<Operation>* block) {
     const Node& node = graph_.node(id);
+    if (plan_.claims() != nullptr && plan_.claims()->ClaimOf(id) >= 0) return EmitClaim(plan_.claims()->ClaimOf(id), block);
     constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
     constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_EXIT;
     if (const BranchMerge* merge = branches_->FindMerge(id)) return EmitSelect(node, *merge, block);
@@ -545,10 +665,13 @@ class ProgramBuilder {
     const int32_t compute = device.device->queues->compute_count();
     if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty()) return device.first_queue;
     const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
-    if (queue != device.first_queue)
-      for (int32_t slot : inputs)
-        if (At(slot).memory != 0 && At(Root(slot)).home != Home::kArena) KeepToTheEnd(slot);
+    KeepForQueue(queue, device, inputs);
     return queue;
+  }
+  void KeepForQueue(int32_t queue, const SessionDevice& device, const std::vector<int32_t>& inputs) {
+    if (queue == device.first_queue) return;
+    for (int32_t slot : inputs)
+      if (At(slot).memory != 0 && At(Root(slot)).home != Home::kArena) KeepToTheEnd(slot);
   }
   std::vector<int32_t> RootsOf(std::vector<int32_t> slots) const {
     for (int32_t& slot : slots) slot = Root(slot);
@@ -716,6 +839,7 @@ class ProgramBuilder {
       }
       if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued)
         continue;
+      if (operation.region != nullptr) continue;
       const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
       for (uint64_t p = 0; p < kernel.in_place_count; ++p) {
         const auto in = static_cast<size_t>(kernel.in_place[p].input);
@@ -812,6 +936,8 @@ class ProgramBuilder {
   LoopAnalysis loops_;
   const BranchAnalysis* branches_ = nullptr;
   QueueChooser chooser_;
+  std::set<int32_t> emitted_claims_;
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader
   Program::Refusal refusal_;
   std::vector<bool> needed_;
   std::vector<int32_t> needed_order_;

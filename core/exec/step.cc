@@ -67,6 +67,9 @@ const tenon_create_services* CreateServices() {
 
 }  // namespace
 
+LiveObject::LiveObject(std::string plugin) : plugin_(std::move(plugin)) { CountLive(plugin_, 1); }
+LiveObject::~LiveObject() { CountLive(plugin_, -1); }
+
 int64_t LiveKernels(std::string_view plugin) {
   std::lock_guard lock(Live().mutex);
   const auto it = Live().counts.find(plugin);

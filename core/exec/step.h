@@ -16,10 +16,18 @@
 #include "core/exec/queue_work.h"
 #include "core/exec/resources.h"
 #include "core/trace/trace.h"
+#include "tenon/ext/draft/compile.h"
 
 namespace tenon::exec {
 
 class Rendezvous;
+
+// A compiler of a device type.
+struct CompilerEntry {
+  std::string plugin;
+  const tenon_compiler* table = nullptr;
+  tenon_plugin_self* self = nullptr;
+};
 
 // What a session lends its steps. Outlives them.
 struct Environment {
@@ -31,6 +39,7 @@ struct Environment {
   HostThreads* threads = nullptr;
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
   std::vector<SessionQueue> queues;
+  std::vector<CompilerEntry> compilers;
   uint64_t seed = 0;
   uint32_t precision = 0;
 };
@@ -122,7 +131,18 @@ void MarkOutput(const Place& place, size_t output, tenon_tensor_view* view);
 // The device whose memory a kernel's variables lie in; nullptr: the host's.
 inline const Device* MemoryOf(const Place& place) { return place.device == nullptr ? nullptr : place.device->device; }
 
-// Live kernel instances of a plugin, so that unloading can be refused.
+// Something of a plugin lives while this does.
+class LiveObject {
+ public:
+  explicit LiveObject(std::string plugin);
+  ~LiveObject();
+  LiveObject(const LiveObject&) = delete;
+  LiveObject& operator=(const LiveObject&) = delete;
+
+ private:
+  std::string plugin_;
+};
+// Live kernels and executables of a plugin, so that unloading can be refused.
 int64_t LiveKernels(std::string_view plugin);
 
 }  // namespace tenon::exec

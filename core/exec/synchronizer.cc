@@ -76,7 +76,8 @@ void Synchronizer::WalkOperation(const Operation& operation, int32_t block) {
   WaitForControls(operation, event, waits);
   for (int32_t slot : operation.inputs) Touch(slot, Access::kRead, at(slot), waits);
   for (int32_t slot : operation.outputs) Touch(slot, Access::kWrite, at(slot), waits);
-  Add(&done_by_[operation.node], event);
+  if (operation.region == nullptr) return Add(&done_by_[operation.node], event);
+  for (int32_t node : operation.region->nodes()) Add(&done_by_[node], event);
 }
 
 void Synchronizer::WalkLoop(const Operation& operation, int32_t block) {
@@ -204,7 +205,11 @@ void Synchronizer::WaitFor(const std::vector<Event>& list, const Event& event, W
 }
 
 void Synchronizer::WaitForControls(const Operation& operation, const Event& event, Waits* waits) {
-  for (int32_t control : program_->plan().graph().node(operation.node).controls) WaitFor(CompletionOf(control), event, waits);
+  const auto wait_for = [&](int32_t node) {
+    for (int32_t control : program_->plan().graph().node(node).controls) WaitFor(CompletionOf(control), event, waits);
+  };
+  if (operation.region == nullptr) return wait_for(operation.node);
+  for (int32_t node : operation.region->nodes()) wait_for(node);
 }
 
 // What must be done for a node to be done: its own operations, or, when it has none, those of what it comes after.

@@ -129,6 +129,13 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       if (placer->must_understand != 0) return undo(Unimplemented("a placer needs a feature of a newer host"));
       std::lock_guard lock(mutex_);
       placers_[id] = {Adopt(placer), self};
+    } else if (what == TENON_CAPABILITY_COMPILER) {
+      const auto* compiler = Adopt(static_cast<const tenon_compiler*>(capability.table));
+      if (compiler->must_understand != 0) return undo(Unimplemented("a compiler needs a feature of a newer host"));
+      if (compiler->claim == nullptr || compiler->compile == nullptr || compiler->destroy == nullptr || compiler->run == nullptr)
+        return undo(InvalidArgument("a compiler lacks one of claim, compile, destroy, run"));
+      std::lock_guard lock(mutex_);
+      compilers_.push_back({id, compiler, self});
     } else {
       counts.ignored.emplace_back(what);
     }
@@ -143,6 +150,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
   for (auto& device : devices_)
     if (device->plugin == id) CloseDevice(device.get());
   std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
+  std::erase_if(compilers_, [&](const auto& compiler) { return compiler.plugin == id; });
   if (const auto placer = placers_.find(id); placer != placers_.end()) placers_.erase(placer);
 }
 
@@ -161,6 +169,11 @@ std::vector<exec::Device> Runtime::devices() const {
   std::vector<exec::Device> out;
   for (const auto& device : devices_) out.push_back(*device);
   return out;
+}
+
+std::vector<exec::CompilerEntry> Runtime::compilers() const {
+  std::lock_guard lock(mutex_);
+  return compilers_;
 }
 
 Result<Runtime::Choice> Runtime::ChooseDevices(std::string_view wish) const {

@@ -43,6 +43,8 @@ class Runtime {
   exec::ResourceManager& resources() { return resources_; }
   // Devices found, those with a problem too.
   std::vector<exec::Device> devices() const;
+  // Compilers of device types, as they were registered.
+  std::vector<exec::CompilerEntry> compilers() const;
   // The devices of a session. wish: a name, a type, or part of a name, or nothing.
   struct Choice {
     std::vector<const exec::Device*> devices;  // the first runs on the host's memory; the others may not
@@ -67,6 +69,7 @@ class Runtime {
   exec::ResourceManager resources_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;
+  std::vector<exec::CompilerEntry> compilers_;
   std::map<std::string, Placer, std::less<>> placers_;  // by plugin
 };
 

@@ -85,6 +85,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   PlacementOptions& placement = session->options_.placement;
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &env, &session->graph_, &session->graph_mutex_, std::move(placement));
+  env.compilers = runtime->compilers();
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   return session;
@@ -178,6 +179,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   options.force_dynamic = options_.force_dynamic;
   options.fold = options_.optimize;
   options.schedule_seed = options_.schedule_seed;
+  options.compile = options_.compile;
   auto callable = std::make_shared<Callable>();
   callable->session_ = shared_from_this();
   callable->fetch_count_ = request.fetches.size();
@@ -230,7 +232,6 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& targets) {
   if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
   std::shared_lock lock(graph_mutex_);
-  if (!placement_file_.empty()) TENON_RETURN_IF_ERROR(placement_file_.Check(graph_));
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
   lock.unlock();

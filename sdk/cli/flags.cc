@@ -49,6 +49,9 @@ void RuntimeFlags::AddTo(CLI::App& command) {
   command.add_option("--option", plugin_options, "Set an option of a plugin; may be repeated")
       ->type_name("PLUGIN.KEY=VALUE")
       ->allow_extra_args(false);
+  command.add_option("--devices", devices, "So many devices of the plugin tenon.NAME, as tpu_sim:2; may be repeated")
+      ->type_name("NAME:COUNT")
+      ->allow_extra_args(false);
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
       ->type_name("LEVEL");
@@ -64,6 +67,12 @@ Result<host::RuntimeOptions> RuntimeFlags::Options() const {
   for (const std::string& text : plugin_options) {
     TENON_TRY_ASSIGN(host::PluginOption option, ParsePluginOption(text));
     options.plugin_options.push_back(std::move(option));
+  }
+  for (const std::string& text : devices) {
+    const size_t colon = text.rfind(':');
+    if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+      return Bad("--devices '" + text + "': it must be NAME:COUNT, such as tpu_sim:2");
+    options.plugin_options.push_back({"tenon." + text.substr(0, colon), "devices", text.substr(colon + 1)});
   }
   options.threads = threads;
   options.search = !no_search;
@@ -87,6 +96,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   command.add_option("--device", device, "Device of nodes that ask for none, as `tenon devices` names it")
       ->type_name("NAME");
   command.add_option("--placement", placement, "A placement to follow: lines of a node's name or pattern, and a device")->type_name("FILE");
+  command.add_flag("--no-compile", no_compile, "Devices run nodes one by one, whatever their compilers would take");
   command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
   command.add_option("--costs", costs, "What nodes took in earlier runs, to place by; `tenon run` adds to it")->type_name("FILE");
   command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
@@ -125,6 +135,7 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
   }
   options.soft_placement = !hard_placement;
+  options.compile = !no_compile;
   options.placer = placer;
   options.device = device;
   options.seed = seed;

@@ -24,6 +24,7 @@ struct RuntimeFlags {
   uint32_t threads = 0;                     // --threads N
   std::string log_level;                    // --log LEVEL
   bool no_search = false;                   // --no-search
+  std::vector<std::string> devices;         // --devices NAME:COUNT
 
   void AddTo(CLI::App& command);
   host::Result<host::RuntimeOptions> Options() const;
@@ -41,6 +42,7 @@ struct SessionFlags {
   std::string precision;     // --precision strict|tf32|bfloat16
   uint64_t seed = 0;         // --seed N
   bool no_optimize = false;  // --no-optimize
+  bool no_compile = false;      // --no-compile
   bool hard_placement = false;  // --hard-placement
 
   // with_seed: some commands have a --seed of their own.

@@ -14,6 +14,7 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/run.h"
+#include "sdk/cli/timeline.h"
 #include "tenon/train/digits.h"
 #include "tenon/train/file.h"
 #include "tenon/train/graph_def.h"
@@ -47,6 +48,7 @@ struct DigitArguments {
   bool restart = false;
   bool primitive = false;
   bool json = false;
+  bool timeline = false;
   train::DigitOptions digits;
   RuntimeFlags runtime;
   SessionFlags session;
@@ -86,7 +88,7 @@ class DigitJob {
   }
   std::string InFolder(const std::string& name) const { return train::JoinPath(arguments_.folder, name); }
 
-  train::TrainingOptions Options() const {
+  train::TrainingOptions Options() {
     train::TrainingOptions options;
     options.steps = arguments_.digits.steps;
     options.checkpoint_folder =
@@ -97,6 +99,7 @@ class DigitJob {
     options.resume = !arguments_.restart;
     options.event_folder = arguments_.event_folder.empty() ? InFolder("events") : arguments_.event_folder;
     options.stop = &stop_requested;
+    if (arguments_.timeline) options.last_trace = &trace_;
     return options;
   }
 
@@ -178,6 +181,11 @@ class DigitJob {
     fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
     TENON_TRY(Serve());
+    if (!trace_.empty()) {
+      TENON_TRY_ASSIGN(const std::string timeline, FormatTimeline(trace_, 100));
+      TENON_TRY(train::ReplaceFile(InFolder("step.json"), {trace_}));
+      fmt::print("\nThe last training step ({} opens in Perfetto), {}", InFolder("step.json"), timeline);
+    }
     fmt::print(
         "\nWhat to try next:\n"
         "  tenon train digits --folder {0} --steps {1}     train on\n"
@@ -242,6 +250,7 @@ class DigitJob {
   TrainingReport report_;
   Tensor answers_;
   int64_t correct_ = 0;
+  std::string trace_;
 };
 
 void AddDigits(CLI::App& train, Action& action) {
@@ -289,6 +298,7 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--seed", arguments->digits.seed, "Of the first weights and the order of the images")
       ->capture_default_str()
       ->type_name("N");
+  digits->add_flag("--timeline", arguments->timeline, "Draw the last training step: the host, and each queue of each device");
   digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);

@@ -104,7 +104,9 @@ Result<StepReport> Trainer::OneStep() {
   if (step_.feed) {
     TENON_TRY_ASSIGN(feeds, step_.feed(step_number_));
   }
-  TENON_TRY_ASSIGN(const std::vector<Tensor> values, callable_->Run(feeds));
+  host::RunOptions run;
+  if (step_number_ + 1 == options_.steps) run.trace = options_.last_trace;
+  TENON_TRY_ASSIGN(const std::vector<Tensor> values, callable_->Run(feeds, run));
   StepReport report;
   report.step = ++step_number_;
   report.steps = options_.steps;

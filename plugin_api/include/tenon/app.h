@@ -250,6 +250,8 @@ typedef struct tenon_session_options {
   uint32_t record_costs;   /* 1: traced steps are measured, for tenon_session_costs */
   tenon_span placement_source; /* the name of `placement` in errors; empty: "the placement" */
   tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
+  uint32_t no_compile; /* 1: devices run nodes one by one, whatever their compilers would take */
+  uint32_t reserved;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

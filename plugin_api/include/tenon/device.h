@@ -2,7 +2,8 @@
 /* Devices: memory, queues and timelines of one device type.
  *
  * A driver enumerates devices of its type. Memory has kinds (device memory, pinned host memory, ...). Work is
- * submitted to queues and starts in order within one queue.
+ * submitted to queues and runs in order within one queue: each piece begins when the one before it has ended.
+ * docs/devices.md tells how a host uses all this.
  *
  * Timelines. A semaphore is a timeline: a value that only grows. Each piece of work belongs to at most one timeline; the
  * host makes one for each step and queue, so that the points of a timeline are signalled in order by one queue. When

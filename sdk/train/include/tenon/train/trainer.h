@@ -43,6 +43,7 @@ struct TrainingOptions {
   bool resume = true;        // false: the folder's checkpoints are removed
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
+  std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
   const std::atomic<bool>* stop = nullptr;  // becomes true: save and end after the step
 };
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/claims.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "core/exec/plan.h"
+
+namespace tenon::exec {
+
+using graph::Edge;
+using graph::Node;
+
+// Behind a compiler's tenon_claim_sink.
+struct ClaimSink {
+  Claims* claims;
+  const Plan* plan;
+  const CompilerEntry* compiler;
+  const SessionDevice* device;
+
+  static tenon_status* Claim(tenon_claim_context* context, const int64_t* nodes, uint64_t count) {
+    auto* sink = reinterpret_cast<ClaimSink*>(context);
+    return sink->claims->Take(*sink->plan, *sink->compiler, *sink->device, nodes, count).release();
+  }
+  static tenon_status* Refuse(tenon_claim_context* context, int64_t node, uint32_t, tenon_span text) {
+    auto* sink = reinterpret_cast<ClaimSink*>(context);
+    if (!sink->claims->cursor_.Has(node)) return InvalidArgument(StrCat("there is no node ", node, " to refuse")).release();
+    sink->claims->refusals_[sink->claims->cursor_.IdOf(node)] = View(text);
+    return nullptr;
+  }
+};
+
+namespace {
+
+// Whether a compiler may have it: work of a queue, and nothing that outlives the step.
+bool MayBeClaimed(const Plan& plan, int32_t id, const SessionDevice& device) {
+  const NodeRunner* runner = plan.runner(id).get();
+  return runner != nullptr && runner->queued_on() == &device && !runner->main_queue_only();
+}
+
+}  // namespace
+
+Claims::Claims(const Plan& plan)
+    : cursor_(plan.graph(), plan.order()), claim_of_(static_cast<size_t>(plan.graph().size()), -1) {}
+
+Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
+  std::unique_ptr<Claims> claims(new Claims(plan));
+  for (const SessionDevice& device : plan.env().devices)
+    for (const CompilerEntry& compiler : plan.env().compilers)
+      if (device.queued() && View(compiler.table->device_type) == device.device->type) {
+        Status status = claims->Ask(plan, compiler, device);
+        if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
+        break;
+      }
+  TENON_RETURN_IF_ERROR(claims->CheckOrder(plan));
+  return claims;
+}
+
+const std::string& Claims::RefusalOf(int32_t node) const {
+  static const std::string none;
+  const auto it = refusals_.find(node);
+  return it == refusals_.end() ? none : it->second;
+}
+
+Status Claims::Ask(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device) {
+  std::vector<int64_t> nodes;
+  for (int32_t id : plan.order())
+    if (MayBeClaimed(plan, id, device)) nodes.push_back(cursor_.NumberOf(id));
+  if (nodes.empty()) return Status::Ok();
+  ClaimSink own{this, &plan, &compiler, &device};
+  const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
+  return Status(compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink));
+}
+
+Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
+  Claim claim;
+  claim.compiler = &compiler;
+  claim.device = &device;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
+    const int32_t id = cursor_.IdOf(nodes[i]);
+    if (!MayBeClaimed(plan, id, device)) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is claimed twice"));
+    claim_of_[static_cast<size_t>(id)] = static_cast<int32_t>(claims_.size());
+    claim.nodes.push_back(id);
+  }
+  std::sort(claim.nodes.begin(), claim.nodes.end(), [this](int32_t a, int32_t b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
+  if (claim.nodes.empty()) return InvalidArgument("a claim has no node");
+  claims_.push_back(std::move(claim));
+  return Status::Ok();
+}
+
+// With each claim as one: every node must come after what it depends on.
+Status Claims::CheckOrder(const Plan& plan) const {
+  if (claims_.empty()) return Status::Ok();
+  const graph::Graph& graph = plan.graph();
+  const size_t count = static_cast<size_t>(graph.size());
+  const auto whole = [&](int32_t id) { return ClaimOf(id) < 0 ? static_cast<size_t>(id) : count + static_cast<size_t>(ClaimOf(id)); };
+  std::vector<std::vector<size_t>> users(count + claims_.size());
+  std::vector<int32_t> pending(users.size(), 0);
+  std::set<size_t> all;
+  for (int32_t id : plan.order()) {
+    all.insert(whole(id));
+    const Node& node = graph.node(id);
+    const auto depend = [&](int32_t source) {
+      if (source < 0 || whole(source) == whole(id) || cursor_.NumberOf(source) > cursor_.NumberOf(id)) return;
+      users[whole(source)].push_back(whole(id));
+      ++pending[whole(id)];
+    };
+    for (const Edge& edge : node.inputs) depend(edge.node);
+    for (int32_t control : node.controls) depend(control);
+  }
+  std::deque<size_t> ready;
+  for (size_t at = 0; at < users.size(); ++at)
+    if (pending[at] == 0) ready.push_back(at);
+  size_t done = 0;
+  while (!ready.empty()) {
+    const size_t at = ready.front();
+    ready.pop_front();
+    done += all.contains(at);
+    for (size_t user : users[at])
+      if (--pending[user] == 0) ready.push_back(user);
+  }
+  if (done == all.size()) return Status::Ok();
+  return InvalidArgument("a compiler claimed sets of nodes that depend on each other in a circle");
+}
+
+namespace {
+
+// Behind tenon_compile_args.edge: views of edges, kept until compile() returns.
+struct EdgeViews {
+  const graph::Graph* graph;
+  const Claims* claims;
+  const graph::ShapeInference* inference;
+  std::deque<tenon_tensor_view> views;
+
+  static tenon_status* Get(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view) {
+    auto* self = reinterpret_cast<EdgeViews*>(context);
+    if (!self->claims->cursor().Has(output.node)) return InvalidArgument(StrCat("there is no node ", output.node)).release();
+    const Edge edge{self->claims->cursor().IdOf(output.node), output.index};
+    const Node& node = self->graph->node(edge.node);
+    if (edge.index < 0 || static_cast<size_t>(edge.index) >= node.output_types.size())
+      return InvalidArgument(StrCat(node.Describe(), " has no output ", edge.index)).release();
+    self->views.push_back(ShapeView(self->graph->TypeOf(edge), self->inference->facts(edge), true));
+    *out_view = &self->views.back();
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                                      const std::vector<int32_t>& nodes, const std::vector<Edge>& inputs,
+                                                                      const std::vector<Edge>& outputs,
+                                                                      const graph::ShapeInference& inference) {
+  const graph::Cursor& cursor = claims.cursor();
+  std::vector<int64_t> numbers;
+  for (int32_t id : nodes) numbers.push_back(cursor.NumberOf(id));
+  const auto to_c = [&](const std::vector<Edge>& edges) {
+    std::vector<tenon_output> out;
+    for (const Edge& edge : edges) out.push_back({cursor.NumberOf(edge.node), edge.index, 0});
+    return out;
+  };
+  const std::vector<tenon_output> in = to_c(inputs), out = to_c(outputs);
+  EdgeViews views{&plan.graph(), &claims, &inference, {}};
+  tenon_compile_args args{TENON_HEAD(tenon_compile_args),
+                          cursor.c(),
+                          numbers.data(),
+                          numbers.size(),
+                          in.data(),
+                          in.size(),
+                          out.data(),
+                          out.size(),
+                          claim.device->device->handle,
+                          plan.env().precision,
+                          0,
+                          reinterpret_cast<tenon_compile_context*>(&views),
+                          &EdgeViews::Get,
+                          0};
+  std::shared_ptr<CompiledRegion> region(new CompiledRegion);
+  region->nodes_ = nodes;
+  region->label_ = plan.graph().node(nodes[0]).name;
+  if (nodes.size() > 1) region->label_ += StrCat(" and ", nodes.size() - 1, " more");
+  Status status(claim.compiler->table->compile(claim.compiler->self, &args, &region->executable_));
+  if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
+  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
+  region->compiler_ = claim.compiler;
+  region->workspace_bytes_ = args.out_workspace_bytes;
+  region->live_ = std::make_unique<LiveObject>(claim.compiler->plugin);
+  return std::shared_ptr<const CompiledRegion>(std::move(region));
+}
+
+CompiledRegion::~CompiledRegion() {
+  if (executable_ != nullptr && compiler_ != nullptr) compiler_->table->destroy(executable_);
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/cursor.h"
+
+namespace tenon::graph {
+namespace {
+
+const Node* Find(const tenon_graph* graph, int64_t number) {
+  if (number < 0 || static_cast<size_t>(number) >= graph->ids.size()) return nullptr;
+  return &graph->graph->node(graph->ids[static_cast<size_t>(number)]);
+}
+
+tenon_status* NoSuch(int64_t number, const char* what) {
+  return InvalidArgument(StrCat("the graph has no ", what, " ", number)).release();
+}
+
+int64_t NodeCount(const tenon_graph* graph) { return static_cast<int64_t>(graph->ids.size()); }
+
+const tenon_node* NodeAt(const tenon_graph* graph, int64_t id) { return Find(graph, id); }
+
+tenon_status* Input(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source) {
+  const Node* node = Find(graph, id);
+  if (node == nullptr) return NoSuch(id, "node");
+  if (index < 0 || static_cast<size_t>(index) >= node->inputs.size()) return NoSuch(index, "such input");
+  const Edge edge = node->inputs[static_cast<size_t>(index)];
+  *out_source = {edge.node < 0 ? -1 : graph->numbers[static_cast<size_t>(edge.node)], edge.index, 0};
+  return nullptr;
+}
+
+int32_t ControlInputCount(const tenon_graph* graph, int64_t id) {
+  const Node* node = Find(graph, id);
+  return node == nullptr ? 0 : static_cast<int32_t>(node->controls.size());
+}
+
+tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, int64_t* out_source) {
+  const Node* node = Find(graph, id);
+  if (node == nullptr) return NoSuch(id, "node");
+  if (index < 0 || static_cast<size_t>(index) >= node->controls.size()) return NoSuch(index, "such control input");
+  *out_source = graph->numbers[static_cast<size_t>(node->controls[static_cast<size_t>(index)])];
+  return nullptr;
+}
+
+// Shapes follow from feeds, which are not there when a graph is read.
+tenon_status* OutputShape(const tenon_graph*, tenon_output, tenon_shape* out_shape) {
+  *out_shape = {nullptr, -1, 0};
+  return nullptr;
+}
+
+}  // namespace
+
+Cursor::Cursor(const Graph& graph, const std::vector<int32_t>& order) {
+  state_.graph = &graph;
+  std::vector<bool> ordered(static_cast<size_t>(graph.size()), false);
+  for (int32_t id : order) ordered[static_cast<size_t>(id)] = true;
+  for (int32_t id = 0; id < graph.size(); ++id)
+    if (!ordered[static_cast<size_t>(id)]) state_.ids.push_back(id);
+  state_.ids.insert(state_.ids.end(), order.begin(), order.end());
+  state_.numbers.resize(state_.ids.size());
+  for (size_t number = 0; number < state_.ids.size(); ++number)
+    state_.numbers[static_cast<size_t>(state_.ids[number])] = static_cast<int64_t>(number);
+  table_ = {TENON_HEAD(tenon_graph_cursor), &state_, NodeServices(), NodeCount, NodeAt, Input, ControlInputCount, ControlInput,
+            OutputShape, nullptr};
+}
+
+}  // namespace tenon::graph

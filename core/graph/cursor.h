@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cursor: a graph as plugins read it, through the C table.
+//
+// Nodes have other numbers there than in the graph: topological ones. Nodes outside the order come first.
+#ifndef TENON_CORE_GRAPH_CURSOR_H_
+#define TENON_CORE_GRAPH_CURSOR_H_
+
+#include <vector>
+
+#include "core/graph/graph.h"
+
+// The ABI's opaque graph.
+struct tenon_graph {
+  const tenon::graph::Graph* graph = nullptr;
+  std::vector<int32_t> ids;      // by number
+  std::vector<int64_t> numbers;  // by id
+};
+
+namespace tenon::graph {
+
+// Refers to the graph. Const use from any thread.
+class Cursor {
+ public:
+  // order: topological, back edges excepted.
+  Cursor(const Graph& graph, const std::vector<int32_t>& order);
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  const tenon_graph_cursor* c() const { return &table_; }
+  int64_t NumberOf(int32_t id) const { return state_.numbers[static_cast<size_t>(id)]; }
+  int32_t IdOf(int64_t number) const { return state_.ids[static_cast<size_t>(number)]; }
+  bool Has(int64_t number) const { return number >= 0 && static_cast<size_t>(number) < state_.ids.size(); }
+
+ private:
+  tenon_graph state_;
+  tenon_graph_cursor table_;
+};
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_CURSOR_H_
