@@ -446,6 +446,8 @@ void DynamicInstance::Process(const Ready& ready) {
     case Kind::kKernel: return ProcessKernel(info, iteration);
     case Kind::kForward: ProcessForward(info, iteration); break;
     case Kind::kTransfer: ProcessTransfer(info, iteration); break;
+    case Kind::kSend: ProcessSend(info, iteration, false); break;
+    case Kind::kReceive: return ProcessReceive(info, iteration);
     case Kind::kSwitch: ProcessSwitch(info, iteration); break;
     case Kind::kMerge: return ProcessMerge(info, iteration);
     case Kind::kEnter: ProcessEnter(info, iteration, false); break;
@@ -476,6 +478,8 @@ void DynamicInstance::ProcessDead(const NodeInfo& info, Iteration* iteration) {
     // The frame's end says it, unless another iteration brings a value.
     auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
     if (state == FrameInstance::ExitState::kNone) state = FrameInstance::ExitState::kDead;
+  } else if (info.kind == Kind::kSend) {
+    ProcessSend(info, iteration, true);
   } else if (info.kind != Kind::kNextIteration) {
     WakeAll(info, iteration, true);
   }
@@ -910,9 +914,12 @@ void DynamicInstance::Post(Call* call) {
 void DynamicInstance::TakeInbox(bool wait) {
   {
     std::unique_lock lock(inbox_mutex_);
-    if (wait) inbox_wake_.wait(lock, [this] { return !inbox_.empty(); });
+    if (wait) inbox_wake_.wait(lock, [this] { return !inbox_.empty() || !arrived_.empty(); });
     done_.swap(inbox_);
+    taken_.swap(arrived_);
   }
+  for (Receipt* receipt : taken_) Conclude(receipt);
+  taken_.clear();
   for (Call* call : done_) {
     --outstanding_;
     if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));

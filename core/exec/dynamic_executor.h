@@ -20,10 +20,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "core/exec/dynamic_plan.h"
+#include "core/exec/rendezvous.h"
 
 namespace tenon::exec {
 
@@ -114,6 +116,13 @@ class DynamicInstance {
     std::vector<ExitState> exits;
   };
 
+  // A receive that waits for its value.
+  struct Receipt {
+    const NodeInfo* info = nullptr;
+    Iteration* iteration = nullptr;
+    std::optional<Result<Message>> message;  // once it is there
+  };
+
   struct Ready {
     int32_t node;
     bool dead;
@@ -185,6 +194,12 @@ class DynamicInstance {
   void Leave(Iteration* iteration);
   void Fail(Status status);
 
+  // Sends and receives (dynamic_exchange.cc).
+  RendezvousKey KeyOf(const NodeInfo& info, const Iteration* iteration) const;
+  void ProcessSend(const NodeInfo& info, Iteration* iteration, bool dead);
+  void ProcessReceive(const NodeInfo& info, Iteration* iteration);
+  void Conclude(Receipt* receipt);
+
   // Kernels that run elsewhere.
   bool RunsElsewhere(const tenon_kernel_registration& kernel) const;
   void StartElsewhere(Call* call);
@@ -216,6 +231,9 @@ class DynamicInstance {
   std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
   std::vector<Call*> inbox_, done_;
+  std::vector<Receipt*> arrived_, taken_;
+  std::vector<std::unique_ptr<Receipt>> receipts_;  // all
+  std::vector<Receipt*> spare_receipts_;
 };
 
 }  // namespace tenon::exec

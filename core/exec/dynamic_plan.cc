@@ -28,6 +28,8 @@ DynamicPlan::Kind KindOf(const Node& node) {
   if (node.has(TENON_OP_NEXT_ITERATION)) return Kind::kNextIteration;
   if (node.has(TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION)) return Kind::kForward;
   if (node.has(TENON_OP_FEED)) return Kind::kUnfed;
+  if (node.has(TENON_OP_SEND)) return Kind::kSend;
+  if (node.has(TENON_OP_RECV)) return Kind::kReceive;
   return Kind::kKernel;
 }
 
@@ -65,7 +67,7 @@ Status DynamicPlan::Fill() {
   return FindFetches();
 }
 
-// Kernels with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come after.
+// Kernels and sends with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come after.
 void DynamicPlan::FindFollowers() {
   const graph::Graph& graph = plan_->graph();
   std::vector<int64_t> after(static_cast<size_t>(graph.size()), 0);  // bits: queues' devices; those from 63 on share a bit
@@ -79,7 +81,8 @@ void DynamicPlan::FindFollowers() {
     const NodeRunner* runner = plan_->runner(id).get();
     const int64_t own = runner != nullptr && runner->queued_on() != nullptr ? bit(runner->queued_on()->index) : 0;
     after[static_cast<size_t>(id)] = runner == nullptr ? by_control | by_data : own;
-    if (runner != nullptr && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = true;
+    const bool acts = runner != nullptr || node.has(TENON_OP_SEND);
+    if (acts && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = true;
   }
 }
 
@@ -118,6 +121,7 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     info.frame = loops.frame_of(id);
     info.node = &node;
     info.runner = plan_->runner(id).get();
+    info.channel = plan_->ChannelOf(id);
     info.is_static = info.kind == Kind::kConstant && node.controls.empty() && !merged[static_cast<size_t>(id)];
     if (info.kind == Kind::kEnter) {
       info.entered = frames_[static_cast<size_t>(info.frame)].child;

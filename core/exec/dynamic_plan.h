@@ -26,7 +26,7 @@ class DynamicPlan {
   static Result<std::unique_ptr<DynamicPlan>> Create(const Plan& plan);
   ~DynamicPlan();
 
-  enum class Kind : uint8_t { kKernel, kForward, kSwitch, kMerge, kEnter, kExit, kNextIteration, kTrigger, kConstant, kUnfed, kTransfer };
+  enum class Kind : uint8_t { kKernel, kForward, kSwitch, kMerge, kEnter, kExit, kNextIteration, kTrigger, kConstant, kUnfed, kTransfer, kSend, kReceive };
 
   struct Target {
     static constexpr int32_t kPlain = -2;         // any input of a node that is no merge
@@ -58,6 +58,7 @@ class DynamicPlan {
     int32_t call = -1;         // number among the frame's kernels
     int32_t entered = -1;      // of an Enter: number among its frame's children
     int32_t exit = -1;         // of an Exit: number among its frame's exits
+    int32_t channel = -1;      // of a send or receive
     int32_t first_fetch = 0, fetch_count = 0;  // of fetch_order()
     const graph::Node* node = nullptr;
     NodeRunner* runner = nullptr;
