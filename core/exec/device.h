@@ -64,9 +64,11 @@ struct SessionDevice {
   int32_t index = 0;        // among the session's devices
   int32_t memory = 0;       // where its values lie: 0 the host's, else `index`
   int32_t first_queue = -1; // its main queue among the session's queues
+  bool one_queue = false;   // all of its work goes to the main queue
   bool queued() const { return first_queue >= 0; }
-  int32_t copy_in() const { return first_queue + device->queues->copy_in(); }
-  int32_t copy_out() const { return first_queue + device->queues->copy_out(); }
+  int32_t compute_count() const { return one_queue ? 1 : device->queues->compute_count(); }
+  int32_t copy_in() const { return first_queue + (one_queue ? 0 : device->queues->copy_in()); }
+  int32_t copy_out() const { return first_queue + (one_queue ? 0 : device->queues->copy_out()); }
 };
 
 struct SessionQueue {

@@ -449,7 +449,7 @@ class ProgramBuilder {
       TENON_ASSIGN_OR_RETURN(inputs.emplace_back(), SlotOf(edge));
       Use(inputs.back());
     }
-    const int32_t compute = device.device->queues->compute_count();
+    const int32_t compute = device.compute_count();
     const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
     KeepForQueue(queue, device, inputs);
     double seconds = 0;
@@ -662,7 +662,7 @@ class ProgramBuilder {
   // Variables and buffers of pools belong to the main queue; what another one reads of them stays until the step's end.
   int32_t ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs) {
     const SessionDevice& device = *runner.queued_on();
-    const int32_t compute = device.device->queues->compute_count();
+    const int32_t compute = device.compute_count();
     if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty()) return device.first_queue;
     const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
     KeepForQueue(queue, device, inputs);
@@ -678,7 +678,7 @@ class ProgramBuilder {
     return slots;
   }
   double SecondsOf(const Node& node, const SessionDevice& device) const {
-    if (device.device->queues->compute_count() == 1) return 0;
+    if (device.compute_count() == 1) return 0;
     bool guessed = false;
     const auto cost = place::StaticCost(node, inference_, &guessed);
     const tenon_device_properties& own = device.device->properties;

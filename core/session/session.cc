@@ -78,6 +78,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.pool = make_pool(device);
       own.memory = own.index;
       own.first_queue = static_cast<int32_t>(env.queues.size());
+      own.one_queue = session->options_.one_queue;
       for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
     }
     env.devices.push_back(own);

@@ -84,6 +84,7 @@ struct SessionOptions {
   bool optimize = true;
   uint32_t precision = 0;
   uint32_t schedule_seed = 0;
+  bool one_queue = false;  // all work of a device goes to one queue
   bool compile = true;  // devices' compilers may take whole sets of nodes
   std::string device;
   PlacementOptions placement;

@@ -32,6 +32,7 @@ void Give(std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
 Status ReadPlacement(const tenon_session_options& options, session::PlacementOptions* out) {
   out->soft_placement = options.hard_placement == 0;
   out->compile = options.no_compile == 0;
+  out->one_queue = options.one_queue != 0;
   out->placer = View(options.placer);
   if (options.placement.size > 0) {
     const std::string_view source = options.placement_source.size > 0 ? View(options.placement_source) : "the placement";

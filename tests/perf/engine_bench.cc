@@ -13,6 +13,7 @@
 #include <iostream>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tenon/kernel.h"
@@ -22,18 +23,25 @@ namespace {
 
 using namespace tenon::host;  // NOLINT: a program of its own
 
+Runtime* MakeRuntime(std::vector<std::string> plugins) {
+  RuntimeOptions options;
+  options.plugins = std::move(plugins);
+  options.threads = 1;
+  auto made = Runtime::Create(options);
+  if (!made.ok()) {
+    std::cerr << made.status().message() << "\n";
+    std::exit(1);
+  }
+  return new Runtime(std::move(*made));
+}
+
 Runtime& TheRuntime() {
-  static Runtime* const runtime = [] {
-    RuntimeOptions options;
-    options.plugins = {TENON_PERF_PLUGIN};
-    options.threads = 1;
-    auto made = Runtime::Create(options);
-    if (!made.ok()) {
-      std::cerr << made.status().message() << "\n";
-      std::exit(1);
-    }
-    return new Runtime(std::move(*made));
-  }();
+  static Runtime* const runtime = MakeRuntime({TENON_PERF_PLUGIN});
+  return *runtime;
+}
+// With a device whose queues do all at once.
+Runtime& QueueRuntime() {
+  static Runtime* const runtime = MakeRuntime({TENON_PERF_PLUGIN, TENON_PERF_QUEUE_PLUGIN});
   return *runtime;
 }
 
@@ -178,10 +186,10 @@ struct Prepared {
   Callable callable;
 };
 
-Prepared Prepare(const Graph& graph, const Output& feed, const Output& fetch, uint32_t executor) {
+Prepared Prepare(const Graph& graph, const Output& feed, const Output& fetch, uint32_t executor, Runtime& runtime = TheRuntime()) {
   SessionOptions options;
   options.executor = executor;
-  auto session = Session::Create(TheRuntime(), graph, options);
+  auto session = Session::Create(runtime, graph, options);
   if (!session.ok()) {
     std::cerr << session.status().message() << "\n";
     std::exit(1);
@@ -219,6 +227,20 @@ void Chain(benchmark::State& state, uint32_t executor) {
 }
 BENCHMARK_CAPTURE(Chain, straight, TENON_EXECUTOR_AUTO)->Arg(1)->Arg(1000);
 BENCHMARK_CAPTURE(Chain, dynamic, TENON_EXECUTOR_DYNAMIC)->Arg(1)->Arg(1000);
+
+// The host's part of work that goes to a queue: null kernels of a device whose queues do all at once.
+void QueuedChain(benchmark::State& state, uint32_t executor) {
+  Graph graph(QueueRuntime());
+  const Output x = graph.Placeholder("x", DType::kFloat, Shape{});
+  Output y = x;
+  {
+    const auto device = graph.Device("/device:QUEUE:0");
+    for (int64_t i = 0; i < state.range(0); ++i) y = graph.Op("PerfNull", {y});
+  }
+  RunSteps(state, Prepare(graph, x, y, executor, QueueRuntime()), state.range(0), state.range(0));
+}
+BENCHMARK_CAPTURE(QueuedChain, straight, TENON_EXECUTOR_AUTO)->Arg(1)->Arg(1000);
+BENCHMARK_CAPTURE(QueuedChain, dynamic, TENON_EXECUTOR_DYNAMIC)->Arg(1000);
 
 void RandomGraph(benchmark::State& state, uint32_t executor) {
   Graph graph(TheRuntime());

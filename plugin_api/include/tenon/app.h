@@ -251,7 +251,7 @@ typedef struct tenon_session_options {
   tenon_span placement_source; /* the name of `placement` in errors; empty: "the placement" */
   tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
   uint32_t no_compile; /* 1: devices run nodes one by one, whatever their compilers would take */
-  uint32_t reserved;
+  uint32_t one_queue;  /* 1: all work of a device goes to one queue, to see what the others bring */
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
