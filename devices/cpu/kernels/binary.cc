@@ -13,39 +13,19 @@ using sdk::DivNoNanOp;
 using sdk::DivOp;
 using sdk::FloorDivOp;
 using sdk::FloorModOp;
-using sdk::IntegerPowOp;
 using sdk::MaximumOp;
 using sdk::MinimumOp;
 using sdk::MulOp;
 using sdk::SquaredDifferenceOp;
 using sdk::SubOp;
 
-struct PowOp {
-  static constexpr bool kBlocked = true;
+struct FloatingPowOp {
   static constexpr double kCost = 4;
   template <class T>
   T operator()(T x, T y) const {
     return math::Pow(x, y);
   }
 };
-// One op name, two op objects by kind of number.
-struct AnyPowOp {
-  static constexpr double kCost = 4;
-  static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
-  template <class T>
-  static bool Invalid(T y) {
-    return y < 0;
-  }
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      return IntegerPowOp()(x, y);
-    } else {
-      return PowOp()(x, y);
-    }
-  }
-};
-
 using PowNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 
 }  // namespace
@@ -62,6 +42,6 @@ TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, Numbers>("Div");
 TENON_CPU_KERNEL(FloorDiv) = CpuBinary<FloorDivOp, Numbers>("FloorDiv");
 TENON_CPU_KERNEL(FloorMod) = CpuBinary<FloorModOp, Numbers>("FloorMod");
 TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals>("DivNoNan");
-TENON_CPU_KERNEL(Pow) = CpuBinary<AnyPowOp, PowNumbers>("Pow");
+TENON_CPU_KERNEL(Pow) = CpuBinary<sdk::AnyPowOp<FloatingPowOp>, PowNumbers>("Pow");
 
 }  // namespace tenon::cpu

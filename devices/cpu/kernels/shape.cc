@@ -5,36 +5,12 @@
 #include <cstring>
 
 #include "kernels/strided_copy.h"
+#include "tenon/sdk/shape_kernels.h"
 
 namespace tenon::cpu {
 namespace {
 
-// Writes an integer to element i of an int32 or int64 output.
-void Put(const View& output, int64_t i, int64_t value) {
-  if (output.dtype == TENON_DT_INT64) {
-    sdk::Data<int64_t>(output)[i] = value;
-    return;
-  }
-  if (value < INT32_MIN || value > INT32_MAX) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, value, " does not fit out_type int32; use int64");
-  }
-  sdk::Data<int32_t>(output)[i] = static_cast<int32_t>(value);
-}
-
-struct ShapeKernel {
-  void Run(sdk::RunContext c) const {
-    for (int32_t k = 0; k < c.input_count(); ++k) {
-      const sdk::Dims dims = sdk::DimsOf(c.input_view(k));
-      for (size_t i = 0; i < dims.size(); ++i) Put(c.output_view(k), static_cast<int64_t>(i), dims[i]);
-    }
-  }
-};
-struct SizeKernel {
-  void Run(sdk::RunContext c) const { Put(c.output_view(0), 0, sdk::Count(c.input_view(0))); }
-};
-struct RankKernel {
-  void Run(sdk::RunContext c) const { Put(c.output_view(0), 0, c.input_view(0).dl.ndim); }
-};
+using sdk::Put;
 
 // For each input the axes over which its gradient is summed. Both outputs' sizes depend on the values.
 struct BroadcastGradientArgsKernel {
@@ -118,10 +94,10 @@ constexpr sdk::Traits kView = {.in_place = kInPlaceFirst, .flags = TENON_KERNEL_
 
 }  // namespace
 
-TENON_CPU_KERNEL(Shape) = CpuKernel<ShapeKernel>("Shape", {});
-TENON_CPU_KERNEL(ShapeN) = CpuKernel<ShapeKernel>("ShapeN", {});
-TENON_CPU_KERNEL(Size) = CpuKernel<SizeKernel>("Size", {});
-TENON_CPU_KERNEL(Rank) = CpuKernel<RankKernel>("Rank", {});
+TENON_CPU_KERNEL(Shape) = CpuKernel<sdk::ShapeKernel>("Shape", {});
+TENON_CPU_KERNEL(ShapeN) = CpuKernel<sdk::ShapeKernel>("ShapeN", {});
+TENON_CPU_KERNEL(Size) = CpuKernel<sdk::SizeKernel>("Size", {});
+TENON_CPU_KERNEL(Rank) = CpuKernel<sdk::RankKernel>("Rank", {});
 TENON_CPU_KERNEL(BroadcastGradientArgs) =
     CpuKernel<BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.dynamic_outputs = 3});
 TENON_CPU_KERNEL(ConcatOffset) = CpuKernel<ConcatOffsetKernel>("ConcatOffset", {});

@@ -44,20 +44,11 @@ struct SoftplusGradOp {
     return dy / (std::exp(-x) + T(1));
   }
 };
-struct PowOp {
+struct FloatingPowOp {
   static constexpr int64_t kOperations = 2 * kFunction;
-  static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
-  template <class T>
-  static bool Invalid(T y) {
-    return y < 0;
-  }
   template <class T>
   T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      return IntegerPowOp()(x, y);
-    } else {
-      return std::pow(x, y);
-    }
+    return std::pow(x, y);
   }
 };
 
@@ -297,7 +288,7 @@ TENON_TPU_KERNEL(Div) = Binary<DivOp, Numbers>("Div");
 TENON_TPU_KERNEL(FloorDiv) = Binary<FloorDivOp, Numbers>("FloorDiv");
 TENON_TPU_KERNEL(FloorMod) = Binary<FloorModOp, Numbers>("FloorMod");
 TENON_TPU_KERNEL(DivNoNan) = Binary<DivNoNanOp, Reals>("DivNoNan");
-TENON_TPU_KERNEL(Pow) = Binary<PowOp, Numbers>("Pow");
+TENON_TPU_KERNEL(Pow) = Binary<AnyPowOp<FloatingPowOp>, Numbers>("Pow");
 TENON_TPU_KERNEL(TanhGrad) = Binary<TanhGradOp, Reals>("TanhGrad");
 TENON_TPU_KERNEL(SigmoidGrad) = Binary<SigmoidGradOp, Reals>("SigmoidGrad");
 TENON_TPU_KERNEL(SqrtGrad) = Binary<SqrtGradOp, Reals>("SqrtGrad");

@@ -248,6 +248,23 @@ struct IntegerPowOp {
     return static_cast<T>(result);
   }
 };
+// One op name, two op objects by kind of number; that of floating ones is the device's.
+template <class FloatingPow>
+struct AnyPowOp : FloatingPow {
+  static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
+  template <class T>
+  static bool Invalid(T y) {
+    return IntegerPowOp::Invalid(y);
+  }
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return IntegerPowOp()(x, y);
+    } else {
+      return FloatingPow::operator()(x, y);
+    }
+  }
+};
 
 // Gradients: (y, dy) with y the function's result.
 struct TanhGradOp {
