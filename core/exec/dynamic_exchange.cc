@@ -24,7 +24,7 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
     return rendezvous->Send(KeyOf(info, iteration), std::move(message));
   };
   if (Status status = send(); !status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
-  WakeAll(info, iteration, dead);
+  Emit(info, iteration, dead);
 }
 
 void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration) {
@@ -57,10 +57,8 @@ void DynamicInstance::Conclude(Receipt* receipt) {
       slot.view = message->Take();
       slot.shape_id = 0;
       slot.depth = iteration->info->depth;
-      Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(info.first_output)].uses);
-      Publish(info, iteration);
     }
-    WakeAll(info, iteration, message->dead());
+    Emit(info, iteration, message->dead());
   }
   Finished(info, iteration);
 }

@@ -335,6 +335,18 @@ void DynamicInstance::Publish(const NodeInfo& info, Iteration* outputs) {
   }
 }
 
+// Outputs that were put into their slots, with buffers that are the slots' own; or none.
+void DynamicInstance::Emit(const NodeInfo& info, Iteration* iteration, bool dead) {
+  if (!dead) {
+    for (int32_t k = 0; k < info.output_count; ++k) {
+      const auto at = static_cast<size_t>(info.first_output + k);
+      Own(iteration, &iteration->slots[at], iteration->info->slots[at].uses);
+    }
+    Publish(info, iteration);
+  }
+  WakeAll(info, iteration, dead);
+}
+
 void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
   for (int32_t i = 0; i < info.fetch_count; ++i) {
     const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);

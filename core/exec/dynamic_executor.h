@@ -199,6 +199,7 @@ class DynamicInstance {
   void ProcessSend(const NodeInfo& info, Iteration* iteration, bool dead);
   void ProcessReceive(const NodeInfo& info, Iteration* iteration);
   void Conclude(Receipt* receipt);
+  void Emit(const NodeInfo& info, Iteration* iteration, bool dead);
 
   // Kernels that run elsewhere.
   bool RunsElsewhere(const tenon_kernel_registration& kernel) const;

@@ -42,11 +42,11 @@ class ProgramBuilder {
       return false;
     }
     *folded = static_cast<uint64_t>(inference_.evaluated());
+    // Over all nodes: a constant that is folded away may be what ties a node to its loop.
+    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, plan_.order()));
     FindNeeded();
     for (int32_t id : plan_.order())
       if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
-    // Over all nodes: a constant that is folded away may be what ties a node to its loop.
-    TENON_ASSIGN_OR_RETURN(loops_, LoopAnalysis::Run(graph_, plan_.order()));
     const BranchAnalysis::IsFed is_fed = [this](Edge edge) { return plan_.FeedOf(edge) >= 0; };
     const BranchAnalysis branches = BranchAnalysis::Run(graph_, plan_.order(), loops_, is_fed);
     branches_ = &branches;
@@ -150,6 +150,10 @@ class ProgramBuilder {
         else follow(edge, wanted);
       }
       for (int32_t control : graph_.node(id).controls) stack.emplace_back(control, wanted);
+      // A value that is sent may be known, but not how often.
+      if (!wanted || plan_.ChannelOf(id) < 0) continue;
+      for (int frame = loops_.frame_of(id); frame > 0; frame = loops_.frames()[static_cast<size_t>(frame)].parent)
+        if (const int32_t condition = loops_.frames()[static_cast<size_t>(frame)].condition; condition >= 0) stack.emplace_back(condition, true);
     }
   }
 
@@ -170,13 +174,10 @@ class ProgramBuilder {
     return refusal_.text.empty();
   }
 
-  // The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken here.
+  // The other part waits for what is sent, and sends what is waited for, whether or not a branch is taken. Here it may not
+  // show: what is sent may be a known value of the branch.
   void CheckExchange(const Node& node) {
-    if (node.has(TENON_OP_RECV) && plan_.MayBeDead(plan_.ChannelOf(node.id))) return GiveUp(StrCat(node.Describe(), " may receive a dead value"));
-    bool branch = branches_->region_of(node.id) != 0;
-    for (int frame = loops_.frame_of(node.id); frame > 0; frame = loops_.frames()[static_cast<size_t>(frame)].parent)
-      branch = branch || branches_->region_of_loop(frame) != 0;
-    if (branch) GiveUp(StrCat(node.Describe(), " lies in a branch"));
+    if (plan_.MayBeDead(plan_.ChannelOf(node.id))) GiveUp(StrCat(node.Describe(), " may have a dead value"));
   }
 
   // ---- Slots ----
