@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/parted_plan.h"
+
+#include <algorithm>
+
+namespace tenon::exec {
+
+using graph::OutputFacts;
+
+namespace {
+
+constexpr size_t kMaxShapes = 16;
+
+}  // namespace
+
+// ---- The plan ----
+
+Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                       std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                                       Plan::Options options) {
+  std::shared_ptr<PartedPlan> plan(new PartedPlan(std::move(graph), env));
+  TENON_ASSIGN_OR_RETURN(plan->order_, plan->graph_.TopologicalOrder());
+  plan->feeds_ = std::move(feeds);
+  plan->fold_ = options.fold;
+  partition::PartitionRequest request;
+  request.graph = &plan->graph_;
+  request.order = plan->order_;
+  request.feeds = plan->feeds_;
+  request.fetches = std::move(fetches);
+  request.targets = std::move(targets);
+  request.default_device = env.devices[0].device->name;
+  TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
+  TENON_RETURN_IF_ERROR(plan->MakeParts(std::move(parted), store, options));
+  return plan;
+}
+
+Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, const Plan::Options& options) {
+  std::vector<bool> may_be_dead;
+  for (partition::Channel& channel : parted.channels) {
+    may_be_dead.push_back(channel.may_be_dead);
+    values_.push_back(channel.value);
+    channel_names_.push_back(std::move(channel.name));
+  }
+  fetches_.resize(parted.fetches.size());
+  for (partition::Part& part : parted.parts) {
+    // What turns loops and what crosses lies on the host, whatever the part's device.
+    for (int32_t id = 0; id < part.graph.size(); ++id)
+      if (part.origins[static_cast<size_t>(id)] < 0) part.graph.mutable_node(id).device.clear();
+    for (size_t i = 0; i < part.fetch_numbers.size(); ++i)
+      fetches_[static_cast<size_t>(part.fetch_numbers[i])] = {static_cast<int32_t>(parts_.size()), static_cast<int32_t>(i)};
+    Plan::Options own = options;
+    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead});
+    auto plan = Plan::Create(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
+    if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));
+    Part& made = parts_.emplace_back(Part{std::move(part.device), *std::move(plan), std::move(part.feed_numbers), {}});
+    for (int32_t id : made.plan->receives()) made.channels.push_back(made.plan->ChannelOf(id));
+  }
+  return Status::Ok();
+}
+
+std::shared_ptr<const PartedPlan::Shapes> PartedPlan::ShapesFor(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Shapes>& last) {
+  if (last != nullptr && AreShapes(feeds, last->feeds)) return last;
+  std::lock_guard lock(mutex_);
+  for (const auto& shapes : shapes_)
+    if (AreShapes(feeds, shapes->feeds)) return shapes;
+  std::shared_ptr<const Shapes> made = Infer(feeds);
+  if (shapes_.size() < kMaxShapes) shapes_.push_back(made);
+  else shapes_[next_evicted_++ % kMaxShapes] = made;
+  return made;
+}
+
+// As each part would for itself, but over the whole graph: a part knows nothing of what comes from the others.
+std::shared_ptr<const PartedPlan::Shapes> PartedPlan::Infer(const tenon_tensor_view* const* feeds) const {
+  auto shapes = std::make_shared<Shapes>();
+  graph::ShapeInference inference(&graph_);
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    OutputFacts facts;
+    facts.shape = ShapeOf(*feeds[i]);
+    shapes->feeds.push_back(facts.shape);
+    inference.Fix(feeds_[i], std::move(facts));
+  }
+  if (fold_) {
+    inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
+      const bool floating = std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
+      const auto device = std::find_if(env_.devices.begin(), env_.devices.end(), [&](const SessionDevice& each) { return each.device->name == node.device; });
+      // A device's own arithmetic is not foretold by the host's.
+      if (floating && device != env_.devices.end() && device->queued()) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+      return EvaluateNode(node, inputs, env_);
+    });
+  }
+  // Shapes that do not fit may stand in a branch that is not taken.
+  const bool known = inference.Run(order_).ok();
+  for (const graph::Edge& value : values_) {
+    if (value.index < 0) shapes->channels.push_back(Shape{0});
+    else shapes->channels.push_back(known ? inference.facts(value).shape : Shape::Unknown());
+  }
+  for (const Shape& shape : shapes->channels) {
+    tenon_tensor_view view{};
+    view.dl.ndim = shape.rank();
+    view.dl.shape = const_cast<int64_t*>(shape.dims().data());
+    shapes->views.push_back(view);
+  }
+  return shapes;
+}
+
+uint64_t PartedPlan::bindings_built() const {
+  uint64_t sum = 0;
+  for (const Part& part : parts_) sum += part.plan->bindings_built();
+  return sum;
+}
+
+uint64_t PartedPlan::nodes_folded() const {
+  uint64_t sum = 0;
+  for (const Part& part : parts_) sum += part.plan->nodes_folded();
+  return sum;
+}
+
+std::string PartedPlan::Explain() const {
+  std::string out = "[";
+  for (const Part& part : parts_) {
+    const std::string own = part.plan->Explain();
+    // The inside of each part's list.
+    const size_t begin = own.find('[') + 1, end = own.rfind(']');
+    std::string_view inside = std::string_view(own).substr(begin, end - begin);
+    while (inside.ends_with('\n')) inside.remove_suffix(1);
+    if (!inside.empty()) out += StrCat(out.size() == 1 ? "" : ",", inside);
+  }
+  return out + "\n]\n";
+}
+
+// ---- One step ----
+
+PartedRun::Part::Part(const PartedPlan::Part& from_plan, PartedRun* owner) : from(from_plan), run(from_plan.plan.get()) {
+  step.env = &from.plan->env();
+  step.rendezvous = &owner->rendezvous_;
+}
+
+PartedRun::PartedRun(PartedPlan* plan) : plan_(plan), rendezvous_(plan->env().pool, &plan->channel_names()) {
+  for (const PartedPlan::Part& part : plan->parts()) parts_.push_back(std::make_unique<Part>(part, this));
+  for (size_t i = 1; i < parts_.size(); ++i) parts_[i]->thread = std::thread([this, i] { Serve(i); });
+}
+
+PartedRun::~PartedRun() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  start_.notify_all();
+  for (const auto& part : parts_)
+    if (part->thread.joinable()) part->thread.join();
+}
+
+void PartedRun::Serve(size_t part) {
+  uint64_t done = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    start_.wait(lock, [&] { return stop_ || step_number_ != done; });
+    if (stop_) return;
+    done = step_number_;
+    lock.unlock();
+    RunPart(part);
+    lock.lock();
+    if (--running_ == 0) done_.notify_one();
+  }
+}
+
+void PartedRun::RunPart(size_t index) {
+  Part& part = *parts_[index];
+  part.status = part.run.Run(&part.step, part.feeds.data());
+  if (!part.status.ok()) NoteFailure(index, part.status);
+}
+
+void PartedRun::NoteFailure(size_t index, const Status& status) {
+  {
+    std::lock_guard lock(mutex_);
+    if (first_failed_ >= 0) return;
+    first_failed_ = static_cast<int64_t>(index);
+  }
+  const Status reason = Status(status).Annotate(StrCat("the part on ", parts_[index]->from.device));
+  rendezvous_.Abort(reason);
+  for (const auto& other : parts_)
+    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status(Code::kCancelled, "another part of the step failed"));
+}
+
+void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
+  shapes_ = plan_->ShapesFor(feeds, shapes_);
+  first_failed_ = -1;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = *parts_[i];
+    part.feeds.clear();
+    for (int32_t number : part.from.feed_numbers) part.feeds.push_back(feeds[number]);
+    for (int32_t channel : part.from.channels) part.feeds.push_back(&shapes_->views[static_cast<size_t>(channel)]);
+    if (part.cancellation == nullptr || part.cancellation->cancelled()) part.cancellation = std::make_unique<Cancellation>();
+    part.step.cancellation = part.cancellation.get();
+    part.step.trace = step->trace;
+    part.step.id = step->id;
+    // A part that fails says so before it has come to its end.
+    part.token = part.cancellation->Subscribe([this, i](const Status& reason) { NoteFailure(i, reason); });
+  }
+}
+
+Status PartedRun::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  Begin(step, feeds);
+  const uint64_t outer = step->cancellation->Subscribe([this](const Status& reason) {
+    for (const auto& part : parts_) part->cancellation->Cancel(reason);
+  });
+  if (outer == 0) {
+    for (const auto& part : parts_) part->cancellation->Cancel(step->cancellation->reason());
+  }
+  {
+    std::lock_guard lock(mutex_);
+    ++step_number_;
+    running_ = parts_.size() - 1;
+  }
+  start_.notify_all();
+  RunPart(0);
+  {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return running_ == 0; });
+  }
+  if (outer != 0) step->cancellation->Unsubscribe(outer);
+  return End(step);
+}
+
+Status PartedRun::End(Step* step) {
+  for (const auto& part : parts_) {
+    if (part->token != 0) part->cancellation->Unsubscribe(part->token);
+    step->host_waits += std::exchange(part->step.host_waits, 0);
+  }
+  if (first_failed_ < 0) return Status::Ok();
+  const auto first = static_cast<size_t>(first_failed_);
+  if (!parts_[first]->status.ok() && !step->cancellation->cancelled())
+    return Status(parts_[first]->status).Annotate(StrCat("on ", parts_[first]->from.device));
+  // Cancelled from outside: some parts may have come to their end before.
+  for (const auto& part : parts_)
+    if (!part->status.ok()) return part->status;
+  return Status::Ok();
+}
+
+const tenon_tensor_view& PartedRun::fetch(size_t i) const {
+  const PartedPlan::Fetch& fetch = plan_->fetches()[i];
+  return parts_[static_cast<size_t>(fetch.part)]->run.fetch(static_cast<size_t>(fetch.index));
+}
+
+void PartedRun::Finish() {
+  for (const auto& part : parts_) {
+    part->run.Finish();
+    part->step.local_resources.clear();
+  }
+  rendezvous_.Clear();
+}
+
+void PartedRun::ReturnInstances() {
+  for (const auto& part : parts_) part->run.ReturnInstances();
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// PartedPlan: a step as one plan a device, which exchange values by channels. PartedRun: one step of it at a time.
+//
+// Each part runs on a thread of its own, as it would on a machine of its own: the caller's runs the first. Parts meet at a
+// rendezvous and nowhere else, variables and other resources excepted, which belong to the session. The first
+// failure of a part aborts the rendezvous and cancels the other parts; it is what the step answers, with the part's device.
+//
+// The plan is immutable, apart from its cache of shapes; a run serves one step at a time.
+#ifndef TENON_CORE_EXEC_PARTED_PLAN_H_
+#define TENON_CORE_EXEC_PARTED_PLAN_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/exec/plan_run.h"
+#include "core/exec/rendezvous.h"
+#include "core/partition/partition.h"
+
+namespace tenon::exec {
+
+class PartedPlan {
+ public:
+  struct Part {
+    std::string device;
+    std::shared_ptr<Plan> plan;
+    std::vector<int32_t> feed_numbers;  // among the step's
+    std::vector<int32_t> channels;      // of plan->receives()
+  };
+  struct Fetch {
+    int32_t part, index;
+  };
+
+  // The graph's nodes have the full names of the environment's devices.
+  static Result<std::shared_ptr<PartedPlan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                    std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                                    Plan::Options options);
+
+  const graph::Graph& graph() const { return graph_; }  // the whole
+  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<Fetch>& fetches() const { return fetches_; }
+  const std::vector<std::string>& channel_names() const { return channel_names_; }
+  const Environment& env() const { return env_; }
+
+  // What the parts will receive when the feeds have these shapes, as far as it is known.
+  struct Shapes {
+    std::vector<Shape> feeds, channels;
+    std::vector<tenon_tensor_view> views;  // of channels; without data
+  };
+  std::shared_ptr<const Shapes> ShapesFor(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Shapes>& last);
+
+  uint64_t bindings_built() const;
+  uint64_t nodes_folded() const;
+  // JSON: how each node runs, part by part.
+  std::string Explain() const;
+
+ private:
+  PartedPlan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
+  Status MakeParts(partition::Partitioned parted, KernelStore* store, const Plan::Options& options);
+  std::shared_ptr<const Shapes> Infer(const tenon_tensor_view* const* feeds) const;
+
+  graph::Graph graph_;
+  const Environment env_;
+  std::vector<graph::Edge> feeds_, values_;  // values_: of channels
+  std::vector<int32_t> order_;
+  std::vector<Part> parts_;
+  std::vector<Fetch> fetches_;
+  std::vector<std::string> channel_names_;
+  bool fold_ = true;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Shapes>> shapes_;
+  size_t next_evicted_ = 0;
+};
+
+class PartedRun {
+ public:
+  explicit PartedRun(PartedPlan* plan);
+  ~PartedRun();
+  PartedRun(const PartedRun&) = delete;
+  PartedRun& operator=(const PartedRun&) = delete;
+
+  // As PlanRun's.
+  Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  const tenon_tensor_view& fetch(size_t i) const;
+  void Finish();
+  void ReturnInstances();
+
+  const Rendezvous& rendezvous() const { return rendezvous_; }
+
+ private:
+  struct Part {
+    Part(const PartedPlan::Part& from, PartedRun* owner);
+    const PartedPlan::Part& from;
+    PlanRun run;
+    Step step;
+    std::unique_ptr<Cancellation> cancellation;
+    uint64_t token = 0;
+    std::vector<const tenon_tensor_view*> feeds;
+    Status status;
+    std::thread thread;
+  };
+
+  void Begin(Step* step, const tenon_tensor_view* const* feeds);
+  Status End(Step* step);
+  void RunPart(size_t part);
+  void NoteFailure(size_t part, const Status& status);
+  void Serve(size_t part);
+
+  PartedPlan* plan_;
+  Rendezvous rendezvous_;
+  std::shared_ptr<const PartedPlan::Shapes> shapes_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable start_, done_;
+  uint64_t step_number_ = 0;  // threads run a part when it grows
+  size_t running_ = 0;
+  bool stop_ = false;
+  int64_t first_failed_ = -1;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PARTED_PLAN_H_
