@@ -184,9 +184,15 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   auto callable = std::make_shared<Callable>();
   callable->session_ = shared_from_this();
   callable->fetch_count_ = request.fetches.size();
-  TENON_ASSIGN_OR_RETURN(callable->plan_, exec::Plan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
-                                                             env_, &store_, options));
-  for (size_t i = 0; i < request.feeds.size(); ++i) callable->feed_types_.push_back(callable->plan_->FeedType(i));
+  callable->feeds_ = request.feeds;
+  for (const graph::Edge& feed : request.feeds) callable->feed_types_.push_back(BaseType(graph.TypeOf(feed)));
+  if (options_.partition) {
+    TENON_ASSIGN_OR_RETURN(callable->parted_, exec::PartedPlan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
+                                                                       env_, &store_, options));
+  } else {
+    TENON_ASSIGN_OR_RETURN(callable->plan_, exec::Plan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
+                                                               env_, &store_, options));
+  }
   plans_built_.fetch_add(1);
   std::lock_guard lock(run_mutex_);
   std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
@@ -279,8 +285,9 @@ SessionMetrics Session::metrics() const {
   std::lock_guard lock(const_cast<Session*>(this)->run_mutex_);
   for (const auto& weak : callables_)
     if (auto callable = weak.lock()) {
-      out.bindings_built += callable->plan_->bindings_built();
-      out.nodes_folded += callable->plan_->nodes_folded();
+      const bool parted = callable->parted_ != nullptr;
+      out.bindings_built += parted ? callable->parted_->bindings_built() : callable->plan_->bindings_built();
+      out.nodes_folded += parted ? callable->parted_->nodes_folded() : callable->plan_->nodes_folded();
     }
   return out;
 }
@@ -292,9 +299,8 @@ Callable::~Callable() {
 }
 
 void RunContext::ReturnInstances() {
-  if (instance != nullptr) program->GiveBack(std::exchange(instance, nullptr));
-  if (dynamic != nullptr) dynamic_plan->GiveBack(std::exchange(dynamic, nullptr));
-  program.reset();
+  if (run != nullptr) run->ReturnInstances();
+  if (parted != nullptr) parted->ReturnInstances();
 }
 
 RunContext* Callable::AcquireContext() {
@@ -308,7 +314,9 @@ RunContext* Callable::AcquireContext() {
   }
   auto fresh = std::make_unique<RunContext>();
   RunContext* context = fresh.get();
-  context->step.env = &plan_->env();
+  context->step.env = &session_->env_;
+  if (parted_ != nullptr) context->parted = std::make_unique<exec::PartedRun>(parted_.get());
+  else context->run = std::make_unique<exec::PlanRun>(plan_.get());
   context->step.cancellation = &context->cancellation;
   // Close() walks the contexts under this lock.
   std::lock_guard lock(session_->run_mutex_);
@@ -335,7 +343,7 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
     if (view != nullptr && view->dtype == feed_types_[i] && view->dl.strides == nullptr &&
         (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0)
       continue;
-    const std::string name = plan_->graph().EdgeName(plan_->feeds()[i]);
+    const std::string name = graph().EdgeName(feeds_[i]);
     if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
     if (view->dtype != feed_types_[i])
       return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_types_[i]), ", found ", TypeName(view->dtype)));
@@ -347,35 +355,20 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
 
 namespace {
 
-// Instance: of a program or of a dynamic plan.
-template <typename Instance, typename Taker>
-Status TakeFetches(Instance* instance, exec::Step* step, const tenon_tensor_view* const* feeds, size_t count, Taker taker,
-                   void* argument) {
-  Status status = instance->Run(step, feeds);
-  for (size_t i = 0; i < count && status.ok(); ++i) status = taker(argument, i, instance->fetch(i));
-  instance->Finish();
+// Run: of a plan or of its parts.
+template <typename Run, typename Taker>
+Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, size_t count, Taker taker, void* argument) {
+  Status status = run->Run(step, feeds);
+  for (size_t i = 0; i < count && status.ok(); ++i) status = taker(argument, i, run->fetch(i));
+  run->Finish();
   return status;
 }
 
 }  // namespace
 
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Program> program, plan_->Bind(feeds, context->program));
-  if (program == nullptr) {
-    if (context->dynamic == nullptr) {
-      TENON_ASSIGN_OR_RETURN(context->dynamic_plan, plan_->Dynamic());
-      context->dynamic = context->dynamic_plan->Acquire();
-    }
-    return TakeFetches(context->dynamic, &context->step, feeds, fetch_count_, taker, argument);
-  }
-  if (program != context->program) {
-    if (context->instance != nullptr) context->program->GiveBack(std::exchange(context->instance, nullptr));
-    context->program = std::move(program);
-  }
-  if (context->instance == nullptr) {
-    TENON_ASSIGN_OR_RETURN(context->instance, context->program->Acquire());
-  }
-  return TakeFetches(context->instance, &context->step, feeds, fetch_count_, taker, argument);
+  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count_, taker, argument);
+  return TakeFetches(context->run.get(), &context->step, feeds, fetch_count_, taker, argument);
 }
 
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
@@ -406,11 +399,12 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     context->active.store(true, std::memory_order_release);
     context->step.id = session.next_step_.fetch_add(1, std::memory_order_relaxed);
     context->step.trace = options.trace;
-    DeviceTrace devices(plan_->env(), options.trace);
+    DeviceTrace devices(session.env_, options.trace);
     status = ExecuteIn(context, options, feeds, taker, argument);
     devices.Finish();
     session.host_waits_.fetch_add(std::exchange(context->step.host_waits, 0), std::memory_order_relaxed);
-    if (options.trace != nullptr && session.options_.record_costs && status.ok()) session.placer_->RecordCosts(*plan_, feeds, *options.trace);
+    if (options.trace != nullptr && session.options_.record_costs && status.ok() && plan_ != nullptr)
+      session.placer_->RecordCosts(*plan_, feeds, *options.trace);
     context->active.store(false, std::memory_order_release);
     GiveBack(context);
   }

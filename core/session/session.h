@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/exec/dynamic_executor.h"
-#include "core/exec/plan.h"
-#include "core/exec/program.h"
+#include "core/exec/parted_plan.h"
+#include "core/exec/plan_run.h"
 #include "core/optimize/optimize.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
@@ -36,10 +36,8 @@ struct RunContext {
   exec::Step step;
   exec::Cancellation cancellation;
   std::atomic<bool> active{false};
-  std::shared_ptr<exec::Program> program;     // of `instance`
-  exec::ProgramInstance* instance = nullptr;  // kept between runs of the same shapes
-  exec::DynamicPlan* dynamic_plan = nullptr;  // of `dynamic`
-  exec::DynamicInstance* dynamic = nullptr;
+  std::unique_ptr<exec::PlanRun> run;       // of one program for all devices
+  std::unique_ptr<exec::PartedRun> parted;  // of one part for each device
   // Back to their pools.
   void ReturnInstances();
 };
@@ -48,7 +46,8 @@ struct RunContext {
 class Callable {
  public:
   ~Callable();
-  const exec::Plan& plan() const { return *plan_; }
+  // JSON: how each node runs.
+  std::string Explain() const { return parted_ != nullptr ? parted_->Explain() : plan_->Explain(); }
   size_t feed_count() const { return feed_types_.size(); }
   size_t fetch_count() const { return fetch_count_; }
 
@@ -69,7 +68,11 @@ class Callable {
   void GiveBack(RunContext* context);
 
   std::shared_ptr<Session> session_;
-  std::shared_ptr<exec::Plan> plan_;
+  const graph::Graph& graph() const { return parted_ != nullptr ? parted_->graph() : plan_->graph(); }
+
+  std::shared_ptr<exec::Plan> plan_;          // or
+  std::shared_ptr<exec::PartedPlan> parted_;
+  std::vector<graph::Edge> feeds_;
   std::vector<DType> feed_types_;
   size_t fetch_count_ = 0;
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
@@ -86,6 +89,7 @@ struct SessionOptions {
   uint32_t schedule_seed = 0;
   bool one_queue = false;  // all work of a device goes to one queue
   bool compile = true;  // devices' compilers may take whole sets of nodes
+  bool partition = false;  // a part for each device, on a thread of its own, instead of one program for all
   std::string device;
   PlacementOptions placement;
   bool record_costs = false;  // of traced steps

@@ -65,6 +65,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.optimize = options.no_optimize == 0;
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
+    core.partition = options.partition != 0;
     core.device = View(options.device);
     core.record_costs = options.record_costs != 0;
     TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
@@ -246,7 +247,7 @@ tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_sess
 
 tenon_status* tenon_callable_explain(tenon_callable* callable, tenon_text** out_json) {
   return host::Guard([&]() -> Status {
-    *out_json = new tenon_text{callable->callable->plan().Explain()};
+    *out_json = new tenon_text{callable->callable->Explain()};
     return Status::Ok();
   });
 }

@@ -28,9 +28,12 @@ Runtime& RuntimeOf(bool disturbed) {
 }
 
 std::vector<Way> WaysOf() {
-  std::vector<Way> ways = {{"straight", {}}, {"unoptimized", {}}, {"dynamic", {}}};
-  ways[1].options.optimize = false;
-  ways[2].options.executor = TENON_EXECUTOR_DYNAMIC;
+  std::vector<Way> ways = {{"straight", {}}, {"unoptimized", {}}, {"dynamic", {}}, {"parts", {}}, {"unoptimized parts", {}}, {"dynamic parts", {}}};
+  for (size_t i = 0; i < ways.size(); ++i) {
+    ways[i].options.optimize = i % 3 != 1;
+    if (i % 3 == 2) ways[i].options.executor = TENON_EXECUTOR_DYNAMIC;
+    ways[i].options.partition = i >= 3;
+  }
   return ways;
 }
 

@@ -252,6 +252,8 @@ typedef struct tenon_session_options {
   tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
   uint32_t no_compile; /* 1: devices run nodes one by one, whatever their compilers would take */
   uint32_t one_queue;  /* 1: all work of a device goes to one queue, to see what the others bring */
+  uint32_t partition;  /* 1: one part for each device, on a thread of its own, which exchange values; 0: one program */
+  uint32_t reserved;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

@@ -224,6 +224,7 @@ struct SessionOptions {
   uint32_t executor = TENON_EXECUTOR_AUTO;
   bool optimize = true;
   uint32_t schedule_seed = 0;  // dynamic executor: 0 is construction order; else a random order, for tests
+  bool partition = false;      // one part for each device, on a thread of its own; false: one program for all
   Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
   std::string placement;   // text of a placement file
@@ -253,6 +254,7 @@ class Session {
     c_options.executor = options.executor;
     c_options.no_optimize = options.optimize ? 0 : 1;
     c_options.schedule_seed = options.schedule_seed;
+    c_options.partition = options.partition ? 1 : 0;
     c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.device = Span(options.device);
     c_options.placement = Span(options.placement);
