@@ -49,12 +49,28 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   for (const SessionDevice& device : plan.env().devices)
     for (const CompilerEntry& compiler : plan.env().compilers)
       if (device.queued() && View(compiler.table->device_type) == device.device->type) {
+        const auto first = static_cast<int32_t>(claims->claims_.size());
         Status status = claims->Ask(plan, compiler, device);
+        if (status.ok()) status = claims->BreakCircles(plan, first);
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
         break;
       }
-  TENON_RETURN_IF_ERROR(claims->CheckOrder(plan));
   return claims;
+}
+
+// Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
+Status Claims::BreakCircles(const Plan& plan, int32_t first) {
+  for (std::vector<int32_t> stuck = InCircles(plan); !stuck.empty(); stuck = InCircles(plan)) {
+    if (first == 0 || stuck.back() < first)
+      return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
+    Claim& given_up = claims_[static_cast<size_t>(stuck.back())];
+    for (int32_t id : given_up.nodes) {
+      claim_of_[static_cast<size_t>(id)] = -1;
+      refusals_[id] = "its set and one of another device would depend on each other";
+    }
+    given_up.nodes.clear();
+  }
+  return Status::Ok();
 }
 
 const std::string& Claims::RefusalOf(int32_t node) const {
@@ -91,9 +107,8 @@ Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const Sessi
   return Status::Ok();
 }
 
-// With each claim as one: every node must come after what it depends on.
-Status Claims::CheckOrder(const Plan& plan) const {
-  if (claims_.empty()) return Status::Ok();
+// With each claim as one, every node must come after what it depends on: the claims that do not, or come behind such.
+std::vector<int32_t> Claims::InCircles(const Plan& plan) const {
   const graph::Graph& graph = plan.graph();
   const size_t count = static_cast<size_t>(graph.size());
   const auto whole = [&](int32_t id) { return ClaimOf(id) < 0 ? static_cast<size_t>(id) : count + static_cast<size_t>(ClaimOf(id)); };
@@ -114,16 +129,17 @@ Status Claims::CheckOrder(const Plan& plan) const {
   std::deque<size_t> ready;
   for (size_t at = 0; at < users.size(); ++at)
     if (pending[at] == 0) ready.push_back(at);
-  size_t done = 0;
   while (!ready.empty()) {
     const size_t at = ready.front();
     ready.pop_front();
-    done += all.contains(at);
+    all.erase(at);
     for (size_t user : users[at])
       if (--pending[user] == 0) ready.push_back(user);
   }
-  if (done == all.size()) return Status::Ok();
-  return InvalidArgument("a compiler claimed sets of nodes that depend on each other in a circle");
+  std::vector<int32_t> stuck;
+  for (size_t at : all)
+    if (at >= count) stuck.push_back(static_cast<int32_t>(at - count));
+  return stuck;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <queue>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/base/checked.h"
 #include "core/exec/memory_planner.h"
@@ -373,16 +374,25 @@ class ProgramBuilder {
     std::vector<int32_t> pending(items.size(), 0);
     for (size_t i = 0; i < items.size(); ++i) members[whole[i]].push_back(i);
     for (const auto& [id, item] : item_of) {
+      // Through nodes that are no items: their values are known, but what they come after still comes first.
+      std::vector<int32_t> stack = {id};
+      std::unordered_set<int32_t> seen;
       const auto depend = [&, at = whole[item]](int32_t source) {
         const auto it = item_of.find(source);
-        if (it == item_of.end() || whole[it->second] == at) return;
-        users[whole[it->second]].push_back(at);
-        ++pending[at];
+        if (it == item_of.end()) {
+          if (seen.insert(source).second) stack.push_back(source);
+        } else if (whole[it->second] != at) {
+          users[whole[it->second]].push_back(at);
+          ++pending[at];
+        }
       };
-      const Node& node = graph_.node(id);
-      for (const Edge& edge : node.inputs)
-        if (edge.node >= 0 && !graph::IsBackEdge(graph_.node(edge.node), node)) depend(edge.node);
-      for (int32_t control : node.controls) depend(control);
+      while (!stack.empty()) {
+        const Node& node = graph_.node(stack.back());
+        stack.pop_back();
+        for (const Edge& edge : node.inputs)
+          if (edge.node >= 0 && plan_.FeedOf(edge) < 0 && !graph::IsBackEdge(graph_.node(edge.node), node)) depend(edge.node);
+        for (int32_t control : node.controls) depend(control);
+      }
     }
     std::vector<LoopAnalysis::Item> out;
     std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;  // near the old order

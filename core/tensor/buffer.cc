@@ -6,6 +6,7 @@
 #include <new>
 
 #include "core/base/checked.h"
+#include "core/tensor/shape.h"
 
 namespace tenon {
 namespace {
@@ -107,7 +108,7 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
     buffer = data == nullptr ? nullptr : new (std::nothrow) Buffer;
     if (buffer == nullptr) {
       if (data != nullptr) allocator_.free(allocator_.context, data, class_bytes);
-      return Refuse(class_bytes, std::move(why), "a tensor");
+      return Refuse(class_bytes, std::move(why), StrCat("a tensor of shape ", Shape(shape).ToString()));
     }
     allocations_.fetch_add(1, std::memory_order_relaxed);
     buffer->data = data;

@@ -125,7 +125,7 @@ TEST(BufferPool, GivesItsCacheBackBeforeItSaysThatTheSystemHasNothing) {
   EXPECT_EQ(memory.live, 1) << "the cached piece went back";
   memory.refusals = 2;
   EXPECT_EQ(pool->Allocate(5000, Shape({2, 3}).c()).status().ToString(),
-            "RESOURCE_EXHAUSTED: the system has no 5120 bytes for a tensor of shape 2 dims");
+            "RESOURCE_EXHAUSTED: the system has no 5120 bytes for a tensor of shape [2,3]");
   EXPECT_EQ(pool->bytes_in_use(), (*after)->capacity);
   Release(*after);
   pool->Close();

@@ -31,8 +31,6 @@ void Give(std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
 // What an application says of placement.
 Status ReadPlacement(const tenon_session_options& options, session::PlacementOptions* out) {
   out->soft_placement = options.hard_placement == 0;
-  out->compile = options.no_compile == 0;
-  out->one_queue = options.one_queue != 0;
   out->placer = View(options.placer);
   if (options.placement.size > 0) {
     const std::string_view source = options.placement_source.size > 0 ? View(options.placement_source) : "the placement";
@@ -66,6 +64,8 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
     core.partition = options.partition != 0;
+    core.compile = options.no_compile == 0;
+    core.one_queue = options.one_queue != 0;
     core.device = View(options.device);
     core.record_costs = options.record_costs != 0;
     TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));

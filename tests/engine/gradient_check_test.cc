@@ -405,6 +405,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
       {"stops gradients by definition", {"StopGradient"}},
       {"carries no value", {"ControlTrigger", "NoOp", "_Retval"}},
+      {"is made when a graph is parted, after its gradients were", {"_HostRecv", "_HostSend", "_Recv", "_Send"}},
       {"is differentiated by the engine itself: control_flow_test",
        {"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch",
         "Switch"}},

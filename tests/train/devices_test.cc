@@ -23,7 +23,7 @@ struct Outcome {
 struct Setting {
   std::string devices;  // how many simulated ones
   std::string device;   // where everything goes; "": as the engine places it
-  OptimizerKind optimizer = OptimizerKind::kSgd;
+  OptimizerOptions::Kind optimizer = OptimizerOptions::Kind::kGradientDescent;
   float learning_rate = 0.05f;
   int64_t steps = 200;
   host::Precision precision = host::Precision::kStrict;
@@ -95,7 +95,7 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpu) {
 }
 
 TEST(TrainingOnDevices, LearnsInBfloat16) {
-  const Outcome outcome = Train({"1", "TPU", OptimizerKind::kAdam, 0.002f, 1200, host::Precision::kAllowBfloat16});
+  const Outcome outcome = Train({"1", "TPU", OptimizerOptions::Kind::kAdam, 0.002f, 1200, host::Precision::kAllowBfloat16});
   EXPECT_GE(outcome.accuracy, 0.98);
 }
 
