@@ -273,7 +273,7 @@ TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, MatMul,
                          ::testing::Values(Sizes{5, 7, 3, false, false}, Sizes{9, 20, 33, true, false}, Sizes{16, 8, 40, false, true},
-                                           Sizes{1, 1, 100, true, true}, Sizes{4, 3, 0, false, false}, Sizes{0, 2, 3, false, false}));
+                                           Sizes{1, 1, 100, true, true}, Sizes{7, 37, 21, true, true}, Sizes{4, 3, 0, false, false}, Sizes{0, 2, 3, false, false}));
 
 TEST(Products, AreTheCpusInExactMode) {
   Bench bench;

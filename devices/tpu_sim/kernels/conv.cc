@@ -73,14 +73,14 @@ struct ConvPlan : Geometry {
   void ForEachBlock(Function&& function) const {
     for (int64_t begin = 0; begin < pixels(); begin += block) function(begin, std::min(block, pixels() - begin));
   }
-  // Patches as rows, or, transposed, as columns.
+  // Patches as rows.
   template <class T>
-  void FetchPatches(const T* image, int64_t begin, int64_t count, int64_t group, bool transposed, float* out) const {
-    const int64_t step = Step(x), row = transposed ? 1 : patch, column = transposed ? count : 1;
+  void FetchPatches(const T* image, int64_t begin, int64_t count, int64_t group, float* out) const {
+    const int64_t step = Step(x);
     for (int64_t i = 0; i < count; ++i) {
       ForEachCell(begin + i, group, [&](int64_t cell, int64_t at) {
         for (int64_t k = 0; k < filter.in; ++k) {
-          out[i * row + (at + k) * column] = cell < 0 ? 0.0f : Factor(image[cell + k * step], round);
+          out[i * patch + at + k] = cell < 0 ? 0.0f : Factor(image[cell + k * step], round);
         }
       });
     }
@@ -121,8 +121,8 @@ struct Conv2DKernel {
       for (int64_t g = 0; g < p.filter.groups; ++g) {
         Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.patch, p.group_filters, p.filter.out, 1, p.round, weights.data());
         p.ForEachBlock([&](int64_t begin, int64_t count) {
-          p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, false, patches.data());
-          MultiplyFolds(patches.data(), weights.data(), count, p.group_filters, p.patch, p.fold, false, sums.data());
+          p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, patches.data());
+          MultiplyFolds({patches.data(), p.patch, 1}, weights.data(), count, p.group_filters, p.patch, p.fold, false, sums.data());
           for (int64_t i = 0; i < count; ++i) {
             T* to = out + p.Result(begin + i, g);
             for (int64_t j = 0; j < p.group_filters; ++j) {
@@ -157,7 +157,7 @@ struct BackpropInputKernel {
         Fetch(reinterpret_cast<const T*>(at[1]) + g * p.group_filters, p.group_filters, p.patch, 1, p.filter.out, p.round, weights.data());
         p.ForEachBlock([&](int64_t begin, int64_t count) {
           p.FetchResults(reinterpret_cast<const T*>(at[2]), begin, count, g, results.data());
-          MultiplyFolds(results.data(), weights.data(), count, p.patch, p.group_filters, p.fold, false, patches.data());
+          MultiplyFolds({results.data(), p.group_filters, 1}, weights.data(), count, p.patch, p.group_filters, p.fold, false, patches.data());
           for (int64_t i = 0; i < count; ++i) {
             p.ForEachCell(begin + i, g, [&](int64_t cell, int64_t from) {
               for (int64_t k = 0; cell >= 0 && k < p.filter.in; ++k) {
@@ -187,14 +187,14 @@ struct BackpropFilterKernel {
     }
     template <class T>
     static void Loop(const ConvPlan& p, char* const* at) {
-      std::vector<float> patches(Size(p.patch, p.block)), results(Size(p.block, p.group_filters)), sums(Size(p.patch, p.group_filters));
+      std::vector<float> patches(Size(p.block, p.patch)), results(Size(p.block, p.group_filters)), sums(Size(p.patch, p.group_filters));
       T* out = reinterpret_cast<T*>(at[3]);
       for (int64_t g = 0; g < p.filter.groups; ++g) {
         std::fill(sums.begin(), sums.end(), 0.0f);
         p.ForEachBlock([&](int64_t begin, int64_t count) {
-          p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, true, patches.data());
+          p.FetchPatches(reinterpret_cast<const T*>(at[0]), begin, count, g, patches.data());
           p.FetchResults(reinterpret_cast<const T*>(at[2]), begin, count, g, results.data());
-          MultiplyFolds(patches.data(), results.data(), p.patch, p.group_filters, count, p.fold, true, sums.data());
+          MultiplyFolds({patches.data(), 1, p.patch}, results.data(), p.patch, p.group_filters, count, p.fold, true, sums.data());
         });
         for (int64_t e = 0; e < p.patch; ++e) {
           for (int64_t j = 0; j < p.group_filters; ++j) {

@@ -45,7 +45,7 @@ struct ProductPlan {
         const T* from_b = b + (offsets[1] + i * p.batch.inner_stride[1]) * p.k * p.n;
         Fetch(from_a, p.m, p.k, p.transpose_a ? 1 : p.k, p.transpose_a ? p.m : 1, p.round, left.data());
         Fetch(from_b, p.k, p.n, p.transpose_b ? 1 : p.n, p.transpose_b ? p.k : 1, p.round, right.data());
-        MultiplyFolds(left.data(), right.data(), p.m, p.n, p.k, p.fold, false, sums.data());
+        MultiplyFolds({left.data(), p.k, 1}, right.data(), p.m, p.n, p.k, p.fold, false, sums.data());
         for (int64_t e = 0; e < p.m * p.n; ++e) out[(to + i) * p.m * p.n + e] = static_cast<T>(sums[static_cast<size_t>(e)]);
       }
     });

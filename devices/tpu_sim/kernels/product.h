@@ -21,8 +21,13 @@ float Factor(T value, bool round) {
   return round ? static_cast<float>(sdk::Bfloat16(plain)) : plain;
 }
 
-// sums[m,n] = left[m,k] right[k,n], or is added to; all contiguous. fold: rows of the array.
-void MultiplyFolds(const float* left, const float* right, int64_t m, int64_t n, int64_t k, int64_t fold, bool add, float* sums);
+// A left matrix: element (i, p) is data[i * row + p * column].
+struct Left {
+  const float* data;
+  int64_t row, column;
+};
+// sums[m,n] = left[m,k] right[k,n], or is added to; right and sums are contiguous. fold: rows of the array.
+void MultiplyFolds(Left left, const float* right, int64_t m, int64_t n, int64_t k, int64_t fold, bool add, float* sums);
 
 // rows x columns of a matrix whose element (i, j) is data[i * row + j * column].
 template <class T>
