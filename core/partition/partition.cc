@@ -34,6 +34,7 @@ class Partitioner {
 
   Result<Partitioned> Run() {
     NumberValues();
+    FindMarks();
     TENON_RETURN_IF_ERROR(FindParts());
     TENON_RETURN_IF_ERROR(Analyse());
     TENON_RETURN_IF_ERROR(FindRoles());
@@ -106,6 +107,17 @@ class Partitioner {
     return Status::Ok();
   }
 
+  // Names of new nodes have kMark in them; as a rule no other node's name has.
+  static constexpr std::string_view kMark = "/_";
+  void FindMarks() {
+    for (int32_t id = 0; id < graph_.size() && !marked_; ++id) marked_ = graph_.node(id).name.find(kMark) != std::string::npos;
+  }
+  std::string NewName(const std::string& stem, const char* what, int32_t number) const {
+    std::string name = StrCat(stem, kMark, what, "_", number);
+    while (marked_ && graph_.Find(name) >= 0) name += "_";
+    return name;
+  }
+
   // ---- Loops over several parts ----
 
   Status ShareLoops() {
@@ -164,7 +176,7 @@ class Partitioner {
       around.push_back(pivot);
     }
     const auto make = [&](const graph::OpDef* op, const char* what, Moment when, std::vector<Handle> inputs) {
-      return items_.Add({part, when, -1, false, op, NewName(StrCat(graph_.node(condition).name, "/_", what, "_", part)), {}, std::move(inputs), {}, -1, -1});
+      return items_.Add({part, when, -1, false, op, NewName(graph_.node(condition).name, what, part), {}, std::move(inputs), {}, -1, -1});
     };
     const int32_t start = make(constant_, "start", {begin, Moment::kBeforeLoop, 0}, {});
     items_[start].attrs = {{"dtype", AttrValue::Type(TENON_DT_BOOL)}, {"value", AttrValue::OfTensor(NoTensor(TENON_DT_BOOL, {}))}};
@@ -268,8 +280,8 @@ class Partitioner {
     int32_t& item = feeds_[{feed, part}];
     if (item != 0) return {item, 0};
     const Node& node = graph_.node(edge.node);
-    item = items_.Add({part, {}, -1, false, recv_, NewName(StrCat(node.name, "/_feed_", feed)), {}, {}, {}, -1, -1});
-    items_[item].attrs = AttrsOf(StrCat("feed_", feed, "_", node.name), DeviceOf(part), DeviceOf(part), true);
+    item = items_.Add({part, {}, -1, false, recv_, NewName(node.name, "feed", feed), {}, {}, {}, -1, -1});
+    items_[item].attrs = AttrsOf(StrCat("feed_", feed, "_", node.name), part, part, true);
     items_[item].attrs.emplace("tensor_type", AttrValue::Type(BaseType(graph_.TypeOf(edge))));
     return {item, 0};
   }
@@ -327,14 +339,14 @@ class Partitioner {
     if (channel.depth > kMaxDepth)
       return Unimplemented(StrCat(node.Describe(), " on ", DeviceOf(channel.from), " is read on ", DeviceOf(part), " in ", channel.depth,
                                   " loops; at most ", kMaxDepth, " may stand around a value that crosses devices"));
-    const graph::AttrMap attrs = AttrsOf(channel.name, DeviceOf(channel.from), DeviceOf(part), false);
-    const int32_t receive = items_.Add({part, reader.when, -1, false, recv_, NewName(StrCat(node.name, "/_recv_", number)), attrs, {}, {}, number, -1});
+    graph::AttrMap attrs = AttrsOf(channel.name, channel.from, part, false);
+    const int32_t receive = items_.Add({part, reader.when, -1, false, recv_, NewName(node.name, "recv", number), attrs, {}, {}, number, -1});
     it->second = receive;
     const DType type = edge.index < 0 ? DType{TENON_DT_FLOAT} : BaseType(graph_.TypeOf(edge));
     items_[receive].attrs.emplace("tensor_type", AttrValue::Type(type));
     Moment after{sequence_->position(node.id), Moment::kSend, 0};
     if (node.has(TENON_OP_EXIT)) after = {sequence_->end(loops_.frame_of(node.id)) - 1, Moment::kAfterLoop, -sequence_->depth(frame)};
-    Item send{channel.from, after, -1, false, send_, NewName(StrCat(node.name, "/_send_", number)), attrs, {{edge.node, edge.index}}, {}, number, -1};
+    Item send{channel.from, after, -1, false, send_, NewName(node.name, "send", number), std::move(attrs), {{edge.node, edge.index}}, {}, number, -1};
     if (edge.index < 0) {
       send.inputs[0] = {Nothing(node, channel.from, after, number), 0};
       send.controls = {node.id};
@@ -349,7 +361,7 @@ class Partitioner {
 
   // What a control edge carries.
   int32_t Nothing(const Node& node, int32_t part, Moment when, int32_t number) {
-    const int32_t item = items_.Add({part, when, -1, false, constant_, NewName(StrCat(node.name, "/_done_", number)), {}, {}, {node.id}, -1, -1});
+    const int32_t item = items_.Add({part, when, -1, false, constant_, NewName(node.name, "done", number), {}, {}, {node.id}, -1, -1});
     items_[item].attrs = {{"dtype", AttrValue::Type(TENON_DT_FLOAT)}, {"value", AttrValue::OfTensor(NoTensor(TENON_DT_FLOAT, {0}))}};
     return item;
   }
@@ -361,17 +373,18 @@ class Partitioner {
     return *std::move(tensor);
   }
 
-  graph::AttrMap AttrsOf(const std::string& name, const std::string& from, const std::string& to, bool client) const {
-    return {{"tensor_name", AttrValue::String(name)},
-            {"send_device", AttrValue::String(from)},
-            {"send_device_incarnation", AttrValue::Int(request_.incarnation ? request_.incarnation(from) : 1)},
-            {"recv_device", AttrValue::String(to)},
-            {"client_terminated", AttrValue::Bool(client)}};
-  }
-
-  std::string NewName(std::string name) const {
-    while (graph_.Find(name) >= 0) name += "_";
-    return name;
+  graph::AttrMap AttrsOf(const std::string& name, int32_t from, int32_t to, bool client) {
+    graph::AttrMap& shared = attrs_[{from, to, client}];
+    if (shared.empty()) {
+      const std::string& sender = DeviceOf(from);
+      shared = {{"send_device", AttrValue::String(sender)},
+                {"send_device_incarnation", AttrValue::Int(request_.incarnation ? request_.incarnation(sender) : 1)},
+                {"recv_device", AttrValue::String(DeviceOf(to))},
+                {"client_terminated", AttrValue::Bool(client)}};
+    }
+    graph::AttrMap own = shared;
+    own.emplace("tensor_name", AttrValue::String(name));
+    return own;
   }
 
   // ---- The result ----
@@ -422,6 +435,8 @@ class Partitioner {
   std::unordered_map<uint64_t, int32_t> crossing_;           // by node and part: the first output that it reads
   std::unordered_map<uint64_t, int32_t> local_, received_;   // by node, or value, and part: items
   std::map<std::pair<int32_t, int32_t>, int32_t> feeds_;     // by feed and part
+  std::map<std::tuple<int32_t, int32_t, bool>, graph::AttrMap> attrs_;  // of sends and receives, by parts, but for names
+  bool marked_ = false;
   std::vector<int32_t> sends_, receives_;                    // by channel: items
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long placing takes: graphs from 1,000 to 300,000 nodes on a host and two accelerators, part by part.
+// How long placing and partitioning take: graphs from 1,000 to 300,000 nodes on a host and two accelerators.
 //
 // Nodes read one to three of the last 200; one in eight is bound to a device by name, one in ten is of a colocation class.
 #include <benchmark/benchmark.h>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "core/partition/partition.h"
 #include "tests/fakes/place_request.h"
 
 namespace tenon {
@@ -68,6 +69,51 @@ void Problem(benchmark::State& state) {
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK(Problem)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+
+void Follow(fakes::PlaceMaker* made, const place::Placement& placement) {
+  for (int32_t id : made->request.order)
+    made->graph.mutable_node(id).device = made->devices[static_cast<size_t>(placement.device_of_node[static_cast<size_t>(id)])].name;
+}
+
+partition::PartitionRequest PartitionRequestOf(const fakes::PlaceMaker& made) {
+  partition::PartitionRequest request;
+  request.graph = &made.graph;
+  request.order = made.request.order;
+  request.fetches = made.request.fetches;
+  return request;
+}
+
+// One graph a device, of a graph that was placed.
+void Partition(benchmark::State& state) {
+  const auto made = MakeGraph(state.range(0));
+  Follow(made.get(), *place::Place(made->request));
+  const partition::PartitionRequest request = PartitionRequestOf(*made);
+  for (auto _ : state) {
+    auto parted = partition::Partition(request);
+    if (!parted.ok()) state.SkipWithError(parted.status().ToString().c_str());
+    state.PauseTiming();  // what goes is not what it takes
+    state.counters["channels"] = static_cast<double>(parted->channels.size());
+    parted = Status(Code::kCancelled, "");
+    state.ResumeTiming();
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(Partition)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+
+void PlaceAndPartition(benchmark::State& state) {
+  const auto made = MakeGraph(state.range(0));
+  for (auto _ : state) {
+    Follow(made.get(), *place::Place(made->request));
+    auto parted = partition::Partition(PartitionRequestOf(*made));
+    state.PauseTiming();
+    parted = Status(Code::kCancelled, "");
+    *made = std::move(*MakeGraph(state.range(0)));  // the wishes that it had
+    made->Ask();
+    state.ResumeTiming();
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(PlaceAndPartition)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
 
 }  // namespace
 }  // namespace tenon
