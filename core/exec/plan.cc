@@ -224,9 +224,13 @@ std::string Plan::Explain() const {
       } else if (operation.kind == Operation::Kind::kBranch) {
         self(program.branches()[static_cast<size_t>(operation.branch)].block, self, program, in_loop);
       } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
-        how[static_cast<size_t>(operation.node)] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time"
+        if (operation.region != nullptr) {
+          for (int32_t node : operation.region->nodes()) how[static_cast<size_t>(node)] = "compiled";
+        } else {
+          how[static_cast<size_t>(operation.node)] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time"
                                                    : in_loop                                   ? "loop"
                                                                                                : "straight";
+        }
       }
     }
   };

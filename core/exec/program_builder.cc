@@ -275,7 +275,7 @@ class ProgramBuilder {
     const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
     TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, needed_order_, frame));
     OpenBranches open{block, {}};
-    for (const LoopAnalysis::Item& item : plan_.claims() == nullptr ? items : ClaimsAsWholes(items)) {
+    for (const LoopAnalysis::Item& item : plan_.claims() == nullptr ? items : ClaimsAsWholes(items, frame)) {
       // A loop belongs to the part in which it is entered.
       const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
       bool body = f.body.contains(entry);
@@ -355,7 +355,7 @@ class ProgramBuilder {
   }
 
   // The items in an order in which the nodes of a claim follow each other.
-  std::vector<LoopAnalysis::Item> ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items) const {
+  std::vector<LoopAnalysis::Item> ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, int frame) const {
     // Items and claims by number; a loop stands for all of its nodes.
     std::unordered_map<int32_t, size_t> item_of;
     for (size_t i = 0; i < items.size(); ++i) {
@@ -380,6 +380,7 @@ class ProgramBuilder {
       const auto depend = [&, at = whole[item]](int32_t source) {
         const auto it = item_of.find(source);
         if (it == item_of.end()) {
+          if (loops_.frame_of(source) < 0 || !loops_.IsWithin(loops_.frame_of(source), frame)) return;
           if (seen.insert(source).second) stack.push_back(source);
         } else if (whole[it->second] != at) {
           users[whole[it->second]].push_back(at);
@@ -878,24 +879,23 @@ class ProgramBuilder {
     ShareInPlace(program_->operations_);
     const size_t memories = std::max<size_t>(1, plan_.env().devices.size());
     program_->arena_bytes_.resize(memories);
+    NoteWriters(program_->operations_);
+    for (const Branch& branch : program_->branches_) NoteWriters(branch.block);
+    for (const Loop& loop : program_->loops_) {
+      NoteWriters(loop.condition_block);
+      NoteWriters(loop.body_block);
+    }
     for (size_t memory = 0; memory < memories; ++memory) PlanArena(static_cast<int32_t>(memory));
     IndexReleases();
     InsertReleases(program_->operations_);
   }
 
-  // Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device.
+  // Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What different
+  // queues write shares no memory, lest one waits for another that it does not need; unless that takes too much.
   void PlanArena(int32_t memory) {
-    MemoryPlanner planner;
-    std::vector<int32_t> planned;
-    for (size_t i = 0; i < program_->slots_.size(); ++i) {
-      const Slot& slot = program_->slots_[i];
-      if (slot.home != Home::kArena || slot.memory != memory) continue;
-      planner.Add(slot.bytes, slot.first, slot.last);
-      planned.push_back(static_cast<int32_t>(i));
-    }
-    const std::vector<uint64_t> offsets = planner.Plan();
-    for (size_t i = 0; i < planned.size(); ++i) At(planned[i]).offset = offsets[i];
-    uint64_t total = planner.total();
+    uint64_t total = PlaceSlots(memory, true);
+    const uint64_t most = memory == 0 ? 0 : DeviceOfMemory(memory).device->memory_bytes / 2;
+    if (most != 0 && total > most) total = PlaceSlots(memory, false);
     const std::vector<SessionQueue>& queues = plan_.env().queues;
     for (size_t q = 0; q < program_->workspace_offset_.size(); ++q) {
       if ((q == 0 ? 0 : queues[q - 1].device) != memory) continue;
@@ -904,6 +904,31 @@ class ProgramBuilder {
       total += RoundUp(workspace, 64);
     }
     program_->arena_bytes_[static_cast<size_t>(memory)] = total;
+  }
+
+  void NoteWriters(const std::vector<Operation>& block) {
+    for (const Operation& operation : block)
+      if (operation.queue >= 0)
+        for (int32_t slot : operation.outputs) writer_of_.try_emplace(Root(slot), operation.queue);
+  }
+
+  uint64_t PlaceSlots(int32_t memory, bool by_queue) {
+    std::map<int32_t, std::vector<int32_t>> groups;
+    for (size_t i = 0; i < program_->slots_.size(); ++i) {
+      const Slot& slot = program_->slots_[i];
+      if (slot.home != Home::kArena || slot.memory != memory) continue;
+      const auto writer = writer_of_.find(static_cast<int32_t>(i));
+      groups[by_queue && memory != 0 && writer != writer_of_.end() ? writer->second : -1].push_back(static_cast<int32_t>(i));
+    }
+    uint64_t total = 0;
+    for (const auto& [queue, slots] : groups) {
+      MemoryPlanner planner;
+      for (int32_t slot : slots) planner.Add(At(slot).bytes, At(slot).first, At(slot).last);
+      const std::vector<uint64_t> offsets = planner.Plan();
+      for (size_t i = 0; i < slots.size(); ++i) At(slots[i]).offset = total + offsets[i];
+      total += planner.total();
+    }
+    return total;
   }
 
   // Drops buffers right after their last reader; those of fetches stay.
@@ -948,6 +973,7 @@ class ProgramBuilder {
   const BranchAnalysis* branches_ = nullptr;
   QueueChooser chooser_;
   std::set<int32_t> emitted_claims_;
+  std::unordered_map<int32_t, int32_t> writer_of_;  // root of an arena: the queue that first writes it
   std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader
   Program::Refusal refusal_;
   std::vector<bool> needed_;
