@@ -910,6 +910,21 @@ class ProgramBuilder {
     for (const Operation& operation : block)
       if (operation.queue >= 0)
         for (int32_t slot : operation.outputs) writer_of_.try_emplace(Root(slot), operation.queue);
+    for (const Operation& operation : block)
+      for (int32_t slot : operation.inputs)
+        if (const auto it = writer_of_.find(Root(slot)); it != writer_of_.end() && it->second != operation.queue) crossing_.insert(Root(slot));
+  }
+
+  // Until when values that another queue reads keep their memory: until the next such value has been read, so that one can
+  // be written while the other is read (two buffers by turns).
+  std::unordered_map<int32_t, int32_t> SecondTurns(const std::vector<int32_t>& slots) const {
+    std::vector<int32_t> crossing;
+    for (int32_t slot : slots)
+      if (crossing_.contains(slot)) crossing.push_back(slot);
+    std::sort(crossing.begin(), crossing.end(), [this](int32_t a, int32_t b) { return At(a).last < At(b).last; });
+    std::unordered_map<int32_t, int32_t> until;
+    for (size_t i = 0; i + 1 < crossing.size(); ++i) until[crossing[i]] = At(crossing[i + 1]).last;
+    return until;
   }
 
   uint64_t PlaceSlots(int32_t memory, bool by_queue) {
@@ -923,7 +938,11 @@ class ProgramBuilder {
     uint64_t total = 0;
     for (const auto& [queue, slots] : groups) {
       MemoryPlanner planner;
-      for (int32_t slot : slots) planner.Add(At(slot).bytes, At(slot).first, At(slot).last);
+      const std::unordered_map<int32_t, int32_t> later = by_queue ? SecondTurns(slots) : std::unordered_map<int32_t, int32_t>();
+      for (int32_t slot : slots) {
+        const auto it = later.find(slot);
+        planner.Add(At(slot).bytes, At(slot).first, it == later.end() ? At(slot).last : it->second);
+      }
       const std::vector<uint64_t> offsets = planner.Plan();
       for (size_t i = 0; i < slots.size(); ++i) At(slots[i]).offset = total + offsets[i];
       total += planner.total();
@@ -974,6 +993,7 @@ class ProgramBuilder {
   QueueChooser chooser_;
   std::set<int32_t> emitted_claims_;
   std::unordered_map<int32_t, int32_t> writer_of_;  // root of an arena: the queue that first writes it
+  std::unordered_set<int32_t> crossing_;            // roots that another queue reads
   std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader
   Program::Refusal refusal_;
   std::vector<bool> needed_;

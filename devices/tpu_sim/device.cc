@@ -155,9 +155,14 @@ int64_t Device::Delay() {
   return static_cast<int64_t>(NextRandom(&random_) % static_cast<uint64_t>(most + 1));
 }
 
-int64_t& Device::NextFree(Unit unit) {
+// Of the units that are free at that time the one that became so last: a queue stays on its unit, and the others are left
+// for queues whose work comes later by the host's time and is earlier by the device's.
+int64_t& Device::NextFree(Unit unit, int64_t at) {
   std::vector<int64_t>& free = unit_free_[static_cast<size_t>(unit)];
-  return *std::min_element(free.begin(), free.end());
+  int64_t* best = &free[0];
+  for (int64_t& each : free)
+    if (each <= at ? (*best > at || each > *best) : (*best > at && each < *best)) best = &each;
+  return *best;
 }
 
 // ---- The profile ----

@@ -79,8 +79,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // The failure that a fault wants for work that is done; what and label are its names.
   Outcome LateFault(std::string_view what, std::string_view label, const std::string& description);
   int64_t Delay();  // microseconds
-  // When the unit is free; of several, the one that is free first.
-  int64_t& NextFree(Unit unit);
+  // When the unit is free, for work that could begin `at`.
+  int64_t& NextFree(Unit unit, int64_t at);
   void Log(const Span& span);
   // The kept span of this number, which is below next_span() and not below oldest_span().
   const Span& LoggedSpan(uint64_t number) const { return log_[static_cast<size_t>(number % log_.size())]; }

@@ -243,7 +243,7 @@ Outcome Queue::Execute(Lock& lock, Work& work, Span* span) {
   int64_t begin = clock_;
   double late = 0;
   if (work.unit != Unit::kNone) {
-    int64_t& unit_free = device_->NextFree(work.unit);
+    int64_t& unit_free = device_->NextFree(work.unit, begin);
     if (unit_free > begin) {
       begin = unit_free;
       waited_for_ = {Origin::kUnit, 0, static_cast<int32_t>(work.unit)};
