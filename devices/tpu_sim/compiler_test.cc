@@ -493,7 +493,19 @@ TEST(Regions, SayWhichNodeFailed) {
   Region region(bench, p, {rest, negative}, {{negative}});
   std::vector<Value> got;
   EXPECT_EQ(region.Run({{x, Ints({1, 2})}, {y, Ints({1, 0})}}, &got),
-            "INVALID_ARGUMENT: region of 2 nodes 'claim0' on TPU:0: FloorMod 'FloorMod': Integer division by zero");
+            "INVALID_ARGUMENT: region 'claim0' on TPU:0: FloorMod 'FloorMod': Integer division by zero");
+}
+
+TEST(Regions, FailLateByTheirKind) {
+  Bench bench({{"fail_late", "region:2"}});
+  Program p;
+  const int64_t x = p.Input({TENON_DT_FLOAT, {2}});
+  const int64_t a = p.Float("Neg", {{x}}, {2}), b = p.Float("Tanh", {{a}}, {2});
+  Region region(bench, p, {a, b}, {{b}});
+  std::vector<Value> got;
+  EXPECT_EQ(region.Run({{x, Floats({2}, {1, 2})}}, &got), "");
+  EXPECT_EQ(region.Run({{x, Floats({2}, {1, 2})}}, &got),
+            "INTERNAL: region 'claim0' failed on TPU:0 (option fail_late=region:2)");
 }
 
 TEST(Regions, WithArgumentsThatAreNotConstantAreNotCompiled) {

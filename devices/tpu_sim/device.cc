@@ -141,9 +141,9 @@ void Device::CountWork(Notices* out) {
   }
 }
 
-Outcome Device::LateFault(std::string_view what, std::string_view label, const std::string& description) {
+Outcome Device::LateFault(std::initializer_list<std::string_view> names, const std::string& description) {
   const Faults& faults = options().faults;
-  if (!has_faults() || (what != faults.fail_late_name && label != faults.fail_late_name)) return {};
+  if (!has_faults() || std::find(names.begin(), names.end(), faults.fail_late_name) == names.end()) return {};
   if (++named_works_ != faults.fail_late_number) return {};
   return Fault(TENON_INTERNAL, description, " failed on ", name_, " (option fail_late=", faults.fail_late_name, ":",
                faults.fail_late_number, ")");

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,8 +77,8 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unordered_set<Timeline*>& timelines() { return timelines_; }
   // Counts a piece of work before it runs, and loses the device when its time has come.
   void CountWork(Notices* out);
-  // The failure that a fault wants for work that is done; what and label are its names.
-  Outcome LateFault(std::string_view what, std::string_view label, const std::string& description);
+  // The failure that a fault wants for work that is done and goes by these names.
+  Outcome LateFault(std::initializer_list<std::string_view> names, const std::string& description);
   int64_t Delay();  // microseconds
   // When the unit is free, for work that could begin `at`.
   int64_t& NextFree(Unit unit, int64_t at);

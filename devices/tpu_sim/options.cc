@@ -125,7 +125,7 @@ constinit const tenon_option_declaration kOptionDeclarations[kOptionCount] = {
     TENON_TPU_SIM_OPTION("lose_device_after", "-1", TENON_OPTION_INT,
                          "the device is lost after so many pieces of work; -1: never"),
     TENON_TPU_SIM_OPTION("fail_late", "", TENON_OPTION_STRING,
-                         "NAME:NUMBER: that piece of work of the name (an op, a node, copy, fill) fails when it is done"),
+                         "NAME:NUMBER: that piece of work of the name (an op, a node, kernel, region, copy, fill) fails when it is done"),
     TENON_TPU_SIM_OPTION("delay_completion_us", "0", TENON_OPTION_INT, "every completion is so much later"),
 };
 #undef TENON_TPU_SIM_OPTION

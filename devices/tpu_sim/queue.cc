@@ -265,7 +265,7 @@ Outcome Queue::Execute(Lock& lock, Work& work, Span* span) {
   span->begin_ns = Nanoseconds(began);
   span->end_ns = Nanoseconds(Clock::now());
   if (outcome.ok()) outcome = device_->lost();
-  return outcome.ok() ? device_->LateFault(work.what, work.label, Describe(work)) : outcome;
+  return outcome.ok() ? device_->LateFault({work.what, work.label, work.kind}, Describe(work)) : outcome;
 }
 
 // Calls what was submitted; what it throws is how it failed.

@@ -118,7 +118,6 @@ Edge EdgeOf(const tenon_output& output) { return {output.node, output.index}; }
 
 struct tenon_executable {
   void Work(char* const* frame, int32_t inputs, int32_t outputs) const;
-  std::string what;
   std::vector<bool> reads_input;  // others may lie on the host
   std::vector<tenon::tpu_sim::RegionStep> steps;
   std::vector<tenon::tpu_sim::RegionCopy> copies;
@@ -144,7 +143,6 @@ class Builder {
       IsAlias(op) ? AddAlias(id) : AddStep(id, op);
     }
     AddCopies();
-    executable_->what = sdk::Concat("region of ", args_.node_count, " nodes");
     executable_->cost = cost_.Finish();
     executable_->reads_input = read_inputs_;
     args_.out_workspace_bytes = static_cast<uint64_t>(workspace_.most());
@@ -334,7 +332,7 @@ void DestroyExecutable(tenon_executable* executable) { delete executable; }
 tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame) {
   try {
     const sdk::RunContext c(frame);
-    Order order = OrderOf(c, executable->what.c_str(), executable->cost);
+    Order order = OrderOf(c, "region", executable->cost);
     order.kind = "region";
     const Outcome outcome = frame->queue->queue->Submit(
         order, [executable, operands = FrameOperands(*executable, c), inputs = frame->input_count, outputs = frame->output_count] {
