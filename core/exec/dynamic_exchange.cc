@@ -20,7 +20,7 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
     }
     TENON_RETURN_IF_ERROR(ReadReferences(info, iteration));
     if (info.follows_queues) TENON_RETURN_IF_ERROR(work_.CatchUp());
-    TENON_ASSIGN_OR_RETURN(Message message, Message::Of(Input(info, 0, iteration).view, rendezvous->pool()));
+    TENON_ASSIGN_OR_RETURN(Message message, plan_->plan().Pack(Input(info, 0, iteration).view, rendezvous->pool()));
     return rendezvous->Send(KeyOf(info, iteration), std::move(message));
   };
   if (Status status = send(); !status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
@@ -49,6 +49,7 @@ void DynamicInstance::Conclude(Receipt* receipt) {
   receipt->message.reset();
   spare_receipts_.push_back(receipt);
   --outstanding_;
+  if (message.ok()) message = plan_->plan().Unpack(info.id, *std::move(message), step_->rendezvous->pool());
   if (!message.ok()) {
     Fail(std::move(message).status().Annotate(info.node->Describe()));
   } else if (error_.ok()) {

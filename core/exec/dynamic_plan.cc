@@ -212,6 +212,10 @@ Status DynamicPlan::Connect() {
       wires.push_back({control, static_cast<int32_t>(InfoOf(control).output_count), {info.local, merge ? Target::kMergeControl : Target::kPlain}});
       ++info.pending;
     }
+    if (const int32_t wait = plan_->WaitOf(id); wait >= 0 && Runs(wait) && !InfoOf(wait).is_static) {
+      wires.push_back({wait, static_cast<int32_t>(InfoOf(wait).output_count), {info.local, Target::kPlain}});
+      ++info.pending;
+    }
     frame.initial.push_back({info.pending, 0, -1, 0});
     if (info.frame == 0 && !info.is_static && !merge && info.pending == 0) frame.sources.push_back(info.local);
   }

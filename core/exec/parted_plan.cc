@@ -49,13 +49,39 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
     for (size_t i = 0; i < part.fetch_numbers.size(); ++i)
       fetches_[static_cast<size_t>(part.fetch_numbers[i])] = {static_cast<int32_t>(parts_.size()), static_cast<int32_t>(i)};
     Plan::Options own = options;
-    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead});
+    const int32_t device = DeviceOf(part.device);
+    if (options.times != nullptr) own.times = TimesOf(*options.times, part, device);
+    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead, device, options.transfer_precision});
     auto plan = Plan::Create(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
     if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));
     Part& made = parts_.emplace_back(Part{std::move(part.device), *std::move(plan), std::move(part.feed_numbers), {}});
     for (int32_t id : made.plan->receives()) made.channels.push_back(made.plan->ChannelOf(id));
   }
   return Status::Ok();
+}
+
+int32_t PartedPlan::DeviceOf(const std::string& name) const {
+  const auto at = std::find_if(env_.devices.begin(), env_.devices.end(), [&](const SessionDevice& each) { return each.device->name == name; });
+  return at == env_.devices.end() ? 0 : at->index;
+}
+
+// What was predicted for the whole graph, by the part's own nodes.
+std::shared_ptr<const StepTimes> PartedPlan::TimesOf(const StepTimes& whole, const partition::Part& part, int32_t device) const {
+  auto times = std::make_shared<StepTimes>();
+  const int32_t memory = env_.devices[static_cast<size_t>(device)].memory;
+  const auto add = [&](graph::Edge own, graph::Edge value) {
+    const auto at = whole.crossings.find({value, memory});
+    if (at != whole.crossings.end()) times->crossings.emplace(std::make_pair(own, memory), at->second);
+  };
+  for (int32_t id = 0; id < part.graph.size(); ++id) {
+    const auto at = static_cast<size_t>(id);
+    times->node_seconds.push_back(part.origins[at] < 0 ? 0 : whole.SecondsOf(part.origins[at]));
+    if (part.channels[at] >= 0) add({id, 0}, values_[static_cast<size_t>(part.channels[at])]);
+    for (size_t k = 0; part.origins[at] >= 0 && k < part.graph.node(id).output_types.size(); ++k)
+      add({id, static_cast<int32_t>(k)}, {part.origins[at], static_cast<int32_t>(k)});
+  }
+  for (size_t i = 0; i < part.feeds.size(); ++i) add(part.feeds[i], feeds_[static_cast<size_t>(part.feed_numbers[i])]);
+  return times;
 }
 
 std::shared_ptr<const PartedPlan::Shapes> PartedPlan::ShapesFor(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Shapes>& last) {
@@ -82,9 +108,8 @@ std::shared_ptr<const PartedPlan::Shapes> PartedPlan::Infer(const tenon_tensor_v
   if (fold_) {
     inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
       const bool floating = std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
-      const auto device = std::find_if(env_.devices.begin(), env_.devices.end(), [&](const SessionDevice& each) { return each.device->name == node.device; });
       // A device's own arithmetic is not foretold by the host's.
-      if (floating && device != env_.devices.end() && device->queued()) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+      if (floating && env_.devices[static_cast<size_t>(DeviceOf(node.device))].queued()) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
       return EvaluateNode(node, inputs, env_);
     });
   }

@@ -60,6 +60,8 @@ class PartedPlan {
  private:
   PartedPlan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
   Status MakeParts(partition::Partitioned parted, KernelStore* store, const Plan::Options& options);
+  int32_t DeviceOf(const std::string& name) const;
+  std::shared_ptr<const StepTimes> TimesOf(const StepTimes& whole, const partition::Part& part, int32_t device) const;
   std::shared_ptr<const Shapes> Infer(const tenon_tensor_view* const* feeds) const;
 
   graph::Graph graph_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H12, L7, L8.
+// Parts that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H10, H12, L7, L8.
 #include "core/exec/parted_plan.h"
 
 #include <gtest/gtest.h>
@@ -106,11 +106,13 @@ class Parted : public testing::Test, public fakes::GraphMaker {
     On(device, loop.condition);
   }
 
-  void Make(std::vector<Edge> feeds, std::vector<Edge> fetches, bool dynamic = false) {
+  void Make(std::vector<Edge> feeds, std::vector<Edge> fetches, bool dynamic = false,
+            TransferPrecision precision = TransferPrecision::kFull) {
     run_.reset();
     fetch_count_ = fetches.size();
     Plan::Options options;
     options.force_dynamic = dynamic;
+    options.transfer_precision = precision;
     auto plan = PartedPlan::Create(graph.Clone(), std::move(feeds), std::move(fetches), {}, env_, &store_, options);
     ASSERT_TRUE(plan.ok()) << plan.status().ToString();
     plan_ = *std::move(plan);
@@ -326,6 +328,20 @@ TEST_F(Parted, CountsTheBytesThatCross) {
   Make({x}, {a});
   Expect({1}, {4}, 2);
   EXPECT_EQ(run_->rendezvous().counts().bytes, 2 * sizeof(float));
+}
+
+TEST_F(Parted, SendsFloatsInHalfTheBytesWhenItMay) {
+  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x"));
+  const Edge twice = Sum(0, x, x);
+  const Edge a = Sum(1, twice, twice);
+  for (const bool dynamic : {false, true}) {
+    Make({x}, {a}, dynamic, TransferPrecision::kTruncated);
+    Expect({1.5f}, {6}, 1);
+    EXPECT_EQ(run_->rendezvous().counts().bytes, 2u);
+    Expect({1.001f}, {4}, 1);  // 2.002 loses what is behind the seventh bit
+    Make({x}, {a}, dynamic, TransferPrecision::kNearest);
+    Expect({1.0125f}, {4.0625f}, 1);  // 2.025 goes up to 2.03125
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/exec/claims.h"
 #include "core/exec/dynamic_plan.h"
 #include "core/exec/program.h"
+#include "core/exec/transfer_order.h"
 #include "core/partition/transfers.h"
 
 namespace tenon::exec {
@@ -37,11 +38,12 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   plan->options_ = std::move(options);
   TENON_RETURN_IF_ERROR(plan->FindOrder());
   TENON_RETURN_IF_ERROR(plan->MakeRunners(store));
-  if (plan->uses_queues_) {
-    const int32_t own = plan->graph_.size();
-    TENON_RETURN_IF_ERROR(plan->AddTransfers());
-    if (plan->options_.part != nullptr) plan->PutTransfersInOrder(own);
-    else TENON_RETURN_IF_ERROR(plan->FindOrder());
+  const int32_t own = plan->graph_.size();
+  if (plan->uses_queues_) TENON_RETURN_IF_ERROR(plan->AddTransfers());
+  if (plan->uses_queues_ || plan->options_.part != nullptr) {
+    TENON_ASSIGN_OR_RETURN(TransferOrder transfers, OrderTransfers(*plan, own));
+    plan->order_ = std::move(transfers.order);
+    plan->waits_ = std::move(transfers.waits);
   }
   for (int32_t id : plan->order_)
     if (plan->graph_.node(id).has(TENON_OP_RECV)) plan->receives_.push_back(id);
@@ -66,27 +68,6 @@ Status Plan::FindOrder() {
     if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_RECV))) order_.push_back(id);
   }
   return Status::Ok();
-}
-
-// Added nodes, from `first` on, right behind what they come after. The order of a part is one that all parts keep: a send
-// that came later than in it could be waited for in a circle.
-void Plan::PutTransfersInOrder(int32_t first) {
-  const auto size = static_cast<size_t>(graph_.size());
-  std::vector<int32_t> position(size, -1);
-  for (size_t i = 0; i < order_.size(); ++i) position[static_cast<size_t>(order_[i])] = static_cast<int32_t>(i);
-  std::vector<std::vector<int32_t>> behind(order_.size() + 1);  // by position + 1
-  for (int32_t id = first; id < graph_.size(); ++id) {
-    int32_t& at = position[static_cast<size_t>(id)];
-    for (const graph::Edge& edge : graph_.node(id).inputs) at = std::max(at, position[static_cast<size_t>(edge.node)]);
-    for (int32_t control : graph_.node(id).controls) at = std::max(at, position[static_cast<size_t>(control)]);
-    behind[static_cast<size_t>(at + 1)].push_back(id);
-  }
-  const std::vector<int32_t> own = std::move(order_);
-  order_ = std::move(behind[0]);
-  for (size_t i = 0; i < own.size(); ++i) {
-    order_.push_back(own[i]);
-    order_.insert(order_.end(), behind[i + 1].begin(), behind[i + 1].end());
-  }
 }
 
 Status Plan::MakeRunners(KernelStore* store) {
@@ -172,6 +153,16 @@ Result<Tensor> Plan::OnDevice(const Tensor& value, int32_t memory) const {
   host = value;
   copy = std::move(fresh);
   return copy;
+}
+
+Result<Message> Plan::Pack(const tenon_tensor_view& value, BufferPool* pool) const {
+  TENON_ASSIGN_OR_RETURN(Message message, Message::Of(value, pool));
+  return Shorten(std::move(message), options_.part->precision, pool);
+}
+
+Result<Message> Plan::Unpack(int32_t receive, Message message, BufferPool* pool) const {
+  // A short value may also be what was sent.
+  return graph_.node(receive).output_types[0] == TENON_DT_FLOAT ? Lengthen(std::move(message), pool) : std::move(message);
 }
 
 int Plan::FeedOf(graph::Edge edge) const {

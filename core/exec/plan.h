@@ -11,9 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/exec/node_runner.h"
+#include "core/exec/short_float.h"
+#include "core/exec/step_times.h"
 
 namespace tenon::exec {
 
@@ -25,6 +28,8 @@ class Program;
 struct PartInfo {
   std::vector<int32_t> channels;  // by node; -1: none
   std::vector<bool> may_be_dead;  // by channel
+  int32_t device = 0;             // of the environment's, that the part is for
+  TransferPrecision precision = TransferPrecision::kFull;
 };
 
 // Whether a node runs a kernel; others the executors do themselves.
@@ -37,6 +42,9 @@ class Plan {
     bool fold = true;
     uint32_t schedule_seed = 0;
     bool compile = true;  // devices' compilers may take whole sets of nodes
+    TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
+    bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
+    std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
     std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
   };
 
@@ -65,7 +73,15 @@ class Plan {
   int32_t ChannelOf(int32_t node) const {
     return options_.part == nullptr || static_cast<size_t>(node) >= options_.part->channels.size() ? -1 : options_.part->channels[static_cast<size_t>(node)];
   }
+  // A value as it goes to another part, and as it was.
+  Result<Message> Pack(const tenon_tensor_view& value, BufferPool* pool) const;
+  Result<Message> Unpack(int32_t receive, Message message, BufferPool* pool) const;
   bool MayBeDead(int32_t channel) const { return options_.part->may_be_dead[static_cast<size_t>(channel)]; }
+  // The node that a transfer or receive waits for where nothing else says when it runs; -1: none.
+  int32_t WaitOf(int32_t node) const {
+    const auto at = waits_.find(node);
+    return at == waits_.end() ? -1 : at->second;
+  }
   // The receives among the nodes that may run.
   const std::vector<int32_t>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
@@ -98,7 +114,6 @@ class Plan {
   Status MakeRunners(KernelStore* store);
   Status AddTransfers();
   Status FindOrder();
-  void PutTransfersInOrder(int32_t first);
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
   // Of a value that the engine itself makes or passes on.
   int32_t MemoryOfDevice(int32_t node) const { return env_.devices.empty() ? 0 : env_.devices[static_cast<size_t>(DeviceOf(node))].memory; }
@@ -107,6 +122,7 @@ class Plan {
   std::vector<graph::Edge> feeds_, fetches_;
   std::map<graph::Edge, int> feed_of_;
   std::vector<int32_t> targets_, order_, receives_;
+  std::unordered_map<int32_t, int32_t> waits_;
   Environment env_;
   Options options_;
   std::vector<std::shared_ptr<NodeRunner>> runners_;

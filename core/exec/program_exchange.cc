@@ -15,7 +15,7 @@ RendezvousKey ProgramInstance::KeyOf(const Operation& operation) const {
 tenon_status* ProgramInstance::RunSend(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const auto send = [&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(Message message, Message::Of(*context->inputs[0], context->step->rendezvous->pool()));
+    TENON_ASSIGN_OR_RETURN(Message message, context->instance->program_->plan().Pack(*context->inputs[0], context->step->rendezvous->pool()));
     return context->step->rendezvous->Send(context->instance->KeyOf(*context->operation), std::move(message));
   };
   Status status = send();
@@ -29,6 +29,8 @@ tenon_status* ProgramInstance::RunReceive(tenon_kernel*, const tenon_prepared*, 
   Result<Message> message = context->step->rendezvous->Await(context->instance->KeyOf(*context->operation));
   if (!message.ok()) return std::move(message).status().Annotate(context->node->Describe()).release();
   if (message->dead()) return Internal(StrCat(context->node->Describe(), " received a dead value, which was ruled out")).release();
+  message = context->instance->program_->plan().Unpack(context->node->id, *std::move(message), context->step->rendezvous->pool());
+  if (!message.ok()) return std::move(message).status().Annotate(context->node->Describe()).release();
   *output = message->Take();
   return CheckOutputs(context);
 }

@@ -72,6 +72,7 @@ struct Request {
   std::function<Result<std::vector<int>>(const Problem&, const std::vector<int32_t>& sequence, const std::vector<int>& start)> placer;
   std::string placer_name;
   bool explain = false;  // fill in alternatives and the time line
+  bool spans = false;    // fill in the time line alone
 };
 
 // Why a node is where it is.
@@ -119,7 +120,7 @@ struct Placement {
   std::vector<double> peak_bytes;  // by device
   int64_t transfers = 0;
   double transfer_bytes = 0;
-  // When Request::explain: alternatives by node id, the time line by start.
+  // When Request::explain: alternatives by node id, the time line by start; of the latter also when Request::spans.
   std::vector<std::vector<Alternative>> alternatives;
   std::vector<NodeSpan> node_spans;
   std::vector<TransferSpan> transfer_spans;

@@ -157,7 +157,7 @@ double Schedule::Bring(int32_t v, int from, int to) {
   if (record_ != nullptr) {
     ++record_->transfers;
     record_->transfer_bytes += value.repeats * value.bytes;
-    if (problem_.request->explain) record_->transfer_spans.push_back({value.edge, from, to, value.bytes, start, at});
+    if (problem_.request->explain || problem_.request->spans) record_->transfer_spans.push_back({value.edge, from, to, value.bytes, start, at});
   }
   return at;
 }
@@ -181,7 +181,7 @@ double Schedule::Take(size_t position, int device) {
   }
   for (size_t v = first; problem_.values[v].edge.index >= 0; ++v)
     if (problem_.values[v].storage == static_cast<int32_t>(v) && readers_left_[v] == 0) Drop(static_cast<int32_t>(v));
-  if (record_ != nullptr && problem_.request->explain)
+  if (record_ != nullptr && (problem_.request->explain || problem_.request->spans))
     record_->node_spans.push_back({problem_.request->order[position], device, start, finish});
   return finish;
 }

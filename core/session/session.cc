@@ -175,8 +175,12 @@ Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* re
 
 Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
   TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
-  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph));
+  auto times = std::make_shared<exec::StepTimes>();
+  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
   exec::Plan::Options options;
+  options.times = std::move(times);
+  options.early_transfers = options_.early_transfers;
+  options.transfer_precision = options_.transfer_precision;
   options.force_dynamic = options_.force_dynamic;
   options.fold = options_.optimize;
   options.schedule_seed = options_.schedule_seed;

@@ -89,6 +89,8 @@ struct SessionOptions {
   uint32_t schedule_seed = 0;
   bool one_queue = false;  // all work of a device goes to one queue
   bool compile = true;  // devices' compilers may take whole sets of nodes
+  exec::TransferPrecision transfer_precision = exec::TransferPrecision::kFull;
+  bool early_transfers = false;  // values go to devices as soon as they are there, not when they are needed
   bool partition = false;  // a part for each device, on a thread of its own, instead of one program for all
   std::string device;
   PlacementOptions placement;

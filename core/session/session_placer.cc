@@ -112,6 +112,7 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
   wanted.explain = explain;
+  wanted.spans = true;
   TENON_ASSIGN_OR_RETURN(place::Placement placement, place::Place(wanted));
   if (report == nullptr) return placement;
   std::map<std::string, place::CostError> errors;
@@ -128,10 +129,14 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   return placement;
 }
 
-Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph) {
+Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times) {
   std::lock_guard lock(mutex_);
   TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, false, nullptr));
   if (devices_.size() > 1) Remember(*graph, placement);
+  times->node_seconds.assign(static_cast<size_t>(graph->size()), 0);
+  for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[static_cast<size_t>(span.node)] = span.finish - span.start;
+  for (const place::TransferSpan& span : placement.transfer_spans)
+    times->crossings[{span.value, env_->devices[static_cast<size_t>(span.to)].memory}] = {span.finish - span.start, span.bytes};
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }

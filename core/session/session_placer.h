@@ -45,7 +45,8 @@ class SessionPlacer {
                 PlacementOptions options);
 
   // Writes the device into each node of a step's graph. Do not hold `whole_mutex`.
-  Status Place(const optimize::Request& request, graph::Graph* graph);
+  // What the step is predicted to take goes to `times`; nothing with one device alone.
+  Status Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times);
   // What Place would do, explained.
   Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph);
 

@@ -64,6 +64,9 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
     core.partition = options.partition != 0;
+    core.early_transfers = options.early_transfers != 0;
+    if (options.transfer_precision > TENON_TRANSFER_NEAREST) return InvalidArgument(StrCat("transfer_precision ", options.transfer_precision, " is unknown"));
+    core.transfer_precision = static_cast<exec::TransferPrecision>(options.transfer_precision);
     core.compile = options.no_compile == 0;
     core.one_queue = options.one_queue != 0;
     core.device = View(options.device);

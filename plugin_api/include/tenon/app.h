@@ -233,6 +233,11 @@ TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph
 #define TENON_EXECUTOR_AUTO 0u    /* straight code wherever the graph allows */
 #define TENON_EXECUTOR_DYNAMIC 1u /* the dynamic executor for everything */
 
+/* Of float32 values that go from one part to another (partition). */
+#define TENON_TRANSFER_FULL 0u     /* as they are */
+#define TENON_TRANSFER_TRUNCATED 1u /* in 16 bits: sign, exponent and 7 bits of mantissa, the others cut off */
+#define TENON_TRANSFER_NEAREST 2u   /* the same, rounded to the nearest, halves to even */
+
 typedef struct tenon_session_options {
   uint32_t struct_size;
   uint32_t must_understand;
@@ -253,6 +258,8 @@ typedef struct tenon_session_options {
   uint32_t no_compile; /* 1: devices run nodes one by one, whatever their compilers would take */
   uint32_t one_queue;  /* 1: all work of a device goes to one queue, to see what the others bring */
   uint32_t partition;  /* 1: one part for each device, on a thread of its own, which exchange values; 0: one program */
+  uint32_t early_transfers; /* 1: values go to devices as soon as they are there; 0: when they are needed, which takes less memory */
+  uint32_t transfer_precision; /* TENON_TRANSFER_*: of float32 values that go from part to part */
   uint32_t reserved;
 } tenon_session_options;
 

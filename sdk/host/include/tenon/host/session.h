@@ -218,6 +218,13 @@ enum class Precision : uint32_t {
   kAllowBfloat16 = TENON_PRECISION_ALLOW_BFLOAT16,
 };
 
+// In how many bits float32 values go from one part to another.
+enum class TransferPrecision : uint32_t {
+  kFull = TENON_TRANSFER_FULL,
+  kTruncated = TENON_TRANSFER_TRUNCATED,
+  kNearest = TENON_TRANSFER_NEAREST,
+};
+
 struct SessionOptions {
   uint64_t memory_limit = 0;  // bytes; 0: none
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
@@ -225,6 +232,8 @@ struct SessionOptions {
   bool optimize = true;
   uint32_t schedule_seed = 0;  // dynamic executor: 0 is construction order; else a random order, for tests
   bool partition = false;      // one part for each device, on a thread of its own; false: one program for all
+  TransferPrecision transfer_precision = TransferPrecision::kFull;  // of float32 values that go from part to part
+  bool early_transfers = false;  // values go to devices as soon as they are there; false: when they are needed
   Precision precision = Precision::kStrict;
   std::string device;      // of nodes that ask for none
   std::string placement;   // text of a placement file
@@ -255,6 +264,8 @@ class Session {
     c_options.no_optimize = options.optimize ? 0 : 1;
     c_options.schedule_seed = options.schedule_seed;
     c_options.partition = options.partition ? 1 : 0;
+    c_options.early_transfers = options.early_transfers ? 1 : 0;
+    c_options.transfer_precision = static_cast<uint32_t>(options.transfer_precision);
     c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.device = Span(options.device);
     c_options.placement = Span(options.placement);
