@@ -51,7 +51,7 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
     Plan::Options own = options;
     const int32_t device = DeviceOf(part.device);
     if (options.times != nullptr) own.times = TimesOf(*options.times, part, device);
-    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead, device, options.transfer_precision});
+    own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead, std::move(part.may_be_dead), device, options.transfer_precision});
     auto plan = Plan::Create(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
     if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));
     Part& made = parts_.emplace_back(Part{std::move(part.device), *std::move(plan), std::move(part.feed_numbers), {}});

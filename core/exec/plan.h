@@ -28,6 +28,7 @@ class Program;
 struct PartInfo {
   std::vector<int32_t> channels;  // by node; -1: none
   std::vector<bool> may_be_dead;  // by channel
+  std::vector<bool> nodes_may_be_dead;  // by node
   int32_t device = 0;             // of the environment's, that the part is for
   TransferPrecision precision = TransferPrecision::kFull;
 };

@@ -25,13 +25,10 @@ class Orderer {
 
   Result<TransferOrder> Order() {
     for (int32_t id = first_added_; id < graph_.size(); ++id) FindAnchor(id);
-    if (plan_.options().early_transfers || !Schedule(&out_)) {
-      for (int32_t id = first_added_; id < graph_.size(); ++id) PutBehind(id);
-      WriteOrder();
-      return std::move(out_);
-    }
-    TENON_RETURN_IF_ERROR(FindWaits());
+    const bool scheduled = !plan_.options().early_transfers && Schedule(&out_);
+    for (int32_t id = first_added_; id < graph_.size() && !scheduled; ++id) PutBehind(id);
     WriteOrder();
+    if (scheduled) TENON_RETURN_IF_ERROR(FindWaits());
     return std::move(out_);
   }
 
@@ -98,6 +95,8 @@ class Orderer {
     int32_t& crossing = crossing_of_[static_cast<size_t>(from)];
     if (crossing < 0) crossing = AddCrossing(from);
     task.crossings.push_back(crossing);
+    // What was received and then goes to the device must have been received by then.
+    if (IsAdded(from)) Read(graph_.node(from).inputs[0].node, i);
   }
 
   int32_t AddCrossing(int32_t id) {
@@ -121,28 +120,36 @@ class Orderer {
 
   // For each crossing outside of loops, the last node of its lane before it.
   Status FindWaits() {
-    TENON_ASSIGN_OR_RETURN(const LoopAnalysis loops, LoopAnalysis::Run(graph_, own_));
-    const graph::BranchAnalysis::IsFed is_fed = [this](Edge edge) { return plan_.FeedOf(edge) >= 0; };
-    const partition::Deadness deadness(graph_, own_, loops, is_fed);
+    TENON_ASSIGN_OR_RETURN(const LoopAnalysis loops, LoopAnalysis::Run(graph_, out_.order));
+    const std::vector<bool> may_be_dead = MayBeDead(loops);
     std::vector<std::vector<int32_t>> of_lane(env().devices.size());  // positions of nodes that may be waited for
     for (size_t i = 0; i < own_.size(); ++i) {
       const Node& node = graph_.node(own_[i]);
-      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == 0 && !deadness.MayBeDead({node.id, -1}))
+      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == 0 && !may_be_dead[static_cast<size_t>(node.id)])
         of_lane[static_cast<size_t>(LaneOf(node.id))].push_back(static_cast<int32_t>(i));
     }
     for (size_t c = 0; c < crossings_.size(); ++c) {
       const ReceiveProblem::Crossing& crossing = problem_.crossings[c];
-      const int32_t source = crossing.producer < 0 ? -1 : own_[static_cast<size_t>(crossing.producer)];
-      if (!InNoLoop(crossings_[c], source, loops)) continue;
+      if (loops.frame_of(crossings_[c]) != 0) continue;
       const std::vector<int32_t>& lane = of_lane[static_cast<size_t>(crossing.lane)];
       const auto next = std::lower_bound(lane.begin(), lane.end(), schedule_.before[c]);
       if (next != lane.begin()) out_.waits.emplace(crossings_[c], own_[static_cast<size_t>(*std::prev(next))]);
     }
     return Status::Ok();
   }
-  bool InNoLoop(int32_t id, int32_t source, const LoopAnalysis& loops) const {
-    if (!IsAdded(id)) return loops.frame_of(id) == 0;
-    return source < 0 || loops.frame_of(source) == 0 || (graph_.node(source).has(TENON_OP_EXIT) && loops.frames()[static_cast<size_t>(loops.frame_of(source))].parent == 0);
+
+  // By node. A part does not see what decides about its values: that was found from the whole graph.
+  std::vector<bool> MayBeDead(const LoopAnalysis& loops) const {
+    std::vector<bool> out(static_cast<size_t>(graph_.size()), true);
+    const PartInfo* part = plan_.options().part.get();
+    if (part != nullptr) {
+      std::copy(part->nodes_may_be_dead.begin(), part->nodes_may_be_dead.end(), out.begin());
+      return out;
+    }
+    const graph::BranchAnalysis::IsFed is_fed = [this](Edge edge) { return plan_.FeedOf(edge) >= 0; };
+    const partition::Deadness deadness(graph_, out_.order, loops, is_fed);
+    for (int32_t id : own_) out[static_cast<size_t>(id)] = deadness.MayBeDead({id, -1});
+    return out;
   }
 
   void WriteOrder() {

@@ -396,6 +396,8 @@ class Partitioner {
       out_.channels[i].recv = items_[receives_[i]].node;
       part_at(sends_[i]).targets.push_back(out_.channels[i].send);
     }
+    for (Part& part : out_.parts)
+      for (int32_t origin : part.origins) part.may_be_dead.push_back(origin < 0 || deadness_->MayBeDead({origin, -1}));
     const auto feed = [&](int32_t item, int32_t output, int32_t number) {
       part_at(item).feeds.push_back({items_[item].node, output});
       part_at(item).feed_numbers.push_back(number);

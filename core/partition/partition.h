@@ -59,6 +59,7 @@ struct Part {
   std::vector<int32_t> origins;   // the node of the whole graph that it is, or repeats; -1: made here
   std::vector<bool> repeats;      // its origin stands in another part
   std::vector<int32_t> channels;  // of a send or receive; -1: none
+  std::vector<bool> may_be_dead;  // false: it surely runs, in each turn of its loop
 };
 
 struct Partitioned {

@@ -19,7 +19,7 @@ Runtime& RuntimeOf(bool disturbed) {
     RuntimeOptions options;
     options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}, {"tenon.tpu_sim", "guard", "true"}, {"tenon.tpu_sim", "cores", "2"}};
     if (late) options.plugin_options.push_back({"tenon.tpu_sim", "delay_completion_us", "30"});
-      options.plugin_options.push_back({"tenon.tpu_sim", "seed", "7"});
+    options.plugin_options.push_back({"tenon.tpu_sim", "seed", "7"});
     auto made = Runtime::Create(options);
     if (!made.ok()) {
       ADD_FAILURE() << made.status().message();
@@ -38,6 +38,7 @@ std::vector<Way> WaysOf() {
     ways[i].options.optimize = i % 3 != 1;
     if (i % 3 == 2) ways[i].options.executor = TENON_EXECUTOR_DYNAMIC;
     ways[i].options.partition = i >= 3;
+    ways[i].options.early_transfers = i % 3 == 1;
   }
   return ways;
 }
