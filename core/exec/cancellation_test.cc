@@ -122,8 +122,8 @@ struct Watched {
 };
 
 TEST(DeadlineWatcher, CancelsWhenADeadlinePasses) {
-  DeadlineWatcher watcher;
   Watched soon, past;
+  DeadlineWatcher watcher;  // ends first: it may still be about to leave what it cancelled
   watcher.Watch(&soon.cancellation, NowNs() + 2'000'000, 2'000'000);
   EXPECT_EQ(soon.Wait(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 2 ms");
   watcher.Watch(&past.cancellation, 0, 5'000'000);
@@ -131,8 +131,8 @@ TEST(DeadlineWatcher, CancelsWhenADeadlinePasses) {
 }
 
 TEST(DeadlineWatcher, DoesNotMakeASoonerDeadlineWaitForALaterOne) {
-  DeadlineWatcher watcher;
   Watched late, soon;
+  DeadlineWatcher watcher;
   const uint64_t hour = uint64_t{3600} * 1'000'000'000;
   const uint64_t token = watcher.Watch(&late.cancellation, NowNs() + hour, hour);
   watcher.Watch(&soon.cancellation, NowNs() + 1'000'000, 1'000'000);
@@ -142,8 +142,8 @@ TEST(DeadlineWatcher, DoesNotMakeASoonerDeadlineWaitForALaterOne) {
 }
 
 TEST(DeadlineWatcher, LeavesWhatItWasToldToForgetAlone) {
-  DeadlineWatcher watcher;
   Watched last;
+  DeadlineWatcher watcher;
   {
     Cancellation gone;
     const uint64_t token = watcher.Watch(&gone, NowNs() + 20'000'000, 20'000'000);
@@ -159,8 +159,8 @@ TEST(DeadlineWatcher, ReadsTheClockThatATestMoves) {
   static std::atomic<uint64_t> now{1000};
   SetClock([]() -> uint64_t { return now.load(); });
   {
-    DeadlineWatcher watcher;
     Watched first, second;
+    DeadlineWatcher watcher;
     watcher.Watch(&first.cancellation, 999, 1);
     EXPECT_NE(first.Wait(), "never");
     now.store(5000);

@@ -82,6 +82,12 @@ inline void MarkDevice(tenon_tensor_view* view, const Device& device) {
   view->dl.device_id = device.properties.dl_device_id;
   view->flags &= ~TENON_VIEW_HOST_VISIBLE;
 }
+// Whether it says that it lies there; nullptr: in memory that the host reads. One that names no device at all is the host's.
+inline bool LiesIn(const tenon_tensor_view& view, const Device* device) {
+  constexpr uint32_t kHostTypes = 1u << 0 | 1u << 1 | 1u << 3 | 1u << 11;  // none, and DLPack's CPU, pinned memory of CUDA and of ROCm
+  if (device == nullptr) return static_cast<uint32_t>(view.dl.device_type) < 32 && ((kHostTypes >> view.dl.device_type) & 1) != 0;
+  return view.dl.device_type == device->properties.dl_device_type && view.dl.device_id == device->properties.dl_device_id;
+}
 inline bool OnHost(const tenon_tensor_view& view) { return (view.flags & TENON_VIEW_HOST_VISIBLE) != 0; }
 
 }  // namespace tenon::exec

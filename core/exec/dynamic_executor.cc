@@ -377,7 +377,7 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     // Feeds have the first slots.
     tenon_tensor_view& view = root_iteration_->slots[i].view;
     view = *feeds[i];
-    view.flags = FeedFlags(*feeds[i]);
+    view.flags = FeedFlags(*feeds[i], plan_->plan().MemoryOf(plan_->plan().feeds()[i]) == 0);
   }
   for (size_t i = 0; i < fetched_.size(); ++i)
     if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
@@ -747,6 +747,7 @@ Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& sou
       TENON_ASSIGN_OR_RETURN(args.source, KeepForCopy(view, fed));
       return work_.Copy(worker.first_queue, args, {}, info.node->name, nullptr);
     }
+    if (from == memory) return work_.Copy(worker.first_queue, args, {}, info.node->name, nullptr);
     tenon_timeline_point done{};
     if (memory == 0) {
       TENON_RETURN_IF_ERROR(work_.Copy(worker.first_queue, args, {}, info.node->name, &done));

@@ -11,6 +11,14 @@ namespace {
 
 constexpr size_t kMaxShapes = 16;
 
+// Those of these numbers; of none, none.
+std::vector<int32_t> Of(const std::vector<int32_t>& all, const std::vector<int32_t>& numbers) {
+  std::vector<int32_t> out;
+  for (int32_t number : numbers)
+    if (!all.empty()) out.push_back(all[static_cast<size_t>(number)]);
+  return out;
+}
+
 }  // namespace
 
 // ---- The plan ----
@@ -51,6 +59,8 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
     Plan::Options own = options;
     const int32_t device = DeviceOf(part.device);
     if (options.times != nullptr) own.times = TimesOf(*options.times, part, device);
+    own.feed_memories = Of(options.feed_memories, part.feed_numbers);
+    own.fetch_memories = Of(options.fetch_memories, part.fetch_numbers);
     own.part = std::make_shared<const PartInfo>(PartInfo{std::move(part.channels), may_be_dead, std::move(part.may_be_dead), device, options.transfer_precision});
     auto plan = Plan::Create(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
     if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));

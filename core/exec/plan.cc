@@ -74,6 +74,9 @@ Status Plan::MakeRunners(KernelStore* store) {
   runners_.resize(static_cast<size_t>(graph_.size()));
   device_of_.assign(static_cast<size_t>(graph_.size()), 0);
   transfer_from_.assign(static_cast<size_t>(graph_.size()), -1);
+  const auto on_device = [](int32_t memory) { return memory != 0; };
+  uses_queues_ = std::any_of(options_.feed_memories.begin(), options_.feed_memories.end(), on_device) ||
+                 std::any_of(options_.fetch_memories.begin(), options_.fetch_memories.end(), on_device);
   std::map<std::string_view, int32_t> devices;
   for (const SessionDevice& device : env_.devices) devices.emplace(device.device->name, device.index);
   for (int32_t id : order_) {
@@ -93,7 +96,7 @@ Status Plan::MakeRunners(KernelStore* store) {
 }
 
 int32_t Plan::MemoryOf(graph::Edge edge) const {
-  if (FeedOf(edge) >= 0) return 0;
+  if (const int feed = FeedOf(edge); feed >= 0) return options_.feed_memories.empty() ? 0 : options_.feed_memories[static_cast<size_t>(feed)];
   const graph::Node& node = graph_.node(edge.node);
   const DType type = node.output_types[static_cast<size_t>(edge.index)];
   if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0)) return 0;
@@ -118,11 +121,15 @@ Status Plan::AddTransfers() {
   memories.direct = [&](int32_t from, int32_t to) { return device(from).device->driver == device(to).device->driver; };
   memories.name = [&](int32_t memory) { return device(memory).device->name; };
   std::vector<graph::Edge> fetches = fetches_;
-  const std::vector<int32_t> on_host(fetches.size(), 0);
+  std::vector<int32_t> fetch_memories = options_.fetch_memories;
+  fetch_memories.resize(fetches.size());
   // Nodes are added while oracles are asked about old ones alone.
   TENON_ASSIGN_OR_RETURN(const std::vector<partition::AddedNode> added,
-                         partition::AddTransfers(&graph_, order_, feeds_, &fetches, on_host, memories));
+                         partition::AddTransfers(&graph_, order_, feeds_, &fetches, fetch_memories, memories));
   fetches_ = std::move(fetches);
+  kept_.resize(static_cast<size_t>(graph_.size()));
+  for (size_t i = 0; i < fetches_.size(); ++i)
+    if (fetch_memories[i] != 0) kept_[static_cast<size_t>(fetches_[i].node)] = true;
   runners_.resize(static_cast<size_t>(graph_.size()));
   device_of_.resize(static_cast<size_t>(graph_.size()), 0);
   transfer_from_.resize(static_cast<size_t>(graph_.size()), -1);
@@ -139,17 +146,8 @@ Result<Tensor> Plan::OnDevice(const Tensor& value, int32_t memory) const {
   if (copy.has_value()) return copy;
   const SessionDevice& device = env_.devices[static_cast<size_t>(memory)];
   TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
-  Cancellation cancellation;
-  Step step;
-  step.env = &env_;
-  step.cancellation = &cancellation;
-  QueueWork work(&env_);
-  TENON_RETURN_IF_ERROR(work.Begin(&step));
-  Status status = work.Use(device.first_queue);
   const tenon_copy_args args{TENON_HEAD(tenon_copy_args), value.data(), fresh.data(), value.byte_size(), nullptr, device.device->handle};
-  if (status.ok()) status = work.Copy(device.first_queue, args, {}, "constant", nullptr);
-  status = work.Complete(std::move(status));
-  if (!status.ok()) return std::move(status).Annotate(StrCat("a constant for ", device.device->name));
+  if (Status status = CopyNow(env_, device, args, "constant"); !status.ok()) return std::move(status).Annotate("a constant");
   host = value;
   copy = std::move(fresh);
   return copy;

@@ -45,6 +45,7 @@ class Plan {
     bool compile = true;  // devices' compilers may take whole sets of nodes
     TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
     bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
+    std::vector<int32_t> feed_memories, fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
     std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
     std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
   };
@@ -70,6 +71,8 @@ class Plan {
   int32_t MemoryOf(graph::Edge edge) const;
   // The memory that a transfer takes its value from; -1: the node is none.
   int32_t TransferFrom(int32_t node) const { return transfer_from_[static_cast<size_t>(node)]; }
+  // Whether a node's output is a fetch that stays in a device's memory, which the caller keeps.
+  bool IsKept(int32_t node) const { return static_cast<size_t>(node) < kept_.size() && kept_[static_cast<size_t>(node)]; }
   // The channel of a send or receive; -1 for other nodes.
   int32_t ChannelOf(int32_t node) const {
     return options_.part == nullptr || static_cast<size_t>(node) >= options_.part->channels.size() ? -1 : options_.part->channels[static_cast<size_t>(node)];
@@ -128,6 +131,7 @@ class Plan {
   Options options_;
   std::vector<std::shared_ptr<NodeRunner>> runners_;
   std::vector<int32_t> device_of_, transfer_from_;  // by node
+  std::vector<bool> kept_;  // by node
   bool uses_queues_ = false;
   std::unique_ptr<Claims> claims_;
   mutable std::mutex constants_mutex_;

@@ -197,7 +197,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
     view.dl.data = DataOf(given);
     view.buffer = given.buffer;
-    view.flags = FeedFlags(given);
+    view.flags = FeedFlags(given, program_->slots()[static_cast<size_t>(slot)].memory == 0);
   }
   for (int32_t slot : feed_aliases_) {
     const tenon_tensor_view& target = views_[static_cast<size_t>(program_->slots()[static_cast<size_t>(slot)].target)];

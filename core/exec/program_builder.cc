@@ -217,7 +217,7 @@ class ProgramBuilder {
     if (slot >= 0) return slot;
     const Node& node = graph_.node(edge.node);
     if (const int feed = plan_.FeedOf(edge); feed >= 0) {
-      slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), program_->feed_shapes_[static_cast<size_t>(feed)], Home::kFeed);
+      slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), program_->feed_shapes_[static_cast<size_t>(feed)], Home::kFeed, plan_.MemoryOf(edge));
       At(slot).target = feed;
     } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
       slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
@@ -593,20 +593,22 @@ class ProgramBuilder {
   int32_t EmitTransfer(int32_t from, const Node& node, std::vector<Operation>* block) {
     const int32_t memory = DeviceOfMemory(plan_.DeviceOf(node.id)).memory;
     const bool fixed = At(from).shape.fully_known();
-    const int32_t to = NewSlot(At(from).dtype, At(from).shape, fixed ? Home::kArena : Home::kBuffer, memory);
+    const int32_t to = NewSlot(At(from).dtype, At(from).shape, fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
     Use(from);
     PushTransfer(from, to, node.id, block);
     return to;
   }
 
-  // Buffers of pools are the main queue's; copies of arenas have queues of their own.
+  // Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of arenas
+  // have queues of their own.
   void PushTransfer(int32_t from, int32_t to, int32_t node, std::vector<Operation>* block) {
     if (At(from).memory == 0 || At(Root(from)).home != Home::kArena) KeepToTheEnd(from);
     const SessionDevice& device = DeviceOfMemory(At(from).memory == 0 ? At(to).memory : At(from).memory);
     Operation& operation = Push(block, Operation::Kind::kTransfer, node);
     operation.inputs = {from};
     operation.outputs = {to};
-    if (At(from).memory == At(to).memory || At(to).home == Home::kBuffer) operation.queue = device.first_queue;
+    if (At(to).home == Home::kBuffer && At(to).memory != 0) operation.queue = DeviceOfMemory(At(to).memory).first_queue;
+    else if (At(from).memory == At(to).memory || At(to).home == Home::kBuffer) operation.queue = device.first_queue;
     else operation.queue = At(from).memory == 0 ? device.copy_in() : device.copy_out();
     const double speed = device.device->properties.link_bytes_per_second;
     chooser_.Submit(operation.queue, speed > 0 ? static_cast<double>(At(from).bytes) / speed : 0, {Root(from)}, {Root(to)});

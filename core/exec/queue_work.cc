@@ -230,4 +230,17 @@ void QueueWork::SettleWrites(bool failed) {
   writes_.clear();
 }
 
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label) {
+  Cancellation cancellation;
+  Step step;
+  step.env = &env;
+  step.cancellation = &cancellation;
+  QueueWork work(&env);
+  TENON_RETURN_IF_ERROR(work.Begin(&step));
+  Status status = work.Use(device.first_queue);
+  if (status.ok()) status = work.Copy(device.first_queue, args, {}, label, nullptr);
+  status = work.Complete(std::move(status));
+  return status.ok() ? status : std::move(status).Annotate(StrCat("on ", device.device->name));
+}
+
 }  // namespace tenon::exec

@@ -108,6 +108,9 @@ class QueueWork {
   bool abandoned_ = false, renewed_ = false;
 };
 
+// A copy that a device makes by itself, outside of any step; waits for it.
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label);
+
 }  // namespace tenon::exec
 
 #endif  // TENON_CORE_EXEC_QUEUE_WORK_H_

@@ -95,8 +95,8 @@ inline void ReleaseOutput(tenon_tensor_view* view) {
 }
 
 // Flags of the view that a step has of a feed.
-inline uint32_t FeedFlags(const tenon_tensor_view& feed) {
-  return TENON_VIEW_HOST_VISIBLE | TENON_VIEW_READ_ONLY |
+inline uint32_t FeedFlags(const tenon_tensor_view& feed, bool on_host) {
+  return (on_host ? TENON_VIEW_HOST_VISIBLE : 0u) | TENON_VIEW_READ_ONLY |
          ((reinterpret_cast<uintptr_t>(DataOf(feed)) & 63u) == 0 ? TENON_VIEW_ALIGNED64 : 0u);
 }
 

@@ -17,6 +17,8 @@ struct Request {
   std::vector<graph::Edge> feeds;
   std::vector<graph::Edge> fetches;
   std::vector<int32_t> targets;
+  // Where each feed lies and each fetch is wanted: 0 the host's memory, else the number of a device with queues. Empty: 0.
+  std::vector<int32_t> feed_memories{}, fetch_memories{};
 };
 
 // Keeps the ancestors of fetches and targets, cut at feeds. A fed node stays (its outputs are named by the feeds) but

@@ -23,8 +23,7 @@ class Adder {
     const auto key = std::make_pair(edge, memory);
     if (const auto it = made_.find(key); it != made_.end()) return it->second;
     Edge made;
-    const bool fed = std::find(feeds_.begin(), feeds_.end(), edge) != feeds_.end();
-    if (!fed && graph_->node(edge.node).has(TENON_OP_CONSTANT)) {
+    if (IsConstant(edge)) {
       TENON_ASSIGN_OR_RETURN(made, Repeat(edge, memory));
     } else if (from != 0 && memory != 0 && !memories_.direct(from, memory)) {
       TENON_ASSIGN_OR_RETURN(const Edge on_host, In(edge, 0));
@@ -36,9 +35,22 @@ class Adder {
     return made;
   }
 
+  // The edge that a fetch in that memory becomes.
+  Result<Edge> Fetched(Edge edge, int32_t memory) {
+    if (memory == 0 || memories_.of(edge) != memory || IsConstant(edge)) return In(edge, memory);
+    Edge& made = made_[{edge, memory}];
+    if (made.node >= 0) return made;
+    TENON_ASSIGN_OR_RETURN(made, Move(edge, memory, memory));
+    return made;
+  }
+
   std::vector<AddedNode> TakeAdded() { return std::move(added_); }
 
  private:
+  bool IsConstant(Edge edge) const {
+    return graph_->node(edge.node).has(TENON_OP_CONSTANT) && std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end();
+  }
+
   Result<Edge> Move(Edge edge, int32_t from, int32_t to) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* identity, graph_->registry().FindRole("identity"));
     const std::string wish = StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
@@ -90,7 +102,7 @@ Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vect
     }
   }
   for (size_t i = 0; i < fetches->size(); ++i) {
-    TENON_ASSIGN_OR_RETURN((*fetches)[i], adder.In((*fetches)[i], fetch_memory[i]));
+    TENON_ASSIGN_OR_RETURN((*fetches)[i], adder.Fetched((*fetches)[i], fetch_memory[i]));
   }
   return adder.TakeAdded();
 }

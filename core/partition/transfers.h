@@ -29,7 +29,8 @@ struct AddedNode {
 };
 
 // Adds what the nodes of `order` and the fetches need. fetch_memory: one a fetch, where it is wanted; fetches are moved to the
-// transfers' outputs. A fed edge lies where `of` says.
+// transfers' outputs. What is fetched in a device's memory and already lies there, constants apart, is moved within it: the caller
+// keeps it. A fed edge lies where `of` says.
 Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<int32_t>& order,
                                             const std::vector<graph::Edge>& feeds, std::vector<graph::Edge>* fetches,
                                             const std::vector<int32_t>& fetch_memory, const Memories& memories);

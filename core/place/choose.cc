@@ -19,7 +19,7 @@ constexpr size_t kManyDevices = 16;  // from here on no look ahead: its cost gro
 class LookAhead {
  public:
   explicit LookAhead(const Problem& problem) : devices_(problem.device_count()), rest_(problem.size() * devices_, 0) {
-    for (int32_t v : problem.fetched) PushFetch(problem, problem.values[static_cast<size_t>(v)]);
+    for (size_t i = 0; i < problem.fetched.size(); ++i) PushFetch(problem, problem.values[static_cast<size_t>(problem.fetched[i])], problem.fetched_to[i]);
     for (size_t p = problem.size(); p-- > 0;)
       for (int32_t v : problem.inputs_of(p))
         if (const Value& value = problem.values[static_cast<size_t>(v)]; value.producer >= 0) Push(problem, p, value);
@@ -32,11 +32,11 @@ class LookAhead {
     const Link& link = problem.link(from, to);
     return value.repeats * (link.latency_seconds + (link.bytes_per_second > 0 ? value.bytes / link.bytes_per_second : 0));
   }
-  void PushFetch(const Problem& problem, const Value& value) {
-    if (value.producer < 0 || problem.host < 0) return;
+  void PushFetch(const Problem& problem, const Value& value, int to) {
+    if (value.producer < 0 || to < 0) return;
     for (size_t d = 0; d < devices_; ++d) {
       double& rest = rest_[static_cast<size_t>(value.producer) * devices_ + d];
-      rest = std::max(rest, TransferSeconds(problem, value, static_cast<int>(d), problem.host));
+      rest = std::max(rest, TransferSeconds(problem, value, static_cast<int>(d), to));
     }
   }
   void Push(const Problem& problem, size_t reader, const Value& value) {
@@ -150,7 +150,7 @@ class Greedy {
     double bytes = 0;
     for (int32_t v : problem_.inputs_of(position)) {
       const Value& value = problem_.values[static_cast<size_t>(v)];
-      const int at = value.producer < 0 ? problem_.host : schedule_.device(static_cast<size_t>(value.producer));
+      const int at = value.producer < 0 ? value.home : schedule_.device(static_cast<size_t>(value.producer));
       if (at == device) bytes += value.bytes;
     }
     return bytes;

@@ -31,9 +31,10 @@ class Maker {
       AddInputs(i);
       TENON_RETURN_IF_ERROR(AddCosts(i));
     }
-    for (const Edge& edge : request_.fetches)
-      if (const int32_t value = ValueOf(edge); value >= 0) {
+    for (size_t i = 0; i < request_.fetches.size(); ++i)
+      if (const int32_t value = ValueOf(request_.fetches[i]); value >= 0) {
         out_.fetched.push_back(value);
+        out_.fetched_to.push_back(DeviceAt(request_.fetch_devices, i));
         CountReader(value);
       }
     if (request_.host_input) out_.host_inputs.resize(out_.inputs.size() * out_.class_count);
@@ -83,7 +84,7 @@ class Maker {
 
   int32_t AddValue(int32_t producer, Edge edge, double bytes, double repeats, bool stored) {
     const int32_t value = static_cast<int32_t>(out_.values.size());
-    out_.values.push_back({producer, edge, bytes, repeats, stored ? value : -1, 0});
+    out_.values.push_back({producer, edge, -1, bytes, repeats, stored ? value : -1, 0});
     return value;
   }
 
@@ -96,8 +97,14 @@ class Maker {
 
   void AddFeeds() {
     bool guessed = false;
-    for (const Edge& edge : request_.feeds) fed_.emplace(edge, AddValue(-1, edge, BytesOfEdge(edge, &guessed), 1, true));
+    for (size_t i = 0; i < request_.feeds.size(); ++i) {
+      const Edge edge = request_.feeds[i];
+      const int32_t value = AddValue(-1, edge, BytesOfEdge(edge, &guessed), 1, true);
+      out_.values[static_cast<size_t>(value)].home = DeviceAt(request_.feed_devices, i);
+      fed_.emplace(edge, value);
+    }
   }
+  int DeviceAt(const std::vector<int32_t>& devices, size_t i) const { return devices.empty() || devices[i] < 0 ? out_.host : devices[i]; }
 
   void AddValues(size_t i) {
     const Node& node = NodeAt(i);

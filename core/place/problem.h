@@ -2,7 +2,7 @@
 // Problem: a request as numbers: groups, seconds, bytes and links, ready to be simulated.
 //
 // Nodes are known by their position in Request::order. A value is an output of a node, a node's control output (no bytes,
-// order alone), or a fed edge (no producer, on the host from the start). Back edges of loops are left out; what is in a
+// order alone), or a fed edge (no producer, there from the start). Back edges of loops are left out; what is in a
 // loop counts kGuessedTurns times for each loop around it.
 #ifndef TENON_CORE_PLACE_PROBLEM_H_
 #define TENON_CORE_PLACE_PROBLEM_H_
@@ -21,6 +21,7 @@ inline constexpr double kGuessedTurns = 10;
 struct Value {
   int32_t producer = -1;  // position; -1: fed
   graph::Edge edge;       // index -1: control
+  int home = -1;          // of a fed one: the device whose memory has it; -1: there is none, it is everywhere
   double bytes = 0;
   double repeats = 1;     // transfers in a step
   int32_t storage = -1;   // the value whose memory it is: itself, what it was forwarded from; -1: none
@@ -47,6 +48,7 @@ struct Problem {
   // Whether a kernel takes or gives host memory, by (input or value) * class_count + class; empty: never.
   std::vector<bool> host_inputs, host_outputs;
   std::vector<int32_t> fetched;        // values
+  std::vector<int> fetched_to;         // the devices whose memory takes them; -1: there is none
   int64_t guessed_nodes = 0;           // whose shapes had to be guessed
 
   size_t size() const { return first_value.size(); }

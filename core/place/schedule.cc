@@ -62,7 +62,7 @@ void Schedule::AddResident(int32_t group, int device) {
 }
 
 int Schedule::Home(const Value& value, int32_t index) const {
-  if (value.producer < 0) return problem_.host;
+  if (value.producer < 0) return value.home;
   const int device = device_[static_cast<size_t>(value.producer)];
   return device < 0 ? -1 : problem_.LiesOn(index, device);
 }
@@ -187,10 +187,11 @@ double Schedule::Take(size_t position, int device) {
 }
 
 double Schedule::Finish() {
-  for (int32_t v : problem_.fetched) {
-    const int from = Home(problem_.values[static_cast<size_t>(v)], v);
-    const bool there = from < 0 || problem_.host < 0 || problem_.is_host(from);
-    end_ = std::max(end_, there ? ReadyAt(problem_.values[static_cast<size_t>(v)]) : Bring(v, from, problem_.host));
+  for (size_t i = 0; i < problem_.fetched.size(); ++i) {
+    const int32_t v = problem_.fetched[i];
+    const int from = Home(problem_.values[static_cast<size_t>(v)], v), to = problem_.fetched_to[i];
+    const bool there = from < 0 || to < 0 || from == to || (problem_.is_host(from) && problem_.is_host(to));
+    end_ = std::max(end_, there ? ReadyAt(problem_.values[static_cast<size_t>(v)]) : Bring(v, from, to));
   }
   return end_;
 }

@@ -3,8 +3,8 @@
 //
 // The rule. Nodes are taken in one given order. Each device has one queue: a node starts when its queue is free and its
 // inputs are there. A value goes to a device once, however many nodes read it there; between two devices one transfer
-// takes the link at a time (its bytes; the latency is not exclusive), in the order in which readers ask. Fed values are on
-// the host at the start, fetched ones go there. Memory: state and constants stay; a value, and its copies, stay until the
+// takes the link at a time (its bytes; the latency is not exclusive), in the order in which readers ask. Fed values are
+// there at the start, fetched ones go where they are wanted: as a rule the host. Memory: state and constants stay; a value, and its copies, stay until the
 // last reader was taken.
 #ifndef TENON_CORE_PLACE_SCHEDULE_H_
 #define TENON_CORE_PLACE_SCHEDULE_H_
@@ -30,7 +30,7 @@ class Schedule {
   bool Fits(size_t position, int device, double more) const;
   // Runs the node there, after those taken so far. Its finish.
   double Take(size_t position, int device);
-  // Brings fetched values to the host. The step's seconds.
+  // Brings fetched values where they are wanted. The step's seconds.
   double Finish();
 
   bool taken(size_t position) const { return device_[position] >= 0; }

@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/graph/graphdef/convert.h"
+#include "core/place/device_name.h"
 #include "core/session/device_trace.h"
 
 namespace tenon::session {
@@ -187,9 +188,18 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   options.compile = options_.compile;
   auto callable = std::make_shared<Callable>();
   callable->session_ = shared_from_this();
-  callable->fetch_count_ = request.fetches.size();
   callable->feeds_ = request.feeds;
-  for (const graph::Edge& feed : request.feeds) callable->feed_types_.push_back(BaseType(graph.TypeOf(feed)));
+  const auto owner = [this](const std::vector<int32_t>& memories, size_t i) -> const exec::Device* {
+    return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[static_cast<size_t>(memories[i])].device;
+  };
+  for (size_t i = 0; i < request.feeds.size(); ++i)
+    callable->feed_places_.push_back({BaseType(graph.TypeOf(request.feeds[i])), owner(request.feed_memories, i)});
+  for (size_t i = 0; i < request.fetches.size(); ++i) {
+    callable->fetch_devices_.push_back(owner(request.fetch_memories, i));
+    callable->fetches_on_devices_ = callable->fetches_on_devices_ || callable->fetch_devices_.back() != nullptr;
+  }
+  options.feed_memories = std::move(request.feed_memories);
+  options.fetch_memories = std::move(request.fetch_memories);
   if (options_.partition) {
     TENON_ASSIGN_OR_RETURN(callable->parted_, exec::PartedPlan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
                                                                        env_, &store_, options));
@@ -238,12 +248,60 @@ Result<optimize::Request> MakeRequest(const graph::Graph& graph, const std::vect
 
 }  // namespace
 
+Result<int32_t> Session::FindDevice(std::string_view name) const {
+  TENON_ASSIGN_OR_RETURN(const place::DeviceName wanted, place::DeviceName::Parse(name));
+  int32_t found = -1;
+  std::string known;
+  for (const exec::SessionDevice& each : env_.devices) {
+    known += StrCat(known.empty() ? "" : ", ", each.device->name);
+    TENON_ASSIGN_OR_RETURN(const place::DeviceName own, place::DeviceName::Parse(each.device->name));
+    if (!wanted.Matches(own)) continue;
+    if (found >= 0) return InvalidArgument(StrCat("'", name, "' may be more than one device: ", known, "; name one"));
+    found = each.index;
+  }
+  if (found < 0) return NotFound(StrCat("there is no device '", name, "'; there are: ", known));
+  return found;
+}
+
+// Names of devices to memories, one for each of `edges`.
+Status Session::FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
+                             std::vector<int32_t>* out) const {
+  if (devices.empty()) return Status::Ok();
+  if (devices.size() != names.size()) return InvalidArgument(StrCat(names.size(), " ", what, " have ", devices.size(), " devices; give each one, or none at all"));
+  for (size_t i = 0; i < names.size(); ++i) {
+    auto found = devices[i].empty() ? Result<int32_t>(0) : FindDevice(devices[i]);
+    if (!found.ok()) return std::move(found).status().Annotate(StrCat("the device of '", names[i], "'"));
+    out->push_back(device(*found).memory);
+  }
+  return Status::Ok();
+}
+
+Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to) {
+  if (from == 0 && to == 0) return Tensor::CopyOf(GlobalPool(), value);
+  if (!IsPlain(value.dtype)) return InvalidArgument(StrCat("a tensor of ", TypeName(value.dtype), " stays in host memory"));
+  const exec::SessionDevice& worker = device(from == 0 ? to : from);
+  if (from != 0 && to != 0 && worker.device->driver != device(to).device->driver) {
+    TENON_ASSIGN_OR_RETURN(const Tensor on_host, CopyTo(value, from, 0));
+    return CopyTo(on_host.view(), 0, to);
+  }
+  BufferPool* pool = to == 0 ? GlobalPool() : device(to).pool;
+  TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(pool, value.dtype, ShapeOf(value)));
+  const auto handle = [this](int32_t memory) { return memory == 0 ? nullptr : device(memory).device->handle; };
+  const tenon_copy_args args{TENON_HEAD(tenon_copy_args), DataOf(value), copy.data(), value.byte_size, handle(from), handle(to)};
+  TENON_RETURN_IF_ERROR(exec::CopyNow(env_, worker, args, "copy"));
+  return copy;
+}
+
 Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string_view>& feeds,
                                                    const std::vector<std::string_view>& fetches,
-                                                   const std::vector<std::string_view>& targets) {
+                                                   const std::vector<std::string_view>& targets,
+                                                   const std::vector<std::string_view>& feed_devices,
+                                                   const std::vector<std::string_view>& fetch_devices) {
   if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
   std::shared_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
+  TENON_RETURN_IF_ERROR(FindMemories(feeds, feed_devices, "feeds", &request.feed_memories));
+  TENON_RETURN_IF_ERROR(FindMemories(fetches, fetch_devices, "fetches", &request.fetch_memories));
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
   lock.unlock();
   return MakeCallable(std::move(pruned), std::move(request));
@@ -342,15 +400,20 @@ void Callable::GiveBack(RunContext* context) {
 }
 
 Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
-  for (size_t i = 0; i < feed_types_.size(); ++i) {
+  for (size_t i = 0; i < feed_places_.size(); ++i) {
     const tenon_tensor_view* view = feeds[i];
-    if (view != nullptr && view->dtype == feed_types_[i] && view->dl.strides == nullptr &&
-        (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0)
+    const exec::Device* device = feed_places_[i].device;
+    if (view != nullptr && view->dtype == feed_places_[i].type && view->dl.strides == nullptr &&
+        (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0 && exec::LiesIn(*view, device))
       continue;
     const std::string name = graph().EdgeName(feeds_[i]);
     if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
-    if (view->dtype != feed_types_[i])
-      return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_types_[i]), ", found ", TypeName(view->dtype)));
+    if (view->dtype != feed_places_[i].type)
+      return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_places_[i].type), ", found ", TypeName(view->dtype)));
+    if (!exec::LiesIn(*view, device))
+      return InvalidArgument(StrCat("feed '", name, "' must lie in ", device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
+                                    ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ", view->dl.device_id,
+                                    "; name the device of a feed when the callable is prepared"));
     if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
     return InvalidArgument(StrCat("feed '", name, "' has no data"));
   }
@@ -371,8 +434,8 @@ Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* f
 }  // namespace
 
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
-  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count_, taker, argument);
-  return TakeFetches(context->run.get(), &context->step, feeds, fetch_count_, taker, argument);
+  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count(), taker, argument);
+  return TakeFetches(context->run.get(), &context->step, feeds, fetch_count(), taker, argument);
 }
 
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
@@ -418,17 +481,27 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
 }
 
 Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
-  out_fetches->assign(fetch_count_, Tensor());
+  out_fetches->assign(fetch_count(), Tensor());
   return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
+    Tensor& out = (*static_cast<std::vector<Tensor>*>(argument))[index];
+    if (!exec::OnHost(view)) {
+      // A plan keeps what stays on a device in a buffer of its own.
+      if (view.buffer == nullptr) return Internal(StrCat("fetch ", index, " has no buffer"));
+      Retain(view.buffer);
+      out = Tensor(view.dtype, ShapeOf(view), view.buffer);
+      return Status::Ok();
+    }
     // The caller's own copy: it may outlive the session, and the runtime.
-    TENON_ASSIGN_OR_RETURN((*static_cast<std::vector<Tensor>*>(argument))[index], Tensor::CopyOf(GlobalPool(), view));
+    TENON_ASSIGN_OR_RETURN(out, Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   }, out_fetches);
 }
 
 Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
+  if (fetches_on_devices_)
+    return Unimplemented("a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your own");
   return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
     const tenon_tensor_view& to = static_cast<const tenon_tensor_view*>(argument)[index];
     if (to.dtype != view.dtype || to.byte_size != view.byte_size || !IsPlain(view.dtype) || to.dl.ndim != view.dl.ndim ||

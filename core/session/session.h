@@ -48,12 +48,14 @@ class Callable {
   ~Callable();
   // JSON: how each node runs.
   std::string Explain() const { return parted_ != nullptr ? parted_->Explain() : plan_->Explain(); }
-  size_t feed_count() const { return feed_types_.size(); }
-  size_t fetch_count() const { return fetch_count_; }
+  size_t feed_count() const { return feed_places_.size(); }
+  size_t fetch_count() const { return fetch_devices_.size(); }
+  // Whose memory fetch i stays in; nullptr: the host's.
+  const exec::Device* fetch_device(size_t i) const { return fetch_devices_[i]; }
 
-  // Runs on this thread. Feeds are borrowed.
+  // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are copies.
   Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
-  // Copies the fetches into the caller's memory; sizes and types must fit.
+  // Copies the fetches into the caller's memory; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
 
  private:
@@ -73,8 +75,13 @@ class Callable {
   std::shared_ptr<exec::Plan> plan_;          // or
   std::shared_ptr<exec::PartedPlan> parted_;
   std::vector<graph::Edge> feeds_;
-  std::vector<DType> feed_types_;
-  size_t fetch_count_ = 0;
+  struct FeedPlace {
+    DType type;
+    const exec::Device* device;  // nullptr: the host's memory
+  };
+  std::vector<FeedPlace> feed_places_;
+  std::vector<const exec::Device*> fetch_devices_;
+  bool fetches_on_devices_ = false;
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   std::vector<RunContext*> idle_;
   std::vector<std::unique_ptr<RunContext>> contexts_;
@@ -113,9 +120,17 @@ class Session : public std::enable_shared_from_this<Session> {
   // Adds the nodes of `graph` whose names this session does not know.
   Status ExtendGraph(const graph::Graph& graph);
 
+  // feed_devices, fetch_devices: one name each, "" for the host's memory; or none at all.
   Result<std::shared_ptr<Callable>> Prepare(const std::vector<std::string_view>& feeds,
                                             const std::vector<std::string_view>& fetches,
-                                            const std::vector<std::string_view>& targets);
+                                            const std::vector<std::string_view>& targets,
+                                            const std::vector<std::string_view>& feed_devices = {},
+                                            const std::vector<std::string_view>& fetch_devices = {});
+  // The device of that name, whole or in part, when it says one alone.
+  Result<int32_t> FindDevice(std::string_view name) const;
+  // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
+  Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
+  const exec::SessionDevice& device(int32_t index) const { return env_.devices[static_cast<size_t>(index)]; }
   // Prepare, cached by names, and Run.
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
@@ -134,6 +149,8 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Callable;
   friend class PartialRun;
   Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
+  Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
+                      std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
 
   // Inlines calls and merges common subexpressions.

@@ -111,6 +111,9 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
                                                  PlacementReport* report) {
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
+  const auto whose = [](int32_t memory) { return memory == 0 ? -1 : memory; };
+  std::transform(request.feed_memories.begin(), request.feed_memories.end(), std::back_inserter(wanted.feed_devices), whose);
+  std::transform(request.fetch_memories.begin(), request.fetch_memories.end(), std::back_inserter(wanted.fetch_devices), whose);
   wanted.explain = explain;
   wanted.spans = true;
   TENON_ASSIGN_OR_RETURN(place::Placement placement, place::Place(wanted));

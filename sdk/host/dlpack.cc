@@ -24,10 +24,18 @@ bool IsContiguous(const tenon_dl_tensor& dl) {
   return true;
 }
 
-Status Check(const tenon_dl_tensor& dl, DType* out_dtype, Shape* out_shape) {
-  constexpr int32_t kCpu = 1, kCudaHost = 3, kRocmHost = 11;
-  if (dl.device_type != kCpu && dl.device_type != kCudaHost && dl.device_type != kRocmHost)
-    return Unimplemented(StrCat("the DLPack tensor stands on a device of type ", dl.device_type, "; copy it to host memory first"));
+// device: whose memory it should be; nullptr: the host's.
+Status CheckPlace(const tenon_dl_tensor& dl, const exec::Device* device) {
+  tenon_tensor_view view{};
+  view.dl = dl;
+  if (exec::LiesIn(view, device)) return Status::Ok();
+  const std::string found = StrCat("the DLPack tensor stands on a device of type ", dl.device_type, ", number ", dl.device_id);
+  if (device == nullptr) return Unimplemented(StrCat(found, "; give it to a session, with the name of its device, or copy it to host memory first"));
+  return InvalidArgument(StrCat(found, "; ", device->name, " is of type ", device->properties.dl_device_type, ", number ", device->properties.dl_device_id));
+}
+
+Status Check(const tenon_dl_tensor& dl, const exec::Device* device, DType* out_dtype, Shape* out_shape) {
+  TENON_RETURN_IF_ERROR(CheckPlace(dl, device));
   *out_dtype = FromDlType(dl.dtype);
   if (*out_dtype == TENON_DT_INVALID)
     return InvalidArgument(StrCat("the DLPack tensor has elements of code ", int{dl.dtype.code}, ", ", int{dl.dtype.bits}, " bits and ",
@@ -42,13 +50,14 @@ Status Check(const tenon_dl_tensor& dl, DType* out_dtype, Shape* out_shape) {
 }
 
 template <typename Managed>
-Status FromManaged(Managed* managed, tenon_tensor** out_tensor) {
+Status FromManaged(Managed* managed, const exec::Device* device, tenon_tensor** out_tensor) {
   const tenon_dl_tensor& dl = managed->dl_tensor;
   DType dtype;
   Shape shape;
-  TENON_RETURN_IF_ERROR(Check(dl, &dtype, &shape));
+  TENON_RETURN_IF_ERROR(Check(dl, device, &dtype, &shape));
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
   if (!IsContiguous(dl)) {
+    if (device != nullptr) return Unimplemented("the DLPack tensor has strides; let its library make it contiguous");
     tenon_tensor_view view = MakeView(dtype, shape.c(), dl.data, static_cast<uint64_t>(bytes), nullptr);
     view.dl = dl;
     TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::CopyOf(GlobalPool(), view));
@@ -58,8 +67,22 @@ Status FromManaged(Managed* managed, tenon_tensor** out_tensor) {
   }
   void* data = static_cast<char*>(dl.data) + dl.byte_offset;
   Buffer* buffer = GlobalPool()->Wrap(data, static_cast<uint64_t>(bytes), shape.c(), &Delete<Managed>, managed);
-  *out_tensor = new tenon_tensor(Tensor(dtype, std::move(shape), buffer));
+  *out_tensor = new tenon_tensor(Tensor(dtype, std::move(shape), buffer), device);
   return Status::Ok();
+}
+
+Status CheckVersion(const tenon_dl_managed_tensor_versioned& managed) {
+  if (managed.version_major == TENON_DLPACK_MAJOR) return Status::Ok();
+  return Unimplemented(StrCat("a DLPack tensor of version ", managed.version_major, ".", managed.version_minor, "; this library knows version ",
+                              TENON_DLPACK_MAJOR));
+}
+
+// Of that device's memory; a device that runs on the host's memory has the host's.
+template <typename Managed>
+Status FromManagedOn(tenon_session* session, tenon_span name, Managed* managed, tenon_tensor** out_tensor) {
+  TENON_ASSIGN_OR_RETURN(const int32_t found, session->session->FindDevice(View(name)));
+  const exec::SessionDevice& device = session->session->device(found);
+  return FromManaged(managed, device.memory == 0 ? nullptr : device.device, out_tensor);
 }
 
 template <typename Managed>
@@ -87,15 +110,26 @@ Status ToManaged(tenon_tensor* tensor, Managed** out_managed) {
 extern "C" {
 
 tenon_status* tenon_tensor_from_dlpack(tenon_dl_managed_tensor* managed, tenon_tensor** out_tensor) {
-  return host::Guard([&] { return FromManaged(managed, out_tensor); });
+  return host::Guard([&] { return FromManaged(managed, nullptr, out_tensor); });
 }
 
 tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
   return host::Guard([&]() -> Status {
-    if (managed->version_major != TENON_DLPACK_MAJOR)
-      return Unimplemented(StrCat("a DLPack tensor of version ", managed->version_major, ".", managed->version_minor,
-                                  "; this library knows version ", TENON_DLPACK_MAJOR));
-    return FromManaged(managed, out_tensor);
+    TENON_RETURN_IF_ERROR(CheckVersion(*managed));
+    return FromManaged(managed, nullptr, out_tensor);
+  });
+}
+
+tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device, tenon_dl_managed_tensor* managed,
+                                               tenon_tensor** out_tensor) {
+  return host::Guard([&] { return FromManagedOn(session, device, managed, out_tensor); });
+}
+
+tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_session* session, tenon_span device,
+                                                         tenon_dl_managed_tensor_versioned* managed, tenon_tensor** out_tensor) {
+  return host::Guard([&]() -> Status {
+    TENON_RETURN_IF_ERROR(CheckVersion(*managed));
+    return FromManagedOn(session, device, managed, out_tensor);
   });
 }
 

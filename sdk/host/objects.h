@@ -21,10 +21,13 @@ struct tenon_text {
 };
 
 struct tenon_tensor {
-  explicit tenon_tensor(tenon::Tensor value) : tensor(std::move(value)), view(tensor.view()) {}
+  explicit tenon_tensor(tenon::Tensor value, const tenon::exec::Device* in = nullptr) : tensor(std::move(value)), device(in), view(tensor.view()) {
+    if (device != nullptr) tenon::exec::MarkDevice(&view, *device);
+  }
   std::atomic<int64_t> references{1};
   const tenon::Tensor tensor;
-  const tenon_tensor_view view;
+  const tenon::exec::Device* const device;  // whose memory it lies in; nullptr: the host's
+  tenon_tensor_view view;
 };
 
 struct tenon_cancellation {

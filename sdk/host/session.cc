@@ -27,6 +27,10 @@ struct Run {
 void Give(std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
   for (size_t i = 0; i < fetches.size(); ++i) out_fetches[i] = new tenon_tensor(std::move(fetches[i]));
 }
+// Of a callable, whose fetches may stay on devices.
+void Give(const session::Callable& callable, std::vector<Tensor>& fetches, tenon_tensor** out_fetches) {
+  for (size_t i = 0; i < fetches.size(); ++i) out_fetches[i] = new tenon_tensor(std::move(fetches[i]), callable.fetch_device(i));
+}
 
 // What an application says of placement.
 Status ReadPlacement(const tenon_session_options& options, session::PlacementOptions* out) {
@@ -141,15 +145,38 @@ tenon_status* tenon_session_run(tenon_session* session, const tenon_run_options*
 
 tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
                                     const tenon_span* fetch_names, uint64_t fetch_count, const tenon_span* target_names,
-                                    uint64_t target_count, tenon_callable** out_callable) {
+                                    uint64_t target_count, const tenon_callable_options* given, tenon_callable** out_callable) {
   return host::Guard([&]() -> Status {
+    tenon_callable_options options;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Callable> callable,
                            session->session->Prepare(host::Names(feed_names, feed_count), host::Names(fetch_names, fetch_count),
-                                                     host::Names(target_names, target_count)));
+                                                     host::Names(target_names, target_count),
+                                                     host::Names(options.feed_devices, options.feed_devices == nullptr ? 0 : feed_count),
+                                                     host::Names(options.fetch_devices, options.fetch_devices == nullptr ? 0 : fetch_count)));
     *out_callable = new tenon_callable{std::move(callable), session->session};
     return Status::Ok();
   });
 }
+
+tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device, tenon_tensor** out_tensor) {
+  return host::Guard([&]() -> Status {
+    session::Session& from = *session->session;
+    int32_t source = 0, target = 0;
+    if (tensor->device != nullptr) {
+      TENON_ASSIGN_OR_RETURN(source, from.FindDevice(tensor->device->name));
+      if (from.device(source).device != tensor->device) return InvalidArgument("the tensor belongs to another runtime");
+    }
+    if (device.size > 0) {
+      TENON_ASSIGN_OR_RETURN(target, from.FindDevice(View(device)));
+      target = from.device(target).memory;
+    }
+    TENON_ASSIGN_OR_RETURN(Tensor copy, from.CopyTo(tensor->view, source, target));
+    *out_tensor = new tenon_tensor(std::move(copy), target == 0 ? nullptr : from.device(target).device);
+    return Status::Ok();
+  });
+}
+
 void tenon_callable_release(tenon_callable* callable) { delete callable; }
 
 tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options, const tenon_tensor_view* const* feeds,
@@ -160,7 +187,7 @@ tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_optio
     std::vector<Tensor> fetches;
     Status status = callable->callable->Run(run.core, feeds, &fetches);
     run.Finish();
-    if (status.ok()) Give(fetches, out_fetches);
+    if (status.ok()) Give(*callable->callable, fetches, out_fetches);
     return status;
   });
 }
@@ -199,7 +226,7 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
       std::vector<Tensor> fetches;
       Status status = target->Run(core, views.data(), &fetches);
       std::vector<tenon_tensor*> out(fetches.size(), nullptr);
-      if (status.ok()) Give(fetches, out.data());
+      if (status.ok()) Give(*target, fetches, out.data());
       else out.clear();
       // The caller may release everything from within done.
       target.reset();

@@ -18,7 +18,8 @@ constexpr int kFeedings = 2;  // values that each graph is run with
 // One way to run a graph.
 struct Way {
   std::string name;
-  SessionOptions options;
+  SessionOptions options{};
+  std::vector<std::string> places{};  // devices whose memory feeds and fetches lie in, one after the other; empty: none
 };
 
 // One program as a graph, and what it should give for each feeding.
@@ -76,7 +77,7 @@ class RandomGraph {
     for (int value : wanted) fetches.push_back(values_[static_cast<size_t>(value)]);
     RunOptions run;
     run.timeout = std::chrono::seconds(20);  // a step takes far less; one that hangs is told with its program
-    auto result = session_->Run(feeds_[feeding], fetches, {}, run);
+    auto result = way.places.empty() ? session_->Run(feeds_[feeding], fetches, {}, run) : RunInPlaces(way, feeds_[feeding], fetches, run);
     if (!result.ok()) return result.status().message();
     *found = std::move(*result);
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -91,6 +92,32 @@ class RandomGraph {
           return name + "[" + std::to_string(k) + "] is " + std::to_string(elements[k]) + " instead of " + std::to_string(right.elements[k]);
     }
     return "";
+  }
+  Result<std::vector<Tensor>> RunInPlaces(const Way& way, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, const RunOptions& run) {
+    const auto place = [&](size_t i) { return way.places[(seed_ + i) % way.places.size()]; };
+    std::vector<Name> names;
+    std::vector<std::string> feed_devices, fetch_devices;
+    std::vector<View> values;
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      names.push_back(feeds[i].name);
+      feed_devices.push_back(place(i));
+      const tenon_tensor_view here = feeds[i].value.c_view();
+      const Shape shape(std::vector<int64_t>(here.dl.shape, here.dl.shape + here.dl.ndim));
+      auto there = session_->CopyTensor(*Tensor::FromBytes(static_cast<DType>(here.dtype), shape, here.dl.data, here.byte_size), place(i));
+      if (!there.ok()) return there.status();
+      values.push_back(*there);
+    }
+    for (size_t i = 0; i < fetches.size(); ++i) fetch_devices.push_back(place(feeds.size() + i));
+    auto step = session_->Prepare(names, fetches, {}, feed_devices, fetch_devices);
+    if (!step.ok()) return step.status();
+    auto found = step->Run(values, run);
+    if (!found.ok()) return found.status();
+    for (Tensor& tensor : *found) {
+      auto here = session_->CopyTensor(tensor, "");
+      if (!here.ok()) return here.status();
+      tensor = *here;
+    }
+    return found;
   }
   // A double may come from a float by way of a cast, so that one tolerance is for both.
   bool IsRight(double found, double right) const {

@@ -45,7 +45,11 @@ TENON_EXPORT void tenon_status_release(tenon_status* status);
 TENON_EXPORT tenon_span tenon_text_span(const tenon_text* text);
 TENON_EXPORT void tenon_text_release(tenon_text* text);
 
-/* ---- Tensors: reference counted, immutable once shared, in host memory ---- */
+/* ---- Tensors: reference counted, immutable once shared ----
+ *
+ * In host memory, or in a device's: those that a callable leaves there, or that a session copied or took there. Of these the
+ * view's address is the device's own (the flag TENON_VIEW_HOST_VISIBLE is not set), no work is under way on them, and they must be
+ * released before their runtime is. */
 
 /* A tensor of plain elements; data is copied (NULL: zeros). */
 TENON_EXPORT tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes,
@@ -59,8 +63,9 @@ TENON_EXPORT const tenon_tensor_view* tenon_tensor_get_view(const tenon_tensor* 
 TENON_EXPORT tenon_span tenon_tensor_string(const tenon_tensor* tensor, uint64_t index);
 TENON_EXPORT void tenon_tensor_retain(tenon_tensor* tensor);
 TENON_EXPORT void tenon_tensor_release(tenon_tensor* tensor);
-/* Takes memory that another library shares, without a copy; its deleter is called when the last view of it is gone. Only
- * when its elements have strides are they copied. On failure the managed tensor stays the caller's. */
+/* Takes host memory that another library shares, without a copy; its deleter is called when the last view of it is gone. Only
+ * when its elements have strides are they copied. On failure the managed tensor stays the caller's. A device's memory is taken by
+ * tenon_session_tensor_from_dlpack. */
 TENON_EXPORT tenon_status* tenon_tensor_from_dlpack(tenon_dl_managed_tensor* managed, tenon_tensor** out_tensor);
 TENON_EXPORT tenon_status* tenon_tensor_from_dlpack_versioned(tenon_dl_managed_tensor_versioned* managed,
                                                               tenon_tensor** out_tensor);
@@ -291,16 +296,37 @@ TENON_EXPORT tenon_status* tenon_session_run(tenon_session* session, const tenon
                                              const tenon_span* target_names, uint64_t target_count,
                                              tenon_tensor** out_fetches);
 
+/* Where feeds lie and fetches stay: names of devices, whole or in part ("TPU:0"), "" for host memory. What is fed from and left
+ * in a device's memory crosses to the host only where a node wants it there. A fetch that stays is a fresh tensor each step. */
+typedef struct tenon_callable_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_span* feed_devices;  /* [feed_count]; NULL: all in host memory */
+  const tenon_span* fetch_devices; /* [fetch_count]; NULL: all in host memory */
+} tenon_callable_options;
+
+/* options: NULL for the defaults. */
 TENON_EXPORT tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* feed_names,
                                                  uint64_t feed_count, const tenon_span* fetch_names,
                                                  uint64_t fetch_count, const tenon_span* target_names,
-                                                 uint64_t target_count, tenon_callable** out_callable);
+                                                 uint64_t target_count, const tenon_callable_options* options,
+                                                 tenon_callable** out_callable);
+/* A copy in the memory of a device, or in host memory (""). The tensor may lie in either. Waits until it is there. */
+TENON_EXPORT tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device,
+                                                     tenon_tensor** out_tensor);
+/* As tenon_tensor_from_dlpack, of memory of that device: INVALID_ARGUMENT when the managed tensor names another. What its library
+ * still does to it must have ended. Elements with strides are refused. */
+TENON_EXPORT tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device, tenon_dl_managed_tensor* managed,
+                                                            tenon_tensor** out_tensor);
+TENON_EXPORT tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_session* session, tenon_span device,
+                                                                      tenon_dl_managed_tensor_versioned* managed,
+                                                                      tenon_tensor** out_tensor);
 TENON_EXPORT void tenon_callable_release(tenon_callable* callable);
 /* Runs on the caller's thread. feeds: [feed_count] views in the order of preparing; borrowed for the call. */
 TENON_EXPORT tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,
                                               const tenon_tensor_view* const* feeds, tenon_tensor** out_fetches);
 /* The same into the caller's memory: fetches[i].dl.data holds byte_size bytes; shape and dtype must be right (plain
- * dtypes only). No allocation in a steady step. */
+ * dtypes only). No allocation in a steady step. UNIMPLEMENTED when a fetch stays on a device. */
 TENON_EXPORT tenon_status* tenon_callable_run_into(tenon_callable* callable, const tenon_run_options* options,
                                                    const tenon_tensor_view* const* feeds,
                                                    const tenon_tensor_view* fetches);

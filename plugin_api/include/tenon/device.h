@@ -79,7 +79,7 @@ typedef struct tenon_memory_kind {
   uint32_t reserved;
 } tenon_memory_kind;
 
-/* Where memory of a copy lies: a device of this driver, or NULL for the host's ordinary memory. */
+/* Where memory of a copy lies: a device of this driver, or NULL for the host's ordinary memory. The queue is one of either device. */
 typedef struct tenon_copy_args {
   uint32_t struct_size;
   uint32_t must_understand;

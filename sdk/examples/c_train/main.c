@@ -112,7 +112,7 @@ static void train(tenon_session* session, const tenon_app_graph* graph, tenon_ou
   fetches[0] = tenon_graph_node_name(graph, loss.node);
   fetches[1] = tenon_graph_node_name(graph, y.node);
   for (int i = 0; i < update_count; ++i) targets[i] = tenon_graph_node_name(graph, updates[i]);
-  check(tenon_session_prepare(session, NULL, 0, fetches, 2, targets, (uint64_t)update_count, &step));
+  check(tenon_session_prepare(session, NULL, 0, fetches, 2, targets, (uint64_t)update_count, NULL, &step));
   for (int i = 0; i <= STEPS && failure == NULL; ++i) {
     check(tenon_callable_run(step, NULL, NULL, values));
     if (failure != NULL) break;

@@ -320,16 +320,37 @@ class Session {
   Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {
     return Run(feeds, {}, targets).status();
   }
+  // feed_devices, fetch_devices: where each lies or stays, "" for host memory; empty: all in host memory.
   Result<Callable> Prepare(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
-                           const std::vector<Name>& targets = {}) const {
+                           const std::vector<Name>& targets = {}, const std::vector<std::string>& feed_devices = {},
+                           const std::vector<std::string>& fetch_devices = {}) const {
+    if ((!feed_devices.empty() && feed_devices.size() != feeds.size()) || (!fetch_devices.empty() && fetch_devices.size() != fetches.size()))
+      return Status(Code::kInvalidArgument, "give each feed or fetch a device, or none at all");
     const std::vector<tenon_span> feed_names = internal::Spans(feeds);
     const std::vector<tenon_span> fetch_names = internal::Spans(fetches);
     const std::vector<tenon_span> target_names = internal::Spans(targets);
+    std::vector<tenon_span> feeds_on, fetches_on;
+    for (const std::string& device : feed_devices) feeds_on.push_back(Span(device));
+    for (const std::string& device : fetch_devices) fetches_on.push_back(Span(device));
+    const tenon_callable_options options{sizeof(options), 0, feeds_on.empty() ? nullptr : feeds_on.data(),
+                                         fetches_on.empty() ? nullptr : fetches_on.data()};
     tenon_callable* callable = nullptr;
     TENON_TRY(Status::Take(tenon_session_prepare(get(), feed_names.data(), feed_names.size(), fetch_names.data(),
                                                  fetch_names.size(), target_names.data(), target_names.size(),
-                                                 &callable)));
+                                                 &options, &callable)));
     return Callable(callable, feeds.size(), fetches.size());
+  }
+  // A copy in the memory of a device, or in host memory ("").
+  Result<Tensor> CopyTensor(const Tensor& tensor, const std::string& device) const {
+    tenon_tensor* copy = nullptr;
+    TENON_TRY(Status::Take(tenon_session_copy_tensor(get(), tensor.get(), Span(device), &copy)));
+    return Tensor::Take(copy);
+  }
+  // Another library's memory of that device, without a copy; taken when it succeeds.
+  Result<Tensor> FromDLPack(const std::string& device, tenon_dl_managed_tensor* managed) const {
+    tenon_tensor* tensor = nullptr;
+    TENON_TRY(Status::Take(tenon_session_tensor_from_dlpack(get(), Span(device), managed, &tensor)));
+    return Tensor::Take(tensor);
   }
   // Where the nodes of a step would run and why; nothing is run.
   Result<Placement> Place(const std::vector<Name>& feeds, const std::vector<Name>& fetches,

@@ -107,10 +107,12 @@ class Tensor {
     for (int32_t i = 0; i < v->dl.ndim; ++i) count *= v->dl.shape[i];
     return count;
   }
-  // The elements as bytes (for strings: the cells).
+  // Whether its elements can be read here; else it lies in a device's memory, and Session::CopyTensor brings it.
+  bool on_host() const { return tensor_ == nullptr || (view()->flags & TENON_VIEW_HOST_VISIBLE) != 0; }
+  // The elements as bytes (for strings: the cells); none of a tensor in a device's memory.
   std::span<const uint8_t> bytes() const {
     const tenon_tensor_view* v = view();
-    if (v == nullptr || v->byte_size == 0) return {};
+    if (v == nullptr || v->byte_size == 0 || !on_host()) return {};
     return {static_cast<const uint8_t*>(v->dl.data) + v->dl.byte_offset, static_cast<size_t>(v->byte_size)};
   }
   template <Element T>
