@@ -212,7 +212,7 @@ bool QueueWork::Drain() {
     auto* argument = new std::shared_ptr<Passed>(passed);
     tenon_status* refused =
         DeviceOf(static_cast<int32_t>(q)).driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission);
-    if (refused != nullptr) NotePassed(argument, refused);  // a lost device runs nothing
+    if (refused != nullptr) NotePassed(argument, refused);  // the queue is closed
   }
   std::unique_lock lock(passed->mutex);
   return passed->changed.wait_for(lock, kDrainSeconds, [&] { return passed->open == 0; });

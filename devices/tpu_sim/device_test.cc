@@ -623,8 +623,12 @@ TEST(Faults, LostDeviceFailsEverythingAndLeavesTheOtherAlone) {
   EXPECT_EQ(Text(plugin.driver->queue_create(device.device, 0, &none)), kLost);
   tenon_semaphore* no_semaphore = nullptr;
   EXPECT_EQ(Text(plugin.driver->semaphore_create(device.device, 0, &no_semaphore)), kLost);
+  // A queue still says when it has got past what it had.
+  std::string past;
+  EXPECT_EQ(device.HostCall(second, &past), "");
   device.Destroy(second);
   EXPECT_EQ(called, kLost);
+  EXPECT_EQ(past, kLost);
   // The other one works, but not with memory that is gone.
   tenon_semaphore* v = other.Semaphore();
   EXPECT_EQ(other.Fill(elsewhere, there, 8, 1), "");

@@ -70,11 +70,13 @@ class Queue : public std::enable_shared_from_this<Queue> {
   ~Queue();
   void Start();
   // Appends. UNAVAILABLE when the device is lost, FAILED_PRECONDITION when the queue is closed; then nothing of the work
-  // is called and its timeline is untouched. run: a closure for the queue's thread (task.h).
+  // is called and its timeline is untouched. run: a closure for the queue's thread (task.h); one that is called in any case is
+  // taken from a lost device too, so that the host learns when the thread has done with what was submitted before.
   template <class Function>
   Outcome Submit(const Order& order, Function&& run) {
     std::unique_lock lock(submit_mutex_);
-    if (gone_.load(std::memory_order_relaxed)) [[unlikely]] return WhyGone(lock);
+    constexpr bool kAlways = std::is_invocable_v<std::decay_t<Function>&, const Outcome&>;
+    if (gone_.load(std::memory_order_relaxed) && (!kAlways || closing_)) [[unlikely]] return WhyGone(lock);
     TakeItem(order).run.Set(std::forward<Function>(run));
     Append();
     return {};

@@ -10,7 +10,7 @@
  * work fails, its timeline has failed from there on: points reached before stay good, every later point has the failure's
  * status, and work of that timeline that has not begun is not run. Work that waits for a failed point fails with the same
  * status. So a failure reaches what depends on it and nothing else: the queue goes on with the work of other timelines.
- * Only a lost device fails everything (UNAVAILABLE from every call).
+ * Only a lost device fails everything (UNAVAILABLE from every call, but for host calls).
  *
  * Lifetimes. Memory that work names (the host's memory of a copy too), a kernel's workspace, its prepared object and the
  * semaphores stay until that work is done; views, frames and submissions end with the call that gets them.
@@ -147,7 +147,8 @@ typedef struct tenon_device_driver {
   /* An empty piece of work that waits and signals. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*queue_barrier)(tenon_queue* queue, const tenon_submission* submission);
-  /* Calls back exactly once on a thread of the driver when the queue gets there. */
+  /* Calls back exactly once on a thread of the driver when the queue gets there. A lost device takes host calls too, and calls
+   * back with UNAVAILABLE: then nothing names any more what the work before them named. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*queue_host_call)(tenon_queue* queue, tenon_notify_function function, void* argument,
                                    const tenon_submission* submission);
