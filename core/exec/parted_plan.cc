@@ -5,11 +5,7 @@
 
 namespace tenon::exec {
 
-using graph::OutputFacts;
-
 namespace {
-
-constexpr size_t kMaxShapes = 16;
 
 // Those of these numbers; of none, none.
 std::vector<int32_t> Of(const std::vector<int32_t>& all, const std::vector<int32_t>& numbers) {
@@ -27,18 +23,22 @@ Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::
                                                        std::vector<int32_t> targets, const Environment& env, KernelStore* store,
                                                        Plan::Options options) {
   std::shared_ptr<PartedPlan> plan(new PartedPlan(std::move(graph), env));
-  TENON_ASSIGN_OR_RETURN(plan->order_, plan->graph_.TopologicalOrder());
   plan->feeds_ = std::move(feeds);
-  plan->fold_ = options.fold;
   partition::PartitionRequest request;
   request.graph = &plan->graph_;
-  request.order = plan->order_;
+  TENON_ASSIGN_OR_RETURN(request.order, plan->graph_.TopologicalOrder());
   request.feeds = plan->feeds_;
   request.fetches = std::move(fetches);
   request.targets = std::move(targets);
   request.default_device = env.devices[0].device->name;
   TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
   TENON_RETURN_IF_ERROR(plan->MakeParts(std::move(parted), store, options));
+  // A device's own arithmetic is not foretold by the host's.
+  const PartedPlan* self = plan.get();
+  plan->shapes_ = std::make_unique<ChannelShapes>(&plan->graph_, &plan->env_, options.fold, [self](const graph::Node& node) {
+    return self->env_.devices[static_cast<size_t>(self->DeviceOf(node.device))].queued();
+  });
+  plan->shapes_->Set(std::move(request.order), plan->feeds_, plan->values_);
   return plan;
 }
 
@@ -92,50 +92,6 @@ std::shared_ptr<const StepTimes> PartedPlan::TimesOf(const StepTimes& whole, con
   }
   for (size_t i = 0; i < part.feeds.size(); ++i) add(part.feeds[i], feeds_[static_cast<size_t>(part.feed_numbers[i])]);
   return times;
-}
-
-std::shared_ptr<const PartedPlan::Shapes> PartedPlan::ShapesFor(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Shapes>& last) {
-  if (last != nullptr && AreShapes(feeds, last->feeds)) return last;
-  std::lock_guard lock(mutex_);
-  for (const auto& shapes : shapes_)
-    if (AreShapes(feeds, shapes->feeds)) return shapes;
-  std::shared_ptr<const Shapes> made = Infer(feeds);
-  if (shapes_.size() < kMaxShapes) shapes_.push_back(made);
-  else shapes_[next_evicted_++ % kMaxShapes] = made;
-  return made;
-}
-
-// As each part would for itself, but over the whole graph: a part knows nothing of what comes from the others.
-std::shared_ptr<const PartedPlan::Shapes> PartedPlan::Infer(const tenon_tensor_view* const* feeds) const {
-  auto shapes = std::make_shared<Shapes>();
-  graph::ShapeInference inference(&graph_);
-  for (size_t i = 0; i < feeds_.size(); ++i) {
-    OutputFacts facts;
-    facts.shape = ShapeOf(*feeds[i]);
-    shapes->feeds.push_back(facts.shape);
-    inference.Fix(feeds_[i], std::move(facts));
-  }
-  if (fold_) {
-    inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
-      const bool floating = std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
-      // A device's own arithmetic is not foretold by the host's.
-      if (floating && env_.devices[static_cast<size_t>(DeviceOf(node.device))].queued()) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
-      return EvaluateNode(node, inputs, env_);
-    });
-  }
-  // Shapes that do not fit may stand in a branch that is not taken.
-  const bool known = inference.Run(order_).ok();
-  for (const graph::Edge& value : values_) {
-    if (value.index < 0) shapes->channels.push_back(Shape{0});
-    else shapes->channels.push_back(known ? inference.facts(value).shape : Shape::Unknown());
-  }
-  for (const Shape& shape : shapes->channels) {
-    tenon_tensor_view view{};
-    view.dl.ndim = shape.rank();
-    view.dl.shape = const_cast<int64_t*>(shape.dims().data());
-    shapes->views.push_back(view);
-  }
-  return shapes;
 }
 
 uint64_t PartedPlan::bindings_built() const {
@@ -218,7 +174,7 @@ void PartedRun::NoteFailure(size_t index, const Status& status) {
 }
 
 void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
-  shapes_ = plan_->ShapesFor(feeds, shapes_);
+  shapes_ = plan_->shapes().For(feeds, shapes_);
   first_failed_ = -1;
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = *parts_[i];

@@ -5,7 +5,7 @@
 // rendezvous and nowhere else, variables and other resources excepted, which belong to the session. The first
 // failure of a part aborts the rendezvous and cancels the other parts; it is what the step answers, with the part's device.
 //
-// The plan is immutable, apart from its cache of shapes; a run serves one step at a time.
+// The plan is immutable, apart from its known shapes; a run serves one step at a time.
 #ifndef TENON_CORE_EXEC_PARTED_PLAN_H_
 #define TENON_CORE_EXEC_PARTED_PLAN_H_
 
@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/exec/channel_shapes.h"
 #include "core/exec/plan_run.h"
 #include "core/exec/rendezvous.h"
 #include "core/partition/partition.h"
@@ -45,12 +46,7 @@ class PartedPlan {
   const std::vector<std::string>& channel_names() const { return channel_names_; }
   const Environment& env() const { return env_; }
 
-  // What the parts will receive when the feeds have these shapes, as far as it is known.
-  struct Shapes {
-    std::vector<Shape> feeds, channels;
-    std::vector<tenon_tensor_view> views;  // of channels; without data
-  };
-  std::shared_ptr<const Shapes> ShapesFor(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Shapes>& last);
+  ChannelShapes& shapes() { return *shapes_; }
 
   uint64_t bindings_built() const;
   uint64_t nodes_folded() const;
@@ -62,19 +58,14 @@ class PartedPlan {
   Status MakeParts(partition::Partitioned parted, KernelStore* store, const Plan::Options& options);
   int32_t DeviceOf(const std::string& name) const;
   std::shared_ptr<const StepTimes> TimesOf(const StepTimes& whole, const partition::Part& part, int32_t device) const;
-  std::shared_ptr<const Shapes> Infer(const tenon_tensor_view* const* feeds) const;
 
   graph::Graph graph_;
   const Environment env_;
   std::vector<graph::Edge> feeds_, values_;  // values_: of channels
-  std::vector<int32_t> order_;
   std::vector<Part> parts_;
   std::vector<Fetch> fetches_;
   std::vector<std::string> channel_names_;
-  bool fold_ = true;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<const Shapes>> shapes_;
-  size_t next_evicted_ = 0;
+  std::unique_ptr<ChannelShapes> shapes_;
 };
 
 class PartedRun {
@@ -113,7 +104,7 @@ class PartedRun {
 
   PartedPlan* plan_;
   Rendezvous rendezvous_;
-  std::shared_ptr<const PartedPlan::Shapes> shapes_;
+  std::shared_ptr<const ChannelShapes::Known> shapes_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::mutex mutex_;  // guards all below
   std::condition_variable start_, done_;

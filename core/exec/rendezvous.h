@@ -78,15 +78,16 @@ class Rendezvous {
 
   // names: of the channels, for errors; outlives it.
   Rendezvous(BufferPool* pool, const std::vector<std::string>* names) : pool_(pool), names_(names) {}
-  ~Rendezvous();
+  virtual ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   // Of memory for what must be copied.
   BufferPool* pool() const { return pool_; }
 
+  // Where parts stand in several processes, what leaves this one is not kept here.
   // ALREADY_EXISTS when the key has a value that nobody took; the status of Abort after it.
-  Status Send(const RendezvousKey& key, Message message);
+  virtual Status Send(const RendezvousKey& key, Message message);
   // Calls the receiver once: now, when the value is there, or later.
   void Receive(const RendezvousKey& key, Receiver receiver);
   // Waits for the value. deadline_ns: of the monotonic clock; 0: none.

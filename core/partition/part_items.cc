@@ -35,6 +35,7 @@ Status ItemList::AddNode(int32_t number, Part* part) {
     spec.op = node.op;
     spec.name = node.name;
     spec.attrs = node.attrs;
+    if (!item.repeats && !node.device.empty()) spec.device = node.device;
   }
   spec.inputs.reserve(item.inputs.size());
   for (size_t i = 0; i < item.inputs.size(); ++i) {

@@ -61,15 +61,15 @@ class Partitioner {
   uint64_t KeyOf(Edge edge, int32_t part) const { return ValueOf(edge) * out_.parts.size() + static_cast<uint64_t>(part); }
 
   Status FindParts() {
-    std::map<std::string_view, int32_t> parts;
+    std::map<std::string, int32_t, std::less<>> parts;
     for (int32_t id : request_.order) {
       const Node& node = graph_.node(id);
       const std::string& device = node.device.empty() ? request_.default_device : node.device;
       if (device.empty()) return InvalidArgument(StrCat(node.Describe(), " has no device, and no default was given"));
-      const auto [it, fresh] = parts.emplace(device, static_cast<int32_t>(out_.parts.size()));
+      const auto [it, fresh] = parts.emplace(request_.part_of ? request_.part_of(device) : device, static_cast<int32_t>(out_.parts.size()));
       if (fresh) {
         Part& part = out_.parts.emplace_back(&graph_.registry());
-        part.device = device;
+        part.device = it->first;
         part.graph.library() = graph_.library();
         part.graph.set_producer(graph_.producer());
       }

@@ -33,6 +33,8 @@ struct PartitionRequest {
   std::vector<graph::Edge> feeds, fetches;
   std::vector<int32_t> targets;
   std::string default_device;      // of nodes without one
+  // The part that a device belongs to, by name; empty: each device is a part. Nodes keep their devices.
+  std::function<std::string(const std::string& device)> part_of;
   uint64_t repeat_bytes = 65536;   // constants up to this are repeated
   // Tells a device from an earlier one of the same name; empty: 1 for all.
   std::function<int64_t(const std::string& device)> incarnation;
@@ -49,7 +51,7 @@ struct Channel {
 
 struct Part {
   explicit Part(const graph::OpRegistry* registry) : graph(registry) {}
-  std::string device;
+  std::string device;  // or what part_of gave
   graph::Graph graph;
   // The step's feeds and fetches that are this part's, and their numbers among all.
   std::vector<graph::Edge> feeds, fetches;

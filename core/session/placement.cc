@@ -7,19 +7,27 @@
 namespace tenon::session {
 namespace {
 
-// Between the memories of two devices; through the host where the drivers differ.
+// What is known of a network before anything was measured.
+constexpr place::Link kNetwork = {50e-6, 1e9};
+
+// "/job:ps/replica:0/task:1" of a whole device name.
+std::string_view TaskOf(std::string_view device) { return device.substr(0, device.rfind("/device:")); }
+
+// Between the memories of two devices; through the host where the drivers differ, over the network where the tasks do.
 place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to) {
   const auto to_host = [](const exec::SessionDevice& device) -> place::Link {
     if (!device.queued()) return {};
     return {device.device->properties.copy_seconds, device.device->properties.link_bytes_per_second};
   };
   const tenon_device_properties& own = from.device->properties;
-  if (from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
+  const bool together = TaskOf(from.device->name) == TaskOf(to.device->name);
+  if (together && from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
     return {own.copy_seconds, own.peer_bytes_per_second};
   const place::Link out = to_host(from), in = to_host(to);
+  const place::Link between = together ? place::Link{} : kNetwork;
   const auto seconds_a_byte = [](const place::Link& link) { return link.bytes_per_second > 0 ? 1 / link.bytes_per_second : 0; };
-  const double both = seconds_a_byte(out) + seconds_a_byte(in);
-  return {out.latency_seconds + in.latency_seconds, both > 0 ? 1 / both : 0};
+  const double all = seconds_a_byte(out) + seconds_a_byte(between) + seconds_a_byte(in);
+  return {out.latency_seconds + between.latency_seconds + in.latency_seconds, all > 0 ? 1 / all : 0};
 }
 
 }  // namespace
@@ -31,7 +39,7 @@ std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env) {
     place::DeviceInfo info;
     info.name = device.name;
     info.type = device.type;
-    info.priority = device.driver->priority;
+    info.priority = device.driver == nullptr ? 0 : device.driver->priority;
     info.flops = device.properties.flops;
     info.bytes_per_second = device.properties.bytes_per_second;
     info.launch_seconds = device.properties.launch_seconds;

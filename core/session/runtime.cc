@@ -55,7 +55,7 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
     int index = 0;
     for (const auto& other : devices_)
       if (other->type == device.type && other->handle != nullptr) ++index;
-    if (device.handle != nullptr) device.name = StrCat("/job:localhost/replica:0/task:0/device:", device.type, ":", index);
+    if (device.handle != nullptr) device.name = StrCat(task_, "/device:", device.type, ":", index);
     device.driver = &driver;
     if (device.handle != nullptr && !device.synchronous) {
       auto queues = exec::DeviceQueues::Open(device);
@@ -129,6 +129,11 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       if (placer->must_understand != 0) return undo(Unimplemented("a placer needs a feature of a newer host"));
       std::lock_guard lock(mutex_);
       placers_[id] = {Adopt(placer), self};
+    } else if (what == TENON_CAPABILITY_TRANSPORT) {
+      const auto* transport = static_cast<const tenon_transport*>(capability.table);
+      if (transport->must_understand != 0) return undo(Unimplemented("a transport needs a feature of a newer host"));
+      std::lock_guard lock(mutex_);
+      transports_.try_emplace(std::string(View(transport->scheme)), TransportEntry{id, {Adopt(transport), self}});
     } else if (what == TENON_CAPABILITY_COMPILER) {
       const auto* compiler = Adopt(static_cast<const tenon_compiler*>(capability.table));
       if (compiler->must_understand != 0) return undo(Unimplemented("a compiler needs a feature of a newer host"));
@@ -151,6 +156,7 @@ void Runtime::UnregisterPlugin(std::string_view id) {
     if (device->plugin == id) CloseDevice(device.get());
   std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
   std::erase_if(compilers_, [&](const auto& compiler) { return compiler.plugin == id; });
+  std::erase_if(transports_, [&](const auto& entry) { return entry.second.plugin == id; });
   if (const auto placer = placers_.find(id); placer != placers_.end()) placers_.erase(placer);
 }
 
@@ -160,6 +166,14 @@ Result<Runtime::Placer> Runtime::FindPlacer(std::string_view plugin) const {
   std::string known;
   for (const auto& [id, placer] : placers_) known += StrCat(known.empty() ? "" : ", ", id);
   return NotFound(StrCat("no plugin '", plugin, "' brings a placer; those that do: ", known.empty() ? "none" : known));
+}
+
+Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const {
+  std::lock_guard lock(mutex_);
+  if (const auto found = transports_.find(scheme); found != transports_.end()) return found->second.transport;
+  std::string known;
+  for (const auto& [name, entry] : transports_) known += StrCat(known.empty() ? "" : ", ", name);
+  return NotFound(StrCat("no loaded plugin brings the transport '", scheme, "'; those that are there: ", known.empty() ? "none" : known));
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id); }

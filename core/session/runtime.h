@@ -11,6 +11,7 @@
 
 #include "core/exec/step.h"
 #include "tenon/ext/draft/place.h"
+#include "tenon/ext/draft/transport.h"
 
 namespace tenon::session {
 
@@ -57,6 +58,16 @@ class Runtime {
     tenon_plugin_self* self = nullptr;
   };
   Result<Placer> FindPlacer(std::string_view plugin) const;
+  // The transport of a scheme that a plugin brought; NOT_FOUND names those that there are.
+  struct Transport {
+    const tenon_transport* table = nullptr;
+    tenon_plugin_self* self = nullptr;
+  };
+  Result<Transport> FindTransport(std::string_view scheme) const;
+
+  // The task that this process is ("/job:worker/replica:0/task:1"), which its devices are named by. Before any device is opened.
+  void set_task(std::string task) { task_ = std::move(task); }
+  const std::string& task() const { return task_; }
 
  private:
   static void CloseDevice(exec::Device* device);
@@ -71,6 +82,12 @@ class Runtime {
   std::vector<std::unique_ptr<exec::Device>> devices_;
   std::vector<exec::CompilerEntry> compilers_;
   std::map<std::string, Placer, std::less<>> placers_;  // by plugin
+  struct TransportEntry {
+    std::string plugin;
+    Transport transport;
+  };
+  std::map<std::string, TransportEntry, std::less<>> transports_;  // by scheme
+  std::string task_ = "/job:localhost/replica:0/task:0";
 };
 
 }  // namespace tenon::session

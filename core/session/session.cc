@@ -84,9 +84,23 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     }
     env.devices.push_back(own);
   }
+  if (session->options_.unnamed != nullptr) env.resources = session->options_.unnamed;
+  session->placement_env_ = env;
+  if (const Remote* remote = session->options_.remote.get(); remote != nullptr) {
+    std::vector<exec::SessionDevice>& devices = session->placement_env_.devices;
+    devices.clear();
+    for (const exec::Device& device : remote->devices()) {
+      exec::SessionDevice& own = devices.emplace_back();
+      own.device = &device;
+      own.index = static_cast<int32_t>(devices.size()) - 1;
+      if (device.synchronous) continue;
+      own.memory = own.index;
+      own.first_queue = 0;
+    }
+  }
   PlacementOptions& placement = session->options_.placement;
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
-  session->placer_ = std::make_unique<SessionPlacer>(runtime, &env, &session->graph_, &session->graph_mutex_, std::move(placement));
+  session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
   env.compilers = runtime->compilers();
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
@@ -174,43 +188,75 @@ Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* re
   return optimize::Prune(graph, request);
 }
 
-Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
-  TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
-  auto times = std::make_shared<exec::StepTimes>();
-  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
+exec::Plan::Options Session::PlanOptions() const {
   exec::Plan::Options options;
-  options.times = std::move(times);
   options.early_transfers = options_.early_transfers;
   options.transfer_precision = options_.transfer_precision;
   options.force_dynamic = options_.force_dynamic;
   options.fold = options_.optimize;
   options.schedule_seed = options_.schedule_seed;
   options.compile = options_.compile;
+  return options;
+}
+
+// Without what runs it.
+std::shared_ptr<Callable> Session::NewCallable(const graph::Graph& graph, const optimize::Request& request) {
   auto callable = std::make_shared<Callable>();
   callable->session_ = shared_from_this();
-  callable->feeds_ = request.feeds;
   const auto owner = [this](const std::vector<int32_t>& memories, size_t i) -> const exec::Device* {
     return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[static_cast<size_t>(memories[i])].device;
   };
-  for (size_t i = 0; i < request.feeds.size(); ++i)
+  for (size_t i = 0; i < request.feeds.size(); ++i) {
     callable->feed_places_.push_back({BaseType(graph.TypeOf(request.feeds[i])), owner(request.feed_memories, i)});
+    callable->feed_names_.push_back(graph.EdgeName(request.feeds[i]));
+  }
   for (size_t i = 0; i < request.fetches.size(); ++i) {
     callable->fetch_devices_.push_back(owner(request.fetch_memories, i));
     callable->fetches_on_devices_ = callable->fetches_on_devices_ || callable->fetch_devices_.back() != nullptr;
   }
+  return callable;
+}
+
+void Session::Keep(const std::shared_ptr<Callable>& callable) {
+  plans_built_.fetch_add(1);
+  std::lock_guard lock(run_mutex_);
+  std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
+  callables_.push_back(callable);
+}
+
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
+  TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
+  auto times = std::make_shared<exec::StepTimes>();
+  TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
+  std::shared_ptr<Callable> callable = NewCallable(graph, request);
+  exec::Plan::Options options = PlanOptions();
+  options.times = std::move(times);
   options.feed_memories = std::move(request.feed_memories);
   options.fetch_memories = std::move(request.fetch_memories);
-  if (options_.partition) {
+  if (options_.remote != nullptr) {
+    TENON_ASSIGN_OR_RETURN(callable->remote_, options_.remote->MakePlan(std::move(graph), request.feeds, request.fetches, request.targets,
+                                                                        env_, options));
+  } else if (options_.partition) {
     TENON_ASSIGN_OR_RETURN(callable->parted_, exec::PartedPlan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
                                                                        env_, &store_, options));
   } else {
     TENON_ASSIGN_OR_RETURN(callable->plan_, exec::Plan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
                                                                env_, &store_, options));
   }
-  plans_built_.fetch_add(1);
-  std::lock_guard lock(run_mutex_);
-  std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
-  callables_.push_back(callable);
+  Keep(callable);
+  return callable;
+}
+
+Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                       std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part) {
+  if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
+  optimize::Request request{std::move(feeds), std::move(fetches), std::move(targets)};
+  std::shared_ptr<Callable> callable = NewCallable(graph, request);
+  exec::Plan::Options options = PlanOptions();
+  options.part = std::move(part);
+  TENON_ASSIGN_OR_RETURN(callable->plan_, exec::Plan::Create(std::move(graph), std::move(request.feeds), std::move(request.fetches),
+                                                             std::move(request.targets), env_, &store_, std::move(options)));
+  Keep(callable);
   return callable;
 }
 
@@ -302,6 +348,10 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_RETURN_IF_ERROR(FindMemories(feeds, feed_devices, "feeds", &request.feed_memories));
   TENON_RETURN_IF_ERROR(FindMemories(fetches, fetch_devices, "fetches", &request.fetch_memories));
+  const auto on_device = [](int32_t memory) { return memory != 0; };
+  if (options_.remote != nullptr && (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
+                                     std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
+    return Unimplemented("the steps of this session run in other processes; feed and fetch host memory");
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph_, &request));
   lock.unlock();
   return MakeCallable(std::move(pruned), std::move(request));
@@ -346,7 +396,7 @@ SessionMetrics Session::metrics() const {
   }
   std::lock_guard lock(const_cast<Session*>(this)->run_mutex_);
   for (const auto& weak : callables_)
-    if (auto callable = weak.lock()) {
+    if (auto callable = weak.lock(); callable != nullptr && callable->remote_ == nullptr) {
       const bool parted = callable->parted_ != nullptr;
       out.bindings_built += parted ? callable->parted_->bindings_built() : callable->plan_->bindings_built();
       out.nodes_folded += parted ? callable->parted_->nodes_folded() : callable->plan_->nodes_folded();
@@ -377,7 +427,8 @@ RunContext* Callable::AcquireContext() {
   auto fresh = std::make_unique<RunContext>();
   RunContext* context = fresh.get();
   context->step.env = &session_->env_;
-  if (parted_ != nullptr) context->parted = std::make_unique<exec::PartedRun>(parted_.get());
+  if (remote_ != nullptr) context->remote = remote_->NewRun();
+  else if (parted_ != nullptr) context->parted = std::make_unique<exec::PartedRun>(parted_.get());
   else context->run = std::make_unique<exec::PlanRun>(plan_.get());
   context->step.cancellation = &context->cancellation;
   // Close() walks the contexts under this lock.
@@ -406,7 +457,7 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
     if (view != nullptr && view->dtype == feed_places_[i].type && view->dl.strides == nullptr &&
         (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0 && exec::LiesIn(*view, device))
       continue;
-    const std::string name = graph().EdgeName(feeds_[i]);
+    const std::string& name = feed_names_[i];
     if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
     if (view->dtype != feed_places_[i].type)
       return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_places_[i].type), ", found ", TypeName(view->dtype)));
@@ -434,6 +485,7 @@ Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* f
 }  // namespace
 
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
+  if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, fetch_count(), taker, argument);
   if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count(), taker, argument);
   return TakeFetches(context->run.get(), &context->step, feeds, fetch_count(), taker, argument);
 }
@@ -466,6 +518,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     context->active.store(true, std::memory_order_release);
     context->step.id = session.next_step_.fetch_add(1, std::memory_order_relaxed);
     context->step.trace = options.trace;
+    context->step.rendezvous = options.rendezvous;
     DeviceTrace devices(session.env_, options.trace);
     status = ExecuteIn(context, options, feeds, taker, argument);
     devices.Finish();
@@ -482,6 +535,13 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
 
 Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
   out_fetches->assign(fetch_count(), Tensor());
+  if (remote_ != nullptr) {
+    return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
+      Retain(view.buffer);
+      (*static_cast<std::vector<Tensor>*>(argument))[index] = Tensor(view.dtype, ShapeOf(view), view.buffer);
+      return Status::Ok();
+    }, out_fetches);
+  }
   return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));

@@ -18,6 +18,7 @@
 #include "core/exec/parted_plan.h"
 #include "core/exec/plan_run.h"
 #include "core/optimize/optimize.h"
+#include "core/session/remote.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
 
@@ -29,6 +30,8 @@ struct RunOptions {
   uint64_t timeout_ns = 0;
   exec::Cancellation* cancellation = nullptr;  // the caller's
   trace::Trace* trace = nullptr;
+  // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it receives.
+  exec::Rendezvous* rendezvous = nullptr;
 };
 
 // One run's state, pooled.
@@ -38,6 +41,7 @@ struct RunContext {
   std::atomic<bool> active{false};
   std::unique_ptr<exec::PlanRun> run;       // of one program for all devices
   std::unique_ptr<exec::PartedRun> parted;  // of one part for each device
+  std::unique_ptr<RemoteRun> remote;        // in other processes
   // Back to their pools.
   void ReturnInstances();
 };
@@ -47,7 +51,9 @@ class Callable {
  public:
   ~Callable();
   // JSON: how each node runs.
-  std::string Explain() const { return parted_ != nullptr ? parted_->Explain() : plan_->Explain(); }
+  std::string Explain() const { return remote_ != nullptr ? remote_->Explain() : parted_ != nullptr ? parted_->Explain() : plan_->Explain(); }
+  // Of a part: its receives, in the order of their shapes.
+  const std::vector<int32_t>& receives() const { return plan_->receives(); }
   size_t feed_count() const { return feed_places_.size(); }
   size_t fetch_count() const { return fetch_devices_.size(); }
   // Whose memory fetch i stays in; nullptr: the host's.
@@ -70,16 +76,16 @@ class Callable {
   void GiveBack(RunContext* context);
 
   std::shared_ptr<Session> session_;
-  const graph::Graph& graph() const { return parted_ != nullptr ? parted_->graph() : plan_->graph(); }
 
   std::shared_ptr<exec::Plan> plan_;          // or
-  std::shared_ptr<exec::PartedPlan> parted_;
-  std::vector<graph::Edge> feeds_;
+  std::shared_ptr<exec::PartedPlan> parted_;  // or
+  std::shared_ptr<RemotePlan> remote_;
   struct FeedPlace {
     DType type;
     const exec::Device* device;  // nullptr: the host's memory
   };
   std::vector<FeedPlace> feed_places_;
+  std::vector<std::string> feed_names_;
   std::vector<const exec::Device*> fetch_devices_;
   bool fetches_on_devices_ = false;
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
@@ -102,6 +108,8 @@ struct SessionOptions {
   std::string device;
   PlacementOptions placement;
   bool record_costs = false;  // of traced steps
+  std::shared_ptr<Remote> remote;  // runs the steps; nullptr: this process does
+  exec::ResourceManager* unnamed = nullptr;  // the unnamed container, shared with other sessions; nullptr: the session's own
 };
 
 struct SessionMetrics {
@@ -126,6 +134,9 @@ class Session : public std::enable_shared_from_this<Session> {
                                             const std::vector<std::string_view>& targets,
                                             const std::vector<std::string_view>& feed_devices = {},
                                             const std::vector<std::string_view>& fetch_devices = {});
+  // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none.
+  Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
@@ -152,6 +163,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
                       std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
+  std::shared_ptr<Callable> NewCallable(const graph::Graph& graph, const optimize::Request& request);
+  exec::Plan::Options PlanOptions() const;
+  void Keep(const std::shared_ptr<Callable>& callable);
 
   // Inlines calls and merges common subexpressions.
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
@@ -163,6 +177,7 @@ class Session : public std::enable_shared_from_this<Session> {
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;
   exec::Environment env_;
+  exec::Environment placement_env_;  // the devices that steps run on
   exec::ResourceManager resources_;
   exec::KernelStore store_;
   std::mutex cache_mutex_;
