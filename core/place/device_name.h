@@ -44,6 +44,9 @@ struct DeviceName {
   bool operator==(const DeviceName&) const = default;
 };
 
+// The whole name of a task, "/job:worker/replica:0/task:1", of one that may leave the replica and the task (0) out.
+Result<std::string> TaskName(std::string_view text);
+
 // Whether two device types are one, whatever their case.
 bool SameType(std::string_view a, std::string_view b);
 

@@ -495,6 +495,10 @@ Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const
   uint64_t deadline = 0, token = 0;
   if (options.timeout_ns != 0)
     deadline = session_->runtime_->deadlines().Watch(&context->cancellation, NowNs() + options.timeout_ns, options.timeout_ns);
+  // A part that fails, or is cancelled, must not wait for the others.
+  uint64_t abort = 0;
+  if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
+    abort = context->cancellation.Subscribe([meeting](const Status& reason) { meeting->Abort(reason); });
   if (options.cancellation != nullptr) {
     exec::Cancellation* own = &context->cancellation;
     token = options.cancellation->Subscribe([own](const Status& reason) { own->Cancel(reason); });
@@ -502,6 +506,7 @@ Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const
   }
   Status status = context->cancellation.cancelled() ? context->cancellation.reason() : RunSteps(context, feeds, taker, argument);
   if (token != 0) options.cancellation->Unsubscribe(token);
+  if (abort != 0) context->cancellation.Unsubscribe(abort);
   if (deadline != 0) session_->runtime_->deadlines().Forget(deadline);
   return status;
 }

@@ -19,6 +19,7 @@ void AddCommands(CLI::App& app, Action& action) {
   AddTrainCommand(app, action);
   AddInspectCommand(app, action);
   AddPlaceCommand(app, action);
+  AddWorkerCommand(app, action);
   AddPluginsCommand(app, action);
   AddOpsCommand(app, action);
   AddDevicesCommand(app, action);

@@ -22,6 +22,7 @@ void AddPluginsCommand(CLI::App& app, Action& action);
 void AddOpsCommand(CLI::App& app, Action& action);
 void AddDevicesCommand(CLI::App& app, Action& action);
 void AddInspectCommand(CLI::App& app, Action& action);
+void AddWorkerCommand(CLI::App& app, Action& action);
 void AddPlaceCommand(CLI::App& app, Action& action);
 
 // Folder of the running program, for data that is installed beside it; empty when the system does not tell.

@@ -44,6 +44,8 @@ struct SessionFlags {
   bool no_optimize = false;  // --no-optimize
   bool no_compile = false;      // --no-compile
   bool hard_placement = false;  // --hard-placement
+  std::string master;           // --master ADDRESS
+  std::string credentials;      // --credentials FILE
 
   // with_seed: some commands have a --seed of their own.
   void AddTo(CLI::App& command, bool with_seed = true);

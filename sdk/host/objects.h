@@ -43,6 +43,8 @@ struct tenon_runtime {
   void OpenDevices();
   // The package of that id, if there is one.
   void OpenById(const std::string& id);
+  // The transport of a scheme, its package opened when it is ours: "tenon.net.SCHEME".
+  tenon::Result<tenon::session::Runtime::Transport> FindTransport(const std::string& scheme);
   void OpenPackage(const std::string& id);
   tenon::Status OpenFile(const std::string& path);
   // Registers what the loader opened; a failure becomes the package's report.

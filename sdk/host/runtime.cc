@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/place/device_name.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -82,6 +83,12 @@ void tenon_runtime::OpenById(const std::string& id) {
     if (package->manifest && package->manifest->id == id) return OpenPackage(id);
 }
 
+Result<session::Runtime::Transport> tenon_runtime::FindTransport(const std::string& scheme) {
+  if (auto found = runtime.FindTransport(scheme); found.ok()) return found;
+  OpenById("tenon.net." + scheme);
+  return runtime.FindTransport(scheme);
+}
+
 std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
   std::lock_guard lock(mutex);
   std::vector<plugins::LoadReport> out = loader.reports();
@@ -120,6 +127,10 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
     const tenon_plugin_option& option = options.plugin_options[i];
     runtime->options.push_back({std::string(View(option.plugin)), std::string(View(option.key)), std::string(View(option.value))});
+  }
+  if (options.task.size > 0) {
+    TENON_ASSIGN_OR_RETURN(std::string task, place::TaskName(View(options.task)));
+    runtime->runtime.set_task(std::move(task));
   }
   runtime->loader.Scan();
   TENON_RETURN_IF_ERROR(CheckOptionNames(*runtime));

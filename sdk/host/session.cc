@@ -2,6 +2,7 @@
 // The sessions of app.h.
 #include <cstring>
 
+#include "net/cluster/master.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -47,6 +48,22 @@ Status ReadPlacement(const tenon_session_options& options, session::PlacementOpt
   return Status::Ok();
 }
 
+// The cluster that a session's steps run on.
+Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, const tenon_session_options& options) {
+  cluster::MasterOptions master;
+  master.address = View(options.master);
+  master.credentials = View(options.credentials);
+  master.isolate = options.isolate != 0;
+  master.dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
+  master.no_optimize = options.no_optimize != 0;
+  master.no_compile = options.no_compile != 0;
+  master.memory_limit = options.memory_limit;
+  master.seed = options.seed;
+  master.precision = options.precision;
+  if (options.connect_timeout_ns != 0) master.connect_ns = options.connect_timeout_ns;
+  return cluster::Master::Connect([runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(master));
+}
+
 void Give(std::string& text, tenon_text** out_text) {
   if (out_text != nullptr) *out_text = new tenon_text{std::move(text)};
 }
@@ -77,6 +94,9 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.record_costs = options.record_costs != 0;
     TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
     if (!core.placement.placer.empty()) runtime->OpenById(core.placement.placer);
+    if (options.master.size > 0) {
+      TENON_ASSIGN_OR_RETURN(core.remote, ConnectMaster(runtime, options));
+    }
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
     *out_session = new tenon_session{runtime, std::move(session)};
     return Status::Ok();

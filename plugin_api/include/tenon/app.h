@@ -98,6 +98,7 @@ typedef struct tenon_runtime_options {
   uint32_t threads;   /* of a step, the caller's included; 0: as many as cores */
   uint32_t log_level; /* TENON_LOG_* + 1; 0: warnings */
   uint32_t reserved;
+  tenon_span task;    /* that this process is in a cluster, "/job:worker/task:1", by which its devices are named; empty: none */
 } tenon_runtime_options;
 
 TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);
@@ -232,6 +233,33 @@ TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope
 /* Nodes added from now on wait for these nodes; replaces the earlier list. */
 TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count);
 
+/* ---- Workers: this process as a task of a cluster ---- */
+
+typedef struct tenon_worker tenon_worker;
+
+/* Frozen value: one task of a cluster. */
+typedef struct tenon_task {
+  tenon_span name;    /* "/job:ps/task:0" */
+  tenon_span address; /* with the transport's scheme; plain "host:port" is gRPC's */
+} tenon_task;
+
+typedef struct tenon_worker_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_task* tasks; /* [task_count] of the whole cluster; the runtime's own among them */
+  uint64_t task_count;
+  tenon_span listen;      /* where this task listens; empty: at its address in `tasks` */
+  tenon_span credentials; /* of the transport, JSON */
+} tenon_worker_options;
+
+/* Serves masters until it is released. The runtime was made with a task, and outlives the worker. */
+TENON_EXPORT tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* options, tenon_worker** out_worker);
+/* Where it listens; lives as long as the worker. */
+TENON_EXPORT tenon_span tenon_worker_address(const tenon_worker* worker);
+/* Takes no new steps, and lets those that run end for so long; then cancels them. */
+TENON_EXPORT tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns);
+TENON_EXPORT void tenon_worker_release(tenon_worker* worker);
+
 /* ---- Sessions ---- */
 
 /* Executors. */
@@ -265,7 +293,10 @@ typedef struct tenon_session_options {
   uint32_t partition;  /* 1: one part for each device, on a thread of its own, which exchange values; 0: one program */
   uint32_t early_transfers; /* 1: values go to devices as soon as they are there; 0: when they are needed, which takes less memory */
   uint32_t transfer_precision; /* TENON_TRANSFER_*: of float32 values that go from part to part */
-  uint32_t reserved;
+  uint32_t isolate;            /* on a cluster, 1: a container of the session's own; 0: unnamed state is the workers' and outlives it */
+  tenon_span master;      /* address of any task of a cluster, "grpc://host:port", on which the steps run; empty: in this process */
+  tenon_span credentials; /* of the transport, JSON (ext/draft/transport.h) */
+  uint64_t connect_timeout_ns; /* until all tasks of the cluster have answered; 0: ten seconds */
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

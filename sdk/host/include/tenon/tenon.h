@@ -28,5 +28,6 @@
 #include "tenon/host/session.h"  // IWYU pragma: export
 #include "tenon/host/status.h"   // IWYU pragma: export
 #include "tenon/host/tensor.h"   // IWYU pragma: export
+#include "tenon/host/worker.h"   // IWYU pragma: export
 
 #endif  // TENON_TENON_H_

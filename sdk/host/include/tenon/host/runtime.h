@@ -30,6 +30,7 @@ struct RuntimeOptions {
   bool search = true;      // false: load nothing but `plugins`
   uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
   uint32_t log_level = 0;  // TENON_LOG_* + 1; 0: warnings
+  std::string task;        // that this process is in a cluster, "/job:worker/task:1"
 };
 
 class Runtime {
@@ -50,6 +51,7 @@ class Runtime {
     c_options.no_search = options.search ? 0 : 1;
     c_options.threads = options.threads;
     c_options.log_level = options.log_level;
+    c_options.task = Span(options.task);
     tenon_runtime* runtime = nullptr;
     TENON_TRY(Status::Take(tenon_runtime_create(&c_options, &runtime)));
     return Runtime(runtime);

@@ -244,6 +244,10 @@ struct SessionOptions {
   bool soft_placement = true;  // a device name that cannot hold is dropped
   bool record_costs = false;   // traced steps are measured, for Costs()
   std::string placement_source, costs_source;  // the names of both texts in errors
+  std::string master;       // address of any task of a cluster, on which the steps run; "": in this process
+  std::string credentials;  // of the transport, JSON
+  bool isolate = false;     // on a cluster: state of the session's own
+  std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
 };
 
 // Where the nodes of a step would run.
@@ -267,6 +271,10 @@ class Session {
     c_options.early_transfers = options.early_transfers ? 1 : 0;
     c_options.transfer_precision = static_cast<uint32_t>(options.transfer_precision);
     c_options.precision = static_cast<uint32_t>(options.precision);
+    c_options.master = Span(options.master);
+    c_options.credentials = Span(options.credentials);
+    c_options.isolate = options.isolate ? 1 : 0;
+    c_options.connect_timeout_ns = static_cast<uint64_t>(options.connect_timeout.count());
     c_options.device = Span(options.device);
     c_options.placement = Span(options.placement);
     c_options.costs = Span(options.costs);

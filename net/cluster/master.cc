@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/master.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "core/base/clock.h"
+#include "core/base/json_escape.h"
+#include "core/graph/graphdef/convert.h"
+#include "core/partition/partition.h"
+#include "net/cluster/protocol.h"
+
+namespace tenon::cluster {
+
+// ---- A plan: one part a task ----
+
+class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_this<ClusterPlan> {
+ public:
+  struct Part {
+    size_t task = 0;
+    uint32_t number = 0;
+    std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
+  };
+  ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env, bool fold)
+      : master_(master), graph_(std::move(graph)), env_(env),
+        shapes_(&graph_, &env_, fold, [this](const graph::Node& node) { return HasOwnArithmetic(node); }) {}
+
+  Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets, const exec::Plan::Options& options);
+  std::unique_ptr<session::RemoteRun> NewRun() override;
+  std::string Explain() const override;
+
+  Master* master() const { return master_; }
+  const std::vector<Part>& parts() const { return parts_; }
+  size_t fetch_count() const { return fetch_count_; }
+  exec::ChannelShapes& shapes() { return shapes_; }
+
+ private:
+  bool HasOwnArithmetic(const graph::Node& node) const {
+    return std::any_of(master_->devices_.begin(), master_->devices_.end(),
+                       [&](const exec::Device& device) { return device.name == node.device && !device.synchronous; });
+  }
+  Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers, const exec::Plan::Options& options);
+  size_t TaskOf(const std::string& name) const {
+    const auto at = std::find_if(master_->tasks_.begin(), master_->tasks_.end(), [&](const auto& each) { return each.task.name() == name; });
+    return static_cast<size_t>(at - master_->tasks_.begin());
+  }
+
+  Master* const master_;
+  graph::Graph graph_;
+  const exec::Environment env_;
+  exec::ChannelShapes shapes_;
+  std::vector<Part> parts_;
+  size_t fetch_count_ = 0;
+};
+
+// ---- One step ----
+
+class ClusterRun : public session::RemoteRun {
+ public:
+  explicit ClusterRun(std::shared_ptr<ClusterPlan> plan) : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()) {}
+
+  Status Run(exec::Step* step, const tenon_tensor_view* const* feeds) override;
+  const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
+  void Finish() override {
+    for (Tensor& tensor : fetches_) tensor = Tensor();
+  }
+
+ private:
+  struct Open {
+    OutPacket packet;
+    uint64_t call = 0;
+    bool done = false;
+  };
+  void Start(size_t part, uint64_t number, const tenon_tensor_view* const* feeds);
+  void Done(size_t part, Status status, tenon_span response);
+  Status Take(size_t part, tenon_span response);
+  void GiveUp(Status why);
+  Master& master() const { return *plan_->master(); }
+
+  const std::shared_ptr<ClusterPlan> plan_;
+  std::shared_ptr<const exec::ChannelShapes::Known> shapes_;
+  std::vector<Tensor> fetches_;
+  std::vector<tenon_tensor_view> views_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Open>> open_;
+  size_t running_ = 0;
+  bool given_up_ = false;
+  Status first_;
+};
+
+void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* const* feeds) {
+  const ClusterPlan::Part& part = plan_->parts()[index];
+  Open& open = *open_[index];
+  RunPart head;
+  head.set_session(master().session_);
+  head.set_part(part.number);
+  head.set_step(number);
+  Status status;
+  for (int32_t feed : part.feed_numbers)
+    if (status.ok()) status = open.packet.Add(*feeds[feed], head.add_feeds());
+  for (int32_t channel : part.channels) {
+    const Shape& shape = shapes_->channels[static_cast<size_t>(channel)];
+    if (!shape.known_rank()) continue;
+    ChannelShape* out = head.add_shapes();
+    out->set_channel(channel);
+    out->set_known_rank(true);
+    for (int64_t dim : shape.dims()) out->add_dims(dim);
+  }
+  if (!status.ok()) return Done(index, std::move(status), {nullptr, 0});
+  open.packet.Finish(head);
+  const std::shared_ptr<Connection>& connection = master().tasks_[part.task].connection;
+  const uint64_t call = connection->Call(kMethodRun, open.packet.pieces(), 0,
+                                         [this, index](Status answer, tenon_span response) { Done(index, std::move(answer), response); });
+  bool late = false;
+  {
+    const std::lock_guard lock(mutex_);
+    open.call = call;
+    late = given_up_ && !open.done;
+  }
+  if (late) connection->Cancel(call);
+}
+
+void ClusterRun::Done(size_t index, Status status, tenon_span response) {
+  if (status.ok()) status = Take(index, response);
+  if (!status.ok()) GiveUp(std::move(status).Annotate(master().Where(plan_->parts()[index].task)));
+  const std::lock_guard lock(mutex_);
+  open_[index]->done = true;
+  if (--running_ == 0) changed_.notify_all();
+}
+
+Status ClusterRun::Take(size_t index, tenon_span response) {
+  const ClusterPlan::Part& part = plan_->parts()[index];
+  RunReply head;
+  TENON_ASSIGN_OR_RETURN(InPacket packet, InPacket::Parse(response, &head));
+  if (static_cast<size_t>(head.fetches_size()) != part.fetch_numbers.size())
+    return Internal(StrCat("it answered ", head.fetches_size(), " fetches instead of ", part.fetch_numbers.size()));
+  for (size_t i = 0; i < part.fetch_numbers.size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(head.fetches(static_cast<int>(i))));
+    const auto fetch = static_cast<size_t>(part.fetch_numbers[i]);
+    TENON_ASSIGN_OR_RETURN(fetches_[fetch], Tensor::CopyOf(GlobalPool(), view));
+  }
+  return Status::Ok();
+}
+
+// Cancels what is still open; the first reason is the step's answer.
+void ClusterRun::GiveUp(Status why) {
+  std::vector<std::pair<size_t, uint64_t>> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(given_up_, true)) return;
+    first_ = std::move(why);
+    for (size_t i = 0; i < open_.size(); ++i)
+      if (!open_[i]->done && open_[i]->call != 0) calls.emplace_back(i, open_[i]->call);
+  }
+  for (const auto& [part, call] : calls) master().tasks_[plan_->parts()[part].task].connection->Cancel(call);
+}
+
+Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) {
+  TENON_RETURN_IF_ERROR(master().lost());
+  shapes_ = plan_->shapes().For(feeds, shapes_);
+  const size_t count = plan_->parts().size();
+  given_up_ = false;
+  first_ = Status::Ok();
+  open_.clear();
+  for (size_t i = 0; i < count; ++i) open_.push_back(std::make_unique<Open>());
+  running_ = count;
+  const uint64_t number = master().next_step_.fetch_add(1);
+  const uint64_t begin = trace::Trace::Now();
+  for (size_t i = 0; i < count; ++i) Start(i, number, feeds);
+  const auto give_up = [this](const Status& why) { GiveUp(why); };
+  const uint64_t cancelled = step->cancellation->Subscribe(give_up);
+  if (cancelled == 0) GiveUp(step->cancellation->reason());
+  const uint64_t lost = master().gone_.Subscribe(give_up);
+  if (lost == 0) GiveUp(master().lost());
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return running_ == 0; });
+  }
+  if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
+  if (lost != 0) master().gone_.Unsubscribe(lost);
+  if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
+  if (given_up_) return std::move(first_);
+  for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
+  return Status::Ok();
+}
+
+// ---- Making a plan ----
+
+std::unique_ptr<session::RemoteRun> ClusterPlan::NewRun() { return std::make_unique<ClusterRun>(shared_from_this()); }
+
+std::string ClusterPlan::Explain() const {
+  std::string out = "[";
+  for (int32_t id = 0; id < graph_.size(); ++id) {
+    const graph::Node& node = graph_.node(id);
+    out += StrCat(id == 0 ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name), "\",\"device\":\"",
+                  JsonEscape(node.device), "\",\"runs\":\"remote\"}");
+  }
+  return out + "\n]\n";
+}
+
+Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                         const exec::Plan::Options& options) {
+  fetch_count_ = fetches.size();
+  partition::PartitionRequest request;
+  request.graph = &graph_;
+  TENON_ASSIGN_OR_RETURN(request.order, graph_.TopologicalOrder());
+  request.feeds = feeds;
+  request.fetches = std::move(fetches);
+  request.targets = std::move(targets);
+  request.default_device = master_->devices_[0].name;
+  request.part_of = [](const std::string& device) { return device.substr(0, device.rfind("/device:")); };
+  TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
+  std::vector<uint32_t> numbers;
+  std::vector<graph::Edge> values;
+  for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
+  for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
+  shapes_.Set(std::move(request.order), std::move(feeds), std::move(values));
+  for (size_t i = 0; i < parted.parts.size(); ++i) {
+    Part& part = parts_.emplace_back();
+    part.task = TaskOf(parted.parts[i].device);
+    if (part.task == master_->tasks_.size()) return NotFound(StrCat("the cluster has no task ", parted.parts[i].device));
+    part.number = numbers[i];
+    part.feed_numbers = parted.parts[i].feed_numbers;
+    part.fetch_numbers = parted.parts[i].fetch_numbers;
+    for (size_t c = 0; c < parted.channels.size(); ++c)
+      if (parted.channels[c].to == static_cast<int32_t>(i)) part.channels.push_back(static_cast<int32_t>(c));
+  }
+  for (size_t i = 0; i < parted.parts.size(); ++i) TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
+  return Status::Ok();
+}
+
+Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
+                             const exec::Plan::Options& options) {
+  const auto index = static_cast<size_t>(part - all.parts.data());
+  graph::Graph& graph = part->graph;
+  for (int32_t id = 0; id < graph.size(); ++id)
+    if (part->origins[static_cast<size_t>(id)] < 0 || part->repeats[static_cast<size_t>(id)]) graph.mutable_node(id).device.clear();
+  RegisterPart head;
+  head.set_session(master_->session_);
+  head.set_part(numbers[index]);
+  TENON_ASSIGN_OR_RETURN(*head.mutable_graph(), graph::ExportGraphDef(graph));
+  // A GraphDef has its nodes in topological order, and their ids follow it when it is read.
+  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
+  std::vector<int32_t> id_of(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto node = static_cast<size_t>(order[i]);
+    id_of[node] = static_cast<int32_t>(i);
+    head.add_node_channels(part->channels[node]);
+    head.add_nodes_may_be_dead(part->may_be_dead[node]);
+  }
+  for (size_t i = 0; i < all.parts.size(); ++i) {
+    *head.add_tasks() = master_->tasks_[parts_[i].task].task;
+    head.add_parts(numbers[i]);
+  }
+  for (const partition::Channel& channel : all.channels) {
+    Channel* out = head.add_channels();
+    out->set_name(channel.name);
+    out->set_may_be_dead(channel.may_be_dead);
+    out->set_to(channel.to == static_cast<int32_t>(index) ? -1 : channel.to);
+  }
+  const auto add = [&](const graph::Edge& edge, Edge* out) {
+    out->set_node(id_of[static_cast<size_t>(edge.node)]);
+    out->set_index(edge.index);
+  };
+  for (const graph::Edge& edge : part->feeds) add(edge, head.add_feeds());
+  for (const graph::Edge& edge : part->fetches) add(edge, head.add_fetches());
+  for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
+  head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
+  OutPacket packet;
+  packet.Finish(head);
+  const size_t task = parts_[index].task;
+  Status status = master_->tasks_[task].connection->CallAndWait(kMethodPart, packet.pieces(), NowNs() + 60'000'000'000, nullptr);
+  return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
+}
+
+Result<std::shared_ptr<session::RemotePlan>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                              std::vector<int32_t> targets, const exec::Environment& env,
+                                                              const exec::Plan::Options& options) {
+  TENON_RETURN_IF_ERROR(lost());
+  auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env, options.fold);
+  TENON_RETURN_IF_ERROR(plan->Make(std::move(feeds), std::move(fetches), std::move(targets), options));
+  return std::shared_ptr<session::RemotePlan>(std::move(plan));
+}
+
+// ---- The cluster ----
+
+Status Master::Greet(std::string_view address, uint64_t deadline_ns, HelloReply* out) {
+  auto connection = network_->Connect(address, deadline_ns);
+  if (!connection.ok()) return std::move(connection).status();
+  HelloRequest head;
+  head.set_protocol(kProtocol);
+  head.set_version(std::string(kVersion));
+  OutPacket packet;
+  packet.Finish(head);
+  return (*connection)->CallAndWait(kMethodHello, packet.pieces(), deadline_ns,
+                                    [out](tenon_span response) { return InPacket::Parse(response, out).status(); });
+}
+
+Status Master::Join(uint64_t deadline_ns) {
+  HelloReply first;
+  if (Status status = Greet(options_.address, deadline_ns, &first); !status.ok())
+    return std::move(status).Annotate(StrCat("the cluster of ", options_.address));
+  for (const Task& task : first.tasks()) {
+    TaskState& state = tasks_.emplace_back();
+    state.task = task;
+  }
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    TaskState& state = tasks_[i];
+    HelloReply hello;
+    Status status = Greet(state.task.address(), deadline_ns, &hello);
+    if (status.ok() && hello.task() != state.task.name())
+      status = FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
+    if (status.ok()) {
+      state.incarnation = hello.incarnation();
+      for (const DeviceInfo& device : hello.devices()) devices_.push_back(DeviceFrom(device));
+      auto connection = network_->Connect(state.task.address(), deadline_ns);
+      if (connection.ok()) state.connection = *connection;
+      status = connection.status();
+    }
+    OpenSession head;
+    head.set_session(session_);
+    head.set_incarnation(state.incarnation);
+    head.set_isolate(options_.isolate);
+    head.set_memory_limit(options_.memory_limit);
+    head.set_seed(options_.seed);
+    head.set_dynamic(options_.dynamic);
+    head.set_no_optimize(options_.no_optimize);
+    head.set_precision(options_.precision);
+    head.set_no_compile(options_.no_compile);
+    head.set_lease_ns(options_.lease_ns);
+    OutPacket packet;
+    packet.Finish(head);
+    if (status.ok()) status = state.connection->CallAndWait(kMethodOpen, packet.pieces(), deadline_ns, nullptr);
+    if (!status.ok()) return std::move(status).Annotate(Where(i));
+    state.heard_ns = NowNs();
+  }
+  if (devices_.empty()) return FailedPrecondition(StrCat("the cluster of ", options_.address, " has no device"));
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<Master>> Master::Connect(Network::Finder finder, MasterOptions options) {
+  std::shared_ptr<Master> master(new Master(std::move(options)));
+  std::random_device source;
+  master->session_ = (uint64_t{source()} << 32 ^ source()) | 1;
+  // A master serves nothing.
+  master->network_ = std::make_unique<Network>(std::move(finder), Handlers(), master->options_.credentials);
+  TENON_RETURN_IF_ERROR(master->Join(NowNs() + master->options_.connect_ns));
+  master->watch_ = std::thread([self = master.get()] { self->Watch(); });
+  return master;
+}
+
+Status Master::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+void Master::Lose(size_t task, Status why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok() || stop_) return;
+    lost_ = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
+  }
+  gone_.Cancel(lost());
+}
+
+void Master::Ping(size_t task) {
+  SessionRequest head;
+  head.set_session(session_);
+  auto packet = std::make_shared<OutPacket>();
+  packet->Finish(head);
+  TaskState& state = tasks_[task];
+  state.connection->Call(kMethodPing, packet->pieces(), NowNs() + options_.silence_ns, [this, task, packet](Status status, tenon_span response) {
+    PingReply answer;
+    if (status.ok()) status = InPacket::Parse(response, &answer).status();
+    TaskState& asked = tasks_[task];
+    Status lost;
+    if (status.ok() && answer.incarnation() != asked.incarnation) lost = Status(Code::kUnavailable, "it has been started again");
+    else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
+    if (!lost.ok()) Lose(task, std::move(lost));
+    const std::lock_guard lock(mutex_);
+    if (status.ok()) asked.heard_ns = NowNs();
+    asked.pinging = false;
+    --open_pings_;
+    changed_.notify_all();
+  });
+}
+
+void Master::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const uint64_t now = NowNs();
+    for (size_t i = 0; i < tasks_.size() && lost_.ok(); ++i) {
+      TaskState& state = tasks_[i];
+      if (now > state.heard_ns + options_.silence_ns) {
+        lock.unlock();
+        Lose(i, Status(Code::kUnavailable, StrCat("it has not answered for ", options_.silence_ns / 1'000'000, " ms")));
+        lock.lock();
+      } else if (!std::exchange(state.pinging, true)) {
+        ++open_pings_;
+        lock.unlock();
+        Ping(i);
+        lock.lock();
+      }
+    }
+    changed_.wait_for(lock, std::chrono::nanoseconds(options_.ping_ns), [this] { return stop_; });
+  }
+}
+
+Master::~Master() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  if (watch_.joinable()) watch_.join();
+  SessionRequest head;
+  head.set_session(session_);
+  OutPacket packet;
+  packet.Finish(head);
+  for (const TaskState& state : tasks_)
+    if (state.connection != nullptr && lost_.ok())
+      (void)state.connection->CallAndWait(kMethodClose, packet.pieces(), NowNs() + 2'000'000'000, nullptr).ok();
+  for (TaskState& state : tasks_) state.connection.reset();
+  if (network_ != nullptr) network_->Stop();
+}
+
+}  // namespace tenon::cluster

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Master: runs a session's steps on the workers of a cluster.
+//
+// It stands in the client's process, and needs the address of one task: that one knows the others. A placed graph becomes one
+// part a task, registered once; then a step is one message to each worker that has a part, with the feeds that it reads, and one
+// reply, with its fetches. Workers exchange values themselves. The first failure gives the step up everywhere, and is named with
+// its task and address.
+//
+// Tasks are pinged; one that is lost, has been started again, or has not answered for silence_ns fails the steps that run, and all
+// later ones: its state may be gone, so what to do is the caller's to decide, in a new session.
+#ifndef TENON_NET_CLUSTER_MASTER_H_
+#define TENON_NET_CLUSTER_MASTER_H_
+
+#include <condition_variable>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/exec/channel_shapes.h"
+#include "core/session/remote.h"
+#include "net/cluster/network.h"
+#include "net/cluster/packet.h"
+
+namespace tenon::cluster {
+
+struct MasterOptions {
+  std::string address;              // of any task
+  std::string credentials;          // of the transports, JSON
+  uint64_t connect_ns = 10'000'000'000;
+  uint64_t ping_ns = 500'000'000, silence_ns = 3'000'000'000, lease_ns = 15'000'000'000;
+  // Of its sessions at the workers.
+  bool isolate = false, dynamic = false, no_optimize = false, no_compile = false;
+  uint64_t memory_limit = 0, seed = 0;
+  uint32_t precision = 0;
+};
+
+class Master : public session::Remote {
+ public:
+  // Greets all tasks and opens a session at each. UNAVAILABLE or DEADLINE_EXCEEDED name the task that cannot be reached.
+  static Result<std::shared_ptr<Master>> Connect(Network::Finder finder, MasterOptions options);
+  ~Master() override;
+
+  const std::vector<exec::Device>& devices() const override { return devices_; }
+  Result<std::shared_ptr<session::RemotePlan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                        std::vector<int32_t> targets, const exec::Environment& env,
+                                                        const exec::Plan::Options& options) override;
+
+ private:
+  friend class ClusterPlan;
+  friend class ClusterRun;
+  struct TaskState {
+    Task task;
+    uint64_t incarnation = 0;
+    std::shared_ptr<Connection> connection;
+    uint64_t heard_ns = 0;
+    bool pinging = false;
+  };
+
+  explicit Master(MasterOptions options) : options_(std::move(options)) {}
+  Status Greet(std::string_view address, uint64_t deadline_ns, HelloReply* out);
+  Status Join(uint64_t deadline_ns);
+  void Watch();
+  void Ping(size_t task);
+  void Lose(size_t task, Status why);
+  // Why no step can run any more; OK: they can.
+  Status lost() const;
+  std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
+
+  const MasterOptions options_;
+  uint64_t session_ = 0;
+  std::unique_ptr<Network> network_;
+  std::vector<TaskState> tasks_;  // fixed once joined; what changes is guarded by mutex_
+  std::vector<exec::Device> devices_;
+  std::atomic<uint64_t> next_step_{1};
+  std::atomic<uint32_t> next_part_{1};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Status lost_;
+  exec::Cancellation gone_;  // cancelled with lost_
+  bool stop_ = false;
+  int open_pings_ = 0;
+  std::thread watch_;
+};
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_MASTER_H_

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/network.h"
+
+#include <condition_variable>
+#include <optional>
+
+#include "core/base/clock.h"
+
+namespace tenon::cluster {
+
+std::string SchemeOf(std::string_view address) {
+  const size_t at = address.find("://");
+  return at == std::string_view::npos ? "grpc" : std::string(address.substr(0, at));
+}
+
+std::string WithScheme(std::string_view address) {
+  return address.find("://") == std::string_view::npos ? StrCat("grpc://", address) : std::string(address);
+}
+
+// ---- Connections ----
+
+uint64_t Connection::Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, Done done) {
+  auto* held = new Done(std::move(done));
+  tenon_call_args args{};
+  args.struct_size = sizeof args;
+  args.method = Span(method);
+  args.pieces = pieces.data();
+  args.piece_count = pieces.size();
+  args.deadline_ns = deadline_ns;
+  args.done = [](void* argument, tenon_status* status, tenon_span response) {
+    const std::unique_ptr<Done> call(static_cast<Done*>(argument));
+    (*call)(Status(status), response);
+  };
+  args.argument = held;
+  uint64_t call = 0;
+  if (tenon_status* bad = transport_->call(peer_, &args, &call); bad != nullptr) args.done(held, bad, {nullptr, 0});
+  return call;
+}
+
+Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns,
+                               const std::function<Status(tenon_span)>& take) {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::optional<Status> answer;
+  Call(method, pieces, deadline_ns, [&](Status status, tenon_span response) {
+    if (status.ok() && take) status = take(response);
+    const std::lock_guard lock(mutex);
+    answer = std::move(status);
+    came.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  came.wait(lock, [&] { return answer.has_value(); });
+  return *std::move(answer);
+}
+
+void Connection::Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done) {
+  auto* held = new std::function<void(Status)>(std::move(done));
+  tenon_send_args args{};
+  args.struct_size = sizeof args;
+  args.key = Span(key);
+  args.header = Span(head);
+  args.pieces = &bytes;
+  args.piece_count = bytes.size == 0 ? 0 : 1;
+  args.done = [](void* argument, tenon_status* status) {
+    const std::unique_ptr<std::function<void(Status)>> call(static_cast<std::function<void(Status)>*>(argument));
+    (*call)(Status(status));
+  };
+  args.argument = held;
+  if (tenon_status* bad = transport_->send(peer_, &args); bad != nullptr) args.done(held, bad);
+}
+
+void Reply::Give(const std::vector<tenon_span>& pieces, std::function<void()> sent) const {
+  transport->respond(reply, nullptr, pieces.data(), pieces.size(), [](void* argument) {
+    const std::unique_ptr<std::function<void()>> call(static_cast<std::function<void()>*>(argument));
+    (*call)();
+  }, new std::function<void()>(std::move(sent)));
+}
+
+// ---- Doors ----
+
+void Network::OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply) {
+  const Door* own = static_cast<const Door*>(door);
+  const Reply answer{own->transport, reply};
+  if (call->must_understand != 0) return answer.Fail(Unimplemented("the call needs a feature of a newer host"));
+  own->owner->handlers_.call(peer, *call, answer);
+}
+
+void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
+  const Status reason(why);
+  Network* self = static_cast<Door*>(door)->owner;
+  {
+    const std::lock_guard lock(self->mutex_);
+    for (auto at = self->connections_.begin(); at != self->connections_.end(); ++at) {
+      if (at->second->peer() != peer) continue;
+      at->second->set_lost();
+      // Not released here: that would disconnect it from within its own callback.
+      self->gone_.push_back(std::move(at->second));
+      self->connections_.erase(at);
+      return;
+    }
+  }
+  if (self->handlers_.lost) self->handlers_.lost(peer);
+}
+
+Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_view listen) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& door : doors_)
+      if (View(door->transport->scheme) == scheme && (listen.empty() || door->listens)) {
+        if (!listen.empty()) return AlreadyExists(StrCat("this process listens on ", scheme, " already"));
+        return door.get();
+      }
+  }
+  TENON_ASSIGN_OR_RETURN(const session::Runtime::Transport transport, finder_(scheme));
+  auto door = std::make_unique<Door>();
+  door->owner = this;
+  door->transport = transport.table;
+  door->listens = !listen.empty();
+  tenon_endpoint_events& events = door->events;
+  events.struct_size = sizeof events;
+  events.argument = door.get();
+  events.lost = &OnLost;
+  if (handlers_.call) events.call = &OnCall;
+  if (handlers_.cancelled)
+    events.cancelled = [](void* argument, tenon_reply* reply) { static_cast<Door*>(argument)->owner->handlers_.cancelled(reply); };
+  if (handlers_.place) {
+    events.place = [](void* argument, tenon_peer*, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
+      return static_cast<Door*>(argument)->owner->handlers_.place(key, head, bytes, memory, token).release();
+    };
+    events.placed = [](void* argument, tenon_peer*, void* token, tenon_status* status) {
+      static_cast<Door*>(argument)->owner->handlers_.placed(token, Status(status));
+    };
+  }
+  tenon_endpoint_options options{};
+  options.struct_size = sizeof options;
+  options.address = Span(listen);
+  options.credentials = Span(credentials_);
+  TENON_RETURN_IF_ERROR(Status(transport.table->open(transport.self, &options, &door->events, &door->endpoint)));
+  const std::lock_guard lock(mutex_);
+  return doors_.emplace_back(std::move(door)).get();
+}
+
+Result<std::string> Network::Listen(std::string_view address) {
+  TENON_ASSIGN_OR_RETURN(Door * door, DoorFor(SchemeOf(address), WithScheme(address)));
+  return std::string(View(door->transport->address(door->endpoint)));
+}
+
+Result<std::shared_ptr<Connection>> Network::Connect(std::string_view given, uint64_t deadline_ns) {
+  const std::string address = WithScheme(given);
+  std::vector<std::shared_ptr<Connection>> forgotten;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(gone_, [&](std::shared_ptr<Connection>& each) {
+      if (each.use_count() > 1) return false;
+      forgotten.push_back(std::move(each));
+      return true;
+    });
+    if (const auto at = connections_.find(address); at != connections_.end()) return at->second;
+  }
+  forgotten.clear();
+  TENON_ASSIGN_OR_RETURN(Door * door, DoorFor(SchemeOf(address), ""));
+  tenon_peer* peer = nullptr;
+  TENON_RETURN_IF_ERROR(Status(door->transport->connect(door->endpoint, Span(address), deadline_ns, &peer)));
+  auto made = std::make_shared<Connection>(door->transport, peer, address);
+  std::shared_ptr<Connection> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept = connections_.emplace(address, made).first->second;
+  }
+  return kept;  // another thread may have been quicker
+}
+
+Status Network::Drain(uint64_t deadline_ns) {
+  std::vector<Door*> doors;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& door : doors_) doors.push_back(door.get());
+  }
+  Status worst;
+  for (Door* door : doors)
+    if (Status status(door->transport->drain(door->endpoint, deadline_ns)); !status.ok()) worst = std::move(status);
+  return worst;
+}
+
+void Network::Stop() {
+  std::map<std::string, std::shared_ptr<Connection>> connections;
+  std::vector<std::shared_ptr<Connection>> gone;
+  std::vector<std::unique_ptr<Door>> doors;
+  {
+    const std::lock_guard lock(mutex_);
+    connections.swap(connections_);
+    gone.swap(gone_);
+    doors.swap(doors_);
+  }
+  connections.clear();
+  gone.clear();
+  for (const auto& door : doors) door->transport->stop(door->endpoint);
+}
+
+}  // namespace tenon::cluster

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network: this process's doors, one a transport, and its connections, one an address.
+//
+// A process has one network. Whoever serves calls and data gives handlers before the first door opens. Any thread.
+#ifndef TENON_NET_CLUSTER_NETWORK_H_
+#define TENON_NET_CLUSTER_NETWORK_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/session/runtime.h"
+
+namespace tenon::cluster {
+
+// "grpc" of "grpc://host:port", and of "host:port", which is gRPC's.
+std::string SchemeOf(std::string_view address);
+// With its scheme.
+std::string WithScheme(std::string_view address);
+
+// A connection that this process made.
+class Connection {
+ public:
+  using Done = std::function<void(Status status, tenon_span response)>;
+
+  Connection(const tenon_transport* transport, tenon_peer* peer, std::string address) : transport_(transport), peer_(peer), address_(std::move(address)) {}
+  ~Connection() { transport_->disconnect(peer_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  const std::string& address() const { return address_; }
+  tenon_peer* peer() const { return peer_; }
+  bool lost() const { return lost_.load(); }
+  void set_lost() { lost_.store(true); }
+
+  // Pieces stay until done, which is called once, also when this fails. deadline_ns: 0: none. The number is for Cancel.
+  uint64_t Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, Done done);
+  void Cancel(uint64_t call) { transport_->cancel(peer_, call); }
+  // Waits for the answer; take(response) gets it.
+  Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take);
+  void Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
+
+ private:
+  const tenon_transport* transport_;
+  tenon_peer* peer_;
+  const std::string address_;
+  std::atomic<bool> lost_{false};
+};
+
+// A call that waits for its answer.
+struct Reply {
+  const tenon_transport* transport = nullptr;
+  tenon_reply* reply = nullptr;
+  void Fail(Status status) const { transport->respond(reply, status.release(), nullptr, 0, nullptr, nullptr); }
+  // The pieces are copied.
+  void Give(const std::vector<tenon_span>& pieces) const { transport->respond(reply, nullptr, pieces.data(), pieces.size(), nullptr, nullptr); }
+  // They stay until sent.
+  void Give(const std::vector<tenon_span>& pieces, std::function<void()> sent) const;
+};
+
+struct Handlers {
+  std::function<void(tenon_peer* peer, const tenon_incoming& call, Reply reply)> call;
+  std::function<void(tenon_reply* reply)> cancelled;
+  std::function<Status(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token)> place;
+  std::function<void(void* token, Status status)> placed;
+  std::function<void(tenon_peer* peer)> lost;  // one that another side made
+};
+
+class Network {
+ public:
+  // Loads what brings a scheme, and finds it.
+  using Finder = std::function<Result<session::Runtime::Transport>(const std::string& scheme)>;
+
+  Network(Finder finder, Handlers handlers, std::string credentials)
+      : finder_(std::move(finder)), handlers_(std::move(handlers)), credentials_(std::move(credentials)) {}
+  ~Network() { Stop(); }
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // Opens a door there. Where it is, with what the system chose.
+  Result<std::string> Listen(std::string_view address);
+  // The connection, made when there is none or it was lost.
+  Result<std::shared_ptr<Connection>> Connect(std::string_view address, uint64_t deadline_ns);
+  // Waits for open calls.
+  Status Drain(uint64_t deadline_ns);
+  // Ends all. Nothing is called back any more when it returns; not from a callback.
+  void Stop();
+
+ private:
+  struct Door {
+    Network* owner;
+    const tenon_transport* transport;
+    tenon_endpoint* endpoint = nullptr;
+    tenon_endpoint_events events{};
+    bool listens = false;
+  };
+  Result<Door*> DoorFor(const std::string& scheme, std::string_view listen);
+  static void OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply);
+  static void OnLost(void* door, tenon_peer* peer, tenon_status* why);
+
+  const Finder finder_;
+  const Handlers handlers_;
+  const std::string credentials_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  std::map<std::string, std::shared_ptr<Connection>> connections_;  // by address
+  std::vector<std::shared_ptr<Connection>> gone_;                   // lost ones, until nobody holds them
+};
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_NETWORK_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/protocol.h"
+
+namespace tenon::cluster {
+
+void Describe(const exec::Device& device, DeviceInfo* out) {
+  out->set_name(device.name);
+  out->set_type(device.type);
+  out->set_plugin(device.plugin);
+  out->set_model(device.model);
+  out->set_memory_kinds(device.memory_kinds);
+  out->set_memory_bytes(device.memory_bytes);
+  out->set_synchronous(device.synchronous);
+  const tenon_device_properties& properties = device.properties;
+  out->set_compute_queues(properties.compute_queues);
+  out->set_flops(properties.flops);
+  out->set_bytes_per_second(properties.bytes_per_second);
+  out->set_launch_seconds(properties.launch_seconds);
+  out->set_copy_seconds(properties.copy_seconds);
+  out->set_link_bytes_per_second(properties.link_bytes_per_second);
+  out->set_peer_bytes_per_second(properties.peer_bytes_per_second);
+}
+
+exec::Device DeviceFrom(const DeviceInfo& info) {
+  exec::Device device;
+  device.name = info.name();
+  device.type = info.type();
+  device.plugin = info.plugin();
+  device.model = info.model();
+  device.memory_kinds = info.memory_kinds();
+  device.memory_bytes = info.memory_bytes();
+  device.synchronous = info.synchronous();
+  tenon_device_properties& properties = device.properties;
+  properties.compute_queues = info.compute_queues();
+  properties.flops = info.flops();
+  properties.bytes_per_second = info.bytes_per_second();
+  properties.launch_seconds = info.launch_seconds();
+  properties.copy_seconds = info.copy_seconds();
+  properties.link_bytes_per_second = info.link_bytes_per_second();
+  properties.peer_bytes_per_second = info.peer_bytes_per_second();
+  return device;
+}
+
+}  // namespace tenon::cluster

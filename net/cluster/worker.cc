@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "core/base/clock.h"
+#include "core/graph/graphdef/convert.h"
+#include "net/cluster/protocol.h"
+
+namespace tenon::cluster {
+
+struct Worker::Part {
+  uint32_t number = 0;
+  std::vector<std::string> names;  // of channels
+  std::vector<int32_t> to;         // by channel: of `tasks`; -1: here
+  std::vector<Task> tasks;
+  std::vector<uint32_t> parts;     // of each of `tasks`
+  std::vector<int32_t> receives;   // channels, in the order of the callable's receives
+  std::shared_ptr<session::Callable> callable;
+};
+
+struct Worker::Session {
+  uint64_t id = 0;
+  tenon_peer* master = nullptr;
+  uint64_t lease_ns = 0, heard_ns = 0;
+  std::shared_ptr<session::Session> session;
+  std::map<uint32_t, std::shared_ptr<const Part>> parts;
+  std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Step>> steps;  // by part and step
+  std::map<uint32_t, std::set<uint64_t>> over;                           // steps of each part that have ended, the latest
+  bool ended = false;
+};
+
+// A step of a part: where its values meet, and what cancels it. What is for another task goes there.
+class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_this<Step> {
+ public:
+  Step(Worker* worker, std::shared_ptr<Session> owner, std::shared_ptr<const Part> of, uint64_t id)
+      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), worker_(worker) {}
+
+  Status Send(const exec::RendezvousKey& key, exec::Message message) override;
+  Status Take(const exec::RendezvousKey& key, exec::Message message) { return Rendezvous::Send(key, std::move(message)); }
+
+  const std::shared_ptr<Session> session;
+  const std::shared_ptr<const Part> part;
+  const uint64_t number;
+  exec::Cancellation cancellation;
+  bool started = false;
+
+ private:
+  Worker* const worker_;
+};
+
+// A value that is on its way here.
+struct Worker::Arrival {
+  std::shared_ptr<Step> step;
+  exec::RendezvousKey key;
+  Tensor value;          // none: dead
+  uint64_t bytes = 0;
+};
+
+namespace {
+
+constexpr uint64_t kConnectNs = 5'000'000'000;
+constexpr size_t kStepsRemembered = 256;
+
+uint64_t RandomNumber() {
+  std::random_device source;
+  return (uint64_t{source()} << 32) ^ source();
+}
+
+template <typename Head>
+void GiveHead(const Reply& reply, const Head& head) {
+  OutPacket packet;
+  packet.Finish(head);
+  reply.Give(packet.pieces());
+}
+
+}  // namespace
+
+// ---- Values ----
+
+Status Worker::Step::Send(const exec::RendezvousKey& key, exec::Message message) {
+  const int32_t to = key.channel < 0 || static_cast<size_t>(key.channel) >= part->to.size() ? -1 : part->to[static_cast<size_t>(key.channel)];
+  if (to < 0) return Rendezvous::Send(key, std::move(message));
+  const Task& task = part->tasks[static_cast<size_t>(to)];
+  const auto where = [&task] { return StrCat("to task ", task.name(), " at ", task.address()); };
+  auto connection = worker_->network_->Connect(task.address(), NowNs() + kConnectNs);
+  if (!connection.ok()) return std::move(connection).status().Annotate(StrCat(Describe(key), " ", where()));
+  TENON_ASSIGN_OR_RETURN(const std::string name, EncodeKey({session->id, number, part->parts[static_cast<size_t>(to)], key}));
+  DataHead head;
+  tenon_span bytes{nullptr, 0};
+  if (!message.dead()) {
+    head.dtype = message.view().dtype;
+    head.shape = ShapeOf(message.view());
+    bytes = {static_cast<const char*>(DataOf(message.view())), message.view().byte_size};
+    if (head.dtype == TENON_DT_STRING) {
+      // Cells and bytes side by side.
+      TENON_ASSIGN_OR_RETURN(Tensor compact, Tensor::CopyOf(pool(), message.view()));
+      bytes = {static_cast<const char*>(compact.data()), message.view().byte_size + StringBytes(message.view())};
+      tenon_tensor_view view = compact.view();
+      Retain(view.buffer);
+      view.dl.shape = view.buffer->dims;
+      message = exec::Message(view);
+    } else if (!IsPlain(head.dtype)) {
+      return InvalidArgument(StrCat(Describe(key), " ", where(), ": a value of ", TypeName(head.dtype), " cannot leave its process"));
+    }
+  }
+  auto kept = std::make_shared<exec::Message>(std::move(message));
+  (*connection)->Send(name, EncodeHead(head), bytes, [self = shared_from_this(), kept, connection = *connection, &task](Status status) {
+    if (!status.ok()) self->cancellation.Cancel(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
+  });
+  return Status::Ok();
+}
+
+Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
+  TENON_ASSIGN_OR_RETURN(const DataKey key, DecodeKey(key_bytes));
+  TENON_ASSIGN_OR_RETURN(const DataHead head, DecodeHead(head_bytes));
+  auto arrival = std::make_unique<Arrival>();
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(key.session));
+    TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
+  }
+  const std::vector<int32_t>& receives = arrival->step->part->receives;
+  if (std::find(receives.begin(), receives.end(), key.key.channel) == receives.end())
+    return InvalidArgument(StrCat("channel ", key.key.channel, " is none that part ", key.part, " receives"));
+  arrival->key = key.key;
+  arrival->bytes = bytes;
+  *out_memory = {nullptr, 0};
+  if (head.dtype != TENON_DT_INVALID) {
+    TENON_ASSIGN_OR_RETURN(const int64_t elements, ByteSize(head.dtype, head.shape));
+    const auto cells = static_cast<uint64_t>(elements);
+    if (bytes < cells || (head.dtype != TENON_DT_STRING && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
+    TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(arrival->step->session->session->pool(), head.dtype, head.shape, bytes - cells));
+    *out_memory = {arrival->value.data(), bytes};
+  } else if (bytes != 0) {
+    return InvalidArgument("a dead value comes with bytes");
+  }
+  *out_token = arrival.release();
+  return Status::Ok();
+}
+
+void Worker::Placed(Arrival* given, Status status) {
+  const std::unique_ptr<Arrival> arrival(given);
+  exec::Message message;
+  if (status.ok() && arrival->value.has_value()) {
+    tenon_tensor_view view = arrival->value.view();
+    if (view.dtype == TENON_DT_STRING) status = CheckStrings(view.dl.data, arrival->value.num_elements(), arrival->bytes);
+    Retain(view.buffer);
+    view.dl.shape = view.buffer->dims;
+    message = exec::Message(view);
+  }
+  if (status.ok()) status = arrival->step->Take(arrival->key, std::move(message));
+  if (!status.ok()) arrival->step->cancellation.Cancel(std::move(status));
+}
+
+// ---- Calls ----
+
+void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply) {
+  const std::string_view method = View(call.method);
+  if (method == kMethodOpen || method == kMethodPart) {
+    // They take their time, which a callback has not.
+    runtime_->threads().Schedule([this, peer, request = call.request, reply, open = method == kMethodOpen] {
+      if (Status status = open ? Open(peer, request, reply) : Register(request, reply); !status.ok()) reply.Fail(std::move(status));
+    });
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    coming_.emplace(reply.reply, false);
+  }
+  Status status = method == kMethodRun     ? Run(call.request, reply)
+                  : method == kMethodPing  ? Ping(call.request, reply)
+                  : method == kMethodHello ? Hello(call.request, reply)
+                  : method == kMethodClose ? CloseSession(call.request, reply)
+                                           : Unimplemented(StrCat("a worker has no method '", method, "'"));
+  {
+    const std::lock_guard lock(mutex_);
+    coming_.erase(reply.reply);
+  }
+  if (!status.ok()) reply.Fail(std::move(status));
+}
+
+Status Worker::Hello(tenon_span request, Reply reply) {
+  HelloRequest asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  if (asked.protocol() != kProtocol)
+    return FailedPrecondition(StrCat("the master (", asked.version(), ") speaks protocol ", asked.protocol(), ", this worker ", kProtocol,
+                                     "; let both be of one version"));
+  HelloReply answer;
+  answer.set_protocol(kProtocol);
+  answer.set_incarnation(incarnation_);
+  answer.set_task(options_.task);
+  for (const Task& task : options_.tasks) *answer.add_tasks() = task;
+  for (const exec::Device& device : runtime_->devices())
+    if (device.handle != nullptr) Describe(device, answer.add_devices());
+  GiveHead(reply, answer);
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<Worker::Session>> Worker::Find(uint64_t id) {
+  if (const auto at = sessions_.find(id); at != sessions_.end()) return at->second;
+  return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
+}
+
+Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
+  OpenSession asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
+  session::SessionOptions options;
+  options.memory_limit = asked.memory_limit();
+  options.seed = asked.seed();
+  options.force_dynamic = asked.dynamic();
+  options.optimize = !asked.no_optimize();
+  options.precision = asked.precision();
+  options.compile = !asked.no_compile();
+  if (!asked.isolate()) options.unnamed = &unnamed_;
+  auto session = std::make_shared<Session>();
+  TENON_ASSIGN_OR_RETURN(session->session, session::Session::Create(runtime_, std::move(options)));
+  session->id = asked.session();
+  session->master = peer;
+  session->lease_ns = asked.lease_ns();
+  session->heard_ns = NowNs();
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_) return Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping"));
+    if (sessions_.size() >= options_.max_sessions)
+      return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(), " sessions, as many as it may"));
+    if (!sessions_.emplace(session->id, session).second) return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
+  }
+  GiveHead(reply, PingReply());
+  return Status::Ok();
+}
+
+Status Worker::Register(tenon_span request, Reply reply) {
+  RegisterPart asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
+  }
+  graph::Graph graph(&runtime_->ops());
+  TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph));
+  const auto count = static_cast<size_t>(graph.size());
+  if (static_cast<size_t>(asked.node_channels_size()) != count || static_cast<size_t>(asked.nodes_may_be_dead_size()) != count ||
+      asked.tasks_size() != asked.parts_size())
+    return InvalidArgument("the lists of a part do not fit its graph");
+  auto part = std::make_shared<Part>();
+  auto info = std::make_shared<exec::PartInfo>();
+  part->number = asked.part();
+  for (int32_t channel : asked.node_channels()) {
+    if (channel >= asked.channels_size()) return InvalidArgument(StrCat("a node names channel ", channel, " of ", asked.channels_size()));
+    info->channels.push_back(std::max(channel, -1));
+  }
+  for (bool dead : asked.nodes_may_be_dead()) info->nodes_may_be_dead.push_back(dead);
+  for (const Channel& channel : asked.channels()) {
+    if (channel.to() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' goes to no task"));
+    info->may_be_dead.push_back(channel.may_be_dead());
+    part->names.push_back(channel.name());
+    part->to.push_back(channel.to());
+  }
+  info->precision = static_cast<exec::TransferPrecision>(std::min<uint32_t>(asked.transfer_precision(), 2));
+  part->tasks.assign(asked.tasks().begin(), asked.tasks().end());
+  part->parts.assign(asked.parts().begin(), asked.parts().end());
+  const auto edges = [&](const auto& from, std::vector<graph::Edge>* out) -> Status {
+    for (const Edge& edge : from) {
+      if (edge.node() < 0 || edge.node() >= graph.size() || edge.index() < 0 ||
+          static_cast<size_t>(edge.index()) >= graph.node(edge.node()).output_types.size())
+        return InvalidArgument(StrCat("a part names output ", edge.index(), " of node ", edge.node()));
+      out->push_back({edge.node(), edge.index()});
+    }
+    return Status::Ok();
+  };
+  std::vector<graph::Edge> feeds, fetches;
+  TENON_RETURN_IF_ERROR(edges(asked.feeds(), &feeds));
+  TENON_RETURN_IF_ERROR(edges(asked.fetches(), &fetches));
+  for (int32_t target : asked.targets())
+    if (target < 0 || target >= graph.size()) return InvalidArgument(StrCat("a part has the target ", target));
+  const std::vector<int32_t> channels = info->channels;
+  TENON_ASSIGN_OR_RETURN(part->callable, session->session->PreparePart(std::move(graph), std::move(feeds), std::move(fetches),
+                                                                       {asked.targets().begin(), asked.targets().end()}, std::move(info)));
+  for (int32_t node : part->callable->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!session->parts.emplace(part->number, std::move(part)).second) return AlreadyExists(StrCat("part ", asked.part(), " is registered"));
+  }
+  GiveHead(reply, PingReply());
+  return Status::Ok();
+}
+
+Result<std::shared_ptr<Worker::Step>> Worker::StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step) {
+  const auto at = session->parts.find(part);
+  if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
+  if (session->ended) return Status(Code::kCancelled, "the session has ended");
+  if (session->over[part].contains(step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
+  std::shared_ptr<Step>& made = session->steps[{part, step}];
+  if (made == nullptr) made = std::make_shared<Step>(this, session, at->second, step);
+  return made;
+}
+
+Status Worker::Run(tenon_span request, Reply reply) {
+  auto head = std::make_shared<RunPart>();
+  TENON_ASSIGN_OR_RETURN(InPacket packet, InPacket::Parse(request, head.get()));
+  std::shared_ptr<Step> step;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(head->session()));
+    TENON_ASSIGN_OR_RETURN(step, StepOf(session, head->part(), head->step()));
+    if (std::exchange(step->started, true)) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
+    session->heard_ns = NowNs();
+    running_.emplace(reply.reply, step);
+    if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
+  }
+  auto kept = std::make_shared<InPacket>(std::move(packet));
+  runtime_->threads().Schedule([this, step, kept, head, reply] { RunStep(step, std::move(*kept), *head, reply); });
+  return Status::Ok();
+}
+
+void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply) {
+  const Part& part = *step->part;
+  std::vector<tenon_tensor_view> views;
+  std::deque<std::vector<int64_t>> dims;
+  std::vector<Tensor> fetches;
+  RunReply answer;
+  auto out = std::make_shared<OutPacket>();
+  const auto run = [&]() -> Status {
+    if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
+      return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
+    views.reserve(part.callable->feed_count() + part.receives.size());
+    for (const TensorHead& feed : head.feeds()) {
+      TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(feed));
+      views.push_back(view);
+    }
+    for (int32_t channel : part.receives) {
+      tenon_tensor_view view{};
+      view.dl.ndim = -1;
+      for (const ChannelShape& shape : head.shapes()) {
+        if (shape.channel() != channel || !shape.known_rank()) continue;
+        std::vector<int64_t>& own = dims.emplace_back(shape.dims().begin(), shape.dims().end());
+        view.dl.ndim = static_cast<int32_t>(own.size());
+        view.dl.shape = own.data();
+      }
+      views.push_back(view);
+    }
+    std::vector<const tenon_tensor_view*> pointers;
+    for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+    session::RunOptions options;
+    options.cancellation = &step->cancellation;
+    options.rendezvous = step.get();
+    TENON_RETURN_IF_ERROR(part.callable->Run(options, pointers.data(), &fetches));
+    for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer.add_fetches()));
+    return Status::Ok();
+  };
+  Status status = run();
+  {
+    const std::lock_guard lock(mutex_);
+    running_.erase(reply.reply);
+  }
+  EndStep(step.get());
+  if (!status.ok()) return reply.Fail(std::move(status));
+  out->Finish(answer);
+  auto kept = std::make_shared<std::vector<Tensor>>(std::move(fetches));
+  reply.Give(out->pieces(), [out, kept] {});
+}
+
+void Worker::EndStep(Step* step) {
+  std::shared_ptr<Step> ended;
+  const std::lock_guard lock(mutex_);
+  const auto at = step->session->steps.find({step->part->number, step->number});
+  if (at != step->session->steps.end()) {
+    ended = std::move(at->second);
+    step->session->steps.erase(at);
+  }
+  std::set<uint64_t>& over = step->session->over[step->part->number];
+  over.insert(step->number);
+  if (over.size() > kStepsRemembered) over.erase(over.begin());
+}
+
+Status Worker::Ping(tenon_span request, Reply reply) {
+  SessionRequest asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  if (asked.session() != 0) {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(asked.session()));
+    session->heard_ns = NowNs();
+  }
+  PingReply answer;
+  answer.set_incarnation(incarnation_);
+  GiveHead(reply, answer);
+  return Status::Ok();
+}
+
+Status Worker::CloseSession(tenon_span request, Reply reply) {
+  SessionRequest asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
+  }
+  // Waits for steps, which a callback may not.
+  runtime_->threads().Schedule([this, session, reply] {
+    End(session, Status(Code::kCancelled, "the master closed the session"));
+    GiveHead(reply, PingReply());
+  });
+  return Status::Ok();
+}
+
+void Worker::OnCancelled(tenon_reply* reply) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = running_.find(reply); at != running_.end()) {
+    // Outside of the lock it might be over; a cancellation calls what holds no lock of ours.
+    const std::shared_ptr<Step> step = at->second;
+    runtime_->threads().Schedule([step] { step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up")); });
+  } else if (const auto coming = coming_.find(reply); coming != coming_.end()) {
+    coming->second = true;
+  }
+}
+
+// ---- Sessions end ----
+
+void Worker::End(const std::shared_ptr<Session>& session, const Status& why) {
+  std::vector<std::shared_ptr<Step>> steps;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(session->ended, true)) return;
+    sessions_.erase(session->id);
+    for (const auto& [key, step] : session->steps) steps.push_back(step);
+  }
+  for (const std::shared_ptr<Step>& step : steps) {
+    step->cancellation.Cancel(why);
+    step->Abort(why);
+  }
+  session->session->Close();
+  const std::lock_guard lock(mutex_);
+  session->steps.clear();
+  session->parts.clear();
+}
+
+void Worker::OnLost(tenon_peer* peer) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, session] : sessions_) {
+    if (session->master != peer) continue;
+    runtime_->threads().Schedule([this, session = session] { End(session, Status(Code::kCancelled, "the session's master is gone")); });
+  }
+}
+
+void Worker::WatchLeases() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    changed_.wait_for(lock, std::chrono::milliseconds(250));
+    std::vector<std::shared_ptr<Session>> late;
+    const uint64_t now = NowNs();
+    for (const auto& [id, session] : sessions_)
+      if (session->lease_ns != 0 && now > session->heard_ns + session->lease_ns) late.push_back(session);
+    if (late.empty()) continue;
+    lock.unlock();
+    for (const auto& session : late) End(session, Status(Code::kCancelled, "the session's master has not been heard of for its lease"));
+    lock.lock();
+  }
+}
+
+// ---- The worker ----
+
+Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network::Finder finder, WorkerOptions options) {
+  std::string own;
+  for (const Task& task : options.tasks)
+    if (task.name() == options.task) own = task.address();
+  if (own.empty()) return InvalidArgument(StrCat("the cluster has no task ", options.task));
+  std::unique_ptr<Worker> worker(new Worker(runtime, std::move(options)));
+  Worker* self = worker.get();
+  self->incarnation_ = RandomNumber() | 1;
+  Handlers handlers;
+  handlers.call = [self](tenon_peer* peer, const tenon_incoming& call, Reply reply) { self->OnCall(peer, call, reply); };
+  handlers.cancelled = [self](tenon_reply* reply) { self->OnCancelled(reply); };
+  handlers.place = [self](tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
+    return self->Place(key, head, bytes, memory, token);
+  };
+  handlers.placed = [self](void* token, Status status) { self->Placed(static_cast<Arrival*>(token), std::move(status)); };
+  handlers.lost = [self](tenon_peer* peer) { self->OnLost(peer); };
+  worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials);
+  TENON_ASSIGN_OR_RETURN(worker->address_, worker->network_->Listen(worker->options_.listen.empty() ? own : worker->options_.listen));
+  worker->leases_ = std::thread([self] { self->WatchLeases(); });
+  return worker;
+}
+
+Status Worker::Stop(uint64_t deadline_ns) {
+  Status drained = network_->Drain(deadline_ns);
+  std::vector<std::shared_ptr<Session>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    for (const auto& [id, session] : sessions_) open.push_back(session);
+    changed_.notify_all();
+  }
+  if (leases_.joinable()) leases_.join();
+  for (const auto& session : open) End(session, Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")));
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(10), [this] { return running_.empty(); });
+  lock.unlock();
+  network_->Stop();
+  return drained;
+}
+
+Worker::~Worker() {
+  if (!stop_ && network_ != nullptr && leases_.joinable()) (void)Stop(NowNs()).ok();
+  unnamed_.ClearAll();
+}
+
+}  // namespace tenon::cluster

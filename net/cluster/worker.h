@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker: a task of a cluster. It runs parts of steps for masters, and exchanges values with other workers.
+//
+// A master opens a session here, registers the parts of its steps that this task runs, and then sends one message a step. State
+// (variables, queues) lives in the worker's own container and outlives sessions, unless a session asks for one of its own. A
+// session ends when its master closes it, is gone, or has not been heard of for its lease; its steps are cancelled then.
+//
+// A step's values from other parts may come before the step does: whatever comes first makes the step's meeting place.
+// Nothing that comes over the network can end the process: it is checked, and refused with a status.
+#ifndef TENON_NET_CLUSTER_WORKER_H_
+#define TENON_NET_CLUSTER_WORKER_H_
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/session/session.h"
+#include "net/cluster/network.h"
+#include "net/cluster/packet.h"
+
+namespace tenon::cluster {
+
+struct WorkerOptions {
+  std::string task;         // "/job:worker/replica:0/task:1"
+  std::vector<Task> tasks;  // of the cluster, this one too
+  std::string listen;       // where; empty: at its own address
+  std::string credentials;  // of the transports, JSON
+  uint64_t max_sessions = 64;
+};
+
+class Worker {
+ public:
+  // The runtime's devices are open, and named by the task. It outlives the worker.
+  static Result<std::unique_ptr<Worker>> Start(session::Runtime* runtime, Network::Finder finder, WorkerOptions options);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const std::string& address() const { return address_; }
+  // Takes no new calls, lets steps end until the deadline, then stops.
+  Status Stop(uint64_t deadline_ns);
+
+ private:
+  struct Part;
+  struct Session;
+  class Step;
+  struct Arrival;
+
+  Worker(session::Runtime* runtime, WorkerOptions options) : runtime_(runtime), options_(std::move(options)) {}
+  void OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply);
+  void OnCancelled(tenon_reply* reply);
+  void OnLost(tenon_peer* peer);
+  Status Place(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
+  void Placed(Arrival* arrival, Status status);
+
+  Status Hello(tenon_span request, Reply reply);
+  Status Open(tenon_peer* peer, tenon_span request, Reply reply);
+  Status Register(tenon_span request, Reply reply);
+  Status Run(tenon_span request, Reply reply);
+  Status Ping(tenon_span request, Reply reply);
+  Status CloseSession(tenon_span request, Reply reply);
+
+  Result<std::shared_ptr<Session>> Find(uint64_t session);
+  // The step's meeting place; FAILED_PRECONDITION when the step is over.
+  Result<std::shared_ptr<Step>> StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step);
+  void RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply);
+  void EndStep(Step* step);
+  void End(const std::shared_ptr<Session>& session, const Status& why);
+  void WatchLeases();
+
+  session::Runtime* const runtime_;
+  const WorkerOptions options_;
+  std::string address_;
+  uint64_t incarnation_ = 0;
+  exec::ResourceManager unnamed_;
+  std::unique_ptr<Network> network_;
+  std::mutex mutex_;  // guards all below
+  std::map<uint64_t, std::shared_ptr<Session>> sessions_;
+  std::map<tenon_reply*, std::shared_ptr<Step>> running_;
+  std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::thread leases_;
+};
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_WORKER_H_

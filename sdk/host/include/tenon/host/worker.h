@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worker: this process as a task of a cluster, which runs parts of steps for masters until it is destroyed.
+#ifndef TENON_HOST_WORKER_H_
+#define TENON_HOST_WORKER_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tenon/host/runtime.h"
+
+namespace tenon::host {
+
+struct ClusterTask {
+  std::string name;     // "/job:ps/task:0"
+  std::string address;  // with the transport's scheme; plain "host:port" is gRPC's
+};
+
+class Worker {
+ public:
+  // The runtime was made with a task, and outlives the worker. tasks: the whole cluster. listen: where; "": at the task's address.
+  static Result<Worker> Start(const Runtime& runtime, const std::vector<ClusterTask>& tasks, const std::string& listen = "",
+                              const std::string& credentials = "") {
+    std::vector<tenon_task> c_tasks;
+    for (const ClusterTask& task : tasks) c_tasks.push_back({Span(task.name), Span(task.address)});
+    tenon_worker_options options = {};
+    options.struct_size = sizeof(options);
+    options.tasks = c_tasks.data();
+    options.task_count = c_tasks.size();
+    options.listen = Span(listen);
+    options.credentials = Span(credentials);
+    tenon_worker* worker = nullptr;
+    TENON_TRY(Status::Take(tenon_worker_start(runtime.get(), &options, &worker)));
+    return Worker(worker);
+  }
+  std::string address() const { return std::string(Text(tenon_worker_address(worker_.get()))); }
+  // Takes no new steps, and lets those that run end for so long; then cancels them.
+  Status Stop(std::chrono::nanoseconds timeout) { return Status::Take(tenon_worker_stop(worker_.get(), static_cast<uint64_t>(timeout.count()))); }
+
+ private:
+  struct Releaser {
+    void operator()(tenon_worker* worker) const { tenon_worker_release(worker); }
+  };
+  explicit Worker(tenon_worker* worker) : worker_(worker) {}
+  std::unique_ptr<tenon_worker, Releaser> worker_;
+};
+
+}  // namespace tenon::host
+
+#endif  // TENON_HOST_WORKER_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workers of app.h.
+#include "net/cluster/worker.h"
+
+#include "core/base/clock.h"
+#include "core/place/device_name.h"
+#include "sdk/host/objects.h"
+
+using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+struct tenon_worker {
+  std::unique_ptr<cluster::Worker> worker;
+};
+
+extern "C" {
+
+tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_options* given, tenon_worker** out_worker) {
+  return host::Guard([&]() -> Status {
+    tenon_worker_options options;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    cluster::WorkerOptions core;
+    core.task = runtime->runtime.task();
+    for (uint64_t i = 0; i < options.task_count; ++i) {
+      cluster::Task& task = core.tasks.emplace_back();
+      TENON_ASSIGN_OR_RETURN(*task.mutable_name(), place::TaskName(View(options.tasks[i].name)));
+      task.set_address(cluster::WithScheme(View(options.tasks[i].address)));
+    }
+    core.listen = View(options.listen);
+    core.credentials = View(options.credentials);
+    runtime->OpenDevices();
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker,
+                           cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); },
+                                                  std::move(core)));
+    *out_worker = new tenon_worker{std::move(worker)};
+    return Status::Ok();
+  });
+}
+
+tenon_span tenon_worker_address(const tenon_worker* worker) { return Span(worker->worker->address()); }
+
+tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns) {
+  return host::Guard([&] { return worker->worker->Stop(NowNs() + timeout_ns); });
+}
+
+void tenon_worker_release(tenon_worker* worker) { delete worker; }
+
+}  // extern "C"
