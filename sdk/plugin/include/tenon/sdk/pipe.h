@@ -36,7 +36,8 @@ class Pipe {
   // Frames that came before are given now. The sink stays until Close returns, or Broken does.
   virtual void Start(FrameSink* sink) = 0;
   // The head is copied; the pieces stay untouched until written(argument, ok), which is called once, from any thread, also from within
-  // this call: not ok when the pipe is closed or broken.
+  // this call: not ok when the pipe is closed or broken, also before this call. written() comes before what the other side answers
+  // to the frame, where the pipe can know; small bodies are best copied, so that it comes at once.
   virtual void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok), void* argument) = 0;
   // Frames written before are lost unless written() was called for them. When it returns the sink is not called any more and
   // written() was called for every frame; not to be called from within the sink.
