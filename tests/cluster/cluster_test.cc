@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps over several tasks: values, state, control flow, failures that are named. Covers C8, H1, I1 to I4, J1.
+#include <thread>
+
+#include "tests/cluster/local_cluster.h"
+
+namespace tenon::engine {
+namespace {
+
+Output On(Graph& g, const std::string& device, const char* op, const std::vector<Output>& inputs, const char* name) {
+  const auto on = g.Device(device);
+  return g.Op(op, inputs, {}, name);
+}
+
+TEST(Cluster, RunsAStepOverItsTasks) {
+  const LocalCluster cluster("loopback://runs", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{3});
+  const Output a = On(g, "/job:worker/task:0", "AddV2", {x, x}, "a");
+  const Output b = On(g, "/job:worker/task:1", "Mul", {a, x}, "b");
+  const Output c = On(g, "/job:worker/task:0", "Sub", {b, a}, "c");
+  const Session session = cluster.Client(g);
+  for (int i = 0; i < 3; ++i) {
+    auto values = session.Run({{x, *Tensor::From(std::vector<float>{1, 2, 3}, Shape{3})}}, {c, b, a});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{0, 4, 12}));
+    EXPECT_EQ(Values<float>((*values)[1]), (std::vector<float>{2, 8, 18}));
+    EXPECT_EQ(Values<float>((*values)[2]), (std::vector<float>{2, 4, 6}));
+  }
+  const std::string how = *session.Prepare({x}, {c})->Explain();
+  EXPECT_NE(how.find("/job:worker/replica:0/task:1/device:CPU:0"), std::string::npos) << how;
+}
+
+TEST(Cluster, StringsDeadValuesAndManyShapesCross) {
+  const LocalCluster cluster("loopback://strings", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output text = g.Placeholder("text", DType::kString, Shape::Unknown());
+  const Output taken = g.Placeholder("taken", DType::kBool, Shape{});
+  const Operation sides = [&] {
+    const auto on = g.Device("/job:worker/task:0");
+    return g.AddNode("Switch", {text, taken}, {}, "sides");
+  }();
+  const Output no = On(g, "/job:worker/task:1", "Identity", {sides.output(0)}, "no");
+  const Output yes = On(g, "/job:worker/task:1", "Identity", {sides.output(1)}, "yes");
+  const Output merged = On(g, "/job:worker/task:0", "Merge", {no, yes}, "merged");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  const Session session = cluster.Client(g);
+  for (const int count : {1, 3, 0, 2}) {
+    std::vector<std::string> strings;
+    for (int i = 0; i < count; ++i) strings.push_back(std::string(static_cast<size_t>(i * 40), static_cast<char>('a' + i)));
+    auto given = Tensor::Strings(strings, Shape{count});
+    ASSERT_TRUE(given.ok());
+    auto values = session.Run({{text, *given}, {taken, *Tensor::FromBytes(DType::kBool, Shape(), "\1", 1)}}, {merged, Output(merged.graph(), merged.node(), 1)});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    ASSERT_EQ((*values)[0].element_count(), count);
+    for (int i = 0; i < count; ++i) EXPECT_EQ((*values)[0].string(static_cast<uint64_t>(i)), strings[static_cast<size_t>(i)]);
+    EXPECT_EQ((*values)[1].scalar<int32_t>(), 1);
+  }
+}
+
+TEST(Cluster, StateLivesInItsTaskAndOutlivesClients) {
+  const LocalCluster cluster("loopback://state", {{"ps", 1}, {"worker", 2}});
+  Graph g(TheRuntime());
+  const Output v = [&] {
+    const auto on = g.Device("/job:ps/task:0");
+    return g.Op("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}, {"shared_name", "v"}}, "v");
+  }();
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2});
+  g.AddNode("AssignVariableOp", {v, x}, {}, "assign");
+  g.AddNode("AssignAddVariableOp", {v, x}, {}, "add");
+  const Output read = g.Op("ReadVariableOp", {v}, {{"dtype", DType::kFloat}}, "read");
+  const Output used = On(g, "/job:worker/task:1", "Neg", {read}, "used");
+  const Tensor one = *Tensor::From(std::vector<float>{1, 2}, Shape{2});
+  {
+    const Session first = cluster.Client(g);
+    EXPECT_EQ(first.Run({}, {read}).status().code(), Code::kFailedPrecondition) << "not assigned yet";
+    ASSERT_TRUE(first.Run({{x, one}}, {}, {"assign"}).ok());
+  }
+  const Session second = cluster.Client(g), third = cluster.Client(g);
+  ASSERT_TRUE(second.Run({{x, one}}, {}, {"add"}).ok());
+  ASSERT_TRUE(third.Run({{x, one}}, {}, {"add"}).ok());
+  auto values = third.Run({}, {used});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{-3, -6}));
+  SessionOptions alone;
+  alone.isolate = true;
+  const Session own = cluster.Client(g, alone);
+  EXPECT_EQ(own.Run({}, {read}).status().code(), Code::kFailedPrecondition) << "a container of its own";
+}
+
+TEST(Cluster, LoopsOverTasks) {
+  const LocalCluster cluster("loopback://loops", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output n = g.Placeholder("n", DType::kInt32, Shape{});
+  const Output zero = g.Const(*Tensor::Scalar(int32_t{0})), one = g.Const(*Tensor::Scalar(int32_t{1}));
+  const auto results = While(
+      g, {zero, one}, {n, one}, [&](const std::vector<Output>& values) { return g.Op("Less", {values[0], values[2]}); },
+      [&](const std::vector<Output>& values) -> std::vector<Output> {
+        const Output next = g.Op("AddV2", {values[0], values[3]});
+        const auto on = g.Device("/job:worker/task:1");
+        return {next, g.Op("AddV2", {values[1], values[1]})};
+      });
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  const Session session = cluster.Client(g);
+  for (const int32_t turns : {5, 0, 12}) {
+    auto values = session.Run({{n, *Tensor::Scalar(turns)}}, {results[1]});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ((*values)[0].scalar<int32_t>(), 1 << turns);
+  }
+}
+
+TEST(Cluster, AFailureNamesItsTaskAndNodeAndTheNextStepRuns) {
+  const LocalCluster cluster("loopback://fails", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kInt32, Shape{2});
+  const Output index = g.Placeholder("index", DType::kInt32, Shape{1});
+  const Output axis = g.Const(*Tensor::Scalar(int32_t{0}));
+  const Output picked = On(g, "/job:worker/task:1", "GatherV2", {x, index, axis}, "picked");
+  const Output end = On(g, "/job:worker/task:0", "Neg", {picked}, "end");
+  const Session session = cluster.Client(g);
+  const Tensor values = *Tensor::From(std::vector<int32_t>{7, 8}, Shape{2});
+  const Status bad = session.Run({{x, values}, {index, *Tensor::From(std::vector<int32_t>{5}, Shape{1})}}, {end}).status();
+  EXPECT_FALSE(bad.ok());
+  EXPECT_NE(bad.message().find("task /job:worker/replica:0/task:1 at loopback://fails_worker_1"), std::string::npos) << bad.message();
+  EXPECT_NE(bad.message().find("'picked' (GatherV2)"), std::string::npos) << bad.message();
+  auto good = session.Run({{x, values}, {index, *Tensor::From(std::vector<int32_t>{1}, Shape{1})}}, {end});
+  ASSERT_TRUE(good.ok()) << good.status().message();
+  EXPECT_EQ(Values<int32_t>((*good)[0]), std::vector<int32_t>{-8});
+}
+
+TEST(Cluster, AStepThatWaitsEndsByItsDeadline) {
+  const LocalCluster cluster("loopback://deadline", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output go = g.Placeholder("go", DType::kBool, Shape{});
+  // Never ends: the condition stays what it is.
+  const auto results = While(
+      g, {go}, {}, [&](const std::vector<Output>& values) { return g.Op("Identity", {values[0]}); },
+      [&](const std::vector<Output>& values) -> std::vector<Output> {
+        const auto on = g.Device("/job:worker/task:1");
+        return {g.Op("Identity", {g.Op("LogicalOr", {values[0], values[0]})})};
+      });
+  const Session session = cluster.Client(g);
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(200);
+  const uint8_t yes = 1, no = 0;
+  const Status late = session.Run({{go, View(DType::kBool, Shape(), &yes, 1)}}, {results[0]}, {}, options).status();
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.message();
+  auto values = session.Run({{go, View(DType::kBool, Shape(), &no, 1)}}, {results[0]});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+}
+
+TEST(Cluster, ManyStepsAtOnce) {
+  const LocalCluster cluster("loopback://many", {{"worker", 3}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape::Unknown());
+  Output at = x;
+  for (int i = 0; i < 9; ++i) at = On(g, "/job:worker/task:" + std::to_string(i % 3), "AddV2", {at, x}, ("n" + std::to_string(i)).c_str());
+  const Session session = cluster.Client(g);
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 6; ++t)
+    clients.emplace_back([&, t] {
+      for (int i = 0; i < 30; ++i) {
+        const auto size = static_cast<size_t>(1 + (t * 31 + i * 7) % 50);
+        auto values = session.Run({{x, *Tensor::From(std::vector<float>(size, static_cast<float>(i)), Shape{static_cast<int64_t>(size)})}}, {at});
+        ASSERT_TRUE(values.ok()) << values.status().message();
+        EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>(size, static_cast<float>(10 * i)));
+      }
+    });
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(Cluster, ALostTaskIsNamedAndANewSessionGoesOn) {
+  LocalCluster cluster("loopback://lost", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{1});
+  const Output a = On(g, "/job:worker/task:1", "Neg", {x}, "a");
+  const Output b = On(g, "/job:worker/task:0", "Neg", {a}, "b");
+  const Tensor one = *Tensor::From(std::vector<float>{1}, Shape{1});
+  {
+    const Session session = cluster.Client(g);
+    ASSERT_TRUE(session.Run({{x, one}}, {b}).ok());
+    cluster.Stop(1);
+    RunOptions options;
+    options.timeout = std::chrono::seconds(20);
+    const Status gone = session.Run({{x, one}}, {b}, {}, options).status();
+    EXPECT_EQ(gone.code(), Code::kUnavailable) << gone.message();
+    EXPECT_NE(gone.message().find("task /job:worker/replica:0/task:1 at loopback://lost_worker_1"), std::string::npos) << gone.message();
+    cluster.Start(1);
+    EXPECT_FALSE(session.Run({{x, one}}, {b}, {}, options).ok()) << "its state may be gone";
+  }
+  const Session session = cluster.Client(g);
+  auto values = session.Run({{x, one}}, {b});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), std::vector<float>{1});
+}
+
+TEST(Cluster, WhatIsNotThereIsSaid) {
+  Graph g(TheRuntime());
+  SessionOptions options;
+  options.connect_timeout = std::chrono::milliseconds(500);
+  options.master = "loopback://nobody";
+  const Status nobody = Session::Create(TheRuntime(), g, options).status();
+  EXPECT_NE(nobody.message().find("loopback://nobody"), std::string::npos) << nobody.message();
+  options.master = "carrier-pigeon://roof";
+  const Status pigeon = Session::Create(TheRuntime(), g, options).status();
+  EXPECT_EQ(pigeon.code(), Code::kNotFound) << pigeon.message();
+  EXPECT_NE(pigeon.message().find("carrier-pigeon"), std::string::npos) << pigeon.message();
+}
+
+}  // namespace
+}  // namespace tenon::engine
