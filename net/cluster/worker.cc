@@ -10,6 +10,25 @@
 #include "net/cluster/protocol.h"
 
 namespace tenon::cluster {
+namespace {
+
+constexpr uint64_t kConnectNs = 5'000'000'000;
+// Of each part; what comes for older ones that do not run is late too.
+constexpr size_t kStepsRemembered = 4096;
+
+uint64_t RandomNumber() {
+  std::random_device source;
+  return (uint64_t{source()} << 32) ^ source();
+}
+
+template <typename Head>
+void GiveHead(const Reply& reply, const Head& head) {
+  OutPacket packet;
+  packet.Finish(head);
+  reply.Give(packet.pieces());
+}
+
+}  // namespace
 
 struct Worker::Part {
   uint32_t number = 0;
@@ -30,6 +49,12 @@ struct Worker::Session {
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Step>> steps;  // by part and step
   std::map<uint32_t, std::set<uint64_t>> over;                           // steps of each part that have ended, the latest
   bool ended = false;
+
+  bool IsOver(uint32_t part, uint64_t step) const {
+    const auto at = over.find(part);
+    if (at == over.end() || steps.contains({part, step})) return false;
+    return at->second.contains(step) || (at->second.size() >= kStepsRemembered && step < *at->second.begin());
+  }
 };
 
 // A step of a part: where its values meet, and what cancels it. What is for another task goes there.
@@ -53,30 +78,11 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
 
 // A value that is on its way here.
 struct Worker::Arrival {
-  std::shared_ptr<Step> step;
+  std::shared_ptr<Step> step;  // nullptr: it is over, and did not need the value
   exec::RendezvousKey key;
   Tensor value;          // none: dead
   uint64_t bytes = 0;
 };
-
-namespace {
-
-constexpr uint64_t kConnectNs = 5'000'000'000;
-constexpr size_t kStepsRemembered = 256;
-
-uint64_t RandomNumber() {
-  std::random_device source;
-  return (uint64_t{source()} << 32) ^ source();
-}
-
-template <typename Head>
-void GiveHead(const Reply& reply, const Head& head) {
-  OutPacket packet;
-  packet.Finish(head);
-  reply.Give(packet.pieces());
-}
-
-}  // namespace
 
 // ---- Values ----
 
@@ -117,14 +123,20 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
   TENON_ASSIGN_OR_RETURN(const DataKey key, DecodeKey(key_bytes));
   TENON_ASSIGN_OR_RETURN(const DataHead head, DecodeHead(head_bytes));
   auto arrival = std::make_unique<Arrival>();
+  std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
-    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(key.session));
-    TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
+    TENON_ASSIGN_OR_RETURN(session, Find(key.session));
+    // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
+    if (!session->IsOver(key.part, key.step)) {
+      TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
+    }
   }
-  const std::vector<int32_t>& receives = arrival->step->part->receives;
-  if (std::find(receives.begin(), receives.end(), key.key.channel) == receives.end())
-    return InvalidArgument(StrCat("channel ", key.key.channel, " is none that part ", key.part, " receives"));
+  if (arrival->step != nullptr) {
+    const std::vector<int32_t>& receives = arrival->step->part->receives;
+    if (std::find(receives.begin(), receives.end(), key.key.channel) == receives.end())
+      return InvalidArgument(StrCat("channel ", key.key.channel, " is none that part ", key.part, " receives"));
+  }
   arrival->key = key.key;
   arrival->bytes = bytes;
   *out_memory = {nullptr, 0};
@@ -132,7 +144,7 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
     TENON_ASSIGN_OR_RETURN(const int64_t elements, ByteSize(head.dtype, head.shape));
     const auto cells = static_cast<uint64_t>(elements);
     if (bytes < cells || (head.dtype != TENON_DT_STRING && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
-    TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(arrival->step->session->session->pool(), head.dtype, head.shape, bytes - cells));
+    TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(session->session->pool(), head.dtype, head.shape, bytes - cells));
     *out_memory = {arrival->value.data(), bytes};
   } else if (bytes != 0) {
     return InvalidArgument("a dead value comes with bytes");
@@ -143,6 +155,7 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
 
 void Worker::Placed(Arrival* given, Status status) {
   const std::unique_ptr<Arrival> arrival(given);
+  if (arrival->step == nullptr) return;
   exec::Message message;
   if (status.ok() && arrival->value.has_value()) {
     tenon_tensor_view view = arrival->value.view();
@@ -294,7 +307,7 @@ Result<std::shared_ptr<Worker::Step>> Worker::StepOf(const std::shared_ptr<Sessi
   const auto at = session->parts.find(part);
   if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
   if (session->ended) return Status(Code::kCancelled, "the session has ended");
-  if (session->over[part].contains(step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
+  if (session->IsOver(part, step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
   std::shared_ptr<Step>& made = session->steps[{part, step}];
   if (made == nullptr) made = std::make_shared<Step>(this, session, at->second, step);
   return made;
