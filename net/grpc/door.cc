@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "door.h"
+
+#include "tenon/sdk/span.h"
+
+namespace tenon::grpc_net {
+namespace {
+
+constexpr char kTokenKey[] = "tenon-token-bin";
+constexpr char kVersionKey[] = "tenon-pipe";
+constexpr char kVersion[] = "1";
+constexpr size_t kThreads = 1;
+constexpr int kKeepaliveMs = 1000;
+constexpr int kKeepaliveAnswerMs = 2000;
+constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
+
+// Of channels and servers alike: function(name, value).
+template <class Function>
+void ForEachArgument(const Function& function) {
+  function(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  function(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMs);
+  function(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  function(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
+  function(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveMs / 4);
+  function(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  function(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMaxMessage);
+  function(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+grpc::ChannelArguments ChannelArguments(const Security& security) {
+  grpc::ChannelArguments arguments;
+  ForEachArgument([&](const char* name, int value) { arguments.SetInt(name, value); });
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each connection is its own, and starts without an earlier one's backoff
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // these keep what was sent
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!security.name.empty()) arguments.SetSslTargetNameOverride(security.name);
+  return arguments;
+}
+
+Time TimeOf(uint64_t deadline_ns) {
+  if (deadline_ns == 0 || deadline_ns > INT64_MAX) return Time::max();
+  return Time(std::chrono::nanoseconds(deadline_ns));  // CLOCK_MONOTONIC is its clock
+}
+
+// "ipv4:1.2.3.4:5" and the like, for people.
+std::string Readable(const std::string& peer) { return peer.starts_with("ipv4:") || peer.starts_with("ipv6:") ? peer.substr(5) : peer; }
+
+}  // namespace
+
+std::string GrpcDoor::PeerName(const grpc::AuthContext& proven, const std::string& otherwise) const {
+  if (security_.mutual && proven.IsPeerAuthenticated()) {
+    const std::vector<grpc::string_ref> names = proven.FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+    if (!names.empty()) return {names[0].data(), names[0].size()};
+  }
+  return otherwise;
+}
+
+// ---- Who comes in ----
+
+// One that is awaited, and then shown in or sent away.
+class GrpcDoor::Guest final {
+ public:
+  explicit Guest(GrpcDoor* door) : door_(door), stream_(std::make_unique<ServerStream>()) {
+    door->service_.RequestCall(&stream_->context(), &stream_->stream(), door->server_queue_, door->server_queue_, &come_);
+  }
+
+ private:
+  void Come(bool ok) {
+    if (!ok) return Leave();
+    door_->AwaitGuest();
+    const grpc::Status refused = Check();
+    if (!refused.ok()) return stream_->stream().Finish(refused, &leave_);
+    stream_->context().AddInitialMetadata(kVersionKey, kVersion);
+    stream_->stream().SendInitialMetadata(&enter_);
+  }
+  grpc::Status Check() const {
+    const auto& context = stream_->context();
+    if (context.method() != kPipeMethod) return {grpc::StatusCode::UNIMPLEMENTED, "there is " + std::string(kPipeMethod) + " alone"};
+    const auto& metadata = context.client_metadata();
+    const auto version = metadata.find(kVersionKey);
+    if (version == metadata.end() || version->second != kVersion) {
+      return {grpc::StatusCode::FAILED_PRECONDITION, "this side speaks version 1 of Tenon's pipes"};
+    }
+    const auto token = metadata.find(kTokenKey);
+    const std::string_view given = token == metadata.end() ? std::string_view() : std::string_view(token->second.data(), token->second.size());
+    if (SameToken(given, door_->security_.token)) return grpc::Status::OK;
+    return {grpc::StatusCode::UNAUTHENTICATED, given.empty() ? "a token is asked for" : "the token is not the listener's"};
+  }
+  void Enter(bool ok) {
+    if (!ok || !door_->BeginAccept()) {
+      stream_->Cancel();
+      return stream_->stream().Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the listener stops"), &leave_);
+    }
+    const bool lends = !stream_->context().peer().starts_with("unix:");
+    std::string name = door_->PeerName(*stream_->context().auth_context(), Readable(stream_->context().peer()));
+    door_->accept_(std::make_unique<GrpcPipe>(std::move(stream_), door_->queue_.get(), std::move(name), lends));
+    door_->EndAccept();
+    Leave();
+  }
+  void Left(bool) { Leave(); }
+  void Leave() {
+    GrpcDoor* door = door_;
+    delete this;
+    door->GuestGone();
+  }
+
+  GrpcDoor* door_;
+  std::unique_ptr<ServerStream> stream_;
+  MemberOperation<Guest, &Guest::Come> come_{this};
+  MemberOperation<Guest, &Guest::Enter> enter_{this};
+  MemberOperation<Guest, &Guest::Left> leave_{this};
+};
+
+void GrpcDoor::AwaitGuest() {
+  const std::lock_guard lock(mutex_);
+  if (shut_) return;
+  ++guests_;
+  new Guest(this);
+}
+
+bool GrpcDoor::BeginAccept() {
+  const std::lock_guard lock(mutex_);
+  if (shut_) return false;
+  ++accepting_;
+  return true;
+}
+
+void GrpcDoor::EndAccept() {
+  const std::lock_guard lock(mutex_);
+  --accepting_;
+  changed_.notify_all();
+}
+
+void GrpcDoor::GuestGone() {
+  const std::lock_guard lock(mutex_);
+  --guests_;
+  changed_.notify_all();
+}
+
+// ---- Listening ----
+
+tenon_status* GrpcDoor::Listen(std::string_view text, Accept accept, std::string* out_address) {
+  Address address;
+  TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
+  TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
+  accept_ = std::move(accept);
+  TENON_SDK_RETURN_IF_ERROR(StartServer(address, out_address));
+  StartThreads();
+  AwaitGuest();
+  return nullptr;
+}
+
+tenon_status* GrpcDoor::StartServer(const Address& address, std::string* out_address) {
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  TENON_SDK_RETURN_IF_ERROR(ListenerCredentials(security_, &credentials));
+  grpc::ServerBuilder builder;
+  ForEachArgument([&](const char* name, int value) { builder.AddChannelArgument(name, value); });
+  int port = 0;
+  builder.AddListeningPort(address.target, std::move(credentials), &port);
+  builder.RegisterAsyncGenericService(&service_);
+  std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  server_queue_ = queue.get();
+  server_ = builder.BuildAndStart();
+  queue_ = std::move(queue);
+  if (server_ == nullptr || port == 0) {
+    return sdk::Failure(TENON_UNAVAILABLE, "cannot listen at ", address.text,
+                        ": its port is in use, the host is not this one, or the certificate and key do not fit");
+  }
+  *out_address = address.is_unix() ? address.text : sdk::Concat(address.text.substr(0, address.text.rfind(':')), ":", port);
+  return nullptr;
+}
+
+void GrpcDoor::StartThreads() {
+  const std::lock_guard lock(mutex_);
+  if (queue_ == nullptr) queue_ = std::make_unique<grpc::CompletionQueue>();
+  while (threads_.size() < kThreads) threads_.emplace_back(Serve, queue_.get());
+}
+
+// ---- Going out ----
+
+// A connection being made: the stream begins, and the listener's first metadata says that it was let in.
+class GrpcDoor::Caller final {
+ public:
+  Caller(std::shared_ptr<grpc::Channel> channel, grpc::CompletionQueue* queue, const std::string& token)
+      : queue_(queue), stream_(std::make_unique<ClientStream>(std::move(channel), queue)) {
+    stream_->context().AddMetadata(kVersionKey, kVersion);
+    if (!token.empty()) stream_->context().AddMetadata(kTokenKey, token);
+    stream_->Begin(&begun_);
+  }
+  // True: it stands.
+  bool Wait(uint64_t deadline_ns, bool* late) {
+    std::unique_lock lock(mutex_);
+    const auto ended = [this] { return state_ != State::kWaiting; };
+    *late = !Await(queue_, lock, changed_, TimeOf(deadline_ns), ended);
+    if (*late) stream_->Cancel();
+    Await(queue_, lock, changed_, Time::max(), ended);
+    return state_ == State::kStands;
+  }
+  std::unique_ptr<ClientStream> Take() { return std::move(stream_); }
+  const ClientStream& stream() const { return *stream_; }
+
+ private:
+  enum class State { kWaiting, kStands, kFailed };
+  void Begun(bool ok) {
+    if (ok) {
+      stream_->ReadMetadata(&read_);
+    } else {
+      stream_->Finish(&finished_);
+    }
+  }
+  void HasRead(bool ok) {
+    const auto& context = stream_->context();
+    if (ok && context.GetServerInitialMetadata().count(kVersionKey) != 0) return Become(State::kStands);
+    stream_->Cancel();  // a listener of another kind may keep silent; of one that has refused this changes nothing
+    stream_->Finish(&finished_);
+  }
+  void Finished(bool) { Become(State::kFailed); }
+  void Become(State state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    changed_.notify_all();
+  }
+
+  grpc::CompletionQueue* queue_;
+  std::unique_ptr<ClientStream> stream_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::kWaiting;
+  MemberOperation<Caller, &Caller::Begun> begun_{this};
+  MemberOperation<Caller, &Caller::HasRead> read_{this};
+  MemberOperation<Caller, &Caller::Finished> finished_{this};
+};
+
+tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std::unique_ptr<sdk::Pipe>* out_pipe) {
+  Address address;
+  TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
+  TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
+  StartThreads();
+  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_)), queue_.get(),
+                security_.token);
+  bool late = false;
+  if (caller.Wait(deadline_ns, &late)) {
+    std::unique_ptr<ClientStream> stream = caller.Take();
+    std::string name = PeerName(*stream->context().auth_context(), address.text);
+    auto pipe = std::make_unique<GrpcPipe>(std::move(stream), queue_.get(), std::move(name), !address.is_unix());
+    if (late) {
+      pipe->Close();
+    } else {
+      *out_pipe = std::move(pipe);
+      return nullptr;
+    }
+  }
+  if (late) return sdk::Failure(TENON_DEADLINE_EXCEEDED, "nobody answered until the deadline");
+  const grpc::Status& status = caller.stream().status();
+  const grpc::StatusCode code = status.error_code();
+  const bool refused = code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::FAILED_PRECONDITION;
+  const bool stranger = code == grpc::StatusCode::UNIMPLEMENTED || code == grpc::StatusCode::CANCELLED;
+  return sdk::Failure(refused ? static_cast<uint32_t>(code) : TENON_UNAVAILABLE,
+                      stranger ? "who listens there is no endpoint of Tenon's: " : "", status.error_message());
+}
+
+// ---- The end ----
+
+// What is open stays: a server's own shutdown would end it.
+void GrpcDoor::StopListening() {
+  std::unique_lock lock(mutex_);
+  shut_ = true;
+  changed_.wait(lock, [this] { return accepting_ == 0; });
+}
+
+GrpcDoor::~GrpcDoor() {
+  if (queue_ == nullptr) return;
+  StopListening();
+  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return guests_ == 0; });
+  }
+  queue_->Shutdown();
+  if (threads_.empty()) Serve(queue_.get());
+  for (std::thread& thread : threads_) thread.join();
+}
+
+}  // namespace tenon::grpc_net

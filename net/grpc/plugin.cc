@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.net.grpc: connections over gRPC.
+#include "door.h"
+#include "tenon/sdk/endpoint.h"
+
+namespace {
+
+struct Transport {
+  static constexpr tenon_span kScheme = TENON_SPAN("grpc");
+  static tenon_status* Open(tenon_plugin_self*, const tenon_endpoint_options& options, std::unique_ptr<tenon::sdk::Door>* out_door) {
+    tenon::grpc_net::Security security;
+    TENON_SDK_RETURN_IF_ERROR(ParseSecurity(tenon::sdk::ToText(options.credentials), &security));
+    *out_door = std::make_unique<tenon::grpc_net::GrpcDoor>(std::move(security));
+    return nullptr;
+  }
+};
+
+const tenon_capability kCapabilities[] = {
+    {TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &tenon::sdk::kTransportTable<Transport>}};
+
+}  // namespace
+
+TENON_PLUGIN("tenon.net.grpc", "0.1.0", "Connections over gRPC, with TLS, tokens and the health service.", kCapabilities)
