@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// net/grpc beside bare gRPC, in turn in the same run: a round trip of nothing, and 100 MB one way with an answer of one byte.
+//
+// Bare is what one would write by hand for speed: a completion queue, one bidirectional stream, byte buffers over static slices; it
+// leaves what it received in gRPC's slices, where the plugin puts it into memory that the receiver chose. The other side is a process of
+// its own. x_bare is the bare side's time over the plugin's: more is better, 1 is as fast.
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "tenon/abi.h"
+#include "tenon/ext/draft/transport.h"
+#include "tenon/status.h"
+
+struct tenon_status {
+  uint32_t code;
+  std::string message;
+};
+
+namespace {
+
+// ---- The plugin, and a host that is as small as can be ----
+
+[[noreturn]] void Die(const std::string& why) {
+  std::fprintf(stderr, "grpc_bench: %s\n", why.c_str());
+  std::_Exit(1);
+}
+
+const tenon_host* Host() {
+  static const tenon_host host = [] {
+    tenon_host h = {};
+    h.struct_size = sizeof h;
+    h.abi_major = TENON_ABI_MAJOR;
+    h.abi_minor = TENON_ABI_MINOR;
+    h.layout_hash = TENON_LAYOUT_HASH;
+    h.status_new = [](uint32_t code, tenon_span text) { return new tenon_status{code, std::string(text.data, text.size)}; };
+    h.status_code = [](const tenon_status* s) { return s->code; };
+    h.status_message = [](const tenon_status* s) -> tenon_span { return {s->message.data(), s->message.size()}; };
+    h.status_release = [](tenon_status* s) { delete s; };
+    h.log = [](uint32_t, tenon_span) {};
+    h.get_extension = [](tenon_span) -> const void* { return nullptr; };
+    return h;
+  }();
+  return &host;
+}
+
+void Check(tenon_status* status) {
+  if (status != nullptr) Die(status->message);
+}
+
+const tenon_transport* Transport() {
+  static const tenon_transport* const transport = [] {
+    void* library = dlopen(TENON_PERF_GRPC_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) Die(dlerror());
+    auto* query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
+    tenon_query_args args = {};
+    args.struct_size = sizeof args;
+    args.host_abi_major = TENON_ABI_MAJOR;
+    args.host_abi_minor = TENON_ABI_MINOR;
+    args.host_layout_hash = TENON_LAYOUT_HASH;
+    const tenon_plugin* plugin = query(&args);
+    if (plugin == nullptr) Die("the plugin refuses this host");
+    const tenon_load_args load = {sizeof(tenon_load_args), 0, Host(), nullptr, 0};
+    tenon_plugin_self* self = nullptr;
+    Check(plugin->load(&load, &self));
+    return static_cast<const tenon_transport*>(plugin->capabilities[0].table);
+  }();
+  return transport;
+}
+
+// Takes calls, answered with what they brought, and data, which all goes to one place.
+tenon_endpoint* OpenEndpoint(const char* address, std::vector<char>* place) {
+  static tenon_endpoint_events events = {};
+  events.struct_size = sizeof events;
+  events.argument = place;
+  events.call = [](void*, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
+    Transport()->respond(reply, nullptr, &call->request, 1, nullptr, nullptr);
+  };
+  events.place = [](void* argument, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* memory, void**) -> tenon_status* {
+    auto* to = static_cast<std::vector<char>*>(argument);
+    if (bytes > to->size()) return new tenon_status{TENON_RESOURCE_EXHAUSTED, "too large"};
+    *memory = {to->data(), bytes};
+    return nullptr;
+  };
+  events.placed = [](void*, tenon_peer*, void*, tenon_status* status) { delete status; };
+  tenon_endpoint_options options = {};
+  options.struct_size = sizeof options;
+  options.address = {address, std::strlen(address)};
+  tenon_endpoint* endpoint = nullptr;
+  Check(Transport()->open(nullptr, &options, &events, &endpoint));
+  return endpoint;
+}
+
+class Ours {
+ public:
+  explicit Ours(const std::string& address) : endpoint_(OpenEndpoint("", nullptr)) {
+    Check(Transport()->connect(endpoint_, {address.data(), address.size()}, 0, &peer_));
+  }
+  void RoundTrip() {
+    std::promise<tenon_status*> done;
+    tenon_call_args args = {};
+    args.struct_size = sizeof args;
+    args.method = TENON_SPAN("echo");
+    args.argument = &done;
+    args.done = [](void* argument, tenon_status* status, tenon_span) { static_cast<std::promise<tenon_status*>*>(argument)->set_value(status); };
+    Check(Transport()->call(peer_, &args, nullptr));
+    Check(done.get_future().get());
+  }
+  void OneWay(const std::vector<char>& bytes) {
+    std::promise<tenon_status*> done;
+    const tenon_span piece = {bytes.data(), bytes.size()};
+    tenon_send_args args = {};
+    args.struct_size = sizeof args;
+    args.key = TENON_SPAN("k");
+    args.pieces = &piece;
+    args.piece_count = 1;
+    args.argument = &done;
+    args.done = [](void* argument, tenon_status* status) { static_cast<std::promise<tenon_status*>*>(argument)->set_value(status); };
+    Check(Transport()->send(peer_, &args));
+    Check(done.get_future().get());
+  }
+
+ private:
+  tenon_endpoint* endpoint_;
+  tenon_peer* peer_ = nullptr;
+};
+
+// ---- Bare gRPC ----
+
+grpc::ByteBuffer Buffer(const char* data, size_t size) {
+  const grpc::Slice slice(data, size, grpc::Slice::STATIC_SLICE);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+class Bare {
+ public:
+  explicit Bare(const std::string& address) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    stream_ = stub_->Call(&context_, "/bare/Echo", &queue_, this);
+    Next();
+  }
+  // An answer of at most one byte to what is sent.
+  void Exchange(const char* data, size_t size) {
+    stream_->Write(Buffer(data, size), this);
+    stream_->Read(&answer_, this);
+    Next();
+    Next();
+  }
+
+ private:
+  void Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    if (!queue_.Next(&tag, &ok) || !ok) Die("bare gRPC failed");
+  }
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  grpc::ByteBuffer answer_;
+};
+
+[[noreturn]] void ServeBare() {
+  grpc::AsyncGenericService service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.RegisterAsyncGenericService(&service);
+  const std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  grpc::GenericServerContext context;
+  grpc::GenericServerAsyncReaderWriter stream(&context);
+  int read = 0, write = 0;
+  service.RequestCall(&context, &stream, queue.get(), queue.get(), &write);
+  std::printf("127.0.0.1:%d\n", port);
+  std::fflush(stdout);
+  grpc::ByteBuffer message;
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->Next(&tag, &ok) && ok) {
+    if (tag == &read) {
+      stream.Write(Buffer("x", std::min<size_t>(message.Length(), 1)), &write);
+    } else {
+      stream.Read(&message, &read);
+    }
+  }
+  std::_Exit(0);
+}
+
+[[noreturn]] void ServeOurs() {
+  static std::vector<char> place(size_t{128} << 20);
+  const tenon_span address = Transport()->address(OpenEndpoint("grpc://127.0.0.1:0", &place));
+  std::printf("%.*s\n", static_cast<int>(address.size), address.data);
+  std::fflush(stdout);
+  for (;;) pause();
+}
+
+// ---- Both ----
+
+// Starts this program as the other side, which ends with it. What it listens at.
+std::string StartOther(const char* role) {
+  int ends[2];
+  if (pipe(ends) != 0) Die("no pipe");
+  if (fork() == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(ends[1], 1);
+    execl("/proc/self/exe", "grpc_bench", role, static_cast<char*>(nullptr));
+    std::_Exit(1);
+  }
+  close(ends[1]);
+  char line[256];
+  std::FILE* file = fdopen(ends[0], "r");
+  if (std::fgets(line, sizeof line, file) == nullptr) Die("the other side did not start");
+  std::fclose(file);
+  return std::string(line, std::strcspn(line, "\n"));
+}
+
+struct Pair {
+  Pair() : bare(StartOther("--bare")), ours(StartOther("--ours")) {}
+  Bare bare;
+  Ours ours;
+};
+Pair& Sides() {
+  static Pair pair;
+  return pair;
+}
+
+double Median(std::vector<double>& values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// Runs the two in turn; the median of each.
+template <class BareFunction, class OursFunction>
+void Compare(benchmark::State& state, BareFunction bare_function, OursFunction ours_function) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> bare, ours;
+  for (auto _ : state) {
+    const auto begin = Clock::now();
+    bare_function();
+    const auto middle = Clock::now();
+    ours_function();
+    const auto end = Clock::now();
+    bare.push_back(std::chrono::duration<double>(middle - begin).count());
+    ours.push_back(std::chrono::duration<double>(end - middle).count());
+  }
+  const double of_bare = Median(bare), of_ours = Median(ours);
+  state.counters["bare_us"] = of_bare * 1e6;
+  state.counters["ours_us"] = of_ours * 1e6;
+  state.counters["x_bare"] = of_bare / of_ours;
+}
+
+void RoundTrip(benchmark::State& state) {
+  Pair& sides = Sides();
+  Compare(state, [&] { sides.bare.Exchange("", 0); }, [&] { sides.ours.RoundTrip(); });
+}
+BENCHMARK(RoundTrip)->Iterations(5000)->UseRealTime();
+
+void OneWay(benchmark::State& state) {
+  Pair& sides = Sides();
+  const std::vector<char> bytes(static_cast<size_t>(state.range(0)), 'x');
+  Compare(state, [&] { sides.bare.Exchange(bytes.data(), bytes.size()); }, [&] { sides.ours.OneWay(bytes); });
+}
+BENCHMARK(OneWay)->ArgName("bytes")->Arg(100'000)->Iterations(2000)->UseRealTime();
+BENCHMARK(OneWay)->ArgName("bytes")->Arg(100'000'000)->Iterations(30)->UseRealTime();
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--bare") == 0) ServeBare();
+  if (argc == 2 && std::strcmp(argv[1], "--ours") == 0) ServeOurs();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
