@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "door.h"
 
+#include "services.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::grpc_net {
@@ -9,7 +10,6 @@ namespace {
 constexpr char kTokenKey[] = "tenon-token-bin";
 constexpr char kVersionKey[] = "tenon-pipe";
 constexpr char kVersion[] = "1";
-constexpr size_t kThreads = 1;
 constexpr int kKeepaliveMs = 1000;
 constexpr int kKeepaliveAnswerMs = 2000;
 constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
@@ -68,6 +68,8 @@ class GrpcDoor::Guest final {
   void Come(bool ok) {
     if (!ok) return Leave();
     door_->AwaitGuest();
+    service_ = ServiceOf(stream_->context().method());
+    if (service_ != Service::kNone) return stream_->Read(&request_, &asked_);
     const grpc::Status refused = Check();
     if (!refused.ok()) return stream_->stream().Finish(refused, &leave_);
     stream_->context().AddInitialMetadata(kVersionKey, kVersion);
@@ -97,6 +99,25 @@ class GrpcDoor::Guest final {
     door_->EndAccept();
     Leave();
   }
+  // Of a service that is not the pipe: one question after another.
+  void Asked(bool ok) {
+    if (!ok) return stream_->Finish(&leave_);
+    grpc::Slice request;
+    std::string response;
+    grpc::Status status = request_.DumpToSingleSlice(&request);
+    const std::string_view asked(reinterpret_cast<const char*>(request.begin()), request.size());
+    if (status.ok() && service_ == Service::kHealth) status = CheckHealth(asked, !door_->IsShut(), &response);
+    if (status.ok() && service_ == Service::kReflection) status = Reflect(asked, &response);
+    if (!status.ok()) return stream_->stream().Finish(status, &leave_);
+    const grpc::Slice slice(response);
+    const grpc::ByteBuffer answer(&slice, 1);
+    if (service_ == Service::kHealth) return stream_->stream().WriteAndFinish(answer, {}, grpc::Status::OK, &leave_);
+    stream_->Write(answer, &answered_);
+  }
+  void Answered(bool ok) {
+    if (!ok) return stream_->Finish(&leave_);
+    stream_->Read(&request_, &asked_);
+  }
   void Left(bool) { Leave(); }
   void Leave() {
     GrpcDoor* door = door_;
@@ -108,6 +129,10 @@ class GrpcDoor::Guest final {
   std::unique_ptr<ServerStream> stream_;
   MemberOperation<Guest, &Guest::Come> come_{this};
   MemberOperation<Guest, &Guest::Enter> enter_{this};
+  Service service_ = Service::kNone;
+  grpc::ByteBuffer request_;
+  MemberOperation<Guest, &Guest::Asked> asked_{this};
+  MemberOperation<Guest, &Guest::Answered> answered_{this};
   MemberOperation<Guest, &Guest::Left> leave_{this};
 };
 
@@ -129,6 +154,11 @@ void GrpcDoor::EndAccept() {
   const std::lock_guard lock(mutex_);
   --accepting_;
   changed_.notify_all();
+}
+
+bool GrpcDoor::IsShut() {
+  const std::lock_guard lock(mutex_);
+  return shut_;
 }
 
 void GrpcDoor::GuestGone() {
@@ -173,7 +203,7 @@ tenon_status* GrpcDoor::StartServer(const Address& address, std::string* out_add
 void GrpcDoor::StartThreads() {
   const std::lock_guard lock(mutex_);
   if (queue_ == nullptr) queue_ = std::make_unique<grpc::CompletionQueue>();
-  while (threads_.size() < kThreads) threads_.emplace_back(Serve, queue_.get());
+  if (threads_ == nullptr) threads_ = std::make_unique<QueueThreads>(queue_.get());
 }
 
 // ---- Going out ----
@@ -277,8 +307,8 @@ GrpcDoor::~GrpcDoor() {
     changed_.wait(lock, [this] { return guests_ == 0; });
   }
   queue_->Shutdown();
-  if (threads_.empty()) Serve(queue_.get());
-  for (std::thread& thread : threads_) thread.join();
+  if (threads_ == nullptr) threads_ = std::make_unique<QueueThreads>(queue_.get());  // a queue must be emptied
+  threads_.reset();
 }
 
 }  // namespace tenon::grpc_net

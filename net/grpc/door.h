@@ -9,8 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "pipe.h"
 #include "security.h"
@@ -35,6 +33,7 @@ class GrpcDoor final : public sdk::Door {
   // A guest is awaited, unless the door is shut.
   void AwaitGuest();
   void GuestGone();
+  bool IsShut();
   bool BeginAccept();
   void EndAccept();
   std::string PeerName(const grpc::AuthContext& proven, const std::string& otherwise) const;
@@ -48,7 +47,7 @@ class GrpcDoor final : public sdk::Door {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<QueueThreads> threads_;
   bool shut_ = false;
   size_t accepting_ = 0;
   size_t guests_ = 0;  // awaited, or on the threshold

@@ -10,45 +10,14 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "queue.h"
 
 namespace tenon::grpc_net {
 
 inline constexpr char kPipeMethod[] = "/tenon.Transport/Pipe";
-
-// What a completion queue's tags are.
-class Operation {
- public:
-  virtual void Done(bool ok) = 0;
-
- protected:
-  ~Operation() = default;
-};
-
-// A thread's work until the queue is shut down and empty.
-void Serve(grpc::CompletionQueue* queue);
-
-// Waits under `lock`, which `changed` tells, until `ended()` or the time; false: not ended. Threads that serve a queue go on serving it
-// meanwhile: a callback that waits does not keep away what it waits for.
-using Time = std::chrono::steady_clock::time_point;
-bool Await(grpc::CompletionQueue* queue, std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Time until,
-           const std::function<bool()>& ended);
-
-// An operation that is a member function of its owner.
-template <class Owner, void (Owner::*function)(bool)>
-class MemberOperation final : public Operation {
- public:
-  explicit MemberOperation(Owner* owner) : owner_(owner) {}
-  void Done(bool ok) override { (owner_->*function)(ok); }
-
- private:
-  Owner* owner_;
-};
 
 class Stream {
  public:
