@@ -20,6 +20,7 @@ void AddCommands(CLI::App& app, Action& action) {
   AddInspectCommand(app, action);
   AddPlaceCommand(app, action);
   AddWorkerCommand(app, action);
+  AddClusterCommand(app, action);
   AddPluginsCommand(app, action);
   AddOpsCommand(app, action);
   AddDevicesCommand(app, action);

@@ -22,6 +22,7 @@ void AddPluginsCommand(CLI::App& app, Action& action);
 void AddOpsCommand(CLI::App& app, Action& action);
 void AddDevicesCommand(CLI::App& app, Action& action);
 void AddInspectCommand(CLI::App& app, Action& action);
+void AddClusterCommand(CLI::App& app, Action& action);
 void AddWorkerCommand(CLI::App& app, Action& action);
 void AddPlaceCommand(CLI::App& app, Action& action);
 
