@@ -37,7 +37,10 @@ class Connection final : public TimerOwner, private FrameSink {
   bool accepted() const { return accepted_; }
   const std::string& name() const { return name_; }
 
-  void Start() { pipe_->Start(this); }
+  void Start() {
+    const std::lock_guard guard(start_lock_);
+    pipe_->Start(this);
+  }
   // The host's reference to a connection that it made, until it disconnects.
   void Hold(std::shared_ptr<Connection> self) { held_ = std::move(self); }
   std::shared_ptr<Connection> TakeHeld() { return std::move(held_); }
@@ -827,6 +830,8 @@ class Connection final : public TimerOwner, private FrameSink {
       finishing_ = true;
       if (code_ == TENON_OK) Lose(TENON_CANCELLED, "the connection has ended");
     }
+    start_lock_.lock();  // a pipe may break while it is started
+    start_lock_.unlock();
     pipe_->Close();
     EndCalls();
     EndStreams();
@@ -888,6 +893,7 @@ class Connection final : public TimerOwner, private FrameSink {
   const std::shared_ptr<EndpointState> endpoint_;
   const std::unique_ptr<Pipe> pipe_;
   std::shared_ptr<Connection> held_;
+  std::mutex start_lock_;
 
   std::mutex lock_;
   uint32_t code_ = TENON_OK;  // why it is lost; OK: it is not

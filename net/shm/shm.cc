@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.net.shm: processes of one user on one host, "shm://NAME" or "shm:///path/of/a/socket".
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "pipe.h"
+#include "tenon/sdk/endpoint.h"
+
+namespace tenon::shm {
+namespace {
+
+constexpr uint64_t kWelcomeTime = 2'000'000'000;  // for a client to say what it must
+
+class ShmDoor final : public sdk::Door {
+ public:
+  ~ShmDoor() override { StopListening(); }
+
+  tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) override {
+    static std::atomic<uint64_t> chosen{0};
+    address_ = address.empty() ? sdk::Concat("chosen-", getpid(), "-", ++chosen) : std::string(address);
+    std::string path;
+    TENON_SDK_RETURN_IF_ERROR(PathOf(address_, &path));
+    TENON_SDK_RETURN_IF_ERROR(ListenAt(path, &listening_));
+    *out_address = address_;
+    accept_ = std::move(accept);
+    stop_ = File(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    thread_ = std::thread([this] { Run(); });
+    return nullptr;
+  }
+  void StopListening() override {
+    if (!thread_.joinable()) return;
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t woken = write(stop_.get(), &one, sizeof one);
+    thread_.join();
+    listening_ = nullptr;
+  }
+  tenon_status* Connect(std::string_view address, uint64_t deadline_ns, std::unique_ptr<sdk::Pipe>* out_pipe) override {
+    std::string path;
+    Meeting meeting;
+    TENON_SDK_RETURN_IF_ERROR(PathOf(address, &path));
+    TENON_SDK_RETURN_IF_ERROR(Meet(path, deadline_ns, &meeting));
+    meeting.name = sdk::Concat("shm://", address);
+    *out_pipe = std::make_unique<ShmPipe>(std::move(meeting));
+    return nullptr;
+  }
+
+ private:
+  void Run() {
+    for (uint64_t count = 1;; ++count) {
+      pollfd events[] = {{listening_->socket.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+      poll(events, 2, -1);
+      if (events[1].revents != 0) return;
+      File socket(accept4(listening_->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (socket.ok()) Receive(std::move(socket), count);
+    }
+  }
+  void Receive(File socket, uint64_t count) {
+    Meeting meeting;
+    tenon_status* refused = sdk::Guard([&] { return Welcome(std::move(socket), sdk::Now() + kWelcomeTime, &meeting); });
+    if (refused != nullptr) {
+      const std::string text = sdk::Concat("shm://", address_, " refused a connection: ", tenon_plugin_host->status_message(refused));
+      tenon_plugin_host->status_release(refused);
+      return tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
+    }
+    meeting.name = sdk::Concat("shm://", address_, "#", count, " (process ", meeting.process, ")");
+    accept_(std::make_unique<ShmPipe>(std::move(meeting)));
+  }
+
+  std::string address_;
+  std::unique_ptr<Listening> listening_;
+  Accept accept_;
+  File stop_;
+  std::thread thread_;
+};
+
+struct Transport {
+  static constexpr tenon_span kScheme = TENON_SPAN("shm");
+  static tenon_status* Open(tenon_plugin_self*, const tenon_endpoint_options&, std::unique_ptr<sdk::Door>* out_door) {
+    *out_door = std::make_unique<ShmDoor>();
+    return nullptr;
+  }
+};
+
+const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &sdk::kTransportTable<Transport>}};
+
+}  // namespace
+}  // namespace tenon::shm
+
+TENON_PLUGIN("tenon.net.shm", "0.1.0", "Connections between processes of one user on one host, over shared memory.",
+             tenon::shm::kCapabilities)
