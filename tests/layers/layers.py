@@ -34,8 +34,8 @@ RULES = {
     "sdk/templates": PACKAGE,
 }
 PACKAGE_ROOMS = ("ops", "devices", "net")
-# JSON: manifests in plugins, and what `--json` prints in the command line.
-PRIVATE_LIBRARIES = {"boost": ("plugins",), "json": ("plugins", "sdk/cli")}
+# JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
+PRIVATE_LIBRARIES = {"boost": ("plugins",), "json": ("plugins", "sdk/cli", "net/grpc")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
 
 # Inside core: a folder may include itself and the folders named here.

@@ -191,6 +191,7 @@ class Endpoint {
     uint64_t max_message_bytes = 0;
     CallHandler on_call;   // empty: as the method says
     bool refuse_all = false;  // no function for calls, streams and data
+    std::string credentials;
   };
   explicit Endpoint(const Transport& transport, const std::string& address = "") : Endpoint(transport, address, Options()) {}
   Endpoint(const Transport& transport, const std::string& address, const Options& options) : transport_(transport), options_(options) {
@@ -205,7 +206,7 @@ class Endpoint {
       events_.place = OnPlace;
       events_.placed = OnPlaced;
     }
-    tenon_endpoint_options given = {TENON_HEAD(tenon_endpoint_options), Span(address), {}, options.max_message_bytes};
+    tenon_endpoint_options given = {TENON_HEAD(tenon_endpoint_options), Span(address), Span(options.credentials), options.max_message_bytes};
     open_status = Text(transport.table->open(transport.self, &given, &events_, &endpoint));
   }
   ~Endpoint() { Stop(); }
