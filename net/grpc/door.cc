@@ -241,8 +241,7 @@ class GrpcDoor::Caller final {
   void HasRead(bool ok) {
     const auto& context = stream_->context();
     if (ok && context.GetServerInitialMetadata().count(kVersionKey) != 0) return Become(State::kStands);
-    stream_->Cancel();  // a listener of another kind may keep silent; of one that has refused this changes nothing
-    stream_->Finish(&finished_);
+    stream_->Finish(&finished_);  // refused; a stranger that says nothing more is waited for until the deadline
   }
   void Finished(bool) { Become(State::kFailed); }
   void Become(State state) {
@@ -284,7 +283,7 @@ tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std
   const grpc::Status& status = caller.stream().status();
   const grpc::StatusCode code = status.error_code();
   const bool refused = code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::FAILED_PRECONDITION;
-  const bool stranger = code == grpc::StatusCode::UNIMPLEMENTED || code == grpc::StatusCode::CANCELLED;
+  const bool stranger = code == grpc::StatusCode::OK || code == grpc::StatusCode::UNIMPLEMENTED;
   return sdk::Failure(refused ? static_cast<uint32_t>(code) : TENON_UNAVAILABLE,
                       stranger ? "who listens there is no endpoint of Tenon's: " : "", status.error_message());
 }
