@@ -73,8 +73,9 @@ inline std::string Text(tenon_status* status) {
   if (status == nullptr) return "";
   static constexpr const char* kNames[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
                                            "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-                                           "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"};
-  std::string text = std::string(status->code < 16 ? kNames[status->code] : "?") + ": " + status->message;
+                                           "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+                                           "UNAUTHENTICATED"};
+  std::string text = std::string(status->code < std::size(kNames) ? kNames[status->code] : "?") + ": " + status->message;
   Host()->status_release(status);
   return text;
 }
