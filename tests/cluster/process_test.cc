@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clusters of real processes, over each transport that is built: steps, tasks that are killed or frozen, and what goes on
+// afterwards. Covers I1 to I4, J1, J2.
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/cluster/processes.h"
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+class ProcessTest : public testing::TestWithParam<const char*> {};
+std::vector<const char*> Transports() {
+  return {
+#ifdef TENON_TEST_HAS_shm
+      "shm",
+#endif
+#ifdef TENON_TEST_HAS_grpc
+      "grpc",
+#endif
+  };
+}
+INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(Transports()), [](const auto& info) { return std::string(info.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ProcessTest);
+
+// A counter on the parameter server, added to by way of both workers.
+struct Counting {
+  Graph graph{TheRuntime()};
+  Counting() {
+    Output counter, one;
+    {
+      const auto on = graph.Device("/job:ps/task:0");
+      counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "counter"}}, "counter");
+      graph.AddNode("AssignVariableOp", {counter, graph.Const(*Tensor::Scalar(int64_t{0}))}, {}, "reset");
+    }
+    {
+      const auto on = graph.Device("/job:worker/task:0");
+      one = graph.Op("Neg", {graph.Op("Neg", {graph.Placeholder("one", DType::kInt64, Shape{})})}, {}, "first");
+    }
+    {
+      const auto on = graph.Device("/job:worker/task:1");
+      one = graph.Op("Abs", {one}, {}, "second");
+    }
+    graph.AddNode("AssignAddVariableOp", {counter, one}, {}, "add");
+    graph.Op("ReadVariableOp", {counter}, {{"dtype", DType::kInt64}}, "read");
+  }
+  Result<Session> Connect(const Processes& tasks, size_t task = 1) const {
+    SessionOptions options;
+    options.master = tasks.address(task);
+    return Session::Create(TheRuntime(), graph, options);
+  }
+};
+
+Status Add(const Session& session) {
+  RunOptions options;
+  options.timeout = std::chrono::seconds(30);
+  return session.Run({{"one", *Tensor::Scalar(int64_t{1})}}, {}, {"add"}, options).status();
+}
+
+TEST_P(ProcessTest, RunStepsTogether) {
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  const Counting counting;
+  auto session = counting.Connect(tasks);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"reset"}).ok());
+  for (int i = 0; i < 200; ++i) {
+    const Status status = Add(*session);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  auto value = session->Run({}, {"read"});
+  ASSERT_TRUE(value.ok()) << value.status().message();
+  EXPECT_EQ((*value)[0].scalar<int64_t>(), 200);
+}
+
+TEST_P(ProcessTest, LargeValuesCross) {
+  const Processes tasks(GetParam(), {{"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{-1});
+  Output y;
+  {
+    const auto on = g.Device("/job:worker/task:1");
+    y = g.Op("Neg", {x}, {}, "y");
+  }
+  {
+    const auto on = g.Device("/job:worker/task:0");
+    y = g.Op("Neg", {y}, {}, "z");
+  }
+  SessionOptions options;
+  options.master = tasks.address(0);
+  auto session = Session::Create(TheRuntime(), g, options);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (const int64_t count : {1 << 22, 3, (1 << 22) + 1}) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1000003);
+    auto found = session->Run({{x, *Tensor::From(values, Shape{count})}}, {y});
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    EXPECT_EQ(Values<float>((*found)[0]), values);
+  }
+}
+
+TEST_P(ProcessTest, ATaskThatIsKilledOrFrozenIsNamedAndANewSessionGoesOn) {
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  const Counting counting;
+  std::mt19937 random(20161102);
+  const char* wished = std::getenv("TENON_KILLS");
+  const int kills = wished == nullptr ? 4 : std::atoi(wished);
+  for (int i = 0; i < kills; ++i) {
+    auto session = counting.Connect(tasks, 1);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const size_t victim = random() % tasks.size();
+    const bool freeze = i % 2 == 1;
+    const int steps = static_cast<int>(random() % 50);
+    ASSERT_TRUE(session->Run({}, {}, {"reset"}).ok());
+    for (int step = 0; step < steps; ++step) ASSERT_TRUE(Add(*session).ok());
+    std::chrono::steady_clock::time_point when;
+    std::thread killer([&] {
+      when = std::chrono::steady_clock::now();
+      tasks.Signal(victim, freeze ? SIGSTOP : SIGKILL);
+    });
+    Status status;
+    while (status.ok()) status = Add(*session);
+    const auto took = std::chrono::steady_clock::now();
+    killer.join();
+    EXPECT_EQ(status.code(), Code::kUnavailable) << status.message();
+    EXPECT_NE(status.message().find(tasks.NameOf(victim)), std::string::npos) << status.message();
+    RecordProperty(freeze ? "frozen_named_after_ms" : "killed_named_after_ms",
+                   static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took - when).count()));
+    std::printf("%s %s: named after %d ms\n", freeze ? "frozen" : "killed", tasks.NameOf(victim).c_str(),
+                static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(took - when).count()));
+    if (freeze) {
+      tasks.Signal(victim, SIGCONT);
+    } else {
+      tasks.Kill(victim);
+      ASSERT_TRUE(tasks.Start(victim));
+    }
+  }
+  auto session = counting.Connect(tasks, 2);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"reset"}).ok());
+  EXPECT_TRUE(Add(*session).ok());
+}
+
+}  // namespace
+}  // namespace tenon::engine
