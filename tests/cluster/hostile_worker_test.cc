@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker whose port gets messages that no honest master sends: random, truncated, mutated ones, and data under random keys. It
+// stays, its memory does not grow, and it answers honest ones. Covers J9.
+#include <fstream>
+#include <random>
+
+#include "net/cluster/cluster.pb.h"
+#include "tests/cluster/processes.h"
+#include "tests/transport/testing.h"
+
+namespace tenon::engine {
+namespace {
+
+using namespace transport_testing;  // NOLINT: tests drive the transport's table alone
+
+// TENON_HOSTILE=1000000 tries more.
+int Messages() {
+  const char* wished = std::getenv("TENON_HOSTILE");
+  return wished == nullptr ? 20000 : std::atoi(wished);
+}
+
+std::string Packet(const google::protobuf::MessageLite& head, const std::string& rest = "") {
+  const std::string text = head.SerializeAsString();
+  const auto size = static_cast<uint32_t>(text.size());
+  std::string out(reinterpret_cast<const char*>(&size), sizeof size);
+  out += text;
+  out.append((64 - out.size() % 64) % 64, '\0');
+  return out + rest;
+}
+
+int64_t ResidentKilobytes(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::atoll(line.c_str() + 6);
+  return -1;
+}
+
+class Attacker {
+ public:
+  explicit Attacker(uint64_t incarnation) : random_(7), incarnation_(incarnation) {}
+
+  std::string Method() {
+    static const char* const methods[] = {"hello", "open", "part", "run", "ping", "close", "", "run\n", "nonsense"};
+    return methods[random_() % 9];
+  }
+  std::string Message(const std::string& method) {
+    std::string text = random_() % 8 == 0 ? Bytes(random_() % 300) : Plausible(method);
+    for (uint32_t changes = random_() % 4; changes > 0 && !text.empty(); --changes) text[random_() % text.size()] = static_cast<char>(random_());
+    if (random_() % 4 == 0 && !text.empty()) text.resize(random_() % text.size());
+    return text;
+  }
+  std::string Bytes(size_t count) {
+    std::string out(count, '\0');
+    for (char& byte : out) byte = static_cast<char>(random_());
+    return out;
+  }
+  std::mt19937& random() { return random_; }
+
+ private:
+  // What an honest master might send, with numbers that it would not.
+  std::string Plausible(const std::string& method) {
+    const auto number = [this] { return random_() % 3 == 0 ? random_() : random_() % 3; };
+    if (method == "open") {
+      cluster::OpenSession head;
+      head.set_session(number());
+      head.set_incarnation(incarnation_);
+      head.set_memory_limit(number());
+      head.set_lease_ns(50'000'000);
+      return Packet(head);
+    }
+    if (method == "part") {
+      cluster::RegisterPart head;
+      head.set_session(number());
+      head.set_part(number());
+      head.set_graph(Bytes(random_() % 100));
+      for (uint32_t i = random_() % 4; i > 0; --i) head.add_node_channels(static_cast<int32_t>(random_()));
+      for (uint32_t i = random_() % 4; i > 0; --i) head.add_targets(static_cast<int32_t>(random_()));
+      return Packet(head);
+    }
+    if (method == "run") {
+      cluster::RunPart head;
+      head.set_session(number());
+      head.set_part(number());
+      head.set_step(number());
+      cluster::TensorHead& feed = *head.add_feeds();
+      feed.set_dtype(number() % 30);
+      for (uint32_t i = random_() % 300; i > 0; i /= 2) feed.add_dims(static_cast<int64_t>(number()) << (random_() % 40));
+      feed.set_bytes(number());
+      return Packet(head, Bytes(random_() % 200));
+    }
+    cluster::SessionRequest head;
+    head.set_session(number());
+    return Packet(head);
+  }
+
+  std::mt19937 random_;
+  const uint64_t incarnation_;
+};
+
+class HostileTest : public testing::TestWithParam<const char*> {};
+std::vector<const char*> Built() {
+  return {
+#ifdef TENON_TEST_HAS_shm
+      "shm",
+#endif
+#ifdef TENON_TEST_HAS_grpc
+      "grpc",
+#endif
+  };
+}
+INSTANTIATE_TEST_SUITE_P(Over, HostileTest, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HostileTest);
+
+TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
+  const Processes tasks(GetParam(), {{"worker", 1}});
+  ASSERT_TRUE(tasks.ok());
+  const Transport transport(GetParam());
+  Endpoint client(transport);
+  Peer peer(client, tasks.address(0));
+  cluster::HelloRequest hello;
+  hello.set_protocol(1);
+  const auto greet = [&] {
+    const auto outcome = peer.Call("hello", Packet(hello));
+    EXPECT_EQ(outcome.status, "");
+    cluster::HelloReply reply;
+    uint32_t size = 0;
+    if (outcome.response.size() < 4) return uint64_t{0};
+    std::memcpy(&size, outcome.response.data(), 4);
+    EXPECT_TRUE(reply.ParseFromString(outcome.response.substr(4, size)));
+    return uint64_t{reply.incarnation()};
+  };
+  const uint64_t incarnation = greet();
+  ASSERT_NE(incarnation, 0u);
+  Attacker attacker(incarnation);
+  const auto attack = [&](int messages) {
+    for (int i = 0; i < messages; ++i) {
+      if (i % 5 == 4) {
+        const std::string data = attacker.Bytes(attacker.random()() % 500);
+        (void)peer.Send(attacker.Bytes(attacker.random()() % 64), attacker.Bytes(attacker.random()() % 80), {Span(data)});
+      } else {
+        const std::string method = attacker.Method();
+        (void)peer.Call(method, attacker.Message(method));
+      }
+    }
+  };
+  attack(Messages() / 4);
+  const int64_t before = ResidentKilobytes(tasks.process(0));
+  attack(Messages() * 3 / 4);
+  const int64_t after = ResidentKilobytes(tasks.process(0));
+  EXPECT_EQ(greet(), incarnation) << "it was started again";
+  EXPECT_GT(before, 0);
+  EXPECT_LT(after - before, 32 * 1024) << "kB, from " << before << " to " << after;
+}
+
+}  // namespace
+}  // namespace tenon::engine
