@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "sdk/cli/command.h"
 #include "sdk/cli/digit_report.h"
@@ -42,6 +44,7 @@ struct DigitArguments {
   std::string checkpoint_folder;
   std::string event_folder;
   std::string optimizer = "adam";
+  std::string recover = "60s";
   int64_t checkpoint_steps = 100;
   double checkpoint_seconds = 0;
   int keep = 5;
@@ -125,20 +128,42 @@ class DigitJob {
 
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.seed = arguments_.digits.seed;
-    TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     StopAfterThisStep();
-    TENON_TRY(trainer_->Begin(*session_));
-    if (trainer_->step() >= arguments_.digits.steps) {
-      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.",
-                      trainer_->step(), arguments_.digits.steps));
+    TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
+    Result<TrainingReport> report = RunOnce(options);
+    for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {
+      // The tasks need a moment to come back; what lasts longer than the user's patience is the answer.
+      if (std::chrono::steady_clock::now() > until) break;
+      progress.Say("lost: " + report.status().message() + "; going on from the last checkpoint");
+      const int64_t before = trainer_->step();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      report = RunOnce(options);
+      if (trainer_->step() > before) until = std::chrono::steady_clock::now() + patience;
     }
-    Result<TrainingReport> report = trainer_->Run();
     progress.Finish();
     if (!report.ok()) return report.status();
     report_ = *report;
     if (!report_.stopped || report_.last_step == arguments_.digits.steps) return Status();
     return Status(Code::kCancelled,
                   fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+  }
+
+  // A task of the cluster is gone, and a new session may find it again.
+  static bool IsLoss(const Status& status) {
+    return status.code() == host::Code::kUnavailable || status.code() == host::Code::kAborted || status.code() == host::Code::kDeadlineExceeded;
+  }
+
+  // A session, from its beginning to its end or loss.
+  Result<TrainingReport> RunOnce(const host::SessionOptions& options) {
+    TENON_TRY_ASSIGN(host::Session session, Session::Create(*runtime_, options));
+    trainer_->Leave();
+    session_.emplace(std::move(session));
+    TENON_TRY(trainer_->Begin(*session_));
+    if (trainer_->step() >= arguments_.digits.steps) {
+      Say(fmt::format("Training is complete (step {} of {}). --restart trains anew; more --steps train on.",
+                      trainer_->step(), arguments_.digits.steps));
+    }
+    return trainer_->Run();
   }
 
   Status Evaluate() {
@@ -300,6 +325,7 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("N");
   digits->add_flag("--timeline", arguments->timeline, "Draw the last training step: the host, and each queue of each device");
   digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
+  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str();
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);
   digits->callback([arguments, &action] { action = [arguments] { return DigitJob(*arguments).Run(); }; });

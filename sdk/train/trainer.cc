@@ -27,11 +27,14 @@ Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
 }
 
 Status Trainer::Begin(Session& session) {
+  const bool again = std::exchange(begun_, true);
+  Leave();
   session_ = &session;
   TENON_TRY(session.Extend(model_.graph()));
   TENON_TRY(session.RunTargets({init_}));
-  if (saver_ && !options_.resume) TENON_TRY(saver_->Clear());
-  if (saver_ && options_.resume) {
+  if (saver_ && !options_.resume && !again) TENON_TRY(saver_->Clear());
+  if (again) step_number_ = 0;
+  if (saver_ && (options_.resume || again)) {
     TENON_TRY_ASSIGN(const Restored restored, saver_->RestoreNewest(session));
     for (const std::string& warning : restored.warnings) Say("warning: " + warning);
     if (!restored.prefix.empty()) {
@@ -45,13 +48,13 @@ Status Trainer::Begin(Session& session) {
   fetches.emplace_back(step_.loss);
   for (const auto& [name, output] : step_.metrics) fetches.emplace_back(output);
   TENON_TRY_ASSIGN(callable_, session.Prepare(feeds, fetches, {update_}));
-  report_.first_step = step_number_;
+  if (!again) report_.first_step = step_number_;
   return Status();
 }
 
 Result<TrainingReport> Trainer::Run() {
   if (session_ == nullptr) return Status(Code::kFailedPrecondition, "Trainer::Begin was not called");
-  if (!options_.event_folder.empty() && step_number_ < options_.steps) {
+  if (!options_.event_folder.empty() && step_number_ < options_.steps && !events_) {
     TENON_TRY_ASSIGN(events_, EventWriter::Create(options_.event_folder));
     TENON_TRY_ASSIGN(const std::string graph_def, model_.graph().Export());
     TENON_TRY(events_->AddGraph(graph_def));

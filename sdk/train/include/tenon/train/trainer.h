@@ -74,8 +74,14 @@ class Trainer {
   std::function<void(const StepReport&)> on_step;
   std::function<void(const std::string&)> on_message;
 
-  // Puts the graph into the session, and gives the variables their values: of the newest checkpoint, or the first ones.
+  // Puts the graph into the session, and gives the variables their values: of the newest checkpoint, or the first ones. Again, with
+  // another session, after one was lost: then it goes on from the newest checkpoint of this run.
   Status Begin(Session& session);
+  // Lets go of the session, which may end then.
+  void Leave() {
+    callable_.reset();
+    session_ = nullptr;
+  }
   // Trains up to options.steps. Begin comes first.
   Result<TrainingReport> Run();
   // The step's callable, for Callable::Explain.
@@ -101,6 +107,7 @@ class Trainer {
   std::optional<EventWriter> events_;
   std::optional<host::Callable> callable_;
   Session* session_ = nullptr;
+  bool begun_ = false;
   int64_t step_number_ = 0;
   float last_loss_ = 0;
   double last_save_ = 0;

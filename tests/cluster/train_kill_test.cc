@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last checkpoint, and
+// ends with the very weights of one that nobody disturbed. Covers J6, J10.
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/cluster/processes.h"
+
+namespace tenon::engine {
+namespace {
+
+// TENON_KILLS=100 disturbs more.
+int Kills() {
+  const char* wished = std::getenv("TENON_KILLS");
+  return wished == nullptr ? 4 : std::atoi(wished);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream out;
+  out << file.rdbuf();
+  return out.str();
+}
+
+// `tenon train digits` in a process of its own.
+class Training {
+ public:
+  Training(const std::string& folder, const std::string& master, int steps) {
+    std::vector<std::string> words = {TENON_PROGRAM, "train", "digits", "--json", "--restart", "--threads=1", "--checkpoint-steps=20",
+                                      "--folder=" + folder, "--master=" + master, "--steps=" + std::to_string(steps)};
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    process_ = fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+      dup2(nowhere, STDOUT_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  ~Training() {
+    if (process_ > 0) {
+      kill(process_, SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
+  }
+  bool Runs() {
+    int status = 0;
+    if (process_ <= 0 || waitpid(process_, &status, WNOHANG) == 0) return process_ > 0;
+    process_ = -1;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return false;
+  }
+  // The exit code; -2: it did not end in two minutes.
+  int Wait() {
+    for (int i = 0; i < 12000; ++i) {
+      if (!Runs()) return code_;
+      usleep(10000);
+    }
+    return -2;
+  }
+
+ private:
+  pid_t process_ = -1;
+  int code_ = -1;
+};
+
+// The newest checkpoint's step; 0: none.
+int64_t Checkpoint(const std::string& folder) {
+  int64_t newest = 0;
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/checkpoints", problem)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("model.ckpt-") && name.ends_with(".index")) newest = std::max<int64_t>(newest, std::atoll(name.c_str() + 11));
+  }
+  return newest;
+}
+
+class TrainKillTest : public testing::TestWithParam<const char*> {};
+std::vector<const char*> Built() {
+  return {
+#ifdef TENON_TEST_HAS_shm
+      "shm",
+#endif
+#ifdef TENON_TEST_HAS_grpc
+      "grpc",
+#endif
+  };
+}
+INSTANTIATE_TEST_SUITE_P(Over, TrainKillTest, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainKillTest);
+
+TEST_P(TrainKillTest, EndsWithTheWeightsOfAnUndisturbedRun) {
+  const std::string folder = testing::TempDir() + "/tenon_train_kill_" + GetParam() + std::to_string(getpid());
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  const int steps = 300 + 150 * Kills();
+  ASSERT_EQ(Training(folder + "/calm", tasks.address(1), steps).Wait(), 0);
+  std::mt19937 random(20161103);
+  int done = 0;
+  {
+    Training training(folder + "/disturbed", tasks.address(1), steps);
+    for (; done < Kills() && training.Runs(); ++done) {
+      // After it has come further, so that it can end at last.
+      const int64_t seen = Checkpoint(folder + "/disturbed");
+      for (int i = 0; i < 6000 && training.Runs() && Checkpoint(folder + "/disturbed") <= seen; ++i) usleep(5000);
+      usleep(random() % 50000);
+      const size_t victim = random() % tasks.size();
+      if (done % 4 == 3) {
+        tasks.Signal(victim, SIGSTOP);
+        usleep(3500000);  // longer than its master waits
+        tasks.Signal(victim, SIGCONT);
+      } else {
+        tasks.Kill(victim);
+        ASSERT_TRUE(tasks.Start(victim));
+      }
+    }
+    EXPECT_EQ(training.Wait(), 0);
+  }
+  EXPECT_GT(done, 0) << "it ended before anything happened";
+  const std::string calm = ReadFile(folder + "/calm/digits.pb");
+  EXPECT_FALSE(calm.empty());
+  EXPECT_TRUE(calm == ReadFile(folder + "/disturbed/digits.pb")) << "other weights";
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tenon::engine
