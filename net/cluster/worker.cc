@@ -174,7 +174,7 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply) {
   const std::string_view method = View(call.method);
   if (method == kMethodOpen || method == kMethodPart) {
     // They take their time, which a callback has not.
-    runtime_->threads().Schedule([this, peer, request = call.request, reply, open = method == kMethodOpen] {
+    Later([this, peer, request = call.request, reply, open = method == kMethodOpen] {
       if (Status status = open ? Open(peer, request, reply) : Register(request, reply); !status.ok()) reply.Fail(std::move(status));
     });
     return;
@@ -327,7 +327,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
   }
   auto kept = std::make_shared<InPacket>(std::move(packet));
-  runtime_->threads().Schedule([this, step, kept, head, reply] { RunStep(step, std::move(*kept), *head, reply); });
+  Later([this, step, kept, head, reply] { RunStep(step, std::move(*kept), *head, reply); });
   return Status::Ok();
 }
 
@@ -414,7 +414,7 @@ Status Worker::CloseSession(tenon_span request, Reply reply) {
     TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
   }
   // Waits for steps, which a callback may not.
-  runtime_->threads().Schedule([this, session, reply] {
+  Later([this, session, reply] {
     End(session, Status(Code::kCancelled, "the master closed the session"));
     GiveHead(reply, PingReply());
   });
@@ -426,10 +426,29 @@ void Worker::OnCancelled(tenon_reply* reply) {
   if (const auto at = running_.find(reply); at != running_.end()) {
     // Outside of the lock it might be over; a cancellation calls what holds no lock of ours.
     const std::shared_ptr<Step> step = at->second;
-    runtime_->threads().Schedule([step] { step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up")); });
+    Later([step] { step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up")); });
   } else if (const auto coming = coming_.find(reply); coming != coming_.end()) {
     coming->second = true;
   }
+}
+
+void Worker::Later(std::function<void()> work) {
+  {
+    const std::lock_guard lock(later_mutex_);
+    ++later_;
+  }
+  runtime_->threads().Schedule([this, work = std::move(work)]() mutable {
+    work();
+    work = nullptr;  // what it holds (sessions, steps) goes before the count
+    const std::lock_guard lock(later_mutex_);
+    --later_;
+    later_done_.notify_all();
+  });
+}
+
+void Worker::AwaitLater() {
+  std::unique_lock lock(later_mutex_);
+  later_done_.wait(lock, [this] { return later_ == 0; });
 }
 
 // ---- Sessions end ----
@@ -456,7 +475,7 @@ void Worker::OnLost(tenon_peer* peer) {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, session] : sessions_) {
     if (session->master != peer) continue;
-    runtime_->threads().Schedule([this, session = session] { End(session, Status(Code::kCancelled, "the session's master is gone")); });
+    Later([this, session = session] { End(session, Status(Code::kCancelled, "the session's master is gone")); });
   }
 }
 
@@ -510,10 +529,11 @@ Status Worker::Stop(uint64_t deadline_ns) {
   }
   if (leases_.joinable()) leases_.join();
   for (const auto& session : open) End(session, Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")));
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(10), [this] { return running_.empty(); });
-  lock.unlock();
+  open.clear();
+  // Steps were cancelled, and answer now; what they still send ends with the network.
+  AwaitLater();
   network_->Stop();
+  AwaitLater();
   return drained;
 }
 

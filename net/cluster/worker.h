@@ -11,6 +11,7 @@
 #define TENON_NET_CLUSTER_WORKER_H_
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -71,6 +72,9 @@ class Worker {
   void EndStep(Step* step);
   void End(const std::shared_ptr<Session>& session, const Status& why);
   void WatchLeases();
+  // On a background thread. Stop waits for all.
+  void Later(std::function<void()> work);
+  void AwaitLater();
 
   session::Runtime* const runtime_;
   const WorkerOptions options_;
@@ -85,6 +89,9 @@ class Worker {
   std::condition_variable changed_;
   bool stop_ = false;
   std::thread leases_;
+  std::mutex later_mutex_;
+  std::condition_variable later_done_;
+  int64_t later_ = 0;
 };
 
 }  // namespace tenon::cluster

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "sdk/cli/command.h"
+#include "sdk/cli/cluster_file.h"
 #include "sdk/cli/digit_report.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
@@ -44,7 +45,7 @@ struct DigitArguments {
   std::string checkpoint_folder;
   std::string event_folder;
   std::string optimizer = "adam";
-  std::string recover = "60s";
+  std::string recover = "60s", cluster;
   int64_t checkpoint_steps = 100;
   double checkpoint_seconds = 0;
   int keep = 5;
@@ -52,7 +53,7 @@ struct DigitArguments {
   bool primitive = false;
   bool json = false;
   bool timeline = false;
-  train::DigitOptions digits;
+  train::DigitOptions digits;  // replicas 0: as many as there are workers
   RuntimeFlags runtime;
   SessionFlags session;
 };
@@ -110,6 +111,9 @@ class DigitJob {
     train::DigitOptions digits = arguments_.digits;
     TENON_TRY_ASSIGN(digits.optimizer.kind, train::OptimizerKindFromName(arguments_.optimizer));
     digits.optimizer.fused = !arguments_.primitive;
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    TENON_TRY(JoinCluster(&digits, &options));
+    if (digits.replicas == 0) digits.replicas = 1;
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, data_, digits);
     trainer_.emplace(network_->model(), network_->Step(), Options());
@@ -126,7 +130,6 @@ class DigitJob {
     };
     if (!quiet_) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
 
-    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.seed = arguments_.digits.seed;
     StopAfterThisStep();
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
@@ -146,6 +149,26 @@ class DigitJob {
     if (!report_.stopped || report_.last_step == arguments_.digits.steps) return Status();
     return Status(Code::kCancelled,
                   fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
+  }
+
+  // Towers on its workers, variables on its parameter servers.
+  Status JoinCluster(train::DigitOptions* digits, host::SessionOptions* options) const {
+    if (arguments_.cluster.empty()) return Status();
+    TENON_TRY_ASSIGN(const std::string text, train::ReadFile(arguments_.cluster));
+    TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Parse(text, arguments_.cluster));
+    std::string first;
+    for (const host::ClusterTask& task : cluster.tasks) {
+      if (task.name.starts_with("/job:ps/")) {
+        digits->variable_devices.push_back(task.name);
+      } else {
+        digits->replica_devices.push_back(task.name);
+        if (first.empty()) first = task.address;
+      }
+    }
+    if (digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, arguments_.cluster + " has parameter servers alone; add workers");
+    if (options->master.empty()) options->master = first;
+    if (digits->replicas == 0) digits->replicas = static_cast<int64_t>(digits->replica_devices.size());
+    return Status();
   }
 
   // A task of the cluster is gone, and a new session may find it again.
@@ -280,6 +303,7 @@ class DigitJob {
 
 void AddDigits(CLI::App& train, Action& action) {
   auto arguments = std::make_shared<DigitArguments>();
+  arguments->digits.replicas = 0;
   CLI::App* digits = train.add_subcommand("digits", "Train a small convolutional network on handwritten digits");
   digits->add_option("--folder", arguments->folder, "Where everything is kept")
       ->capture_default_str()
@@ -325,6 +349,10 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("N");
   digits->add_flag("--timeline", arguments->timeline, "Draw the last training step: the host, and each queue of each device");
   digits->add_flag("--json", arguments->json, "Print the outcome as JSON, and nothing else");
+  digits->add_option("--replicas", arguments->digits.replicas, "Copies of the network that share each batch (default: one, or one a worker)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  digits->add_option("--cluster", arguments->cluster, "Train on this cluster: replicas on its workers, variables on its job ps")->type_name("FILE");
   digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str();
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);

@@ -102,14 +102,47 @@ DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptio
                "moved");
 
   Output labels = graph.Op("Cast", {labels_}, {{"DstT", DType::kInt64}}, "labels/int64");
-  Output training_logits = Tower(moved);
-  loss_ = SparseSoftmaxLoss(graph, training_logits, labels);
-  accuracy_ = Accuracy(graph, training_logits, labels);
-  update_ = Minimize(model_, loss_, LearningRate(), options.optimizer);
+  model_.set_variable_devices(options.variable_devices);
+  Train(moved, labels);
 
   Output logits = Tower(pixels);
   graph.Op("ArgMax", {logits, graph.Const(1, "answers/axis")}, {{"output_type", DType::kInt64}}, kAnswers);
   graph.Op("Softmax", {logits}, {}, kProbabilities);
+}
+
+// The towers, each over its share of the batch, and the update.
+void DigitNetwork::Train(Output moved, Output labels) {
+  Graph& graph = model_.graph();
+  const auto count = static_cast<int32_t>(options_.replicas);
+  if (count < 1 || options_.batch % count != 0) {
+    graph.Fail(Status(Code::kInvalidArgument, "a batch of " + std::to_string(options_.batch) + " cannot be shared by " +
+                                                  std::to_string(count) + " replicas; choose a multiple"));
+    return;
+  }
+  const auto share = static_cast<int32_t>(options_.batch) / count;
+  std::vector<Replica> replicas;
+  std::vector<Output> losses, accuracies;
+  for (int32_t i = 0; i < count; ++i) {
+    const std::vector<std::string>& devices = options_.replica_devices;
+    const std::string device = devices.empty() ? "" : devices[static_cast<size_t>(i) % devices.size()];
+    const auto on = graph.Device(device);
+    Output images = moved, own_labels = labels;
+    if (count > 1) {
+      images = graph.Op("Slice", {moved, graph.Const({i * share, 0, 0, 0}), graph.Const({share, 8, 8, 1})}, {}, "share/images");
+      own_labels = graph.Op("Slice", {labels, graph.Const({i * share}), graph.Const({share})}, {}, "share/labels");
+    }
+    const Output logits = Tower(images);
+    losses.push_back(SparseSoftmaxLoss(graph, logits, own_labels));
+    accuracies.push_back(Accuracy(graph, logits, own_labels));
+    replicas.push_back({losses.back(), device});
+  }
+  const auto mean = [&](const std::vector<Output>& values, const char* name) {
+    if (count == 1) return values[0];
+    return graph.Op("Mul", {graph.Op("AddN", {values}), graph.Const(1.0f / static_cast<float>(count))}, {}, name);
+  };
+  loss_ = mean(losses, "loss");
+  accuracy_ = mean(accuracies, "accuracy");
+  update_ = Minimize(model_, replicas, LearningRate(), options_.optimizer);
 }
 
 Output DigitNetwork::Tower(Output pixels) {

@@ -107,7 +107,7 @@ void AddAttr(WireWriter& node, std::string_view name, const WireWriter& value) {
   node.Bytes(kNodeAttr, entry.bytes());
 }
 
-// A node of op Const that stands where a variable's value was read.
+// A node of op Const that stands where a variable's value was read. It may be anywhere, wherever the variable was.
 std::string SerializeConstant(const NodeView& replaced, const Tensor& value) {
   const auto dtype = static_cast<uint64_t>(value.dtype());
   WireWriter tensor;
@@ -119,7 +119,6 @@ std::string SerializeConstant(const NodeView& replaced, const Tensor& value) {
   tensor_attr.Bytes(kAttrTensor, tensor.bytes());
   node.Bytes(kNodeName, replaced.name);
   node.Bytes(kNodeOp, "Const");
-  if (!replaced.device.empty()) node.Bytes(kNodeDevice, replaced.device);
   AddAttr(node, "dtype", type_attr);
   AddAttr(node, "value", tensor_attr);
   return node.bytes();

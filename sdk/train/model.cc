@@ -28,8 +28,11 @@ Output Model::InitialValue(const Shape& shape, const Initializer& initializer) {
   return graph_.Op("Mul", {normal, graph_.Const(initializer.value, "initial/deviation")}, {}, "initial/scaled");
 }
 
-const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial) {
-  Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}};
+const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial,
+                            std::string_view device) {
+  Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}, std::string(device)};
+  if (device.empty() && !variable_devices_.empty()) variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
+  const auto on = graph_.Device(variable.device);
   variable.handle =
       graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
   variable.initial =
@@ -50,9 +53,9 @@ const Variable& Model::Weight(std::string_view name, const Shape& shape, const I
   return Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer));
 }
 
-const Variable& Model::State(std::string_view name, const Shape& shape, float initial) {
+const Variable& Model::State(std::string_view name, const Shape& shape, float initial, std::string_view device) {
   if (const Variable* known = Find(name)) return *known;
-  return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)));
+  return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)), device);
 }
 
 const Variable& Model::Counter(std::string_view name) {

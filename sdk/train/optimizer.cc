@@ -61,7 +61,7 @@ class Applier {
     return graph_.AddNode("AssignSubVariableOp", {variable.handle, amount}, {{"dtype", variable.dtype}});
   }
   const Variable& Slot(const Variable& variable, const char* name, float initial = 0) {
-    return model_.State(variable.name + "/" + name, variable.shape, initial);
+    return model_.State(variable.name + "/" + name, variable.shape, initial, variable.device);
   }
 
   Operation GradientDescent(const Variable& variable, Output g) {
@@ -131,24 +131,37 @@ Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
 }
 
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options) {
+  return Minimize(model, std::vector<Replica>{{loss, ""}}, learning_rate, options);
+}
+
+Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();
   std::vector<Output> values;
   for (const Variable* variable : variables) values.push_back(variable->value);
-  std::vector<host::Gradient> gradients;
-  {
+  std::vector<std::vector<Output>> parts(variables.size());  // of each variable: the replicas' gradients
+  for (const Replica& replica : replicas) {
     auto scope = graph.Scope("gradients");
-    gradients = graph.Gradients({loss}, values);
+    auto on = graph.Device(replica.device);
+    const std::vector<host::Gradient> gradients = graph.Gradients({replica.loss}, values);
+    for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i)
+      if (gradients[i].kind != host::Gradient::Kind::kNone) parts[i].push_back(Dense(graph, gradients[i]));
   }
   auto scope = graph.Scope("train");
   Applier applier(model, learning_rate, options);
   std::vector<Operation> applied;
   for (size_t i = 0; i < variables.size(); ++i) {
-    if (gradients[i].kind == host::Gradient::Kind::kNone) continue;
-    applied.push_back(applier.Apply(*variables[i], Dense(graph, gradients[i])));
+    if (parts[i].empty()) continue;
+    Output gradient = parts[i][0];
+    if (replicas.size() > 1) {
+      auto on = graph.Device(variables[i]->device);
+      if (parts[i].size() > 1) gradient = graph.Op("AddN", {parts[i]});
+      gradient = graph.Op("Mul", {gradient, graph.Const(1.0f / static_cast<float>(replicas.size()))});
+    }
+    applied.push_back(applier.Apply(*variables[i], gradient));
   }
   if (applied.empty()) {
-    graph.Fail(Status(Code::kInvalidArgument, "the loss '" + loss.name() + "' depends on no trainable variable"));
+    graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
   }
   return Group(graph, applier.Finish(applied), "update");
 }

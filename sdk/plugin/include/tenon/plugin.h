@@ -45,7 +45,7 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
   const tenon_host* tenon_plugin_host = NULL;                                                                     \
   static tenon_status* tenon_plugin_load_(const tenon_load_args* args, tenon_plugin_self** out_self) {            \
     tenon_status* (*hook)(const tenon_load_args*, tenon_plugin_self**) = on_load;                                 \
-    tenon_plugin_host = args->host;                                                                               \
+    if (tenon_plugin_host != args->host) tenon_plugin_host = args->host; /* read by others since the first load */ \
     *out_self = NULL;                                                                                             \
     return hook ? hook(args, out_self) : NULL;                                                                    \
   }                                                                                                               \

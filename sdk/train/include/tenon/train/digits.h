@@ -65,6 +65,9 @@ struct DigitOptions {
   float learning_rate = 0.002f;  // falls in a straight line to a fiftieth at the last step
   OptimizerOptions optimizer;
   uint64_t seed = 1;
+  // Copies of the network that share a batch, and the devices that they stand on by turns; none: anywhere. Likewise the variables.
+  int64_t replicas = 1;
+  std::vector<std::string> replica_devices, variable_devices;
 };
 
 // The network in a graph. The data must outlive it.
@@ -86,6 +89,7 @@ class DigitNetwork {
  private:
   Output Tower(Output pixels);
   Output LearningRate();
+  void Train(Output moved, Output labels);
   Result<std::vector<View>> Feed(int64_t step);
 
   const DigitData& data_;

@@ -38,6 +38,7 @@ struct Variable {
   Output handle;      // of VarHandleOp
   Output value;       // a read of it
   Operation initial;  // gives it its first value
+  std::string device; // that was asked for; "": none
 };
 
 class Model {
@@ -48,11 +49,14 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   Graph& graph() { return graph_; }
+  // Variables made from now on stand on these devices by turns ("/job:ps/task:0", ...); none: wherever they are put.
+  void set_variable_devices(std::vector<std::string> devices) { variable_devices_ = std::move(devices); }
 
   // References stay valid as long as the model.
   const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer);
   // A variable that training does not change by itself: slots, counters.
-  const Variable& State(std::string_view name, const Shape& shape, float initial);
+  // device: where it stands; "": as other variables do.
+  const Variable& State(std::string_view name, const Shape& shape, float initial, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
   const std::deque<Variable>& variables() const { return variables_; }
@@ -71,12 +75,13 @@ class Model {
 
  private:
   const Variable* Find(std::string_view name) const;
-  const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial);
+  const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial, std::string_view device = "");
   Output InitialValue(const Shape& shape, const Initializer& initializer);
 
   Graph& graph_;
   uint64_t seed_;
   int64_t random_count_ = 0;
+  std::vector<std::string> variable_devices_;
   std::deque<Variable> variables_;
 };
 

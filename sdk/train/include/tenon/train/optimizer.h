@@ -41,6 +41,15 @@ Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name);
 // depends on no trainable variable.
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options = {});
 
+// One of several copies of a network, each of which sees its share of a batch.
+struct Replica {
+  Output loss;         // the mean over its share
+  std::string device;  // where it stands, its gradients too; "": anywhere
+};
+// Synchronous training: the mean of the replicas' gradients, added in their order, is applied once. With equal shares it is the
+// gradient of the whole batch.
+Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options = {});
+
 }  // namespace tenon::train
 
 #endif  // TENON_TRAIN_OPTIMIZER_H_
