@@ -58,6 +58,8 @@ class Processes {
   std::string NameOf(size_t task) const {
     return "task /job:" + tasks_[task].job + "/replica:0/task:" + std::to_string(tasks_[task].number) + " at " + tasks_[task].address;
   }
+  // The cluster's.
+  const std::string& file() const { return file_; }
   size_t size() const { return tasks_.size(); }
   pid_t process(size_t task) const { return tasks_[task].process; }
 

@@ -27,6 +27,7 @@ struct Setting {
   float learning_rate = 0.05f;
   int64_t steps = 200;
   host::Precision precision = host::Precision::kStrict;
+  int64_t replicas = 1;
 };
 
 Outcome Train(const Setting& setting) {
@@ -45,6 +46,7 @@ Outcome Train(const Setting& setting) {
   options.steps = setting.steps;
   options.learning_rate = setting.learning_rate;
   options.optimizer.kind = setting.optimizer;
+  options.replicas = setting.replicas;
   Graph graph(*runtime);
   DigitNetwork network(graph, *data, options);
   TrainingOptions training;
@@ -92,6 +94,15 @@ TEST(TrainingOnDevices, GivesTheLossesOfTheCpu) {
   const Outcome placed = Train({"2", ""});
   EXPECT_GE(Count(placed.explanation, "\"kernel_plugin\":\"tenon.tpu_sim\""), 1);
   ExpectAgree(cpu, placed);
+}
+
+TEST(TrainingOnDevices, ReplicasGiveTheLossesOfTheWholeBatch) {
+  Setting setting{"0", ""};
+  const Outcome whole = Train(setting);
+  for (const int64_t replicas : {2, 4}) {
+    setting.replicas = replicas;
+    ExpectAgree(whole, Train(setting));
+  }
 }
 
 TEST(TrainingOnDevices, LearnsInBfloat16) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on a cluster whose tasks are killed and frozen at random moments: it goes on by itself from its last checkpoint, and
-// ends with the very weights of one that nobody disturbed. Covers J6, J10.
+// ends with the very weights of one that nobody disturbed. Replicas on tasks give what they give in one process. Covers J6, J10, P2, R9.
 #include <filesystem>
 #include <random>
 #include <sstream>
@@ -29,9 +29,10 @@ std::string ReadFile(const std::string& path) {
 // `tenon train digits` in a process of its own.
 class Training {
  public:
-  Training(const std::string& folder, const std::string& master, int steps) {
+  Training(const std::string& folder, int steps, const std::vector<std::string>& more) {
     std::vector<std::string> words = {TENON_PROGRAM, "train", "digits", "--json", "--restart", "--threads=1", "--checkpoint-steps=20",
-                                      "--folder=" + folder, "--master=" + master, "--steps=" + std::to_string(steps)};
+                                      "--folder=" + folder, "--steps=" + std::to_string(steps)};
+    words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -82,7 +83,7 @@ int64_t Checkpoint(const std::string& folder) {
   return newest;
 }
 
-class TrainKillTest : public testing::TestWithParam<const char*> {};
+class TrainCluster : public testing::TestWithParam<const char*> {};
 std::vector<const char*> Built() {
   return {
 #ifdef TENON_TEST_HAS_shm
@@ -93,19 +94,31 @@ std::vector<const char*> Built() {
 #endif
   };
 }
-INSTANTIATE_TEST_SUITE_P(Over, TrainKillTest, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainKillTest);
+INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainCluster);
 
-TEST_P(TrainKillTest, EndsWithTheWeightsOfAnUndisturbedRun) {
+TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
+  const std::string folder = testing::TempDir() + "/tenon_replicas_" + GetParam() + std::to_string(getpid());
+  ASSERT_EQ(Training(folder + "/one", 200, {"--replicas=2"}).Wait(), 0);
+  const Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  ASSERT_EQ(Training(folder + "/many", 200, {"--cluster=" + tasks.file()}).Wait(), 0);
+  const std::string one = ReadFile(folder + "/one/digits.pb");
+  EXPECT_FALSE(one.empty());
+  EXPECT_TRUE(one == ReadFile(folder + "/many/digits.pb")) << "other weights";
+  std::filesystem::remove_all(folder);
+}
+
+TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
   const std::string folder = testing::TempDir() + "/tenon_train_kill_" + GetParam() + std::to_string(getpid());
   Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
   ASSERT_TRUE(tasks.ok());
   const int steps = 300 + 150 * Kills();
-  ASSERT_EQ(Training(folder + "/calm", tasks.address(1), steps).Wait(), 0);
+  ASSERT_EQ(Training(folder + "/calm", steps, {"--master=" + tasks.address(1)}).Wait(), 0);
   std::mt19937 random(20161103);
   int done = 0;
   {
-    Training training(folder + "/disturbed", tasks.address(1), steps);
+    Training training(folder + "/disturbed", steps, {"--master=" + tasks.address(1)});
     for (; done < Kills() && training.Runs(); ++done) {
       // After it has come further, so that it can end at last.
       const int64_t seen = Checkpoint(folder + "/disturbed");
