@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
+#include <system_error>
 
 #include "tenon/sdk/keeper.h"
 
@@ -23,6 +25,8 @@ constexpr uint64_t kYieldAfter = 5'000;
 constexpr uint64_t kCrowded = 3'000;          // a yield that takes longer has let another thread run
 constexpr uint64_t kCrowdedPause = 2'000'000;
 constexpr uint64_t kReadAtOnce = uint64_t{8} << 20;
+constexpr uint64_t kReadByTwo = uint64_t{8} << 20;
+constexpr uint64_t kPage = 4096;
 
 uint64_t TotalOf(std::span<const tenon_span> body) {
   uint64_t total = 0;
@@ -276,30 +280,51 @@ bool ShmPipe::TakeLent(const Record& record, const char* payload) {
   }
   if (left != 0) return Fail(TENON_INVALID_ARGUMENT, "pieces that are not their body's size");
   char* memory = static_cast<char*>(sink_->Begin({head_.data(), head_.size()}, record.body_bytes));
-  const bool read = memory == nullptr || ReadLent(pieces, memory);
+  const bool read = memory == nullptr || ReadLent(pieces, memory, record.body_bytes);
   if (read) Acknowledge(record.id);
   sink_->End(read);
   return read;
 }
 
-bool ShmPipe::ReadLent(const std::vector<Piece>& pieces, char* memory) {
-  for (const Piece& piece : pieces) {
-    for (uint64_t done = 0; done < piece.bytes && !closing_;) {
-      const uint64_t size = std::min(piece.bytes - done, kReadAtOnce);
-      const iovec here = {memory, size};
-      const iovec there = {reinterpret_cast<void*>(piece.address + done), size};
-      const ssize_t got = process_vm_readv(meeting_.process, &here, 1, &there, 1, 0);
-      if (got <= 0) {
-        return OtherSideIsGone() ? Fail(TENON_UNAVAILABLE, "the other side ended while its data was read")
-                                 : Fail(TENON_INVALID_ARGUMENT, sdk::Concat("the memory of the other side cannot be read: ", std::strerror(errno)));
-      }
-      memory += got;
-      done += static_cast<uint64_t>(got);
+bool ShmPipe::ReadLent(const std::vector<Piece>& pieces, char* memory, uint64_t bytes) {
+  int error = 0;
+  if (bytes < kReadByTwo) {
+    error = ReadRange(pieces, memory, 0, bytes);
+  } else {  // the sender waits meanwhile: its core is free
+    const uint64_t half = bytes / 2 / kPage * kPage;
+    std::future<int> second;
+    try {
+      second = std::async(std::launch::async, [&] { return ReadRange(pieces, memory, half, bytes); });
+    } catch (const std::system_error&) {  // no thread to be had
     }
+    error = ReadRange(pieces, memory, 0, half);
+    const int rest = second.valid() ? second.get() : ReadRange(pieces, memory, half, bytes);
+    if (error == 0) error = rest;
   }
   // What was read counts only if its owner still lent it.
-  if (!closing_ && !in_.WriterClosed() && !OtherSideIsGone()) return true;
-  return Fail(TENON_UNAVAILABLE, "the other side ended while its data was read");
+  if (closing_ || in_.WriterClosed() || OtherSideIsGone()) {
+    return Fail(TENON_UNAVAILABLE, "the other side ended while its data was read");
+  }
+  if (error == 0) return true;
+  return Fail(TENON_INVALID_ARGUMENT, sdk::Concat("the memory of the other side cannot be read: ", std::strerror(error)));
+}
+
+// The bytes from `begin` to `end` of all pieces. 0, or what errno says.
+int ShmPipe::ReadRange(const std::vector<Piece>& pieces, char* memory, uint64_t begin, uint64_t end) const {
+  uint64_t first = 0;  // of the piece
+  for (const Piece& piece : pieces) {
+    const uint64_t last = std::min(first + piece.bytes, end);
+    for (uint64_t at = std::max(first, begin); at < last && !closing_;) {
+      const uint64_t size = std::min(last - at, kReadAtOnce);
+      const iovec here = {memory + at, size};
+      const iovec there = {reinterpret_cast<void*>(piece.address + (at - first)), size};
+      const ssize_t got = process_vm_readv(meeting_.process, &here, 1, &there, 1, 0);
+      if (got <= 0) return got == 0 ? EFAULT : errno;
+      at += static_cast<uint64_t>(got);
+    }
+    first += piece.bytes;
+  }
+  return 0;
 }
 
 void ShmPipe::Acknowledge(uint64_t id) {

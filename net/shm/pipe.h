@@ -74,7 +74,8 @@ class ShmPipe final : public sdk::Pipe {
   bool Take(const Record& record, const char* payload);
   bool TakeChunk(const char* bytes, uint64_t size);
   bool TakeLent(const Record& record, const char* payload);
-  bool ReadLent(const std::vector<Piece>& pieces, char* memory);
+  bool ReadLent(const std::vector<Piece>& pieces, char* memory, uint64_t bytes);
+  int ReadRange(const std::vector<Piece>& pieces, char* memory, uint64_t begin, uint64_t end) const;
   void Acknowledge(uint64_t id);
   bool TakeBack(uint64_t id);
   bool Spin();

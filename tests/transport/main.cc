@@ -14,6 +14,8 @@ int Serve(const std::string& name, const std::string& address) {
   std::fflush(stdout);
   char byte = 0;
   while (read(0, &byte, 1) > 0) continue;
+  while (!server.held.Empty()) server.Respond(server.held.Take(), "the end");
+  while (!server.streams.Empty()) server.streams.Take()->Close();
   server.Stop();
   return 0;
 }
