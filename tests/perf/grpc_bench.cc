@@ -11,6 +11,7 @@
 #include <grpcpp/grpcpp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -215,10 +216,12 @@ class Bare {
 // ---- Both ----
 
 // Starts this program as the other side, which ends with it. What it listens at.
+std::vector<pid_t> others;
 std::string StartOther(const char* role) {
   int ends[2];
   if (pipe(ends) != 0) Die("no pipe");
-  if (fork() == 0) {
+  others.push_back(fork());
+  if (others.back() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(ends[1], 1);
     execl("/proc/self/exe", "grpc_bench", role, static_cast<char*>(nullptr));
@@ -247,24 +250,45 @@ double Median(std::vector<double>& values) {
   return values[values.size() / 2];
 }
 
-// Runs the two in turn; the median of each.
+// Processor time of this process and the others.
+double CpuSeconds() {
+  double seconds = 0;
+  for (const pid_t pid : others) {
+    clockid_t clock;
+    timespec time = {};
+    if (clock_getcpuclockid(pid, &clock) == 0) clock_gettime(clock, &time);
+    seconds += static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  timespec own = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  return seconds + static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
+}
+
+// Runs the two in turn; the median of each. x_bare_cpu: the same of processor time of both sides, which a busy machine changes less.
 template <class BareFunction, class OursFunction>
 void Compare(benchmark::State& state, BareFunction bare_function, OursFunction ours_function) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> bare, ours;
+  double bare_cpu = 0, ours_cpu = 0;
   for (auto _ : state) {
+    const double cpu_begin = CpuSeconds();
     const auto begin = Clock::now();
     bare_function();
     const auto middle = Clock::now();
+    const double cpu_middle = CpuSeconds();
+    const auto second = Clock::now();
     ours_function();
     const auto end = Clock::now();
+    bare_cpu += cpu_middle - cpu_begin;
+    ours_cpu += CpuSeconds() - cpu_middle;
     bare.push_back(std::chrono::duration<double>(middle - begin).count());
-    ours.push_back(std::chrono::duration<double>(end - middle).count());
+    ours.push_back(std::chrono::duration<double>(end - second).count());
   }
   const double of_bare = Median(bare), of_ours = Median(ours);
   state.counters["bare_us"] = of_bare * 1e6;
   state.counters["ours_us"] = of_ours * 1e6;
   state.counters["x_bare"] = of_bare / of_ours;
+  state.counters["x_bare_cpu"] = bare_cpu / ours_cpu;
 }
 
 void RoundTrip(benchmark::State& state) {
