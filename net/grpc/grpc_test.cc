@@ -358,7 +358,7 @@ void SayAndWait(const std::string& text) {
   for (;;) pause();
 }
 TEST(Roles, DISABLED_Listen) {
-  Endpoint server(Grpc(), kLoopback);
+  Endpoint server(Grpc(), std::getenv("TENON_TEST_ADDRESS"));
   SayAndWait(server.address());
 }
 TEST(Roles, DISABLED_Connect) {
@@ -369,7 +369,7 @@ TEST(Roles, DISABLED_Connect) {
 
 // Calls and data that are under way when the other side is hit; all must end.
 void EndAllWhenHit(int signal, uint64_t bytes) {
-  const Child child("Listen", "");
+  const Child child("Listen", kLoopback);
   Endpoint client(Grpc());
   Peer peer(client, child.said);
   EXPECT_EQ(peer.Call("echo", "there").response, "there");
@@ -387,7 +387,7 @@ TEST(Peers, ThatFreezeAreNoticed) { EndAllWhenHit(SIGSTOP, 10); }
 TEST(Peers, ThatFreezeAreNoticedWhenTheirSocketIsFull) { EndAllWhenHit(SIGSTOP, 50'000'000); }
 
 TEST(Peers, ThatDieAreNoticed) {
-  const Child child("Listen", "");
+  const Child child("Listen", kLoopback);
   Endpoint client(Grpc());
   Peer peer(client, child.said);
   Mailbox<Outcome> called;
@@ -395,6 +395,20 @@ TEST(Peers, ThatDieAreNoticed) {
   child.Signal(SIGKILL);
   EXPECT_EQ(CodeOf(called.Take().status), "UNAVAILABLE");
   EXPECT_EQ(CodeOf(client.lost.Take()), "UNAVAILABLE");
+}
+
+TEST(Peers, ThatComeAgainAreFoundAtOnce) {
+  Endpoint client(Grpc());
+  std::string address = kLoopback;
+  for (int i = 0; i < 5; ++i) {
+    const Child child("Listen", address);
+    address = child.said;
+    Peer peer(client, address);
+    EXPECT_EQ(peer.Call("echo", "again").response, "again");
+    child.Signal(SIGKILL);
+    EXPECT_EQ(CodeOf(client.lost.Take()), "UNAVAILABLE");
+    EXPECT_EQ(CodeOf(Connect(client, address).status), "UNAVAILABLE");  // a failure that the next connection does not wait for
+  }
 }
 
 TEST(Peers, ThatConnectedAndFreezeOrDieAreNoticed) {
