@@ -346,7 +346,14 @@ class Child {
     close(ends[0]);
   }
   ~Child() { Signal(SIGKILL); waitpid(pid_, nullptr, 0); }
-  void Signal(int signal) const { EXPECT_EQ(kill(pid_, signal), 0); }
+  // A stopped process stands still when this returns.
+  void Signal(int signal) const {
+    EXPECT_EQ(kill(pid_, signal), 0);
+    int status = 0;
+    if (signal == SIGSTOP) {
+      EXPECT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+    }
+  }
   std::string said;
 
  private:
