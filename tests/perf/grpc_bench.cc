@@ -5,7 +5,6 @@
 // leaves what it received in gRPC's slices, where the plugin puts it into memory that the receiver chose. The other side is a process of
 // its own. x_bare is the bare side's time over the plugin's: more is better, 1 is as fast.
 #include <benchmark/benchmark.h>
-#include <dlfcn.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -20,67 +19,29 @@
 #include <cstdlib>
 #include <cstring>
 #include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "tenon/abi.h"
-#include "tenon/ext/draft/transport.h"
-#include "tenon/status.h"
-
-struct tenon_status {
-  uint32_t code;
-  std::string message;
-};
+#include "tests/transport/testing.h"
 
 namespace {
 
-// ---- The plugin, and a host that is as small as can be ----
+using namespace tenon::transport_testing;  // NOLINT: a program of its own
 
 [[noreturn]] void Die(const std::string& why) {
   std::fprintf(stderr, "grpc_bench: %s\n", why.c_str());
   std::_Exit(1);
 }
-
-const tenon_host* Host() {
-  static const tenon_host host = [] {
-    tenon_host h = {};
-    h.struct_size = sizeof h;
-    h.abi_major = TENON_ABI_MAJOR;
-    h.abi_minor = TENON_ABI_MINOR;
-    h.layout_hash = TENON_LAYOUT_HASH;
-    h.status_new = [](uint32_t code, tenon_span text) { return new tenon_status{code, std::string(text.data, text.size)}; };
-    h.status_code = [](const tenon_status* s) { return s->code; };
-    h.status_message = [](const tenon_status* s) -> tenon_span { return {s->message.data(), s->message.size()}; };
-    h.status_release = [](tenon_status* s) { delete s; };
-    h.log = [](uint32_t, tenon_span) {};
-    h.get_extension = [](tenon_span) -> const void* { return nullptr; };
-    return h;
-  }();
-  return &host;
-}
-
 void Check(tenon_status* status) {
-  if (status != nullptr) Die(status->message);
+  if (status != nullptr) Die(Text(status));
 }
 
-const tenon_transport* Transport() {
-  static const tenon_transport* const transport = [] {
-    void* library = dlopen(TENON_PERF_GRPC_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) Die(dlerror());
-    auto* query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
-    tenon_query_args args = {};
-    args.struct_size = sizeof args;
-    args.host_abi_major = TENON_ABI_MAJOR;
-    args.host_abi_minor = TENON_ABI_MINOR;
-    args.host_layout_hash = TENON_LAYOUT_HASH;
-    const tenon_plugin* plugin = query(&args);
-    if (plugin == nullptr) Die("the plugin refuses this host");
-    const tenon_load_args load = {sizeof(tenon_load_args), 0, Host(), nullptr, 0};
-    tenon_plugin_self* self = nullptr;
-    Check(plugin->load(&load, &self));
-    return static_cast<const tenon_transport*>(plugin->capabilities[0].table);
-  }();
-  return transport;
+// ---- The plugin ----
+
+const tenon_transport* Grpc() {
+  static const Transport transport("grpc");
+  return transport.table;
 }
 
 // Takes calls, answered with what they brought, and data, which all goes to one place.
@@ -89,37 +50,37 @@ tenon_endpoint* OpenEndpoint(const char* address, std::vector<char>* place) {
   events.struct_size = sizeof events;
   events.argument = place;
   events.call = [](void*, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
-    Transport()->respond(reply, nullptr, &call->request, 1, nullptr, nullptr);
+    Grpc()->respond(reply, nullptr, &call->request, 1, nullptr, nullptr);
   };
   events.place = [](void* argument, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* memory, void**) -> tenon_status* {
     auto* to = static_cast<std::vector<char>*>(argument);
-    if (bytes > to->size()) return new tenon_status{TENON_RESOURCE_EXHAUSTED, "too large"};
+    if (bytes > to->size()) return Status(TENON_RESOURCE_EXHAUSTED, "too large");
     *memory = {to->data(), bytes};
     return nullptr;
   };
-  events.placed = [](void*, tenon_peer*, void*, tenon_status* status) { delete status; };
+  events.placed = [](void*, tenon_peer*, void*, tenon_status* status) { Check(status); };
   tenon_endpoint_options options = {};
   options.struct_size = sizeof options;
   options.address = {address, std::strlen(address)};
   tenon_endpoint* endpoint = nullptr;
-  Check(Transport()->open(nullptr, &options, &events, &endpoint));
+  Check(Grpc()->open(nullptr, &options, &events, &endpoint));
   return endpoint;
 }
 
 class Ours {
  public:
   explicit Ours(const std::string& address) : endpoint_(OpenEndpoint("", nullptr)) {
-    Check(Transport()->connect(endpoint_, {address.data(), address.size()}, 0, &peer_));
+    Check(Grpc()->connect(endpoint_, Span(address), 0, &peer_));
   }
   void RoundTrip() {
-    std::promise<tenon_status*> done;
+    Mailbox<Outcome> done;
     tenon_call_args args = {};
     args.struct_size = sizeof args;
     args.method = TENON_SPAN("echo");
     args.argument = &done;
-    args.done = [](void* argument, tenon_status* status, tenon_span) { static_cast<std::promise<tenon_status*>*>(argument)->set_value(status); };
-    Check(Transport()->call(peer_, &args, nullptr));
-    Check(done.get_future().get());
+    args.done = PutOutcome;
+    Check(Grpc()->call(peer_, &args, nullptr));
+    if (const std::string status = done.Take().status; !status.empty()) Die(status);
   }
   void OneWay(const std::vector<char>& bytes) {
     std::promise<tenon_status*> done;
@@ -131,7 +92,7 @@ class Ours {
     args.piece_count = 1;
     args.argument = &done;
     args.done = [](void* argument, tenon_status* status) { static_cast<std::promise<tenon_status*>*>(argument)->set_value(status); };
-    Check(Transport()->send(peer_, &args));
+    Check(Grpc()->send(peer_, &args));
     Check(done.get_future().get());
   }
 
@@ -207,7 +168,7 @@ class Bare {
 
 [[noreturn]] void ServeOurs() {
   static std::vector<char> place(size_t{128} << 20);
-  const tenon_span address = Transport()->address(OpenEndpoint("grpc://127.0.0.1:0", &place));
+  const tenon_span address = Grpc()->address(OpenEndpoint("grpc://127.0.0.1:0", &place));
   std::printf("%.*s\n", static_cast<int>(address.size), address.data);
   std::fflush(stdout);
   for (;;) pause();
