@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "door.h"
 
+#include "caller.h"
 #include "services.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::grpc_net {
 namespace {
 
-constexpr char kTokenKey[] = "tenon-token-bin";
-constexpr char kVersionKey[] = "tenon-pipe";
-constexpr char kVersion[] = "1";
 constexpr int kKeepaliveMs = 1000;
 constexpr int kKeepaliveAnswerMs = 2000;
 constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
@@ -30,20 +28,18 @@ void ForEachArgument(const Function& function) {
 grpc::ChannelArguments ChannelArguments(const Security& security) {
   grpc::ChannelArguments arguments;
   ForEachArgument([&](const char* name, int value) { arguments.SetInt(name, value); });
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each connection is its own, and starts without an earlier one's backoff
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);             // these keep what was sent
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL,
+                   1);  // each connection is its own, and starts without an earlier one's backoff
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // these keep what was sent
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!security.name.empty()) arguments.SetSslTargetNameOverride(security.name);
   return arguments;
 }
 
-Time TimeOf(uint64_t deadline_ns) {
-  if (deadline_ns == 0 || deadline_ns > INT64_MAX) return Time::max();
-  return Time(std::chrono::nanoseconds(deadline_ns));  // CLOCK_MONOTONIC is its clock
-}
-
 // "ipv4:1.2.3.4:5" and the like, for people.
-std::string Readable(const std::string& peer) { return peer.starts_with("ipv4:") || peer.starts_with("ipv6:") ? peer.substr(5) : peer; }
+std::string Readable(const std::string& peer) {
+  return peer.starts_with("ipv4:") || peer.starts_with("ipv6:") ? peer.substr(5) : peer;
+}
 
 }  // namespace
 
@@ -61,7 +57,8 @@ std::string GrpcDoor::PeerName(const grpc::AuthContext& proven, const std::strin
 class GrpcDoor::Guest final {
  public:
   explicit Guest(GrpcDoor* door) : door_(door), stream_(std::make_unique<ServerStream>()) {
-    door->service_.RequestCall(&stream_->context(), &stream_->stream(), door->server_queue_, door->server_queue_, &come_);
+    door->service_.RequestCall(&stream_->context(), &stream_->stream(), door->server_queue_, door->server_queue_,
+                               &come_);
   }
 
  private:
@@ -77,16 +74,19 @@ class GrpcDoor::Guest final {
   }
   grpc::Status Check() const {
     const auto& context = stream_->context();
-    if (context.method() != kPipeMethod) return {grpc::StatusCode::UNIMPLEMENTED, "there is " + std::string(kPipeMethod) + " alone"};
+    if (context.method() != kPipeMethod)
+      return {grpc::StatusCode::UNIMPLEMENTED, "there is " + std::string(kPipeMethod) + " alone"};
     const auto& metadata = context.client_metadata();
     const auto version = metadata.find(kVersionKey);
     if (version == metadata.end() || version->second != kVersion) {
       return {grpc::StatusCode::FAILED_PRECONDITION, "this side speaks version 1 of Tenon's pipes"};
     }
     const auto token = metadata.find(kTokenKey);
-    const std::string_view given = token == metadata.end() ? std::string_view() : std::string_view(token->second.data(), token->second.size());
+    const std::string_view given =
+        token == metadata.end() ? std::string_view() : std::string_view(token->second.data(), token->second.size());
     if (SameToken(given, door_->security_.token)) return grpc::Status::OK;
-    return {grpc::StatusCode::UNAUTHENTICATED, given.empty() ? "a token is asked for" : "the token is not the listener's"};
+    return {grpc::StatusCode::UNAUTHENTICATED,
+            given.empty() ? "a token is asked for" : "the token is not the listener's"};
   }
   void Enter(bool ok) {
     if (!ok || !door_->BeginAccept()) {
@@ -196,7 +196,8 @@ tenon_status* GrpcDoor::StartServer(const Address& address, std::string* out_add
     return sdk::Failure(TENON_UNAVAILABLE, "cannot listen at ", address.text,
                         ": its port is in use, the host is not this one, or the certificate and key do not fit");
   }
-  *out_address = address.is_unix() ? address.text : sdk::Concat(address.text.substr(0, address.text.rfind(':')), ":", port);
+  *out_address =
+      address.is_unix() ? address.text : sdk::Concat(address.text.substr(0, address.text.rfind(':')), ":", port);
   return nullptr;
 }
 
@@ -208,65 +209,13 @@ void GrpcDoor::StartThreads() {
 
 // ---- Going out ----
 
-// A connection being made: the stream begins, and the listener's first metadata says that it was let in.
-class GrpcDoor::Caller final {
- public:
-  Caller(std::shared_ptr<grpc::Channel> channel, grpc::CompletionQueue* queue, const std::string& token)
-      : queue_(queue), stream_(std::make_unique<ClientStream>(std::move(channel), queue)) {
-    stream_->context().AddMetadata(kVersionKey, kVersion);
-    if (!token.empty()) stream_->context().AddMetadata(kTokenKey, token);
-    stream_->Begin(&begun_);
-  }
-  // True: it stands.
-  bool Wait(uint64_t deadline_ns, bool* late) {
-    std::unique_lock lock(mutex_);
-    const auto ended = [this] { return state_ != State::kWaiting; };
-    *late = !Await(queue_, lock, changed_, TimeOf(deadline_ns), ended);
-    if (*late) stream_->Cancel();
-    Await(queue_, lock, changed_, Time::max(), ended);
-    return state_ == State::kStands;
-  }
-  std::unique_ptr<ClientStream> Take() { return std::move(stream_); }
-  const ClientStream& stream() const { return *stream_; }
-
- private:
-  enum class State { kWaiting, kStands, kFailed };
-  void Begun(bool ok) {
-    if (ok) {
-      stream_->ReadMetadata(&read_);
-    } else {
-      stream_->Finish(&finished_);
-    }
-  }
-  void HasRead(bool ok) {
-    const auto& context = stream_->context();
-    if (ok && context.GetServerInitialMetadata().count(kVersionKey) != 0) return Become(State::kStands);
-    stream_->Finish(&finished_);  // refused; a stranger that says nothing more is waited for until the deadline
-  }
-  void Finished(bool) { Become(State::kFailed); }
-  void Become(State state) {
-    const std::lock_guard lock(mutex_);
-    state_ = state;
-    changed_.notify_all();
-  }
-
-  grpc::CompletionQueue* queue_;
-  std::unique_ptr<ClientStream> stream_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  State state_ = State::kWaiting;
-  MemberOperation<Caller, &Caller::Begun> begun_{this};
-  MemberOperation<Caller, &Caller::HasRead> read_{this};
-  MemberOperation<Caller, &Caller::Finished> finished_{this};
-};
-
 tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std::unique_ptr<sdk::Pipe>* out_pipe) {
   Address address;
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
   TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
   StartThreads();
-  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_)), queue_.get(),
-                security_.token);
+  Caller caller(grpc::CreateCustomChannel(address.target, ConnectorCredentials(security_), ChannelArguments(security_)),
+                queue_.get(), security_.token);
   bool late = false;
   if (caller.Wait(deadline_ns, &late)) {
     std::unique_ptr<ClientStream> stream = caller.Take();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GrpcDoor: one endpoint's completion queue, its threads and, where it listens, its server. Makes pipes.
 //
-// Rules. It is destroyed when all its pipes are closed; afterwards nothing of it runs. Threads begin with the first Listen or Connect.
+// Rules. It is destroyed when all its pipes are closed; afterwards nothing of it runs. Threads begin with the first
+// Listen or Connect.
 #ifndef TENON_NET_GRPC_DOOR_H_
 #define TENON_NET_GRPC_DOOR_H_
 
@@ -22,11 +23,11 @@ class GrpcDoor final : public sdk::Door {
   ~GrpcDoor() override;
   [[nodiscard]] tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) override;
   void StopListening() override;
-  [[nodiscard]] tenon_status* Connect(std::string_view address, uint64_t deadline_ns, std::unique_ptr<sdk::Pipe>* out_pipe) override;
+  [[nodiscard]] tenon_status* Connect(std::string_view address, uint64_t deadline_ns,
+                                      std::unique_ptr<sdk::Pipe>* out_pipe) override;
 
  private:
   class Guest;
-  class Caller;
 
   [[nodiscard]] tenon_status* StartServer(const Address& address, std::string* out_address);
   void StartThreads();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames as bytes: 12 bytes (head's size, body's size), the head, the body, one frame after another.
 //
-// What a gRPC message holds is any piece of these bytes: several small frames, or a part of a large one. So a message has a bounded size,
-// and small frames share one. The parser takes pieces as they come and copies a body once, into the sink's memory.
-// Rule: the parser is used by one thread at a time; whatever bytes come, it reads and writes nothing outside of what it was given.
+// What a gRPC message holds is any piece of these bytes: several small frames, or a part of a large one. So a message
+// has a bounded size, and small frames share one. The parser takes pieces as they come and copies a body once, into the
+// sink's memory. Rule: the parser is used by one thread at a time; whatever bytes come, it reads and writes nothing
+// outside of what it was given.
 #ifndef TENON_NET_GRPC_FRAMING_H_
 #define TENON_NET_GRPC_FRAMING_H_
 

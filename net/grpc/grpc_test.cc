@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is gRPC's own: credentials, its standard services, Unix sockets, and peers that die or freeze. tests/transport has the rest.
+// What is gRPC's own: credentials, its standard services, Unix sockets, and peers that die or freeze. tests/transport
+// has the rest.
 //
-// This program links gRPC's shared library for a client of its own; the plugin has another copy inside, so that each test also shows that
-// the two live in one process.
+// This program links gRPC's shared library for a client of its own; the plugin has another copy inside, so that each
+// test also shows that the two live in one process.
 #include <arpa/inet.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -40,7 +41,8 @@ Connected Connect(Endpoint& from, const std::string& address, std::chrono::nanos
   if (out.peer != nullptr) from.table().disconnect(std::exchange(out.peer, nullptr));
   return out;
 }
-std::string StatusOf(const std::string& address, const std::string& credentials, std::chrono::nanoseconds time = kPatience) {
+std::string StatusOf(const std::string& address, const std::string& credentials,
+                     std::chrono::nanoseconds time = kPatience) {
   Endpoint client(Grpc(), "", With(credentials));
   if (!client.open_status.empty()) return client.open_status;
   return Connect(client, address, time).status;
@@ -59,14 +61,17 @@ class Certificates : public testing::Test {
     folder_ = mkdtemp(name);
     for (const std::string authority : {"authority", "stranger"}) {
       Run("req -x509 -subj /CN=" + authority + Out(authority));
-      Run("req -x509 -CA " + File(authority + ".pem") + " -CAkey " + File(authority + ".key") + " -subj /CN=" + authority +
-          "-task -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:false" + Out(authority + "-task"));
+      Run("req -x509 -CA " + File(authority + ".pem") + " -CAkey " + File(authority + ".key") + " -subj /CN=" +
+          authority + "-task -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:false" +
+          Out(authority + "-task"));
     }
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
   static std::string File(const std::string& name) { return folder_ + "/" + name; }
   static std::string Listener() { return R"({"tls": {)" + Pair("authority-task") + "}}"; }
-  static std::string Trusting(const std::string& authority) { return R"({"tls": {"authority": ")" + File(authority + ".pem") + R"("}})"; }
+  static std::string Trusting(const std::string& authority) {
+    return R"({"tls": {"authority": ")" + File(authority + ".pem") + R"("}})";
+  }
   static std::string Mutual(const std::string& task, const std::string& authority) {
     return R"({"tls": {"mutual": true, "authority": ")" + File(authority + ".pem") + R"(", )" + Pair(task) + "}}";
   }
@@ -75,10 +80,13 @@ class Certificates : public testing::Test {
   static std::string Pair(const std::string& name) {
     return R"("certificate": ")" + File(name + ".pem") + R"(", "key": ")" + File(name + ".key") + '"';
   }
-  static std::string Out(const std::string& name) { return " -keyout " + File(name + ".key") + " -out " + File(name + ".pem"); }
+  static std::string Out(const std::string& name) {
+    return " -keyout " + File(name + ".key") + " -out " + File(name + ".pem");
+  }
   static void Run(const std::string& arguments) {
-    const std::string command =
-        "openssl " + arguments + " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 2>" + File("openssl.log");
+    const std::string command = "openssl " + arguments +
+                                " -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 2>" +
+                                File("openssl.log");
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   static inline std::string folder_;
@@ -170,8 +178,8 @@ TEST(Addresses, MayBeUnixSockets) {
 }
 
 TEST(Addresses, AreCheckedBeforeTheyAreTried) {
-  for (const std::string wrong : {"grpc://", "grpc://host", "grpc://host:", "grpc://:1", "grpc://host:65536", "grpc://host:-1", "grpc://::1:7",
-                                  "grpc://host:x", "grpc://relative/path"}) {
+  for (const std::string wrong : {"grpc://", "grpc://host", "grpc://host:", "grpc://:1", "grpc://host:65536",
+                                  "grpc://host:-1", "grpc://::1:7", "grpc://host:x", "grpc://relative/path"}) {
     EXPECT_EQ(CodeOf(StatusOf(wrong, "")), "INVALID_ARGUMENT") << wrong;
   }
 }
@@ -243,8 +251,10 @@ TEST(Strangers, LearnTheHealthOfAListener) {
   const Answer serving = stranger.Ask("/grpc.health.v1.Health/Check", "");
   EXPECT_TRUE(serving.status.ok()) << serving.status.error_message();
   EXPECT_EQ(serving.message, std::string("\x08\x01"));
-  EXPECT_EQ(stranger.Ask("/grpc.health.v1.Health/Check", "\x0a\x03 no").status.error_code(), grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(stranger.Ask("/grpc.health.v1.Health/Check", "\x0a").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(stranger.Ask("/grpc.health.v1.Health/Check", "\x0a\x03 no").status.error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(stranger.Ask("/grpc.health.v1.Health/Check", "\x0a").status.error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(stranger.Ask("/grpc.health.v1.Health/Watch", "").status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
@@ -256,7 +266,8 @@ TEST(Strangers, ListTheServices) {
     const Answer list = stranger.Ask(method, std::string("\x3a\x00", 2));
     EXPECT_TRUE(list.status.ok()) << list.status.error_message();
     EXPECT_NE(list.message.find("grpc.health.v1.Health"), std::string::npos);
-    EXPECT_NE(stranger.Ask(method, "\x22\x15grpc.health.v1.Health").message.find("HealthCheckResponse"), std::string::npos);
+    EXPECT_NE(stranger.Ask(method, "\x22\x15grpc.health.v1.Health").message.find("HealthCheckResponse"),
+              std::string::npos);
     EXPECT_EQ(stranger.Ask(method, "\x22\x04none").message.find("HealthCheckResponse"), std::string::npos);
   }
 }
@@ -336,7 +347,8 @@ class Child {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       setenv("TENON_TEST_OUT", out.c_str(), 1);
       setenv("TENON_TEST_ADDRESS", address.c_str(), 1);
-      execl("/proc/self/exe", "grpc_test", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", static_cast<char*>(nullptr));
+      execl("/proc/self/exe", "grpc_test", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1",
+            static_cast<char*>(nullptr));
       _exit(1);
     }
     close(ends[1]);
@@ -345,7 +357,10 @@ class Child {
     said = text;
     close(ends[0]);
   }
-  ~Child() { Signal(SIGKILL); waitpid(pid_, nullptr, 0); }
+  ~Child() {
+    Signal(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
   // A stopped process stands still when this returns.
   void Signal(int signal) const {
     EXPECT_EQ(kill(pid_, signal), 0);
@@ -414,7 +429,8 @@ TEST(Peers, ThatComeAgainAreFoundAtOnce) {
     EXPECT_EQ(peer.Call("echo", "again").response, "again");
     child.Signal(SIGKILL);
     EXPECT_EQ(CodeOf(client.lost.Take()), "UNAVAILABLE");
-    EXPECT_EQ(CodeOf(Connect(client, address).status), "UNAVAILABLE");  // a failure that the next connection does not wait for
+    EXPECT_EQ(CodeOf(Connect(client, address).status),
+              "UNAVAILABLE");  // a failure that the next connection does not wait for
   }
 }
 

@@ -19,9 +19,12 @@ struct GrpcPipe::Frame {
   std::atomic<uint32_t> holds{1};  // the pipe's own and one for each slice
 };
 
-// gRPC let go of a slice after its message was written, and from who knows where: the pipe hears of it on a thread of the queue.
+// gRPC let go of a slice after its message was written, and from who knows where: the pipe hears of it on a thread of
+// the queue.
 struct GrpcPipe::LateFrame final : Operation {
-  explicit LateFrame(Frame* late) : frame(late) { alarm.Set(late->pipe->queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), this); }
+  explicit LateFrame(Frame* late) : frame(late) {
+    alarm.Set(late->pipe->queue_, gpr_inf_past(GPR_CLOCK_MONOTONIC), this);
+  }
   void Done(bool) override {
     Frame* ended = frame;
     delete this;
@@ -42,10 +45,12 @@ void GrpcPipe::Start(sdk::FrameSink* sink) {
 
 // ---- Writing ----
 
-void GrpcPipe::Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok), void* argument) {
+void GrpcPipe::Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok),
+                     void* argument) {
   uint64_t bytes = 0;
   for (const tenon_span& piece : body) bytes += piece.size;
-  auto* frame = new Frame{.pipe = this, .lead = FrameLead(head, bytes), .body = {}, .written = written, .argument = argument};
+  auto* frame =
+      new Frame{.pipe = this, .lead = FrameLead(head, bytes), .body = {}, .written = written, .argument = argument};
   if (!lends_ || bytes < kCopiedBytes) {
     for (const tenon_span& piece : body) frame->lead += sdk::ToText(piece);
   } else {
@@ -193,7 +198,8 @@ void GrpcPipe::Read(bool ok) {
 
 // ---- The end ----
 
-// Takes the next step towards the stream's end, when it is to end; the frames that are then never written are the caller's to fail.
+// Takes the next step towards the stream's end, when it is to end; the frames that are then never written are the
+// caller's to fail.
 GrpcPipe::Frames GrpcPipe::Advance() {
   if ((!closing_ && !read_ended_) || finishing_) return {};
   Frames failed(waiting_.begin(), waiting_.end());

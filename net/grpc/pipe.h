@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // GrpcPipe: frames over one stream, in messages of a bounded size.
 //
-// Idea: one write is under way; what is written meanwhile goes together into the next message. Small bodies are copied into it; large ones
-// are lent to gRPC as slices, and written() is called when gRPC has let go of the last of them. What comes is copied once, into the sink's
-// memory. Close first ends the stream in good order, so that what was written before arrives, and after kGrace cancels it.
-// Rules. mutex_ guards all but what reading alone touches; no function of the sink and no written() is called under it.
+// Idea: one write is under way; what is written meanwhile goes together into the next message. Small bodies are copied
+// into it; large ones are lent to gRPC as slices, and written() is called when gRPC has let go of the last of them.
+// What comes is copied once, into the sink's memory. Close first ends the stream in good order, so that what was
+// written before arrives, and after kGrace cancels it. Rules. mutex_ guards all but what reading alone touches; no
+// function of the sink and no written() is called under it.
 #ifndef TENON_NET_GRPC_PIPE_H_
 #define TENON_NET_GRPC_PIPE_H_
 
@@ -35,7 +36,8 @@ class GrpcPipe final : public sdk::Pipe {
   ~GrpcPipe() override;
 
   void Start(sdk::FrameSink* sink) override;
-  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok), void* argument) override;
+  void Write(std::string_view head, std::span<const tenon_span> body, void (*written)(void* argument, bool ok),
+             void* argument) override;
   void Close() override;
   std::string_view name() const override { return name_; }
 

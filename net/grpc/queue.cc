@@ -11,7 +11,8 @@ void ServeOne(grpc::CompletionQueue* queue) {
   void* operation = nullptr;
   bool ok = false;
   const auto soon = std::chrono::system_clock::now() + std::chrono::milliseconds(5);
-  if (queue->AsyncNext(&operation, &ok, soon) == grpc::CompletionQueue::GOT_EVENT) static_cast<Operation*>(operation)->Done(ok);
+  if (queue->AsyncNext(&operation, &ok, soon) == grpc::CompletionQueue::GOT_EVENT)
+    static_cast<Operation*>(operation)->Done(ok);
 }
 
 }  // namespace
@@ -53,8 +54,8 @@ void QueueThreads::StandIn() {
   }
 }
 
-bool Await(grpc::CompletionQueue* queue, std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Time until,
-           const std::function<bool()>& ended) {
+bool Await(grpc::CompletionQueue* queue, std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+           Time until, const std::function<bool()>& ended) {
   if (!serves) {
     if (until != Time::max()) return changed.wait_until(lock, until, ended);
     changed.wait(lock, ended);

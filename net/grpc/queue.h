@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of a completion queue, and the threads that serve it.
 //
-// Idea: one thread serves a queue, because two that poll wake each other (measured: half the rate, twice the time). Where its callback
-// takes longer than kPatience, a second one stands in, so that keepalive is answered and other connections go on.
+// Idea: one thread serves a queue, because two that poll wake each other (measured: half the rate, twice the time).
+// Where its callback takes longer than kPatience, a second one stands in, so that keepalive is answered and other
+// connections go on.
 #ifndef TENON_NET_GRPC_QUEUE_H_
 #define TENON_NET_GRPC_QUEUE_H_
 
@@ -59,11 +60,11 @@ class QueueThreads {
   std::thread stand_in_;
 };
 
-// Waits under `lock`, which `changed` tells, until `ended()` or the time; false: not ended. Threads that serve a queue go on serving it
-// meanwhile: a callback that waits does not keep away what it waits for.
+// Waits under `lock`, which `changed` tells, until `ended()` or the time; false: not ended. Threads that serve a queue
+// go on serving it meanwhile: a callback that waits does not keep away what it waits for.
 using Time = std::chrono::steady_clock::time_point;
-bool Await(grpc::CompletionQueue* queue, std::unique_lock<std::mutex>& lock, std::condition_variable& changed, Time until,
-           const std::function<bool()>& ended);
+bool Await(grpc::CompletionQueue* queue, std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+           Time until, const std::function<bool()>& ended);
 
 }  // namespace tenon::grpc_net
 #endif  // TENON_NET_GRPC_QUEUE_H_

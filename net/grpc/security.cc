@@ -29,7 +29,8 @@ tenon_status* CheckKeys(const json& object, std::string_view what, std::initiali
 tenon_status* TakeText(const json& object, const char* key, std::string* out) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
-  if (!found->is_string()) return Failure(TENON_INVALID_ARGUMENT, "'", key, "' of gRPC's credentials should be a text, not ", found->dump());
+  if (!found->is_string())
+    return Failure(TENON_INVALID_ARGUMENT, "'", key, "' of gRPC's credentials should be a text, not ", found->dump());
   *out = found->get<std::string>();
   return nullptr;
 }
@@ -37,7 +38,9 @@ tenon_status* TakeText(const json& object, const char* key, std::string* out) {
 tenon_status* TakeFlag(const json& object, const char* key, bool* out) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
-  if (!found->is_boolean()) return Failure(TENON_INVALID_ARGUMENT, "'", key, "' of gRPC's credentials should be true or false, not ", found->dump());
+  if (!found->is_boolean())
+    return Failure(TENON_INVALID_ARGUMENT, "'", key, "' of gRPC's credentials should be true or false, not ",
+                   found->dump());
   *out = found->get<bool>();
   return nullptr;
 }
@@ -49,12 +52,15 @@ tenon_status* TakeFile(const json& object, const char* key, std::string* out) {
   std::ifstream file(path, std::ios::binary);
   out->assign(std::istreambuf_iterator<char>(file), {});
   if (!out->empty()) return nullptr;
-  return Failure(TENON_NOT_FOUND, "cannot read the ", key, " of gRPC's credentials: ", path, " is missing, empty or not readable");
+  return Failure(TENON_NOT_FOUND, "cannot read the ", key, " of gRPC's credentials: ", path,
+                 " is missing, empty or not readable");
 }
 
 tenon_status* TakeTls(const json& tls, Security* out) {
-  if (!tls.is_object()) return Failure(TENON_INVALID_ARGUMENT, "'tls' of gRPC's credentials should be an object, not ", tls.dump());
-  TENON_SDK_RETURN_IF_ERROR(CheckKeys(tls, "gRPC's tls credentials", {"certificate", "key", "authority", "mutual", "name"}));
+  if (!tls.is_object())
+    return Failure(TENON_INVALID_ARGUMENT, "'tls' of gRPC's credentials should be an object, not ", tls.dump());
+  TENON_SDK_RETURN_IF_ERROR(
+      CheckKeys(tls, "gRPC's tls credentials", {"certificate", "key", "authority", "mutual", "name"}));
   out->tls = true;
   TENON_SDK_RETURN_IF_ERROR(TakeFile(tls, "certificate", &out->certificate));
   TENON_SDK_RETURN_IF_ERROR(TakeFile(tls, "key", &out->key));
@@ -62,10 +68,12 @@ tenon_status* TakeTls(const json& tls, Security* out) {
   TENON_SDK_RETURN_IF_ERROR(TakeText(tls, "name", &out->name));
   TENON_SDK_RETURN_IF_ERROR(TakeFlag(tls, "mutual", &out->mutual));
   if (out->certificate.empty() != out->key.empty()) {
-    return Failure(TENON_INVALID_ARGUMENT, "gRPC's tls credentials have a certificate without its key, or a key alone; give both or neither");
+    return Failure(TENON_INVALID_ARGUMENT,
+                   "gRPC's tls credentials have a certificate without its key, or a key alone; give both or neither");
   }
   if (out->mutual && (out->key.empty() || out->authority.empty())) {
-    return Failure(TENON_INVALID_ARGUMENT, "mutual TLS needs 'certificate', 'key' and 'authority' in gRPC's credentials");
+    return Failure(TENON_INVALID_ARGUMENT,
+                   "mutual TLS needs 'certificate', 'key' and 'authority' in gRPC's credentials");
   }
   return nullptr;
 }
@@ -88,7 +96,8 @@ bool IsPort(std::string_view text) {
 tenon_status* ParseSecurity(std::string_view text, Security* out) {
   if (text.empty()) return nullptr;
   const json credentials = json::parse(text, nullptr, false);
-  if (!credentials.is_object()) return Failure(TENON_INVALID_ARGUMENT, "gRPC's credentials should be a JSON object, {\"tls\": {...}}");
+  if (!credentials.is_object())
+    return Failure(TENON_INVALID_ARGUMENT, "gRPC's credentials should be a JSON object, {\"tls\": {...}}");
   TENON_SDK_RETURN_IF_ERROR(CheckKeys(credentials, "gRPC's credentials", {"tls", "token", "plaintext"}));
   TENON_SDK_RETURN_IF_ERROR(TakeText(credentials, "token", &out->token));
   TENON_SDK_RETURN_IF_ERROR(TakeFlag(credentials, "plaintext", &out->plaintext));
@@ -105,10 +114,13 @@ tenon_status* ParseAddress(std::string_view text, Address* out) {
   }
   const size_t colon = rest.rfind(':');
   std::string_view host = rest.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != host.npos) host = {};
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != host.npos)
+    host = {};
   if (colon == rest.npos || host.empty() || !IsPort(rest.substr(colon + 1))) {
-    return Failure(TENON_INVALID_ARGUMENT, "'", text, "' is no address of gRPC's: grpc://host:port, grpc://[::1]:port or grpc:///path of a socket");
+    return Failure(TENON_INVALID_ARGUMENT, "'", text,
+                   "' is no address of gRPC's: grpc://host:port, grpc://[::1]:port or grpc:///path of a socket");
   }
   out->host = host;
   out->port = rest.substr(colon + 1);
@@ -118,7 +130,8 @@ tenon_status* ParseAddress(std::string_view text, Address* out) {
 
 tenon_status* CheckPlaintext(const Security& security, const Address& address) {
   if (security.tls || security.plaintext || address.is_unix() || IsLoopback(address.host)) return nullptr;
-  return Failure(TENON_FAILED_PRECONDITION, "plaintext is refused at ", address.text, ", which is not this host alone: give {\"tls\": {...}}, or ",
+  return Failure(TENON_FAILED_PRECONDITION, "plaintext is refused at ", address.text,
+                 ", which is not this host alone: give {\"tls\": {...}}, or ",
                  "{\"plaintext\": true} to let everybody on the way read and change what is sent");
 }
 
@@ -127,7 +140,8 @@ tenon_status* ListenerCredentials(const Security& security, std::shared_ptr<grpc
     *out = grpc::InsecureServerCredentials();
     return nullptr;
   }
-  if (security.key.empty()) return Failure(TENON_INVALID_ARGUMENT, "a listener with TLS needs 'certificate' and 'key' in gRPC's credentials");
+  if (security.key.empty())
+    return Failure(TENON_INVALID_ARGUMENT, "a listener with TLS needs 'certificate' and 'key' in gRPC's credentials");
   grpc::SslServerCredentialsOptions options(security.mutual ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
                                                             : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
   options.pem_root_certs = security.authority;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the credentials' JSON says, and where plaintext is let through.
 //
-//   {"tls": {"certificate": FILE, "key": FILE, "authority": FILE, "mutual": true, "name": "host"}, "token": "...", "plaintext": true}
+//   {"tls": {"certificate": FILE, "key": FILE, "authority": FILE, "mutual": true, "name": "host"}, "token": "...",
+//   "plaintext": true}
 //
-// Files are PEM. A listener proves its certificate; "mutual": the connecting side must prove one of the same authority. "name": the
-// certificate's name that the connecting side expects, where it is not the address' host. "token": both sides have the same; it goes over
-// TLS or within this host, unless "plaintext" asks for more.
+// Files are PEM. A listener proves its certificate; "mutual": the connecting side must prove one of the same authority.
+// "name": the certificate's name that the connecting side expects, where it is not the address' host. "token": both
+// sides have the same; it goes over TLS or within this host, unless "plaintext" asks for more.
 #ifndef TENON_NET_GRPC_SECURITY_H_
 #define TENON_NET_GRPC_SECURITY_H_
 
@@ -47,7 +48,8 @@ struct Address {
 // FAILED_PRECONDITION: plaintext off this host that was not asked for.
 [[nodiscard]] tenon_status* CheckPlaintext(const Security& security, const Address& address);
 
-[[nodiscard]] tenon_status* ListenerCredentials(const Security& security, std::shared_ptr<grpc::ServerCredentials>* out);
+[[nodiscard]] tenon_status* ListenerCredentials(const Security& security,
+                                                std::shared_ptr<grpc::ServerCredentials>* out);
 std::shared_ptr<grpc::ChannelCredentials> ConnectorCredentials(const Security& security);
 
 // Takes as long whatever the difference is.

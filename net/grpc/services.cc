@@ -11,7 +11,8 @@ using sdk::WireWriter;
 
 constexpr std::string_view kHealthService = "grpc.health.v1.Health";
 constexpr std::string_view kHealthFile = "grpc/health/v1/health.proto";
-constexpr std::string_view kServices[] = {kHealthService, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"};
+constexpr std::string_view kServices[] = {kHealthService, "grpc.reflection.v1.ServerReflection",
+                                          "grpc.reflection.v1alpha.ServerReflection"};
 
 grpc::Status NoMessage() { return {grpc::StatusCode::INVALID_ARGUMENT, "the request is no protocol buffer"}; }
 
@@ -53,7 +54,8 @@ std::string HealthResponse() {
   WireWriter states;
   states.Bytes(1, "ServingStatus");
   uint64_t number = 0;
-  for (const std::string_view name : {"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}) states.Bytes(2, EnumValue(name, number++));
+  for (const std::string_view name : {"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"})
+    states.Bytes(2, EnumValue(name, number++));
   WireWriter message;
   message.Bytes(1, "HealthCheckResponse");
   message.Bytes(2, Field("status", kTypeEnum, ".grpc.health.v1.HealthCheckResponse.ServingStatus"));
@@ -122,7 +124,8 @@ grpc::Status CheckHealth(std::string_view request, bool serving, std::string* re
     if (reader.field() == 1) service = reader.bytes();
   }
   if (!reader.ok()) return NoMessage();
-  if (!service.empty() && service != kHealthService) return {grpc::StatusCode::NOT_FOUND, "no service '" + std::string(service) + "' here"};
+  if (!service.empty() && service != kHealthService)
+    return {grpc::StatusCode::NOT_FOUND, "no service '" + std::string(service) + "' here"};
   constexpr uint64_t kServing = 1, kNotServing = 2;
   WireWriter answer;
   answer.Varint(1, serving ? kServing : kNotServing);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stream: gRPC's bidirectional stream of byte buffers, alike on the side that connected and the side that listens.
 //
-// Rules: at most one read and one write (or HalfClose) are under way at a time; each function's operation is told once from a thread
-// of the completion queue. Cancel may be called at any time, more than once.
+// Rules: at most one read and one write (or HalfClose) are under way at a time; each function's operation is told once
+// from a thread of the completion queue. Cancel may be called at any time, more than once.
 #ifndef TENON_NET_GRPC_STREAM_H_
 #define TENON_NET_GRPC_STREAM_H_
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// net/grpc beside bare gRPC, in turn in the same run: a round trip of nothing, and 100 MB one way with an answer of one byte.
+// net/grpc beside bare gRPC, in turn in the same run: a round trip of nothing, and 100 MB one way with an answer of one
+// byte.
 //
-// Bare is what one would write by hand for speed: a completion queue, one bidirectional stream, byte buffers over static slices; it
-// leaves what it received in gRPC's slices, where the plugin puts it into memory that the receiver chose. The other side is a process of
-// its own. x_bare is the bare side's time over the plugin's: more is better, 1 is as fast.
+// Bare is what one would write by hand for speed: a completion queue, one bidirectional stream, byte buffers over
+// static slices; it leaves what it received in gRPC's slices, where the plugin puts it into memory that the receiver
+// chose. The other side is a process of its own. x_bare is the bare side's time over the plugin's: more is better, 1 is
+// as fast.
 #include <benchmark/benchmark.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -52,7 +54,8 @@ tenon_endpoint* OpenEndpoint(const char* address, std::vector<char>* place) {
   events.call = [](void*, tenon_peer*, const tenon_incoming* call, tenon_reply* reply) {
     Grpc()->respond(reply, nullptr, &call->request, 1, nullptr, nullptr);
   };
-  events.place = [](void* argument, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* memory, void**) -> tenon_status* {
+  events.place = [](void* argument, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* memory,
+                    void**) -> tenon_status* {
     auto* to = static_cast<std::vector<char>*>(argument);
     if (bytes > to->size()) return Status(TENON_RESOURCE_EXHAUSTED, "too large");
     *memory = {to->data(), bytes};
@@ -91,7 +94,9 @@ class Ours {
     args.pieces = &piece;
     args.piece_count = 1;
     args.argument = &done;
-    args.done = [](void* argument, tenon_status* status) { static_cast<std::promise<tenon_status*>*>(argument)->set_value(status); };
+    args.done = [](void* argument, tenon_status* status) {
+      static_cast<std::promise<tenon_status*>*>(argument)->set_value(status);
+    };
     Check(Grpc()->send(peer_, &args));
     Check(done.get_future().get());
   }
@@ -113,7 +118,8 @@ class Bare {
   explicit Bare(const std::string& address) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    stub_ = std::make_unique<grpc::GenericStub>(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     stream_ = stub_->Call(&context_, "/bare/Echo", &queue_, this);
     Next();
   }
@@ -225,7 +231,8 @@ double CpuSeconds() {
   return seconds + static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
 }
 
-// Runs the two in turn; the median of each. x_bare_cpu: the same of processor time of both sides, which a busy machine changes less.
+// Runs the two in turn; the median of each. x_bare_cpu: the same of processor time of both sides, which a busy machine
+// changes less.
 template <class BareFunction, class OursFunction>
 void Compare(benchmark::State& state, BareFunction bare_function, OursFunction ours_function) {
   using Clock = std::chrono::steady_clock;
@@ -254,14 +261,16 @@ void Compare(benchmark::State& state, BareFunction bare_function, OursFunction o
 
 void RoundTrip(benchmark::State& state) {
   Pair& sides = Sides();
-  Compare(state, [&] { sides.bare.Exchange("", 0); }, [&] { sides.ours.RoundTrip(); });
+  Compare(
+      state, [&] { sides.bare.Exchange("", 0); }, [&] { sides.ours.RoundTrip(); });
 }
 BENCHMARK(RoundTrip)->Iterations(5000)->UseRealTime();
 
 void OneWay(benchmark::State& state) {
   Pair& sides = Sides();
   const std::vector<char> bytes(static_cast<size_t>(state.range(0)), 'x');
-  Compare(state, [&] { sides.bare.Exchange(bytes.data(), bytes.size()); }, [&] { sides.ours.OneWay(bytes); });
+  Compare(
+      state, [&] { sides.bare.Exchange(bytes.data(), bytes.size()); }, [&] { sides.ours.OneWay(bytes); });
 }
 BENCHMARK(OneWay)->ArgName("bytes")->Arg(100'000)->Iterations(2000)->UseRealTime();
 BENCHMARK(OneWay)->ArgName("bytes")->Arg(100'000'000)->Iterations(30)->UseRealTime();
