@@ -85,6 +85,12 @@ void Network::OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, t
   own->owner->handlers_.call(peer, *call, answer);
 }
 
+void Network::OnConnected(void* door, tenon_peer* peer) {
+  Network* self = static_cast<Door*>(door)->owner;
+  const std::lock_guard lock(self->mutex_);
+  self->incoming_.insert(peer);
+}
+
 void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
   const Status reason(why);
   Network* self = static_cast<Door*>(door)->owner;
@@ -96,6 +102,10 @@ void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
       // Not released here: that would disconnect it from within its own callback.
       self->gone_.push_back(std::move(at->second));
       self->connections_.erase(at);
+      return;
+    }
+    if (self->incoming_.erase(peer) == 0) {
+      self->lost_early_.insert(peer);
       return;
     }
   }
@@ -119,6 +129,7 @@ Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_v
   tenon_endpoint_events& events = door->events;
   events.struct_size = sizeof events;
   events.argument = door.get();
+  events.connected = &OnConnected;
   events.lost = &OnLost;
   if (handlers_.call) events.call = &OnCall;
   if (handlers_.cancelled)
@@ -165,6 +176,11 @@ Result<std::shared_ptr<Connection>> Network::Connect(std::string_view given, uin
   std::shared_ptr<Connection> kept;
   {
     const std::lock_guard lock(mutex_);
+    if (lost_early_.erase(peer) > 0) {
+      made->set_lost();
+      gone_.push_back(made);
+      return Status(Code::kUnavailable, StrCat("the connection to ", address, " was lost as soon as it was made"));
+    }
     kept = connections_.emplace(address, made).first->second;
   }
   return kept;  // another thread may have been quicker

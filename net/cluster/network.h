@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ class Network {
   };
   Result<Door*> DoorFor(const std::string& scheme, std::string_view listen);
   static void OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply);
+  static void OnConnected(void* door, tenon_peer* peer);
   static void OnLost(void* door, tenon_peer* peer, tenon_status* why);
 
   const Finder finder_;
@@ -108,6 +110,8 @@ class Network {
   std::vector<std::unique_ptr<Door>> doors_;
   std::map<std::string, std::shared_ptr<Connection>> connections_;  // by address
   std::vector<std::shared_ptr<Connection>> gone_;                   // lost ones, until nobody holds them
+  std::set<tenon_peer*> incoming_;                                  // that other sides made
+  std::set<tenon_peer*> lost_early_;                                // own ones, lost before they were noted
 };
 
 }  // namespace tenon::cluster

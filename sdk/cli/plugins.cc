@@ -54,11 +54,8 @@ Json ReportJson(const tenon_load_report& report) {
 }
 
 Status ListPlugins(const ListArguments& arguments) {
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
-  // Packages are opened when something of theirs is first asked for; here everything is.
-  (void)runtime.Ops();
-  (void)runtime.Kernels();
-  (void)runtime.Devices();
+  TENON_TRY_ASSIGN(Runtime runtime, arguments.runtime.Create());
+  runtime.OpenAll();
   const auto reports = runtime.Reports();
   if (arguments.json) {
     Json json = Json::array();

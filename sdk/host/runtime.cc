@@ -186,6 +186,12 @@ tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path)
   return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
 }
 
+void tenon_runtime_open_all(tenon_runtime* runtime) {
+  std::lock_guard lock(runtime->mutex);
+  for (const auto& package : runtime->loader.packages())
+    if (package->manifest) runtime->OpenPackage(package->manifest->id);
+}
+
 tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id) {
   return host::Guard([&]() -> Status {
     std::lock_guard lock(runtime->mutex);

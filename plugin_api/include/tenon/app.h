@@ -105,6 +105,9 @@ TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* opt
 TENON_EXPORT void tenon_runtime_release(tenon_runtime* runtime);
 /* Loads one more plugin by path (with a slash). The report says what happened; an error status when it was rejected. */
 TENON_EXPORT tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path);
+/* Opens every package that was found, as a list of all wants it; otherwise a package is opened when something of it is asked for.
+ * What cannot be opened is in the reports. */
+TENON_EXPORT void tenon_runtime_open_all(tenon_runtime* runtime);
 /* Takes a plugin out of every registry; FAILED_PRECONDITION while its objects live. The library stays mapped. */
 TENON_EXPORT tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id);
 

@@ -62,6 +62,8 @@ class Runtime {
   // A path with a slash. The load report says more.
   Status LoadPlugin(std::string_view path) { return Status::Take(tenon_runtime_load_plugin(get(), Span(path))); }
   // FAILED_PRECONDITION while objects of the plugin live.
+  // Every package that was found; what cannot be opened is in the reports.
+  void OpenAll() { tenon_runtime_open_all(get()); }
   Status UnloadPlugin(std::string_view id) { return Status::Take(tenon_runtime_unload_plugin(get(), Span(id))); }
 
   std::vector<tenon_load_report> Reports() const {
