@@ -20,6 +20,8 @@ namespace tenon::shm {
 namespace {
 
 constexpr uint64_t kMaxCopied = uint64_t{16} << 20;  // bodies that wait for room in memory of the pipe's own
+constexpr uint64_t kMaxQueued = uint64_t{64} << 20;  // of all that waits: a peer that does not read may not fill this side's memory
+constexpr uint64_t kWaitingBytes = 256;              // of a waiting frame itself
 constexpr uint64_t kSpin = 30'000;                   // nanoseconds; about what waking a thread takes
 constexpr uint64_t kYieldAfter = 5'000;
 constexpr uint64_t kCrowded = 3'000;          // a yield that takes longer has let another thread run
@@ -120,6 +122,8 @@ void ShmPipe::Enqueue(std::string_view head, std::span<const tenon_span> body, u
   frame.head = head;
   frame.body_bytes = bytes;
   pending_ = true;
+  queued_bytes_ += head.size() + kWaitingBytes;
+  if (queued_bytes_ > kMaxQueued && !overflowed_.exchange(true)) shutdown(meeting_.socket.get(), SHUT_RDWR);
   if (bytes <= kMaxWhole && queued_bytes_ + bytes <= kMaxCopied) {
     for (const tenon_span& piece : body) frame.copy.append(piece.data, piece.size);
     queued_bytes_ += bytes;
@@ -171,7 +175,9 @@ void ShmPipe::Pump() {
       }
       while (room && !queue_.empty()) {
         room = Advance(&queue_.front(), &finished);
-        if (room) queue_.pop_front();
+        if (!room) break;
+        queued_bytes_ -= queue_.front().head.size() + kWaitingBytes;
+        queue_.pop_front();
       }
       if (room) break;
       out_.WaitForRoom();  // then look again: it may have come meanwhile
@@ -189,7 +195,7 @@ void ShmPipe::Wake() {
 // ---- Reading ----
 
 void ShmPipe::Run() {
-  while (!closing_ && failed_ == TENON_OK) {
+  while (!closing_ && failed_ == TENON_OK && !overflowed_) {
     if (Consume()) continue;
     if (failed_ != TENON_OK || gone_) break;
     if (!Spin()) Sleep();
@@ -203,6 +209,7 @@ void ShmPipe::Run() {
     out_.Close();
   }
   shutdown(meeting_.socket.get(), SHUT_RDWR);
+  if (overflowed_) Fail(TENON_UNAVAILABLE, "the other side does not read what is sent to it");
   if (failed_ == TENON_OK) Fail(TENON_UNAVAILABLE, "the other side has closed it, or its process has ended");
   sink_->Broken(sdk::Failure(failed_, why_));
 }

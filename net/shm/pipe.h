@@ -96,6 +96,7 @@ class ShmPipe final : public sdk::Pipe {
   uint64_t last_lent_ = 0;
   bool closed_ = false;
   std::atomic<bool> pending_{false};  // something waits for room
+  std::atomic<bool> overflowed_{false};  // too much does
 
   // The reading thread's own.
   RingReader in_;

@@ -56,7 +56,11 @@ class ShmDoor final : public sdk::Door {
       poll(events, 2, -1);
       if (events[1].revents != 0) return;
       File socket(accept4(listening_->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket.ok()) Receive(std::move(socket), count);
+      if (socket.ok()) {
+        Receive(std::move(socket), count);
+      } else {
+        poll(&events[1], 1, 100);  // no file to be had, say: not again at once
+      }
     }
   }
   void Receive(File socket, uint64_t count) {

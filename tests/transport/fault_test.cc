@@ -149,6 +149,9 @@ TEST_P(Faults, OfAPartitionEndAtDeadlinesUntilItHeals) {
   EXPECT_EQ(CodeOf(stream.Write("lost")), "UNAVAILABLE");
   stream.Close(Status(TENON_ABORTED, "given up"));
   EXPECT_EQ(CodeOf(stream.ended.Take()), "ABORTED");
+  const std::shared_ptr<Stream> there = counting_->streams.Take();
+  EXPECT_EQ(CodeOf(there->ended.Take()), "ABORTED");
+  there->Close();
   faults_->Partition(false);
   EXPECT_EQ(to_->Call("echo", "after").response, "after");
   EXPECT_EQ(arrived_, 2);

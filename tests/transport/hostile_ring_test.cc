@@ -104,6 +104,27 @@ TEST_F(HostileRing, OfRandomBytesDoesNoHarmToOthers) {
   EXPECT_EQ(honest.Call("echo", "hello").response, "hello");
 }
 
+TEST_F(HostileRing, OfOneWhoNeverReadsItsAnswersEnds) {
+  shm::Meeting meeting;
+  Meet(&meeting);
+  shm::RingWriter ring = meeting.segment->Writer(0);
+  const std::string request = Pattern(10'000);  // which stands in the status of its answer
+  const uint64_t patience = After(kPatience);
+  for (uint64_t id = 1; server.lost.Empty() && After({}) < patience;) {
+    if (!ring.Fits(20'000)) {
+      std::this_thread::yield();
+      continue;
+    }
+    const std::string head(sdk::HeadWriter(sdk::FrameKind::kCall).Number(id++).Number(0).Text(Span("fail")).Number(0).view());
+    const Record record = {RecordKind::kWhole, static_cast<uint32_t>(head.size() + request.size()), static_cast<uint32_t>(head.size()), 0,
+                           request.size(), 0};
+    Put(&ring, record, head + request);
+    if (ring.TakeSleeper()) Wake(meeting);
+  }
+  EXPECT_EQ(CodeOf(server.lost.Take()), "UNAVAILABLE");
+  EXPECT_EQ(honest.Call("echo", "hello").response, "hello");
+}
+
 TEST_F(HostileRing, IsNotMadeOfMemoryThatCanShrink) {
   std::unique_ptr<shm::Segment> segment;
   shm::File unsealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
