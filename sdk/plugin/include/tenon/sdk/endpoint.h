@@ -89,8 +89,11 @@ class Endpoint {
     state_->Remember(connection.get(), connection);
     connection->Hold(connection);
     *out_peer = connection->peer();
-    connection->Start();
-    return nullptr;
+    tenon_status* failed = Started(connection.get());
+    if (failed == nullptr) return nullptr;
+    *out_peer = nullptr;
+    Disconnect(connection.get());
+    return failed;
   }
   static void Disconnect(Connection* connection) {
     const std::shared_ptr<Connection> held = connection->TakeHeld();
@@ -124,7 +127,17 @@ class Endpoint {
     state_->Remember(connection.get(), connection);
     const auto& events = state_->events;
     if (events.connected != nullptr) events.connected(events.argument, connection->peer());
-    connection->Start();
+    if (tenon_status* failed = Started(connection.get())) {
+      connection->End(ToText(tenon_plugin_host->status_message(failed)), true);
+      tenon_plugin_host->status_release(failed);
+    }
+  }
+  // A pipe may want a thread that is not to be had.
+  static tenon_status* Started(Connection* connection) {
+    return Guard([&]() -> tenon_status* {
+      connection->Start();
+      return nullptr;
+    });
   }
   void Stop() {
     door_->StopListening();
