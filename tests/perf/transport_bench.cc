@@ -117,11 +117,16 @@ struct Chain {
 void BM_Calls(benchmark::State& state, const std::string& name) {
   Path path(name);
   Chain chain{&path, state.range(0)};
-  constexpr int64_t kCalls = 20'000;
-  chain.Run(kCalls);
-  for (auto _ : state) state.SetIterationTime(chain.Run(kCalls));
+  constexpr int64_t kCalls = 1000;
+  double best = chain.Run(kCalls);
+  for (auto _ : state) {
+    const double seconds = chain.Run(kCalls);
+    best = std::min(best, seconds);
+    state.SetIterationTime(seconds);
+  }
   if (!chain.failed.empty()) state.SkipWithError(chain.failed.c_str());
   state.SetItemsProcessed(state.iterations() * kCalls);
+  state.counters["best_call"] = best / kCalls;
   state.counters["one_call"] =
       benchmark::Counter(static_cast<double>(state.iterations() * kCalls), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
@@ -215,9 +220,13 @@ class Bare {
 
 void BM_BareRoundTrip(benchmark::State& state) {
   const Bare bare(4, true);
+  double best = 1e9;
   for (auto _ : state) {
+    const auto begin = Clock::now();
     if (!bare.Exchange("null", 4, 4)) state.SkipWithError("the child is gone");
+    best = std::min(best, SecondsSince(begin));
   }
+  state.counters["best_call"] = best;
 }
 void BM_BareSend(benchmark::State& state) {
   const auto bytes = static_cast<uint64_t>(state.range(0));
