@@ -151,19 +151,6 @@ tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource**
   return nullptr;
 }
 
-tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
-  tenon_frame_context* context = frame->context;
-  const Place& place = context->place;
-  if (place.work != nullptr)
-    if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(frame, std::move(status));
-  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame); !status.ok()) return Fail(frame, std::move(status));
-  if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
-  else context->more_pins.push_back(out_view->buffer);
-  return nullptr;
-}
-
-uint32_t VariableIsInitialized(tenon_frame*, tenon_resource* handle) { return IsInitialized(handle) ? 1 : 0; }
-
 // Whether the node got this handle through a reference input: then the update is in place.
 bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
   for (int32_t i = 0; i < frame->input_count; ++i) {
@@ -172,6 +159,21 @@ bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
   }
   return false;
 }
+
+tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
+  tenon_frame_context* context = frame->context;
+  const Place& place = context->place;
+  if (place.work != nullptr)
+    if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(frame, std::move(status));
+  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame); !status.ok()) return Fail(frame, std::move(status));
+  // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
+  if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY;
+  if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
+  else context->more_pins.push_back(out_view->buffer);
+  return nullptr;
+}
+
+uint32_t VariableIsInitialized(tenon_frame*, tenon_resource* handle) { return IsInitialized(handle) ? 1 : 0; }
 
 tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t flags, uint32_t dtype,
                                   tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
