@@ -32,10 +32,10 @@ struct Measured {
 
 Measured Sum(const trace::Trace& trace) {
   Measured out;
-  trace.ForEach([&out](std::string_view group, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns) {
-    if (category == "wait" || (!group.empty() && category != "kernel")) return;
-    Runs& runs = (group.empty() ? out.on_host : out.on_device[std::string(group)])[std::string(name)];
-    runs.nanoseconds += end_ns - begin_ns;
+  trace.ForEach([&out](const trace::Trace::Event& event) {
+    if (event.category == "wait" || (!event.group.empty() && event.category != "kernel")) return;
+    Runs& runs = (event.group.empty() ? out.on_host : out.on_device[std::string(event.group)])[std::string(event.name)];
+    runs.nanoseconds += event.end_ns - event.begin_ns;
     ++runs.count;
   });
   return out;

@@ -39,11 +39,15 @@ void Trace::AddOn(const Row& row, std::string_view name, std::string_view catego
   spans_.push_back({std::string(name), std::string(category), std::string(detail), begin_ns, end_ns, process, line});
 }
 
-void Trace::ForEach(const Reader& reader) const {
+void Trace::ForEach(const std::function<void(const Event& event)>& reader) const {
   std::lock_guard lock(mutex_);
+  std::map<uint64_t, std::string_view> lines;
+  for (const auto& [line, number] : lines_) lines.emplace(number, line.second);
   for (const Span& span : spans_) {
-    const std::string_view group = span.process == kHostProcess ? std::string_view() : groups_[span.process - kHostProcess - 1];
-    reader(group, span.name, span.category, span.begin_ns, span.end_ns);
+    const bool host = span.process == kHostProcess;
+    const std::string thread = host ? std::to_string(span.thread) : "";
+    reader({host ? std::string_view() : groups_[span.process - kHostProcess - 1], host ? std::string_view(thread) : lines[span.thread],
+            span.name, span.category, span.detail, span.begin_ns, span.end_ns});
   }
 }
 

@@ -32,9 +32,12 @@ class Trace {
              std::string_view detail);
   // Monotonic nanoseconds of the host's clock.
   static uint64_t Now();
-  // Group "" is the host.
-  using Reader = std::function<void(std::string_view group, std::string_view name, std::string_view category, uint64_t begin_ns, uint64_t end_ns)>;
-  void ForEach(const Reader& reader) const;
+  // A span as it is read. Group "" is the host, whose lines are numbers of threads.
+  struct Event {
+    std::string_view group, line, name, category, detail;
+    uint64_t begin_ns, end_ns;
+  };
+  void ForEach(const std::function<void(const Event& event)>& reader) const;
   // {"traceEvents": [...]}, microseconds; the names of rows come first.
   std::string ToJson() const;
 

@@ -69,12 +69,13 @@ class ClusterRun : public session::RemoteRun {
  private:
   struct Open {
     OutPacket packet;
-    uint64_t call = 0;
+    uint64_t call = 0, called_ns = 0;
     bool done = false;
   };
   void Start(size_t part, uint64_t number, const tenon_tensor_view* const* feeds);
   void Done(size_t part, Status status, tenon_span response);
   Status Take(size_t part, tenon_span response);
+  void TakeTrace(size_t part, const RunReply& reply);
   void GiveUp(Status why);
   Master& master() const { return *plan_->master(); }
 
@@ -82,6 +83,7 @@ class ClusterRun : public session::RemoteRun {
   std::shared_ptr<const exec::ChannelShapes::Known> shapes_;
   std::vector<Tensor> fetches_;
   std::vector<tenon_tensor_view> views_;
+  trace::Trace* trace_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Open>> open_;
@@ -97,6 +99,8 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
   head.set_session(master().session_);
   head.set_part(part.number);
   head.set_step(number);
+  head.set_trace(trace_ != nullptr);
+  open.called_ns = trace::Trace::Now();
   Status status;
   for (int32_t feed : part.feed_numbers)
     if (status.ok()) status = open.packet.Add(*feeds[feed], head.add_feeds());
@@ -141,7 +145,22 @@ Status ClusterRun::Take(size_t index, tenon_span response) {
     const auto fetch = static_cast<size_t>(part.fetch_numbers[i]);
     TENON_ASSIGN_OR_RETURN(fetches_[fetch], Tensor::CopyOf(GlobalPool(), view));
   }
+  if (trace_ != nullptr) TakeTrace(index, head);
   return Status::Ok();
+}
+
+// A worker's spans, by this process's clock. The call's way there and back bound how far the clocks are apart; where they may be one
+// clock, they are taken to be.
+void ClusterRun::TakeTrace(size_t index, const RunReply& reply) {
+  const auto called = static_cast<int64_t>(open_[index]->called_ns), now = static_cast<int64_t>(trace::Trace::Now());
+  const auto came = static_cast<int64_t>(reply.came_ns()), answered = static_cast<int64_t>(reply.answered_ns());
+  const bool one_clock = called <= came && came <= answered && answered <= now;
+  const int64_t ahead = one_clock ? 0 : (came + answered) / 2 - (called + now) / 2;
+  const auto here = [ahead](uint64_t ns) { return static_cast<uint64_t>(std::max<int64_t>(0, static_cast<int64_t>(ns) - ahead)); };
+  const std::string& task = master().tasks_[plan_->parts()[index].task].task.name();
+  for (const TraceSpan& span : reply.spans())
+    trace_->AddOn({StrCat(task, span.group()), span.group().empty() ? StrCat("thread ", span.line()) : span.line()}, span.name(), span.category(),
+                  here(span.begin_ns()), here(span.end_ns()), span.detail());
 }
 
 // Cancels what is still open; the first reason is the step's answer.
@@ -161,6 +180,7 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   TENON_RETURN_IF_ERROR(master().lost());
   shapes_ = plan_->shapes().For(feeds, shapes_);
   const size_t count = plan_->parts().size();
+  trace_ = step->trace;
   given_up_ = false;
   first_ = Status::Ok();
   open_.clear();

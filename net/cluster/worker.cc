@@ -337,6 +337,8 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
   std::deque<std::vector<int64_t>> dims;
   std::vector<Tensor> fetches;
   RunReply answer;
+  trace::Trace trace;
+  answer.set_came_ns(trace::Trace::Now());
   auto out = std::make_shared<OutPacket>();
   const auto run = [&]() -> Status {
     if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
@@ -362,6 +364,7 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
     session::RunOptions options;
     options.cancellation = &step->cancellation;
     options.rendezvous = step.get();
+    if (head.trace()) options.trace = &trace;
     TENON_RETURN_IF_ERROR(part.callable->Run(options, pointers.data(), &fetches));
     for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer.add_fetches()));
     return Status::Ok();
@@ -373,6 +376,19 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
   }
   EndStep(step.get());
   if (!status.ok()) return reply.Fail(std::move(status));
+  if (head.trace()) {
+    trace.ForEach([&answer](const trace::Trace::Event& event) {
+      TraceSpan* span = answer.add_spans();
+      span->set_group(std::string(event.group));
+      span->set_line(std::string(event.line));
+      span->set_name(std::string(event.name));
+      span->set_category(std::string(event.category));
+      span->set_detail(std::string(event.detail));
+      span->set_begin_ns(event.begin_ns);
+      span->set_end_ns(event.end_ns);
+    });
+  }
+  answer.set_answered_ns(trace::Trace::Now());
   out->Finish(answer);
   auto kept = std::make_shared<std::vector<Tensor>>(std::move(fetches));
   reply.Give(out->pieces(), [out, kept] {});

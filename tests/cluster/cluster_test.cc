@@ -149,6 +149,22 @@ TEST(Cluster, AStepThatWaitsEndsByItsDeadline) {
   ASSERT_TRUE(values.ok()) << values.status().message();
 }
 
+TEST(Cluster, ATraceHasTheRowsOfAllTasks) {
+  const LocalCluster cluster("loopback://trace", {{"worker", 2}});
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2});
+  const Output a = On(g, "/job:worker/task:0", "Neg", {x}, "first_node");
+  const Output b = On(g, "/job:worker/task:1", "Neg", {a}, "second_node");
+  const Session session = cluster.Client(g);
+  std::string trace;
+  RunOptions options;
+  options.trace = &trace;
+  auto values = session.Run({{x, *Tensor::From(std::vector<float>{1, 2}, Shape{2})}}, {b}, {}, options);
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  for (const char* part : {"\"name\":\"/job:worker/replica:0/task:0\"", "\"name\":\"/job:worker/replica:0/task:1\"", "first_node", "second_node"})
+    EXPECT_NE(trace.find(part), std::string::npos) << part << " in " << trace;
+}
+
 TEST(Cluster, ManyStepsAtOnce) {
   const LocalCluster cluster("loopback://many", {{"worker", 3}});
   Graph g(TheRuntime());
