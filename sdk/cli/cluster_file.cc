@@ -2,6 +2,7 @@
 #include "sdk/cli/cluster_file.h"
 
 #include <charconv>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace tenon::cli {
@@ -47,6 +48,12 @@ Status AddJob(const std::string& job, const json& tasks, const std::string& sour
 }
 
 }  // namespace
+
+Result<int> LauncherRank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
+    if (const char* value = std::getenv(variable); value != nullptr) return Index(json(std::string(value)), variable);
+  return -1;
+}
 
 std::string TaskName(const std::string& job, int task) { return "/job:" + job + "/task:" + std::to_string(task); }
 

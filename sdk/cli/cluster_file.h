@@ -22,6 +22,10 @@ struct ClusterFile {
   static host::Result<ClusterFile> Parse(std::string_view text, const std::string& source);
 };
 
+// The number that a launcher gave this process among those that it started: Open MPI's, Slurm's, PMI's or torchrun's variable; -1:
+// none is set. Task N of a cluster is then the N-th of its tasks, jobs in the order of their names.
+host::Result<int> LauncherRank();
+
 // "/job:worker/task:1".
 std::string TaskName(const std::string& job, int task);
 

@@ -40,7 +40,14 @@ Status Serve(const WorkerArguments& arguments) {
   TENON_TRY_ASSIGN(ClusterFile cluster, ReadCluster(arguments.cluster));
   if (!arguments.job.empty()) cluster.job = arguments.job;
   if (arguments.task >= 0) cluster.task = arguments.task;
-  if (cluster.job.empty() || cluster.task < 0) return Status(Code::kInvalidArgument, "which task is this? Give --job NAME and --task N");
+  std::string name = cluster.job.empty() || cluster.task < 0 ? "" : TaskName(cluster.job, cluster.task);
+  if (name.empty()) {
+    TENON_TRY_ASSIGN(const int rank, LauncherRank());
+    if (rank < 0) return Status(Code::kInvalidArgument, "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
+    if (static_cast<size_t>(rank) >= cluster.tasks.size())
+      return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
+    name = cluster.tasks[static_cast<size_t>(rank)].name;
+  }
   TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments.patience));
   // Before there are threads, which would get the signals otherwise.
   sigset_t ends;
@@ -49,7 +56,7 @@ Status Serve(const WorkerArguments& arguments) {
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   TENON_TRY_ASSIGN(host::RuntimeOptions options, arguments.runtime.Options());
-  options.task = TaskName(cluster.job, cluster.task);
+  options.task = name;
   TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
   std::string credentials;
   if (!arguments.credentials.empty()) {
@@ -72,7 +79,7 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<WorkerArguments>();
   CLI::App& command = *app.add_subcommand("worker", "Be a task of a cluster: run parts of steps for masters");
   command.add_option("--cluster", arguments->cluster, "JSON: the addresses of all tasks, {\"ps\": [...], \"worker\": [...]} (default: TF_CONFIG)")->type_name("FILE");
-  command.add_option("--job", arguments->job, "The job that this task belongs to (default: TF_CONFIG's)")->type_name("NAME");
+  command.add_option("--job", arguments->job, "The job that this task belongs to (default: TF_CONFIG's, or by the number that mpirun, srun or torchrun gave)")->type_name("NAME");
   command.add_option("--task", arguments->task, "Its number in the job (default: TF_CONFIG's)")->type_name("N")->check(CLI::NonNegativeNumber);
   command.add_option("--listen", arguments->listen, "Where to listen, when that is not its address in the cluster")->type_name("ADDRESS");
   command.add_option("--credentials", arguments->credentials, "JSON of the transport: certificates, a token")->type_name("FILE");

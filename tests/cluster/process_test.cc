@@ -102,6 +102,42 @@ TEST_P(ProcessTest, LargeValuesCross) {
   }
 }
 
+// One process a task, each told its number by the launcher alone.
+TEST(Launchers, MpirunStartsACluster) {
+#ifndef TENON_TEST_HAS_shm
+  GTEST_SKIP() << "SKIPPED LOUDLY: the transport shm is not built";
+#else
+  if (std::system("mpirun --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "SKIPPED LOUDLY: there is no mpirun here (package openmpi-bin)";
+  const std::string own = "tenon_test_mpi_" + std::to_string(getpid());
+  const std::string file = "/tmp/" + own + ".json";
+  std::ofstream(file) << "{\"ps\": [\"shm://" << own << "_ps\"], \"worker\": [\"shm://" << own << "_w0\", \"shm://" << own << "_w1\"]}";
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", TENON_PROGRAM, "worker", "--cluster", file.c_str(), "--threads=1", nullptr);
+    _exit(127);
+  }
+  const Counting counting;
+  SessionOptions options;
+  options.master = "shm://" + own + "_w0";
+  options.connect_timeout = std::chrono::seconds(1);
+  auto session = Session::Create(TheRuntime(), counting.graph, options);
+  for (int i = 0; i < 200 && !session.ok(); ++i) {
+    usleep(100000);
+    session = Session::Create(TheRuntime(), counting.graph, options);
+  }
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  if (session.ok()) {
+    EXPECT_TRUE(session->Run({}, {}, {"reset"}).ok());
+    const Status status = Add(*session);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  kill(launcher, SIGTERM);
+  waitpid(launcher, nullptr, 0);
+  unlink(file.c_str());
+#endif
+}
+
 TEST_P(ProcessTest, ATaskThatIsKilledOrFrozenIsNamedAndANewSessionGoesOn) {
   Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
   ASSERT_TRUE(tasks.ok());
