@@ -149,7 +149,11 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
   const int64_t after = ResidentKilobytes(tasks.process(0));
   EXPECT_EQ(greet(), incarnation) << "it was started again";
   EXPECT_GT(before, 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep freed memory aside
   EXPECT_LT(after - before, 32 * 1024) << "kB, from " << before << " to " << after;
+#else
+  EXPECT_GT(after, 0);
+#endif
 }
 
 }  // namespace
