@@ -28,23 +28,23 @@ std::shared_ptr<const ChannelShapes::Known> ChannelShapes::For(const tenon_tenso
 
 std::shared_ptr<const ChannelShapes::Known> ChannelShapes::Infer(const tenon_tensor_view* const* feeds) const {
   auto known = std::make_shared<Known>();
-  graph::ShapeInference inference(graph_);
-  for (size_t i = 0; i < feeds_.size(); ++i) {
+  graph::ShapeInference inference(question_.graph);
+  for (size_t i = 0; i < question_.feeds.size(); ++i) {
     OutputFacts facts;
     facts.shape = ShapeOf(*feeds[i]);
     known->feeds.push_back(facts.shape);
-    inference.Fix(feeds_[i], std::move(facts));
+    inference.Fix(question_.feeds[i], std::move(facts));
   }
-  if (fold_) {
+  if (question_.fold) {
     inference.set_evaluator([this](const graph::Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
       const bool floating = std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
-      if (floating && own_arithmetic_(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
-      return EvaluateNode(node, inputs, *env_);
+      if (floating && question_.own_arithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+      return EvaluateNode(node, inputs, *question_.env);
     });
   }
   // Shapes that do not fit may stand in a branch that is not taken.
-  const bool ok = inference.Run(order_).ok();
-  for (const graph::Edge& value : values_) {
+  const bool ok = inference.Run(question_.order).ok();
+  for (const graph::Edge& value : question_.values) {
     if (value.index < 0) known->channels.push_back(Shape{0});
     else known->channels.push_back(ok ? inference.facts(value).shape : Shape::Unknown());
   }

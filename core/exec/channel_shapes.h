@@ -6,9 +6,9 @@
 #ifndef TENON_CORE_EXEC_CHANNEL_SHAPES_H_
 #define TENON_CORE_EXEC_CHANNEL_SHAPES_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <functional>
 #include <vector>
 
 #include "core/exec/step.h"
@@ -23,15 +23,16 @@ class ChannelShapes {
     std::vector<tenon_tensor_view> views;  // of channels; without data
   };
 
-  // values: of the channels, in the whole graph; index -1: a control edge. own_arithmetic: whether values of a node's device are not
-  // foretold by the host's. fold: whether constants may be computed. What it is given outlives it.
-  ChannelShapes(const graph::Graph* graph, const Environment* env, bool fold, std::function<bool(const graph::Node&)> own_arithmetic)
-      : graph_(graph), env_(env), fold_(fold), own_arithmetic_(std::move(own_arithmetic)) {}
-  void Set(std::vector<int32_t> order, std::vector<graph::Edge> feeds, std::vector<graph::Edge> values) {
-    order_ = std::move(order);
-    feeds_ = std::move(feeds);
-    values_ = std::move(values);
-  }
+  // What is asked, over the whole graph. The graph and the environment outlive it.
+  struct Question {
+    const graph::Graph* graph;
+    const Environment* env;
+    std::vector<int32_t> order;
+    std::vector<graph::Edge> feeds, values;  // values: of the channels; index -1: a control edge
+    bool fold;                               // whether constants may be computed
+    std::function<bool(const graph::Node&)> own_arithmetic;  // of a node's device, which the host's does not foretell
+  };
+  explicit ChannelShapes(Question question) : question_(std::move(question)) {}
 
   // `last` is tried first.
   std::shared_ptr<const Known> For(const tenon_tensor_view* const* feeds, const std::shared_ptr<const Known>& last);
@@ -39,12 +40,7 @@ class ChannelShapes {
  private:
   std::shared_ptr<const Known> Infer(const tenon_tensor_view* const* feeds) const;
 
-  const graph::Graph* graph_;
-  const Environment* env_;
-  const bool fold_;
-  const std::function<bool(const graph::Node&)> own_arithmetic_;
-  std::vector<int32_t> order_;
-  std::vector<graph::Edge> feeds_, values_;
+  const Question question_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Known>> known_;
   size_t next_evicted_ = 0;

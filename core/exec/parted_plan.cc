@@ -35,10 +35,9 @@ Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::
   TENON_RETURN_IF_ERROR(plan->MakeParts(std::move(parted), store, options));
   // A device's own arithmetic is not foretold by the host's.
   const PartedPlan* self = plan.get();
-  plan->shapes_ = std::make_unique<ChannelShapes>(&plan->graph_, &plan->env_, options.fold, [self](const graph::Node& node) {
-    return self->env_.devices[static_cast<size_t>(self->DeviceOf(node.device))].queued();
-  });
-  plan->shapes_->Set(std::move(request.order), plan->feeds_, plan->values_);
+  plan->shapes_ = std::make_unique<ChannelShapes>(ChannelShapes::Question{
+      &plan->graph_, &plan->env_, std::move(request.order), plan->feeds_, plan->values_, options.fold,
+      [self](const graph::Node& node) { return self->env_.devices[static_cast<size_t>(self->DeviceOf(node.device))].queued(); }});
   return plan;
 }
 

@@ -163,7 +163,9 @@ Status DeviceName::Merge(const DeviceName& other, bool soft) {
 Result<std::string> TaskName(std::string_view text) {
   TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(text));
   if (!name.job || name.type || name.id) return InvalidArgument(StrCat("'", text, "' is no task; write \"/job:worker/task:1\""));
-  return StrCat("/job:", *name.job, "/replica:", name.replica.value_or(0), "/task:", name.task.value_or(0));
+  name.replica = name.replica.value_or(0);
+  name.task = name.task.value_or(0);
+  return name.ToString();
 }
 
 }  // namespace tenon::place

@@ -47,6 +47,9 @@ struct DeviceName {
 // The whole name of a task, "/job:worker/replica:0/task:1", of one that may leave the replica and the task (0) out.
 Result<std::string> TaskName(std::string_view text);
 
+// The task of a whole device name, "/job:worker/replica:0/task:1".
+inline std::string_view TaskOf(std::string_view device) { return device.substr(0, device.rfind("/device:")); }
+
 // Whether two device types are one, whatever their case.
 bool SameType(std::string_view a, std::string_view b);
 

@@ -3,15 +3,13 @@
 
 #include "core/exec/node_runner.h"
 #include "core/exec/plan.h"
+#include "core/place/device_name.h"
 
 namespace tenon::session {
 namespace {
 
 // What is known of a network before anything was measured.
 constexpr place::Link kNetwork = {50e-6, 1e9};
-
-// "/job:ps/replica:0/task:1" of a whole device name.
-std::string_view TaskOf(std::string_view device) { return device.substr(0, device.rfind("/device:")); }
 
 // Between the memories of two devices; through the host where the drivers differ, over the network where the tasks do.
 place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevice& to) {
@@ -20,7 +18,7 @@ place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevi
     return {device.device->properties.copy_seconds, device.device->properties.link_bytes_per_second};
   };
   const tenon_device_properties& own = from.device->properties;
-  const bool together = TaskOf(from.device->name) == TaskOf(to.device->name);
+  const bool together = place::TaskOf(from.device->name) == place::TaskOf(to.device->name);
   if (together && from.queued() && to.queued() && from.device->driver == to.device->driver && own.peer_bytes_per_second > 0)
     return {own.copy_seconds, own.peer_bytes_per_second};
   const place::Link out = to_host(from), in = to_host(to);

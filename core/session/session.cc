@@ -484,6 +484,18 @@ Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* f
 
 }  // namespace
 
+namespace {
+
+// Gives a fetch that has a buffer of its own to the caller.
+Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* out) {
+  if (view.buffer == nullptr) return Internal(StrCat("fetch ", index, " has no buffer"));
+  Retain(view.buffer);
+  (*out)[index] = Tensor(view.dtype, ShapeOf(view), view.buffer);
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
   if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, fetch_count(), taker, argument);
   if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count(), taker, argument);
@@ -540,26 +552,19 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
 
 Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
   out_fetches->assign(fetch_count(), Tensor());
-  if (remote_ != nullptr) {
-    return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
-      Retain(view.buffer);
-      (*static_cast<std::vector<Tensor>*>(argument))[index] = Tensor(view.dtype, ShapeOf(view), view.buffer);
-      return Status::Ok();
+  // What came from another process is in buffers of its own already.
+  if (remote_ != nullptr)
+    return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) {
+      return Share(index, view, static_cast<std::vector<Tensor>*>(argument));
     }, out_fetches);
-  }
   return Execute(options, feeds, [](void* argument, size_t index, const tenon_tensor_view& view) -> Status {
     if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
       return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
-    Tensor& out = (*static_cast<std::vector<Tensor>*>(argument))[index];
-    if (!exec::OnHost(view)) {
-      // A plan keeps what stays on a device in a buffer of its own.
-      if (view.buffer == nullptr) return Internal(StrCat("fetch ", index, " has no buffer"));
-      Retain(view.buffer);
-      out = Tensor(view.dtype, ShapeOf(view), view.buffer);
-      return Status::Ok();
-    }
+    auto* out = static_cast<std::vector<Tensor>*>(argument);
+    // What stays on a device is too.
+    if (!exec::OnHost(view)) return Share(index, view, out);
     // The caller's own copy: it may outlive the session, and the runtime.
-    TENON_ASSIGN_OR_RETURN(out, Tensor::CopyOf(GlobalPool(), view));
+    TENON_ASSIGN_OR_RETURN((*out)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   }, out_fetches);
 }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 
 #include "core/base/clock.h"
 #include "core/base/json_escape.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/partition/partition.h"
+#include "core/place/device_name.h"
 #include "net/cluster/protocol.h"
 
 namespace tenon::cluster {
@@ -22,9 +22,7 @@ class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_t
     uint32_t number = 0;
     std::vector<int32_t> feed_numbers, fetch_numbers, channels;  // channels: that it receives
   };
-  ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env, bool fold)
-      : master_(master), graph_(std::move(graph)), env_(env),
-        shapes_(&graph_, &env_, fold, [this](const graph::Node& node) { return HasOwnArithmetic(node); }) {}
+  ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
 
   Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets, const exec::Plan::Options& options);
   std::unique_ptr<session::RemoteRun> NewRun() override;
@@ -33,7 +31,7 @@ class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_t
   Master* master() const { return master_; }
   const std::vector<Part>& parts() const { return parts_; }
   size_t fetch_count() const { return fetch_count_; }
-  exec::ChannelShapes& shapes() { return shapes_; }
+  exec::ChannelShapes& shapes() { return *shapes_; }
 
  private:
   bool HasOwnArithmetic(const graph::Node& node) const {
@@ -49,7 +47,7 @@ class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_t
   Master* const master_;
   graph::Graph graph_;
   const exec::Environment env_;
-  exec::ChannelShapes shapes_;
+  std::unique_ptr<exec::ChannelShapes> shapes_;
   std::vector<Part> parts_;
   size_t fetch_count_ = 0;
 };
@@ -230,13 +228,15 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   request.fetches = std::move(fetches);
   request.targets = std::move(targets);
   request.default_device = master_->devices_[0].name;
-  request.part_of = [](const std::string& device) { return device.substr(0, device.rfind("/device:")); };
+  request.part_of = [](const std::string& device) { return std::string(place::TaskOf(device)); };
   TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
   std::vector<uint32_t> numbers;
   std::vector<graph::Edge> values;
   for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
-  shapes_.Set(std::move(request.order), std::move(feeds), std::move(values));
+  shapes_ = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
+      &graph_, &env_, std::move(request.order), std::move(feeds), std::move(values), options.fold,
+      [this](const graph::Node& node) { return HasOwnArithmetic(node); }});
   for (size_t i = 0; i < parted.parts.size(); ++i) {
     Part& part = parts_.emplace_back();
     part.task = TaskOf(parted.parts[i].device);
@@ -288,10 +288,8 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   for (const graph::Edge& edge : part->fetches) add(edge, head.add_fetches());
   for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
-  OutPacket packet;
-  packet.Finish(head);
   const size_t task = parts_[index].task;
-  Status status = master_->tasks_[task].connection->CallAndWait(kMethodPart, packet.pieces(), NowNs() + 60'000'000'000, nullptr);
+  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000);
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
 
@@ -299,7 +297,7 @@ Result<std::shared_ptr<session::RemotePlan>> Master::MakePlan(graph::Graph graph
                                                               std::vector<int32_t> targets, const exec::Environment& env,
                                                               const exec::Plan::Options& options) {
   TENON_RETURN_IF_ERROR(lost());
-  auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env, options.fold);
+  auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env);
   TENON_RETURN_IF_ERROR(plan->Make(std::move(feeds), std::move(fetches), std::move(targets), options));
   return std::shared_ptr<session::RemotePlan>(std::move(plan));
 }
@@ -312,10 +310,7 @@ Status Master::Greet(std::string_view address, uint64_t deadline_ns, HelloReply*
   HelloRequest head;
   head.set_protocol(kProtocol);
   head.set_version(std::string(kVersion));
-  OutPacket packet;
-  packet.Finish(head);
-  return (*connection)->CallAndWait(kMethodHello, packet.pieces(), deadline_ns,
-                                    [out](tenon_span response) { return InPacket::Parse(response, out).status(); });
+  return Ask(**connection, kMethodHello, head, deadline_ns, out);
 }
 
 Status Master::Join(uint64_t deadline_ns) {
@@ -350,9 +345,7 @@ Status Master::Join(uint64_t deadline_ns) {
     head.set_precision(options_.precision);
     head.set_no_compile(options_.no_compile);
     head.set_lease_ns(options_.lease_ns);
-    OutPacket packet;
-    packet.Finish(head);
-    if (status.ok()) status = state.connection->CallAndWait(kMethodOpen, packet.pieces(), deadline_ns, nullptr);
+    if (status.ok()) status = Ask(*state.connection, kMethodOpen, head, deadline_ns);
     if (!status.ok()) return std::move(status).Annotate(Where(i));
     state.heard_ns = NowNs();
   }
@@ -362,8 +355,7 @@ Status Master::Join(uint64_t deadline_ns) {
 
 Result<std::shared_ptr<Master>> Master::Connect(Network::Finder finder, MasterOptions options) {
   std::shared_ptr<Master> master(new Master(std::move(options)));
-  std::random_device source;
-  master->session_ = (uint64_t{source()} << 32 ^ source()) | 1;
+  master->session_ = RandomNumber();
   // A master serves nothing.
   master->network_ = std::make_unique<Network>(std::move(finder), Handlers(), master->options_.credentials);
   TENON_RETURN_IF_ERROR(master->Join(NowNs() + master->options_.connect_ns));
@@ -437,11 +429,8 @@ Master::~Master() {
   if (watch_.joinable()) watch_.join();
   SessionRequest head;
   head.set_session(session_);
-  OutPacket packet;
-  packet.Finish(head);
   for (const TaskState& state : tasks_)
-    if (state.connection != nullptr && lost_.ok())
-      (void)state.connection->CallAndWait(kMethodClose, packet.pieces(), NowNs() + 2'000'000'000, nullptr).ok();
+    if (state.connection != nullptr && lost_.ok()) (void)Ask(*state.connection, kMethodClose, head, NowNs() + 2'000'000'000).ok();
   for (TaskState& state : tasks_) state.connection.reset();
   if (network_ != nullptr) network_->Stop();
 }

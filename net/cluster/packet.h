@@ -18,6 +18,9 @@ namespace tenon::cluster {
 // To be sent. The pieces point into the object and into the tensors, which stay meanwhile.
 class OutPacket {
  public:
+  OutPacket() = default;
+  OutPacket(const OutPacket&) = delete;
+  OutPacket& operator=(const OutPacket&) = delete;
   // Appends the tensor's head to `out`, and its bytes to the packet. Strings are copied, others not. INVALID_ARGUMENT: no plain elements and no
   // strings.
   Status Add(const tenon_tensor_view& tensor, TensorHead* out);

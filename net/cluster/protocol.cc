@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/cluster/protocol.h"
 
+#include <random>
+
 namespace tenon::cluster {
 
 void Describe(const exec::Device& device, DeviceInfo* out) {
@@ -39,6 +41,20 @@ exec::Device DeviceFrom(const DeviceInfo& info) {
   properties.link_bytes_per_second = info.link_bytes_per_second();
   properties.peer_bytes_per_second = info.peer_bytes_per_second();
   return device;
+}
+
+Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
+           google::protobuf::MessageLite* reply) {
+  OutPacket packet;
+  packet.Finish(head);
+  return worker.CallAndWait(method, packet.pieces(), deadline_ns, [reply](tenon_span response) {
+    return reply == nullptr ? Status::Ok() : InPacket::Parse(response, reply).status();
+  });
+}
+
+uint64_t RandomNumber() {
+  std::random_device source;
+  return ((uint64_t{source()} << 32) ^ source()) | 1;
 }
 
 }  // namespace tenon::cluster

@@ -3,8 +3,8 @@
 #ifndef TENON_NET_CLUSTER_PROTOCOL_H_
 #define TENON_NET_CLUSTER_PROTOCOL_H_
 
-#include "core/exec/device.h"
-#include "net/cluster/cluster.pb.h"
+#include "net/cluster/network.h"
+#include "net/cluster/packet.h"
 
 namespace tenon::cluster {
 
@@ -16,6 +16,13 @@ inline constexpr std::string_view kMethodHello = "hello", kMethodOpen = "open", 
 void Describe(const exec::Device& device, DeviceInfo* out);
 // A device of another process: it has a name and properties, and cannot be used here.
 exec::Device DeviceFrom(const DeviceInfo& info);
+
+// Calls a worker with a head alone, and waits. reply: NULL when it says nothing but that it went well.
+Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
+           google::protobuf::MessageLite* reply = nullptr);
+
+// For incarnations and sessions: never 0.
+uint64_t RandomNumber();
 
 }  // namespace tenon::cluster
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 
 #include "core/base/clock.h"
 #include "core/graph/graphdef/convert.h"
@@ -15,11 +14,6 @@ namespace {
 constexpr uint64_t kConnectNs = 5'000'000'000;
 // Of each part; what comes for older ones that do not run is late too.
 constexpr size_t kStepsRemembered = 4096;
-
-uint64_t RandomNumber() {
-  std::random_device source;
-  return (uint64_t{source()} << 32) ^ source();
-}
 
 template <typename Head>
 void GiveHead(const Reply& reply, const Head& head) {
@@ -519,7 +513,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   if (own.empty()) return InvalidArgument(StrCat("the cluster has no task ", options.task));
   std::unique_ptr<Worker> worker(new Worker(runtime, std::move(options)));
   Worker* self = worker.get();
-  self->incarnation_ = RandomNumber() | 1;
+  self->incarnation_ = RandomNumber();
   Handlers handlers;
   handlers.call = [self](tenon_peer* peer, const tenon_incoming& call, Reply reply) { self->OnCall(peer, call, reply); };
   handlers.cancelled = [self](tenon_reply* reply) { self->OnCancelled(reply); };

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "tenon/train/file.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -48,6 +50,11 @@ Status AddJob(const std::string& job, const json& tasks, const std::string& sour
 }
 
 }  // namespace
+
+Result<ClusterFile> ClusterFile::Read(const std::string& path) {
+  TENON_TRY_ASSIGN(const std::string text, train::ReadFile(path));
+  return Parse(text, path);
+}
 
 Result<int> LauncherRank() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})

@@ -154,8 +154,7 @@ class DigitJob {
   // Towers on its workers, variables on its parameter servers.
   Status JoinCluster(train::DigitOptions* digits, host::SessionOptions* options) const {
     if (arguments_.cluster.empty()) return Status();
-    TENON_TRY_ASSIGN(const std::string text, train::ReadFile(arguments_.cluster));
-    TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Parse(text, arguments_.cluster));
+    TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Read(arguments_.cluster));
     std::string first;
     for (const host::ClusterTask& task : cluster.tasks) {
       if (task.name.starts_with("/job:ps/")) {

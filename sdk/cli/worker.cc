@@ -28,10 +28,7 @@ struct WorkerArguments {
 
 // --cluster, or else TF_CONFIG.
 Result<ClusterFile> ReadCluster(const std::string& path) {
-  if (!path.empty()) {
-    TENON_TRY_ASSIGN(const std::string text, train::ReadFile(path));
-    return ClusterFile::Parse(text, path);
-  }
+  if (!path.empty()) return ClusterFile::Read(path);
   if (const char* given = std::getenv("TF_CONFIG"); given != nullptr) return ClusterFile::Parse(given, "TF_CONFIG");
   return Status(Code::kInvalidArgument, "which cluster? Give --cluster FILE, or set TF_CONFIG");
 }

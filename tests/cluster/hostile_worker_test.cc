@@ -98,17 +98,7 @@ class Attacker {
 };
 
 class HostileTest : public testing::TestWithParam<const char*> {};
-std::vector<const char*> Built() {
-  return {
-#ifdef TENON_TEST_HAS_shm
-      "shm",
-#endif
-#ifdef TENON_TEST_HAS_grpc
-      "grpc",
-#endif
-  };
-}
-INSTANTIATE_TEST_SUITE_P(Over, HostileTest, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, HostileTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HostileTest);
 
 TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {

@@ -12,17 +12,7 @@ namespace tenon::engine {
 namespace {
 
 class ProcessTest : public testing::TestWithParam<const char*> {};
-std::vector<const char*> Transports() {
-  return {
-#ifdef TENON_TEST_HAS_shm
-      "shm",
-#endif
-#ifdef TENON_TEST_HAS_grpc
-      "grpc",
-#endif
-  };
-}
-INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(Transports()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ProcessTest);
 
 // A counter on the parameter server, added to by way of both workers.

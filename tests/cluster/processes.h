@@ -22,6 +22,18 @@
 
 namespace tenon::engine {
 
+// The transports between processes that this build has.
+inline std::vector<const char*> BuiltTransports() {
+  return {
+#ifdef TENON_TEST_HAS_shm
+      "shm",
+#endif
+#ifdef TENON_TEST_HAS_grpc
+      "grpc",
+#endif
+  };
+}
+
 class Processes {
  public:
   // jobs: name and number of tasks. scheme: "grpc" or "shm".

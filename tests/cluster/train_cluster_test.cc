@@ -84,17 +84,7 @@ int64_t Checkpoint(const std::string& folder) {
 }
 
 class TrainCluster : public testing::TestWithParam<const char*> {};
-std::vector<const char*> Built() {
-  return {
-#ifdef TENON_TEST_HAS_shm
-      "shm",
-#endif
-#ifdef TENON_TEST_HAS_grpc
-      "grpc",
-#endif
-  };
-}
-INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(Built()), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Over, TrainCluster, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainCluster);
 
 TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
