@@ -185,19 +185,20 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   for (size_t i = 0; i < count; ++i) open_.push_back(std::make_unique<Open>());
   running_ = count;
   const uint64_t number = master().next_step_.fetch_add(1);
+  const std::shared_ptr<exec::Cancellation> all = master().steps();
   const uint64_t begin = trace::Trace::Now();
   for (size_t i = 0; i < count; ++i) Start(i, number, feeds);
   const auto give_up = [this](const Status& why) { GiveUp(why); };
   const uint64_t cancelled = step->cancellation->Subscribe(give_up);
   if (cancelled == 0) GiveUp(step->cancellation->reason());
-  const uint64_t lost = master().gone_.Subscribe(give_up);
-  if (lost == 0) GiveUp(master().lost());
+  const uint64_t lost = all->Subscribe(give_up);
+  if (lost == 0) GiveUp(all->reason());
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return running_ == 0; });
   }
   if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
-  if (lost != 0) master().gone_.Unsubscribe(lost);
+  if (lost != 0) all->Unsubscribe(lost);
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
   if (given_up_) return std::move(first_);
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
@@ -272,6 +273,7 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   }
   for (size_t i = 0; i < all.parts.size(); ++i) {
     *head.add_tasks() = master_->tasks_[parts_[i].task].task;
+    head.mutable_tasks(static_cast<int>(i))->set_incarnation(master_->tasks_[parts_[i].task].incarnation);
     head.add_parts(numbers[i]);
   }
   for (const partition::Channel& channel : all.channels) {
@@ -279,6 +281,7 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     out->set_name(channel.name);
     out->set_may_be_dead(channel.may_be_dead);
     out->set_to(channel.to == static_cast<int32_t>(index) ? -1 : channel.to);
+    out->set_from(channel.from);
   }
   const auto add = [&](const graph::Edge& edge, Edge* out) {
     out->set_node(id_of[static_cast<size_t>(edge.node)]);
@@ -289,7 +292,8 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
   const size_t task = parts_[index].task;
-  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000);
+  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, master_->steps().get());
+  if (Status lost = master_->lost(); !status.ok() && !lost.ok()) return lost;
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
 
@@ -374,15 +378,34 @@ void Master::Lose(size_t task, Status why) {
     if (!lost_.ok() || stop_) return;
     lost_ = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
   }
-  gone_.Cancel(lost());
+  steps()->Cancel(lost());
+}
+
+std::shared_ptr<exec::Cancellation> Master::steps() const {
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+void Master::LoseSteps(const Status& why) {
+  std::shared_ptr<exec::Cancellation> running = std::make_shared<exec::Cancellation>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) return;
+    running.swap(steps_);
+  }
+  running->Cancel(why);
 }
 
 void Master::Ping(size_t task) {
   SessionRequest head;
   head.set_session(session_);
   auto packet = std::make_shared<OutPacket>();
-  packet->Finish(head);
   TaskState& state = tasks_[task];
+  {
+    const std::lock_guard lock(mutex_);
+    head.set_losses_known(state.losses);
+  }
+  packet->Finish(head);
   state.connection->Call(kMethodPing, packet->pieces(), NowNs() + options_.silence_ns, [this, task, packet](Status status, tenon_span response) {
     PingReply answer;
     if (status.ok()) status = InPacket::Parse(response, &answer).status();
@@ -391,8 +414,13 @@ void Master::Ping(size_t task) {
     if (status.ok() && answer.incarnation() != asked.incarnation) lost = Status(Code::kUnavailable, "it has been started again");
     else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
     if (!lost.ok()) Lose(task, std::move(lost));
+    else if (status.ok() && answer.losses_count() > asked.losses && answer.losses_size() > 0)
+      LoseSteps(Status(Code::kUnavailable, answer.losses(answer.losses_size() - 1)));
     const std::lock_guard lock(mutex_);
-    if (status.ok()) asked.heard_ns = NowNs();
+    if (status.ok()) {
+      asked.heard_ns = NowNs();
+      asked.losses = std::max(asked.losses, answer.losses_count());
+    }
     asked.pinging = false;
     --open_pings_;
     changed_.notify_all();

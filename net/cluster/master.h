@@ -54,6 +54,7 @@ class Master : public session::Remote {
     uint64_t incarnation = 0;
     std::shared_ptr<Connection> connection;
     uint64_t heard_ns = 0;
+    uint64_t losses = 0;  // of its connections, that are taken note of
     bool pinging = false;
   };
 
@@ -63,6 +64,9 @@ class Master : public session::Remote {
   void Watch();
   void Ping(size_t task);
   void Lose(size_t task, Status why);
+  // Tasks have lost connections between them: the steps that run may have lost values.
+  void LoseSteps(const Status& why);
+  std::shared_ptr<exec::Cancellation> steps() const;
   // Why no step can run any more; OK: they can.
   Status lost() const;
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
@@ -77,7 +81,7 @@ class Master : public session::Remote {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status lost_;
-  exec::Cancellation gone_;  // cancelled with lost_
+  std::shared_ptr<exec::Cancellation> steps_ = std::make_shared<exec::Cancellation>();  // of those that run; cancelled with lost_
   bool stop_ = false;
   int open_pings_ = 0;
   std::thread watch_;

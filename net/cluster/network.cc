@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/cluster/network.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <optional>
 
@@ -38,18 +39,27 @@ uint64_t Connection::Call(std::string_view method, const std::vector<tenon_span>
 }
 
 Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns,
-                               const std::function<Status(tenon_span)>& take) {
+                               const std::function<Status(tenon_span)>& take, exec::Cancellation* cancellation) {
   std::mutex mutex;
   std::condition_variable came;
   std::optional<Status> answer;
-  Call(method, pieces, deadline_ns, [&](Status status, tenon_span response) {
+  const uint64_t call = Call(method, pieces, deadline_ns, [&](Status status, tenon_span response) {
     if (status.ok() && take) status = take(response);
     const std::lock_guard lock(mutex);
     answer = std::move(status);
     came.notify_one();
   });
-  std::unique_lock lock(mutex);
-  came.wait(lock, [&] { return answer.has_value(); });
+  uint64_t token = 0;
+  if (cancellation != nullptr) {
+    token = cancellation->Subscribe([this, call](const Status&) { Cancel(call); });
+    if (token == 0) Cancel(call);
+  }
+  {
+    std::unique_lock lock(mutex);
+    came.wait(lock, [&] { return answer.has_value(); });
+  }
+  if (token != 0) cancellation->Unsubscribe(token);
+  if (answer->code() == Code::kCancelled && cancellation != nullptr && cancellation->cancelled()) return cancellation->reason();
   return *std::move(answer);
 }
 
@@ -94,22 +104,29 @@ void Network::OnConnected(void* door, tenon_peer* peer) {
 void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
   const Status reason(why);
   Network* self = static_cast<Door*>(door)->owner;
+  std::string own;
   {
     const std::lock_guard lock(self->mutex_);
-    for (auto at = self->connections_.begin(); at != self->connections_.end(); ++at) {
-      if (at->second->peer() != peer) continue;
+    const auto is_it = [peer](const auto& each) { return each.second->peer() == peer; };
+    const auto at = std::find_if(self->connections_.begin(), self->connections_.end(), is_it);
+    if (at != self->connections_.end()) {
+      own = at->first;
       at->second->set_lost();
       // Not released here: that would disconnect it from within its own callback.
       self->gone_.push_back(std::move(at->second));
       self->connections_.erase(at);
+    } else if (std::any_of(self->gone_.begin(), self->gone_.end(), [peer](const auto& each) { return each->peer() == peer; })) {
       return;
-    }
-    if (self->incoming_.erase(peer) == 0) {
+    } else if (self->incoming_.erase(peer) == 0) {
       self->lost_early_.insert(peer);
       return;
     }
   }
-  if (self->handlers_.lost) self->handlers_.lost(peer);
+  if (!own.empty()) {
+    if (self->handlers_.connection_lost) self->handlers_.connection_lost(own);
+  } else if (self->handlers_.lost) {
+    self->handlers_.lost(peer);
+  }
 }
 
 Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_view listen) {
@@ -184,6 +201,27 @@ Result<std::shared_ptr<Connection>> Network::Connect(std::string_view given, uin
     kept = connections_.emplace(address, made).first->second;
   }
   return kept;  // another thread may have been quicker
+}
+
+void Network::Forget(std::string_view given) {
+  const std::string address = WithScheme(given);
+  std::shared_ptr<Connection> connection;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = connections_.find(address);
+    if (at == connections_.end()) return;
+    connection = at->second;
+  }
+  Forget(connection);
+}
+
+void Network::Forget(const std::shared_ptr<Connection>& connection) {
+  const std::lock_guard lock(mutex_);
+  const auto at = connections_.find(connection->address());
+  if (at == connections_.end() || at->second != connection) return;
+  connection->set_lost();
+  gone_.push_back(std::move(at->second));
+  connections_.erase(at);
 }
 
 Status Network::Drain(uint64_t deadline_ns) {

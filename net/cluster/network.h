@@ -36,12 +36,16 @@ class Connection {
   tenon_peer* peer() const { return peer_; }
   bool lost() const { return lost_.load(); }
   void set_lost() { lost_.store(true); }
+  // Of the worker at the other side, as far as it was asked; 0: not known.
+  uint64_t incarnation() const { return incarnation_.load(); }
+  void set_incarnation(uint64_t incarnation) { incarnation_.store(incarnation); }
 
   // Pieces stay until done, which is called once, also when this fails. deadline_ns: 0: none. The number is for Cancel.
   uint64_t Call(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, Done done);
   void Cancel(uint64_t call) { transport_->cancel(peer_, call); }
-  // Waits for the answer; take(response) gets it.
-  Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take);
+  // Waits for the answer; take(response) gets it. A cancellation ends it early, with its reason.
+  Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take,
+                     exec::Cancellation* cancellation = nullptr);
   void Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
 
  private:
@@ -49,6 +53,7 @@ class Connection {
   tenon_peer* peer_;
   const std::string address_;
   std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> incarnation_{0};
 };
 
 // A call that waits for its answer.
@@ -68,6 +73,7 @@ struct Handlers {
   std::function<Status(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token)> place;
   std::function<void(void* token, Status status)> placed;
   std::function<void(tenon_peer* peer)> lost;  // one that another side made
+  std::function<void(const std::string& address)> connection_lost;  // one that this side made
 };
 
 class Network {
@@ -83,8 +89,12 @@ class Network {
 
   // Opens a door there. Where it is, with what the system chose.
   Result<std::string> Listen(std::string_view address);
-  // The connection, made when there is none or it was lost.
+  // The connection, made when there is none or it was lost. A callback must not hold it: the network lets go of it last, where it can wait
+  // for callbacks.
   Result<std::shared_ptr<Connection>> Connect(std::string_view address, uint64_t deadline_ns);
+  // Gives a connection up: the next Connect makes another. Nothing when there is none, or another already.
+  void Forget(std::string_view address);
+  void Forget(const std::shared_ptr<Connection>& connection);
   // Waits for open calls.
   Status Drain(uint64_t deadline_ns);
   // Ends all. Nothing is called back any more when it returns; not from a callback.

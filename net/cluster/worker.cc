@@ -14,6 +14,9 @@ namespace {
 constexpr uint64_t kConnectNs = 5'000'000'000;
 // Of each part; what comes for older ones that do not run is late too.
 constexpr size_t kStepsRemembered = 4096;
+constexpr auto kWatchPeriod = std::chrono::milliseconds(250);
+// A step that lasts longer has its peers asked whether they live.
+constexpr uint64_t kLastsNs = 500'000'000;
 
 template <typename Head>
 void GiveHead(const Reply& reply, const Head& head) {
@@ -30,6 +33,7 @@ struct Worker::Part {
   std::vector<int32_t> to;         // by channel: of `tasks`; -1: here
   std::vector<Task> tasks;
   std::vector<uint32_t> parts;     // of each of `tasks`
+  std::map<std::string, Task> peers;  // that it sends values to, or gets them from; by address
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
   std::shared_ptr<session::Callable> callable;
 };
@@ -42,6 +46,8 @@ struct Worker::Session {
   std::map<uint32_t, std::shared_ptr<const Part>> parts;
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Step>> steps;  // by part and step
   std::map<uint32_t, std::set<uint64_t>> over;                           // steps of each part that have ended, the latest
+  std::vector<std::string> losses;  // of connections, that the master may not know of
+  uint64_t losses_before = 0;       // that it knows
   bool ended = false;
 
   bool IsOver(uint32_t part, uint64_t step) const {
@@ -65,6 +71,7 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   const uint64_t number;
   exec::Cancellation cancellation;
   bool started = false;
+  uint64_t started_ns = 0;
 
  private:
   Worker* const worker_;
@@ -107,7 +114,7 @@ Status Worker::Step::Send(const exec::RendezvousKey& key, exec::Message message)
     }
   }
   auto kept = std::make_shared<exec::Message>(std::move(message));
-  (*connection)->Send(name, EncodeHead(head), bytes, [self = shared_from_this(), kept, connection = *connection, &task](Status status) {
+  (*connection)->Send(name, EncodeHead(head), bytes, [self = shared_from_this(), kept, &task](Status status) {
     if (!status.ok()) self->cancellation.Cancel(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
   });
   return Status::Ok();
@@ -268,6 +275,12 @@ Status Worker::Register(tenon_span request, Reply reply) {
     part->names.push_back(channel.name());
     part->to.push_back(channel.to());
   }
+  for (const Channel& channel : asked.channels()) {
+    if (channel.from() < 0 || channel.from() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' comes from no task"));
+    for (int32_t end : {channel.from(), channel.to()})
+      if (end >= 0 && (channel.to() < 0 || asked.tasks(channel.from()).name() == options_.task) && asked.tasks(end).name() != options_.task)
+        part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
+  }
   info->precision = static_cast<exec::TransferPrecision>(std::min<uint32_t>(asked.transfer_precision(), 2));
   part->tasks.assign(asked.tasks().begin(), asked.tasks().end());
   part->parts.assign(asked.parts().begin(), asked.parts().end());
@@ -289,6 +302,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(part->callable, session->session->PreparePart(std::move(graph), std::move(feeds), std::move(fetches),
                                                                        {asked.targets().begin(), asked.targets().end()}, std::move(info)));
   for (int32_t node : part->callable->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
+  for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer));
   {
     const std::lock_guard lock(mutex_);
     if (!session->parts.emplace(part->number, std::move(part)).second) return AlreadyExists(StrCat("part ", asked.part(), " is registered"));
@@ -316,7 +330,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(head->session()));
     TENON_ASSIGN_OR_RETURN(step, StepOf(session, head->part(), head->step()));
     if (std::exchange(step->started, true)) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
-    session->heard_ns = NowNs();
+    session->heard_ns = step->started_ns = NowNs();
     running_.emplace(reply.reply, step);
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
   }
@@ -404,12 +418,18 @@ void Worker::EndStep(Step* step) {
 Status Worker::Ping(tenon_span request, Reply reply) {
   SessionRequest asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  PingReply answer;
   if (asked.session() != 0) {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(asked.session()));
     session->heard_ns = NowNs();
+    std::vector<std::string>& losses = session->losses;
+    const uint64_t known = std::min<uint64_t>(asked.losses_known() - std::min(asked.losses_known(), session->losses_before), losses.size());
+    losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(known));
+    session->losses_before += known;
+    for (const std::string& loss : losses) answer.add_losses(loss);
+    answer.set_losses_count(session->losses_before + losses.size());
   }
-  PingReply answer;
   answer.set_incarnation(incarnation_);
   GiveHead(reply, answer);
   return Status::Ok();
@@ -489,17 +509,45 @@ void Worker::OnLost(tenon_peer* peer) {
   }
 }
 
-void Worker::WatchLeases() {
+std::vector<std::shared_ptr<Worker::Session>> Worker::LateSessions(uint64_t now_ns) const {
+  std::vector<std::shared_ptr<Session>> late;
+  for (const auto& [id, session] : sessions_)
+    if (session->lease_ns != 0 && now_ns > session->heard_ns + session->lease_ns) late.push_back(session);
+  return late;
+}
+
+std::map<std::string, Task> Worker::BusyPeers(uint64_t now_ns) const {
+  std::map<std::string, Task> busy;
+  for (const auto& [reply, step] : running_)
+    if (now_ns > step->started_ns + kLastsNs) busy.insert(step->part->peers.begin(), step->part->peers.end());
+  return busy;
+}
+
+void Worker::LosePeer(const std::string& address, const Status& why, bool noted) {
+  std::vector<std::shared_ptr<Step>> steps;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_) {
+      bool meant = false;
+      for (const auto& [number, part] : session->parts) meant |= part->peers.contains(address);
+      if (meant && noted) session->losses.emplace_back(why.message());
+      for (const auto& [key, step] : session->steps)
+        if (step->part->peers.contains(address)) steps.push_back(step);
+    }
+  }
+  for (const std::shared_ptr<Step>& step : steps) step->cancellation.Cancel(why);
+}
+
+void Worker::Watch() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
-    changed_.wait_for(lock, std::chrono::milliseconds(250));
-    std::vector<std::shared_ptr<Session>> late;
+    changed_.wait_for(lock, kWatchPeriod);
     const uint64_t now = NowNs();
-    for (const auto& [id, session] : sessions_)
-      if (session->lease_ns != 0 && now > session->heard_ns + session->lease_ns) late.push_back(session);
-    if (late.empty()) continue;
+    const std::vector<std::shared_ptr<Session>> late = LateSessions(now);
+    const std::map<std::string, Task> busy = BusyPeers(now);
     lock.unlock();
     for (const auto& session : late) End(session, Status(Code::kCancelled, "the session's master has not been heard of for its lease"));
+    peers_->Look(busy, now);
     lock.lock();
   }
 }
@@ -522,9 +570,16 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   };
   handlers.placed = [self](void* token, Status status) { self->Placed(static_cast<Arrival*>(token), std::move(status)); };
   handlers.lost = [self](tenon_peer* peer) { self->OnLost(peer); };
+  handlers.connection_lost = [self](const std::string& address) {
+    const Status why(Code::kUnavailable, StrCat("task ", self->options_.task, "'s connection to ", address, " was lost, and maybe values with it"));
+    self->Later([self, address, why] { self->LosePeer(address, why, /*noted=*/true); });
+  };
   worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials);
+  worker->peers_ = std::make_unique<Peers>(
+      worker->network_.get(), [self](std::function<void()> work) { self->Later(std::move(work)); },
+      [self](const std::string& address, const Status& why) { self->LosePeer(address, why, /*noted=*/false); });
   TENON_ASSIGN_OR_RETURN(worker->address_, worker->network_->Listen(worker->options_.listen.empty() ? own : worker->options_.listen));
-  worker->leases_ = std::thread([self] { self->WatchLeases(); });
+  worker->watch_ = std::thread([self] { self->Watch(); });
   return worker;
 }
 
@@ -537,7 +592,7 @@ Status Worker::Stop(uint64_t deadline_ns) {
     for (const auto& [id, session] : sessions_) open.push_back(session);
     changed_.notify_all();
   }
-  if (leases_.joinable()) leases_.join();
+  if (watch_.joinable()) watch_.join();
   for (const auto& session : open) End(session, Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")));
   open.clear();
   // Steps were cancelled, and answer now; what they still send ends with the network.
@@ -548,7 +603,7 @@ Status Worker::Stop(uint64_t deadline_ns) {
 }
 
 Worker::~Worker() {
-  if (!stop_ && network_ != nullptr && leases_.joinable()) (void)Stop(NowNs()).ok();
+  if (!stop_ && network_ != nullptr && watch_.joinable()) (void)Stop(NowNs()).ok();
   unnamed_.ClearAll();
 }
 

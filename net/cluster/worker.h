@@ -22,6 +22,7 @@
 #include "core/session/session.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
+#include "net/cluster/peers.h"
 
 namespace tenon::cluster {
 
@@ -71,7 +72,12 @@ class Worker {
   void RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply);
   void EndStep(Step* step);
   void End(const std::shared_ptr<Session>& session, const Status& why);
-  void WatchLeases();
+  void Watch();
+  std::vector<std::shared_ptr<Session>> LateSessions(uint64_t now_ns) const;
+  // Peers of the steps that have lasted a while, by address.
+  std::map<std::string, Task> BusyPeers(uint64_t now_ns) const;
+  // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
+  void LosePeer(const std::string& address, const Status& why, bool noted);
   // On a background thread. Stop waits for all.
   void Later(std::function<void()> work);
   void AwaitLater();
@@ -82,13 +88,14 @@ class Worker {
   uint64_t incarnation_ = 0;
   exec::ResourceManager unnamed_;
   std::unique_ptr<Network> network_;
-  std::mutex mutex_;  // guards all below
+  std::unique_ptr<Peers> peers_;
+  mutable std::mutex mutex_;  // guards all below
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;
   std::map<tenon_reply*, std::shared_ptr<Step>> running_;
   std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled
   std::condition_variable changed_;
   bool stop_ = false;
-  std::thread leases_;
+  std::thread watch_;
   std::mutex later_mutex_;
   std::condition_variable later_done_;
   int64_t later_ = 0;

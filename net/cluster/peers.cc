@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/peers.h"
+
+#include "core/base/clock.h"
+#include "net/cluster/protocol.h"
+
+namespace tenon::cluster {
+namespace {
+
+// Shorter than a master's patience: who is cut off from a peer alone names it before the step is given up for another reason.
+constexpr uint64_t kSilenceNs = 2'500'000'000;
+// This task itself stood still: no answer can be said to be missing.
+constexpr uint64_t kLateNs = 1'000'000'000;
+
+std::string Name(const Task& peer) { return StrCat("task ", peer.name(), " at ", peer.address()); }
+
+}  // namespace
+
+Result<uint64_t> Peers::Incarnation(Connection& connection, uint64_t deadline_ns) const {
+  PingReply answer;
+  TENON_RETURN_IF_ERROR(cluster::Ask(connection, kMethodPing, SessionRequest(), deadline_ns, &answer));
+  return answer.incarnation();
+}
+
+Status Peers::Verify(const Task& peer) {
+  Status last;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const uint64_t deadline = NowNs() + kSilenceNs;
+    auto connection = network_->Connect(peer.address(), deadline);
+    if (!connection.ok()) return std::move(connection).status().Annotate(Name(peer));
+    uint64_t found = (*connection)->incarnation();
+    if (found == 0) {
+      auto answer = Incarnation(**connection, deadline);
+      if (answer.ok()) {
+        found = *answer;
+        (*connection)->set_incarnation(found);
+      }
+      last = answer.ok() ? Status::Ok() : std::move(answer).status();
+    }
+    if (found == peer.incarnation()) return Status::Ok();
+    if (found != 0) last = Status(Code::kAborted, "it has been started again");
+    network_->Forget(*connection);
+  }
+  return std::move(last).Annotate(Name(peer));
+}
+
+void Peers::Look(const std::map<std::string, Task>& busy, uint64_t now_ns) {
+  std::vector<Task> to_ask, silent;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool late = now_ns > looked_ns_ + kLateNs;
+    looked_ns_ = now_ns;
+    for (const auto& [address, peer] : busy) {
+      State& state = states_[address];
+      if (state.asked_ns == 0) {
+        to_ask.push_back(peer);
+      } else if (!late) {
+        if (now_ns > state.asked_ns + kSilenceNs) silent.push_back(peer);
+        continue;
+      }
+      state.asked_ns = now_ns;
+    }
+  }
+  for (const Task& peer : to_ask) later_([this, peer] { Ask(peer); });
+  for (const Task& peer : silent)
+    Answered(peer, Status(Code::kDeadlineExceeded, StrCat("it has not answered for ", kSilenceNs / 1'000'000, " ms")));
+}
+
+void Peers::Ask(const Task& peer) {
+  auto connection = network_->Connect(peer.address(), NowNs() + 2 * kSilenceNs);
+  if (!connection.ok()) return Answered(peer, connection.status());
+  auto packet = std::make_shared<OutPacket>();
+  packet->Finish(SessionRequest());
+  (*connection)->Call(kMethodPing, packet->pieces(), NowNs() + 2 * kSilenceNs, [this, peer, packet](Status status, tenon_span) {
+    Answered(peer, status);
+  });
+}
+
+void Peers::Answered(const Task& peer, const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    State& state = states_[peer.address()];
+    if (std::exchange(state.asked_ns, 0) == 0 && !status.ok()) return;  // told already
+  }
+  if (status.ok()) return;
+  network_->Forget(peer.address());
+  silent_(peer.address(), Status(Code::kUnavailable, StrCat(Name(peer), ": ", status.message())));
+}
+
+}  // namespace tenon::cluster

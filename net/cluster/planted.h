@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planted: bugs that tests/simulation switches on one by one, to see that it finds them. Elsewhere there are none: Planted is false at
+// compile time.
+#ifndef TENON_NET_CLUSTER_PLANTED_H_
+#define TENON_NET_CLUSTER_PLANTED_H_
+
+namespace tenon::cluster {
+
+enum class Bug {
+  kNone,
+  kPeerNotVerified,    // a connection to an earlier start of a task is used on
+  kPeersNotWatched,    // two tasks that cannot reach each other wait for ever
+  kLossNotTold,        // a broken connection between tasks may have lost a value of a step that is over for its sender
+  kSilenceIgnored,     // a task that does not answer is waited for
+  kPartsGoOn,          // a part fails, and the others are not cancelled
+  kCancelIgnored,      // a worker goes on with a step that its master gave up
+  kEarlyValueDropped,  // a value that comes before its step is forgotten
+  kStepRepeated,       // a step that failed is tried again, though tasks may have done their part
+  kLeaseIgnored,       // the sessions of a silent master stay
+  kEndedStepComesBack, // a value that comes after its step makes it anew
+  kCount,
+};
+
+#ifdef TENON_PLANTED_BUGS
+bool Planted(Bug bug);
+#else
+constexpr bool Planted(Bug) { return false; }
+#endif
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_PLANTED_H_
