@@ -3,8 +3,10 @@
 
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -13,6 +15,7 @@ std::atomic<uint32_t> g_level{TENON_LOG_WARNING};
 std::mutex g_mutex;
 LogFunction g_function = nullptr;
 void* g_argument = nullptr;
+thread_local const LogOrigin* t_origin = nullptr;
 
 }  // namespace
 
@@ -24,12 +27,29 @@ void SetLogFunction(LogFunction function, void* argument) {
   g_argument = argument;
 }
 
+std::string Prefix(const LogOrigin& origin) {
+  std::string out(origin.task);
+  const auto add = [&out](std::string_view what, uint64_t number, int base) {
+    if (number == 0) return;
+    std::array<char, 20> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
+    out.append(out.empty() ? "" : ", ").append(what).append(digits.data(), end);
+  };
+  add("session ", origin.session, 16);
+  add("step ", origin.step, 10);
+  return out.empty() ? out : out + ": ";
+}
+
+LogScope::LogScope(const LogOrigin& origin) : origin_(origin), outer_(std::exchange(t_origin, &origin_)) {}
+LogScope::~LogScope() { t_origin = outer_; }
+
 void Log(uint32_t level, std::string_view text) {
   if (level < g_level.load(std::memory_order_relaxed)) return;
   static constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
+  const std::string line = t_origin == nullptr ? std::string(text) : Prefix(*t_origin).append(text);
   std::lock_guard lock(g_mutex);
-  if (g_function != nullptr) return g_function(g_argument, level, text);
-  std::fprintf(stderr, "tenon: %s: %.*s\n", kNames[level < 4 ? level : 3], static_cast<int>(text.size()), text.data());
+  if (g_function != nullptr) return g_function(g_argument, level, line);
+  std::fprintf(stderr, "tenon: %s: %s\n", kNames[level < 4 ? level : 3], line.c_str());
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace tenon {
@@ -31,6 +32,24 @@ TEST(Log, WritesToStderrWhenThereIsNoFunction) {
   testing::internal::CaptureStderr();
   Log(TENON_LOG_WARNING, "mind this");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "tenon: warning: mind this\n");
+}
+
+TEST(Log, LinesNameWhoseWorkTheyAreAbout) {
+  testing::internal::CaptureStderr();
+  {
+    const LogScope task({"/job:ps/task:0"});
+    Log(TENON_LOG_ERROR, "a");
+    {
+      const LogScope step({"/job:ps/task:0", 0x1f, 7});
+      Log(TENON_LOG_ERROR, "b");
+      std::thread([] { Log(TENON_LOG_ERROR, "of another thread"); }).join();
+    }
+    Log(TENON_LOG_ERROR, "c");
+  }
+  Log(TENON_LOG_ERROR, "d");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "tenon: error: /job:ps/task:0: a\ntenon: error: /job:ps/task:0, session 1f, step 7: b\ntenon: error: of another thread\n"
+            "tenon: error: /job:ps/task:0: c\ntenon: error: d\n");
 }
 
 }  // namespace

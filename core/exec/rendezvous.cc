@@ -166,4 +166,11 @@ Rendezvous::Counts Rendezvous::counts() const {
   return counts_;
 }
 
+size_t Rendezvous::waiting() const {
+  std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const auto& [key, entry] : table_) count += !entry.receiver;
+  return count;
+}
+
 }  // namespace tenon::exec

@@ -106,6 +106,8 @@ class Rendezvous {
     uint64_t bytes = 0;
   };
   Counts counts() const;
+  // Values that nobody has taken yet.
+  size_t waiting() const;
 
   // "channel 3 ('edge_3_x'), turn 2/0", for errors.
   std::string Describe(const RendezvousKey& key) const;

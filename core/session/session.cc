@@ -60,7 +60,9 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   TENON_ASSIGN_OR_RETURN(const Runtime::Choice choice, runtime->ChooseDevices(options.device));
   std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
   const auto make_pool = [&](const exec::Device* device) {
-    return BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, session->options_.memory_limit);
+    const SessionOptions& given = session->options_;
+    return BufferPool::Create({&DeviceAllocate, &DeviceFree, const_cast<exec::Device*>(device)}, given.memory_limit,
+                              given.budget ? given.budget(*device) : nullptr);
   };
   session->pool_ = make_pool(choice.devices[0]);
   exec::Environment& env = session->env_;

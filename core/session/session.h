@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <shared_mutex>
 #include <string>
@@ -109,6 +110,8 @@ struct SessionOptions {
   PlacementOptions placement;
   bool record_costs = false;  // of traced steps
   std::shared_ptr<Remote> remote;  // runs the steps; nullptr: this process does
+  // What this session's pools in a device's memory share with other sessions', and are charged to; empty: nothing.
+  std::function<std::shared_ptr<MemoryBudget>(const exec::Device& device)> budget;
   exec::ResourceManager* unnamed = nullptr;  // the unnamed container, shared with other sessions; nullptr: the session's own
 };
 

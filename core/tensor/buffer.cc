@@ -51,7 +51,22 @@ void Release(Buffer* buffer) {
   if (buffer->references.fetch_sub(1, std::memory_order_acq_rel) == 1) buffer->pool->Recycle(buffer);
 }
 
-BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit) { return new BufferPool(allocator, limit); }
+Status MemoryBudget::Charge(uint64_t bytes) {
+  const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (limit_ != 0 && now > limit_) {
+    Refund(bytes);
+    return ResourceExhausted(StrCat(bytes, " more bytes would pass the memory limit of ", owner_, owner_.empty() ? "" : ", ", limit_, " bytes; ",
+                                    now - bytes, " are in use; raise the limit or make the step smaller"));
+  }
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+  return Status::Ok();
+}
+
+BufferPool* BufferPool::Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared) {
+  return new BufferPool(allocator, limit, std::move(shared));
+}
 
 void BufferPool::Close() {
   closed_.store(true);
@@ -68,20 +83,20 @@ void BufferPool::Unref() {
 
 Status BufferPool::Charge(uint64_t bytes) {
   if (bytes > kMaxBytes) return ResourceExhausted(StrCat("a tensor of ", bytes, " bytes is more than any machine has"));
-  const uint64_t now = in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (limit_ != 0 && now > limit_) {
-    in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    return ResourceExhausted(StrCat(bytes, " more bytes would pass the memory limit of ", limit_, " bytes; ",
-                                    now - bytes, " are in use; raise the limit or make the step smaller"));
-  }
-  uint64_t peak = peak_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
-  }
-  return Status::Ok();
+  TENON_RETURN_IF_ERROR(own_.Charge(bytes));
+  if (shared_ == nullptr) return Status::Ok();
+  Status shared = shared_->Charge(bytes);
+  if (!shared.ok()) own_.Refund(bytes);
+  return shared;
+}
+
+void BufferPool::Refund(uint64_t bytes) {
+  own_.Refund(bytes);
+  if (shared_ != nullptr) shared_->Refund(bytes);
 }
 
 Status BufferPool::Refuse(uint64_t bytes, Status why, std::string_view what) {
-  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+  Refund(bytes);
   if (!why.ok()) return std::move(why).Annotate(StrCat(bytes, " bytes for ", what));
   return ResourceExhausted(StrCat("the system has no ", bytes, " bytes for ", what));
 }
@@ -167,7 +182,7 @@ void BufferPool::Recycle(Buffer* buffer) {
     Release(parent);
     return Unref();
   }
-  in_use_.fetch_sub(buffer->capacity, std::memory_order_relaxed);
+  Refund(buffer->capacity);
   // Small pieces are always kept; of large ones at most what is in use again, so that a peak does not stay for ever.
   Lock();
   const bool keep = !closed_.load(std::memory_order_relaxed) &&
@@ -215,7 +230,7 @@ Result<void*> BufferPool::AllocateRaw(uint64_t bytes) {
 void BufferPool::FreeRaw(void* data, uint64_t bytes) {
   if (data == nullptr) return;
   allocator_.free(allocator_.context, data, bytes);
-  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+  Refund(bytes);
 }
 
 }  // namespace tenon

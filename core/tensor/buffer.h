@@ -3,13 +3,15 @@
 //
 // Invariants: a buffer's memory is 64-byte aligned. The last release gives the memory back to its pool, from any thread. A
 // pool lives until its creator and its last buffer let go of it, so a fetched tensor may outlive its session.
-// Every byte that a pool hands out is charged to the pool's limit.
+// Every byte that a pool hands out is charged to the pool's limit, and to the budget that it shares with other pools, if any.
 #ifndef TENON_CORE_TENSOR_BUFFER_H_
 #define TENON_CORE_TENSOR_BUFFER_H_
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,10 +58,29 @@ struct Allocator {
 };
 Allocator HostAllocator();
 
+// What is in use, its peak, and its limit: of one pool, or of several that share it. Any thread.
+class MemoryBudget {
+ public:
+  // limit: 0: none. owner: whose limit it is, for errors; empty: nobody's in particular.
+  explicit MemoryBudget(uint64_t limit, std::string owner = "") : limit_(limit), owner_(std::move(owner)) {}
+  // RESOURCE_EXHAUSTED names the limit, and charges nothing.
+  Status Charge(uint64_t bytes);
+  void Refund(uint64_t bytes) { in_use_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  uint64_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  uint64_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_; }
+
+ private:
+  const uint64_t limit_;
+  const std::string owner_;
+  std::atomic<uint64_t> in_use_{0}, peak_{0};
+};
+
 class BufferPool {
  public:
-  // limit: bytes in use at most; 0: none.
-  static BufferPool* Create(Allocator allocator, uint64_t limit);
+  // limit: bytes in use at most; 0: none. shared: charged too; nullptr: none.
+  static BufferPool* Create(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared = nullptr);
   // The creator lets go; cached memory is freed now, the rest with its buffers.
   void Close();
 
@@ -75,15 +96,16 @@ class BufferPool {
   Result<void*> AllocateRaw(uint64_t bytes);
   void FreeRaw(void* data, uint64_t bytes);
 
-  uint64_t bytes_in_use() const { return in_use_.load(std::memory_order_relaxed); }
-  uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
-  uint64_t limit() const { return limit_; }
+  uint64_t bytes_in_use() const { return own_.in_use(); }
+  uint64_t peak_bytes() const { return own_.peak(); }
+  uint64_t limit() const { return own_.limit(); }
   // Calls to the allocator beneath, for tests of steady steps.
   uint64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }
 
  private:
   friend void Release(Buffer* buffer);
-  BufferPool(Allocator allocator, uint64_t limit) : allocator_(allocator), limit_(limit) {}
+  BufferPool(Allocator allocator, uint64_t limit, std::shared_ptr<MemoryBudget> shared)
+      : allocator_(allocator), own_(limit), shared_(std::move(shared)) {}
   ~BufferPool() = default;
   void Lock() {
     while (lock_.test_and_set(std::memory_order_acquire)) {
@@ -91,6 +113,7 @@ class BufferPool {
   }
   void Unlock() { lock_.clear(std::memory_order_release); }
   Status Charge(uint64_t bytes);
+  void Refund(uint64_t bytes);
   // What failed, after `bytes` were charged.
   Status Refuse(uint64_t bytes, Status why, std::string_view what);
   void Recycle(Buffer* buffer);
@@ -98,9 +121,8 @@ class BufferPool {
   void Unref();
 
   Allocator allocator_;
-  uint64_t limit_;
-  std::atomic<uint64_t> in_use_{0};
-  std::atomic<uint64_t> peak_{0};
+  MemoryBudget own_;
+  const std::shared_ptr<MemoryBudget> shared_;
   std::atomic<uint64_t> allocations_{0};
   std::atomic<int64_t> references_{1};
   std::atomic_flag lock_ = ATOMIC_FLAG_INIT;

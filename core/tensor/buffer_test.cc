@@ -54,6 +54,31 @@ TEST(BufferPool, GivesAlignedMemoryWithTheDimsAskedFor) {
   pool->Close();
 }
 
+TEST(BufferPool, SharesABudgetWithOtherPoolsAlsoWhenItIsClosed) {
+  const auto budget = std::make_shared<MemoryBudget>(1024, "the house");
+  BufferPool* one = BufferPool::Create(HostAllocator(), 0, budget);
+  BufferPool* other = BufferPool::Create(HostAllocator(), 512, budget);
+  auto kept = one->Allocate(768, {nullptr, 0, 0});
+  ASSERT_TRUE(kept.ok());
+  one->Close();
+  EXPECT_EQ(budget->in_use(), 768u);
+  EXPECT_EQ(other->Allocate(512, {nullptr, 0, 0}).status().ToString(),
+            "RESOURCE_EXHAUSTED: 512 more bytes would pass the memory limit of the house, 1024 bytes; 768 are in use; raise the limit or "
+            "make the step smaller");
+  EXPECT_EQ(other->bytes_in_use(), 0u);
+  EXPECT_FALSE(other->AllocateRaw(1024).ok()) << "its own limit is half of that";
+  EXPECT_EQ(budget->in_use(), 768u);
+  Release(*kept);
+  EXPECT_EQ(budget->in_use(), 0u);
+  auto memory = other->AllocateRaw(512);
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(budget->in_use(), 512u);
+  other->FreeRaw(*memory, 512);
+  other->Close();
+  EXPECT_EQ(budget->in_use(), 0u);
+  EXPECT_EQ(budget->peak(), 768u);
+}
+
 TEST(BufferPool, WastesAtMostAQuarter) {
   BufferPool* pool = BufferPool::Create(HostAllocator(), 0);
   for (uint64_t bytes : {1u, 64u, 65u, 256u, 257u, 320u, 1000u, 4096u, 4097u, 65537u, 1000000u, 1048577u}) {
