@@ -367,6 +367,12 @@ Result<std::shared_ptr<Master>> Master::Connect(Network::Finder finder, MasterOp
   return master;
 }
 
+TaskReport Master::Report(size_t task) const {
+  const TaskState& state = tasks_[task];
+  const std::lock_guard lock(mutex_);
+  return {&state.task, NowNs() - state.heard_ns, state.said};
+}
+
 Status Master::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
@@ -420,6 +426,7 @@ void Master::Ping(size_t task) {
     if (status.ok()) {
       asked.heard_ns = NowNs();
       asked.losses = std::max(asked.losses, answer.losses_count());
+      asked.said = answer;
     }
     asked.pinging = false;
     --open_pings_;

@@ -35,11 +35,20 @@ struct MasterOptions {
   uint32_t precision = 0;
 };
 
+// A task as its master knows it.
+struct TaskReport {
+  const Task* task;  // lives as long as the master
+  uint64_t silent_ns = 0;
+  PingReply said;    // last
+};
+
 class Master : public session::Remote {
  public:
   // Greets all tasks and opens a session at each. UNAVAILABLE or DEADLINE_EXCEEDED name the task that cannot be reached.
   static Result<std::shared_ptr<Master>> Connect(Network::Finder finder, MasterOptions options);
   ~Master() override;
+  size_t task_count() const { return tasks_.size(); }
+  TaskReport Report(size_t task) const;
 
   const std::vector<exec::Device>& devices() const override { return devices_; }
   Result<std::shared_ptr<session::RemotePlan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
@@ -55,6 +64,7 @@ class Master : public session::Remote {
     std::shared_ptr<Connection> connection;
     uint64_t heard_ns = 0;
     uint64_t losses = 0;  // of its connections, that are taken note of
+    PingReply said;  // last
     bool pinging = false;
   };
 

@@ -63,7 +63,7 @@ Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_
   return *std::move(answer);
 }
 
-void Connection::Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done) {
+Status Connection::Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done) {
   auto* held = new std::function<void(Status)>(std::move(done));
   tenon_send_args args{};
   args.struct_size = sizeof args;
@@ -76,10 +76,35 @@ void Connection::Send(std::string_view key, std::string_view head, tenon_span by
     (*call)(Status(status));
   };
   args.argument = held;
-  if (tenon_status* bad = transport_->send(peer_, &args); bad != nullptr) args.done(held, bad);
+  Status refused(transport_->send(peer_, &args));
+  if (!refused.ok()) delete held;
+  return refused;
+}
+
+namespace {
+
+uint64_t BytesOf(const std::vector<tenon_span>& pieces) {
+  uint64_t bytes = 0;
+  for (const tenon_span& piece : pieces) bytes += piece.size;
+  return bytes;
+}
+
+}  // namespace
+
+void Reply::Fail(Status status) const {
+  const auto code = static_cast<size_t>(status.code());
+  if (errors != nullptr && code < errors->size()) ++(*errors)[code];
+  if (given != nullptr) given->Add(status.message().size());
+  transport->respond(reply, status.release(), nullptr, 0, nullptr, nullptr);
+}
+
+void Reply::Give(const std::vector<tenon_span>& pieces) const {
+  if (given != nullptr) given->Add(BytesOf(pieces));
+  transport->respond(reply, nullptr, pieces.data(), pieces.size(), nullptr, nullptr);
 }
 
 void Reply::Give(const std::vector<tenon_span>& pieces, std::function<void()> sent) const {
+  if (given != nullptr) given->Add(BytesOf(pieces));
   transport->respond(reply, nullptr, pieces.data(), pieces.size(), [](void* argument) {
     const std::unique_ptr<std::function<void()>> call(static_cast<std::function<void()>*>(argument));
     (*call)();
@@ -90,7 +115,7 @@ void Reply::Give(const std::vector<tenon_span>& pieces, std::function<void()> se
 
 void Network::OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply) {
   const Door* own = static_cast<const Door*>(door);
-  const Reply answer{own->transport, reply};
+  const Reply answer{own->transport, reply, nullptr, nullptr};
   if (call->must_understand != 0) return answer.Fail(Unimplemented("the call needs a feature of a newer host"));
   own->owner->handlers_.call(peer, *call, answer);
 }
@@ -163,6 +188,7 @@ Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_v
   options.struct_size = sizeof options;
   options.address = Span(listen);
   options.credentials = Span(credentials_);
+  options.max_message_bytes = max_message_bytes_;
   TENON_RETURN_IF_ERROR(Status(transport.table->open(transport.self, &options, &door->events, &door->endpoint)));
   const std::lock_guard lock(mutex_);
   return doors_.emplace_back(std::move(door)).get();

@@ -5,6 +5,8 @@
 #ifndef TENON_NET_CLUSTER_NETWORK_H_
 #define TENON_NET_CLUSTER_NETWORK_H_
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,7 +48,8 @@ class Connection {
   // Waits for the answer; take(response) gets it. A cancellation ends it early, with its reason.
   Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take,
                      exec::Cancellation* cancellation = nullptr);
-  void Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
+  // An error: it was not sent, and done is not called.
+  Status Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
 
  private:
   const tenon_transport* transport_;
@@ -56,13 +59,26 @@ class Connection {
   std::atomic<uint64_t> incarnation_{0};
 };
 
+// Messages of one kind, counted.
+struct Traffic {
+  std::atomic<uint64_t> messages{0}, bytes{0};
+  void Add(uint64_t more) {
+    messages.fetch_add(1, std::memory_order_relaxed);
+    bytes.fetch_add(more, std::memory_order_relaxed);
+  }
+};
+
 // A call that waits for its answer.
 struct Reply {
   const tenon_transport* transport = nullptr;
   tenon_reply* reply = nullptr;
-  void Fail(Status status) const { transport->respond(reply, status.release(), nullptr, 0, nullptr, nullptr); }
+  // What counts the answer, and its error by code; nullptr: nothing does.
+  Traffic* given = nullptr;
+  std::array<std::atomic<uint64_t>, 17>* errors = nullptr;
+
+  void Fail(Status status) const;
   // The pieces are copied.
-  void Give(const std::vector<tenon_span>& pieces) const { transport->respond(reply, nullptr, pieces.data(), pieces.size(), nullptr, nullptr); }
+  void Give(const std::vector<tenon_span>& pieces) const;
   // They stay until sent.
   void Give(const std::vector<tenon_span>& pieces, std::function<void()> sent) const;
 };
@@ -81,8 +97,9 @@ class Network {
   // Loads what brings a scheme, and finds it.
   using Finder = std::function<Result<session::Runtime::Transport>(const std::string& scheme)>;
 
-  Network(Finder finder, Handlers handlers, std::string credentials)
-      : finder_(std::move(finder)), handlers_(std::move(handlers)), credentials_(std::move(credentials)) {}
+  // max_message_bytes: of what comes or goes; 0: the transport's own limit.
+  Network(Finder finder, Handlers handlers, std::string credentials, uint64_t max_message_bytes = 0)
+      : finder_(std::move(finder)), handlers_(std::move(handlers)), credentials_(std::move(credentials)), max_message_bytes_(max_message_bytes) {}
   ~Network() { Stop(); }
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -116,6 +133,7 @@ class Network {
   const Finder finder_;
   const Handlers handlers_;
   const std::string credentials_;
+  const uint64_t max_message_bytes_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::map<std::string, std::shared_ptr<Connection>> connections_;  // by address

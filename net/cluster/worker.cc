@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
 #include "net/cluster/protocol.h"
 
@@ -34,6 +35,8 @@ struct Worker::Part {
   std::vector<Task> tasks;
   std::vector<uint32_t> parts;     // of each of `tasks`
   std::map<std::string, Task> peers;  // that it sends values to, or gets them from; by address
+  std::vector<size_t> peer_numbers;  // of each of `tasks`, as metrics number them
+  std::vector<int32_t> from;       // by channel: of `tasks`
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
   std::shared_ptr<session::Callable> callable;
 };
@@ -83,6 +86,8 @@ struct Worker::Arrival {
   exec::RendezvousKey key;
   Tensor value;          // none: dead
   uint64_t bytes = 0;
+  size_t peer = 0;  // who sent it
+  uint64_t message_bytes = 0;
 };
 
 // ---- Values ----
@@ -114,10 +119,20 @@ Status Worker::Step::Send(const exec::RendezvousKey& key, exec::Message message)
     }
   }
   auto kept = std::make_shared<exec::Message>(std::move(message));
-  (*connection)->Send(name, EncodeHead(head), bytes, [self = shared_from_this(), kept, &task](Status status) {
+  const std::string encoded = EncodeHead(head);
+  Status sent = (*connection)->Send(name, encoded, bytes, [self = shared_from_this(), kept, &task](Status status) {
     if (!status.ok()) self->cancellation.Cancel(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
   });
-  return Status::Ok();
+  if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
+  worker_->metrics_.SentValue(part->peer_numbers[static_cast<size_t>(to)], name.size() + encoded.size() + bytes.size);
+  return sent;
+}
+
+// As metrics number it; by the channel, which says nothing when there is no such part any more.
+size_t Worker::SenderOf(const Session& session, const DataKey& key) const {
+  const auto part = session.parts.find(key.part);
+  if (part == session.parts.end() || key.key.channel < 0 || static_cast<size_t>(key.key.channel) >= part->second->from.size()) return metrics_.PeerOf("");
+  return part->second->peer_numbers[static_cast<size_t>(part->second->from[static_cast<size_t>(key.key.channel)])];
 }
 
 Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
@@ -128,6 +143,7 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
   {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(session, Find(key.session));
+    arrival->peer = SenderOf(*session, key);
     // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
     if (!session->IsOver(key.part, key.step)) {
       TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
@@ -140,22 +156,30 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
   }
   arrival->key = key.key;
   arrival->bytes = bytes;
+  arrival->message_bytes = key_bytes.size + head_bytes.size + bytes;
   *out_memory = {nullptr, 0};
-  if (head.dtype != TENON_DT_INVALID) {
-    TENON_ASSIGN_OR_RETURN(const int64_t elements, ByteSize(head.dtype, head.shape));
-    const auto cells = static_cast<uint64_t>(elements);
-    if (bytes < cells || (head.dtype != TENON_DT_STRING && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
-    TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(session->session->pool(), head.dtype, head.shape, bytes - cells));
-    *out_memory = {arrival->value.data(), bytes};
-  } else if (bytes != 0) {
-    return InvalidArgument("a dead value comes with bytes");
+  if (Status status = MakeRoom(*session, head, bytes, arrival.get()); !status.ok()) {
+    // The sender's part may have ended, and whoever waits for the value would wait on.
+    if (arrival->step != nullptr) arrival->step->cancellation.Cancel(Status(status).Annotate(StrCat("a value from task ", metrics_.NameOf(arrival->peer))));
+    return status;
   }
+  if (arrival->value.has_value()) *out_memory = {arrival->value.data(), bytes};
   *out_token = arrival.release();
+  return Status::Ok();
+}
+
+Status Worker::MakeRoom(const Session& session, const DataHead& head, uint64_t bytes, Arrival* arrival) {
+  if (head.dtype == TENON_DT_INVALID) return bytes == 0 ? Status::Ok() : InvalidArgument("a dead value comes with bytes");
+  TENON_ASSIGN_OR_RETURN(const int64_t elements, ByteSize(head.dtype, head.shape));
+  const auto cells = static_cast<uint64_t>(elements);
+  if (bytes < cells || (head.dtype != TENON_DT_STRING && bytes != cells)) return InvalidArgument(StrCat("a value of ", cells, " bytes comes with ", bytes));
+  TENON_ASSIGN_OR_RETURN(arrival->value, Tensor::Allocate(session.session->pool(), head.dtype, head.shape, bytes - cells));
   return Status::Ok();
 }
 
 void Worker::Placed(Arrival* given, Status status) {
   const std::unique_ptr<Arrival> arrival(given);
+  if (status.ok()) metrics_.ReceivedValue(arrival->peer, arrival->message_bytes);
   if (arrival->step == nullptr) return;
   exec::Message message;
   if (status.ok() && arrival->value.has_value()) {
@@ -171,8 +195,9 @@ void Worker::Placed(Arrival* given, Status status) {
 
 // ---- Calls ----
 
-void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply) {
+void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
   const std::string_view method = View(call.method);
+  const Reply reply = metrics_.Called(method, call.request.size, given);
   if (method == kMethodOpen || method == kMethodPart) {
     // They take their time, which a callback has not.
     Later([this, peer, request = call.request, reply, open = method == kMethodOpen] {
@@ -230,6 +255,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   options.precision = asked.precision();
   options.compile = !asked.no_compile();
   if (!asked.isolate()) options.unnamed = &unnamed_;
+  options.budget = [this](const exec::Device& device) { return BudgetOf(device); };
   auto session = std::make_shared<Session>();
   TENON_ASSIGN_OR_RETURN(session->session, session::Session::Create(runtime_, std::move(options)));
   session->id = asked.session();
@@ -240,9 +266,11 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
     const std::lock_guard lock(mutex_);
     if (stop_) return Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping"));
     if (sessions_.size() >= options_.max_sessions)
-      return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(), " sessions, as many as it may"));
+      return ResourceExhausted(StrCat("task ", options_.task, " has ", sessions_.size(), " sessions, as many as it may; close one, or raise --max-sessions"));
     if (!sessions_.emplace(session->id, session).second) return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
   }
+  metrics_.SessionOpened();
+  LogOf(session->id, TENON_LOG_INFO, "opened");
   GiveHead(reply, PingReply());
   return Status::Ok();
 }
@@ -271,12 +299,13 @@ Status Worker::Register(tenon_span request, Reply reply) {
   for (bool dead : asked.nodes_may_be_dead()) info->nodes_may_be_dead.push_back(dead);
   for (const Channel& channel : asked.channels()) {
     if (channel.to() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' goes to no task"));
+    if (channel.from() < 0 || channel.from() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' comes from no task"));
     info->may_be_dead.push_back(channel.may_be_dead());
     part->names.push_back(channel.name());
     part->to.push_back(channel.to());
+    part->from.push_back(channel.from());
   }
   for (const Channel& channel : asked.channels()) {
-    if (channel.from() < 0 || channel.from() >= asked.tasks_size()) return InvalidArgument(StrCat("channel '", channel.name(), "' comes from no task"));
     for (int32_t end : {channel.from(), channel.to()})
       if (end >= 0 && (channel.to() < 0 || asked.tasks(channel.from()).name() == options_.task) && asked.tasks(end).name() != options_.task)
         part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
@@ -284,6 +313,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
   info->precision = static_cast<exec::TransferPrecision>(std::min<uint32_t>(asked.transfer_precision(), 2));
   part->tasks.assign(asked.tasks().begin(), asked.tasks().end());
   part->parts.assign(asked.parts().begin(), asked.parts().end());
+  for (const Task& task : part->tasks) part->peer_numbers.push_back(metrics_.PeerOf(task.name()));
   const auto edges = [&](const auto& from, std::vector<graph::Edge>* out) -> Status {
     for (const Edge& edge : from) {
       if (edge.node() < 0 || edge.node() >= graph.size() || edge.index() < 0 ||
@@ -332,6 +362,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
     if (std::exchange(step->started, true)) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
     session->heard_ns = step->started_ns = NowNs();
     running_.emplace(reply.reply, step);
+    ++queued_;
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
   }
   auto kept = std::make_shared<InPacket>(std::move(packet));
@@ -340,7 +371,9 @@ Status Worker::Run(tenon_span request, Reply reply) {
 }
 
 void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply) {
+  const LogScope scope({options_.task, step->session->id, step->number});
   const Part& part = *step->part;
+  --queued_;
   std::vector<tenon_tensor_view> views;
   std::deque<std::vector<int64_t>> dims;
   std::vector<Tensor> fetches;
@@ -383,7 +416,11 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
     running_.erase(reply.reply);
   }
   EndStep(step.get());
-  if (!status.ok()) return reply.Fail(std::move(status));
+  metrics_.StepEnded(status);
+  if (!status.ok()) {
+    Log(status.code() == Code::kCancelled ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
+    return reply.Fail(std::move(status));
+  }
   if (head.trace()) {
     trace.ForEach([&answer](const trace::Trace::Event& event) {
       TraceSpan* span = answer.add_spans();
@@ -430,7 +467,18 @@ Status Worker::Ping(tenon_span request, Reply reply) {
     for (const std::string& loss : losses) answer.add_losses(loss);
     answer.set_losses_count(session->losses_before + losses.size());
   }
+  const WorkerMetrics::Totals totals = metrics_.totals();
   answer.set_incarnation(incarnation_);
+  answer.set_steps(totals.steps);
+  answer.set_bytes_sent(totals.bytes_sent);
+  answer.set_bytes_received(totals.bytes_received);
+  uint64_t bytes = 0;
+  for (const WorkerState::Memory& memory : memories_) bytes += memory.budget->in_use();
+  answer.set_bytes_in_use(bytes);
+  {
+    const std::lock_guard lock(mutex_);
+    answer.set_sessions(sessions_.size());
+  }
   GiveHead(reply, answer);
   return Status::Ok();
 }
@@ -491,6 +539,7 @@ void Worker::End(const std::shared_ptr<Session>& session, const Status& why) {
     sessions_.erase(session->id);
     for (const auto& [key, step] : session->steps) steps.push_back(step);
   }
+  LogOf(session->id, steps.empty() ? TENON_LOG_INFO : TENON_LOG_WARNING, StrCat("ends with ", steps.size(), " open steps: ", why.message()));
   for (const std::shared_ptr<Step>& step : steps) {
     step->cancellation.Cancel(why);
     step->Abort(why);
@@ -554,6 +603,54 @@ void Worker::Watch() {
 
 // ---- The worker ----
 
+Worker::Worker(session::Runtime* runtime, WorkerOptions options)
+    : runtime_(runtime), options_(std::move(options)), started_ns_(NowNs()), metrics_(options_.task, options_.tasks) {
+  const auto choice = runtime_->ChooseDevices("");
+  if (!choice.ok()) return;  // who opens a session is told
+  for (const exec::Device* device : choice->devices)
+    if (memories_.empty() || device->queues != nullptr)
+      memories_.push_back({device->name, std::make_shared<MemoryBudget>(options_.memory_limit, StrCat("task ", options_.task))});
+}
+
+std::shared_ptr<MemoryBudget> Worker::BudgetOf(const exec::Device& device) const {
+  for (const WorkerState::Memory& memory : memories_)
+    if (memory.device == device.name) return memory.budget;
+  return nullptr;
+}
+
+void Worker::LogOf(uint64_t session, uint32_t level, std::string_view text) const {
+  const LogScope scope({options_.task, session});
+  Log(level, text);
+}
+
+void Worker::CountSteps(WorkerState* out) const {
+  std::vector<std::shared_ptr<Step>> steps;
+  {
+    const std::lock_guard lock(mutex_);
+    out->sessions = sessions_.size();
+    out->steps_queued = queued_;
+    out->steps_running = running_.size() - queued_;
+    for (const auto& [id, session] : sessions_)
+      for (const auto& [key, step] : session->steps) {
+        out->steps_expected += !step->started;
+        steps.push_back(step);
+      }
+  }
+  for (const auto& step : steps) out->values_waiting += step->waiting();
+}
+
+std::string Worker::Metrics() const {
+  WorkerState state;
+  state.task = options_.task;
+  state.version = kVersion;
+  state.incarnation = incarnation_;
+  state.uptime_ns = NowNs() - started_ns_;
+  state.max_sessions = options_.max_sessions;
+  state.memories = memories_;
+  CountSteps(&state);
+  return metrics_.ToJson(state);
+}
+
 Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network::Finder finder, WorkerOptions options) {
   std::string own;
   for (const Task& task : options.tasks)
@@ -574,7 +671,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
     const Status why(Code::kUnavailable, StrCat("task ", self->options_.task, "'s connection to ", address, " was lost, and maybe values with it"));
     self->Later([self, address, why] { self->LosePeer(address, why, /*noted=*/true); });
   };
-  worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials);
+  worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials, worker->options_.max_message_bytes);
   worker->peers_ = std::make_unique<Peers>(
       worker->network_.get(), [self](std::function<void()> work) { self->Later(std::move(work)); },
       [self](const std::string& address, const Status& why) { self->LosePeer(address, why, /*noted=*/false); });

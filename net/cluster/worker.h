@@ -10,6 +10,7 @@
 #ifndef TENON_NET_CLUSTER_WORKER_H_
 #define TENON_NET_CLUSTER_WORKER_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "core/session/session.h"
+#include "net/cluster/metrics.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 #include "net/cluster/peers.h"
@@ -31,7 +33,10 @@ struct WorkerOptions {
   std::vector<Task> tasks;  // of the cluster, this one too
   std::string listen;       // where; empty: at its own address
   std::string credentials;  // of the transports, JSON
+  // What is more is refused with RESOURCE_EXHAUSTED, which ends nothing but the step or the session that asked for it.
   uint64_t max_sessions = 64;
+  uint64_t memory_limit = 0;       // bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none
+  uint64_t max_message_bytes = 0;  // of one message; 0: the transport's own limit
 };
 
 class Worker {
@@ -45,6 +50,8 @@ class Worker {
   const std::string& address() const { return address_; }
   // Takes no new calls, lets steps end until the deadline, then stops.
   Status Stop(uint64_t deadline_ns);
+  // JSON, as tenon_worker_metrics of app.h describes it.
+  std::string Metrics() const;
 
  private:
   struct Part;
@@ -52,12 +59,16 @@ class Worker {
   class Step;
   struct Arrival;
 
-  Worker(session::Runtime* runtime, WorkerOptions options) : runtime_(runtime), options_(std::move(options)) {}
+  Worker(session::Runtime* runtime, WorkerOptions options);
+  std::shared_ptr<MemoryBudget> BudgetOf(const exec::Device& device) const;
+  void LogOf(uint64_t session, uint32_t level, std::string_view text) const;
   void OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply);
   void OnCancelled(tenon_reply* reply);
   void OnLost(tenon_peer* peer);
   Status Place(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
+  static Status MakeRoom(const Session& session, const DataHead& head, uint64_t bytes, Arrival* arrival);
   void Placed(Arrival* arrival, Status status);
+  size_t SenderOf(const Session& session, const DataKey& key) const;
 
   Status Hello(tenon_span request, Reply reply);
   Status Open(tenon_peer* peer, tenon_span request, Reply reply);
@@ -78,6 +89,7 @@ class Worker {
   std::map<std::string, Task> BusyPeers(uint64_t now_ns) const;
   // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
   void LosePeer(const std::string& address, const Status& why, bool noted);
+  void CountSteps(WorkerState* out) const;
   // On a background thread. Stop waits for all.
   void Later(std::function<void()> work);
   void AwaitLater();
@@ -85,13 +97,16 @@ class Worker {
   session::Runtime* const runtime_;
   const WorkerOptions options_;
   std::string address_;
-  uint64_t incarnation_ = 0;
+  uint64_t incarnation_ = 0, started_ns_ = 0;
+  WorkerMetrics metrics_;
+  std::vector<WorkerState::Memory> memories_;  // fixed; the host's first
   exec::ResourceManager unnamed_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Peers> peers_;
   mutable std::mutex mutex_;  // guards all below
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;
   std::map<tenon_reply*, std::shared_ptr<Step>> running_;
+  std::atomic<uint64_t> queued_{0};  // of running_, those that wait for a thread
   std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled
   std::condition_variable changed_;
   bool stop_ = false;

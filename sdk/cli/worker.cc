@@ -10,6 +10,7 @@
 #include "sdk/cli/cluster_file.h"
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
+#include "sdk/cli/metrics_server.h"
 #include "tenon/train/file.h"
 
 namespace tenon::cli {
@@ -20,9 +21,12 @@ using host::Result;
 using host::Status;
 
 struct WorkerArguments {
-  std::string cluster, job, listen, credentials;
+  std::string cluster, job, listen, credentials, metrics;
+  bool metrics_plaintext = false;
   int task = -1;
   std::string patience = "5s";
+  std::string memory_limit, max_message;
+  uint64_t max_sessions = 64;
   RuntimeFlags runtime;
 };
 
@@ -33,18 +37,34 @@ Result<ClusterFile> ReadCluster(const std::string& path) {
   return Status(Code::kInvalidArgument, "which cluster? Give --cluster FILE, or set TF_CONFIG");
 }
 
-Status Serve(const WorkerArguments& arguments) {
-  TENON_TRY_ASSIGN(ClusterFile cluster, ReadCluster(arguments.cluster));
+// Which task of the cluster this process is: as it was told, or by its launcher's number.
+Result<std::string> OwnName(const WorkerArguments& arguments, ClusterFile cluster) {
   if (!arguments.job.empty()) cluster.job = arguments.job;
   if (arguments.task >= 0) cluster.task = arguments.task;
-  std::string name = cluster.job.empty() || cluster.task < 0 ? "" : TaskName(cluster.job, cluster.task);
-  if (name.empty()) {
-    TENON_TRY_ASSIGN(const int rank, LauncherRank());
-    if (rank < 0) return Status(Code::kInvalidArgument, "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
-    if (static_cast<size_t>(rank) >= cluster.tasks.size())
-      return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
-    name = cluster.tasks[static_cast<size_t>(rank)].name;
+  if (!cluster.job.empty() && cluster.task >= 0) return TaskName(cluster.job, cluster.task);
+  TENON_TRY_ASSIGN(const int rank, LauncherRank());
+  if (rank < 0) return Status(Code::kInvalidArgument, "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
+  if (static_cast<size_t>(rank) >= cluster.tasks.size())
+    return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
+  return cluster.tasks[static_cast<size_t>(rank)].name;
+}
+
+Result<host::WorkerLimits> Limits(const WorkerArguments& arguments) {
+  host::WorkerLimits limits;
+  limits.sessions = arguments.max_sessions;
+  if (!arguments.memory_limit.empty()) {
+    TENON_TRY_ASSIGN(limits.memory, ParseSize(arguments.memory_limit));
   }
+  if (!arguments.max_message.empty()) {
+    TENON_TRY_ASSIGN(limits.message_bytes, ParseSize(arguments.max_message));
+  }
+  return limits;
+}
+
+Status Serve(const WorkerArguments& arguments) {
+  TENON_TRY_ASSIGN(const ClusterFile cluster, ReadCluster(arguments.cluster));
+  TENON_TRY_ASSIGN(const std::string name, OwnName(arguments, cluster));
+  TENON_TRY_ASSIGN(const host::WorkerLimits limits, Limits(arguments));
   TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments.patience));
   // Before there are threads, which would get the signals otherwise.
   sigset_t ends;
@@ -59,8 +79,13 @@ Status Serve(const WorkerArguments& arguments) {
   if (!arguments.credentials.empty()) {
     TENON_TRY_ASSIGN(credentials, train::ReadFile(arguments.credentials));
   }
-  TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials));
+  TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
+  std::unique_ptr<MetricsServer> metrics;
+  if (!arguments.metrics.empty()) {
+    TENON_TRY_ASSIGN(metrics, MetricsServer::Start(arguments.metrics, arguments.metrics_plaintext, [&worker] { return worker.Metrics(); }));
+  }
   std::printf("%s listens at %s\n", options.task.c_str(), worker.address().c_str());
+  if (metrics != nullptr) std::printf("%s shows its metrics at %s\n", options.task.c_str(), metrics->url().c_str());
   std::fflush(stdout);
   int signal = 0;
   sigwait(&ends, &signal);
@@ -81,6 +106,16 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
   command.add_option("--listen", arguments->listen, "Where to listen, when that is not its address in the cluster")->type_name("ADDRESS");
   command.add_option("--credentials", arguments->credentials, "JSON of the transport: certificates, a token")->type_name("FILE");
   command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")->type_name("TIME")->capture_default_str();
+  command.add_option("--metrics", arguments->metrics, "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
+      ->type_name("ADDRESS");
+  command.add_flag("--metrics-plaintext", arguments->metrics_plaintext, "ADDRESS may be another than loopback: whoever reaches it reads the metrics, unencrypted");
+  command.add_option("--memory-limit", arguments->memory_limit, "Most memory of values and variables of all sessions, in the host's memory and in each device's, such as 4G")
+      ->type_name("SIZE");
+  command.add_option("--max-sessions", arguments->max_sessions, "Most sessions of masters at once")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
+  command.add_option("--max-message", arguments->max_message, "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")->type_name("SIZE");
   arguments->runtime.AddTo(command);
   command.callback([arguments, &action] { action = [arguments] { return Serve(*arguments); }; });
 }

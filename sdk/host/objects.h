@@ -16,6 +16,10 @@
 #include "plugins/loader.h"
 #include "tenon/app.h"
 
+namespace tenon::cluster {
+class Master;
+}
+
 struct tenon_text {
   std::string text;
 };
@@ -76,6 +80,7 @@ struct tenon_app_graph {
 
 struct tenon_session {
   tenon_runtime* runtime;
+  std::shared_ptr<tenon::cluster::Master> master;  // nullptr: the steps run in this process
   std::shared_ptr<tenon::session::Session> session;
 };
 

@@ -94,11 +94,13 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.record_costs = options.record_costs != 0;
     TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
     if (!core.placement.placer.empty()) runtime->OpenById(core.placement.placer);
+    std::shared_ptr<cluster::Master> master;
     if (options.master.size > 0) {
-      TENON_ASSIGN_OR_RETURN(core.remote, ConnectMaster(runtime, options));
+      TENON_ASSIGN_OR_RETURN(master, ConnectMaster(runtime, options));
     }
+    core.remote = master;
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
-    *out_session = new tenon_session{runtime, std::move(session)};
+    *out_session = new tenon_session{runtime, std::move(master), std::move(session)};
     return Status::Ok();
   });
 }
@@ -292,6 +294,20 @@ tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_sess
                                          metrics.nodes_merged, metrics.host_waits, metrics.device_bytes_in_use,
                                          metrics.device_peak_bytes};
     return Status(host::WriteOut(value, out_metrics));
+  });
+}
+
+uint64_t tenon_session_task_count(const tenon_session* session) { return session->master == nullptr ? 0 : session->master->task_count(); }
+
+tenon_status* tenon_session_get_task(const tenon_session* session, uint64_t index, tenon_task_state* out_state) {
+  return host::Guard([&]() -> Status {
+    if (index >= tenon_session_task_count(session))
+      return OutOfRange(StrCat("the session's cluster has ", tenon_session_task_count(session), " tasks; there is no task ", index));
+    const cluster::TaskReport report = session->master->Report(index);
+    const cluster::PingReply& said = report.said;
+    const tenon_task_state value = {TENON_HEAD(tenon_task_state), Span(report.task->name()), Span(report.task->address()), report.silent_ns,
+                                    said.steps(), said.bytes_sent(), said.bytes_received(), said.bytes_in_use(), said.sessions()};
+    return Status(host::WriteOut(value, out_state));
   });
 }
 

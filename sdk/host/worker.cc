@@ -27,6 +27,9 @@ tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_opti
     }
     core.listen = View(options.listen);
     core.credentials = View(options.credentials);
+    if (options.max_sessions != 0) core.max_sessions = options.max_sessions;
+    core.memory_limit = options.memory_limit;
+    core.max_message_bytes = options.max_message_bytes;
     runtime->OpenDevices();
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker,
                            cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); },
@@ -40,6 +43,13 @@ tenon_span tenon_worker_address(const tenon_worker* worker) { return Span(worker
 
 tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns) {
   return host::Guard([&] { return worker->worker->Stop(NowNs() + timeout_ns); });
+}
+
+tenon_status* tenon_worker_metrics(const tenon_worker* worker, tenon_text** out_json) {
+  return host::Guard([&]() -> Status {
+    *out_json = new tenon_text{worker->worker->Metrics()};
+    return Status::Ok();
+  });
 }
 
 void tenon_worker_release(tenon_worker* worker) { delete worker; }

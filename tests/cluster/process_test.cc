@@ -5,8 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "tests/cluster/processes.h"
-#include "tests/engine/engine.h"
+#include "tests/cluster/counting.h"
 
 namespace tenon::engine {
 namespace {
@@ -14,40 +13,6 @@ namespace {
 class ProcessTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, ProcessTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ProcessTest);
-
-// A counter on the parameter server, added to by way of both workers.
-struct Counting {
-  Graph graph{TheRuntime()};
-  Counting() {
-    Output counter, one;
-    {
-      const auto on = graph.Device("/job:ps/task:0");
-      counter = graph.Op("VarHandleOp", {}, {{"dtype", DType::kInt64}, {"shape", Shape{}}, {"shared_name", "counter"}}, "counter");
-      graph.AddNode("AssignVariableOp", {counter, graph.Const(*Tensor::Scalar(int64_t{0}))}, {}, "reset");
-    }
-    {
-      const auto on = graph.Device("/job:worker/task:0");
-      one = graph.Op("Neg", {graph.Op("Neg", {graph.Placeholder("one", DType::kInt64, Shape{})})}, {}, "first");
-    }
-    {
-      const auto on = graph.Device("/job:worker/task:1");
-      one = graph.Op("Abs", {one}, {}, "second");
-    }
-    graph.AddNode("AssignAddVariableOp", {counter, one}, {}, "add");
-    graph.Op("ReadVariableOp", {counter}, {{"dtype", DType::kInt64}}, "read");
-  }
-  Result<Session> Connect(const Processes& tasks, size_t task = 1) const {
-    SessionOptions options;
-    options.master = tasks.address(task);
-    return Session::Create(TheRuntime(), graph, options);
-  }
-};
-
-Status Add(const Session& session) {
-  RunOptions options;
-  options.timeout = std::chrono::seconds(30);
-  return session.Run({{"one", *Tensor::Scalar(int64_t{1})}}, {}, {"add"}, options).status();
-}
 
 TEST_P(ProcessTest, RunStepsTogether) {
   const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});

@@ -93,13 +93,18 @@ class Processes {
     }
     close(out[1]);
     task.output = out[0];
+    const std::string said = Line(index);
+    return said.find("listens at") != std::string::npos;
+  }
+  // The next line that the task says; what it said so far when ten seconds pass or it ends.
+  std::string Line(size_t task) const {
     std::string said;
-    for (char byte = 0; said.find('\n') == std::string::npos;) {
-      pollfd polled = {task.output, POLLIN, 0};
-      if (poll(&polled, 1, 10000) <= 0 || read(task.output, &byte, 1) != 1) return false;
+    for (char byte = 0; !said.ends_with('\n');) {
+      pollfd polled = {tasks_[task].output, POLLIN, 0};
+      if (poll(&polled, 1, 10000) <= 0 || read(tasks_[task].output, &byte, 1) != 1) break;
       said += byte;
     }
-    return said.find("listens at") != std::string::npos;
+    return said;
   }
   void Signal(size_t task, int signal) const { kill(tasks_[task].process, signal); }
   void Kill(size_t index) {

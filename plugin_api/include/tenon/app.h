@@ -253,6 +253,10 @@ typedef struct tenon_worker_options {
   uint64_t task_count;
   tenon_span listen;      /* where this task listens; empty: at its address in `tasks` */
   tenon_span credentials; /* of the transport, JSON */
+  /* What is more is RESOURCE_EXHAUSTED to whoever asks for it; others go on. */
+  uint64_t max_sessions;      /* open at once; 0: 64 */
+  uint64_t memory_limit;      /* bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none */
+  uint64_t max_message_bytes; /* of one message; 0: 4 GiB */
 } tenon_worker_options;
 
 /* Serves masters until it is released. The runtime was made with a task, and outlives the worker. */
@@ -262,6 +266,9 @@ TENON_EXPORT tenon_span tenon_worker_address(const tenon_worker* worker);
 /* Takes no new steps, and lets those that run end for so long; then cancels them. */
 TENON_EXPORT tenon_status* tenon_worker_stop(tenon_worker* worker, uint64_t timeout_ns);
 TENON_EXPORT void tenon_worker_release(tenon_worker* worker);
+/* What the worker has done, and has now: counters and gauges in families, named as Prometheus wants it. JSON: a list of
+ * {"name": "tenon_worker_steps_total", "type": "counter" or "gauge", "help": TEXT, "samples": [{"labels": {"outcome": "ok"}, "value": 12}]}. */
+TENON_EXPORT tenon_status* tenon_worker_metrics(const tenon_worker* worker, tenon_text** out_json);
 
 /* ---- Sessions ---- */
 
@@ -409,6 +416,24 @@ typedef struct tenon_session_metrics {
 } tenon_session_metrics;
 
 TENON_EXPORT tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics);
+
+/* A task of the cluster that a session runs on, by what it said when it was last heard of: since its start, for all masters. */
+typedef struct tenon_task_state {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  tenon_span address;
+  uint64_t silent_ns; /* since it was heard of; it is asked twice a second */
+  uint64_t steps;     /* ended, with or without success */
+  uint64_t bytes_sent;
+  uint64_t bytes_received;
+  uint64_t bytes_in_use; /* of values, variables and steps, in all its memories */
+  uint64_t sessions;
+} tenon_task_state;
+
+/* 0: the session's steps run in this process. */
+TENON_EXPORT uint64_t tenon_session_task_count(const tenon_session* session);
+TENON_EXPORT tenon_status* tenon_session_get_task(const tenon_session* session, uint64_t index, tenon_task_state* out_state);
 /* JSON: for each node that the callable runs, its device, its kernel's plugin and priority, and how it runs (straight,
  * loop, dynamic, folded, view). */
 TENON_EXPORT tenon_status* tenon_callable_explain(tenon_callable* callable, tenon_text** out_json);

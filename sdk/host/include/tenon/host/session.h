@@ -385,6 +385,17 @@ class Session {
     return metrics;
   }
 
+  // The tasks of its cluster, by what they said when they were last heard of; none: its steps run in this process. Their texts live
+  // as long as the session.
+  Result<std::vector<tenon_task_state>> Tasks() const {
+    std::vector<tenon_task_state> tasks(tenon_session_task_count(get()));
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      tasks[i].struct_size = sizeof(tenon_task_state);
+      TENON_TRY(Status::Take(tenon_session_get_task(get(), i, &tasks[i])));
+    }
+    return tasks;
+  }
+
  private:
   struct Releaser {
     void operator()(tenon_session* session) const { tenon_session_release(session); }
