@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tenon/device.h"
+#include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/kernel.h"
 #include "tenon/op.h"
@@ -24,7 +25,7 @@ constexpr uint32_t kUnderstood = 0;  // bits of tenon_plugin.must_understand; no
 constexpr std::string_view kCapabilities[] = {TENON_CAPABILITY_OPS,       TENON_CAPABILITY_KERNELS,
                                               TENON_CAPABILITY_DEVICE,    TENON_CAPABILITY_COMPILER,
                                               TENON_CAPABILITY_TRANSPORT, TENON_CAPABILITY_COLLECTIVE,
-                                              TENON_CAPABILITY_PLACER};
+                                              TENON_CAPABILITY_PLACER,    TENON_CAPABILITY_FILESYSTEM};
 
 std::string Text(tenon_span span) {
   if (span.data == nullptr) return {};

@@ -1,170 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <string>
+#include <vector>
 
-#include "core/base/status.h"
-
-struct tenon_file {
-  int descriptor;
-  std::string path;
-};
+#include "core/session/mounts.h"
+#include "core/session/system_files.h"
 
 namespace tenon::session {
 namespace {
 
-tenon_status* SystemError(const char* what, std::string_view path, int error) {
-  const Code code = error == ENOENT || error == ENOTDIR                    ? Code::kNotFound
-                    : error == EACCES || error == EPERM || error == EROFS  ? Code::kPermissionDenied
-                    : error == ENOSPC || error == EDQUOT || error == EFBIG ? Code::kResourceExhausted
-                    : error == EEXIST                                      ? Code::kAlreadyExists
-                                                                           : Code::kUnavailable;
-  return Status(code, StrCat("cannot ", what, " '", path, "': ", std::strerror(error))).release();
+std::atomic<const tenon_files*> g_files{nullptr};
+const tenon_files* Plain() {
+  const tenon_files* files = g_files.load(std::memory_order_acquire);
+  return files != nullptr ? files : SystemFiles();
 }
 
-tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** out_file) {
-  const std::string name(View(path));
-  if (name.empty() || name.find('\0') != std::string::npos)
-    return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
-  int descriptor;
-  do {
-    descriptor = open(name.c_str(), flags | O_CLOEXEC, 0644);
-  } while (descriptor < 0 && errno == EINTR);
-  if (descriptor < 0) return SystemError(what, name, errno);
-  *out_file = new tenon_file{descriptor, name};
-  return nullptr;
+// What a tenon_file* that we gave out points to.
+struct RoutedFile {
+  std::shared_ptr<Mount> mount;  // nullptr: a plain one
+  tenon_file* file = nullptr;    // of the table that opened it
+};
+RoutedFile* Of(tenon_file* file) { return reinterpret_cast<RoutedFile*>(file); }
+
+// A member of tenon_files and the member of tenon_filesystem that does the same.
+template <typename OfFiles, typename OfFilesystem>
+struct Pair {
+  OfFiles tenon_files::* plain;
+  OfFilesystem tenon_filesystem::* mounted;
+};
+
+// Those on paths: by the path's scheme, `plain` or `mounted`.
+template <typename PlainCall, typename MountedCall>
+tenon_status* ByPath(tenon_span path, PlainCall plain, MountedCall mounted) {
+  const std::string_view name = View(path), scheme = SchemeOf(name);
+  if (name.find('\0') != std::string_view::npos) return InvalidArgument("a path has a NUL").release();
+  if (scheme.empty()) return plain();
+  auto mount = Mounts::The().Find(scheme);
+  if (!mount.ok()) return Status(mount.status()).Annotate(StrCat("'", name, "'")).release();
+  return mounted(*mount);
 }
 
-tenon_status* OpenRead(tenon_span path, tenon_file** out_file) {
-  if (tenon_status* bad = Open("read", path, O_RDONLY, out_file)) return bad;
-  struct stat info;
-  if (fstat((*out_file)->descriptor, &info) == 0 && S_ISREG(info.st_mode)) return nullptr;
-  tenon_status* bad = InvalidArgument(StrCat("cannot read '", (*out_file)->path, "': it is no ordinary file")).release();
-  close((*out_file)->descriptor);
-  delete *out_file;
-  *out_file = nullptr;
+tenon_status* Open(tenon_span path, Pair<decltype(tenon_files::open_read), decltype(tenon_filesystem::open_read)> how, tenon_file** out_file) {
+  auto opened = std::make_unique<RoutedFile>();
+  tenon_status* bad = ByPath(
+      path, [&] { return (Plain()->*how.plain)(path, &opened->file); },
+      [&](const std::shared_ptr<Mount>& mount) {
+        opened->mount = mount;
+        return mount->Open(how.mounted, path, &opened->file);
+      });
+  if (bad == nullptr) *out_file = reinterpret_cast<tenon_file*>(opened.release());
   return bad;
 }
-tenon_status* OpenWrite(tenon_span path, tenon_file** out_file) {
-  return Open("write", path, O_WRONLY | O_CREAT | O_TRUNC, out_file);
-}
-tenon_status* OpenAppend(tenon_span path, tenon_file** out_file) {
-  return Open("append to", path, O_WRONLY | O_CREAT | O_APPEND, out_file);
-}
 
-tenon_status* Size(tenon_file* file, uint64_t* out_size) {
-  struct stat info;
-  if (fstat(file->descriptor, &info) != 0) return SystemError("look at", file->path, errno);
-  *out_size = static_cast<uint64_t>(info.st_size);
-  return nullptr;
-}
-
-tenon_status* ReadAt(tenon_file* file, uint64_t offset, void* target, uint64_t bytes) {
-  auto* out = static_cast<char*>(target);
-  while (bytes > 0) {
-    const ssize_t got = pread(file->descriptor, out, std::min<uint64_t>(bytes, 1u << 30), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return SystemError("read", file->path, errno);
-    if (got == 0) return OutOfRange(StrCat("'", file->path, "' ends at byte ", offset, ", ", bytes, " bytes too early")).release();
-    out += got;
-    offset += static_cast<uint64_t>(got);
-    bytes -= static_cast<uint64_t>(got);
-  }
-  return nullptr;
-}
-
-tenon_status* Write(tenon_file* file, const void* source, uint64_t bytes) {
-  const auto* in = static_cast<const char*>(source);
-  while (bytes > 0) {
-    const ssize_t put = write(file->descriptor, in, std::min<uint64_t>(bytes, 1u << 30));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return SystemError("write", file->path, errno);
-    in += put;
-    bytes -= static_cast<uint64_t>(put);
-  }
-  return nullptr;
-}
-
-tenon_status* Sync(tenon_file* file) {
-  return fsync(file->descriptor) == 0 ? nullptr : SystemError("sync", file->path, errno);
+// Those on open files, with the same arguments in both tables.
+template <typename Member, typename... Arguments>
+tenon_status* OnFile(tenon_file* file, Pair<Member, Member> how, Arguments... arguments) {
+  const RoutedFile& routed = *Of(file);
+  if (routed.mount == nullptr) return (Plain()->*how.plain)(routed.file, arguments...);
+  return routed.mount->Call([&](const tenon_filesystem& table, tenon_plugin_self*) { return (table.*how.mounted)(routed.file, arguments...); });
 }
 
 tenon_status* Close(tenon_file* file) {
-  const int result = close(file->descriptor);
-  const int error = errno;
-  const std::string path = std::move(file->path);
-  delete file;
-  return result == 0 || error == EINTR ? nullptr : SystemError("close", path, error);
+  const std::unique_ptr<RoutedFile> routed(Of(file));
+  return routed->mount == nullptr ? Plain()->close(routed->file) : routed->mount->Close(routed->file);
+}
+
+// Those on one path, whose tables' functions differ in `self` alone.
+template <typename OfFiles, typename OfFilesystem>
+tenon_status* OnPath(tenon_span path, Pair<OfFiles, OfFilesystem> how) {
+  return ByPath(
+      path, [&] { return (Plain()->*how.plain)(path); },
+      [&](const std::shared_ptr<Mount>& mount) {
+        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return (table.*how.mounted)(self, path); });
+      });
 }
 
 tenon_status* Rename(tenon_span from, tenon_span to) {
-  const std::string source(View(from)), target(View(to));
-  return rename(source.c_str(), target.c_str()) == 0 ? nullptr : SystemError(("rename '" + source + "' to").c_str(), target, errno);
-}
-
-tenon_status* Remove(tenon_span path) {
-  const std::string name(View(path));
-  return std::remove(name.c_str()) == 0 ? nullptr : SystemError("remove", name, errno);
-}
-
-tenon_status* MakeDirectory(tenon_span path) {
-  const std::string name(View(path));
-  return mkdir(name.c_str(), 0755) == 0 || errno == EEXIST ? nullptr : SystemError("make the folder", name, errno);
-}
-
-tenon_status* SyncDirectory(tenon_span path) {
-  const std::string name = path.size == 0 ? "." : std::string(View(path));
-  const int descriptor = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return SystemError("open the folder", name, errno);
-  const int result = fsync(descriptor);
-  const int error = errno;
-  close(descriptor);
-  return result == 0 ? nullptr : SystemError("sync the folder", name, error);
+  if (SchemeOf(View(from)) != SchemeOf(View(to)))
+    return InvalidArgument(StrCat("cannot rename '", View(from), "' to '", View(to), "': they are on different file systems")).release();
+  return ByPath(
+      from, [&] { return Plain()->rename(from, to); },
+      [&](const std::shared_ptr<Mount>& mount) {
+        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.rename(self, from, to); });
+      });
 }
 
 uint32_t Exists(tenon_span path) {
-  struct stat info;
-  return stat(std::string(View(path)).c_str(), &info) == 0 ? 1 : 0;
+  uint32_t found = 0;
+  // What cannot be asked is not there; whoever then tries to make it is told why.
+  ReleaseStatus(ByPath(
+      path,
+      [&]() -> tenon_status* {
+        found = Plain()->exists(path);
+        return nullptr;
+      },
+      [&](const std::shared_ptr<Mount>& mount) {
+        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) -> tenon_status* {
+          found = table.exists(self, path);
+          return nullptr;
+        });
+      }));
+  return found;
 }
 
-const tenon_files* System() {
-  static const tenon_files files = {TENON_HEAD(tenon_files), &OpenRead, &OpenWrite, &OpenAppend, &Size,   &ReadAt,
-                                    &Write, &Sync, &Close, &Rename, &Remove, &MakeDirectory, &SyncDirectory, &Exists};
-  return &files;
-}
+void Collect(void* names, tenon_span name) { static_cast<std::vector<std::string>*>(names)->emplace_back(View(name)); }
 
-std::atomic<const tenon_files*> g_files{nullptr};
-const tenon_files* Now() {
-  const tenon_files* files = g_files.load(std::memory_order_acquire);
-  return files != nullptr ? files : System();
+// The names are given when the mount is no longer held, because their receiver may go on to ask for files.
+tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
+  std::vector<std::string> found;
+  tenon_status* bad = ByPath(
+      path, [&] { return Plain()->list(path, &Collect, &found); },
+      [&](const std::shared_ptr<Mount>& mount) {
+        return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.list(self, path, &Collect, &found); });
+      });
+  if (bad != nullptr) return bad;
+  for (const std::string& name : found) names(argument, Span(name));
+  return nullptr;
 }
 
 }  // namespace
 
 const tenon_files* Files() {
+  using F = tenon_files;
+  using S = tenon_filesystem;
   static const tenon_files files = {
       TENON_HEAD(tenon_files),
-      [](tenon_span path, tenon_file** out) { return Now()->open_read(path, out); },
-      [](tenon_span path, tenon_file** out) { return Now()->open_write(path, out); },
-      [](tenon_span path, tenon_file** out) { return Now()->open_append(path, out); },
-      [](tenon_file* file, uint64_t* out) { return Now()->size(file, out); },
-      [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) { return Now()->read_at(file, offset, target, bytes); },
-      [](tenon_file* file, const void* source, uint64_t bytes) { return Now()->write(file, source, bytes); },
-      [](tenon_file* file) { return Now()->sync(file); },
-      [](tenon_file* file) { return Now()->close(file); },
-      [](tenon_span from, tenon_span to) { return Now()->rename(from, to); },
-      [](tenon_span path) { return Now()->remove(path); },
-      [](tenon_span path) { return Now()->make_directory(path); },
-      [](tenon_span path) { return Now()->sync_directory(path); },
-      [](tenon_span path) { return Now()->exists(path); }};
+      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_read, &S::open_read}, out); },
+      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_write, &S::open_write}, out); },
+      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_append, &S::open_append}, out); },
+      [](tenon_file* file, uint64_t* out) { return OnFile(file, Pair{&F::size, &S::size}, out); },
+      [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) {
+        return OnFile(file, Pair{&F::read_at, &S::read_at}, offset, target, bytes);
+      },
+      [](tenon_file* file, const void* source, uint64_t bytes) { return OnFile(file, Pair{&F::write, &S::write}, source, bytes); },
+      [](tenon_file* file) { return OnFile(file, Pair{&F::sync, &S::sync}); },
+      &Close,
+      &Rename,
+      [](tenon_span path) { return OnPath(path, Pair{&F::remove, &S::remove}); },
+      [](tenon_span path) { return OnPath(path, Pair{&F::make_directory, &S::make_directory}); },
+      [](tenon_span path) { return OnPath(path, Pair{&F::sync_directory, &S::sync_directory}); },
+      &Exists,
+      &List};
   return &files;
 }
 

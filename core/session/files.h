@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files for plugins ("tenon.files/1"), over the operating system or over a table that a test or simulator puts in.
+// Files for plugins and the application ("tenon.files/1"): a path with a scheme leads to the file system that a plugin brought
+// (mounts.h), any other to the operating system's, or to a table that a test or simulator puts in its place.
 #ifndef TENON_CORE_SESSION_FILES_H_
 #define TENON_CORE_SESSION_FILES_H_
 
@@ -7,9 +8,10 @@
 
 namespace tenon::session {
 
-// What plugins get; calls go to the table that is set at that moment.
+// One table for the process. Any thread.
 const tenon_files* Files();
-// nullptr brings the operating system's back. Not while steps run.
+// For paths without a scheme; calls go to the table that is set at that moment, which has every function. nullptr brings the operating
+// system's back. Not while steps run.
 void SetFiles(const tenon_files* files);
 
 }  // namespace tenon::session

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/base/adopt.h"
+#include "core/session/mounts.h"
 
 namespace tenon::session {
 namespace {
@@ -34,6 +35,7 @@ Result<const tenon_device_driver*> AdoptDriver(const tenon_device_driver* given)
 Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) {}
 
 Runtime::~Runtime() {
+  Mounts::The().RemoveAll(this);
   resources_.ClearAll();  // while their devices are there
   for (const auto& device : devices_) CloseDevice(device.get());
 }
@@ -134,6 +136,10 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       if (transport->must_understand != 0) return undo(Unimplemented("a transport needs a feature of a newer host"));
       std::lock_guard lock(mutex_);
       transports_.try_emplace(std::string(View(transport->scheme)), TransportEntry{id, {Adopt(transport), self}});
+    } else if (what == TENON_CAPABILITY_FILESYSTEM) {
+      const auto* filesystem = static_cast<const tenon_filesystem*>(capability.table);
+      if (filesystem->must_understand != 0) return undo(Unimplemented("a file system needs a feature of a newer host"));
+      if (Status status = Mounts::The().Add(this, id, Adopt(filesystem), self); !status.ok()) return undo(std::move(status));
     } else if (what == TENON_CAPABILITY_COMPILER) {
       const auto* compiler = Adopt(static_cast<const tenon_compiler*>(capability.table));
       if (compiler->must_understand != 0) return undo(Unimplemented("a compiler needs a feature of a newer host"));
@@ -151,6 +157,7 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
 void Runtime::UnregisterPlugin(std::string_view id) {
   ops_.Unregister(id);
   kernels_.Unregister(id);
+  Mounts::The().Remove(this, id);
   std::lock_guard lock(mutex_);
   for (auto& device : devices_)
     if (device->plugin == id) CloseDevice(device.get());
@@ -176,7 +183,7 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
   return NotFound(StrCat("no loaded plugin brings the transport '", scheme, "'; those that are there: ", known.empty() ? "none" : known));
 }
 
-int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id); }
+int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id) + Mounts::The().OpenFiles(this, id); }
 
 std::vector<exec::Device> Runtime::devices() const {
   std::lock_guard lock(mutex_);

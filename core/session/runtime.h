@@ -31,7 +31,7 @@ class Runtime {
   };
   Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
   void UnregisterPlugin(std::string_view id);
-  // Objects of the plugin that live; 0 when it may be unloaded.
+  // Objects of the plugin that live (kernels, open files); 0 when it may be unloaded.
   int64_t LiveObjects(std::string_view id) const;
 
   graph::OpRegistry& ops() { return ops_; }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/session/mounts.h"
 #include "core/session/session.h"
 #include "plugins/loader.h"
 #include "tenon/app.h"
@@ -41,6 +42,7 @@ struct tenon_cancellation {
 struct tenon_runtime {
   tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads)
       : loader(host, std::move(loader_options)), runtime(threads) {}
+  ~tenon_runtime() { tenon::session::Mounts::The().RemoveOpener(this); }
   // Opens the packages that provide an op (or kernels of it, or a device) and registers them.
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
@@ -49,6 +51,8 @@ struct tenon_runtime {
   void OpenById(const std::string& id);
   // The transport of a scheme, its package opened when it is ours: "tenon.net.SCHEME".
   tenon::Result<tenon::session::Runtime::Transport> FindTransport(const std::string& scheme);
+  // The package named for the scheme ("tenon.files.SCHEME") and strangers' that bring file systems.
+  void OpenForFilesystem(std::string_view scheme);
   void OpenPackage(const std::string& id);
   tenon::Status OpenFile(const std::string& path);
   // Registers what the loader opened; a failure becomes the package's report.

@@ -5,6 +5,8 @@
 
 #include "core/base/log.h"
 #include "core/place/device_name.h"
+#include "core/session/files.h"
+#include "core/session/mounts.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -89,6 +91,17 @@ Result<session::Runtime::Transport> tenon_runtime::FindTransport(const std::stri
   return runtime.FindTransport(scheme);
 }
 
+void tenon_runtime::OpenForFilesystem(std::string_view scheme) {
+  std::lock_guard lock(mutex);
+  const std::string named = StrCat("tenon.files.", scheme);
+  OpenById(named);
+  for (const auto& package : loader.packages()) {
+    if (!package->manifest || package->manifest->id.starts_with("tenon.files.")) continue;
+    const auto& brings = package->manifest->capabilities;
+    if (std::find(brings.begin(), brings.end(), TENON_CAPABILITY_FILESYSTEM) != brings.end()) OpenPackage(package->manifest->id);
+  }
+}
+
 std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
   std::lock_guard lock(mutex);
   std::vector<plugins::LoadReport> out = loader.reports();
@@ -137,6 +150,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
   runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
+  session::Mounts::The().AddOpener(raw, [raw](std::string_view scheme) { raw->OpenForFilesystem(scheme); });
   // What the caller names is opened at once, so that a mistake shows.
   for (uint64_t i = 0; i < options.plugin_count; ++i) {
     const std::string path(View(options.plugins[i]));
@@ -177,6 +191,7 @@ tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_r
 
 void tenon_runtime_release(tenon_runtime* runtime) {
   if (runtime == nullptr) return;
+  session::Mounts::The().RemoveOpener(runtime);
   // Devices are closed and registries emptied before the loader unloads.
   for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) runtime->runtime.UnregisterPlugin(plugin->id());
   delete runtime;
@@ -185,6 +200,8 @@ void tenon_runtime_release(tenon_runtime* runtime) {
 tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path) {
   return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
 }
+
+const tenon_files* tenon_runtime_files(void) { return session::Files(); }
 
 void tenon_runtime_open_all(tenon_runtime* runtime) {
   std::lock_guard lock(runtime->mutex);
@@ -197,9 +214,9 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
     std::lock_guard lock(runtime->mutex);
     const std::string name(View(id));
     const auto live = [&]() -> std::vector<std::string> {
-      const int64_t kernels = runtime->runtime.LiveObjects(name);
-      if (kernels == 0) return {};
-      return {StrCat(kernels, " kernels of sessions; release the callables and sessions that use them")};
+      const int64_t objects = runtime->runtime.LiveObjects(name);
+      if (objects == 0) return {};
+      return {StrCat(objects, " kernels of sessions or open files; release the callables and sessions that use them, and close the files")};
     };
     // Out of the registries first, so that nothing new begins while it unloads; back again when it is refused.
     if (!live().empty())

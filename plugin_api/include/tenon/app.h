@@ -16,6 +16,7 @@
 #include "tenon/abi.h"
 #include "tenon/dlpack.h"
 #include "tenon/dtype.h"
+#include "tenon/ext/files.h"
 #include "tenon/graph.h"
 #include "tenon/status.h"
 #include "tenon/tensor.h"
@@ -191,6 +192,11 @@ typedef struct tenon_device_info {
 TENON_EXPORT uint64_t tenon_runtime_device_count(const tenon_runtime* runtime);
 TENON_EXPORT tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index,
                                                 tenon_device_info* out_info);
+
+/* The files of this process, as its plugins get them (ext/files.h): a path "NAME://..." leads to the file system of a plugin that a
+ * runtime of the process has found, any other path to the operating system's. There is one table, which lives as long as the
+ * process; a file that a runtime's plugin opened must be closed before that runtime is released, else its calls fail. */
+TENON_EXPORT const tenon_files* tenon_runtime_files(void);
 
 /* ---- Graphs. One thread at a time per graph. ---- */
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host extension "tenon.files/1": files, so that a simulator or a test that fails the n-th write can stand in.
  *
- * Found through tenon_host.get_extension. Paths are bytes without NUL. Every error names the path and the system's
- * reason; a full disk is RESOURCE_EXHAUSTED, a missing file NOT_FOUND, no permission PERMISSION_DENIED. */
+ * Found through tenon_host.get_extension. Paths are bytes without NUL. A path with a scheme ("NAME://...") leads to the file system
+ * that a plugin brings (ext/draft/filesystem.h), and to an error that says which plugin is needed where none does; any
+ * other path is the operating system's. Every error names the path and the reason; a full disk is RESOURCE_EXHAUSTED, a missing file
+ * NOT_FOUND, no permission PERMISSION_DENIED. */
 #ifndef TENON_EXT_FILES_H_
 #define TENON_EXT_FILES_H_
 
@@ -15,6 +17,9 @@ extern "C" {
 #define TENON_EXTENSION_FILES "tenon.files/1"
 
 typedef struct tenon_file tenon_file; /* opaque */
+
+/* Gets the names in a folder, one a call, on the caller's thread. */
+typedef TENON_THREAD(callback) TENON_OWN(borrow) void (*tenon_file_names)(void* argument, tenon_span name);
 
 typedef struct tenon_files {
   uint32_t struct_size;
@@ -38,6 +43,8 @@ typedef struct tenon_files {
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*sync_directory)(tenon_span path);
   /* 1 when it exists. */
   TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*exists)(tenon_span path);
+  /* The names in a folder, in any order, without "." and "..". NULL in a host that is older than this member. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*list)(tenon_span path, tenon_file_names names, void* argument);
 } tenon_files;
 
 #ifdef __cplusplus
