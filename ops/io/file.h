@@ -70,22 +70,12 @@ class File {
   tenon_file* file_ = nullptr;
 };
 
-// "" for a path without a folder.
+// "" for a path without a folder; the root for itself: "/", "memory://".
 inline std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash == 0 ? 1 : slash);
-}
-
-// Makes the folder and those above it, where they are not there.
-inline void MakeFolders(const tenon_files& files, std::string_view folder) {
-  if (folder.empty() || files.exists(sdk::ToSpan(folder)) != 0) return;
-  MakeFolders(files, FolderOf(folder));
-  tenon_status* status = files.make_directory(sdk::ToSpan(folder));
-  if (status != nullptr && tenon_plugin_host->status_code(status) == TENON_ALREADY_EXISTS) {
-    tenon_plugin_host->status_release(status);  // someone else was faster
-    status = nullptr;
-  }
-  sdk::Check(status);
+  if (slash == std::string_view::npos) return {};
+  const bool root = slash == 0 || path.substr(0, slash + 1).ends_with("://");
+  return path.substr(0, slash + (root ? 1 : 0));
 }
 
 inline void Rename(const tenon_files& files, std::string_view from, std::string_view to) {
@@ -96,6 +86,19 @@ inline void Rename(const tenon_files& files, std::string_view from, std::string_
 inline void SyncFolderOf(const tenon_files& files, std::string_view path) {
   const std::string_view folder = FolderOf(path);
   sdk::Check(files.sync_directory(sdk::ToSpan(folder.empty() ? std::string_view(".") : folder)));
+}
+
+// Makes the folder and those above it, where they are not there, durably.
+inline void MakeFolders(const tenon_files& files, std::string_view folder) {
+  if (folder.empty() || files.exists(sdk::ToSpan(folder)) != 0) return;
+  if (FolderOf(folder) != folder) MakeFolders(files, FolderOf(folder));
+  tenon_status* status = files.make_directory(sdk::ToSpan(folder));
+  if (status != nullptr && tenon_plugin_host->status_code(status) == TENON_ALREADY_EXISTS) {
+    tenon_plugin_host->status_release(status);  // someone else was faster
+    status = nullptr;
+  }
+  sdk::Check(status);
+  SyncFolderOf(files, folder);
 }
 
 // Removes what may be there; that it is not, or stays, does no harm.

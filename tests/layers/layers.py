@@ -11,7 +11,7 @@ import posixpath
 import re
 from pathlib import Path
 
-ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "sdk", "tests")
+ROOMS = ("plugin_api", "core", "plugins", "ops", "devices", "net", "files", "sdk", "tests")
 SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
 
 # What each unit may include: folders of the tree, and outside libraries. "*" is any library but
@@ -33,7 +33,7 @@ RULES = {
     "sdk/examples": (("public host API", "plugin_api", "sdk/plugin"), ("*",)),
     "sdk/templates": PACKAGE,
 }
-PACKAGE_ROOMS = ("ops", "devices", "net")
+PACKAGE_ROOMS = ("ops", "devices", "net", "files")
 # JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
 PRIVATE_LIBRARIES = {"boost": ("plugins",), "json": ("plugins", "sdk/cli", "net/grpc")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
