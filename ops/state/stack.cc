@@ -4,36 +4,13 @@
 #include <mutex>
 #include <vector>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kept_tensor.h"
 #include "tenon/sdk/op.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-
-// One tensor kept past the kernel that got it.
-class KeptTensor {
- public:
-  explicit KeptTensor(const tenon_tensor_view& view)
-      : view_(view), dims_(view.dl.shape, view.dl.shape + view.dl.ndim) {}
-  KeptTensor(KeptTensor&& other) noexcept : view_(other.view_), dims_(std::move(other.dims_)) {
-    other.view_.buffer = nullptr;
-  }
-  KeptTensor& operator=(KeptTensor&&) = delete;
-  ~KeptTensor() {
-    if (view_.buffer != nullptr) tenon_plugin_host->buffer_release(view_.buffer);
-  }
-  tenon_tensor_view view() {
-    tenon_tensor_view view = view_;
-    view.dl.shape = dims_.data();
-    return view;
-  }
-
- private:
-  tenon_tensor_view view_;
-  std::vector<int64_t> dims_;
-};
 
 class Stack {
  public:
@@ -121,9 +98,7 @@ struct Push {
   void Run(RunContext c) const {
     Stack& stack = StackOf(c);
     stack.CheckType(c.input_view(1).dtype);
-    tenon_tensor_view kept{};
-    Check(c.services().retain_input(c.frame(), 1, &kept));
-    KeptTensor tensor(kept);
+    KeptTensor tensor = KeptTensor::OfInput(c, 1);
     const tenon_tensor_view view = tensor.view();
     Check(c.services().set_output(c.frame(), 0, &view));
     stack.Push(std::move(tensor));

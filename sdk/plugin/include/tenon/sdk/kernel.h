@@ -19,6 +19,9 @@
 //   extern constinit const tenon_kernel_registration kScale = sdk::Registration<Scale>(
 //       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
 //
+// A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
+// thread; the context's frame lives until then. It may fail with Fail() as long as Done will not be called.
+//
 // Rules: Fail(code, parts...) ends create, prepare or run with a status; it throws, so it is for failures only. It works
 // inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no create(); one
 // without Plan has no prepare(), and its Run takes the RunContext alone. Registrations are constants: the host reads
@@ -250,6 +253,13 @@ class RunContext {
   tenon_frame* frame_;
 };
 
+// How an asynchronous kernel ends: nullptr, or why it failed (taken). Exactly once.
+struct Done {
+  tenon_done_function function;
+  void* argument;
+  void operator()(tenon_status* status) const { function(argument, status); }
+};
+
 // ---- Registrations ----
 
 // A text as a template argument.
@@ -294,6 +304,8 @@ template <class Kernel>
 concept HasCreate = std::is_constructible_v<Kernel, CreateContext&>;
 template <class Kernel>
 concept HasPlan = requires { typename Kernel::Plan; };
+template <class Kernel>
+concept HasRunAsync = requires(const Kernel& kernel, RunContext c, Done done) { kernel.RunAsync(c, done); };
 
 template <class Kernel>
 struct Thunks {
@@ -349,6 +361,16 @@ struct Thunks {
     }
   }
 
+  static tenon_status* run_async(tenon_kernel* kernel, const tenon_prepared*, tenon_frame* frame, tenon_done_function done,
+                                 void* argument) noexcept {
+    try {
+      KernelOf(kernel).RunAsync(RunContext(frame), Done{done, argument});
+      return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+
  private:
   static void RequirePlain(const tenon_prepare_args& args) {
     for (int32_t i = 0; i < args.input_count; ++i) {
@@ -391,7 +413,12 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
     result.prepare = Thunks::prepare;
     result.destroy_prepared = Thunks::destroy_prepared;
   }
-  result.run = Thunks::run;
+  if constexpr (internal::HasRunAsync<Kernel>) {
+    result.traits |= TENON_KERNEL_ASYNC;
+    result.run_async = Thunks::run_async;
+  } else {
+    result.run = Thunks::run;
+  }
   return result;
 }
 

@@ -91,12 +91,9 @@ class NodeContext {
     if (!Expect(attr, value, TENON_ATTR_SHAPE) || value.count != 1) return Shape();
     return Shape(*static_cast<const tenon_shape*>(value.data));
   }
-  std::vector<int64_t> Ints(std::string_view attr) {
-    const tenon_attr_value value = Raw(attr);
-    if (!Expect(attr, value, TENON_ATTR_INT | TENON_ATTR_LIST) || value.count == 0) return {};
-    const int64_t* data = static_cast<const int64_t*>(value.data);
-    return std::vector<int64_t>(data, data + value.count);
-  }
+  std::vector<int64_t> Ints(std::string_view attr) { return List<int64_t, int64_t>(attr, TENON_ATTR_INT); }
+  std::vector<uint32_t> Types(std::string_view attr) { return List<uint32_t, uint32_t>(attr, TENON_ATTR_TYPE); }
+  std::vector<Shape> Shapes(std::string_view attr) { return List<Shape, tenon_shape>(attr, TENON_ATTR_SHAPE); }
 
  protected:
   const tenon_node_services* services_;
@@ -109,6 +106,13 @@ class NodeContext {
     if (value.kind == kind || ((kind & TENON_ATTR_LIST) != 0 && value.count == 0)) return true;
     Fail(TENON_INTERNAL, "attribute '", attr, "' has kind ", value.kind, " where ", kind, " was declared");
     return false;
+  }
+  template <class T, class Element>
+  std::vector<T> List(std::string_view attr, uint32_t kind) {
+    const tenon_attr_value value = Raw(attr);
+    if (!Expect(attr, value, kind | TENON_ATTR_LIST) || value.count == 0) return {};
+    const auto* data = static_cast<const Element*>(value.data);
+    return std::vector<T>(data, data + value.count);
   }
   template <class T>
   T Scalar(std::string_view attr, uint32_t kind) {
