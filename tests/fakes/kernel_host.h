@@ -6,6 +6,7 @@
 #ifndef TENON_TESTS_FAKES_KERNEL_HOST_H_
 #define TENON_TESTS_FAKES_KERNEL_HOST_H_
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -268,13 +269,20 @@ struct tenon_node {
   std::map<std::string, uint8_t, std::less<>> bools;
   std::map<std::string, uint32_t, std::less<>> types;
   std::vector<uint32_t> output_types;
+  std::map<std::string, int64_t, std::less<>> ints = {};
+  std::map<std::string, std::vector<uint32_t>, std::less<>> type_lists = {};
+  std::map<std::string, std::vector<std::vector<int64_t>>, std::less<>> shape_lists = {};
   mutable std::deque<tenon_span> spans = {};
+  mutable std::vector<tenon_shape> shapes = {};
 };
 struct tenon_frame_context {
   std::vector<tenon::fakes::Tensor> outputs;
   std::vector<tenon_tensor_view*> output_views;
   std::vector<uint32_t> output_types;
   std::vector<std::unique_ptr<tenon_resource>>* resources;
+  tenon_done_function on_cancel = nullptr;
+  void* on_cancel_argument = nullptr;
+  bool cancelled = false;
 };
 
 namespace tenon::fakes {
@@ -293,6 +301,14 @@ inline const tenon_node_services* NodeServices() {
         *out = {TENON_ATTR_BOOL, 0, 1, &flag->second};
       } else if (const auto type = node->types.find(key); type != node->types.end()) {
         *out = {TENON_ATTR_TYPE, 0, 1, &type->second};
+      } else if (const auto number = node->ints.find(key); number != node->ints.end()) {
+        *out = {TENON_ATTR_INT, 0, 1, &number->second};
+      } else if (const auto list = node->type_lists.find(key); list != node->type_lists.end()) {
+        *out = {TENON_ATTR_TYPE | TENON_ATTR_LIST, 0, list->second.size(), list->second.data()};
+      } else if (const auto shapes = node->shape_lists.find(key); shapes != node->shape_lists.end()) {
+        node->shapes.clear();
+        for (const auto& dims : shapes->second) node->shapes.push_back({dims.data(), static_cast<int32_t>(dims.size()), 0});
+        *out = {TENON_ATTR_SHAPE | TENON_ATTR_LIST, 0, node->shapes.size(), node->shapes.data()};
       } else {
         return NewStatus(TENON_NOT_FOUND, "no attribute " + std::string(key));
       }
@@ -328,7 +344,16 @@ inline const tenon_frame_services* FrameServices() {
       ++out->buffer->references;
       return nullptr;
     };
-    s.is_cancelled = [](tenon_frame*) -> uint32_t { return 0; };
+    s.is_cancelled = [](tenon_frame* frame) -> uint32_t { return frame->context->cancelled; };
+    s.cancel_subscribe = [](tenon_frame* frame, tenon_done_function callback, void* argument) -> uint64_t {
+      if (frame->context->cancelled) return 0;
+      frame->context->on_cancel = callback;
+      frame->context->on_cancel_argument = argument;
+      return 1;
+    };
+    s.cancel_unsubscribe = [](tenon_frame* frame, uint64_t) -> uint32_t {
+      return std::exchange(frame->context->on_cancel, nullptr) != nullptr;
+    };
     s.input_resource = [](tenon_frame* frame, int32_t i, tenon_resource** out) -> tenon_status* {
       *out = *static_cast<tenon_resource**>(frame->inputs[i]->dl.data);
       return nullptr;
@@ -377,47 +402,96 @@ inline const tenon_create_services* CreateServices() {
   return &table;
 }
 
-// One step: runs kernels, and keeps its resources until it ends.
-class Step {
+// One run of a kernel: made, run, and ended when the kernel says so. Inputs live as long as it.
+class Call {
  public:
   // Static outputs are allocated as scalars.
-  Outcome Run(const tenon_kernel_registration& kernel, tenon_node node, const std::vector<const Tensor*>& inputs) {
-    tenon_kernel* object = nullptr;
+  Call(const tenon_kernel_registration& kernel, tenon_node node, const std::vector<const Tensor*>& inputs, void* handles,
+       std::vector<std::unique_ptr<tenon_resource>>* resources)
+      : kernel_(kernel), node_(std::move(node)) {
+    for (const Tensor* input : inputs) inputs_.push_back(&input->view());
+    context_.output_types = node_.output_types;
+    context_.resources = resources;
+    output_views_.resize(node_.output_types.size());
+    for (size_t i = 0; i < output_views_.size(); ++i) {
+      context_.outputs.emplace_back(node_.output_types[i], std::vector<int64_t>{}, 16);
+      output_views_[i] = context_.outputs.back().view();
+      // As in the engine, there is nothing of an output that the kernel makes.
+      if ((kernel.dynamic_outputs >> std::min<size_t>(i, 63) & 1) != 0) output_views_[i] = {};
+    }
+    for (tenon_tensor_view& view : output_views_) context_.output_views.push_back(&view);
+    frame_.struct_size = sizeof(frame_);
+    frame_.inputs = inputs_.data();
+    frame_.outputs = context_.output_views.data();
+    frame_.input_count = static_cast<int32_t>(inputs_.size());
+    frame_.output_count = static_cast<int32_t>(output_views_.size());
+    frame_.services = FrameServices();
+    frame_.context = &context_;
+    Start(handles);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    if (kernel_.destroy != nullptr && object_ != nullptr) kernel_.destroy(object_);
+  }
+
+  bool done() const { return ends_ > 0; }
+  int ends() const { return ends_; }
+  const Outcome& outcome() const { return outcome_; }
+  std::vector<Tensor>& outputs() { return context_.outputs; }
+  // As the step's cancellation would.
+  void Cancel(uint32_t code = TENON_CANCELLED) {
+    context_.cancelled = true;
+    if (context_.on_cancel != nullptr) context_.on_cancel(context_.on_cancel_argument, NewStatus(code, "the step was cancelled"));
+  }
+
+ private:
+  void Start(void* handles) {
     tenon_create_args create = {};
     create.struct_size = sizeof(create);
     create.node_services = NodeServices();
-    create.node = &node;
+    create.node = &node_;
     create.services = CreateServices();
-    create.context = reinterpret_cast<tenon_create_context*>(&handles_);
-    if (kernel.create != nullptr) {
-      if (tenon_status* status = kernel.create(&create, &object)) return status;
+    create.context = static_cast<tenon_create_context*>(handles);
+    if (kernel_.create != nullptr) {
+      if (tenon_status* status = kernel_.create(&create, &object_)) return End(status);
     }
-    std::vector<const tenon_tensor_view*> views;
-    for (const Tensor* input : inputs) views.push_back(&input->view());
-    tenon_frame_context context;
-    context.output_types = node.output_types;
-    context.resources = &resources_;
-    std::vector<tenon_tensor_view> output_views(node.output_types.size());
-    for (size_t i = 0; i < output_views.size(); ++i) {
-      context.outputs.emplace_back(node.output_types[i], std::vector<int64_t>{}, 16);
-      output_views[i] = context.outputs.back().view();
-    }
-    for (tenon_tensor_view& view : output_views) context.output_views.push_back(&view);
-    tenon_frame frame = {};
-    frame.struct_size = sizeof(frame);
-    frame.inputs = views.data();
-    frame.outputs = context.output_views.data();
-    frame.input_count = static_cast<int32_t>(views.size());
-    frame.output_count = static_cast<int32_t>(output_views.size());
-    frame.services = FrameServices();
-    frame.context = &context;
-    Outcome outcome = kernel.run(object, nullptr, &frame);
-    if (kernel.destroy != nullptr) kernel.destroy(object);
-    outputs = std::move(context.outputs);
-    return outcome;
+    if (kernel_.run != nullptr) return End(kernel_.run(object_, nullptr, &frame_));
+    const auto done = [](void* self, tenon_status* status) { static_cast<Call*>(self)->End(status); };
+    if (tenon_status* refused = kernel_.run_async(object_, nullptr, &frame_, done, this)) End(refused);
+  }
+  void End(tenon_status* status) {
+    ++ends_;
+    outcome_ = status;
   }
 
-  std::vector<Tensor> outputs;  // of the last kernel
+  const tenon_kernel_registration& kernel_;
+  tenon_node node_;
+  tenon_kernel* object_ = nullptr;
+  std::vector<const tenon_tensor_view*> inputs_;
+  tenon_frame_context context_;
+  std::vector<tenon_tensor_view> output_views_;
+  tenon_frame frame_ = {};
+  int ends_ = 0;
+  Outcome outcome_ = nullptr;
+};
+
+// One step: runs kernels, and keeps its resources until it ends.
+class Step {
+ public:
+  Outcome Run(const tenon_kernel_registration& kernel, tenon_node node, const std::vector<const Tensor*>& inputs) {
+    Call call(kernel, std::move(node), inputs, &handles_, &resources_);
+    outputs = std::move(call.outputs());
+    return call.outcome();
+  }
+  // A kernel that may end later.
+  std::unique_ptr<Call> Start(const tenon_kernel_registration& kernel, tenon_node node, const std::vector<const Tensor*>& inputs) {
+    return std::make_unique<Call>(kernel, std::move(node), inputs, &handles_, &resources_);
+  }
+  // As if the container were cleared.
+  void ClearHandles() { handles_.clear(); }
+
+  std::vector<Tensor> outputs;  // of the last kernel that was run
 
  private:
   std::vector<std::unique_ptr<tenon_resource>> resources_;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a queue holds: elements, each of several components, each a tensor.
+//
+// A component that came as a whole stays in the buffer that it came in; a row of a batch is a copy, so that one row that is
+// left keeps no batch alive.
+#ifndef TENON_OPS_DATA_FLOW_ELEMENT_H_
+#define TENON_OPS_DATA_FLOW_ELEMENT_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tenon/sdk/kept_tensor.h"
+
+namespace tenon::ops {
+
+class Component {
+ public:
+  explicit Component(sdk::KeptTensor kept) : kept_(std::move(kept)) {}
+  // A copy of row `row` of a batch: plain types and strings.
+  Component(const tenon_tensor_view& batch, int64_t row);
+  // Valid as long as this.
+  tenon_tensor_view view() const;
+  // As output `index` of the frame, without a copy where it lies in a buffer.
+  void Give(const sdk::RunContext& c, int32_t index) const;
+
+ private:
+  std::optional<sdk::KeptTensor> kept_;
+  tenon_tensor_view copied_ = {};
+  std::vector<int64_t> dims_;
+  std::unique_ptr<char[]> bytes_;
+};
+
+using Element = std::vector<Component>;
+
+// Component `index` of the elements, of type dtype, as the rows of output `index`. shape: of a row; elements that are smaller (of
+// equal rank) are padded with zeros or empty strings.
+void GiveRows(const sdk::RunContext& c, int32_t index, uint32_t dtype, const std::vector<Element>& elements, const std::vector<int64_t>& shape);
+
+}  // namespace tenon::ops
+
+#endif  // TENON_OPS_DATA_FLOW_ELEMENT_H_

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Package data_flow: queues. One line for each op and each kernel, all of which run on the host.
+#include "tenon/sdk/package.h"
+
+TENON_OPS(
+    kFIFOQueueV2,
+    kPaddingFIFOQueueV2,
+    kQueueCloseV2,
+    kQueueDequeueManyV2,
+    kQueueDequeueUpToV2,
+    kQueueDequeueV2,
+    kQueueEnqueueManyV2,
+    kQueueEnqueueV2,
+    kQueueIsClosedV2,
+    kQueueSizeV2,
+    kRandomShuffleQueueV2)
+
+TENON_KERNELS(
+    kFIFOQueueV2Kernel,
+    kPaddingFIFOQueueV2Kernel,
+    kQueueCloseV2Kernel,
+    kQueueDequeueManyV2Kernel,
+    kQueueDequeueUpToV2Kernel,
+    kQueueDequeueV2Kernel,
+    kQueueEnqueueManyV2Kernel,
+    kQueueEnqueueV2Kernel,
+    kQueueIsClosedV2Kernel,
+    kQueueSizeV2Kernel,
+    kRandomShuffleQueueV2Kernel)
+
+TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues.")

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of queues. They run on the host, wherever the queue is said to be; those that may wait are asynchronous.
+#include "queue.h"
+
+#include <string>
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+void CheckOptions(const QueueOptions& o) {
+  if (!o.shapes.empty() && o.shapes.size() != o.types.size())
+    Fail(TENON_INVALID_ARGUMENT, o.types.size(), " component_types have ", o.shapes.size(), " shapes; give each its own, or none at all");
+  if (o.padding && o.shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "a PaddingFIFOQueue needs the shapes of its components");
+  for (const Shape& shape : o.shapes) {
+    if (o.padding ? shape.known_rank() : shape.fully_known()) continue;
+    Fail(TENON_INVALID_ARGUMENT, "a ", o.op, " takes no component of shape ", shape, "; ", o.padding ? "its rank must be known" : "a PaddingFIFOQueue does");
+  }
+  for (const uint32_t dtype : o.types)
+    if (ElementSize(dtype) == 0 && dtype != TENON_DT_STRING) Fail(TENON_UNIMPLEMENTED, "a queue of ", TypeName(dtype));
+  if (o.min_after_dequeue < 0) Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue is ", o.min_after_dequeue);
+  if (o.capacity >= 0 && o.min_after_dequeue >= o.capacity && o.shuffle)
+    Fail(TENON_INVALID_ARGUMENT, "min_after_dequeue ", o.min_after_dequeue, " leaves nothing of a capacity of ", o.capacity);
+}
+
+enum class Order { kFifo, kPadding, kShuffle };
+
+template <Order kOrder>
+struct MakeQueue {
+  explicit MakeQueue(CreateContext& c) {
+    QueueOptions& o = options;
+    o.op = kOrder == Order::kFifo ? "FIFOQueue" : kOrder == Order::kPadding ? "PaddingFIFOQueue" : "RandomShuffleQueue";
+    o.name = std::string(c.String("shared_name"));
+    if (o.name.empty()) o.name = std::string(c.name());
+    o.types = c.Types("component_types");
+    o.shapes = c.Shapes("shapes");
+    o.capacity = c.Int("capacity") < 0 ? -1 : c.Int("capacity");
+    o.padding = kOrder == Order::kPadding;
+    const tenon_create_args& args = c.args();
+    if constexpr (kOrder == Order::kShuffle) {
+      o.shuffle = true;
+      o.min_after_dequeue = c.Int("min_after_dequeue");
+      uint64_t seeds[2] = {static_cast<uint64_t>(c.Int("seed")), static_cast<uint64_t>(c.Int("seed2"))};
+      if (seeds[0] == 0 && seeds[1] == 0) c.Check(args.services->random_seed(args.context, seeds));
+      o.seed = seeds[0];
+      o.seed2 = seeds[1];
+    }
+    const std::string container(c.String("container"));
+    if (!c.ok()) return;
+    CheckOptions(o);
+    c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(o.name), ToSpan("queue"), 0, &handle));
+  }
+  void Run(RunContext c) const {
+    void* object = nullptr;
+    Check(c.services().resource_object(
+        c.frame(), handle,
+        [](void* argument, void** out_object) noexcept -> tenon_status* {
+          return Guard([&]() -> tenon_status* {
+            *out_object = new std::shared_ptr<Queue>(std::make_shared<Queue>(*static_cast<const QueueOptions*>(argument)));
+            return nullptr;
+          });
+        },
+        const_cast<QueueOptions*>(&options),
+        [](void* object) noexcept {
+          const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(object));
+          (*queue)->Abandon();
+        },
+        &object));
+    (*static_cast<std::shared_ptr<Queue>*>(object))->CheckSame(options);
+    *c.output<tenon_resource*>(0) = handle;
+  }
+  QueueOptions options;
+  tenon_resource* handle = nullptr;
+};
+
+Shape ShapeOf(Dims dims) { return Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
+
+std::shared_ptr<Queue> QueueOf(const RunContext& c) {
+  void* object = nullptr;
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  return *static_cast<std::shared_ptr<Queue>*>(object);
+}
+
+void CheckTimeout(CreateContext& c) {
+  if (c.Int("timeout_ms") != -1) c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");
+}
+
+void CheckTypes(const Queue& queue, const std::vector<uint32_t>& types) {
+  const std::vector<uint32_t>& held = queue.options().types;
+  if (types == held) return;
+  std::string asked, wanted;
+  for (const uint32_t dtype : types) asked += Concat(" ", TypeName(dtype));
+  for (const uint32_t dtype : held) wanted += Concat(" ", TypeName(dtype));
+  Fail(TENON_INVALID_ARGUMENT, "the ", queue.Describe(), " has components of the types", wanted, ", not", asked);
+}
+
+template <bool kMany>
+struct EnqueueKernel {
+  explicit EnqueueKernel(CreateContext& c) : types(c.Types("Tcomponents")) { CheckTimeout(c); }
+
+  void RunAsync(RunContext c, Done done) const {
+    const std::shared_ptr<Queue> queue = QueueOf(c);
+    CheckTypes(*queue, types);
+    std::vector<Element> elements = kMany ? Rows(c, *queue) : One(c, *queue);
+    // Nothing is done at once, whatever the queue's state.
+    if (elements.empty()) return done(nullptr);
+    queue->Enqueue(c, done, std::move(elements));
+  }
+  static std::vector<Element> One(const RunContext& c, const Queue& queue) {
+    std::vector<Element> one(1);
+    for (int32_t i = 1; i < c.input_count(); ++i) {
+      queue.CheckShape(static_cast<size_t>(i - 1), ShapeOf(DimsOf(c.input_view(i))));
+      one[0].emplace_back(KeptTensor::OfInput(c, i));
+    }
+    return one;
+  }
+  static std::vector<Element> Rows(const RunContext& c, const Queue& queue) {
+    for (int32_t i = 1; i < c.input_count(); ++i) {
+      const Dims dims = DimsOf(c.input_view(i));
+      if (dims.empty()) Fail(TENON_INVALID_ARGUMENT, "component ", i - 1, " is a scalar, which has no rows");
+      if (dims[0] != DimsOf(c.input_view(1))[0])
+        Fail(TENON_INVALID_ARGUMENT, "component ", i - 1, " has ", dims[0], " rows, the first one ", DimsOf(c.input_view(1))[0]);
+      queue.CheckShape(static_cast<size_t>(i - 1), ShapeOf(dims.subspan(1)));
+    }
+    std::vector<Element> rows(static_cast<size_t>(DimsOf(c.input_view(1))[0]));
+    for (size_t row = 0; row < rows.size(); ++row)
+      for (int32_t i = 1; i < c.input_count(); ++i) rows[row].emplace_back(c.input_view(i), static_cast<int64_t>(row));
+    return rows;
+  }
+  std::vector<uint32_t> types;
+};
+
+struct DequeueKernel {
+  explicit DequeueKernel(CreateContext& c) : types(c.Types("component_types")) { CheckTimeout(c); }
+  void RunAsync(RunContext c, Done done) const {
+    const std::shared_ptr<Queue> queue = QueueOf(c);
+    CheckTypes(*queue, types);
+    queue->DequeueOne(c, done);
+  }
+  std::vector<uint32_t> types;
+};
+
+template <bool kFewer>
+struct DequeueRowsKernel {
+  explicit DequeueRowsKernel(CreateContext& c) : types(c.Types("component_types")) { CheckTimeout(c); }
+  void RunAsync(RunContext c, Done done) const {
+    const std::shared_ptr<Queue> queue = QueueOf(c);
+    CheckTypes(*queue, types);
+    const int32_t count = *c.input<int32_t>(1);
+    if (count < 0) Fail(TENON_INVALID_ARGUMENT, count, " elements are asked for");
+    if (queue->options().shapes.empty()) Fail(TENON_INVALID_ARGUMENT, "rows of the ", queue->Describe(), " need the shapes of its components; give it shapes");
+    queue->DequeueRows(c, done, count, kFewer);
+  }
+  std::vector<uint32_t> types;
+};
+
+struct CloseKernel {
+  explicit CloseKernel(CreateContext& c) : cancels(c.Bool("cancel_pending_enqueues")) {}
+  void RunAsync(RunContext c, Done done) const {
+    const std::shared_ptr<Queue> queue = QueueOf(c);
+    if (!cancels) return queue->Close(c, done);
+    queue->CloseAndCancel();
+    done(nullptr);
+  }
+  bool cancels;
+};
+
+struct IsClosedKernel {
+  void Run(RunContext c) const { *c.output<bool>(0) = QueueOf(c)->IsClosed(); }
+};
+struct SizeKernel {
+  void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(QueueOf(c)->Size()); }
+};
+
+constexpr Traits kMakes = {.flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kPuts = {.flags = 0, .retained_inputs = TENON_DYNAMIC_ALL};
+constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+constexpr Traits kPlain = {.flags = 0};
+
+}  // namespace
+
+extern constinit const tenon_kernel_registration kFIFOQueueV2Kernel = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
+extern constinit const tenon_kernel_registration kPaddingFIFOQueueV2Kernel =
+    Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kMakes);
+extern constinit const tenon_kernel_registration kRandomShuffleQueueV2Kernel =
+    Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kMakes);
+extern constinit const tenon_kernel_registration kQueueEnqueueV2Kernel = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
+// Rows are copies.
+extern constinit const tenon_kernel_registration kQueueEnqueueManyV2Kernel =
+    Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kPlain);
+extern constinit const tenon_kernel_registration kQueueDequeueV2Kernel = Registration<DequeueKernel>("QueueDequeueV2", kGives);
+extern constinit const tenon_kernel_registration kQueueDequeueManyV2Kernel =
+    Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kGives);
+extern constinit const tenon_kernel_registration kQueueDequeueUpToV2Kernel =
+    Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kGives);
+extern constinit const tenon_kernel_registration kQueueCloseV2Kernel = Registration<CloseKernel>("QueueCloseV2", kPlain);
+extern constinit const tenon_kernel_registration kQueueIsClosedV2Kernel = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
+extern constinit const tenon_kernel_registration kQueueSizeV2Kernel = Registration<SizeKernel>("QueueSizeV2", kPlain);
+
+}  // namespace tenon::ops

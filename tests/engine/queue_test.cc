@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers F5, F6, M3, M4, M9.
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+const Attrs kFloats = {{"component_types", std::vector<DType>{DType::kFloat}}};
+
+// A queue of float scalars, and a graph with what can be done to it.
+struct QueueGraph {
+  explicit QueueGraph(int64_t capacity = -1, const std::string& container = "") : g(TheRuntime()) {
+    x = g.Placeholder("x", DType::kFloat, Shape());
+    rows = g.Placeholder("rows", DType::kFloat, {-1});
+    count = g.Placeholder("count", DType::kInt32, Shape());
+    handle = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}},
+                                      {"capacity", capacity}, {"container", container}, {"shared_name", "q"}});
+    enqueue = g.AddNode("QueueEnqueueV2", {handle, x});
+    enqueue_rows = g.AddNode("QueueEnqueueManyV2", {handle, rows});
+    dequeued = g.Op("QueueDequeueV2", {handle}, kFloats);
+    dequeued_rows = g.Op("QueueDequeueManyV2", {handle, count}, kFloats);
+    size = g.Op("QueueSizeV2", {handle});
+    close = g.AddNode("QueueCloseV2", {handle});
+  }
+  Session Open() const {
+    auto session = Session::Create(TheRuntime(), g);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return std::move(*session);
+  }
+  Status Put(const Session& session, float value, const RunOptions& options = {}) const {
+    return session.Run({{x, *Tensor::Scalar(value)}}, {}, {enqueue}, options).status();
+  }
+  Result<float> Get(const Session& session, const RunOptions& options = {}) const {
+    auto values = session.Run({}, {dequeued}, {}, options);
+    if (!values.ok()) return values.status();
+    return (*values)[0].scalar<float>();
+  }
+
+  Graph g;
+  Output x, rows, count, handle, dequeued, dequeued_rows, size;
+  Operation enqueue, enqueue_rows, close;
+};
+
+TEST(QueueSteps, HandValuesOverThroughOnePlace) {
+  const QueueGraph q(1);
+  const Session session = q.Open();
+  std::thread producer([&] {
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(q.Put(session, static_cast<float>(i)).ok());
+    EXPECT_TRUE(session.RunTargets({q.close}).ok());
+  });
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(*q.Get(session), static_cast<float>(i));
+  producer.join();
+  EXPECT_EQ(q.Get(session).status().code(), Code::kOutOfRange);
+}
+
+TEST(QueueSteps, TakeSeveralAtOnce) {
+  const QueueGraph q;
+  const Session session = q.Open();
+  const auto take = [&](int32_t count) {
+    auto values = session.Run({{q.count, *Tensor::Scalar(count)}}, {q.dequeued_rows});
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    return values.ok() ? Values<float>((*values)[0]) : std::vector<float>{};
+  };
+  for (int i = 1; i < 6; ++i) ASSERT_TRUE(q.Put(session, static_cast<float>(i)).ok());
+  EXPECT_EQ(take(2), (std::vector<float>{1, 2}));
+  EXPECT_EQ(take(3), (std::vector<float>{3, 4, 5}));
+}
+
+TEST(QueueSteps, TenThousandWaitInOneStepWithoutAThreadEach) {
+  QueueGraph q;
+  std::vector<Output> all;
+  constexpr int kWaiting = 10000;
+  for (int i = 0; i < kWaiting; ++i) all.push_back(q.g.Op("QueueDequeueV2", {q.handle}, kFloats));
+  const Output sum = q.g.Op("AddN", {all});
+  const Session session = q.Open();
+  const auto threads = [] {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists();
+    return count;
+  };
+  ASSERT_TRUE(session.Run({}, {q.size}).ok());
+  const size_t before = threads();
+  std::thread waiting([&] { EXPECT_EQ((*session.Run({}, {sum}))[0].scalar<float>(), static_cast<float>(kWaiting)); });
+  const std::vector<float> ones(kWaiting / 2, 1.0f);
+  ASSERT_TRUE(session.Run({{q.rows, View(ones, {kWaiting / 2})}}, {}, {q.enqueue_rows}).ok());
+  // All that was put in is taken, so the step waits.
+  while ((*session.Run({}, {q.size}))[0].scalar<int32_t>() != 0) std::this_thread::yield();
+  EXPECT_LE(threads(), before + 2);
+  ASSERT_TRUE(session.Run({{q.rows, View(ones, {kWaiting / 2})}}, {}, {q.enqueue_rows}).ok());
+  waiting.join();
+}
+
+TEST(QueueSteps, EndWithTheirDeadlineTheirCancellationAndTheirSession) {
+  const QueueGraph q;
+  auto session = std::make_unique<Session>(q.Open());
+  RunOptions options;
+  options.timeout = std::chrono::milliseconds(5);
+  EXPECT_EQ(q.Get(*session, options).status().code(), Code::kDeadlineExceeded);
+  auto cancellation = Cancellation::Create();
+  RunOptions cancellable;
+  cancellable.cancellation = &*cancellation;
+  std::thread cancelled([&] { EXPECT_EQ(q.Get(*session, cancellable).status().code(), Code::kCancelled); });
+  cancellation->Cancel();
+  cancelled.join();
+  ASSERT_TRUE(q.Put(*session, 1).ok());
+  EXPECT_EQ(*q.Get(*session), 1) << "who was cancelled took nothing";
+  std::thread left([&, owned = session.get()] {
+    EXPECT_EQ(owned->Run({{q.count, *Tensor::Scalar(int32_t{2})}}, {q.dequeued_rows}).status().code(), Code::kCancelled);
+  });
+  // The step is inside when it has taken the one that there is.
+  ASSERT_TRUE(q.Put(*session, 2).ok());
+  while ((*session->Run({}, {q.size}))[0].scalar<int32_t>() != 0) std::this_thread::yield();
+  session.reset();
+  left.join();
+}
+
+TEST(QueueSteps, OfSeveralSessionsMeetInANamedContainer) {
+  const QueueGraph a(-1, "meeting"), b(-1, "meeting"), other(-1, "");
+  const Session first = a.Open(), second = b.Open(), third = other.Open();
+  ASSERT_TRUE(a.Put(first, 5).ok());
+  EXPECT_EQ((*third.Run({}, {other.size}))[0].scalar<int32_t>(), 0);
+  EXPECT_EQ(*b.Get(second), 5);
+}
+
+TEST(QueueSteps, ThatDescribeTheQueueOtherwiseAreRefused) {
+  const QueueGraph a(2, "differs"), b(3, "differs");
+  const Session first = a.Open(), second = b.Open();
+  ASSERT_TRUE(a.Put(first, 5).ok());
+  const Status refused = b.Get(second).status();
+  EXPECT_EQ(refused.code(), Code::kInvalidArgument);
+  EXPECT_NE(refused.message().find("the shared FIFOQueue 'q' exists with other capacity"), std::string::npos) << refused.message();
+}
+
+TEST(QueueSteps, KnowTheShapesOfWhatComesOut) {
+  QueueGraph q;
+  const Output three = q.g.Op("QueueDequeueManyV2", {q.handle, q.g.Const(3)}, kFloats);
+  const Output shape = q.g.Op("Shape", {three});
+  const Session session = q.Open();
+  EXPECT_EQ(Values<int32_t>((*session.Run({}, {shape}))[0]), std::vector<int32_t>{3}) << "no element is needed to say so";
+}
+
+// Elements are never doubled, whoever gives up when.
+TEST(QueueSteps, ThatGiveUpAtRandomTakeNoElementTwice) {
+  const QueueGraph q(5);
+  const Session session = q.Open();
+  std::mutex mutex;
+  std::set<float> seen;
+  int doubled = 0;
+  std::atomic<int> running = 3;
+  std::vector<std::thread> threads;
+  for (int p = 0; p < 3; ++p)
+    threads.emplace_back([&, p] {
+      for (int i = 0; i < 150; ++i) EXPECT_TRUE(q.Put(session, static_cast<float>(p * 1000 + i)).ok());
+      if (--running == 0) {
+        EXPECT_TRUE(session.RunTargets({q.close}).ok());
+      }
+    });
+  for (int c = 0; c < 3; ++c)
+    threads.emplace_back([&, c] {
+      std::mt19937 random(static_cast<unsigned>(c));
+      for (;;) {
+        RunOptions options;
+        options.timeout = std::chrono::microseconds(20 + random() % 300);
+        const int32_t wanted = 1 + static_cast<int32_t>(random() % 4);
+        auto values = session.Run({{q.count, *Tensor::Scalar(wanted)}}, {q.dequeued_rows}, {}, options);
+        if (!values.ok() && values.status().code() == Code::kOutOfRange && wanted == 1) return;
+        if (!values.ok()) continue;
+        const std::lock_guard lock(mutex);
+        for (const float value : Values<float>((*values)[0])) doubled += !seen.insert(value).second;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(doubled, 0);
+  EXPECT_GT(seen.size(), 0u);
+  EXPECT_LE(seen.size(), 450u);
+}
+
+}  // namespace
+}  // namespace tenon::engine
