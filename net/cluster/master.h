@@ -30,6 +30,7 @@ struct MasterOptions {
   uint64_t connect_ns = 10'000'000'000;
   uint64_t ping_ns = 500'000'000, silence_ns = 3'000'000'000, lease_ns = 15'000'000'000;
   // Of its sessions at the workers.
+  std::string owner;
   bool isolate = false, dynamic = false, no_optimize = false, no_compile = false;
   uint64_t memory_limit = 0, seed = 0;
   uint32_t precision = 0;

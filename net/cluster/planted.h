@@ -18,6 +18,7 @@ enum class Bug {
   kStepRepeated,       // a step that failed is tried again, though tasks may have done their part
   kLeaseIgnored,       // the sessions of a silent master stay
   kEndedStepComesBack, // a value that comes after its step makes it anew
+  kOwnerIgnored,       // what an earlier session of the same training sent is still done
   kCount,
 };
 

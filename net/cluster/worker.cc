@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
+#include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 
 namespace tenon::cluster {
@@ -43,6 +44,7 @@ struct Worker::Part {
 
 struct Worker::Session {
   uint64_t id = 0;
+  std::string owner;
   tenon_peer* master = nullptr;
   uint64_t lease_ns = 0, heard_ns = 0;
   std::shared_ptr<session::Session> session;
@@ -55,7 +57,7 @@ struct Worker::Session {
 
   bool IsOver(uint32_t part, uint64_t step) const {
     const auto at = over.find(part);
-    if (at == over.end() || steps.contains({part, step})) return false;
+    if (at == over.end() || steps.contains({part, step}) || Planted(Bug::kEndedStepComesBack)) return false;
     return at->second.contains(step) || (at->second.size() >= kStepsRemembered && step < *at->second.begin());
   }
 };
@@ -145,7 +147,8 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
     TENON_ASSIGN_OR_RETURN(session, Find(key.session));
     arrival->peer = SenderOf(*session, key);
     // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
-    if (!session->IsOver(key.part, key.step)) {
+    const bool forget = Planted(Bug::kEarlyValueDropped) && !session->steps.contains({key.part, key.step});
+    if (!session->IsOver(key.part, key.step) && !forget) {
       TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
     }
   }
@@ -243,9 +246,22 @@ Result<std::shared_ptr<Worker::Session>> Worker::Find(uint64_t id) {
   return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
 }
 
+void Worker::EndOf(const std::string& owner) {
+  std::vector<std::shared_ptr<Session>> earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_)
+      if (session->owner == owner) earlier.push_back(session);
+  }
+  for (const auto& session : earlier) End(session, Status(Code::kCancelled, StrCat("another session of '", owner, "' has begun")));
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return std::none_of(ending_.begin(), ending_.end(), [&](const auto& session) { return session->owner == owner; }); });
+}
+
 Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   OpenSession asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) EndOf(asked.owner());
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   session::SessionOptions options;
   options.memory_limit = asked.memory_limit();
@@ -259,6 +275,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   auto session = std::make_shared<Session>();
   TENON_ASSIGN_OR_RETURN(session->session, session::Session::Create(runtime_, std::move(options)));
   session->id = asked.session();
+  session->owner = asked.owner();
   session->master = peer;
   session->lease_ns = asked.lease_ns();
   session->heard_ns = NowNs();
@@ -500,6 +517,7 @@ Status Worker::CloseSession(tenon_span request, Reply reply) {
 }
 
 void Worker::OnCancelled(tenon_reply* reply) {
+  if (Planted(Bug::kCancelIgnored)) return;
   const std::lock_guard lock(mutex_);
   if (const auto at = running_.find(reply); at != running_.end()) {
     // Outside of the lock it might be over; a cancellation calls what holds no lock of ours.
@@ -537,6 +555,7 @@ void Worker::End(const std::shared_ptr<Session>& session, const Status& why) {
     const std::lock_guard lock(mutex_);
     if (std::exchange(session->ended, true)) return;
     sessions_.erase(session->id);
+    ending_.insert(session);
     for (const auto& [key, step] : session->steps) steps.push_back(step);
   }
   LogOf(session->id, steps.empty() ? TENON_LOG_INFO : TENON_LOG_WARNING, StrCat("ends with ", steps.size(), " open steps: ", why.message()));
@@ -548,6 +567,8 @@ void Worker::End(const std::shared_ptr<Session>& session, const Status& why) {
   const std::lock_guard lock(mutex_);
   session->steps.clear();
   session->parts.clear();
+  ending_.erase(session);
+  changed_.notify_all();
 }
 
 void Worker::OnLost(tenon_peer* peer) {
@@ -561,7 +582,7 @@ void Worker::OnLost(tenon_peer* peer) {
 std::vector<std::shared_ptr<Worker::Session>> Worker::LateSessions(uint64_t now_ns) const {
   std::vector<std::shared_ptr<Session>> late;
   for (const auto& [id, session] : sessions_)
-    if (session->lease_ns != 0 && now_ns > session->heard_ns + session->lease_ns) late.push_back(session);
+    if (session->lease_ns != 0 && !Planted(Bug::kLeaseIgnored) && now_ns > session->heard_ns + session->lease_ns) late.push_back(session);
   return late;
 }
 
@@ -579,7 +600,7 @@ void Worker::LosePeer(const std::string& address, const Status& why, bool noted)
     for (const auto& [id, session] : sessions_) {
       bool meant = false;
       for (const auto& [number, part] : session->parts) meant |= part->peers.contains(address);
-      if (meant && noted) session->losses.emplace_back(why.message());
+      if (meant && noted && !Planted(Bug::kLossNotTold)) session->losses.emplace_back(why.message());
       for (const auto& [key, step] : session->steps)
         if (step->part->peers.contains(address)) steps.push_back(step);
     }

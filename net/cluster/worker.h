@@ -78,6 +78,8 @@ class Worker {
   Status CloseSession(tenon_span request, Reply reply);
 
   Result<std::shared_ptr<Session>> Find(uint64_t session);
+  // Ends the sessions of an owner, and waits for their steps.
+  void EndOf(const std::string& owner);
   // The step's meeting place; FAILED_PRECONDITION when the step is over.
   Result<std::shared_ptr<Step>> StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step);
   void RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply);
@@ -105,6 +107,7 @@ class Worker {
   std::unique_ptr<Peers> peers_;
   mutable std::mutex mutex_;  // guards all below
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;
+  std::set<std::shared_ptr<Session>> ending_;  // those whose steps are awaited
   std::map<tenon_reply*, std::shared_ptr<Step>> running_;
   std::atomic<uint64_t> queued_{0};  // of running_, those that wait for a thread
   std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled

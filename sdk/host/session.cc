@@ -53,6 +53,7 @@ Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, c
   cluster::MasterOptions master;
   master.address = View(options.master);
   master.credentials = View(options.credentials);
+  master.owner = View(options.owner);
   master.isolate = options.isolate != 0;
   master.dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
   master.no_optimize = options.no_optimize != 0;

@@ -15,9 +15,12 @@
 #include <memory>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
 #include "core/tensor/tensor.h"
 #include "tenon/tenon.h"
 #include "tenon/train/trainer.h"
+#include "net/cluster/planted.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scheduler.h"
 
@@ -93,6 +96,10 @@ class World {
   void KillNode(Node* node);
   void StartClient();
   void Client(ClientState* state);
+  void StartVisitor();
+  void Visit(ClientState* state);
+  std::string Visit(const host::Runtime& runtime, ClientState* state);
+  void CheckWorkers(std::initializer_list<const char*> names);
   void OneFault();
   void Watch();
   void SleepAndWatch(uint64_t ns);
@@ -122,9 +129,13 @@ class World {
   uint64_t troubled_ns_ = 0;  // the last time that something was wrong, or became right again
   std::vector<std::unique_ptr<ClientState>> clients_;
   std::vector<std::unique_ptr<std::thread>> client_threads_;
+  std::vector<std::unique_ptr<ClientState>> visitors_;
+  std::vector<std::unique_ptr<std::thread>> visitor_threads_;
+  bool visitors_rest_ = false, visitors_leave_ = false;
 };
 
 World* World::active_ = nullptr;
+int g_planted = 0;
 
 void World::Tell(const char* format, ...) const {
   if (!options_.tell) return;
@@ -165,6 +176,15 @@ void World::KillNode(Node* node) {
   (void)node->worker.release();
   (void)node->runtime.release();
   Tell("%s (node %d) is killed%s", node->task.name.c_str(), node->id, silently ? ", its machine too" : "");
+}
+
+// The sum of a metric's samples.
+double Sum(const std::string& metrics, const std::string& name) {
+  double sum = 0;
+  for (const auto& family : nlohmann::json::parse(metrics))
+    if (family["name"] == name)
+      for (const auto& sample : family["samples"]) sum += sample["value"].get<double>();
+  return sum;
 }
 
 // ---- The client ----
@@ -257,6 +277,7 @@ void World::Client(ClientState* state) {
     host::SessionOptions options;
     options.master = tasks_[scheduler_.Draw(tasks_.size())].address;
     options.connect_timeout = std::chrono::seconds(2);
+    options.owner = "training";
     trainer.Leave();
     state->busy_since = scheduler_.now();
     state->doing = "the end of a session";
@@ -292,6 +313,80 @@ void World::Client(ClientState* state) {
   Tell("client %d is done", state->id);
 }
 
+// ---- Visitors ----
+
+// They know no owner and no checkpoint: their sessions' state is their own, and a step that takes too long is given up.
+void World::StartVisitor() {
+  visitors_.push_back(std::make_unique<ClientState>());
+  ClientState* const state = visitors_.back().get();
+  state->id = next_id_++;
+  const int before = scheduler_.SetNode(state->id);
+  visitor_threads_.push_back(std::make_unique<std::thread>([this, state] { Visit(state); }));
+  scheduler_.SetNode(before);
+  Tell("a visitor comes as node %d", state->id);
+}
+
+void World::Visit(ClientState* state) {
+  auto runtime = host::Runtime::Create(OptionsOf(""));
+  if (!runtime.ok()) return Violate("a runtime cannot start: " + runtime.status().message());
+  while (outcome_.violation.empty() && !visitors_leave_) {
+    const std::string failure = Visit(*runtime, state);
+    if (failure.empty()) continue;
+    Tell("visitor %d: %s", state->id, failure.c_str());
+    if (failure.find("/job:") == std::string::npos && failure.find("sim://") == std::string::npos) Violate("a failure names no task: " + failure);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  state->done = true;
+}
+
+// One session; why it ended, when it failed.
+std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
+  Graph graph(runtime);
+  Output x = graph.Placeholder("x", host::DType::kFloat, host::Shape());
+  Output there, count;
+  {
+    const auto on = graph.Device("/job:worker/task:0");
+    there = graph.Op("Mul", {x, graph.Const(1.0f)});
+  }
+  train::Operation initial;
+  {
+    const auto on = graph.Device("/job:ps/task:0");
+    Output handle = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("visits")}}, "visits");
+    initial = graph.AddNode("AssignVariableOp", {handle, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}}, "initial");
+    const auto after = graph.ControlDependencies({graph.AddNode("AssignAddVariableOp", {handle, there}, {{"dtype", host::DType::kFloat}})});
+    count = graph.Op("ReadVariableOp", {handle}, {{"dtype", host::DType::kFloat}}, "count");
+  }
+  host::SessionOptions options;
+  options.master = tasks_[scheduler_.Draw(tasks_.size())].address;
+  options.connect_timeout = std::chrono::seconds(2);
+  options.isolate = true;
+  auto session = Session::Create(runtime, graph, options);
+  if (!session.ok()) return session.status().message();
+  if (const Status begun = session->RunTargets({"initial"}); !begun.ok()) return begun.message();
+  auto callable = session->Prepare({"x"}, {"count"});
+  if (!callable.ok()) return callable.status().message();
+  int64_t asked = 0, answered = 0;
+  const float one = 1;
+  while (!visitors_leave_ && outcome_.violation.empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (visitors_rest_) continue;
+    host::RunOptions run;
+    run.timeout = std::chrono::microseconds(200 + scheduler_.Draw(scheduler_.Chance(0.5) ? 3000 : 2000000));
+    ++asked;
+    const uint64_t began = scheduler_.now();
+    auto values = callable->Run({host::View(std::span<const float>(&one, 1), host::Shape())}, run);
+    if (scheduler_.now() > began + 2500 * kMillisecond && !scheduler_.IsFrozen(state->id) && began > troubled_ns_)
+      Violate("a step with a deadline of " + std::to_string(run.timeout.count() / 1000000) + " ms took " + std::to_string((scheduler_.now() - began) / kMillisecond));
+    if (!values.ok() && values.status().code() == Code::kDeadlineExceeded) continue;
+    if (!values.ok()) return values.status().message();
+    ++answered;
+    const auto found = static_cast<int64_t>((*values)[0].scalar<float>(-1));
+    if (found < answered || found > asked)
+      Violate("a visitor's count is " + std::to_string(found) + " after " + std::to_string(asked) + " steps, of which " + std::to_string(answered) + " ended well");
+  }
+  return "";
+}
+
 // ---- What happens ----
 
 // Looks whether somebody waits for longer than the bound.
@@ -318,7 +413,7 @@ void World::SleepAndWatch(uint64_t ns) {
 
 void World::OneFault() {
   Node& node = nodes_[scheduler_.Draw(nodes_.size())];
-  const uint64_t kind = scheduler_.Draw(11);
+  const uint64_t kind = scheduler_.Draw(14);
   const uint64_t lasts = scheduler_.Draw(scheduler_.Chance(0.3) ? 20 * kSecond : 5 * kSecond);
   troubled_ns_ = scheduler_.now();
   ++outcome_.faults;
@@ -337,6 +432,14 @@ void World::OneFault() {
     scheduler_.Freeze(client.id);
     SleepAndWatch(lasts);
     scheduler_.Thaw(client.id);
+  } else if (kind == 13 && !visitors_.empty()) {
+    const bool silently = scheduler_.Chance(0.7);
+    Tell("visitor %d is killed%s", visitors_.back()->id, silently ? ", its machine too" : "");
+    scheduler_.Kill(visitors_.back()->id);
+    network_.Kill(visitors_.back()->id, silently);
+    visitor_threads_.back()->detach();
+    visitor_threads_.pop_back();
+    visitors_.pop_back();
   } else if (kind == 7) {
     ClientState& client = *clients_.back();
     const bool silently = scheduler_.Chance(0.5);
@@ -352,7 +455,7 @@ void World::OneFault() {
     ids.push_back(clients_.back()->id);
     const int from = ids[scheduler_.Draw(ids.size())], to = ids[scheduler_.Draw(ids.size())];
     if (from == to) return;
-    if (kind == 10) {
+    if (kind >= 10) {
       Tell("the connections between nodes %d and %d are reset", from, to);
       network_.Reset(from, to);
       troubled_ns_ = scheduler_.now();
@@ -381,6 +484,7 @@ Outcome World::Run() {
   for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, false, nullptr, nullptr});
   for (Node& node : nodes_) StartNode(&node);
   StartClient();
+  if (scheduler_.Chance(0.5)) StartVisitor();
   for (uint64_t i = 0; i < faults && outcome_.violation.empty(); ++i) {
     SleepAndWatch(scheduler_.Draw(scheduler_.Chance(0.5) ? 20 * kMillisecond : kSecond));
     if (clients_.back()->done || !outcome_.violation.empty()) break;
@@ -399,9 +503,24 @@ Outcome World::Run() {
   return outcome_;
 }
 
+void World::CheckWorkers(std::initializer_list<const char*> names) {
+  for (const Node& node : nodes_) {
+    const auto metrics = node.worker->Metrics();
+    if (!metrics.ok()) return Violate("a worker has no metrics: " + metrics.status().message());
+    for (const char* name : names)
+      if (const double value = Sum(*metrics, name); value != 0) Violate(node.task.name + " is left with " + std::to_string(value) + " of " + name);
+  }
+}
+
 void World::End() {
   client_threads_.back()->join();
-  if (const int64_t last = clients_.back()->step; last != steps_ && outcome_.sessions == 1) Violate("the client ended at step " + std::to_string(last));
+  visitors_rest_ = true;
+  // Longer than a lease: whoever was left by a dead client, or cut off, has been forgotten.
+  scheduler_.Sleep(20 * kSecond);
+  CheckWorkers({"tenon_worker_steps", "tenon_worker_values_waiting"});
+  visitors_leave_ = true;
+  for (const auto& thread : visitor_threads_) thread->join();
+  CheckWorkers({"tenon_worker_sessions"});
   for (Node& node : nodes_) {
     const Status stopped = node.worker->Stop(std::chrono::seconds(1));
     if (!stopped.ok() && stopped.code() != Code::kDeadlineExceeded) Violate("a worker cannot stop: " + stopped.message());
@@ -450,6 +569,7 @@ void WriteAll(int file, const std::string& text) {
   CPU_ZERO(&cores);
   CPU_SET(static_cast<size_t>(sched_getcpu()), &cores);
   sched_setaffinity(0, sizeof cores, &cores);
+  g_planted = options.planted_bug;
   alarm(120);  // of the real clock: a thread that waits for none of the scheduler's things
   Scheduler::Run(options.seed, [&] {
     World world(options);
@@ -467,6 +587,11 @@ void WriteAll(int file, const std::string& text) {
 }
 
 }  // namespace
+}  // namespace tenon::simulation
+
+bool tenon::cluster::Planted(Bug bug) { return simulation::g_planted == static_cast<int>(bug); }
+
+namespace tenon::simulation {
 
 Outcome Simulate(const RunOptions& options) {
   int ends[2];

@@ -313,6 +313,9 @@ typedef struct tenon_session_options {
   tenon_span master;      /* address of any task of a cluster, "grpc://host:port", on which the steps run; empty: in this process */
   tenon_span credentials; /* of the transport, JSON (ext/draft/transport.h) */
   uint64_t connect_timeout_ns; /* until all tasks of the cluster have answered; 0: ten seconds */
+  /* On a cluster: whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps,
+   * so that nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
+  tenon_span owner;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

@@ -247,6 +247,9 @@ struct SessionOptions {
   std::string master;       // address of any task of a cluster, on which the steps run; "": in this process
   std::string credentials;  // of the transport, JSON
   bool isolate = false;     // on a cluster: state of the session's own
+  // On a cluster: whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
+  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
+  std::string owner;
   std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
 };
 
@@ -273,6 +276,7 @@ class Session {
     c_options.precision = static_cast<uint32_t>(options.precision);
     c_options.master = Span(options.master);
     c_options.credentials = Span(options.credentials);
+    c_options.owner = Span(options.owner);
     c_options.isolate = options.isolate ? 1 : 0;
     c_options.connect_timeout_ns = static_cast<uint64_t>(options.connect_timeout.count());
     c_options.device = Span(options.device);
