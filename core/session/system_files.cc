@@ -26,7 +26,10 @@ tenon_status* SystemError(const char* what, std::string_view path, int error) {
   const Code code = error == ENOENT || error == ENOTDIR                    ? Code::kNotFound
                     : error == EACCES || error == EPERM || error == EROFS  ? Code::kPermissionDenied
                     : error == ENOSPC || error == EDQUOT || error == EFBIG ? Code::kResourceExhausted
+                    : error == EMFILE || error == ENFILE || error == ENOMEM ? Code::kResourceExhausted
                     : error == EEXIST                                      ? Code::kAlreadyExists
+                    : error == EISDIR                                      ? Code::kInvalidArgument
+                    : error == EIO                                         ? Code::kDataLoss
                                                                            : Code::kUnavailable;
   return Status(code, StrCat("cannot ", what, " '", path, "': ", std::generic_category().message(error))).release();
 }
@@ -37,7 +40,7 @@ tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** ou
     return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
   int descriptor;
   do {
-    descriptor = open(name.c_str(), flags | O_CLOEXEC, 0644);
+    descriptor = open(name.c_str(), flags | O_CLOEXEC, 0666);  // less what the user's umask takes
   } while (descriptor < 0 && errno == EINTR);
   if (descriptor < 0) return SystemError(what, name, errno);
   *out_file = new tenon_file{descriptor, name};
@@ -118,7 +121,7 @@ tenon_status* Remove(tenon_span path) {
 
 tenon_status* MakeDirectory(tenon_span path) {
   const std::string name(View(path));
-  return mkdir(name.c_str(), 0755) == 0 || errno == EEXIST ? nullptr : SystemError("make the folder", name, errno);
+  return mkdir(name.c_str(), 0777) == 0 || errno == EEXIST ? nullptr : SystemError("make the folder", name, errno);
 }
 
 tenon_status* SyncDirectory(tenon_span path) {

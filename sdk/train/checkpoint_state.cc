@@ -118,6 +118,7 @@ std::string CheckpointState::Format() const {
   std::string text = "model_checkpoint_path: " + Quote(paths.back()) + "\n";
   for (const std::string& path : paths) text += "all_model_checkpoint_paths: " + Quote(path) + "\n";
   for (double time : timestamps) text += "all_model_checkpoint_timestamps: " + FormatSeconds(time) + "\n";
+  if (last_preserved != 0) text += "last_preserved_timestamp: " + FormatSeconds(last_preserved) + "\n";
   return text;
 }
 
@@ -132,11 +133,15 @@ Result<CheckpointState> CheckpointState::Parse(std::string_view text) {
     if (!value) return Status(Code::kDataLoss, "it is no CheckpointState in text form");
     if (*name == "model_checkpoint_path") newest = *value;
     if (*name == "all_model_checkpoint_paths") state.paths.push_back(*value);
-    if (*name == "all_model_checkpoint_timestamps") {
+    if (*name == "all_model_checkpoint_timestamps" || *name == "last_preserved_timestamp") {
       double seconds = 0;
       const auto parsed = std::from_chars(value->data(), value->data() + value->size(), seconds);
       if (parsed.ec != std::errc()) return Status(Code::kDataLoss, "'" + *value + "' is no time");
-      state.timestamps.push_back(seconds);
+      if (*name == "last_preserved_timestamp") {
+        state.last_preserved = seconds;
+      } else {
+        state.timestamps.push_back(seconds);
+      }
     }
   }
   if (newest.empty() && state.paths.empty()) return CheckpointState();  // an empty file names none

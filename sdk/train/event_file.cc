@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/event_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -42,17 +41,16 @@ T ReadRaw(std::string_view bytes) {
 }
 
 // A name that no other run has; two runs within one second get different ones.
-Result<std::pair<int, std::string>> CreateNewFile(const std::string& folder) {
+std::string NewPath(const std::string& folder) {
   char host[256] = "localhost";
   if (gethostname(host, sizeof(host) - 1) != 0) std::strcpy(host, "localhost");
   char stamp[32];
   std::snprintf(stamp, sizeof(stamp), "%010lld", static_cast<long long>(Now()));
-  const std::string base = JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host);
-  for (int attempt = 0;; ++attempt) {
-    const std::string path = base + (attempt == 0 ? "" : "." + std::to_string(attempt));
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-    if (fd >= 0) return std::pair(fd, path);
-    if (errno != EEXIST) return SystemError("create", path, errno);
+  static std::atomic<int> writers{0};
+  const std::string base = JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host + "." + std::to_string(getpid()));
+  for (;;) {
+    const std::string path = base + "." + std::to_string(writers++);
+    if (!FileExists(path)) return path;
   }
 }
 
@@ -93,27 +91,16 @@ Result<std::optional<std::string_view>> RecordReader::Next() {
 
 Result<EventWriter> EventWriter::Create(const std::string& folder) {
   TENON_TRY(MakeFolder(folder));
-  TENON_TRY_ASSIGN(auto file, CreateNewFile(folder));
-  EventWriter writer(file.first, std::move(file.second));
+  std::string path = NewPath(folder);
+  TENON_TRY_ASSIGN(host::File file, host::File::OpenAppend(path));
+  EventWriter writer(std::move(file), std::move(path));
   TENON_TRY(writer.Add(0, kEventFileVersion, "brain.Event:2"));
   TENON_TRY(writer.Flush());
   return writer;
 }
 
-EventWriter::EventWriter(EventWriter&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)), pending_(std::move(other.pending_)) {}
-
-EventWriter& EventWriter::operator=(EventWriter&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(path_, other.path_);
-  std::swap(pending_, other.pending_);
-  return *this;
-}
-
 EventWriter::~EventWriter() {
-  if (fd_ < 0) return;
   (void)Flush();  // a full disk was reported by an earlier flush or loses the last events only
-  close(fd_);
 }
 
 Status EventWriter::Add(int64_t step, uint32_t field, std::string_view message) {
@@ -152,13 +139,10 @@ Status EventWriter::AddCheckpoint(int64_t step, std::string_view checkpoint_path
 }
 
 Status EventWriter::Flush() {
-  while (!pending_.empty()) {
-    const ssize_t written = write(fd_, pending_.data(), pending_.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SystemError("write", path_, errno);
-    pending_.erase(0, static_cast<size_t>(written));
-  }
-  return Status();
+  // After a failure nobody knows how much was written; what follows a torn record would not be read.
+  if (!failed_.ok() || pending_.empty()) return failed_;
+  failed_ = file_.Write(std::exchange(pending_, {}));
+  return failed_;
 }
 
 }  // namespace tenon::train

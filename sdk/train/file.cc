@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -30,33 +29,29 @@ class Descriptor {
   int fd_;
 };
 
-int OpenRetrying(const std::string& path, int flags, mode_t mode = 0) {
+int OpenRetrying(const std::string& path) {
   int fd = -1;
   do {
-    fd = open(path.c_str(), flags | O_CLOEXEC, mode);
+    fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
 
-Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SystemError("write", path, errno);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return Status();
-}
-
 Status WriteNewFile(const std::string& path, const std::vector<std::string_view>& pieces, Durability durability) {
-  Descriptor file(OpenRetrying(path, O_WRONLY | O_CREAT | O_TRUNC, 0666));
-  if (file.get() < 0) return SystemError("create", path, errno);
-  for (std::string_view piece : pieces) TENON_TRY(WriteAll(file.get(), piece, path));
-  if (durability == Durability::kDurable && fsync(file.get()) != 0) return SystemError("flush", path, errno);
-  return Status();
+  TENON_TRY_ASSIGN(host::File file, host::File::OpenWrite(path));
+  for (std::string_view piece : pieces) TENON_TRY(file.Write(piece));
+  if (durability == Durability::kDurable) TENON_TRY(file.Sync());
+  return file.Close();
 }
 
-}  // namespace
+// Of a file system that cannot map: the bytes, read.
+Result<std::string> ReadWhole(const std::string& path) {
+  TENON_TRY_ASSIGN(const host::File file, host::File::OpenRead(path));
+  TENON_TRY_ASSIGN(const uint64_t size, file.Size());
+  std::string bytes(size, '\0');
+  TENON_TRY(file.ReadAt(0, bytes.data(), bytes.size()));
+  return bytes;
+}
 
 Status SystemError(std::string_view what, const std::string& path, int error) {
   Code code = Code::kUnknown;
@@ -68,8 +63,16 @@ Status SystemError(std::string_view what, const std::string& path, int error) {
   return Status(code, std::string(what) + " '" + path + "': " + std::strerror(error));
 }
 
+bool HasScheme(const std::string& path) { return path.find("://") != std::string::npos; }
+
+}  // namespace
+
 Result<MappedFile> MappedFile::Open(const std::string& path) {
-  Descriptor file(OpenRetrying(path, O_RDONLY));
+  Descriptor file(OpenRetrying(path));
+  if (file.get() < 0 && HasScheme(path)) {
+    TENON_TRY_ASSIGN(std::string bytes, ReadWhole(path));
+    return MappedFile(std::move(bytes));
+  }
   if (file.get() < 0) return SystemError("open", path, errno);
   struct stat info = {};
   if (fstat(file.get(), &info) != 0) return SystemError("read", path, errno);
@@ -83,11 +86,12 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), read_(std::move(other.read_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(read_, other.read_);
   return *this;
 }
 
@@ -95,67 +99,50 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(data_, size_);
 }
 
-Result<std::string> ReadFile(const std::string& path) {
-  TENON_TRY_ASSIGN(MappedFile file, MappedFile::Open(path));
-  return std::string(file.bytes());
-}
+Result<std::string> ReadFile(const std::string& path) { return ReadWhole(path); }
 
 Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& pieces, Durability durability) {
   struct stat info = {};
   const bool in_place = lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
   if (in_place) return WriteNewFile(path, pieces, Durability::kQuick);
   const std::string temporary = path + ".tmp" + std::to_string(getpid());
-  if (Status written = WriteNewFile(temporary, pieces, durability); !written.ok()) {
-    unlink(temporary.c_str());
-    return written;
+  Status replaced = WriteNewFile(temporary, pieces, durability);
+  if (replaced.ok()) replaced = host::RenameFile(temporary, path);
+  if (!replaced.ok()) {
+    (void)host::RemoveFile(temporary);
+    return replaced;
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    unlink(temporary.c_str());
-    return SystemError("rename to", path, error);
-  }
-  return durability == Durability::kDurable ? FlushToDisk(FolderOf(path)) : Status();
+  return durability == Durability::kDurable ? host::SyncDirectory(FolderOf(path)) : Status();
 }
 
-Status FlushToDisk(const std::string& path) {
-  Descriptor file(OpenRetrying(path, O_RDONLY));
-  if (file.get() < 0) return SystemError("open", path, errno);
-  // Some file systems cannot flush a folder; they order renames themselves.
-  if (fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS) return SystemError("flush", path, errno);
-  return Status();
+Status FlushFile(const std::string& path) {
+  TENON_TRY_ASSIGN(host::File file, host::File::OpenAppend(path));
+  TENON_TRY(file.Sync());
+  return file.Close();
 }
 
 Status MakeFolder(const std::string& path) {
-  if (path.empty() || path == "/" || path == ".") return Status();
-  struct stat info = {};
-  if (stat(path.c_str(), &info) == 0) {
-    return S_ISDIR(info.st_mode) ? Status() : SystemError("make folder", path, ENOTDIR);
-  }
-  TENON_TRY(MakeFolder(FolderOf(path)));
-  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) return SystemError("make folder", path, errno);
-  return Status();
+  if (host::PathExists(path)) return Status();
+  const std::string folder = FolderOf(path);
+  if (folder != path) TENON_TRY(MakeFolder(folder));
+  TENON_TRY(host::MakeDirectory(path));
+  return host::SyncDirectory(folder);
 }
 
-bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+bool FileExists(const std::string& path) { return host::PathExists(path); }
 
 Result<std::vector<std::string>> ListFolder(const std::string& path) {
-  DIR* folder = opendir(path.c_str());
-  if (folder == nullptr) return SystemError("list folder", path, errno);
-  std::vector<std::string> names;
-  while (const dirent* entry = readdir(folder)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  closedir(folder);
+  TENON_TRY_ASSIGN(std::vector<std::string> names, host::ListDirectory(path));
   std::sort(names.begin(), names.end());
   return names;
 }
 
 std::string FolderOf(const std::string& path) {
   std::string trimmed = path;
-  while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+  while (trimmed.size() > 1 && trimmed.back() == '/' && !trimmed.ends_with("://")) trimmed.pop_back();
   const size_t slash = trimmed.rfind('/');
   if (slash == std::string::npos) return ".";
+  if (trimmed.substr(0, slash + 1).ends_with("://")) return trimmed.substr(0, slash + 1);
   return slash == 0 ? "/" : trimmed.substr(0, slash);
 }
 

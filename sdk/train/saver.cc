@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/saver.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "tenon/train/file.h"
@@ -13,97 +11,76 @@
 namespace tenon::train {
 namespace {
 
-constexpr std::string_view kBaseName = "model.ckpt";
-constexpr std::string_view kIndexEnding = ".index";
+constexpr double kHour = 3600;
 
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double SystemTime() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-std::string BaseName(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+std::string LastPart(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+SaverOptions Keeping(int keep) {
+  SaverOptions options;
+  options.keep = keep;
+  return options;
 }
 
 }  // namespace
 
-int64_t StepOfCheckpoint(std::string_view name) {
-  const size_t dash = name.rfind('-');
-  if (dash == std::string_view::npos) return -1;
-  const std::string_view digits = name.substr(dash + 1);
-  int64_t step = -1;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  return parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() ? step : -1;
+Saver::Saver(Model& model, std::string folder, SaverOptions options)
+    : folder_(std::move(folder)), options_(std::move(options)), nodes_(model, options_.variables, options_.step_variable) {
+  options_.keep = std::max(options_.keep, 1);
+  options_.keep_best = std::max(options_.keep_best, 0);
+  if (!options_.clock) options_.clock = SystemTime;
 }
 
-Saver::Saver(Model& model, std::string folder, int keep)
-    : folder_(std::move(folder)), keep_(static_cast<size_t>(std::max(keep, 1))) {
-  Graph& graph = model.graph();
-  auto scope = graph.Scope("save");
-  std::vector<std::string> names, slices;
-  std::vector<DType> dtypes;
-  std::vector<Output> save_inputs;
-  for (const Variable& variable : model.variables()) {
-    names.push_back(variable.name);
-    slices.emplace_back();
-    dtypes.push_back(variable.dtype);
-  }
-  Output prefix = graph.Placeholder("prefix", DType::kString, Shape());
-  Output tensor_names = graph.StringConst(names, "tensor_names");
-  Output shape_and_slices = graph.StringConst(slices, "shape_and_slices");
-  save_inputs = {prefix, tensor_names, shape_and_slices};
-  for (const Variable& variable : model.variables()) save_inputs.push_back(variable.value);
-  Operation save = graph.AddNode("SaveV2", save_inputs, {{"dtypes", dtypes}});
-  Operation restore = graph.AddNode("RestoreV2", {prefix, tensor_names, shape_and_slices}, {{"dtypes", dtypes}});
-  std::vector<Operation> assigned;
-  for (size_t i = 0; i < model.variables().size(); ++i) {
-    const Variable& variable = model.variables()[i];
-    assigned.push_back(graph.AddNode("AssignVariableOp", {variable.handle, restore.output(static_cast<int32_t>(i))},
-                                     {{"dtype", variable.dtype}}));
-  }
-  Operation restore_all = Group(graph, assigned, "restore_all");
-  prefix_feed_ = prefix.name();
-  save_target_ = save.name();
-  restore_target_ = restore_all.name();
-}
+Saver::Saver(Model& model, std::string folder, int keep) : Saver(model, std::move(folder), Keeping(keep)) {}
 
 std::string Saver::PathOf(const std::string& name) const {
-  return !name.empty() && name[0] == '/' ? name : JoinPath(folder_, name);
+  const bool whole = name.starts_with('/') || name.find("://") != std::string::npos;
+  return whole ? name : JoinPath(folder_, name);
 }
+
+// ---- Restoring ----
 
 // What the folder says that it holds; without a `checkpoint` file, every index file in it, by step.
 Result<CheckpointState> Saver::Candidates() const {
   Result<CheckpointState> state = CheckpointState::Read(folder_);
   if (state.ok() || state.status().code() != Code::kNotFound) return state;
   CheckpointState found;
-  Result<std::vector<std::string>> names = ListFolder(folder_);
-  if (!names.ok()) return found;  // no folder: nothing to restore
-  for (const std::string& name : *names) {
-    if (!name.starts_with(kBaseName) || !name.ends_with(kIndexEnding)) continue;
-    const std::string prefix = name.substr(0, name.size() - kIndexEnding.size());
-    if (StepOfCheckpoint(prefix) >= 0) found.paths.push_back(prefix);
-  }
-  std::sort(found.paths.begin(), found.paths.end(),
-            [](const std::string& a, const std::string& b) { return StepOfCheckpoint(a) < StepOfCheckpoint(b); });
+  found.paths = FindCheckpoints(folder_);
   return found;
 }
 
-Status Saver::Restore(const Session& session, const std::string& prefix) const {
-  TENON_TRY_ASSIGN(Tensor text, Tensor::String(prefix));
-  return session.RunTargets({restore_target_}, {{prefix_feed_, text}});
+Status Saver::RestoreFrom(const Session& session, const std::string& prefix) const {
+  return nodes_.Restore(session, prefix).status();
+}
+
+Status Saver::RestoreOne(const Session& session, const std::string& prefix) const {
+  TENON_TRY_ASSIGN(const std::optional<int64_t> step, nodes_.Restore(session, prefix));
+  const int64_t claimed = StepOfCheckpoint(prefix);
+  if (!step || *step == claimed) return Status();
+  return Status(Code::kDataLoss, "it holds '" + options_.step_variable + "' = " + std::to_string(*step) + ", but is named for step " +
+                                     std::to_string(claimed));
 }
 
 Result<Restored> Saver::RestoreNewest(const Session& session) {
   Restored restored;
   TENON_TRY_ASSIGN(CheckpointState state, Candidates());
+  TENON_TRY_ASSIGN(best_, BestCheckpoints::Read(folder_));
+  RemoveLeftovers(folder_);
   const size_t before = state.paths.size();
   if (before == 0) return restored;
   Code code = Code::kDataLoss;
   while (!state.paths.empty()) {
     const std::string name = state.paths.back();
-    Status read = Restore(session, PathOf(name));
+    Status read = RestoreOne(session, PathOf(name));
     if (read.ok()) {
       restored.prefix = PathOf(name);
       restored.step = StepOfCheckpoint(name);
       break;
+    }
+    // A task that is gone says nothing of the checkpoint.
+    if (read.code() == Code::kUnavailable || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled) {
+      return read.Annotate("checkpoint '" + PathOf(name) + "' could not be restored");
     }
     code = read.code();
     restored.warnings.push_back("checkpoint '" + PathOf(name) + "' cannot be read: " + read.message());
@@ -122,56 +99,79 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
 
 Status Saver::Clear() {
   state_ = CheckpointState();
+  best_ = BestCheckpoints();
   const Result<CheckpointState> old = Candidates();
   if (!FileExists(folder_)) return Status();
   TENON_TRY(state_.Write(folder_));
+  TENON_TRY(BestCheckpoints::Remove(folder_));
+  RemoveLeftovers(folder_);
+  for (const std::string& name : FindCheckpoints(folder_)) RemoveCheckpoint(PathOf(name));
   if (!old.ok()) return Status();  // a damaged `checkpoint` file named nothing that could be removed
-  for (const std::string& name : old->paths) RemoveCheckpoint(name);
+  for (const std::string& name : old->paths) RemoveCheckpoint(PathOf(name));
   return Status();
 }
 
-Status Saver::FlushCheckpoint(const std::string& name) const {
-  TENON_TRY_ASSIGN(const std::vector<std::string> files, ListFolder(folder_));
-  for (const std::string& file : files) {
-    if (file.starts_with(name + ".")) TENON_TRY(FlushToDisk(JoinPath(folder_, file)));
-  }
-  return FlushToDisk(folder_);
+// ---- Saving ----
+
+// The checkpoint's files, whole and on the disk.
+Status Saver::WriteFiles(const Session& session, const std::string& name) {
+  TENON_TRY(MakeFolder(folder_));
+  if (!std::exchange(clean_, false)) RemoveLeftovers(folder_);
+  if (best_.Forget(name)) TENON_TRY(best_.Write(folder_));  // an earlier run had come further: it is written anew
+  const std::string path = PathOf(name);
+  Status saved = nodes_.Save(session, path, TemporaryFolderFor(path));
+  if (saved.ok()) saved = FlushCheckpoint(path, nodes_.shards());
+  if (!saved.ok()) return saved.Annotate("checkpoint '" + path + "' cannot be written");
+  clean_ = true;
+  return Status();
 }
 
-void Saver::RemoveCheckpoint(const std::string& name) const {
-  const std::string path = PathOf(name);
-  const Result<std::vector<std::string>> files = ListFolder(FolderOf(path));
-  if (!files.ok()) return;  // what cannot be removed stays; nothing names it any more
-  for (const std::string& file : *files) {
-    if (file == BaseName(path) + std::string(kIndexEnding) || file.starts_with(BaseName(path) + ".data-")) {
-      unlink(JoinPath(FolderOf(path), file).c_str());
+// Takes the names out that are too many; gives those whose files need not be kept.
+std::vector<std::string> Saver::Trim(CheckpointState& state) {
+  std::vector<std::string> dropped;
+  if (options_.keep_every_hours > 0 && state.last_preserved == 0) state.last_preserved = state.timestamps.front();
+  while (state.paths.size() > static_cast<size_t>(options_.keep)) {
+    const std::string name = state.paths.front();
+    const double time = state.timestamps.front();
+    state.paths.erase(state.paths.begin());
+    state.timestamps.erase(state.timestamps.begin());
+    if (options_.keep_every_hours > 0 && time - state.last_preserved >= options_.keep_every_hours * kHour) {
+      state.last_preserved = time;
+      for (BestCheckpoint& one : best_.list) one.kept |= one.name == name;
+    } else {
+      dropped.push_back(name);
     }
   }
+  return dropped;
 }
 
-Result<std::string> Saver::Save(const Session& session, int64_t step) {
-  const std::string name = std::string(kBaseName) + "-" + std::to_string(step);
-  if (!state_.paths.empty() && BaseName(state_.paths.back()) == name) return PathOf(state_.paths.back());
-  TENON_TRY(MakeFolder(folder_));
-  TENON_TRY_ASSIGN(Tensor prefix, Tensor::String(JoinPath(folder_, name)));
-  Status saved = session.RunTargets({save_target_}, {{prefix_feed_, prefix}});
-  if (!saved.ok()) return saved.Annotate("checkpoint '" + JoinPath(folder_, name) + "' cannot be written");
-  TENON_TRY(FlushCheckpoint(name));
+// dropped: more of what need not be kept.
+Status Saver::AddToBest(const std::string& name, double metric, std::vector<std::string>& dropped) {
+  for (const BestCheckpoint& out : best_.Add({metric, name}, static_cast<size_t>(options_.keep_best), options_.higher_is_better)) {
+    const bool named = std::find(state_.paths.begin(), state_.paths.end(), out.name) != state_.paths.end();
+    if (!named && !out.kept) dropped.push_back(out.name);
+  }
+  return best_.Write(folder_);
+}
+
+Result<std::string> Saver::Save(const Session& session, int64_t step, std::optional<double> metric) {
+  const std::string name = CheckpointName(step);
+  if (!state_.paths.empty() && LastPart(state_.paths.back()) == name) return PathOf(state_.paths.back());
+  TENON_TRY(WriteFiles(session, name));
 
   CheckpointState next = state_;
-  if (next.timestamps.size() != next.paths.size()) next.timestamps.assign(next.paths.size(), Now());
+  const double now = options_.clock();
+  if (next.timestamps.size() != next.paths.size()) next.timestamps.assign(next.paths.size(), now);
   next.paths.push_back(name);
-  next.timestamps.push_back(Now());
-  std::vector<std::string> dropped;
-  while (next.paths.size() > keep_) {
-    dropped.push_back(next.paths.front());
-    next.paths.erase(next.paths.begin());
-    next.timestamps.erase(next.timestamps.begin());
-  }
+  next.timestamps.push_back(now);
+  std::vector<std::string> dropped = Trim(next);
   TENON_TRY(next.Write(folder_));
   state_ = std::move(next);
-  for (const std::string& old : dropped) RemoveCheckpoint(old);
-  return JoinPath(folder_, name);
+  if (options_.keep_best > 0 && metric && std::isfinite(*metric)) TENON_TRY(AddToBest(name, *metric, dropped));
+  for (const std::string& old : dropped) {
+    if (best_.Find(old) == nullptr) RemoveCheckpoint(PathOf(old));
+  }
+  return PathOf(name);
 }
 
 }  // namespace tenon::train

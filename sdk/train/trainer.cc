@@ -8,6 +8,8 @@
 namespace tenon::train {
 namespace {
 
+constexpr const char* kStepVariable = "global_step";
+
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -15,7 +17,7 @@ double Seconds() { return std::chrono::duration<double>(std::chrono::steady_cloc
 Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
     : model_(model), step_(std::move(step)), options_(std::move(options)) {
   Graph& graph = model.graph();
-  const Variable& counter = model.Counter("global_step");
+  const Variable& counter = model.Counter(kStepVariable);
   {
     auto after = graph.ControlDependencies({step_.update});
     step_.update = graph.AddNode("AssignAddVariableOp", {counter.handle, graph.Const(int64_t{1}, "one")},
@@ -23,25 +25,74 @@ Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
   }
   update_ = step_.update.name();
   init_ = model.InitializeAll().name();
-  if (!options_.checkpoint_folder.empty()) saver_.emplace(model, options_.checkpoint_folder, options_.keep);
+  if (!options_.checkpoint_folder.empty()) saver_.emplace(model, options_.checkpoint_folder, OptionsOfSaver());
+  if (!options_.warm_start.empty()) warm_.emplace(model, "", OptionsOfWarmStart());
+}
+
+// The other model's steps are not this run's.
+SaverOptions Trainer::OptionsOfWarmStart() const {
+  SaverOptions warm;
+  warm.step_variable.clear();
+  warm.variables = options_.warm_variables;
+  if (warm.variables.empty()) {
+    for (const Variable& variable : model_.variables()) warm.variables.push_back({variable.name, ""});
+  }
+  std::erase_if(warm.variables, [](const SavedVariable& one) { return one.variable == kStepVariable; });
+  return warm;
+}
+
+SaverOptions Trainer::OptionsOfSaver() const {
+  SaverOptions saver;
+  saver.keep = options_.keep;
+  saver.keep_every_hours = options_.keep_every_hours;
+  saver.keep_best = options_.keep_best;
+  saver.higher_is_better = options_.higher_is_better;
+  return saver;
+}
+
+Status Trainer::CheckBestMetric() const {
+  std::string names;
+  for (const auto& [name, output] : step_.metrics) {
+    if (name == options_.best_metric) return Status();
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (options_.keep_best <= 0 || options_.best_metric.empty()) return Status();
+  return Status(Code::kNotFound, "the best checkpoints are to be known by '" + options_.best_metric + "', which the step does not have; it has " +
+                                     (names.empty() ? "the loss alone" : "the loss and " + names));
+}
+
+// What is known of the last step by the name that the options give.
+std::optional<double> Trainer::BestMetric(const StepReport& report) const {
+  if (options_.best_metric.empty()) return report.loss;
+  for (size_t i = 0; i < step_.metrics.size(); ++i) {
+    if (step_.metrics[i].first == options_.best_metric) return report.metrics[i];
+  }
+  return {};
 }
 
 Status Trainer::Begin(Session& session) {
   const bool again = std::exchange(begun_, true);
   Leave();
+  TENON_TRY(CheckBestMetric());
   session_ = &session;
   TENON_TRY(session.Extend(model_.graph()));
   TENON_TRY(session.RunTargets({init_}));
   if (saver_ && !options_.resume && !again) TENON_TRY(saver_->Clear());
   if (again) step_number_ = 0;
+  bool resumed = false;
   if (saver_ && (options_.resume || again)) {
     TENON_TRY_ASSIGN(const Restored restored, saver_->RestoreNewest(session));
     for (const std::string& warning : restored.warnings) Say("warning: " + warning);
-    if (!restored.prefix.empty()) {
+    resumed = !restored.prefix.empty();
+    if (resumed) {
       step_number_ = restored.step;
       report_.checkpoint = restored.prefix;
       Say((restored.warnings.empty() ? "resumed from " : "resumed from the one before it, ") + restored.prefix);
     }
+  }
+  if (warm_ && !resumed) {
+    TENON_TRY(warm_->RestoreFrom(session, options_.warm_start));
+    Say("began with the variables of " + options_.warm_start);
   }
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
@@ -97,7 +148,7 @@ Status Trainer::Train() {
     TENON_TRY(Record(*report));
     if (on_step) on_step(*report);
     report_.stopped = options_.stop != nullptr && options_.stop->load();
-    TENON_TRY(SaveIfDue(report_.stopped || step_number_ == options_.steps));
+    TENON_TRY(SaveIfDue(*report, report_.stopped || step_number_ == options_.steps));
   }
   return Status();
 }
@@ -138,12 +189,12 @@ Status Trainer::Record(const StepReport& report) {
   return events_->AddScalars(report.step, scalars);
 }
 
-Status Trainer::SaveIfDue(bool last) {
+Status Trainer::SaveIfDue(const StepReport& report, bool last) {
   if (!saver_) return Status();
   const bool by_steps = options_.checkpoint_steps > 0 && step_number_ % options_.checkpoint_steps == 0;
   const bool by_time = options_.checkpoint_seconds > 0 && Seconds() - last_save_ >= options_.checkpoint_seconds;
   if (!last && !by_steps && !by_time) return Status();
-  TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_));
+  TENON_TRY_ASSIGN(report_.checkpoint, saver_->Save(*session_, step_number_, BestMetric(report)));
   last_save_ = Seconds();
   if (!events_) return Status();
   TENON_TRY(events_->AddCheckpoint(step_number_, report_.checkpoint));

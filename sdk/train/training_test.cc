@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training library on a real engine with the real plugins.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,32 +12,10 @@
 #include "tenon/train/optimizer.h"
 #include "tenon/train/saver.h"
 #include "tenon/train/trainer.h"
-#include "tests/fakes/temporary_folder.h"
+#include "tests/fakes/counting_model.h"
 
 namespace tenon::train {
 namespace {
-
-std::string TemporaryFolder() { return fakes::TemporaryFolder("train"); }
-
-Runtime& SharedRuntime() {
-  static Runtime* runtime = [] {
-    Result<Runtime> created = Runtime::Create();
-    EXPECT_TRUE(created.ok()) << created.status();
-    return new Runtime(*std::move(created));
-  }();
-  return *runtime;
-}
-
-Session NewSession(host::SessionOptions options = {}) {
-  options.seed = 1;
-  Result<Session> session = Session::Create(SharedRuntime(), options);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
-
-std::vector<float> Floats(const Tensor& tensor) {
-  return std::vector<float>(tensor.data<float>().begin(), tensor.data<float>().end());
-}
 
 // A least-squares fit: loss = mean((x w + b - y)^2), with fixed x and y.
 struct Fit {
@@ -121,160 +98,6 @@ TEST(Model, RefusesTheSameVariableWithAnotherShape) {
   EXPECT_EQ("variable 'w' has shape [2] and is asked for with [3]", graph.status().message());
 }
 
-// One variable that each step of `add` raises by one.
-struct Counting {
-  explicit Counting(const std::string& folder, int keep = 3, int64_t size = 4)
-      : graph(SharedRuntime()),
-        model(graph),
-        value(model.State("value", {size}, 0).value),
-        saver(model, folder, keep),
-        session(NewSession()) {
-    Output ones = graph.Const(std::vector<float>(static_cast<size_t>(size), 1), {size});
-    add = graph.AddNode("AssignAddVariableOp", {model.variables()[0].handle, ones}, {{"dtype", DType::kFloat}});
-    init = model.InitializeAll();
-    Status extended = session.Extend(graph);
-    EXPECT_TRUE(extended.ok()) << extended;
-    Run(init);
-  }
-  void Run(Operation node) {
-    Status status = session.RunTargets({node});
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  void Save(int64_t step) {
-    Result<std::string> saved = saver.Save(session, step);
-    EXPECT_TRUE(saved.ok()) << saved.status();
-  }
-  std::vector<float> Value() {
-    Result<std::vector<Tensor>> values = session.Run({}, {value});
-    EXPECT_TRUE(values.ok()) << values.status();
-    return values.ok() ? Floats((*values)[0]) : std::vector<float>();
-  }
-
-  Graph graph;
-  Model model;
-  Output value;
-  Saver saver;
-  Session session;
-  Operation add, init;
-};
-
-TEST(Saver, FindsNothingInANewFolder) {
-  Counting counting(TemporaryFolder() + "/none");
-  Result<Restored> restored = counting.saver.RestoreNewest(counting.session);
-  ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ("", restored->prefix);
-}
-
-TEST(Saver, RestoresTheNewest) {
-  const std::string folder = TemporaryFolder();
-  {
-    Counting counting(folder);
-    counting.Run(counting.add);
-    counting.Save(1);
-    counting.Run(counting.add);
-    counting.Save(2);
-    counting.Run(counting.add);
-  }
-  Counting again(folder);
-  Result<Restored> restored = again.saver.RestoreNewest(again.session);
-  ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ(2, restored->step);
-  EXPECT_TRUE(restored->warnings.empty());
-  EXPECT_EQ(std::vector<float>(4, 2), again.Value());
-}
-
-TEST(Saver, KeepsTheLastFew) {
-  const std::string folder = TemporaryFolder();
-  Counting counting(folder, 2);
-  for (int64_t step = 1; step <= 5; ++step) counting.Save(step);
-  Result<CheckpointState> state = CheckpointState::Read(folder);
-  ASSERT_TRUE(state.ok()) << state.status();
-  EXPECT_EQ((std::vector<std::string>{"model.ckpt-4", "model.ckpt-5"}), state->paths);
-  const std::vector<std::string> files = *ListFolder(folder);
-  EXPECT_EQ(
-      0, std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.starts_with("model.ckpt-3"); }));
-  EXPECT_EQ(1, std::count(files.begin(), files.end(), "model.ckpt-4.index"));
-}
-
-void Damage(const std::string& path) {
-  std::string bytes = *ReadFile(path);
-  ASSERT_FALSE(bytes.empty());
-  bytes[bytes.size() / 2] ^= 0x40;
-  ASSERT_TRUE(ReplaceFile(path, {bytes}).ok());
-}
-
-TEST(Saver, FallsBackToThePreviousWhenTheNewestIsDamagedAndSaysSo) {
-  for (const char* file : {"/model.ckpt-2.data-00000-of-00001", "/model.ckpt-2.index"}) {
-    const std::string folder = TemporaryFolder();
-    {
-      Counting counting(folder, 3, 1000);
-      counting.Run(counting.add);
-      counting.Save(1);
-      counting.Run(counting.add);
-      counting.Save(2);
-    }
-    Damage(folder + file);
-    Counting again(folder, 3, 1000);
-    Result<Restored> restored = again.saver.RestoreNewest(again.session);
-    ASSERT_TRUE(restored.ok()) << restored.status();
-    EXPECT_EQ(1, restored->step);
-    ASSERT_EQ(1u, restored->warnings.size());
-    EXPECT_NE(std::string::npos, restored->warnings[0].find("model.ckpt-2"));
-    EXPECT_EQ(std::vector<float>(1000, 1), again.Value());
-    // The damaged one is named no more, and its step can be saved again.
-    EXPECT_EQ((std::vector<std::string>{"model.ckpt-1"}), CheckpointState::Read(folder)->paths);
-    again.Save(2);
-    EXPECT_EQ((std::vector<std::string>{"model.ckpt-1", "model.ckpt-2"}), CheckpointState::Read(folder)->paths);
-  }
-}
-
-TEST(Saver, RefusesToBeginAnewWhenNoneCanBeRead) {
-  const std::string folder = TemporaryFolder();
-  {
-    Counting counting(folder, 3, 1000);
-    counting.Save(1);
-  }
-  Damage(folder + "/model.ckpt-1.data-00000-of-00001");
-  Counting again(folder, 3, 1000);
-  Result<Restored> restored = again.saver.RestoreNewest(again.session);
-  ASSERT_FALSE(restored.ok());
-  EXPECT_NE(std::string::npos, restored.status().message().find("none of the 1 checkpoints")) << restored.status();
-}
-
-TEST(Saver, FindsCheckpointsByNameWhenTheStateFileIsGone) {
-  const std::string folder = TemporaryFolder();
-  {
-    Counting counting(folder);
-    counting.Save(9);
-    counting.Run(counting.add);
-    counting.Save(10);
-  }
-  ASSERT_EQ(0, unlink((folder + "/checkpoint").c_str()));
-  Counting again(folder);
-  Result<Restored> restored = again.saver.RestoreNewest(again.session);
-  ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ(10, restored->step);
-}
-
-TEST(Saver, ClearsTheFolder) {
-  const std::string folder = TemporaryFolder();
-  Counting counting(folder);
-  counting.Save(1);
-  ASSERT_TRUE(counting.saver.Clear().ok());
-  Counting again(folder);
-  Result<Restored> restored = again.saver.RestoreNewest(again.session);
-  ASSERT_TRUE(restored.ok()) << restored.status();
-  EXPECT_EQ("", restored->prefix);
-  EXPECT_EQ((std::vector<std::string>{"checkpoint"}), *ListFolder(folder));
-}
-
-TEST(Saver, SaysWhyItCannotWrite) {
-  Counting counting("/proc/no/such");
-  Result<std::string> saved = counting.saver.Save(counting.session, 1);
-  ASSERT_FALSE(saved.ok());
-  EXPECT_NE(std::string::npos, saved.status().message().find("/proc/no")) << saved.status();
-}
-
 // ---- The digits job ----
 
 const DigitData& Data() {
@@ -294,7 +117,8 @@ struct DigitRun {
   std::string frozen;
 };
 
-DigitRun TrainDigits(const TrainingOptions& training, DigitOptions digits, int64_t stop_after = -1) {
+DigitRun TrainDigits(const TrainingOptions& training, DigitOptions digits, int64_t stop_after = -1,
+                     const std::function<void(const StepReport&)>& on_step = {}) {
   DigitRun run;
   Graph graph(SharedRuntime());
   DigitNetwork network(graph, Data(), digits);
@@ -305,6 +129,7 @@ DigitRun TrainDigits(const TrainingOptions& training, DigitOptions digits, int64
   trainer.on_message = [&](const std::string& message) { run.messages.push_back(message); };
   trainer.on_step = [&](const StepReport& report) {
     EXPECT_TRUE(std::isfinite(report.loss));
+    if (on_step) on_step(report);
     if (report.step == stop_after) stop = true;
   };
   host::SessionOptions session_options;
@@ -365,6 +190,55 @@ TEST(Trainer, BeginsAnewWhenAskedTo) {
   const DigitRun again = TrainDigits(training, digits);
   ASSERT_TRUE(again.status.ok()) << again.status;
   EXPECT_EQ(0, again.report.first_step);
+}
+
+TEST(Trainer, BeginsWithTheWeightsOfAnotherRunWhereThereIsNothingToResume) {
+  TrainingOptions training;
+  training.steps = 20;
+  training.checkpoint_folder = TemporaryFolder();
+  const DigitRun first = TrainDigits(training, FewSteps());
+  ASSERT_TRUE(first.status.ok()) << first.status;
+  training.warm_start = first.report.checkpoint;
+  training.checkpoint_folder = TemporaryFolder();
+  training.steps = 0;
+  const DigitRun warm = TrainDigits(training, FewSteps());
+  ASSERT_TRUE(warm.status.ok()) << warm.status;
+  EXPECT_EQ(first.weights, warm.weights);
+  EXPECT_EQ(0, warm.report.first_step) << "the steps are its own";
+
+  training.steps = 3;
+  ASSERT_TRUE(TrainDigits(training, FewSteps()).status.ok());
+  const DigitRun resumed = TrainDigits(training, FewSteps());
+  EXPECT_EQ(3, resumed.report.first_step) << "its own checkpoint goes before";
+
+  training.warm_variables = {{"dense2/kernel", "not/there"}};
+  training.checkpoint_folder = TemporaryFolder();
+  EXPECT_EQ(Code::kNotFound, TrainDigits(training, FewSteps()).status.code());
+}
+
+TEST(Trainer, KeepsTheBestByAMetricOfTheStep) {
+  TrainingOptions training;
+  training.steps = 30;
+  training.checkpoint_folder = TemporaryFolder();
+  training.checkpoint_steps = 1;
+  training.keep = 1;
+  training.keep_best = 2;
+  training.best_metric = "accuracy";
+  training.higher_is_better = true;
+  std::vector<std::pair<float, int64_t>> seen;
+  ASSERT_TRUE(TrainDigits(training, FewSteps(), -1, [&](const StepReport& report) { seen.emplace_back(-report.metrics[0], report.step); })
+                  .status.ok());
+  std::sort(seen.begin(), seen.end());
+  const Result<BestCheckpoints> best = BestCheckpoints::Read(training.checkpoint_folder);
+  ASSERT_TRUE(best.ok()) << best.status();
+  ASSERT_EQ(2u, best->list.size());
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(CheckpointName(seen[i].second), best->list[i].name);
+    EXPECT_TRUE(FileExists(training.checkpoint_folder + "/" + best->list[i].name + ".index"));
+  }
+  training.best_metric = "beauty";
+  EXPECT_EQ("the best checkpoints are to be known by 'beauty', which the step does not have; it has the loss and accuracy",
+            TrainDigits(training, FewSteps()).status.message());
 }
 
 TEST(Trainer, StopsAtALossThatIsNoNumberAndWritesNoCheckpoint) {

@@ -17,7 +17,8 @@ namespace tenon::train {
 
 struct CheckpointState {
   std::vector<std::string> paths;  // relative ones are relative to the folder; the last is the newest
-  std::vector<double> timestamps;  // seconds; as many as paths, or none
+  std::vector<double> timestamps;  // seconds since 1970; as many as paths, or none
+  double last_preserved = 0;       // the time of the last that is kept for ever though it is named no more; 0: none
 
   std::string Format() const;  // empty when there are none
   static Result<CheckpointState> Parse(std::string_view text);

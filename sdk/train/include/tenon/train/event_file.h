@@ -2,7 +2,7 @@
 // Event files: what TensorBoard shows, in TensorFlow's format.
 //
 // A file is records: uint64 length, masked crc32c of the length, the bytes, masked crc32c of the bytes (TFRecord). Each
-// record is a serialized Event; the first says "brain.Event:2". Names: <folder>/events.out.tfevents.<seconds>.<host>.
+// record is a serialized Event; the first says "brain.Event:2". Names: <folder>/events.out.tfevents.<seconds>.<host>.<process>.<number>.
 // A writer appends; a crash loses at most what was not flushed, and a reader takes a torn tail as the end.
 #ifndef TENON_TRAIN_EVENT_FILE_H_
 #define TENON_TRAIN_EVENT_FILE_H_
@@ -39,8 +39,8 @@ class EventWriter {
  public:
   // Makes the folder when it is missing, and a new file in it.
   static Result<EventWriter> Create(const std::string& folder);
-  EventWriter(EventWriter&& other) noexcept;
-  EventWriter& operator=(EventWriter&& other) noexcept;
+  EventWriter(EventWriter&& other) noexcept = default;
+  EventWriter& operator=(EventWriter&& other) noexcept = default;
   ~EventWriter();  // flushes
 
   const std::string& path() const { return path_; }
@@ -52,16 +52,17 @@ class EventWriter {
   Status AddStart(int64_t step);
   // A checkpoint was written.
   Status AddCheckpoint(int64_t step, std::string_view checkpoint_path);
-  // Gives what was added to the system. Done by itself every 64 KiB and at the end.
+  // Gives what was added to the file system. Done by itself every 64 KiB and at the end. A failure stays.
   Status Flush();
 
  private:
-  EventWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  EventWriter(host::File file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
   Status Add(int64_t step, uint32_t field, std::string_view message);
 
-  int fd_ = -1;
+  host::File file_;
   std::string path_;
   std::string pending_;
+  Status failed_;
 };
 
 }  // namespace tenon::train

@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: read whole, or replaced as a whole so that a crash leaves the old one or the new one.
 //
-// Messages name the file and the system's reason.
+// On the operating system's file system or, for a path "NAME://...", on the one that a plugin brings (tenon/host/files.h). Messages name
+// the file and the reason.
 #ifndef TENON_TRAIN_FILE_H_
 #define TENON_TRAIN_FILE_H_
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/train/base.h"
 
 namespace tenon::train {
 
-// A file mapped for reading; the bytes live as long as the object.
+// A file mapped for reading (where it cannot be mapped: read); the bytes live as long as the object.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
-  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+  std::string_view bytes() const {
+    return data_ == nullptr ? std::string_view(read_) : std::string_view(static_cast<const char*>(data_), size_);
+  }
 
  private:
   MappedFile(void* data, size_t size) : data_(data), size_(size) {}
+  explicit MappedFile(std::string bytes) : read_(std::move(bytes)) {}
   void* data_ = nullptr;
   size_t size_ = 0;
+  std::string read_;
 };
 
 Result<std::string> ReadFile(const std::string& path);
@@ -36,18 +42,16 @@ enum class Durability { kDurable, kQuick };
 // is written in place.
 Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& pieces,
                    Durability durability = Durability::kDurable);
-// Flushes a file that somebody else wrote, or a folder, to the disk.
-Status FlushToDisk(const std::string& path);
-// With the folders above it.
+// Flushes a file that somebody else wrote to the disk.
+Status FlushFile(const std::string& path);
+// With the folders above it, durably.
 Status MakeFolder(const std::string& path);
 bool FileExists(const std::string& path);
 // Names in a folder, sorted, without "." and "..".
 Result<std::vector<std::string>> ListFolder(const std::string& path);
-// "a/b" for "a/b/c", "." for "c".
+// "a/b" for "a/b/c", "." for "c", "memory://" for "memory://c"; a root for itself.
 std::string FolderOf(const std::string& path);
 std::string JoinPath(std::string_view folder, std::string_view name);
-// The status of a failed system call: code from errno, "open 'x': No such file or directory".
-Status SystemError(std::string_view what, const std::string& path, int error);
 
 }  // namespace tenon::train
 

@@ -39,8 +39,14 @@ struct TrainingOptions {
   std::string checkpoint_folder;  // empty: no checkpoints
   int64_t checkpoint_steps = 0;   // 0: not by steps
   double checkpoint_seconds = 0;  // 0: not by time
-  int keep = 5;
-  bool resume = true;        // false: the folder's checkpoints are removed
+  int keep = 5;                   // this and what follows: SaverOptions
+  double keep_every_hours = 0;
+  int keep_best = 0;
+  std::string best_metric;        // of TrainingStep::metrics, by which the best are known; empty: the loss
+  bool higher_is_better = false;
+  bool resume = true;             // false: the folder's checkpoints are removed
+  std::string warm_start;         // the prefix of a checkpoint to begin from where there is none of this folder to resume
+  std::vector<SavedVariable> warm_variables;  // what is taken from there, and its names there; none: all but the step
   std::string event_folder;  // empty: no event files
   int64_t event_steps = 10;
   std::string* last_trace = nullptr;  // where the last step's trace goes, as Chrome's JSON
@@ -92,7 +98,11 @@ class Trainer {
   Status Train();
   Result<StepReport> OneStep();
   Status CheckFinite(const StepReport& report) const;
-  Status SaveIfDue(bool last);
+  Status SaveIfDue(const StepReport& report, bool last);
+  SaverOptions OptionsOfSaver() const;
+  SaverOptions OptionsOfWarmStart() const;
+  Status CheckBestMetric() const;
+  std::optional<double> BestMetric(const StepReport& report) const;
   Status Record(const StepReport& report);
   void Say(const std::string& message) const {
     if (on_message) on_message(message);
@@ -103,7 +113,7 @@ class Trainer {
   TrainingOptions options_;
   std::string init_;
   std::string update_;
-  std::optional<Saver> saver_;
+  std::optional<Saver> saver_, warm_;
   std::optional<EventWriter> events_;
   std::optional<host::Callable> callable_;
   Session* session_ = nullptr;

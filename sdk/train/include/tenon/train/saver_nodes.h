@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// SaverNodes: the part of a graph that writes variables into a checkpoint and reads them back.
+//
+// Each task of a cluster that holds variables writes those itself, into a shard of its own, and reads no others; so no variable crosses
+// the network and all disks work at once. The shards are written as checkpoints of their own in a temporary folder; then one node
+// makes one checkpoint of them by renaming (MergeV2Checkpoints), so that there is a checkpoint of that name with all shards or
+// none. Variables of one task, or of no named task, are written at once under the checkpoint's name. All of it is one step.
+//
+// Rule: the tasks and the client see the same files by the same paths.
+#ifndef TENON_TRAIN_SAVER_NODES_H_
+#define TENON_TRAIN_SAVER_NODES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/train/base.h"
+#include "tenon/train/model.h"
+
+namespace tenon::train {
+
+// A variable of the model, and what it is called in checkpoints; "" is its own name.
+struct SavedVariable {
+  std::string variable;
+  std::string name;
+};
+
+// "/job:ps/task:1" of a device's name; "" when it names no task.
+std::string TaskOfDevice(std::string_view device);
+
+class SaverNodes {
+ public:
+  // variables: of those that the model has so far; none: all. An unknown one is the graph's failure. step_variable: the one whose
+  // value Restore gives, an int64 scalar; it may be missing.
+  SaverNodes(Model& model, const std::vector<SavedVariable>& variables, const std::string& step_variable);
+
+  size_t shards() const { return shards_; }
+  // temporary: a folder beside the checkpoint that nobody else uses; it is gone afterwards.
+  Status Save(const Session& session, const std::string& prefix, const std::string& temporary) const;
+  // Gives what the checkpoint has for the step variable.
+  Result<std::optional<int64_t>> Restore(const Session& session, const std::string& prefix) const;
+
+ private:
+  struct Saved {
+    const Variable* variable;
+    std::string name;
+  };
+  using Shard = std::vector<Saved>;
+  std::vector<Saved> Choose(Model& model, const std::vector<SavedVariable>& variables) const;
+  void AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable);
+  void AddMerge(Graph& graph, const std::string& task);
+
+  size_t shards_ = 0;
+  Output prefix_, parts_prefix_, parts_;  // fed; the last two with more than one shard
+  std::vector<Operation> saves_, assigns_;
+  Output restored_step_;
+  std::string save_target_, restore_target_;
+};
+
+}  // namespace tenon::train
+
+#endif  // TENON_TRAIN_SAVER_NODES_H_

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of one process: which are kept, found, passed over and restored, on each file system. Covers J4, J12.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tenon/train/file.h"
+#include "tests/fakes/counting_model.h"
+
+namespace tenon::train {
+namespace {
+
+// On each file system.
+class SaverTest : public testing::TestWithParam<const char*> {
+ protected:
+  static std::string NewFolder() {
+    static int folders = 0;
+    SharedRuntime();  // which finds the plugin
+    return std::string(GetParam()) == "memory" ? "memory://saver_test/" + std::to_string(folders++) : TemporaryFolder();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(On, SaverTest, testing::Values("system", "memory"), [](const auto& info) { return std::string(info.param); });
+
+// Flips a bit in the middle.
+void Damage(const std::string& path) {
+  std::string bytes = *ReadFile(path);
+  ASSERT_FALSE(bytes.empty());
+  bytes[bytes.size() / 2] ^= 0x40;
+  ASSERT_TRUE(ReplaceFile(path, {bytes}).ok());
+}
+
+TEST_P(SaverTest, FindsNothingInANewFolder) {
+  Counting counting(NewFolder() + "/none");
+  Result<Restored> restored = counting.saver.RestoreNewest(counting.session);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ("", restored->prefix);
+}
+
+TEST_P(SaverTest, RestoresTheNewest) {
+  const std::string folder = NewFolder();
+  {
+    Counting counting(folder);
+    counting.Run(counting.add);
+    counting.Save(1);
+    counting.Run(counting.add);
+    counting.Save(2);
+    counting.Run(counting.add);
+  }
+  Counting again(folder);
+  Result<Restored> restored = again.saver.RestoreNewest(again.session);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(2, restored->step);
+  EXPECT_TRUE(restored->warnings.empty());
+  EXPECT_EQ(std::vector<float>(4, 2), again.Value());
+}
+
+TEST_P(SaverTest, KeepsTheLastFew) {
+  const std::string folder = NewFolder();
+  Counting counting(folder, 2);
+  for (int64_t step = 1; step <= 5; ++step) counting.Save(step);
+  Result<CheckpointState> state = CheckpointState::Read(folder);
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ((std::vector<std::string>{"model.ckpt-4", "model.ckpt-5"}), state->paths);
+  const std::vector<std::string> files = *ListFolder(folder);
+  EXPECT_EQ(
+      0, std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.starts_with("model.ckpt-3"); }));
+  EXPECT_EQ(1, std::count(files.begin(), files.end(), "model.ckpt-4.index"));
+}
+
+TEST_P(SaverTest, FallsBackToThePreviousWhenTheNewestIsDamagedAndSaysSo) {
+  for (const char* file : {"/model.ckpt-2.data-00000-of-00001", "/model.ckpt-2.index"}) {
+    const std::string folder = NewFolder();
+    {
+      Counting counting(folder, 3, 1000);
+      counting.Run(counting.add);
+      counting.Save(1);
+      counting.Run(counting.add);
+      counting.Save(2);
+    }
+    Damage(folder + file);
+    Counting again(folder, 3, 1000);
+    Result<Restored> restored = again.saver.RestoreNewest(again.session);
+    ASSERT_TRUE(restored.ok()) << restored.status();
+    EXPECT_EQ(1, restored->step);
+    ASSERT_EQ(1u, restored->warnings.size());
+    EXPECT_NE(std::string::npos, restored->warnings[0].find("model.ckpt-2"));
+    EXPECT_EQ(std::vector<float>(1000, 1), again.Value());
+    // The damaged one is named no more, and its step can be saved again.
+    EXPECT_EQ((std::vector<std::string>{"model.ckpt-1"}), CheckpointState::Read(folder)->paths);
+    again.Save(2);
+    EXPECT_EQ((std::vector<std::string>{"model.ckpt-1", "model.ckpt-2"}), CheckpointState::Read(folder)->paths);
+  }
+}
+
+TEST_P(SaverTest, RefusesToBeginAnewWhenNoneCanBeRead) {
+  const std::string folder = NewFolder();
+  {
+    Counting counting(folder, 3, 1000);
+    counting.Save(1);
+  }
+  Damage(folder + "/model.ckpt-1.data-00000-of-00001");
+  Counting again(folder, 3, 1000);
+  Result<Restored> restored = again.saver.RestoreNewest(again.session);
+  ASSERT_FALSE(restored.ok());
+  EXPECT_NE(std::string::npos, restored.status().message().find("none of the 1 checkpoints")) << restored.status();
+}
+
+TEST_P(SaverTest, FindsCheckpointsByNameWhenTheStateFileIsGone) {
+  const std::string folder = NewFolder();
+  {
+    Counting counting(folder);
+    counting.Save(9);
+    counting.Run(counting.add);
+    counting.Save(10);
+  }
+  ASSERT_TRUE(host::RemoveFile(folder + "/checkpoint").ok());
+  Counting again(folder);
+  Result<Restored> restored = again.saver.RestoreNewest(again.session);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(10, restored->step);
+}
+
+TEST_P(SaverTest, PassesOverACheckpointThatHoldsAnotherStepThanItsName) {
+  const std::string folder = NewFolder();
+  CountingOptions options;
+  options.global_step = true;
+  {
+    Counting counting(folder, options);
+    for (int64_t step = 1; step <= 2; ++step) {
+      counting.Run(counting.add);
+      counting.Save(step);
+    }
+  }
+  // Whoever renames a checkpoint gets no other step.
+  for (const char* ending : {".index", ".data-00000-of-00001"}) {
+    const std::string bytes = *ReadFile(folder + "/model.ckpt-1" + ending);
+    ASSERT_TRUE(ReplaceFile(folder + "/model.ckpt-7" + ending, {bytes}).ok());
+  }
+  CheckpointState state = *CheckpointState::Read(folder);
+  state.paths.push_back("model.ckpt-7");
+  state.timestamps.push_back(7);
+  ASSERT_TRUE(state.Write(folder).ok());
+  Counting again(folder, options);
+  const Restored restored = again.Restore();
+  EXPECT_EQ(2, restored.step);
+  EXPECT_EQ(2, again.Step());
+  ASSERT_EQ(1u, restored.warnings.size());
+  EXPECT_NE(std::string::npos, restored.warnings[0].find("it holds 'global_step' = 1, but is named for step 7")) << restored.warnings[0];
+}
+
+TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
+  const std::string folder = NewFolder();
+  Counting counting(folder);
+  counting.Save(1);
+  const std::vector<std::string> clean = *ListFolder(folder);
+  ASSERT_TRUE(MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
+  for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
+                           "model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "checkpoint.tmp77", "somebody's.tmp"}) {
+    ASSERT_TRUE(ReplaceFile(folder + "/" + left, {"half"}).ok());
+  }
+  Counting again(folder);
+  EXPECT_EQ(1, again.Restore().step);
+  std::vector<std::string> left = *ListFolder(folder);
+  EXPECT_EQ(1, std::erase(left, "somebody's.tmp")) << "it is not ours";
+  EXPECT_EQ(clean, left);
+}
+
+TEST_P(SaverTest, ClearsTheFolder) {
+  const std::string folder = NewFolder();
+  Counting counting(folder);
+  counting.Save(1);
+  ASSERT_TRUE(counting.saver.Clear().ok());
+  Counting again(folder);
+  Result<Restored> restored = again.saver.RestoreNewest(again.session);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ("", restored->prefix);
+  EXPECT_EQ((std::vector<std::string>{"checkpoint"}), *ListFolder(folder));
+}
+
+TEST(SaverErrors, SayWhyACheckpointCannotBeWritten) {
+  Counting counting("/proc/no/such");
+  Result<std::string> saved = counting.saver.Save(counting.session, 1);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_NE(std::string::npos, saved.status().message().find("/proc/no")) << saved.status();
+}
+
+}  // namespace
+}  // namespace tenon::train
