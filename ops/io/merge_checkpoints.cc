@@ -59,6 +59,8 @@ struct Merge {
     }
     if (prefixes.empty()) Fail(TENON_INVALID_ARGUMENT, "there is no checkpoint to merge into ", destination);
 
+    // A step that has ended meanwhile, on a machine that stood still, must not touch what came after it.
+    if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled before it merged ", destination);
     io::MakeFolders(files, io::FolderOf(destination));
     io::Recover(files, destination);
     Moves moves(files);

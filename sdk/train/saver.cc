@@ -79,7 +79,8 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
       break;
     }
     // A task that is gone says nothing of the checkpoint.
-    if (read.code() == Code::kUnavailable || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled) {
+    if (read.code() == Code::kUnavailable || read.code() == Code::kAborted || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled ||
+        read.code() == Code::kResourceExhausted) {
       return read.Annotate("checkpoint '" + PathOf(name) + "' could not be restored");
     }
     code = read.code();

@@ -42,7 +42,31 @@ inline SaverOptions Keeping(int keep) {
   return options;
 }
 
-// One variable on each device, and `global_step` on the first where it is wished, all of which each step of `add` raises by one.
+// One float variable of so many elements on each device: value, value1, ...; what reads them.
+inline std::vector<Output> AddCountingVariables(Model& model, const std::vector<std::string>& devices, int64_t size) {
+  std::vector<Output> made;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const std::string name = i == 0 ? "value" : "value" + std::to_string(i);
+    made.push_back(model.State(name, {size}, 0, devices[i]).value);
+  }
+  return made;
+}
+
+// A step that raises all variables made so far by one, each on its device.
+inline Operation AddCountingStep(Model& model) {
+  Graph& graph = model.graph();
+  std::vector<Operation> adds;
+  for (const Variable& variable : model.variables()) {
+    const auto on = graph.Device(variable.device);
+    const Output one = variable.dtype == DType::kInt64
+                           ? graph.Const(int64_t{1})
+                           : graph.Const(std::vector<float>(static_cast<size_t>(variable.shape.element_count()), 1), variable.shape);
+    adds.push_back(graph.AddNode("AssignAddVariableOp", {variable.handle, one}, {{"dtype", variable.dtype}}));
+  }
+  return Group(graph, adds, "add");
+}
+
+// The variables, and `global_step` on the first device where it is wished, all of which each step of `add` raises by one.
 struct CountingOptions {
   SaverOptions saver = Keeping(3);
   int64_t size = 4;  // elements of each
@@ -59,14 +83,7 @@ class Counting {
         values(MakeVariables(options)),
         saver(model, folder, options.saver),
         session(NewSession(options.session)) {
-    const Output ones = graph.Const(std::vector<float>(static_cast<size_t>(options.size), 1), {options.size});
-    std::vector<Operation> adds;
-    for (const Variable& variable : model.variables()) {
-      const auto on = graph.Device(variable.device);
-      const Output one = variable.dtype == DType::kInt64 ? graph.Const(int64_t{1}) : ones;
-      adds.push_back(graph.AddNode("AssignAddVariableOp", {variable.handle, one}, {{"dtype", variable.dtype}}));
-    }
-    add = Group(graph, adds, "add");
+    add = AddCountingStep(model);
     init = model.InitializeAll();
     Status extended = session.Extend(graph);
     EXPECT_TRUE(extended.ok()) << extended;
@@ -122,11 +139,7 @@ class Counting {
     return options;
   }
   std::vector<Output> MakeVariables(const CountingOptions& options) {
-    std::vector<Output> made;
-    for (size_t i = 0; i < options.devices.size(); ++i) {
-      const std::string name = i == 0 ? "value" : "value" + std::to_string(i);
-      made.push_back(model.State(name, {options.size}, 0, options.devices[i]).value);
-    }
+    std::vector<Output> made = AddCountingVariables(model, options.devices, options.size);
     if (options.global_step) {
       model.set_variable_devices({options.devices[0]});
       model.Counter("global_step");
