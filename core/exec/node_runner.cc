@@ -178,6 +178,19 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
   return std::move(refused).Annotate(node_->Describe());
 }
 
+Status NodeRunner::KnowHandles(const graph::Graph& graph) {
+  for (size_t i = 0; i < node_->inputs.size(); ++i) {
+    const graph::Edge edge = node_->inputs[i];
+    if (node_->input_types[i] != TENON_DT_RESOURCE || edge.node < 0 || !graph.node(edge.node).inputs.empty()) continue;
+    std::vector<graph::OutputFacts> made;
+    bool used_values = false;
+    TENON_RETURN_IF_ERROR(graph::ShapeInference::InferNode(graph.node(edge.node), {}, &made, &used_values));
+    handles_.resize(node_->inputs.size());
+    handles_[i] = made[static_cast<size_t>(edge.index)];
+  }
+  return Status::Ok();
+}
+
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const tenon_tensor_view* const> inputs,
                                                                 const std::shared_ptr<const PreparedNode>& last) {
   const bool values = value_dependent();
@@ -193,6 +206,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const 
   std::vector<const graph::OutputFacts*> pointers;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const tenon_tensor_view& view = *inputs[i];
+    if (!handles_.empty()) facts[i] = handles_[i];
     facts[i].shape = ShapeOf(view);
     if (IsPlain(view.dtype) && view.byte_size <= graph::kMaxTrackedBytes && view.dl.data != nullptr && OnHost(view)) {
       TENON_ASSIGN_OR_RETURN(facts[i].value, Tensor::CopyOf(GlobalPool(), view));

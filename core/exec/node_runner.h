@@ -72,6 +72,8 @@ class NodeRunner {
   // For a frame of the kernel in a step with this work.
   Place PlaceFor(QueueWork* work, int32_t queue) const;
 
+  // Takes note of what its resources refer to, where the node that makes the handle says so: for Resolve, which sees handles alone.
+  Status KnowHandles(const graph::Graph& graph);
   // Prepares for facts known before the step; values in the facts count as constant.
   Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                       const std::vector<graph::OutputFacts>& outputs);
@@ -93,6 +95,7 @@ class NodeRunner {
   const SessionDevice* queued_on_ = nullptr;
   std::vector<bool> host_inputs_, host_outputs_;  // of a queue's kernel
   bool main_queue_only_ = false;
+  std::vector<graph::OutputFacts> handles_;  // by input; empty: nothing is known
   std::vector<KernelEntry> candidates_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<KernelInstance>> instances_;

@@ -91,6 +91,7 @@ Status Plan::MakeRunners(KernelStore* store) {
       return Unimplemented(StrCat(node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
     if (!NeedsKernel(node)) continue;
     TENON_ASSIGN_OR_RETURN(runners_[static_cast<size_t>(id)], NodeRunner::Create(node, env_, store, DeviceOf(id)));
+    TENON_RETURN_IF_ERROR(runners_[static_cast<size_t>(id)]->KnowHandles(graph_));
   }
   return Status::Ok();
 }
