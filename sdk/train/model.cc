@@ -58,6 +58,13 @@ const Variable& Model::State(std::string_view name, const Shape& shape, float in
   return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)), device);
 }
 
+const Variable& Model::Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
+  if (const Variable* known = Find(name)) return *known;
+  Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);
+  variables_.back().rows = true;
+  return variables_.back();
+}
+
 const Variable& Model::Counter(std::string_view name) {
   if (const Variable* known = Find(name)) return *known;
   return Make(name, DType::kInt64, Shape(), false, graph_.Const(int64_t{0}, "initial/zero"));

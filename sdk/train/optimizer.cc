@@ -39,6 +39,25 @@ class Applier {
     return Operation();
   }
 
+  // Changes the rows that `indices` name; the values of a row that comes twice are added first, as a dense gradient would have them.
+  Operation ApplyRows(const Variable& variable, Output values, Output indices) {
+    const Operation unique = graph_.AddNode("Unique", {indices});
+    const Output rows = unique.output(0);
+    const Output g = graph_.Op("UnsortedSegmentSum", {values, unique.output(1), graph_.Op("Size", {rows})});
+    const Output down = Mul(rate_, Constant(-1));
+    if (options_.kind == OptimizerOptions::Kind::kGradientDescent) return AddRows(variable, rows, Mul(g, down));
+    if (options_.kind == OptimizerOptions::Kind::kAdagrad) {
+      const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
+      const Operation squares = AddRows(slot, rows, graph_.Op("Square", {g}));
+      auto after = graph_.ControlDependencies({squares});
+      const Output accumulated = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
+      return AddRows(variable, rows, Div(Mul(g, down), Sqrt(accumulated)));
+    }
+    graph_.Fail(Status(Code::kUnimplemented, "'" + variable.name + "' is changed by rows, but momentum and adam move every row in every step; "
+                                             "train it with sgd or adagrad"));
+    return Operation();
+  }
+
   // What changes once a step, after all variables.
   std::vector<Operation> Finish(const std::vector<Operation>& applied) {
     if (beta1_power_ == nullptr) return applied;
@@ -59,6 +78,9 @@ class Applier {
   }
   Operation Subtract(const Variable& variable, Output amount) {
     return graph_.AddNode("AssignSubVariableOp", {variable.handle, amount}, {{"dtype", variable.dtype}});
+  }
+  Operation AddRows(const Variable& variable, Output rows, Output values) {
+    return graph_.AddNode("ResourceScatterAdd", {variable.handle, rows, values}, {{"dtype", variable.dtype}});
   }
   const Variable& Slot(const Variable& variable, const char* name, float initial = 0) {
     return model_.State(variable.name + "/" + name, variable.shape, initial, variable.device);
@@ -115,6 +137,26 @@ class Applier {
   const Variable* beta2_power_ = nullptr;
 };
 
+// Applies `share` times the sum of the gradients, added in their order.
+Operation ApplyMean(Graph& graph, Applier& applier, const Variable& variable, const std::vector<host::Gradient>& parts, float share) {
+  bool rows = variable.rows;
+  std::vector<Output> values, indices;
+  for (const host::Gradient& part : parts) rows = rows && part.kind == host::Gradient::Kind::kSlices;
+  for (const host::Gradient& part : parts) {
+    values.push_back(rows ? part.dense : Dense(graph, part));
+    if (rows) indices.push_back(part.indices);
+  }
+  const auto joined = [&graph](std::vector<Output> each) {
+    if (each.size() == 1) return each[0];
+    each.push_back(graph.Const(0));
+    return graph.Op("ConcatV2", each);
+  };
+  Output sum = rows ? joined(values) : values.size() == 1 ? values[0] : graph.Op("AddN", values);
+  const Output which = rows ? joined(indices) : Output();
+  if (share != 1) sum = graph.Op("Mul", {sum, graph.Const(share)});
+  return rows ? applier.ApplyRows(variable, sum, which) : applier.Apply(variable, sum);
+}
+
 }  // namespace
 
 Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
@@ -138,27 +180,27 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();
   std::vector<Output> values;
-  for (const Variable* variable : variables) values.push_back(variable->value);
-  std::vector<std::vector<Output>> parts(variables.size());  // of each variable: the replicas' gradients
+  for (const Variable* variable : variables) values.push_back(variable->rows ? variable->handle : variable->value);
+  std::vector<std::vector<host::Gradient>> parts(variables.size());  // of each variable: the replicas' gradients
   for (const Replica& replica : replicas) {
     auto scope = graph.Scope("gradients");
     auto on = graph.Device(replica.device);
     const std::vector<host::Gradient> gradients = graph.Gradients({replica.loss}, values);
-    for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i)
-      if (gradients[i].kind != host::Gradient::Kind::kNone) parts[i].push_back(Dense(graph, gradients[i]));
+    for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
+      host::Gradient gradient = gradients[i];
+      if (gradient.kind == host::Gradient::Kind::kNone) continue;
+      if (!variables[i]->rows) gradient = {host::Gradient::Kind::kDense, Dense(graph, gradient), Output(), Output()};
+      parts[i].push_back(gradient);
+    }
   }
   auto scope = graph.Scope("train");
   Applier applier(model, learning_rate, options);
   std::vector<Operation> applied;
+  const float share = 1.0f / static_cast<float>(replicas.size());
   for (size_t i = 0; i < variables.size(); ++i) {
     if (parts[i].empty()) continue;
-    Output gradient = parts[i][0];
-    if (replicas.size() > 1) {
-      auto on = graph.Device(variables[i]->device);
-      if (parts[i].size() > 1) gradient = graph.Op("AddN", {parts[i]});
-      gradient = graph.Op("Mul", {gradient, graph.Const(1.0f / static_cast<float>(replicas.size()))});
-    }
-    applied.push_back(applier.Apply(*variables[i], gradient));
+    auto on = graph.Device(replicas.size() > 1 || variables[i]->rows ? variables[i]->device : "");
+    applied.push_back(ApplyMean(graph, applier, *variables[i], parts[i], share));
   }
   if (applied.empty()) {
     graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));

@@ -39,6 +39,7 @@ struct Variable {
   Output value;       // a read of it
   Operation initial;  // gives it its first value
   std::string device; // that was asked for; "": none
+  bool rows = false;  // it is looked up and changed by rows (Embedding)
 };
 
 class Model {
@@ -57,6 +58,8 @@ class Model {
   // A variable that training does not change by itself: slots, counters.
   // device: where it stands; "": as other variables do.
   const Variable& State(std::string_view name, const Shape& shape, float initial, std::string_view device = "");
+  // A weight [rows, width] of which training changes the rows alone that a step gathered at its handle.
+  const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
   const std::deque<Variable>& variables() const { return variables_; }
