@@ -11,8 +11,9 @@ namespace tenon::engine {
 
 class LocalCluster {
  public:
-  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK".
-  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs) {
+  // jobs: name and number of tasks. Addresses are "SCHEME://PREFIX_JOB_TASK". plugins: that each task loads besides.
+  LocalCluster(const std::string& prefix, const std::vector<std::pair<std::string, int>>& jobs, std::vector<std::string> plugins = {})
+      : plugins_(std::move(plugins)) {
     for (const auto& [job, count] : jobs)
       for (int i = 0; i < count; ++i)
         tasks_.push_back({"/job:" + job + "/task:" + std::to_string(i), prefix + "_" + job + "_" + std::to_string(i)});
@@ -27,6 +28,7 @@ class LocalCluster {
     RuntimeOptions options;
     options.task = tasks_[task].name;
     options.threads = 1;
+    options.plugins = plugins_;
     auto runtime = Runtime::Create(options);
     if (!runtime.ok()) return Fail(runtime.status());
     runtimes_[task] = std::make_unique<Runtime>(std::move(*runtime));
@@ -54,6 +56,7 @@ class LocalCluster {
 
  private:
   static void Fail(const Status& status) { ADD_FAILURE() << status.message(); }
+  const std::vector<std::string> plugins_;
   std::vector<ClusterTask> tasks_;
   std::vector<std::unique_ptr<Runtime>> runtimes_;
   std::vector<std::unique_ptr<Worker>> workers_;  // end first

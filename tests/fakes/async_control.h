@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/fakes/plugin_table.h"
+#include "plugin_capability.h"
 
 // The capability; the engine passes over it.
 #define TENON_TEST_ASYNC "tenon.test.async/1"
@@ -28,8 +28,9 @@ struct tenon_test_async {
 
 namespace tenon::fakes {
 
+// NULL when no runtime has opened the library.
 inline const tenon_test_async* AsyncControl(const std::string& path) {
-  return static_cast<const tenon_test_async*>(PluginTable(path, TENON_TEST_ASYNC));
+  return static_cast<const tenon_test_async*>(CapabilityOf(PluginOf(path), TENON_TEST_ASYNC));
 }
 
 }  // namespace tenon::fakes

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/fakes/plugin_table.h"
+#include "tests/fakes/plugin_capability.h"
 
 // The capability; the engine passes over it.
 #define TENON_TEST_CRASH "tenon.test.crash/1"
@@ -28,7 +28,7 @@ struct tenon_test_crash {
 namespace tenon::fakes {
 
 inline const tenon_test_crash* CrashControl(const std::string& path) {
-  return static_cast<const tenon_test_crash*>(PluginTable(path, TENON_TEST_CRASH));
+  return static_cast<const tenon_test_crash*>(CapabilityOf(fakes::PluginOf(path), TENON_TEST_CRASH));
 }
 
 }  // namespace tenon::fakes
