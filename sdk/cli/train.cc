@@ -17,6 +17,7 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/run.h"
+#include "sdk/cli/task_lines.h"
 #include "sdk/cli/timeline.h"
 #include "tenon/train/digits.h"
 #include "tenon/train/file.h"
@@ -127,6 +128,11 @@ class DigitJob {
         progress.Say(message);
       else if (message.starts_with("warning"))
         std::fprintf(stderr, "%s\n", message.c_str());
+    };
+    const auto begin = std::chrono::steady_clock::now();
+    progress.rows = [&, lines = TaskLines()]() mutable -> std::vector<std::string> {
+      const auto tasks = session_->Tasks();
+      return tasks.ok() ? lines.Make(*tasks, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()) : std::vector<std::string>();
     };
     if (!quiet_) trainer_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
 

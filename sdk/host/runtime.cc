@@ -32,6 +32,7 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
   report.text = counts.status().message();
   report.hint = "load only one of the plugins that clash, or update them";
   failures[report.path] = report;
+  const LogScope scope({runtime.task()});
   Log(TENON_LOG_WARNING, StrCat("plugin '", report.path, "' was refused: ", report.text));
   return counts.status();
 }

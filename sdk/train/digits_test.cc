@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
+#include <string>
 
 #include "tenon/train/progress.h"
 
@@ -71,6 +73,30 @@ TEST(Progress, CountsInThousands) {
   EXPECT_EQ("-123", FormatCount(-123));
 }
 
+std::string TakeText(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+TEST(Progress, RowsStandBelowTheBarWhichMessagesPushDown) {
+  std::FILE* file = std::tmpfile();
+  ASSERT_NE(nullptr, file);
+  StepReport report;
+  report.step = report.steps = 1;
+  Progress progress(file, {}, true);
+  progress.rows = [] { return std::vector<std::string>{"one", "two"}; };
+  const std::string bar = "\r\x1b[K[########################] " + progress.Line(report);
+  const std::string rows = "\n\x1b[K\x1b[?7lone\x1b[?7h\n\x1b[K\x1b[?7ltwo\x1b[?7h\x1b[2A";
+  progress.Show(report);
+  progress.Say("saved");
+  progress.Show(report);
+  progress.Finish();
+  EXPECT_EQ(bar + rows + "\r\x1b[Jsaved\n" + bar + rows + "\n\n\n", TakeText(file));
+}
+
 TEST(Progress, WritesALineATenthWithoutATerminal) {
   std::FILE* file = std::tmpfile();
   ASSERT_NE(nullptr, file);
@@ -79,11 +105,8 @@ TEST(Progress, WritesALineATenthWithoutATerminal) {
   report.steps = 1000;
   for (report.step = 1; report.step <= 1000; ++report.step) progress.Show(report);
   progress.Finish();
-  std::rewind(file);
-  int lines = 0;
-  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) lines += c == '\n';
-  std::fclose(file);
-  EXPECT_EQ(11, lines);
+  const std::string text = TakeText(file);
+  EXPECT_EQ(11, std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace

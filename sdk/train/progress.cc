@@ -52,23 +52,28 @@ void Progress::Show(const StepReport& report) {
   if (!Due(report)) return;
   last_drawn_ = Seconds();
   tenth_ = report.steps > 0 ? report.step * 10 / report.steps : 0;
+  const std::vector<std::string> below = rows ? rows() : std::vector<std::string>();
   if (terminal_) {
     fmt::print(out_, "\r\x1b[K{}{}", Bar(report), Line(report));
+    for (const std::string& row : below) fmt::print(out_, "\n\x1b[K\x1b[?7l{}\x1b[?7h", row);  // cut off at the edge, not wrapped
+    if (!below.empty()) fmt::print(out_, "\x1b[{}A", below.size());  // the cursor stays in the bar's line
     drawn_ = true;
+    drawn_rows_ = below.size();
   } else {
     fmt::print(out_, "{}\n", Line(report));
+    for (const std::string& row : below) fmt::print(out_, "{}\n", row);
   }
   std::fflush(out_);
 }
 
 void Progress::Say(const std::string& message) {
-  fmt::print(out_, "{}{}\n", drawn_ ? "\r\x1b[K" : "", message);
+  fmt::print(out_, "{}{}\n", drawn_ ? "\r\x1b[J" : "", message);
   std::fflush(out_);
   drawn_ = false;
 }
 
 void Progress::Finish() {
-  if (drawn_) fmt::print(out_, "\n");
+  if (drawn_) fmt::print(out_, "{}", std::string(drawn_rows_ + 1, '\n'));
   drawn_ = false;
   std::fflush(out_);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tasks say of themselves, scraped over HTTP from real processes: exact counts of steps, messages and bytes.
 // Covers I4.
+#include <filesystem>
 #include <future>
 #include <memory>
 
@@ -156,6 +157,21 @@ TEST_P(MetricsTest, HostileRequestsDisturbNeitherTheTaskNorItsMetrics) {
   auto value = session->Run({}, {"read"});
   ASSERT_TRUE(value.ok()) << value.status().message();
   EXPECT_EQ((*value)[0].scalar<int64_t>(), 10 * static_cast<int64_t>(requests.size()));
+}
+
+TEST_P(MetricsTest, TrainingSaysNowAndThenWhatEachTaskDoes) {
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  ASSERT_TRUE(tasks.ok());
+  const std::string folder = "/tmp/tenon_test_lines_" + std::to_string(getpid());
+  const std::string command = TENON_PROGRAM " train digits --restart --threads=1 --steps=20 --folder=" + folder + " --cluster=" + tasks.file();
+  std::FILE* said = popen(command.c_str(), "r");
+  ASSERT_NE(said, nullptr);
+  std::map<std::string, int> lines;
+  for (char line[4096]; std::fgets(line, sizeof(line), said) != nullptr;)
+    if (const std::string text(line); text.starts_with("  /job:") && text.find(" steps/s  in ") != std::string::npos) ++lines[text.substr(2, text.find("  ", 2) - 2)];
+  EXPECT_EQ(pclose(said), 0);
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(lines, (std::map<std::string, int>{{"/job:ps/task:0", 11}, {"/job:worker/task:0", 11}, {"/job:worker/task:1", 11}}));
 }
 
 TEST(Metrics, ArePlaintextOffLoopbackOnlyWhenThatIsAskedForByName) {

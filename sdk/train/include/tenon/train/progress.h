@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progress of training on a terminal: a bar that redraws itself; where there is no terminal, a line now and then.
 //
-// Shows step, loss, metrics, examples a second and the time left.
+// Shows step, loss, metrics, examples a second and the time left; and below, where there are any, rows of the caller's.
 #ifndef TENON_TRAIN_PROGRESS_H_
 #define TENON_TRAIN_PROGRESS_H_
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ class Progress {
   Progress(std::FILE* out, std::vector<std::string> names, bool terminal);
 
   void Show(const StepReport& report);
+  // Asked for each time that the line is shown; may be empty.
+  std::function<std::vector<std::string>()> rows;
   // A line of its own, above the bar.
   void Say(const std::string& message);
   // Ends the bar's line.
@@ -36,6 +39,7 @@ class Progress {
   std::vector<std::string> names_;
   bool terminal_;
   bool drawn_ = false;
+  size_t drawn_rows_ = 0;
   int64_t tenth_ = -1;  // the last tenth of the way that was shown as a line
   double last_drawn_ = 0;
 };
