@@ -8,38 +8,20 @@
 set -euo pipefail
 launcher=$1 tenon=$2 examples=$3
 
-skip() {
-  echo "SKIPPED LOUDLY: $1"
-  exit 77
-}
-need() {  # PACKAGE PROGRAM...
-  local package=$1
-  shift
-  for program in "$@"; do command -v "$program" >/dev/null || skip "there is no $program here (package $package)"; done
-}
+source "$(dirname "${BASH_SOURCE[0]}")/own_namespaces.sh"
 
 if [[ -z ${TENON_IN_NAMESPACE:-} ]]; then
-  PATH=$PATH:/usr/sbin:/sbin
-  need iproute2 ip
   case $launcher in
     slurm) need "munge, slurmctld, slurmd, slurm-client" munged slurmctld slurmd srun sbatch scontrol ;;
     mpirun) need openmpi-bin mpirun ;;
     torchrun) need "PyTorch, which is large: pip install torch" torchrun ;;
   esac
-  own=(unshare --net --pid --mount --uts --fork --kill-child --mount-proc)
-  ((EUID == 0)) || own+=(--user --map-root-user)
-  "${own[@]}" ip link add here type veth peer name there 2>/dev/null || skip "this user may make no namespaces (${own[*]})"
-  folder=$(mktemp -d /tmp/tenon_launcher_XXXXXX)
-  trap 'rm -rf "$folder"' EXIT
-  TENON_IN_NAMESPACE=$folder "${own[@]}" timeout 100 bash "$0" "$@"
-  exit
+  enter_own_namespaces "$@"
 fi
 
 # ---- In the namespaces ----
 
 folder=$TENON_IN_NAMESPACE
-hostname localhost
-ip link set lo up
 # Slurm and Open MPI want an interface that is not loopback; nothing is on the other side.
 ip link add here type veth peer name there
 ip address add 10.255.255.1/24 dev here
@@ -100,10 +82,6 @@ case $launcher in
 esac
 
 cat "$folder/said"
-fail() {
-  echo "FAILED: $1"
-  exit 1
-}
 ((${code:-0} == 0)) || fail "the example ended with code $code"
 for task in /job:ps/task:0 /job:worker/task:0 /job:worker/task:1; do
   grep -q "^$task listens at grpc://localhost:222" "$folder/said" || fail "$task did not listen"
