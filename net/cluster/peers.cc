@@ -87,7 +87,7 @@ void Peers::Answered(const Task& peer, const Status& status) {
   }
   if (status.ok()) return;
   network_->Forget(peer.address());
-  silent_(peer.address(), Status(Code::kUnavailable, StrCat(Name(peer), ": ", status.message())));
+  silent_(peer.address(), status.message());
 }
 
 }  // namespace tenon::cluster

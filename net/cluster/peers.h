@@ -24,7 +24,7 @@ class Peers {
   // Runs it soon on another thread, which may wait.
   using Later = std::function<void(std::function<void()> work)>;
   // A peer of a step that lasts does not answer.
-  using Silent = std::function<void(const std::string& address, const Status& why)>;
+  using Silent = std::function<void(const std::string& address, std::string_view why)>;
 
   Peers(Network* network, Later later, Silent silent) : network_(network), later_(std::move(later)), silent_(std::move(silent)) {}
 

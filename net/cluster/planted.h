@@ -13,7 +13,7 @@ enum class Bug {
   kLossNotTold,        // a broken connection between tasks may have lost a value of a step that is over for its sender
   kSilenceIgnored,     // a task that does not answer is waited for
   kPartsGoOn,          // a part fails, and the others are not cancelled
-  kCancelIgnored,      // a worker goes on with a step that its master gave up
+  kStepNumberIgnored,  // a value goes to whatever step of its part runs
   kEarlyValueDropped,  // a value that comes before its step is forgotten
   kStepRepeated,       // a step that failed is tried again, though tasks may have done their part
   kLeaseIgnored,       // the sessions of a silent master stay

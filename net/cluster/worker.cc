@@ -138,13 +138,16 @@ size_t Worker::SenderOf(const Session& session, const DataKey& key) const {
 }
 
 Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
-  TENON_ASSIGN_OR_RETURN(const DataKey key, DecodeKey(key_bytes));
+  TENON_ASSIGN_OR_RETURN(DataKey key, DecodeKey(key_bytes));
   TENON_ASSIGN_OR_RETURN(const DataHead head, DecodeHead(head_bytes));
   auto arrival = std::make_unique<Arrival>();
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(session, Find(key.session));
+    if (Planted(Bug::kStepNumberIgnored))
+      for (const auto& [at, step] : session->steps)
+        if (at.first == key.part) key.step = at.second;
     arrival->peer = SenderOf(*session, key);
     // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
     const bool forget = Planted(Bug::kEarlyValueDropped) && !session->steps.contains({key.part, key.step});
@@ -517,7 +520,6 @@ Status Worker::CloseSession(tenon_span request, Reply reply) {
 }
 
 void Worker::OnCancelled(tenon_reply* reply) {
-  if (Planted(Bug::kCancelIgnored)) return;
   const std::lock_guard lock(mutex_);
   if (const auto at = running_.find(reply); at != running_.end()) {
     // Outside of the lock it might be over; a cancellation calls what holds no lock of ours.
@@ -593,19 +595,21 @@ std::map<std::string, Task> Worker::BusyPeers(uint64_t now_ns) const {
   return busy;
 }
 
-void Worker::LosePeer(const std::string& address, const Status& why, bool noted) {
+void Worker::LosePeer(const std::string& address, std::string_view why, bool noted) {
   std::vector<std::shared_ptr<Step>> steps;
+  const auto known = std::find_if(options_.tasks.begin(), options_.tasks.end(), [&](const Task& task) { return WithScheme(task.address()) == WithScheme(address); });
+  const Status status(Code::kUnavailable, StrCat("task ", known == options_.tasks.end() ? std::string() : known->name(), " at ", address, ": ", why));
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, session] : sessions_) {
       bool meant = false;
       for (const auto& [number, part] : session->parts) meant |= part->peers.contains(address);
-      if (meant && noted && !Planted(Bug::kLossNotTold)) session->losses.emplace_back(why.message());
+      if (meant && noted && !Planted(Bug::kLossNotTold)) session->losses.emplace_back(status.message());
       for (const auto& [key, step] : session->steps)
         if (step->part->peers.contains(address)) steps.push_back(step);
     }
   }
-  for (const std::shared_ptr<Step>& step : steps) step->cancellation.Cancel(why);
+  for (const std::shared_ptr<Step>& step : steps) step->cancellation.Cancel(status);
 }
 
 void Worker::Watch() {
@@ -689,13 +693,14 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   handlers.placed = [self](void* token, Status status) { self->Placed(static_cast<Arrival*>(token), std::move(status)); };
   handlers.lost = [self](tenon_peer* peer) { self->OnLost(peer); };
   handlers.connection_lost = [self](const std::string& address) {
-    const Status why(Code::kUnavailable, StrCat("task ", self->options_.task, "'s connection to ", address, " was lost, and maybe values with it"));
-    self->Later([self, address, why] { self->LosePeer(address, why, /*noted=*/true); });
+    self->Later([self, address] {
+      self->LosePeer(address, StrCat("the connection from task ", self->options_.task, " was lost, and maybe values with it"), /*noted=*/true);
+    });
   };
   worker->network_ = std::make_unique<Network>(std::move(finder), std::move(handlers), worker->options_.credentials, worker->options_.max_message_bytes);
   worker->peers_ = std::make_unique<Peers>(
       worker->network_.get(), [self](std::function<void()> work) { self->Later(std::move(work)); },
-      [self](const std::string& address, const Status& why) { self->LosePeer(address, why, /*noted=*/false); });
+      [self](const std::string& address, std::string_view why) { self->LosePeer(address, why, /*noted=*/false); });
   TENON_ASSIGN_OR_RETURN(worker->address_, worker->network_->Listen(worker->options_.listen.empty() ? own : worker->options_.listen));
   worker->watch_ = std::thread([self] { self->Watch(); });
   return worker;

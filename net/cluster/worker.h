@@ -90,7 +90,7 @@ class Worker {
   // Peers of the steps that have lasted a while, by address.
   std::map<std::string, Task> BusyPeers(uint64_t now_ns) const;
   // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
-  void LosePeer(const std::string& address, const Status& why, bool noted);
+  void LosePeer(const std::string& address, std::string_view why, bool noted);
   void CountSteps(WorkerState* out) const;
   // On a background thread. Stop waits for all.
   void Later(std::function<void()> work);

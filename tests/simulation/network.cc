@@ -104,6 +104,11 @@ void Network::Kill(int node, bool silently) {
   }
 }
 
+bool Network::DiskFails() {
+  Here().Sleep(1'000 + Here().Draw(100'000));
+  return disk_failures_ > 0 && Here().Chance(disk_failures_);
+}
+
 void Network::Reset(int one, int other) {
   for (const auto& wire : wires_) {
     for (Lane* lane : {wire->there.get(), wire->back.get()}) {

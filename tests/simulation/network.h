@@ -49,7 +49,14 @@ class Fabric {
   // Waits for who connects; nullptr: it stopped.
   virtual std::shared_ptr<WireEnd> Accept(const std::string& address) = 0;
   virtual ConnectOutcome Connect(const std::string& address, uint64_t deadline_ns, std::shared_ptr<WireEnd>* out) = 0;
+  // Takes a disk's time. Whether the operation fails.
+  virtual bool DiskFails() = 0;
+  // What takes the disk's power away; called once, by the plugin.
+  virtual void HaveDisk(void (*crash)()) = 0;
 };
+
+// The process's own; nullptr outside of a simulation. For the plugin, which finds it by name.
+Fabric* TheFabric();
 
 class Network final : public Fabric {
  public:
@@ -64,6 +71,8 @@ class Network final : public Fabric {
   void StopListening(const std::string& address) override;
   std::shared_ptr<WireEnd> Accept(const std::string& address) override;
   ConnectOutcome Connect(const std::string& address, uint64_t deadline_ns, std::shared_ptr<WireEnd>* out) override;
+  bool DiskFails() override;
+  void HaveDisk(void (*crash)()) override { crash_disk_ = crash; }
 
   // Nothing gets from one node to the other until it heals.
   void Cut(int from, int to) { cut_.insert({from, to}); }
@@ -71,6 +80,12 @@ class Network final : public Fabric {
   bool IsCut(int from, int to) const { return cut_.contains({from, to}); }
   // After the scheduler's Kill. silently: the machine, not the process alone.
   void Kill(int node, bool silently);
+  // Of the disk's operations; 0: all is well.
+  void set_disk_failures(double chance) { disk_failures_ = chance; }
+  // What is not durable is gone.
+  void CrashDisk() const {
+    if (crash_disk_ != nullptr) crash_disk_();
+  }
   // Breaks the connections between two nodes; what was under way is lost. Both may connect again.
   void Reset(int one, int other);
   uint64_t bytes() const { return bytes_; }
@@ -100,6 +115,8 @@ class Network final : public Fabric {
   std::vector<std::shared_ptr<Wire>> wires_;
   std::set<std::pair<int, int>> cut_;
   std::set<int> dead_, dead_silently_;
+  double disk_failures_ = 0;
+  void (*crash_disk_)() = nullptr;
   uint64_t bytes_ = 0, frames_ = 0;
 };
 

@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -300,7 +299,8 @@ void World::Client(ClientState* state) {
     }
     state->busy_since = 0;
     Tell("client %d, step %ld: %s", state->id, static_cast<long>(trainer.step()), status.message().c_str());
-    if (status.message().find("/job:") == std::string::npos && status.message().find("sim://") == std::string::npos)
+    if (status.message().find("/job:") == std::string::npos && status.message().find("sim://") == std::string::npos &&
+        status.message().find("simdisk://") == std::string::npos)
       Violate("a failure names no task: " + status.message());
     if (status.code() == Code::kInternal || status.code() == Code::kInvalidArgument || status.code() == Code::kDataLoss)
       Violate("a failure that no fault explains: " + status.message());
@@ -343,7 +343,7 @@ void World::Visit(ClientState* state) {
 std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   Graph graph(runtime);
   Output x = graph.Placeholder("x", host::DType::kFloat, host::Shape());
-  Output there, count;
+  Output there, echo, count;
   {
     const auto on = graph.Device("/job:worker/task:0");
     there = graph.Op("Mul", {x, graph.Const(1.0f)});
@@ -353,7 +353,8 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
     const auto on = graph.Device("/job:ps/task:0");
     Output handle = graph.Op("VarHandleOp", {}, {{"dtype", host::DType::kFloat}, {"shape", host::Shape()}, {"shared_name", std::string("visits")}}, "visits");
     initial = graph.AddNode("AssignVariableOp", {handle, graph.Const(0.0f)}, {{"dtype", host::DType::kFloat}}, "initial");
-    const auto after = graph.ControlDependencies({graph.AddNode("AssignAddVariableOp", {handle, there}, {{"dtype", host::DType::kFloat}})});
+    const auto after = graph.ControlDependencies({graph.AddNode("AssignAddVariableOp", {handle, graph.Const(1.0f)}, {{"dtype", host::DType::kFloat}})});
+    echo = graph.Op("Add", {there, graph.Const(0.5f)}, {}, "echo");
     count = graph.Op("ReadVariableOp", {handle}, {{"dtype", host::DType::kFloat}}, "count");
   }
   host::SessionOptions options;
@@ -363,24 +364,25 @@ std::string World::Visit(const host::Runtime& runtime, ClientState* state) {
   auto session = Session::Create(runtime, graph, options);
   if (!session.ok()) return session.status().message();
   if (const Status begun = session->RunTargets({"initial"}); !begun.ok()) return begun.message();
-  auto callable = session->Prepare({"x"}, {"count"});
+  auto callable = session->Prepare({"x"}, {"count", "echo"});
   if (!callable.ok()) return callable.status().message();
   int64_t asked = 0, answered = 0;
-  const float one = 1;
   while (!visitors_leave_ && outcome_.violation.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (visitors_rest_) continue;
     host::RunOptions run;
     run.timeout = std::chrono::microseconds(200 + scheduler_.Draw(scheduler_.Chance(0.5) ? 3000 : 2000000));
-    ++asked;
+    const auto number = static_cast<float>(++asked);
     const uint64_t began = scheduler_.now();
-    auto values = callable->Run({host::View(std::span<const float>(&one, 1), host::Shape())}, run);
+    auto values = callable->Run({host::View(std::span<const float>(&number, 1), host::Shape())}, run);
     if (scheduler_.now() > began + 2500 * kMillisecond && !scheduler_.IsFrozen(state->id) && began > troubled_ns_)
       Violate("a step with a deadline of " + std::to_string(run.timeout.count() / 1000000) + " ms took " + std::to_string((scheduler_.now() - began) / kMillisecond));
     if (!values.ok() && values.status().code() == Code::kDeadlineExceeded) continue;
     if (!values.ok()) return values.status().message();
     ++answered;
     const auto found = static_cast<int64_t>((*values)[0].scalar<float>(-1));
+    if (const float said = (*values)[1].scalar<float>(-1); said != number + 0.5f)
+      Violate("a visitor asked with " + std::to_string(number) + " and was answered " + std::to_string(said));
     if (found < answered || found > asked)
       Violate("a visitor's count is " + std::to_string(found) + " after " + std::to_string(asked) + " steps, of which " + std::to_string(answered) + " ended well");
   }
@@ -413,7 +415,7 @@ void World::SleepAndWatch(uint64_t ns) {
 
 void World::OneFault() {
   Node& node = nodes_[scheduler_.Draw(nodes_.size())];
-  const uint64_t kind = scheduler_.Draw(14);
+  const uint64_t kind = scheduler_.Draw(16);
   const uint64_t lasts = scheduler_.Draw(scheduler_.Chance(0.3) ? 20 * kSecond : 5 * kSecond);
   troubled_ns_ = scheduler_.now();
   ++outcome_.faults;
@@ -432,6 +434,14 @@ void World::OneFault() {
     scheduler_.Freeze(client.id);
     SleepAndWatch(lasts);
     scheduler_.Thaw(client.id);
+  } else if (kind == 14) {
+    Tell("the disk fails now and then for %.1f s", static_cast<double>(lasts) * 1e-9);
+    network_.set_disk_failures(scheduler_.Chance(0.5) ? 0.02 : 0.3);
+    SleepAndWatch(lasts);
+    network_.set_disk_failures(0);
+  } else if (kind == 15) {
+    Tell("the disk loses power");
+    network_.CrashDisk();
   } else if (kind == 13 && !visitors_.empty()) {
     const bool silently = scheduler_.Chance(0.7);
     Tell("visitor %d is killed%s", visitors_.back()->id, silently ? ", its machine too" : "");
@@ -478,7 +488,7 @@ Outcome World::Run() {
   steps_ = 4 + static_cast<int64_t>(scheduler_.Draw(16));
   checkpoint_steps_ = 1 + static_cast<int64_t>(scheduler_.Draw(4));
   const uint64_t faults = options_.calm ? 0 : scheduler_.Draw(5);
-  folder_ = "/dev/shm/tenon_simulation_" + std::to_string(getpid());
+  folder_ = "simdisk://training";
   for (size_t i = 0; i < servers_; ++i) tasks_.push_back({"/job:ps/task:" + std::to_string(i), "sim://ps" + std::to_string(i)});
   for (size_t i = 0; i < workers_; ++i) tasks_.push_back({"/job:worker/task:" + std::to_string(i), "sim://worker" + std::to_string(i)});
   for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, false, nullptr, nullptr});
@@ -495,7 +505,6 @@ Outcome World::Run() {
     if (scheduler_.now() > kEndOfTime) Violate("the client does not get to its end");
   }
   if (outcome_.violation.empty()) End();
-  std::filesystem::remove_all(folder_);
   outcome_.trace = scheduler_.trace();
   outcome_.switches = scheduler_.switches();
   outcome_.frames = network_.frames();
@@ -610,7 +619,6 @@ Outcome Simulate(const RunOptions& options) {
   waitpid(child, &status, 0);
   Outcome outcome = Decode(text);
   if (WIFSIGNALED(status)) outcome.violation = "the process of the run ended by signal " + std::to_string(WTERMSIG(status)) + "; " + outcome.violation;
-  std::filesystem::remove_all("/dev/shm/tenon_simulation_" + std::to_string(child));
   return outcome;
 }
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin tenon.tests.sim: connections over the simulated network of the process, "sim://NAME".
+// The plugin tenon.tests.sim: connections over the simulated network of the process, "sim://NAME", and its disk, "simdisk://PATH".
 #include <dlfcn.h>
 
 #include <thread>
 
 #include "tenon/sdk/endpoint.h"
+#include "tests/simulation/disk.h"
 #include "tests/simulation/network.h"
 
 namespace tenon::simulation {
-namespace {
 
-// The process's own; nullptr outside of a simulation.
 Fabric* TheFabric() {
   using Function = Fabric*();
   auto* const function = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "tenon_simulation_fabric"));
   return function == nullptr ? nullptr : function();
 }
+
+namespace {
 
 class SimPipe final : public sdk::Pipe {
  public:
@@ -89,14 +90,16 @@ struct Transport {
   static tenon_status* Open(tenon_plugin_self*, const tenon_endpoint_options&, std::unique_ptr<sdk::Door>* out_door) {
     Fabric* const fabric = TheFabric();
     if (fabric == nullptr) return sdk::Failure(TENON_FAILED_PRECONDITION, "no simulation runs in this process");
+    fabric->HaveDisk([] { Disk::Of(nullptr).Crash(); });
     *out_door = std::make_unique<SimDoor>(fabric);
     return nullptr;
   }
 };
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &sdk::kTransportTable<Transport>}};
+const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &sdk::kTransportTable<Transport>},
+                                          {TENON_SPAN(TENON_CAPABILITY_FILESYSTEM), &sdk::kFilesystemTable<Disk>}};
 
 }  // namespace
 }  // namespace tenon::simulation
 
-TENON_PLUGIN("tenon.tests.sim", "0.1.0", "Connections of a simulated cluster.", tenon::simulation::kCapabilities)
+TENON_PLUGIN("tenon.tests.sim", "0.1.0", "The network and the disk of a simulated cluster.", tenon::simulation::kCapabilities)
