@@ -130,20 +130,29 @@ std::shared_ptr<Mount> Mounts::Known(std::string_view scheme) const {
   return found == mounts_.end() ? nullptr : *found;
 }
 
-Result<std::shared_ptr<Mount>> Mounts::Find(std::string_view scheme) {
-  if (auto known = Known(scheme)) return known;
+std::shared_ptr<Mount> Mounts::AskOpeners(std::string_view scheme) {
+  thread_local bool asking = false;  // a plugin that asks for files while it is opened is not opened for them again
+  if (asking) return nullptr;
   std::vector<std::shared_ptr<OpenerEntry>> openers;
   {
     const std::lock_guard lock(mutex_);
     openers = openers_;
   }
   for (const auto& opener : openers) {
+    asking = true;
     {
       const std::shared_lock running(opener->running);
       if (opener->open) opener->open(scheme);
     }
+    asking = false;
     if (auto known = Known(scheme)) return known;
   }
+  return nullptr;
+}
+
+Result<std::shared_ptr<Mount>> Mounts::Find(std::string_view scheme) {
+  if (auto known = Known(scheme)) return known;
+  if (auto opened = AskOpeners(scheme)) return opened;
   std::set<std::string_view> there;
   const std::lock_guard lock(mutex_);
   for (const auto& mount : mounts_) there.insert(mount->scheme());

@@ -87,6 +87,7 @@ class Mounts {
     std::shared_mutex running;
   };
   std::shared_ptr<Mount> Known(std::string_view scheme) const;
+  std::shared_ptr<Mount> AskOpeners(std::string_view scheme);
   template <typename Which>
   void RemoveIf(Which which);
 

@@ -97,6 +97,13 @@ void RemoveLeftovers(const std::string& folder) {
       if (name.starts_with(kStem) && name.ends_with(ending)) (void)host::RemoveFile(JoinPath(folder, name));
     }
   }
+  // Data that got their name before their index did.
+  for (const std::string& name : *names) {
+    const size_t data = name.find(".data-");
+    if (!name.starts_with(kStem) || data == std::string::npos) continue;
+    const std::string index = name.substr(0, data) + std::string(kIndexEnding);
+    if (!std::binary_search(names->begin(), names->end(), index)) (void)host::RemoveFile(JoinPath(folder, name));
+  }
 }
 
 }  // namespace tenon::train

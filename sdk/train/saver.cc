@@ -78,7 +78,7 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
       restored.step = StepOfCheckpoint(name);
       break;
     }
-    // A task that is gone says nothing of the checkpoint.
+    // A task that is gone, or a step that was stopped, says nothing of the checkpoint.
     if (read.code() == Code::kUnavailable || read.code() == Code::kAborted || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled ||
         read.code() == Code::kResourceExhausted) {
       return read.Annotate("checkpoint '" + PathOf(name) + "' could not be restored");

@@ -72,7 +72,7 @@ SaverNodes::SaverNodes(Model& model, const std::vector<SavedVariable>& variables
   }
   if (shards_ > 1) AddMerge(graph, shards[0].first);
   save_target_ = saves_.empty() ? std::string() : saves_.back().name();
-  restore_target_ = Group(graph, assigns_, "restore_all").name();
+  AddAssigns(graph, shards.empty() ? std::string() : shards[0].first);
 }
 
 void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable) {
@@ -96,10 +96,28 @@ void SaverNodes::AddShard(Graph& graph, const Shard& shard, int32_t number, cons
   for (size_t i = 0; i < shard.size(); ++i) {
     const Variable& variable = *shard[i].variable;
     const Output value = restore.output(static_cast<int32_t>(i));
-    const auto on = graph.Device(variable.device);
-    assigns_.push_back(graph.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}}));
+    restored_.emplace_back(&variable, value);
     if (variable.name == step_variable && variable.dtype == DType::kInt64) restored_step_ = value;
   }
+  restores_.push_back(restore);
+}
+
+// No variable changes before all tasks have read theirs.
+void SaverNodes::AddAssigns(Graph& graph, const std::string& task) {
+  Operation all_read;
+  {
+    const auto on = graph.Device(task);
+    all_read = Group(graph, restores_, "all_read");
+  }
+  std::vector<Operation> assigns;
+  {
+    const auto after = graph.ControlDependencies({all_read});
+    for (const auto& [variable, value] : restored_) {
+      const auto on = graph.Device(variable->device);
+      assigns.push_back(graph.AddNode("AssignVariableOp", {variable->handle, value}, {{"dtype", variable->dtype}}));
+    }
+  }
+  restore_target_ = Group(graph, assigns, "restore_all").name();
 }
 
 void SaverNodes::AddMerge(Graph& graph, const std::string& task) {

@@ -103,6 +103,7 @@ TEST_P(SaverTest, RefusesToBeginAnewWhenNoneCanBeRead) {
   Result<Restored> restored = again.saver.RestoreNewest(again.session);
   ASSERT_FALSE(restored.ok());
   EXPECT_NE(std::string::npos, restored.status().message().find("none of the 1 checkpoints")) << restored.status();
+  EXPECT_EQ(std::vector<float>(1000, 0), again.Value()) << "the variables are as they were";
 }
 
 TEST_P(SaverTest, FindsCheckpointsByNameWhenTheStateFileIsGone) {
@@ -155,7 +156,7 @@ TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
   const std::vector<std::string> clean = *ListFolder(folder);
   ASSERT_TRUE(MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
   for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
-                           "model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "checkpoint.tmp77", "somebody's.tmp"}) {
+                           "model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00004", "checkpoint.tmp77", "somebody's.tmp"}) {
     ASSERT_TRUE(ReplaceFile(folder + "/" + left, {"half"}).ok());
   }
   Counting again(folder);

@@ -26,7 +26,9 @@ Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
   update_ = step_.update.name();
   init_ = model.InitializeAll().name();
   if (!options_.checkpoint_folder.empty()) saver_.emplace(model, options_.checkpoint_folder, OptionsOfSaver());
-  if (!options_.warm_start.empty()) warm_.emplace(model, "", OptionsOfWarmStart());
+  if (SaverOptions warm = OptionsOfWarmStart(); !options_.warm_start.empty() && !warm.variables.empty()) {
+    warm_.emplace(model, "", std::move(warm));
+  }
 }
 
 // The other model's steps are not this run's.

@@ -128,10 +128,12 @@ TEST(CheckpointCluster, AMissingOrDamagedShardSendsAllTasksToTheOneBefore) {
         ASSERT_TRUE(train::ReplaceFile(path, {bytes}).ok());
       }
       Counting again(folder, tasks.Options());
+      EXPECT_FALSE(again.saver.RestoreFrom(again.session, folder + "/model.ckpt-2").ok());
+      EXPECT_EQ(0, again.Step()) << "those that could be read are not kept";
       const Restored restored = again.Restore();
       EXPECT_EQ(1, restored.step);
       EXPECT_EQ(1u, restored.warnings.size());
-      EXPECT_EQ(1, again.Step()) << "those that could be read are not kept";
+      EXPECT_EQ(1, again.Step());
     }
   }
 }

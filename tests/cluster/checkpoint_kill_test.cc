@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks and the client of a cluster are killed at random moments while a checkpoint is written at each step: none is lost, none is mixed.
+// Tasks and the client of a cluster are killed, and tasks frozen, at random moments while a checkpoint is written at each step: none is lost, none is mixed.
 // Covers J6, J7.
 #include <cstdlib>
 #include <random>
@@ -27,16 +27,7 @@ class Client {
     EXPECT_EQ(0, pipe2(out, O_CLOEXEC));
     std::vector<std::string> words = {TENON_CHECKPOINT_CLIENT, master, folder};
     words.insert(words.end(), kTasks.begin(), kTasks.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    process_ = fork();
-    if (process_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      dup2(out[1], STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
+    process_ = engine::StartProgram(std::move(words), out[1]);
     close(out[1]);
     output_ = out[0];
   }
@@ -125,22 +116,28 @@ TEST_P(CheckpointKill, NoCheckpointIsLostAndNoneIsMixed) {
   std::mt19937 random(20161104);
   Verdict all;
   int64_t newest = 0;
-  int in_mid_save = 0, clients = 0;
+  int in_mid_save = 0, clients = 0, frozen = 0;
   for (int kill = 0; kill < Kills() && !HasFailure(); ++kill) {
     Client client(tasks.address(random() % tasks.size()), folder);
     ASSERT_TRUE(client.ReadSteps(2 + static_cast<int>(random() % 4))) << client.said();
     usleep(random() % 20000);
     const size_t victim = random() % (tasks.size() + 1);
+    const bool freeze = victim < tasks.size() && kill % 8 == 3;
     if (victim == tasks.size()) {
       client.Kill();
       ++clients;
+    } else if (freeze) {
+      tasks.Signal(victim, SIGSTOP);
+      ++frozen;
     } else {
       tasks.Kill(victim);
     }
     ASSERT_TRUE(client.ReadSteps(INT_MAX)) << "it does not end: " << client.said();
     if (victim < tasks.size()) {
       EXPECT_NE(client.said().find(tasks.NameOf(victim)), std::string::npos) << client.said();
-      ASSERT_TRUE(tasks.Start(victim));
+      // One that stood still goes on with its part of a step that has ended, while the folder is looked at.
+      if (freeze) tasks.Signal(victim, SIGCONT);
+      ASSERT_TRUE(freeze || tasks.Start(victim));
     }
     EXPECT_EQ(client.said().find("warning"), std::string::npos) << client.said();
     EXPECT_GT(client.step(), newest) << "it came further: " << client.said();
@@ -151,8 +148,8 @@ TEST_P(CheckpointKill, NoCheckpointIsLostAndNoneIsMixed) {
     in_mid_save += verdict.left;
     newest = verdict.newest;
   }
-  std::printf("%d kills (%d of the client, %d in the middle of a save), %lld steps: %d checkpoints looked at, %d lost, %d mixed\n", Kills(),
-              clients, in_mid_save, static_cast<long long>(newest), all.named, all.lost, all.mixed);
+  std::printf("%d kills (%d of the client, %d freezes, %d in the middle of a save), %lld steps: %d checkpoints looked at, %d lost, %d mixed\n",
+              Kills(), clients, frozen, in_mid_save, static_cast<long long>(newest), all.named, all.lost, all.mixed);
   EXPECT_EQ(all.lost, 0);
   EXPECT_EQ(all.mixed, 0);
   const std::vector<std::string> files = *ListFolder(folder);

@@ -34,6 +34,19 @@ inline std::vector<const char*> BuiltTransports() {
   };
 }
 
+// Starts a program that dies with the test. output: where its standard output goes.
+inline pid_t StartProgram(std::vector<std::string> words, int output) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t process = fork();
+  if (process != 0) return process;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  dup2(output, STDOUT_FILENO);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
 class Processes {
  public:
   // jobs: name and number of tasks. scheme: "grpc" or "shm".
@@ -81,16 +94,7 @@ class Processes {
     if (pipe2(out, O_CLOEXEC) != 0) return false;
     std::vector<std::string> words = {TENON_PROGRAM, "worker", "--cluster", file_, "--job", task.job, "--task", std::to_string(task.number)};
     words.insert(words.end(), options_.begin(), options_.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    task.process = fork();
-    if (task.process == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that dies leaves no task behind
-      dup2(out[1], STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
+    task.process = StartProgram(std::move(words), out[1]);
     close(out[1]);
     task.output = out[0];
     const std::string said = Line(index);

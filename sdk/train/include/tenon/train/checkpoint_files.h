@@ -2,7 +2,7 @@
 // The files of checkpoints in a folder, on whatever file system: model.ckpt-STEP.index and model.ckpt-STEP.data-0000K-of-0000N.
 //
 // While a checkpoint of several shards is written, the shards stand in the folder model.ckpt-STEP_temp_UNIQUE; a file whose name ends
-// with .tmp is being written. What a kill leaves of either is a leftover, which belongs to no checkpoint.
+// with .tmp is being written; the index gets its name last. What a kill leaves of these is a leftover, which belongs to no checkpoint.
 #ifndef TENON_TRAIN_CHECKPOINT_FILES_H_
 #define TENON_TRAIN_CHECKPOINT_FILES_H_
 

@@ -6,6 +6,9 @@
 // makes one checkpoint of them by renaming (MergeV2Checkpoints), so that there is a checkpoint of that name with all shards or
 // none. Variables of one task, or of no named task, are written at once under the checkpoint's name. All of it is one step.
 //
+// Restoring, too, is one step on all tasks or on none: no variable is assigned before every task has read all of its own, so that what
+// a failure leaves running somewhere changes no variable afterwards.
+//
 // Rule: the tasks and the client see the same files by the same paths.
 #ifndef TENON_TRAIN_SAVER_NODES_H_
 #define TENON_TRAIN_SAVER_NODES_H_
@@ -14,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tenon/train/base.h"
@@ -39,7 +43,7 @@ class SaverNodes {
   size_t shards() const { return shards_; }
   // temporary: a folder beside the checkpoint that nobody else uses; it is gone afterwards.
   Status Save(const Session& session, const std::string& prefix, const std::string& temporary) const;
-  // Gives what the checkpoint has for the step variable.
+  // Gives what the checkpoint has for the step variable. When it cannot be read, the variables stay as they were.
   Result<std::optional<int64_t>> Restore(const Session& session, const std::string& prefix) const;
 
  private:
@@ -51,10 +55,12 @@ class SaverNodes {
   std::vector<Saved> Choose(Model& model, const std::vector<SavedVariable>& variables) const;
   void AddShard(Graph& graph, const Shard& shard, int32_t number, const std::string& step_variable);
   void AddMerge(Graph& graph, const std::string& task);
+  void AddAssigns(Graph& graph, const std::string& task);
 
   size_t shards_ = 0;
   Output prefix_, parts_prefix_, parts_;  // fed; the last two with more than one shard
-  std::vector<Operation> saves_, assigns_;
+  std::vector<Operation> saves_, restores_;
+  std::vector<std::pair<const Variable*, Output>> restored_;
   Output restored_step_;
   std::string save_target_, restore_target_;
 };
