@@ -904,10 +904,12 @@ void DynamicInstance::StartElsewhere(Call* call) {
     if (refused != nullptr) CallDone(call, refused);
     return;
   }
-  step_->env->threads->Schedule([call] {
+  const auto run = [call] {
     call->status = RunPrepared(*call->last, &call->frame);
     call->instance->Post(call);
-  });
+  };
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return step_->env->threads->ScheduleWaiting(run);
+  step_->env->threads->Schedule(run);
 }
 
 void DynamicInstance::CallDone(void* argument, tenon_status* status) {

@@ -2,6 +2,8 @@
 #include "core/exec/host_threads.h"
 
 #include <algorithm>
+#include <limits>
+#include <system_error>
 
 namespace tenon::exec {
 namespace {
@@ -13,7 +15,8 @@ constexpr int kSpins = 20000;
 constexpr double kSpinNs = 50000;
 // After a helper lost its core, so many runs take none: some tens of milliseconds of small kernels.
 constexpr int32_t kCrowdedRuns = 4096;
-constexpr uint32_t kMaxBackground = 64;
+constexpr size_t kMaxComputing = 64;
+constexpr size_t kMaxIdle = 64;  // of either kind; more end
 
 inline void Pause() {
 #if defined(__x86_64__)
@@ -23,7 +26,8 @@ inline void Pause() {
 
 }  // namespace
 
-HostThreads::HostThreads(uint32_t threads) : threads_(std::max<uint32_t>(threads, 1)) {
+HostThreads::HostThreads(uint32_t threads)
+    : threads_(std::max<uint32_t>(threads, 1)), computing_{kMaxComputing}, waiting_{std::numeric_limits<size_t>::max()} {
   for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
 }
 
@@ -33,9 +37,12 @@ HostThreads::~HostThreads() {
     stop_ = true;
   }
   wake_.notify_all();
-  task_wake_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
-  for (std::thread& thread : background_) thread.join();
+  for (Background* background : {&computing_, &waiting_}) {
+    background->wake.notify_all();
+    for (std::thread& thread : background->threads) thread.join();
+    for (std::thread& thread : background->ended) thread.join();
+  }
 }
 
 void HostThreads::TakeShares() {
@@ -115,29 +122,40 @@ void HostThreads::Helper() {
   }
 }
 
-void HostThreads::Schedule(std::function<void()> task) {
+void HostThreads::Schedule(Background* background, std::function<void()> task) {
+  std::list<std::thread> ended;
   {
     std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    if (idle_background_ < tasks_.size() && background_.size() < kMaxBackground)
-      background_.emplace_back([this] { Background(); });
+    background->tasks.push_back(std::move(task));
+    ended.swap(background->ended);
+    if (background->idle < background->tasks.size() && background->threads.size() < background->limit) {
+      const auto self = background->threads.emplace(background->threads.end());
+      try {
+        *self = std::thread([this, background, self] { Serve(background, self); });
+      } catch (const std::system_error&) {
+        background->threads.erase(self);  // the system has no more; the task waits for one that there is
+      }
+    }
   }
-  task_wake_.notify_one();
+  background->wake.notify_one();
+  for (std::thread& thread : ended) thread.join();
 }
 
-void HostThreads::Background() {
+void HostThreads::Serve(Background* background, std::list<std::thread>::iterator self) {
   std::unique_lock lock(mutex_);
   for (;;) {
-    ++idle_background_;
-    task_wake_.wait(lock, [this] { return stop_.load() || !tasks_.empty(); });
-    --idle_background_;
-    if (tasks_.empty()) return;
-    std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    ++background->idle;
+    background->wake.wait(lock, [&] { return stop_.load() || !background->tasks.empty() || background->idle > kMaxIdle; });
+    --background->idle;
+    if (background->tasks.empty()) break;
+    std::function<void()> task = std::move(background->tasks.front());
+    background->tasks.pop_front();
     lock.unlock();
     task();
+    task = nullptr;
     lock.lock();
   }
+  if (!stop_.load()) background->ended.splice(background->ended.end(), background->threads, self);
 }
 
 }  // namespace tenon::exec

@@ -4,6 +4,9 @@
 // One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
 // outnumber cores. Helpers spin for a short while after work, then sleep; while other programs take their cores, they are
 // left alone. Invariant: when Run returns no helper touches its function any more.
+//
+// Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others (steps
+// of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind them.
 #ifndef TENON_CORE_EXEC_HOST_THREADS_H_
 #define TENON_CORE_EXEC_HOST_THREADS_H_
 
@@ -12,8 +15,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tenon::exec {
@@ -33,12 +38,24 @@ class HostThreads {
   // Calls function over [0, total) in shares. cost: nanoseconds of a unit.
   void Run(int64_t total, double cost, RangeFunction function, void* argument);
 
-  // Runs a task on a background thread (asynchronous steps, expensive nodes); made on first use.
-  void Schedule(std::function<void()> task);
+  // Runs a task that computes (expensive nodes) on a background thread; made on first use.
+  void Schedule(std::function<void()> task) { Schedule(&computing_, std::move(task)); }
+  // Runs a task that may wait for other tasks.
+  void ScheduleWaiting(std::function<void()> task) { Schedule(&waiting_, std::move(task)); }
 
  private:
+  // Threads for one kind of task; guarded by the mutex.
+  struct Background {
+    size_t limit;  // of threads
+    std::list<std::thread> threads = {};
+    std::list<std::thread> ended = {};  // that are to be joined
+    std::deque<std::function<void()>> tasks = {};
+    std::condition_variable wake = {};
+    size_t idle = 0;
+  };
   void Helper();
-  void Background();
+  void Schedule(Background* background, std::function<void()> task);
+  void Serve(Background* background, std::list<std::thread>::iterator self);
   void TakeShares();
   void AwaitHelpers(int64_t patience);
 
@@ -59,11 +76,7 @@ class HostThreads {
   std::condition_variable wake_;
   std::atomic<int32_t> sleeping_{0};
   std::atomic<bool> stop_{false};
-  // Background tasks.
-  std::vector<std::thread> background_;
-  std::deque<std::function<void()>> tasks_;
-  std::condition_variable task_wake_;
-  uint32_t idle_background_ = 0;
+  Background computing_, waiting_;
 };
 
 }  // namespace tenon::exec

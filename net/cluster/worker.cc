@@ -535,7 +535,8 @@ void Worker::Later(std::function<void()> work) {
     const std::lock_guard lock(later_mutex_);
     ++later_;
   }
-  runtime_->threads().Schedule([this, work = std::move(work)]() mutable {
+  // Steps wait for one another, and for a queue's elements; what lets them go on may be a later one.
+  runtime_->threads().ScheduleWaiting([this, work = std::move(work)]() mutable {
     work();
     work = nullptr;  // what it holds (sessions, steps) goes before the count
     const std::lock_guard lock(later_mutex_);
