@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues at a task: clients meet there, many may wait there, and who waits is told when the task goes. Covers F5, M3, M9.
+#include <thread>
+
+#include "tests/cluster/local_cluster.h"
+
+namespace tenon::engine {
+namespace {
+
+constexpr const char* kServer = "/job:ps/task:0";
+
+// Two queues at the server: in a step a client says that it is there, and waits for its turn.
+struct Meeting {
+  explicit Meeting(const char* device = kServer) : g(TheRuntime()) {
+    const auto on = g.Device(device);
+    const auto queue = [&](const char* name) {
+      return g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}, {"shapes", std::vector<Shape>{Shape()}}, {"shared_name", name}});
+    };
+    const Output here = queue("here"), turns = queue("turns");
+    const auto nowhere = g.Device("");
+    const Operation arrive = g.AddNode("QueueEnqueueV2", {here, g.Const(1.0f)});
+    arrived = g.Op("QueueSizeV2", {here});
+    {
+      const auto after = g.ControlDependencies({arrive});
+      turn = g.Op("QueueDequeueV2", {turns}, {{"component_types", std::vector<DType>{DType::kFloat}}});
+    }
+    given = g.Placeholder("given", DType::kFloat, {-1});
+    give = g.AddNode("QueueEnqueueManyV2", {turns, given});
+  }
+  int32_t Arrived(const Session& session) const {
+    auto values = session.Run({}, {arrived}, {}, Patience());
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    return values.ok() ? (*values)[0].scalar<int32_t>() : -1;
+  }
+  static RunOptions Patience() {
+    RunOptions options;
+    options.timeout = std::chrono::seconds(60);
+    return options;
+  }
+  Graph g;
+  Output arrived, turn, given;
+  Operation give;
+};
+
+TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
+  const LocalCluster cluster("loopback://queue_many", {{"ps", 1}, {"worker", 1}});
+  const Meeting meeting;
+  const Session session = cluster.Client(meeting.g);
+  constexpr int kWaiting = 150;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kWaiting; ++i)
+    clients.emplace_back([&] {
+      const Status status = session.Run({}, {meeting.turn}, {}, Meeting::Patience()).status();
+      EXPECT_TRUE(status.ok()) << status.message();
+    });
+  int32_t arrived = 0;
+  while (arrived >= 0 && arrived < kWaiting) {
+    arrived = meeting.Arrived(session);
+    std::this_thread::yield();
+  }
+  const std::vector<float> turns(kWaiting, 1.0f);
+  EXPECT_TRUE(session.Run({{meeting.given, View(turns, {kWaiting})}}, {}, {meeting.give}, Meeting::Patience()).ok());
+  for (std::thread& client : clients) client.join();
+}
+
+TEST(QueueCluster, AQueueOutlivesItsClientAndIsWhereItsHandleIs) {
+  const LocalCluster cluster("loopback://queue_lives", {{"ps", 1}, {"worker", 1}});
+  const Meeting meeting;
+  const std::vector<float> turns = {7, 8};
+  {
+    const Session first = cluster.Client(meeting.g);
+    ASSERT_TRUE(first.Run({{meeting.given, View(turns, {2})}}, {}, {meeting.give}).ok());
+  }
+  // The session ends at the server in its own time; its queue stays.
+  const Session second = cluster.Client(meeting.g);
+  for (const float turn : turns) EXPECT_EQ((*second.Run({}, {meeting.turn}))[0].scalar<float>(), turn);
+  // Who uses a queue elsewhere is refused: its handle cannot leave the task.
+  Graph g(TheRuntime());
+  Output handle;
+  {
+    const auto on = g.Device(kServer);
+    handle = g.Op("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{DType::kFloat}}});
+  }
+  const auto on = g.Device("/job:worker/task:0");
+  const Output size = g.Op("QueueSizeV2", {handle});
+  SessionOptions hard;
+  hard.soft_placement = false;
+  const Status refused = cluster.Client(g, hard).Run({}, {size}).status();
+  EXPECT_NE(refused.message().find("takes a resource handle that comes from"), std::string::npos) << refused.message();
+}
+
+TEST(QueueCluster, WhoWaitsIsToldWhenTheTaskIsLost) {
+  LocalCluster cluster("loopback://queue_lost", {{"worker", 1}, {"ps", 1}});
+  const Meeting meeting;
+  const Session session = cluster.Client(meeting.g);
+  std::thread waiting([&] {
+    const Status lost = session.Run({}, {meeting.turn}, {}, Meeting::Patience()).status();
+    EXPECT_EQ(lost.code(), Code::kUnavailable) << lost.message();
+    EXPECT_NE(lost.message().find("/job:ps/replica:0/task:0"), std::string::npos) << lost.message();
+  });
+  while (meeting.Arrived(session) != 1) std::this_thread::yield();
+  cluster.Stop(1);
+  waiting.join();
+}
+
+}  // namespace
+}  // namespace tenon::engine
