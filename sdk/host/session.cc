@@ -245,7 +245,7 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
     core.cancellation = token.get();
     std::vector<const tenon_tensor_view*> views(feeds, feeds + callable->callable->feed_count());
     auto* threads = &callable->session->runtime()->threads();
-    threads->Schedule([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
+    threads->ScheduleWaiting([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
       std::vector<Tensor> fetches;
       Status status = target->Run(core, views.data(), &fetches);
       std::vector<tenon_tensor*> out(fetches.size(), nullptr);
