@@ -176,6 +176,35 @@ Operation Minimize(Model& model, Output loss, Output learning_rate, const Optimi
   return Minimize(model, std::vector<Replica>{{loss, ""}}, learning_rate, options);
 }
 
+std::vector<Output> DenseGradients(Model& model, Output loss) {
+  Graph& graph = model.graph();
+  auto scope = graph.Scope("gradients");
+  std::vector<Output> values, dense;
+  for (const Variable* variable : model.trainable()) {
+    values.push_back(variable->value);
+    if (variable->rows)
+      graph.Fail(Status(Code::kUnimplemented, "'" + variable->name + "' is changed by rows; its gradient as a whole would be as large as the table"));
+  }
+  for (const host::Gradient& gradient : graph.Gradients({loss}, values))
+    dense.push_back(gradient.kind == host::Gradient::Kind::kNone ? Output() : Dense(graph, gradient));
+  return dense;
+}
+
+Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options) {
+  Graph& graph = model.graph();
+  auto scope = graph.Scope("train");
+  Applier applier(model, learning_rate, options);
+  const std::vector<const Variable*> variables = model.trainable();
+  std::vector<Operation> applied;
+  for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
+    if (!gradients[i].valid()) continue;
+    auto on = graph.Device(variables[i]->device);
+    applied.push_back(applier.Apply(*variables[i], gradients[i]));
+  }
+  if (applied.empty()) graph.Fail(Status(Code::kInvalidArgument, "there is no gradient to apply"));
+  return Group(graph, applier.Finish(applied), "update");
+}
+
 Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   const std::vector<const Variable*> variables = model.trainable();

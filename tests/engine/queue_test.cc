@@ -2,6 +2,7 @@
 // Queues between steps: pipelines, containers, cancellation, and thousands that wait on few threads. Covers F5, F6, M3, M4, M9.
 #include <atomic>
 #include <filesystem>
+#include <latch>
 #include <mutex>
 #include <random>
 #include <set>
@@ -95,6 +96,24 @@ TEST(QueueSteps, TenThousandWaitInOneStepWithoutAThreadEach) {
   EXPECT_LE(threads(), before + 2);
   ASSERT_TRUE(session.Run({{q.rows, View(ones, {kWaiting / 2})}}, {}, {q.enqueue_rows}).ok());
   waiting.join();
+}
+
+TEST(QueueSteps, ThatWaitAsynchronouslyDoNotKeepOutTheOneTheyWaitFor) {
+  const QueueGraph q;
+  const Session session = q.Open();
+  const Callable get = *session.Prepare({}, {q.dequeued}), put = *session.Prepare({q.rows}, {}, {q.enqueue_rows});
+  constexpr int kWaiting = 150;
+  std::latch done(kWaiting + 1);
+  const auto ended = [&done](const Result<std::vector<Tensor>>& values) {
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    done.count_down();
+  };
+  RunOptions options;
+  options.timeout = std::chrono::seconds(60);
+  for (int i = 0; i < kWaiting; ++i) ASSERT_TRUE(get.RunAsync({}, ended, options).ok());
+  const std::vector<float> ones(kWaiting, 1.0f);
+  ASSERT_TRUE(put.RunAsync({View(ones, {kWaiting})}, ended, options).ok());
+  done.wait();
 }
 
 TEST(QueueSteps, EndWithTheirDeadlineTheirCancellationAndTheirSession) {

@@ -41,6 +41,11 @@ Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name);
 // depends on no trainable variable.
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options = {});
 
+// The two halves of it. The gradients of the loss with respect to the trainable variables, in their order, each as a whole; an
+// Output that is not valid where the loss does not depend on one. Variables that are changed by rows are an error.
+std::vector<Output> DenseGradients(Model& model, Output loss);
+Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options = {});
+
 // One of several copies of a network, each of which sees its share of a batch.
 struct Replica {
   Output loss;         // the mean over its share

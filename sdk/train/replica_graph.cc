@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes of replicas: boxes, arrivals, tokens, pulses.
+#include "tenon/train/replicas.h"
+
+namespace tenon::train {
+namespace {
+
+const Attrs& Words() {
+  static const Attrs attrs = {{"component_types", std::vector<DType>{DType::kInt64}}};
+  return attrs;
+}
+
+}  // namespace
+
+ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, const OptimizerOptions& optimizer, const ReplicaOptions& options,
+                           int64_t number)
+    : model_(model), options_(options), number_(number), loss_(loss) {
+  Graph& graph = model.graph();
+  if (number < 0 || number >= options.replicas || options.backups < 0 || options.backups >= options.replicas) {
+    graph.Fail(Status(Code::kInvalidArgument, "replica " + std::to_string(number) + " of " + std::to_string(options.replicas) + " with " +
+                                                  std::to_string(options.backups) + " backups; at least one must be left"));
+    return;
+  }
+  global_step_ = model.Counter("global_step").handle;
+  std::vector<Operation> initial;
+  for (int64_t i = 0; i <= options.replicas; ++i) {  // the last is the chief's
+    const Shared pulse = Share("pulse_" + std::to_string(i), DType::kInt64, Shape(), options.device, &initial);
+    pulses_.push_back(pulse);
+    beats_.push_back(graph.AddNode("AssignAddVariableOp", {pulse.handle, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}));
+  }
+  token_ = graph.Placeholder(options.name + "/token", DType::kInt64, {2});
+  for (int64_t i = 0; i < options.replicas; ++i) tokens_.push_back(MakeQueue("tokens_" + std::to_string(i), 2));
+  {
+    const Output own = tokens_[static_cast<size_t>(number)];
+    const Output there = graph.Op("Maximum", {graph.Op("QueueSizeV2", {own}), graph.Const(1)});
+    newest_ = graph.Op("QueueDequeueManyV2", {own, there}, Words(), options.name + "/newest");
+  }
+  first_tokens_ = GiveTokens({});
+  if (options.synchronous) {
+    const std::vector<Output> gradients = DenseGradients(model, loss);
+    const std::vector<const Variable*> variables = model.trainable();
+    std::vector<std::vector<Shared>> boxes(gradients.size());  // by variable and replica
+    for (size_t v = 0; v < gradients.size(); ++v)
+      for (int64_t i = 0; i < options.replicas && gradients[v].valid(); ++i)
+        boxes[v].push_back(Share(variables[v]->name + "/box_" + std::to_string(i), DType::kFloat, variables[v]->shape, variables[v]->device, &initial));
+    Deliver(gradients, boxes);
+    Apply(gradients, boxes, learning_rate, optimizer);
+  } else {
+    update_ = Count(Minimize(model, loss, learning_rate, optimizer));
+    auto after = graph.ControlDependencies({update_});
+    after_ = graph.Op("ReadVariableOp", {global_step_}, {{"dtype", DType::kInt64}});
+  }
+  initial.push_back(model.InitializeAll());
+  initialize_ = Group(graph, initial, options.name + "/initialize");
+}
+
+ReplicaGraph::Shared ReplicaGraph::Share(const std::string& name, DType dtype, const Shape& shape, const std::string& device,
+                                         std::vector<Operation>* initial) {
+  Graph& graph = model_.graph();
+  const auto on = graph.Device(device);
+  const std::string full = options_.name + "/" + name;
+  Shared shared;
+  shared.handle = graph.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", full}}, full);
+  const Output zero = dtype == DType::kInt64 ? graph.Const(int64_t{0}) : graph.Const(0.0f);
+  const Output zeros = graph.Op("Fill", {graph.Const(shape.dims(), Shape{shape.rank()}), zero});
+  initial->push_back(graph.AddNode("AssignVariableOp", {shared.handle, zeros}, {{"dtype", dtype}}));
+  shared.value = graph.Op("ReadVariableOp", {shared.handle}, {{"dtype", dtype}});
+  return shared;
+}
+
+Output ReplicaGraph::MakeQueue(const std::string& name, int64_t words) {
+  const auto on = model_.graph().Device(options_.device);
+  const std::string full = options_.name + "/" + name;
+  return model_.graph().Op("FIFOQueueV2", {},
+                           {{"component_types", std::vector<DType>{DType::kInt64}}, {"shapes", std::vector<Shape>{Shape{words}}}, {"shared_name", full}}, full);
+}
+
+Operation ReplicaGraph::Count(const Operation& after) {
+  Graph& graph = model_.graph();
+  const auto then = graph.ControlDependencies({after});
+  return graph.AddNode("AssignAddVariableOp", {global_step_, graph.Const(int64_t{1})}, {{"dtype", DType::kInt64}}, "count_step");
+}
+
+Operation ReplicaGraph::GiveTokens(const std::vector<Operation>& after) {
+  Graph& graph = model_.graph();
+  const auto then = graph.ControlDependencies(after);
+  std::vector<Operation> given;
+  for (const Output& queue : tokens_) given.push_back(graph.AddNode("QueueEnqueueV2", {queue, token_}));
+  return Group(graph, given, options_.name + "/tokens_given");
+}
+
+// A replica's step: its gradients into its boxes, and then the message that they are there.
+void ReplicaGraph::Deliver(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes) {
+  Graph& graph = model_.graph();
+  std::vector<Operation> delivered;
+  for (size_t v = 0; v < gradients.size(); ++v) {
+    if (boxes[v].empty()) continue;
+    delivered.push_back(
+        graph.AddNode("AssignVariableOp", {boxes[v][static_cast<size_t>(number_)].handle, gradients[v]}, {{"dtype", DType::kFloat}}));
+  }
+  message_ = graph.Placeholder(options_.name + "/message", DType::kInt64, {3});
+  const Output arrivals = MakeQueue("arrivals", 3);
+  arrival_ = graph.Op("QueueDequeueV2", {arrivals}, Words(), options_.name + "/arrival");
+  const auto after = graph.ControlDependencies(delivered);
+  update_ = graph.AddNode("QueueEnqueueV2", {arrivals, message_}, {}, options_.name + "/deliver");
+}
+
+// The chief's step: the mean of the boxes that count, once, and then the tokens.
+void ReplicaGraph::Apply(const std::vector<Output>& gradients, const std::vector<std::vector<Shared>>& boxes, Output learning_rate,
+                         const OptimizerOptions& optimizer) {
+  Graph& graph = model_.graph();
+  share_ = graph.Placeholder(options_.name + "/share", DType::kFloat, Shape());
+  for (int64_t i = 0; i < options_.replicas; ++i)
+    uses_.push_back(graph.Placeholder(options_.name + "/use_" + std::to_string(i), DType::kBool, Shape()));
+  const std::vector<const Variable*> variables = model_.trainable();
+  std::vector<Output> means(gradients.size());
+  for (size_t v = 0; v < gradients.size(); ++v) {
+    if (boxes[v].empty()) continue;
+    const auto on = graph.Device(variables[v]->device);
+    std::vector<Output> used;
+    // What does not count adds zeros, whatever is in the box.
+    for (size_t i = 0; i < boxes[v].size(); ++i)
+      used.push_back(graph.Op("Select", {uses_[i], boxes[v][i].value, graph.Op("ZerosLike", {boxes[v][i].value})}));
+    means[v] = graph.Op("Mul", {graph.Op("AddN", used), share_});
+  }
+  applied_ = GiveTokens({Count(ApplyGradients(model_, means, learning_rate, optimizer))});
+}
+
+}  // namespace tenon::train
