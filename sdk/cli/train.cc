@@ -13,6 +13,7 @@
 
 #include "sdk/cli/command.h"
 #include "sdk/cli/cluster_file.h"
+#include "sdk/cli/digit_replicas.h"
 #include "sdk/cli/digit_report.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
@@ -55,6 +56,7 @@ struct DigitArguments {
   bool json = false;
   bool timeline = false;
   train::DigitOptions digits;  // replicas 0: as many as there are workers
+  DigitReplicaOptions between;
   RuntimeFlags runtime;
   SessionFlags session;
 };
@@ -78,6 +80,10 @@ class DigitJob {
     TENON_TRY_ASSIGN(data_, DigitData::Load(DataPath()));
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());
     TENON_TRY(Train());
+    if (replicas_ && !replicas_->leads()) {
+      Say(fmt::format("Replica {} has done its part; replica 0 has the outcome.", arguments_.between.replica));
+      return Status();
+    }
     TENON_TRY(Evaluate());
     TENON_TRY(SaveForUse());
     if (arguments_.json) {
@@ -115,6 +121,7 @@ class DigitJob {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
     if (digits.replicas == 0) digits.replicas = 1;
+    if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, data_, digits);
     trainer_.emplace(network_->model(), network_->Step(), Options());
@@ -157,6 +164,28 @@ class DigitJob {
                   fmt::format("stopped after step {}; the same command goes on from there", report_.last_step));
   }
 
+  // By clients of their own.
+  Status TrainReplicas(const train::DigitOptions& digits, host::SessionOptions options) {
+    if (arguments_.timeline || !arguments_.checkpoint_folder.empty())
+      return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
+    if (options.master.empty())
+      return Status(Code::kInvalidArgument, "--mode " + arguments_.between.mode + " shares variables on a cluster; give --cluster FILE or --master ADDRESS");
+    if (arguments_.between.backups > 0 && arguments_.between.mode != "sync")
+      return Status(Code::kInvalidArgument, "--backups means something with --mode sync alone");
+    options.seed = digits.seed;
+    replicas_.emplace(*runtime_, data_, digits, options, arguments_.between);
+    train::Progress progress(stdout, {"accuracy"});
+    replicas_->on_message = [](const std::string& message) { std::fprintf(stderr, "%s\n", message.c_str()); };
+    if (!quiet_) replicas_->on_step = [&](const train::StepReport& report) { progress.Show(report); };
+    replicas_->stop = &stop_requested;
+    StopAfterThisStep();
+    Result<TrainingReport> report = replicas_->Run();
+    progress.Finish();
+    if (!report.ok()) return report.status();
+    report_ = *report;
+    return report_.stopped ? Status(Code::kCancelled, "stopped") : Status();
+  }
+
   // Towers on its workers, variables on its parameter servers.
   Status JoinCluster(train::DigitOptions* digits, host::SessionOptions* options) const {
     if (arguments_.cluster.empty()) return Status();
@@ -197,7 +226,7 @@ class DigitJob {
   Status Evaluate() {
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY_ASSIGN(const std::vector<Tensor> values,
-                     session_->Run({{DigitNetwork::kImages, images}}, {DigitNetwork::kAnswers}));
+                     session().Run({{DigitNetwork::kImages, images}}, {DigitNetwork::kAnswers}));
     answers_ = values[0];
     const auto answers = answers_.data<int64_t>();
     if (answers.size() != data_.held_out.labels.size()) {
@@ -207,13 +236,14 @@ class DigitJob {
     return Status();
   }
 
+  Session& session() { return replicas_ ? replicas_->session() : *session_; }
   double Accuracy() const { return static_cast<double>(correct_) / static_cast<double>(data_.held_out.size()); }
 
   // The trained graph with its weights as constants, and images that it has not seen.
   Status SaveForUse() {
-    TENON_TRY_ASSIGN(const std::string graph_def, graph_->Export());
+    TENON_TRY_ASSIGN(const std::string graph_def, replicas_ ? replicas_->graph().Export() : graph_->Export());
     TENON_TRY_ASSIGN(const std::string frozen,
-                     train::Freeze(*session_, graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
+                     train::Freeze(session(), graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
     TENON_TRY(train::MakeFolder(arguments_.folder));
     TENON_TRY(train::ReplaceFile(InFolder("digits.pb"), {frozen}));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
@@ -230,8 +260,10 @@ class DigitJob {
     }
     fmt::print("Accuracy on the {} held-out images: {:.2f} % ({} right).\n\n", data_.held_out.size(), 100 * Accuracy(),
                correct_);
-    TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
-    fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
+    if (trainer_) {
+      TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
+      fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
+    }
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
     TENON_TRY(Serve());
     if (!trace_.empty()) {
@@ -300,6 +332,7 @@ class DigitJob {
   std::optional<DigitNetwork> network_;
   std::optional<Session> session_;
   std::optional<Trainer> trainer_;  // holds a callable of the session
+  std::optional<DigitReplicas> replicas_;
   TrainingReport report_;
   Tensor answers_;
   int64_t correct_ = 0;
@@ -358,6 +391,18 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   digits->add_option("--cluster", arguments->cluster, "Train on this cluster: replicas on its workers, variables on its job ps")->type_name("FILE");
+  digits
+      ->add_option("--mode", arguments->between.mode,
+                   "On a cluster: in-graph (one client, all replicas in one graph), or one client a replica: async (each applies its own gradients) "
+                   "or sync (applied together). The latter two keep no checkpoints")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"in-graph", "async", "sync"}));
+  digits->add_option("--backups", arguments->between.backups, "With --mode sync: how many replicas a step need not wait for")
+      ->type_name("B")
+      ->check(CLI::NonNegativeNumber);
+  digits->add_option("--replica", arguments->between.replica, "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
+      ->type_name("K")
+      ->check(CLI::NonNegativeNumber);
   digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str();
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);

@@ -98,7 +98,7 @@ DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptio
   Output border = graph.Const(std::vector<int32_t>{0, 0, 1, 1, 1, 1, 0, 0}, {4, 2}, "moved/border");
   Output padded = graph.Op("Pad", {pixels, border}, {}, "moved/padded");
   Output moved =
-      graph.Op("Slice", {padded, shift_, graph.Const({static_cast<int32_t>(options.batch), 8, 8, 1}, "moved/size")}, {},
+      graph.Op("Slice", {padded, shift_, graph.Const({static_cast<int32_t>(own_batch()), 8, 8, 1}, "moved/size")}, {},
                "moved");
 
   Output labels = graph.Op("Cast", {labels_}, {{"DstT", DType::kInt64}}, "labels/int64");
@@ -114,17 +114,18 @@ DigitNetwork::DigitNetwork(Graph& graph, const DigitData& data, const DigitOptio
 void DigitNetwork::Train(Output moved, Output labels) {
   Graph& graph = model_.graph();
   const auto count = static_cast<int32_t>(options_.replicas);
-  if (count < 1 || options_.batch % count != 0) {
+  const int64_t sharers = shares() ? options_.between->replicas : count;
+  if (sharers < 1 || options_.batch % sharers != 0) {
     graph.Fail(Status(Code::kInvalidArgument, "a batch of " + std::to_string(options_.batch) + " cannot be shared by " +
-                                                  std::to_string(count) + " replicas; choose a multiple"));
+                                                  std::to_string(sharers) + " replicas; choose a multiple"));
     return;
   }
-  const auto share = static_cast<int32_t>(options_.batch) / count;
+  const auto share = static_cast<int32_t>(own_batch()) / count;
   std::vector<Replica> replicas;
   std::vector<Output> losses, accuracies;
   for (int32_t i = 0; i < count; ++i) {
     const std::vector<std::string>& devices = options_.replica_devices;
-    const std::string device = devices.empty() ? "" : devices[static_cast<size_t>(i) % devices.size()];
+    const std::string device = devices.empty() ? "" : devices[static_cast<size_t>(i + options_.number) % devices.size()];
     const auto on = graph.Device(device);
     Output images = moved, own_labels = labels;
     if (count > 1) {
@@ -142,7 +143,12 @@ void DigitNetwork::Train(Output moved, Output labels) {
   };
   loss_ = mean(losses, "loss");
   accuracy_ = mean(accuracies, "accuracy");
-  update_ = Minimize(model_, replicas, LearningRate(), options_.optimizer);
+  if (!options_.between) {
+    update_ = Minimize(model_, replicas, LearningRate(), options_.optimizer);
+    return;
+  }
+  const auto on = graph.Device(replicas[0].device);
+  replica_graph_.emplace(model_, loss_, LearningRate(), options_.optimizer, *options_.between, options_.number);
 }
 
 Output DigitNetwork::Tower(Output pixels) {
@@ -173,15 +179,18 @@ TrainingStep DigitNetwork::Step() {
   step.update = update_;
   step.feeds = {images_, labels_, shift_};
   step.feed = [this](int64_t number) { return Feed(number); };
-  step.examples = options_.batch;
+  step.examples = own_batch();
   return step;
 }
 
 Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
-  const std::vector<int64_t> indices = sampler_.Indices(step);
+  // Replicas that are asynchronous take the batches by turns.
+  if (options_.between && !shares()) step = step * options_.between->replicas + options_.number;
+  const std::vector<int64_t> batch = sampler_.Indices(step);
   batch_images_.clear();
   batch_labels_.clear();
-  for (int64_t index : indices) {
+  for (int64_t i = own_begin(); i < own_begin() + own_batch(); ++i) {
+    const int64_t index = batch[static_cast<size_t>(i)];
     const uint8_t* image = data_.training.image(index);
     batch_images_.insert(batch_images_.end(), image, image + kDigitPixels);
     batch_labels_.push_back(data_.training.labels[static_cast<size_t>(index)]);
@@ -189,8 +198,8 @@ Result<std::vector<View>> DigitNetwork::Feed(int64_t step) {
   const auto number = static_cast<uint64_t>(step);
   batch_shift_ = {0, static_cast<int32_t>(HashedNumber(options_.seed, number, 1, 3)),
                   static_cast<int32_t>(HashedNumber(options_.seed, number, 2, 3)), 0};
-  return std::vector<View>{View(batch_images_, {options_.batch, kDigitSide, kDigitSide}),
-                           View(batch_labels_, {options_.batch}), View(std::span<const int32_t>(batch_shift_), {4})};
+  return std::vector<View>{View(batch_images_, {own_batch(), kDigitSide, kDigitSide}),
+                           View(batch_labels_, {own_batch()}), View(std::span<const int32_t>(batch_shift_), {4})};
 }
 
 }  // namespace tenon::train

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cluster/processes.h"
+#include "tests/cluster/program.h"
 
 namespace tenon::engine {
 namespace {
@@ -27,49 +28,17 @@ std::string ReadFile(const std::string& path) {
 }
 
 // `tenon train digits` in a process of its own.
-class Training {
+class Training : public Program {
  public:
-  Training(const std::string& folder, int steps, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {TENON_PROGRAM, "train", "digits", "--json", "--restart", "--threads=1", "--checkpoint-steps=20",
-                                      "--folder=" + folder, "--steps=" + std::to_string(steps)};
-    words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    process_ = fork();
-    if (process_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-      dup2(nowhere, STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-  }
-  ~Training() {
-    if (process_ > 0) {
-      kill(process_, SIGKILL);
-      waitpid(process_, nullptr, 0);
-    }
-  }
-  bool Runs() {
-    int status = 0;
-    if (process_ <= 0 || waitpid(process_, &status, WNOHANG) == 0) return process_ > 0;
-    process_ = -1;
-    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return false;
-  }
-  // The exit code; -2: it did not end in two minutes.
-  int Wait() {
-    for (int i = 0; i < 12000; ++i) {
-      if (!Runs()) return code_;
-      usleep(10000);
-    }
-    return -2;
-  }
+  Training(const std::string& folder, int steps, const std::vector<std::string>& more) : Program(Words(folder, steps, more)) {}
 
  private:
-  pid_t process_ = -1;
-  int code_ = -1;
+  static std::vector<std::string> Words(const std::string& folder, int steps, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train", "digits", "--json", "--restart", "--threads=1", "--checkpoint-steps=20",
+                                      "--folder=" + folder, "--steps=" + std::to_string(steps)};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
 };
 
 // The newest checkpoint's step; 0: none.

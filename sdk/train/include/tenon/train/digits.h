@@ -12,12 +12,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tenon/train/base.h"
 #include "tenon/train/model.h"
 #include "tenon/train/optimizer.h"
+#include "tenon/train/replicas.h"
 #include "tenon/train/trainer.h"
 
 namespace tenon::train {
@@ -68,6 +70,10 @@ struct DigitOptions {
   // Copies of the network that share a batch, and the devices that they stand on by turns; none: anywhere. Likewise the variables.
   int64_t replicas = 1;
   std::vector<std::string> replica_devices, variable_devices;
+  // Replicas with clients of their own (replicas.h): this graph is number `number`'s of them, and `replicas` above is 1. Synchronous
+  // ones share each batch; asynchronous ones take one each.
+  std::optional<ReplicaOptions> between = std::nullopt;
+  int64_t number = 0;
 };
 
 // The network in a graph. The data must outlive it.
@@ -78,8 +84,10 @@ class DigitNetwork {
   DigitNetwork& operator=(const DigitNetwork&) = delete;
 
   Model& model() { return model_; }
-  // For Trainer; the network must outlive it.
+  // For Trainer; the network must outlive it. With replicas between graphs: for Next and Step of a ReplicaClient, without an update;
+  // feed takes the step's number when they are synchronous, else how many this replica has made.
   TrainingStep Step();
+  const ReplicaGraph& replica_graph() const { return *replica_graph_; }
 
   // Names of nodes for use: feed `images`, fetch `answers` (int64 [batch]) and `probabilities` (float [batch, 10]).
   static constexpr const char* kImages = "images";
@@ -91,6 +99,10 @@ class DigitNetwork {
   Output LearningRate();
   void Train(Output moved, Output labels);
   Result<std::vector<View>> Feed(int64_t step);
+  // Of the examples that this graph takes in a step, and where its share of the batch begins.
+  int64_t own_batch() const { return shares() ? options_.batch / options_.between->replicas : options_.batch; }
+  int64_t own_begin() const { return shares() ? options_.number * own_batch() : 0; }
+  bool shares() const { return options_.between && options_.between->synchronous; }
 
   const DigitData& data_;
   DigitOptions options_;
@@ -98,6 +110,7 @@ class DigitNetwork {
   BatchSampler sampler_;
   Output images_, labels_, shift_, loss_, accuracy_;
   Operation update_;
+  std::optional<ReplicaGraph> replica_graph_;
   // The batch that a step trains on.
   std::vector<uint8_t> batch_images_, batch_labels_;
   std::array<int32_t, 4> batch_shift_ = {};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command of bin/tenon in a process of its own.
+#ifndef TENON_TESTS_CLUSTER_PROGRAM_H_
+#define TENON_TESTS_CLUSTER_PROGRAM_H_
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+namespace tenon::engine {
+
+class Program {
+ public:
+  // words: after `tenon`. errors, output: files that get what it says on stderr ("": this process's) and stdout.
+  explicit Program(std::vector<std::string> words, const std::string& errors = "", const std::string& output = "/dev/null") {
+    words.insert(words.begin(), TENON_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    process_ = fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+      dup2(open(output.c_str(), kWrite, 0600), STDOUT_FILENO);
+      if (!errors.empty()) dup2(open(errors.c_str(), kWrite, 0600), STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() { Kill(); }
+
+  void Kill() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+  bool Runs() {
+    int status = 0;
+    if (process_ <= 0 || waitpid(process_, &status, WNOHANG) == 0) return process_ > 0;
+    process_ = -1;
+    code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return false;
+  }
+  // The exit code; -2: it did not end in two minutes.
+  int Wait() {
+    for (int i = 0; i < 12000; ++i) {
+      if (!Runs()) return code_;
+      usleep(10000);
+    }
+    return -2;
+  }
+
+ private:
+  pid_t process_ = -1;
+  int code_ = -1;
+};
+
+}  // namespace tenon::engine
+
+#endif  // TENON_TESTS_CLUSTER_PROGRAM_H_
