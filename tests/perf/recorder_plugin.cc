@@ -6,8 +6,6 @@
 // prepared object, and a frame of its own with the views as they were. Made again in the same order, those calls are
 // the step without an engine: the bound of what the engine may cost over its kernels. Variables are written in place;
 // the frames' services are as little as kernels need.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -18,6 +16,7 @@
 
 #include "recorder.h"
 #include "tenon/plugin.h"
+#include "tests/fakes/plugin_capability.h"
 
 namespace {
 
@@ -204,25 +203,13 @@ tenon_status* Run(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_fr
   return Of(kernel)->registration->run(Of(kernel)->kernel, prepared, frame);
 }
 
-const tenon_plugin* Query(const std::string& path) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return nullptr;
-  const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
-  tenon_query_args args = {};
-  args.struct_size = sizeof(args);
-  args.host_abi_major = TENON_ABI_MAJOR;
-  args.host_abi_minor = TENON_ABI_MINOR;
-  args.host_layout_hash = TENON_LAYOUT_HASH;
-  return query == nullptr ? nullptr : query(&args);
-}
-
 // Calls function(descriptor) for each wrapped plugin.
 template <class Function>
 void EachPlugin(Function&& function) {
   std::string_view rest = TENON_PERF_WRAPPED;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(':'), rest.size());
-    if (const tenon_plugin* plugin = Query(std::string(rest.substr(0, end)))) function(*plugin);
+    if (const tenon_plugin* plugin = tenon::fakes::PluginOf(std::string(rest.substr(0, end)), 0)) function(*plugin);
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 }
