@@ -14,6 +14,12 @@
 
 namespace tenon::cluster {
 
+namespace {
+
+Status LossOf(const Loss& loss) { return Status(static_cast<Code>(std::clamp<uint32_t>(loss.code(), TENON_CANCELLED, TENON_UNAUTHENTICATED)), loss.text()); }
+
+}  // namespace
+
 // ---- A plan: one part a task ----
 
 class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_this<ClusterPlan> {
@@ -64,6 +70,8 @@ class ClusterRun : public session::RemoteRun {
   void Finish() override {
     for (Tensor& tensor : fetches_) tensor = Tensor();
   }
+  // Cancels what is still open; the first reason is the step's answer.
+  void GiveUp(Status why);
 
  private:
   struct Open {
@@ -75,7 +83,8 @@ class ClusterRun : public session::RemoteRun {
   void Done(size_t part, Status status, tenon_span response);
   Status Take(size_t part, tenon_span response);
   void TakeTrace(size_t part, const RunReply& reply);
-  void GiveUp(Status why);
+  // Until all parts have answered; then the master forgets the step.
+  void Await(uint64_t number);
   Master& master() const { return *plan_->master(); }
 
   const std::shared_ptr<ClusterPlan> plan_;
@@ -162,7 +171,6 @@ void ClusterRun::TakeTrace(size_t index, const RunReply& reply) {
                   here(span.begin_ns()), here(span.end_ns()), span.detail());
 }
 
-// Cancels what is still open; the first reason is the step's answer.
 void ClusterRun::GiveUp(Status why) {
   std::vector<std::pair<size_t, uint64_t>> calls;
   {
@@ -174,6 +182,15 @@ void ClusterRun::GiveUp(Status why) {
       if (!open_[i]->done && open_[i]->call != 0) calls.emplace_back(i, open_[i]->call);
   }
   for (const auto& [part, call] : calls) master().tasks_[plan_->parts()[part].task].connection->Cancel(call);
+}
+
+void ClusterRun::Await(uint64_t number) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return running_ == 0; });
+  }
+  const std::lock_guard lock(master().runs_mutex_);
+  master().runs_.erase(number);
 }
 
 Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) {
@@ -189,16 +206,17 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   const uint64_t number = master().next_step_.fetch_add(1);
   const std::shared_ptr<exec::Cancellation> all = master().steps();
   const uint64_t begin = trace::Trace::Now();
+  {
+    const std::lock_guard lock(master().runs_mutex_);
+    master().runs_.emplace(number, this);
+  }
   for (size_t i = 0; i < count; ++i) Start(i, number, feeds);
   const auto give_up = [this](const Status& why) { GiveUp(why); };
   const uint64_t cancelled = step->cancellation->Subscribe(give_up);
   if (cancelled == 0) GiveUp(step->cancellation->reason());
   const uint64_t lost = all->Subscribe(give_up);
   if (lost == 0) GiveUp(all->reason());
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return running_ == 0; });
-  }
+  Await(number);
   if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
   if (lost != 0) all->Unsubscribe(lost);
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
@@ -406,6 +424,19 @@ void Master::LoseSteps(const Status& why) {
   running->Cancel(why);
 }
 
+void Master::TakeLosses(uint64_t known, const PingReply& answer) {
+  uint64_t number = answer.losses_count() - static_cast<uint64_t>(answer.losses_size());
+  for (const Loss& loss : answer.losses()) {
+    if (number++ < known) continue;
+    if (loss.step() == 0) {
+      LoseSteps(LossOf(loss));
+      continue;
+    }
+    const std::lock_guard lock(runs_mutex_);
+    if (const auto run = runs_.find(loss.step()); run != runs_.end()) run->second->GiveUp(LossOf(loss));
+  }
+}
+
 void Master::Ping(size_t task) {
   SessionRequest head;
   head.set_session(session_);
@@ -424,8 +455,7 @@ void Master::Ping(size_t task) {
     if (status.ok() && answer.incarnation() != asked.incarnation) lost = Status(Code::kUnavailable, "it has been started again");
     else if (!status.ok() && status.code() != Code::kDeadlineExceeded) lost = std::move(status);
     if (!lost.ok()) Lose(task, std::move(lost));
-    else if (status.ok() && answer.losses_count() > asked.losses && answer.losses_size() > 0)
-      LoseSteps(Status(Code::kUnavailable, answer.losses(answer.losses_size() - 1)));
+    else if (status.ok()) TakeLosses(asked.losses, answer);
     const std::lock_guard lock(mutex_);
     if (status.ok()) {
       asked.heard_ns = NowNs();

@@ -12,6 +12,7 @@
 #define TENON_NET_CLUSTER_MASTER_H_
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -42,6 +43,8 @@ struct TaskReport {
   uint64_t silent_ns = 0;
   PingReply said;    // last
 };
+
+class ClusterRun;
 
 class Master : public session::Remote {
  public:
@@ -78,6 +81,8 @@ class Master : public session::Remote {
   // Tasks have lost connections between them: the steps that run may have lost values.
   void LoseSteps(const Status& why);
   std::shared_ptr<exec::Cancellation> steps() const;
+  // Gives up what values were lost of, beyond the losses that are known.
+  void TakeLosses(uint64_t known, const PingReply& answer);
   // Why no step can run any more; OK: they can.
   Status lost() const;
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
@@ -89,6 +94,8 @@ class Master : public session::Remote {
   std::vector<exec::Device> devices_;
   std::atomic<uint64_t> next_step_{1};
   std::atomic<uint32_t> next_part_{1};
+  std::mutex runs_mutex_;
+  std::map<uint64_t, ClusterRun*> runs_;  // that are open, by the numbers of their steps
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status lost_;

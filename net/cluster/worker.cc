@@ -51,10 +51,16 @@ struct Worker::Session {
   std::map<uint32_t, std::shared_ptr<const Part>> parts;
   std::map<std::pair<uint32_t, uint64_t>, std::shared_ptr<Step>> steps;  // by part and step
   std::map<uint32_t, std::set<uint64_t>> over;                           // steps of each part that have ended, the latest
-  std::vector<std::string> losses;  // of connections, that the master may not know of
+  std::vector<Loss> losses;         // that the master may not know of
   uint64_t losses_before = 0;       // that it knows
   bool ended = false;
 
+  void Note(const Status& why, uint64_t step) {
+    Loss& loss = losses.emplace_back();
+    loss.set_code(static_cast<uint32_t>(why.code()));
+    loss.set_text(std::string(why.message()));
+    loss.set_step(step);
+  }
   bool IsOver(uint32_t part, uint64_t step) const {
     const auto at = over.find(part);
     if (at == over.end() || steps.contains({part, step}) || Planted(Bug::kEndedStepComesBack)) return false;
@@ -69,6 +75,8 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
       : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), worker_(worker) {}
 
   Status Send(const exec::RendezvousKey& key, exec::Message message) override;
+  // A value did not reach another task.
+  void Lost(Status why);
   Status Take(const exec::RendezvousKey& key, exec::Message message) { return Rendezvous::Send(key, std::move(message)); }
 
   const std::shared_ptr<Session> session;
@@ -123,11 +131,20 @@ Status Worker::Step::Send(const exec::RendezvousKey& key, exec::Message message)
   auto kept = std::make_shared<exec::Message>(std::move(message));
   const std::string encoded = EncodeHead(head);
   Status sent = (*connection)->Send(name, encoded, bytes, [self = shared_from_this(), kept, &task](Status status) {
-    if (!status.ok()) self->cancellation.Cancel(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
+    if (!status.ok()) self->Lost(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
   });
   if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
   worker_->metrics_.SentValue(part->peer_numbers[static_cast<size_t>(to)], name.size() + encoded.size() + bytes.size);
   return sent;
+}
+
+void Worker::Step::Lost(Status why) {
+  // This part may be over, and its receiver waits. Of connections that are lost the master is told anyway.
+  if (why.code() != Code::kUnavailable && why.code() != Code::kCancelled) {
+    const std::lock_guard lock(worker_->mutex_);
+    session->Note(Status(why).Annotate(StrCat("task ", worker_->options_.task)), number);
+  }
+  cancellation.Cancel(std::move(why));
 }
 
 // As metrics number it; by the channel, which says nothing when there is no such part any more.
@@ -480,11 +497,11 @@ Status Worker::Ping(tenon_span request, Reply reply) {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(asked.session()));
     session->heard_ns = NowNs();
-    std::vector<std::string>& losses = session->losses;
+    std::vector<Loss>& losses = session->losses;
     const uint64_t known = std::min<uint64_t>(asked.losses_known() - std::min(asked.losses_known(), session->losses_before), losses.size());
     losses.erase(losses.begin(), losses.begin() + static_cast<std::ptrdiff_t>(known));
     session->losses_before += known;
-    for (const std::string& loss : losses) answer.add_losses(loss);
+    for (const Loss& loss : losses) *answer.add_losses() = loss;
     answer.set_losses_count(session->losses_before + losses.size());
   }
   const WorkerMetrics::Totals totals = metrics_.totals();
@@ -605,7 +622,7 @@ void Worker::LosePeer(const std::string& address, std::string_view why, bool not
     for (const auto& [id, session] : sessions_) {
       bool meant = false;
       for (const auto& [number, part] : session->parts) meant |= part->peers.contains(address);
-      if (meant && noted && !Planted(Bug::kLossNotTold)) session->losses.emplace_back(status.message());
+      if (meant && noted && !Planted(Bug::kLossNotTold)) session->Note(status, 0);
       for (const auto& [key, step] : session->steps)
         if (step->part->peers.contains(address)) steps.push_back(step);
     }

@@ -95,6 +95,22 @@ TEST_P(LimitsTest, ALargerMessageIsRefusedAndTheSessionGoesOn) {
   EXPECT_EQ(*sum, kMi) << "values from task to task";
 }
 
+TEST_P(LimitsTest, AValueThatItsReceiverRefusesEndsTheStepAlsoWhenItsSenderIsDone) {
+  Processes tasks(GetParam(), {{"worker", 2}});
+  tasks.Kill(0);
+  tasks.set_options({"--threads=1", "--max-message=1M"});
+  ASSERT_TRUE(tasks.ok() && tasks.Start(0));
+  const Keeping keeping("v");
+  auto session = keeping.Connect(tasks);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const Status refused = SumOfRepeated(*session, 2 * kMi).status();
+  ExpectRefused(refused, "max_message_bytes");
+  EXPECT_NE(refused.message().find("to task /job:worker/replica:0/task:0"), std::string::npos) << refused.message();
+  auto sum = SumOfRepeated(*session, kMi / 2);
+  ASSERT_TRUE(sum.ok()) << sum.status().message();
+  EXPECT_EQ(*sum, kMi);
+}
+
 TEST_P(LimitsTest, OneLimitHoldsForTheMemoryOfAllSessionsTogether) {
   const Processes tasks(GetParam(), {{"worker", 2}}, {"--threads=1", "--memory-limit=8M"});
   ASSERT_TRUE(tasks.ok());

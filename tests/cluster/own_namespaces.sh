@@ -29,6 +29,6 @@ enter_own_namespaces() {
   folder=$(mktemp -d /tmp/tenon_test_XXXXXX)
   # shellcheck disable=SC2064  # of now
   trap "rm -rf '$folder'" EXIT
-  TENON_IN_NAMESPACE=$folder "${own[@]}" timeout 100 bash -c 'hostname localhost; ip link set lo up; exec bash "$@"' bash "$0" "$@"
+  TENON_IN_NAMESPACE=$folder "${own[@]}" timeout 280 bash -c 'hostname localhost; ip link set lo up; exec bash "$@"' bash "$0" "$@"
   exit
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # partition_test.sh TENON CREDENTIALS_SCRIPT: tasks on hosts of their own, as far as the network goes: each in its own network namespace, on one
 # bridge with the client. Plaintext between them is refused; with mutual TLS and a token they train to the weights of one process, also
-# when a task's link is cut meanwhile: the task is named, and with its link the training comes back. Covers J1, J2, R9. Exit code 77: skipped.
+# when a task's link is cut meanwhile, or two tasks reach their client but not each other: what is cut off is named, and when it is back, so is
+# the training. Covers J1, J2, R9. Exit code 77: skipped.
 set -euo pipefail
 tenon=$1 make_credentials=$2
 source "$(dirname "${BASH_SOURCE[0]}")/own_namespaces.sh"
@@ -63,10 +64,8 @@ train one 200 --replicas=2 >"$folder/said"
 train many 200 --cluster="$folder/cluster.json" "${credentials[@]}" >"$folder/said" 2>&1 || fail "$(<"$folder/said")"
 same_weights one many
 
-steps=1000 cut=3
+steps=600
 train calm $steps --replicas=2 >"$folder/said"
-coproc { exec 2>&1; train cut $steps --cluster="$folder/cluster.json" "${credentials[@]}"; }
-from=${COPROC[0]} training=$COPROC_PID
 wait_for() {  # TEXT: a line of the training's that has it
   while IFS= read -r -t 60 line <&"$from"; do
     echo "$line"
@@ -74,14 +73,30 @@ wait_for() {  # TEXT: a line of the training's that has it
   done
   fail "the training did not say '$1'"
 }
-wait_for "step $((steps / 10))/"
-ip link set "link$cut" down
-at=$(date +%s%N)
-wait_for "lost: "
-echo "task ${tasks[cut]} was cut off, and the training told after $((($(date +%s%N) - at) / 1000000)) ms"
-[[ $line == *"task /job:worker/replica:0/task:1 at grpc://10.77.0.4:2222"* ]] || fail "it names another task"
-ip link set "link$cut" up
-wait_for "step $steps/"
-while IFS= read -r line; do :; done <&"$from"
-wait "$training" || fail "the training ended with code $?"
-same_weights calm cut
+disturbed() {  # NAME CUT MEND WHOM
+  coproc { exec 2>&1; train "$1" $steps --cluster="$folder/cluster.json" "${credentials[@]}"; }
+  local from=${COPROC[0]} training=$COPROC_PID at
+  wait_for "step $((steps / 10))/"
+  "$2"
+  at=$(date +%s%N)
+  wait_for "lost: "
+  echo "$1: the training told after $((($(date +%s%N) - at) / 1000000)) ms"
+  [[ $line == *"task $4"* ]] || fail "it names another task than $4"
+  "$3"
+  wait_for "step $steps/"
+  while IFS= read -r line; do :; done <&"$from"
+  wait "$training" || fail "the training ended with code $?"
+  same_weights calm "$1"
+}
+
+cut() { ip link set link3 down; }
+mend() { ip link set link3 up; }
+disturbed cut cut mend "/job:worker/replica:0/task:1 at grpc://10.77.0.4:2222"
+
+routes() {  # between the first parameter server and the second worker
+  ip -n task0 route "$1" blackhole 10.77.0.4
+  ip -n task3 route "$1" blackhole 10.77.0.1
+}
+split() { routes add; }
+join() { routes del; }
+disturbed split split join "/job:"

@@ -110,6 +110,8 @@ class Processes {
     }
     return said;
   }
+  // Of tasks that are started from now on.
+  void set_options(std::vector<std::string> options) { options_ = std::move(options); }
   void Signal(size_t task, int signal) const { kill(tasks_[task].process, signal); }
   void Kill(size_t index) {
     Task& task = tasks_[index];
@@ -142,7 +144,7 @@ class Processes {
     return found ? ntohs(address.sin_port) : 0;
   }
 
-  const std::vector<std::string> options_;
+  std::vector<std::string> options_;
   std::string file_;
   std::vector<Task> tasks_;
   bool ok_ = true;
