@@ -84,6 +84,7 @@ tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, F
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (size < 0) return SystemFailure(TENON_UNAVAILABLE, "the other side is gone");  // killed in the middle: the connection is reset
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); size >= 0 && head != nullptr; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int))) continue;
     int file = -1;
