@@ -41,7 +41,6 @@ HostThreads::~HostThreads() {
   for (Background* background : {&computing_, &waiting_}) {
     background->wake.notify_all();
     for (std::thread& thread : background->threads) thread.join();
-    for (std::thread& thread : background->ended) thread.join();
   }
 }
 
@@ -123,11 +122,9 @@ void HostThreads::Helper() {
 }
 
 void HostThreads::Schedule(Background* background, std::function<void()> task) {
-  std::list<std::thread> ended;
   {
     std::lock_guard lock(mutex_);
     background->tasks.push_back(std::move(task));
-    ended.swap(background->ended);
     if (background->idle < background->tasks.size() && background->threads.size() < background->limit) {
       const auto self = background->threads.emplace(background->threads.end());
       try {
@@ -138,7 +135,6 @@ void HostThreads::Schedule(Background* background, std::function<void()> task) {
     }
   }
   background->wake.notify_one();
-  for (std::thread& thread : ended) thread.join();
 }
 
 void HostThreads::Serve(Background* background, std::list<std::thread>::iterator self) {
@@ -155,7 +151,10 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
     task = nullptr;
     lock.lock();
   }
-  if (!stop_.load()) background->ended.splice(background->ended.end(), background->threads, self);
+  if (stop_.load()) return;  // it is joined
+  // Nothing of this object is touched after the unlock.
+  self->detach();
+  background->threads.erase(self);
 }
 
 }  // namespace tenon::exec

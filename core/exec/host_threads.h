@@ -48,7 +48,6 @@ class HostThreads {
   struct Background {
     size_t limit;  // of threads
     std::list<std::thread> threads = {};
-    std::list<std::thread> ended = {};  // that are to be joined
     std::deque<std::function<void()>> tasks = {};
     std::condition_variable wake = {};
     size_t idle = 0;

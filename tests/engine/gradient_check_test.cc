@@ -417,6 +417,9 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceApplyAdagrad", "ResourceApplyAdam", "ResourceApplyGradientDescent", "ResourceApplyMomentum",
         "ResourceScatterAdd", "ResourceSparseApplyAdagrad", "ScatterAdd", "ScatterSub", "StackCloseV2", "StackPopV2",
         "StackPushV2", "StackV2", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableV2"}},
+      {"is a queue's: what goes through it is another step's",
+       {"FIFOQueueV2", "PaddingFIFOQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2", "QueueEnqueueManyV2",
+        "QueueEnqueueV2", "QueueIsClosedV2", "QueueSizeV2", "RandomShuffleQueueV2"}},
       {"works on files or strings",
        {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin"}},
   };

@@ -67,6 +67,9 @@ int pthread_join(pthread_t thread, void** out_result) {
   Scheduler* const here = Scheduler::Here();
   return here == nullptr ? REAL(pthread_join)(thread, out_result) : here->Join(thread, out_result);
 }
+pthread_t pthread_self() noexcept { return Scheduler::Here() == nullptr ? REAL(pthread_self)() : Scheduler::HandleOf(Scheduler::Self()); }
+// It is joined all the same, by the scheduler.
+int pthread_detach(pthread_t thread) noexcept { return Scheduler::Here() == nullptr ? REAL(pthread_detach)(thread) : 0; }
 int pthread_once(pthread_once_t* control, void (*routine)()) {
   Scheduler* const here = Scheduler::Here();
   if (here == nullptr) return REAL(pthread_once)(control, routine);

@@ -93,9 +93,16 @@ void Scheduler::Switch() {
   trace_ = (trace_ ^ static_cast<uint64_t>(next->id) ^ now_) * 0x9E3779B97F4A7C15u;
   if (next == me) return;
   sem_post(&next->baton);
-  if (me->done) return;
+  if (!me->done) TakeBaton(me);
+}
+
+void Scheduler::TakeBaton(Thread* me) {
   while (sem_wait(&me->baton) != 0) {
   }
+  if (leaving_ == nullptr) return;
+  Thread* const left = std::exchange(leaving_, nullptr);
+  RealJoin(left->handle, nullptr);
+  left->gone = true;
 }
 
 void Scheduler::Yield() { Switch(); }
@@ -146,9 +153,8 @@ void Scheduler::Stuck(const std::string& why) {
 
 void* Scheduler::Begin(void* given) {
   Thread* const thread = static_cast<Thread*>(given);
-  while (sem_wait(&thread->baton) != 0) {
-  }
   self_ = thread;
+  active_->TakeBaton(thread);
   thread->result = thread->body(thread->argument);
   Scheduler& scheduler = *active_;
   thread->done = true;
@@ -156,6 +162,7 @@ void* Scheduler::Begin(void* given) {
   thread->wake_ns = kNever;
   std::erase(scheduler.living_, thread);
   scheduler.Wake(thread);
+  scheduler.leaving_ = thread;
   scheduler.Switch();
   self_ = nullptr;
   return thread->result;
@@ -170,17 +177,19 @@ int Scheduler::Create(pthread_t* out, const pthread_attr_t* attributes, void* (*
     std::erase(living_, thread);
     return failed;
   }
-  *out = thread->handle;
+  *out = HandleOf(thread);
   MaybeYield();
   return 0;
 }
 
 int Scheduler::Join(pthread_t handle, void** out_result) {
-  Thread* thread = nullptr;
-  for (const auto& each : threads_)
-    if (each->body != nullptr && pthread_equal(each->handle, handle) != 0) thread = each.get();  // handles are used again: the latest
-  while (thread != nullptr && !thread->done) Wait(thread);
-  return RealJoin(handle, out_result);
+  auto* const thread = reinterpret_cast<Thread*>(handle);
+  while (!thread->gone) {
+    if (thread->done) Switch();
+    else Wait(thread);
+  }
+  if (out_result != nullptr) *out_result = thread->result;
+  return 0;
 }
 
 // ---- Locks ----

@@ -32,7 +32,7 @@ inline constexpr uint64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 
 struct Thread {
   int id = 0, node = 0;
-  bool ready = true, done = false;
+  bool ready = true, done = false, gone = false;  // gone: its real thread has ended too
   const void* waits_for = nullptr;  // a mutex, condition, thread, ...
   uint64_t wake_ns = kNever;
   bool woken_by_time = false;
@@ -79,6 +79,8 @@ class Scheduler {
   // ---- What intercept.cc asks ----
   int Create(pthread_t* out, const pthread_attr_t* attributes, void* (*body)(void*), void* argument);
   int Join(pthread_t thread, void** out_result);
+  // What simulated threads know each other by; the C library gives its own again when a thread has ended.
+  static pthread_t HandleOf(Thread* thread) { return reinterpret_cast<pthread_t>(thread); }
   void Lock(void* mutex, bool recursive);
   bool TryLock(void* mutex, bool recursive);
   void Unlock(void* mutex);
@@ -109,6 +111,8 @@ class Scheduler {
   Thread* NewThread(int node);
   // Gives the baton to whoever is chosen; returns when this thread is.
   void Switch();
+  // Waits for the baton, and for the end of the thread that gave it, if that was its last act: two never run at a time.
+  void TakeBaton(Thread* me);
   Thread* Choose();
   bool MayRun(const Thread& thread) const;
   bool WakeSleepers();
@@ -126,6 +130,7 @@ class Scheduler {
   std::unordered_map<const void*, SharedState> shared_;
   std::set<const void*> once_running_;
   std::set<int> frozen_, killed_;
+  Thread* leaving_ = nullptr;
   char sleepers_ = 0;
 };
 

@@ -5,13 +5,13 @@
 #ifndef TENON_SDK_CONNECTION_RECORDS_H_
 #define TENON_SDK_CONNECTION_RECORDS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -80,24 +80,22 @@ struct EndpointState {
   Keeper keeper;
   std::atomic<bool> draining{false};
 
-  void Remember(Connection* connection, std::shared_ptr<Connection> owner) {
+  void Remember(std::shared_ptr<Connection> connection) {
     const std::lock_guard guard(lock_);
-    connections_.emplace(connection, std::move(owner));
+    connections_.push_back(std::move(connection));
   }
   // The endpoint's reference.
   std::shared_ptr<Connection> Forget(Connection* connection) {
     const std::lock_guard guard(lock_);
-    const auto found = connections_.find(connection);
+    const auto found = std::find_if(connections_.begin(), connections_.end(), [connection](const auto& each) { return each.get() == connection; });
     if (found == connections_.end()) return nullptr;
-    std::shared_ptr<Connection> owner = std::move(found->second);
+    std::shared_ptr<Connection> owner = std::move(*found);
     connections_.erase(found);
     return owner;
   }
   std::vector<std::shared_ptr<Connection>> Connections() {
     const std::lock_guard guard(lock_);
-    std::vector<std::shared_ptr<Connection>> all;
-    for (const auto& [connection, owner] : connections_) all.push_back(owner);
-    return all;
+    return connections_;
   }
   void Opened() { open_.fetch_add(1, std::memory_order_relaxed); }
   void Closed() {
@@ -115,7 +113,7 @@ struct EndpointState {
   std::atomic<uint64_t> open_{0};
   std::mutex lock_;
   std::condition_variable idle_;
-  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Connection>> connections_;  // in the order in which they were made
 };
 
 // A call or a send of this side. Its done is called by who finds that it is both settled (its outcome is known) and

@@ -86,7 +86,7 @@ class Endpoint {
       return told;
     }
     const auto connection = std::make_shared<Connection>(state_, std::move(pipe), false);
-    state_->Remember(connection.get(), connection);
+    state_->Remember(connection);
     connection->Hold(connection);
     *out_peer = connection->peer();
     tenon_status* failed = Started(connection.get());
@@ -124,7 +124,7 @@ class Endpoint {
   void Accept(std::unique_ptr<Pipe> pipe) {
     if (state_->draining) return pipe->Close();
     const auto connection = std::make_shared<Connection>(state_, std::move(pipe), true);
-    state_->Remember(connection.get(), connection);
+    state_->Remember(connection);
     const auto& events = state_->events;
     if (events.connected != nullptr) events.connected(events.argument, connection->peer());
     if (tenon_status* failed = Started(connection.get())) {
