@@ -76,7 +76,7 @@ class Victim {
     auto owned = std::make_unique<TestPipe>();
     pipe = owned.get();
     connection = std::make_shared<sdk::Connection>(state, std::move(owned), true);
-    state->Remember(connection.get(), connection);
+    state->Remember(connection);
     connection->Start();
   }
   ~Victim() {
