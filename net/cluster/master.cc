@@ -78,7 +78,9 @@ class ClusterRun : public session::RemoteRun {
     OutPacket packet;
     uint64_t call = 0, called_ns = 0;
     bool done = false;
+    bool answered = false;  // by the task itself
   };
+  void NoteUnsettled(uint64_t number);
   void Start(size_t part, uint64_t number, const tenon_tensor_view* const* feeds);
   void Done(size_t part, Status status, tenon_span response);
   Status Take(size_t part, tenon_span response);
@@ -135,6 +137,8 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
 }
 
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {
+  // A call that is cancelled or lost ends here, whatever its task does.
+  open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded;
   if (status.ok()) status = Take(index, response);
   if (!status.ok()) GiveUp(std::move(status).Annotate(master().Where(plan_->parts()[index].task)));
   const std::lock_guard lock(mutex_);
@@ -193,8 +197,16 @@ void ClusterRun::Await(uint64_t number) {
   master().runs_.erase(number);
 }
 
+void ClusterRun::NoteUnsettled(uint64_t number) {
+  const std::lock_guard lock(master().settling_);
+  for (size_t i = 0; i < open_.size(); ++i)
+    if (!open_[i]->answered) master().unsettled_.push_back({plan_->parts()[i].task, plan_->parts()[i].number, number});
+  master().any_unsettled_ = !master().unsettled_.empty();
+}
+
 Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) {
   TENON_RETURN_IF_ERROR(master().lost());
+  TENON_RETURN_IF_ERROR(master().SettleEarlier());
   shapes_ = plan_->shapes().For(feeds, shapes_);
   const size_t count = plan_->parts().size();
   trace_ = step->trace;
@@ -220,6 +232,7 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
   if (lost != 0) all->Unsubscribe(lost);
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
+  if (given_up_) NoteUnsettled(number);
   if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Run(step, feeds);
   if (given_up_) return std::move(first_);
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
@@ -407,6 +420,23 @@ void Master::Lose(size_t task, Status why) {
     lost_ = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
   }
   steps()->Cancel(lost());
+}
+
+Status Master::SettleEarlier() {
+  if (!any_unsettled_ || Planted(Bug::kGivenUpGoesOn)) return Status::Ok();
+  const std::lock_guard lock(settling_);
+  while (!unsettled_.empty()) {
+    const Unsettled& left = unsettled_.back();
+    StepRequest head;
+    head.set_session(session_);
+    head.set_part(left.part);
+    head.set_step(left.step);
+    Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, NowNs() + options_.silence_ns, nullptr, steps().get());
+    if (!status.ok()) return std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
+    unsettled_.pop_back();
+  }
+  any_unsettled_ = false;
+  return Status::Ok();
 }
 
 std::shared_ptr<exec::Cancellation> Master::steps() const {

@@ -83,6 +83,8 @@ class Master : public session::Remote {
   std::shared_ptr<exec::Cancellation> steps() const;
   // Gives up what values were lost of, beyond the losses that are known.
   void TakeLosses(uint64_t known, const PingReply& answer);
+  // Waits until what is left of steps that were given up has ended at their tasks, so that nothing of them is done after what begins now.
+  Status SettleEarlier();
   // Why no step can run any more; OK: they can.
   Status lost() const;
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
@@ -96,6 +98,14 @@ class Master : public session::Remote {
   std::atomic<uint32_t> next_part_{1};
   std::mutex runs_mutex_;
   std::map<uint64_t, ClusterRun*> runs_;  // that are open, by the numbers of their steps
+  struct Unsettled {
+    size_t task;
+    uint32_t part;
+    uint64_t step;
+  };
+  std::mutex settling_;
+  std::vector<Unsettled> unsettled_;
+  std::atomic<bool> any_unsettled_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status lost_;

@@ -19,6 +19,7 @@ enum class Bug {
   kLeaseIgnored,       // the sessions of a silent master stay
   kEndedStepComesBack, // a value that comes after its step makes it anew
   kOwnerIgnored,       // what an earlier session of the same training sent is still done
+  kGivenUpGoesOn,      // a step begins while an earlier one, which was given up, is still done somewhere
   kCount,
 };
 

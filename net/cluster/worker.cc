@@ -61,6 +61,11 @@ struct Worker::Session {
     loss.set_text(std::string(why.message()));
     loss.set_step(step);
   }
+  void End(uint32_t part, uint64_t step) {
+    std::set<uint64_t>& ended = over[part];
+    ended.insert(step);
+    if (ended.size() > kStepsRemembered) ended.erase(ended.begin());
+  }
   bool IsOver(uint32_t part, uint64_t step) const {
     const auto at = over.find(part);
     if (at == over.end() || steps.contains({part, step}) || Planted(Bug::kEndedStepComesBack)) return false;
@@ -85,6 +90,7 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   exec::Cancellation cancellation;
   bool started = false;
   uint64_t started_ns = 0;
+  std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
 
  private:
   Worker* const worker_;
@@ -236,6 +242,7 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
                   : method == kMethodPing  ? Ping(call.request, reply)
                   : method == kMethodHello ? Hello(call.request, reply)
                   : method == kMethodClose ? CloseSession(call.request, reply)
+                  : method == kMethodSettle ? Settle(call.request, reply)
                                            : Unimplemented(StrCat("a worker has no method '", method, "'"));
   {
     const std::lock_guard lock(mutex_);
@@ -478,15 +485,18 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
 
 void Worker::EndStep(Step* step) {
   std::shared_ptr<Step> ended;
-  const std::lock_guard lock(mutex_);
-  const auto at = step->session->steps.find({step->part->number, step->number});
-  if (at != step->session->steps.end()) {
-    ended = std::move(at->second);
-    step->session->steps.erase(at);
+  std::vector<Reply> settles;
+  {
+    const std::lock_guard lock(mutex_);
+    settles.swap(step->settles);
+    const auto at = step->session->steps.find({step->part->number, step->number});
+    if (at != step->session->steps.end()) {
+      ended = std::move(at->second);
+      step->session->steps.erase(at);
+    }
+    step->session->End(step->part->number, step->number);
   }
-  std::set<uint64_t>& over = step->session->over[step->part->number];
-  over.insert(step->number);
-  if (over.size() > kStepsRemembered) over.erase(over.begin());
+  for (const Reply& reply : settles) GiveHead(reply, PingReply());
 }
 
 Status Worker::Ping(tenon_span request, Reply reply) {
@@ -517,6 +527,28 @@ Status Worker::Ping(tenon_span request, Reply reply) {
     answer.set_sessions(sessions_.size());
   }
   GiveHead(reply, answer);
+  return Status::Ok();
+}
+
+Status Worker::Settle(tenon_span request, Reply reply) {
+  StepRequest asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  std::shared_ptr<Step> forgotten;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(asked.session()));
+    const auto at = session->steps.find({asked.part(), asked.step()});
+    if (at != session->steps.end() && at->second->started) {
+      at->second->settles.push_back(reply);
+      return Status::Ok();
+    }
+    if (at != session->steps.end()) {
+      forgotten = std::move(at->second);
+      session->steps.erase(at);
+    }
+    session->End(asked.part(), asked.step());
+  }
+  GiveHead(reply, PingReply());
   return Status::Ok();
 }
 

@@ -76,6 +76,7 @@ class Worker {
   Status Run(tenon_span request, Reply reply);
   Status Ping(tenon_span request, Reply reply);
   Status CloseSession(tenon_span request, Reply reply);
+  Status Settle(tenon_span request, Reply reply);
 
   Result<std::shared_ptr<Session>> Find(uint64_t session);
   // Ends the sessions of an owner, and waits for their steps.
