@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -120,6 +121,7 @@ class DigitJob {
     digits.optimizer.fused = !arguments_.primitive;
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
+    options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     if (digits.replicas == 0) digits.replicas = 1;
     if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
@@ -184,6 +186,11 @@ class DigitJob {
     if (!report.ok()) return report.status();
     report_ = *report;
     return report_.stopped ? Status(Code::kCancelled, "stopped") : Status();
+  }
+
+  // A checkpoint folder has one training: a session that goes on from it ends those before it, of this process or another.
+  static std::string Absolute(const std::string& path) {
+    return path.find("://") == std::string::npos ? std::filesystem::absolute(path).lexically_normal().string() : path;
   }
 
   // Towers on its workers, variables on its parameter servers.

@@ -100,6 +100,7 @@ class World {
   std::string Visit(const host::Runtime& runtime, ClientState* state);
   void CheckWorkers(std::initializer_list<const char*> names);
   void OneFault();
+  void ResetOften();
   void Watch();
   void SleepAndWatch(uint64_t ns);
   void End();
@@ -422,6 +423,18 @@ void World::SleepAndWatch(uint64_t ns) {
   }
 }
 
+// A value is under way for a small part of a step, so there are several.
+void World::ResetOften() {
+  for (uint64_t i = 0, count = 1 + scheduler_.Draw(6); i < count && outcome_.violation.empty(); ++i) {
+    const Node& worker = nodes_[servers_ + scheduler_.Draw(workers_)];
+    const int other = scheduler_.Chance(0.8) ? nodes_[scheduler_.Draw(servers_)].id : clients_.back()->id;
+    Tell("the connections between nodes %d and %d are reset", worker.id, other);
+    network_.Reset(worker.id, other);
+    troubled_ns_ = scheduler_.now();
+    SleepAndWatch(scheduler_.Draw(scheduler_.Chance(0.5) ? 4 * kMillisecond : 600 * kMillisecond));
+  }
+}
+
 void World::OneFault() {
   Node& node = nodes_[scheduler_.Draw(nodes_.size())];
   const uint64_t kind = scheduler_.Draw(16);
@@ -469,17 +482,12 @@ void World::OneFault() {
     client_threads_.back()->detach();
     StartClient();
   } else {
+    if (kind >= 10) return ResetOften();
     std::vector<int> ids;
     for (const Node& each : nodes_) ids.push_back(each.id);
     ids.push_back(clients_.back()->id);
     const int from = ids[scheduler_.Draw(ids.size())], to = ids[scheduler_.Draw(ids.size())];
     if (from == to) return;
-    if (kind >= 10) {
-      Tell("the connections between nodes %d and %d are reset", from, to);
-      network_.Reset(from, to);
-      troubled_ns_ = scheduler_.now();
-      return;
-    }
     const bool both = scheduler_.Chance(0.7);
     Tell("nodes %d and %d are cut off%s for %.1f s", from, to, both ? "" : ", one way,", static_cast<double>(lasts) * 1e-9);
     network_.Cut(from, to);

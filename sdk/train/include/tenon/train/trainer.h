@@ -2,6 +2,7 @@
 // Trainer: runs a training step again and again, with checkpoints, event files and a guard against numbers that are
 // none.
 //
+// On a cluster, give its sessions an owner (SessionOptions::owner), or what a lost session sent may be done after the next one's restore.
 // The step that a run begins with is that of the restored checkpoint. Feeds are a function of the step alone, so that a
 // run that was killed and resumed does exactly what an uninterrupted one does. Everything that happens besides steps
 // (resumed, saved, passed over) is told to `on_message`; `on_step` sees each step's numbers.
