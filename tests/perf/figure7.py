@@ -204,7 +204,10 @@ def digits(value):
 
 
 def spread(times):
-    return f"{digits(percentile(times, 50))} ({digits(percentile(times, 10))} - {digits(percentile(times, 90))})" if times else "-"
+    if not times:
+        return "-"
+    low, median, high = (digits(percentile(times, percent)) for percent in (10, 50, 90))
+    return f"{median} ({low} - {high})" if len(times) > 1 else median
 
 
 def write_tsv(path, steps, subgraphs):
