@@ -121,7 +121,6 @@ class DigitJob {
     digits.optimizer.fused = !arguments_.primitive;
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
-    options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     if (digits.replicas == 0) digits.replicas = 1;
     if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
@@ -147,6 +146,7 @@ class DigitJob {
 
     options.seed = arguments_.digits.seed;
     StopAfterThisStep();
+    options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     Result<TrainingReport> report = RunOnce(options);
     for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {
