@@ -216,7 +216,6 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   for (size_t i = 0; i < count; ++i) open_.push_back(std::make_unique<Open>());
   running_ = count;
   const uint64_t number = master().next_step_.fetch_add(1);
-  const std::shared_ptr<exec::Cancellation> all = master().steps();
   const uint64_t begin = trace::Trace::Now();
   {
     const std::lock_guard lock(master().runs_mutex_);
@@ -226,11 +225,11 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   const auto give_up = [this](const Status& why) { GiveUp(why); };
   const uint64_t cancelled = step->cancellation->Subscribe(give_up);
   if (cancelled == 0) GiveUp(step->cancellation->reason());
-  const uint64_t lost = all->Subscribe(give_up);
-  if (lost == 0) GiveUp(all->reason());
+  const uint64_t lost = master().gone_.Subscribe(give_up);
+  if (lost == 0) GiveUp(master().lost());
   Await(number);
   if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
-  if (lost != 0) all->Unsubscribe(lost);
+  if (lost != 0) master().gone_.Unsubscribe(lost);
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
   if (given_up_) NoteUnsettled(number);
   if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Run(step, feeds);
@@ -326,7 +325,7 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
   const size_t task = parts_[index].task;
-  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, master_->steps().get());
+  Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, &master_->gone_);
   if (Status lost = master_->lost(); !status.ok() && !lost.ok()) return lost;
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
@@ -419,7 +418,7 @@ void Master::Lose(size_t task, Status why) {
     if (!lost_.ok() || stop_) return;
     lost_ = Status(Code::kUnavailable, StrCat(Where(task), ": ", why.message(), "; its state may be gone, so begin a new session"));
   }
-  steps()->Cancel(lost());
+  gone_.Cancel(lost());
 }
 
 Status Master::SettleEarlier() {
@@ -431,7 +430,7 @@ Status Master::SettleEarlier() {
     head.set_session(session_);
     head.set_part(left.part);
     head.set_step(left.step);
-    Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, NowNs() + options_.silence_ns, nullptr, steps().get());
+    Status status = Ask(*tasks_[left.task].connection, kMethodSettle, head, NowNs() + options_.silence_ns, nullptr, &gone_);
     if (!status.ok()) return std::move(status).Annotate(StrCat(Where(left.task), ": whether step ", left.step, ", which was given up, is over"));
     unsettled_.pop_back();
   }
@@ -439,31 +438,13 @@ Status Master::SettleEarlier() {
   return Status::Ok();
 }
 
-std::shared_ptr<exec::Cancellation> Master::steps() const {
-  const std::lock_guard lock(mutex_);
-  return steps_;
-}
-
-void Master::LoseSteps(const Status& why) {
-  std::shared_ptr<exec::Cancellation> running = std::make_shared<exec::Cancellation>();
-  {
-    const std::lock_guard lock(mutex_);
-    if (!lost_.ok()) return;
-    running.swap(steps_);
-  }
-  running->Cancel(why);
-}
-
 void Master::TakeLosses(uint64_t known, const PingReply& answer) {
   uint64_t number = answer.losses_count() - static_cast<uint64_t>(answer.losses_size());
   for (const Loss& loss : answer.losses()) {
     if (number++ < known) continue;
-    if (loss.step() == 0) {
-      LoseSteps(LossOf(loss));
-      continue;
-    }
     const std::lock_guard lock(runs_mutex_);
-    if (const auto run = runs_.find(loss.step()); run != runs_.end()) run->second->GiveUp(LossOf(loss));
+    for (const auto& [step, run] : runs_)
+      if (loss.step() == 0 || loss.step() == step) run->GiveUp(LossOf(loss));
   }
 }
 

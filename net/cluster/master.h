@@ -78,9 +78,6 @@ class Master : public session::Remote {
   void Watch();
   void Ping(size_t task);
   void Lose(size_t task, Status why);
-  // Tasks have lost connections between them: the steps that run may have lost values.
-  void LoseSteps(const Status& why);
-  std::shared_ptr<exec::Cancellation> steps() const;
   // Gives up what values were lost of, beyond the losses that are known.
   void TakeLosses(uint64_t known, const PingReply& answer);
   // Waits until what is left of steps that were given up has ended at their tasks, so that nothing of them is done after what begins now.
@@ -109,7 +106,7 @@ class Master : public session::Remote {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status lost_;
-  std::shared_ptr<exec::Cancellation> steps_ = std::make_shared<exec::Cancellation>();  // of those that run; cancelled with lost_
+  exec::Cancellation gone_;  // cancelled with lost_
   bool stop_ = false;
   int open_pings_ = 0;
   std::thread watch_;

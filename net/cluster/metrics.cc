@@ -50,8 +50,8 @@ void WriteMemory(const std::vector<WorkerState::Memory>& memories, FamilyWriter*
 }  // namespace
 
 WorkerMetrics::WorkerMetrics(std::string_view own_task, const std::vector<Task>& tasks) {
-  for (std::string_view method : {kMethodHello, kMethodOpen, kMethodPart, kMethodRun, kMethodPing, kMethodClose, std::string_view("unknown")})
-    methods_.emplace_back().name = method;
+  for (std::string_view method : kMethods) methods_.emplace_back().name = method;
+  methods_.emplace_back().name = "unknown";
   for (const Task& task : tasks)
     if (task.name() != own_task) peers_.emplace_back().name = task.name();
   peers_.emplace_back().name = "other";

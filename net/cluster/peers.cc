@@ -54,14 +54,14 @@ void Peers::Look(const std::map<std::string, Task>& busy, uint64_t now_ns) {
     const bool late = now_ns > looked_ns_ + kLateNs;
     looked_ns_ = now_ns;
     for (const auto& [address, peer] : busy) {
-      State& state = states_[address];
-      if (state.asked_ns == 0) {
+      uint64_t& asked_ns = asked_ns_[address];
+      if (asked_ns == 0) {
         to_ask.push_back(peer);
       } else if (!late) {
-        if (now_ns > state.asked_ns + kSilenceNs) silent.push_back(peer);
+        if (now_ns > asked_ns + kSilenceNs) silent.push_back(peer);
         continue;
       }
-      state.asked_ns = now_ns;
+      asked_ns = now_ns;
     }
   }
   for (const Task& peer : to_ask) later_([this, peer] { Ask(peer); });
@@ -82,8 +82,7 @@ void Peers::Ask(const Task& peer) {
 void Peers::Answered(const Task& peer, const Status& status) {
   {
     const std::lock_guard lock(mutex_);
-    State& state = states_[peer.address()];
-    if (std::exchange(state.asked_ns, 0) == 0 && !status.ok()) return;  // told already
+    if (std::exchange(asked_ns_[peer.address()], 0) == 0 && !status.ok()) return;  // told already
   }
   if (status.ok()) return;
   network_->Forget(peer.address());

@@ -35,9 +35,6 @@ class Peers {
   void Look(const std::map<std::string, Task>& busy, uint64_t now_ns);
 
  private:
-  struct State {
-    uint64_t asked_ns = 0;  // 0: no question is open
-  };
   // The incarnation of whoever answers at this connection.
   Result<uint64_t> Incarnation(Connection& connection, uint64_t deadline_ns) const;
   void Ask(const Task& peer);
@@ -47,7 +44,7 @@ class Peers {
   const Later later_;
   const Silent silent_;
   std::mutex mutex_;
-  std::map<std::string, State> states_;  // by address
+  std::map<std::string, uint64_t> asked_ns_;  // by address; 0: no question is open
   uint64_t looked_ns_ = 0;
 };
 

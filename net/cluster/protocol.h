@@ -3,6 +3,8 @@
 #ifndef TENON_NET_CLUSTER_PROTOCOL_H_
 #define TENON_NET_CLUSTER_PROTOCOL_H_
 
+#include <array>
+
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 
@@ -12,6 +14,7 @@ inline constexpr uint32_t kProtocol = 1;  // equal on both sides
 inline constexpr std::string_view kVersion = "0.1.0";
 inline constexpr std::string_view kMethodHello = "hello", kMethodOpen = "open", kMethodPart = "part", kMethodRun = "run",
                                   kMethodPing = "ping", kMethodClose = "close", kMethodSettle = "settle";
+inline constexpr std::array kMethods = {kMethodHello, kMethodOpen, kMethodPart, kMethodRun, kMethodPing, kMethodClose, kMethodSettle};
 
 void Describe(const exec::Device& device, DeviceInfo* out);
 // A device of another process: it has a name and properties, and cannot be used here.

@@ -88,8 +88,8 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   const std::shared_ptr<const Part> part;
   const uint64_t number;
   exec::Cancellation cancellation;
-  bool started = false;
-  uint64_t started_ns = 0;
+  bool started() const { return started_ns != 0; }
+  uint64_t started_ns = 0;  // 0: values have come, the master's message has not
   std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
 
  private:
@@ -348,8 +348,6 @@ Status Worker::Register(tenon_span request, Reply reply) {
     part->names.push_back(channel.name());
     part->to.push_back(channel.to());
     part->from.push_back(channel.from());
-  }
-  for (const Channel& channel : asked.channels()) {
     for (int32_t end : {channel.from(), channel.to()})
       if (end >= 0 && (channel.to() < 0 || asked.tasks(channel.from()).name() == options_.task) && asked.tasks(end).name() != options_.task)
         part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
@@ -403,7 +401,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(head->session()));
     TENON_ASSIGN_OR_RETURN(step, StepOf(session, head->part(), head->step()));
-    if (std::exchange(step->started, true)) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
+    if (step->started()) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
     session->heard_ns = step->started_ns = NowNs();
     running_.emplace(reply.reply, step);
     ++queued_;
@@ -538,7 +536,7 @@ Status Worker::Settle(tenon_span request, Reply reply) {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(asked.session()));
     const auto at = session->steps.find({asked.part(), asked.step()});
-    if (at != session->steps.end() && at->second->started) {
+    if (at != session->steps.end() && at->second->started()) {
       at->second->settles.push_back(reply);
       return Status::Ok();
     }
@@ -707,7 +705,7 @@ void Worker::CountSteps(WorkerState* out) const {
     out->steps_running = running_.size() - queued_;
     for (const auto& [id, session] : sessions_)
       for (const auto& [key, step] : session->steps) {
-        out->steps_expected += !step->started;
+        out->steps_expected += !step->started();
         steps.push_back(step);
       }
   }

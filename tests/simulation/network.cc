@@ -67,7 +67,6 @@ uint64_t Network::Arrival(const Lane& lane, uint64_t bytes) {
 
 void Network::Push(Lane* lane, Frame frame) {
   ++frames_;
-  bytes_ += frame.head.size() + frame.body.size();
   frame.arrives = Arrival(*lane, frame.head.size() + frame.body.size());
   if (!lane->frames.empty()) frame.arrives = std::max(frame.arrives, lane->frames.back().arrives);
   lane->frames.push_back(std::move(frame));
@@ -90,7 +89,7 @@ void Network::Heal(int from, int to) {
 }
 
 void Network::Kill(int node, bool silently) {
-  (silently ? dead_silently_ : dead_).insert(node);
+  if (silently) dead_silently_.insert(node);
   std::erase_if(listeners_, [node](const auto& each) { return each.second->node == node; });
   for (const auto& wire : wires_) {
     for (Lane* lane : {wire->there.get(), wire->back.get()}) {

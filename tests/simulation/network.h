@@ -88,7 +88,6 @@ class Network final : public Fabric {
   }
   // Breaks the connections between two nodes; what was under way is lost. Both may connect again.
   void Reset(int one, int other);
-  uint64_t bytes() const { return bytes_; }
   uint64_t frames() const { return frames_; }
 
  private:
@@ -114,10 +113,10 @@ class Network final : public Fabric {
   std::map<std::string, std::shared_ptr<Listener>> listeners_;
   std::vector<std::shared_ptr<Wire>> wires_;
   std::set<std::pair<int, int>> cut_;
-  std::set<int> dead_, dead_silently_;
+  std::set<int> dead_silently_;
   double disk_failures_ = 0;
   void (*crash_disk_)() = nullptr;
-  uint64_t bytes_ = 0, frames_ = 0;
+  uint64_t frames_ = 0;
 };
 
 }  // namespace tenon::simulation

@@ -55,15 +55,12 @@ bool Scheduler::MayRun(const Thread& thread) const {
   return thread.ready && (thread.locks > 0 || (!frozen_.contains(thread.node) && !killed_.contains(thread.node)));
 }
 
-// Those whose time has come; when nobody else can run, it leaps.
-bool Scheduler::WakeSleepers() {
-  bool woken = false;
+// Those whose time has come.
+void Scheduler::WakeSleepers() {
   for (Thread* thread : living_) {
     if (thread->ready || thread->wake_ns > now_) continue;
     thread->ready = thread->woken_by_time = true;
-    woken = true;
   }
-  return woken;
 }
 
 Thread* Scheduler::Choose() {

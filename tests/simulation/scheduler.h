@@ -115,7 +115,7 @@ class Scheduler {
   void TakeBaton(Thread* me);
   Thread* Choose();
   bool MayRun(const Thread& thread) const;
-  bool WakeSleepers();
+  void WakeSleepers();
   [[noreturn]] void Stuck(const std::string& why);
 
   static thread_local Thread* self_;

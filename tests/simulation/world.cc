@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +15,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/tensor/tensor.h"
 #include "tenon/tenon.h"
 #include "tenon/train/trainer.h"
 #include "net/cluster/planted.h"
@@ -53,7 +51,6 @@ host::RuntimeOptions OptionsOf(const std::string& task) {
 struct Node {
   ClusterTask task;
   int id = 0;  // another at each start
-  bool up = false;
   std::unique_ptr<host::Runtime> runtime;
   std::unique_ptr<host::Worker> worker;
 };
@@ -124,8 +121,6 @@ class World {
   int64_t steps_ = 10, checkpoint_steps_ = 2;
   std::string folder_;
   int next_id_ = 1;
-  int64_t live_before_ = 0;
-  bool killed_ = false;
   uint64_t troubled_ns_ = 0;  // the last time that something was wrong, or became right again
   std::vector<std::unique_ptr<ClientState>> clients_;
   std::vector<std::unique_ptr<std::thread>> client_threads_;
@@ -162,7 +157,6 @@ void World::StartNode(Node* node) {
     else node->worker = std::make_unique<host::Worker>(std::move(*worker));
   }
   scheduler_.SetNode(before);
-  node->up = true;
   Tell("%s runs as node %d", node->task.name.c_str(), node->id);
 }
 
@@ -170,8 +164,6 @@ void World::KillNode(Node* node) {
   const bool silently = scheduler_.Chance(0.3);
   scheduler_.Kill(node->id);
   network_.Kill(node->id, silently);
-  node->up = false;
-  killed_ = true;
   // What the process held is the dead's.
   (void)node->worker.release();
   (void)node->runtime.release();
@@ -478,7 +470,6 @@ void World::OneFault() {
     Tell("client %d is killed%s", client.id, silently ? ", its machine too" : "");
     scheduler_.Kill(client.id);
     network_.Kill(client.id, silently);
-    killed_ = true;
     client_threads_.back()->detach();
     StartClient();
   } else {
@@ -508,7 +499,7 @@ Outcome World::Run() {
   folder_ = "simdisk://training";
   for (size_t i = 0; i < servers_; ++i) tasks_.push_back({"/job:ps/task:" + std::to_string(i), "sim://ps" + std::to_string(i)});
   for (size_t i = 0; i < workers_; ++i) tasks_.push_back({"/job:worker/task:" + std::to_string(i), "sim://worker" + std::to_string(i)});
-  for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, false, nullptr, nullptr});
+  for (const ClusterTask& task : tasks_) nodes_.push_back({task, 0, nullptr, nullptr});
   for (Node& node : nodes_) StartNode(&node);
   StartClient();
   if (scheduler_.Chance(0.5)) StartVisitor();
