@@ -11,6 +11,8 @@ using ClockFunction = uint64_t (*)();
 
 // Monotonic nanoseconds.
 uint64_t NowNs();
+// Of the processor, that this thread has taken.
+uint64_t ThreadCpuNs();
 // Replaces the clock; nullptr brings the real one back. Not while steps run.
 void SetClock(ClockFunction clock);
 

@@ -55,6 +55,12 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   return plan;
 }
 
+bool Plan::RunsThrough() const {
+  return !uses_queues_ && std::none_of(order_.begin(), order_.end(), [this](int32_t id) {
+    return graph_.node(id).has(TENON_OP_ENTER) || (runner(id) != nullptr && runner(id)->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING));
+  });
+}
+
 Status Plan::FindOrder() {
   order_.clear();
   TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> all, graph_.TopologicalOrder());

@@ -90,6 +90,9 @@ class Plan {
   const std::vector<int32_t>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
   bool uses_queues() const { return uses_queues_; }
+  // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device with queues, no
+  // kernel that may wait.
+  bool RunsThrough() const;
   // nullptr: no compiler was asked.
   const Claims* claims() const { return claims_.get(); }
   // A host value in the memory of a device; copied once.

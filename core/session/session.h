@@ -55,6 +55,8 @@ class Callable {
   std::string Explain() const { return remote_ != nullptr ? remote_->Explain() : parted_ != nullptr ? parted_->Explain() : plan_->Explain(); }
   // Of a part: its receives, in the order of their shapes.
   const std::vector<int32_t>& receives() const { return plan_->receives(); }
+  // Of a part: whether it waits for nobody once what it receives is there.
+  bool RunsThrough() const { return plan_->RunsThrough(); }
   size_t feed_count() const { return feed_places_.size(); }
   size_t fetch_count() const { return fetch_devices_.size(); }
   // Whose memory fetch i stays in; nullptr: the host's.

@@ -18,6 +18,19 @@ namespace {
 
 Status LossOf(const Loss& loss) { return Status(static_cast<Code>(std::clamp<uint32_t>(loss.code(), TENON_CANCELLED, TENON_UNAUTHENTICATED)), loss.text()); }
 
+// Whether values of the part come back to it through other parts.
+bool InCircle(const std::vector<partition::Channel>& channels, int32_t part) {
+  std::set<int32_t> reached;
+  std::vector<int32_t> open{part};
+  while (!open.empty()) {
+    const int32_t from = open.back();
+    open.pop_back();
+    for (const partition::Channel& channel : channels)
+      if (channel.from == from && reached.insert(channel.to).second) open.push_back(channel.to);
+  }
+  return reached.contains(part);
+}
+
 }  // namespace
 
 // ---- A plan: one part a task ----
@@ -324,6 +337,7 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   for (const graph::Edge& edge : part->fetches) add(edge, head.add_fetches());
   for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
+  head.set_in_circle(InCircle(all.channels, static_cast<int32_t>(index)));
   const size_t task = parts_[index].task;
   Status status = Ask(*master_->tasks_[task].connection, kMethodPart, head, NowNs() + 60'000'000'000, nullptr, &master_->gone_);
   if (Status lost = master_->lost(); !status.ok() && !lost.ok()) return lost;

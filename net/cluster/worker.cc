@@ -19,6 +19,11 @@ constexpr size_t kStepsRemembered = 4096;
 constexpr auto kWatchPeriod = std::chrono::milliseconds(250);
 // A step that lasts longer has its peers asked whether they live.
 constexpr uint64_t kLastsNs = 500'000'000;
+// Of processor time: about what waking a thread takes. A part whose last kQuickRuns runs took less runs where the last of what it needs
+// has come, until a run has kept that thread for kTooLongNs.
+constexpr uint64_t kQuickNs = 20'000;
+constexpr uint32_t kQuickRuns = 4;
+constexpr uint64_t kTooLongNs = 1'000'000;
 
 template <typename Head>
 void GiveHead(const Reply& reply, const Head& head) {
@@ -40,6 +45,11 @@ struct Worker::Part {
   std::vector<int32_t> from;       // by channel: of `tasks`
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
   std::shared_ptr<session::Callable> callable;
+  bool runs_through = false;         // its steps wait for nobody once all that it receives is there
+  std::vector<std::string> targets;  // addresses of those it sends values to
+  mutable std::atomic<uint32_t> quick_runs{0};  // in a row, up to kQuickRuns
+
+  void Took(uint64_t ns, uint64_t limit) const { quick_runs.store(ns < limit ? std::min(quick_runs.load() + 1, kQuickRuns) : 0); }
 };
 
 struct Worker::Session {
@@ -82,7 +92,10 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   Status Send(const exec::RendezvousKey& key, exec::Message message) override;
   // A value did not reach another task.
   void Lost(Status why);
-  Status Take(const exec::RendezvousKey& key, exec::Message message) { return Rendezvous::Send(key, std::move(message)); }
+  // A value that came from another task; the step may run in this call.
+  Status Take(const exec::RendezvousKey& key, exec::Message message);
+  // Calls `run` when all values are there, on the thread that brings the last; cancelled before, in the background.
+  void RunWhenReady(std::function<void()> run);
 
   const std::shared_ptr<Session> session;
   const std::shared_ptr<const Part> part;
@@ -93,7 +106,13 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
 
  private:
+  // The run, when it is time for it and nobody has taken it.
+  std::function<void()> TakeRun(bool ready);
+
   Worker* const worker_;
+  std::mutex run_mutex_;
+  size_t came_ = 0;  // values
+  std::function<void()> run_;
 };
 
 // A value that is on its way here.
@@ -142,6 +161,36 @@ Status Worker::Step::Send(const exec::RendezvousKey& key, exec::Message message)
   if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
   worker_->metrics_.SentValue(part->peer_numbers[static_cast<size_t>(to)], name.size() + encoded.size() + bytes.size);
   return sent;
+}
+
+Status Worker::Step::Take(const exec::RendezvousKey& key, exec::Message message) {
+  TENON_RETURN_IF_ERROR(Rendezvous::Send(key, std::move(message)));
+  std::function<void()> run;
+  {
+    const std::lock_guard lock(run_mutex_);
+    run = TakeRun(++came_ >= part->receives.size());
+  }
+  if (run) run();
+  return Status::Ok();
+}
+
+std::function<void()> Worker::Step::TakeRun(bool ready) { return ready ? std::exchange(run_, nullptr) : nullptr; }
+
+void Worker::Step::RunWhenReady(std::function<void()> given) {
+  std::function<void()> run;
+  {
+    const std::lock_guard lock(run_mutex_);
+    run_ = std::move(given);
+    run = TakeRun(came_ >= part->receives.size());
+  }
+  if (run) return run();
+  const auto give_up = [this](const Status&) {
+    std::unique_lock lock(run_mutex_);
+    std::function<void()> late = TakeRun(true);
+    lock.unlock();
+    if (late) worker_->Later(std::move(late));
+  };
+  if (cancellation.Subscribe(give_up) == 0) give_up(Status());
 }
 
 void Worker::Step::Lost(Status why) {
@@ -351,6 +400,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
     for (int32_t end : {channel.from(), channel.to()})
       if (end >= 0 && (channel.to() < 0 || asked.tasks(channel.from()).name() == options_.task) && asked.tasks(end).name() != options_.task)
         part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
+    if (channel.to() >= 0 && asked.tasks(channel.from()).name() == options_.task) part->targets.push_back(asked.tasks(channel.to()).address());
   }
   info->precision = static_cast<exec::TransferPrecision>(std::min<uint32_t>(asked.transfer_precision(), 2));
   part->tasks.assign(asked.tasks().begin(), asked.tasks().end());
@@ -374,6 +424,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(part->callable, session->session->PreparePart(std::move(graph), std::move(feeds), std::move(fetches),
                                                                        {asked.targets().begin(), asked.targets().end()}, std::move(info)));
   for (int32_t node : part->callable->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
+  part->runs_through = !asked.in_circle() && part->callable->RunsThrough();
   for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer));
   {
     const std::lock_guard lock(mutex_);
@@ -408,11 +459,16 @@ Status Worker::Run(tenon_span request, Reply reply) {
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
   }
   auto kept = std::make_shared<InPacket>(std::move(packet));
-  Later([this, step, kept, head, reply] { RunStep(step, std::move(*kept), *head, reply); });
+  // A connection that must be made first takes its time, which a callback has not.
+  const Part& part = *step->part;
+  const bool here = part.runs_through && part.quick_runs >= kQuickRuns && network_->Has(part.targets);
+  auto run = [this, step, kept, head, reply, here] { RunStep(step, std::move(*kept), *head, reply, here); };
+  if (here) step->RunWhenReady(std::move(run));
+  else Later(std::move(run));
   return Status::Ok();
 }
 
-void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply) {
+void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply, bool here) {
   const LogScope scope({options_.task, step->session->id, step->number});
   const Part& part = *step->part;
   --queued_;
@@ -421,7 +477,7 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
   std::vector<Tensor> fetches;
   RunReply answer;
   trace::Trace trace;
-  answer.set_came_ns(trace::Trace::Now());
+  answer.set_came_ns(step->started_ns);
   auto out = std::make_shared<OutPacket>();
   const auto run = [&]() -> Status {
     if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
@@ -452,7 +508,10 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
     for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer.add_fetches()));
     return Status::Ok();
   };
+  const uint64_t began = here ? NowNs() : ThreadCpuNs();
   Status status = run();
+  if (here) part.Took(NowNs() - began, kTooLongNs);
+  else part.Took(ThreadCpuNs() - began, kQuickNs);
   {
     const std::lock_guard lock(mutex_);
     running_.erase(reply.reply);

@@ -63,6 +63,33 @@ TEST(QueueCluster, ManyWaitingStepsDoNotKeepOutTheOneThatEndsTheirWaiting) {
   for (std::thread& client : clients) client.join();
 }
 
+TEST(QueueCluster, AQuickPartWhoseValueDoesNotComeEndsWithItsStep) {
+  const LocalCluster cluster("loopback://queue_late", {{"ps", 1}, {"worker", 1}});
+  Meeting meeting;
+  Output taken;
+  {
+    const auto on = meeting.g.Device("/job:worker/task:0");
+    taken = meeting.g.Op("Neg", {meeting.turn});
+  }
+  const Session session = cluster.Client(meeting.g);
+  const auto give = [&](const std::vector<float>& turns) {
+    const Tensor values = *Tensor::From(turns, Shape{static_cast<int64_t>(turns.size())});
+    return session.Run({{meeting.given, values}}, {}, {meeting.give}, Meeting::Patience()).status();
+  };
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(give({1, 2, 3, 4, 5, 6, 7, 8}).ok());
+    for (int turn = 1; turn <= 8; ++turn) {  // enough to know the worker's part
+      auto values = session.Run({}, {taken}, {}, Meeting::Patience());
+      ASSERT_TRUE(values.ok()) << values.status().message();
+      EXPECT_EQ((*values)[0].scalar<float>(), static_cast<float>(-turn));
+    }
+    RunOptions soon;
+    soon.timeout = std::chrono::milliseconds(100);
+    const Status late = session.Run({}, {taken}, {}, soon).status();
+    EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.message();
+  }
+}
+
 TEST(QueueCluster, AQueueOutlivesItsClientAndIsWhereItsHandleIs) {
   const LocalCluster cluster("loopback://queue_lives", {{"ps", 1}, {"worker", 1}});
   const Meeting meeting;

@@ -185,7 +185,7 @@ long syscall(long number, ...) noexcept {
 
 int clock_gettime(clockid_t clock, timespec* out) noexcept {
   Scheduler* const here = Scheduler::Here();
-  if (here == nullptr || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) return REAL(clock_gettime)(clock, out);
+  if (here == nullptr || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_THREAD_CPUTIME_ID)) return REAL(clock_gettime)(clock, out);
   const uint64_t now = here->now() + (clock == CLOCK_REALTIME ? kWallClockAhead : 0);
   out->tv_sec = static_cast<time_t>(now / 1'000'000'000u);
   out->tv_nsec = static_cast<long>(now % 1'000'000'000u);
