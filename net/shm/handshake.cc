@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <initializer_list>
+#include <vector>
 
 #include "tenon/sdk/keeper.h"
 
@@ -22,9 +24,9 @@ namespace {
 
 using sdk::Failure;
 
-constexpr uint64_t kMagic = 0x316d68536e6e6554;  // "TennShm1"
+constexpr uint64_t kMagic = 0x326d68536e6e6554;  // "TennShm2"
 
-// Each side's first message; the connecting side's carries the memory.
+// Each side's first message; the connecting side's carries the memory, and each side's first its bell.
 struct Hello {
   uint64_t magic = kMagic;
   uint64_t word_address = 0;
@@ -55,29 +57,31 @@ tenon_status* WaitFor(int socket, short events, uint64_t deadline_ns) {
   }
 }
 
-tenon_status* SendHello(int socket, const Hello& hello, int file) {
+constexpr size_t kMaxFiles = 2;
+
+tenon_status* SendHello(int socket, const Hello& hello, std::initializer_list<int> files = {}) {
   iovec bytes = {const_cast<Hello*>(&hello), sizeof hello};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFiles * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  if (file >= 0) {
+  if (files.size() != 0) {
     message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
     cmsghdr* head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(head), &file, sizeof file);
+    head->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(head), files.begin(), files.size() * sizeof(int));
   }
   if (sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof hello)) return nullptr;
   return SystemFailure(TENON_UNAVAILABLE, "the other side is gone");
 }
 
-tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, File* out_file) {
+tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, std::vector<File>* out_files = nullptr) {
   TENON_SDK_RETURN_IF_ERROR(WaitFor(socket, POLLIN, deadline_ns));
   iovec bytes = {out_hello, sizeof *out_hello};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFiles * sizeof(int))] = {};
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -85,15 +89,22 @@ tenon_status* ReceiveHello(int socket, uint64_t deadline_ns, Hello* out_hello, F
   message.msg_controllen = sizeof control;
   const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size < 0) return SystemFailure(TENON_UNAVAILABLE, "the other side is gone");  // killed in the middle: the connection is reset
-  for (cmsghdr* head = CMSG_FIRSTHDR(&message); size >= 0 && head != nullptr; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(sizeof(int))) continue;
-    int file = -1;
-    std::memcpy(&file, CMSG_DATA(head), sizeof file);
-    *out_file = File(file);
+  std::vector<File> files;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= head->cmsg_len; at += sizeof(int)) {
+      int file = -1;
+      std::memcpy(&file, CMSG_DATA(head) + at, sizeof file);
+      files.emplace_back(file);
+    }
   }
   if (size == 0) return Failure(TENON_UNAVAILABLE, "the other side has closed the socket");
-  if (size == sizeof *out_hello && out_hello->magic == kMagic) return nullptr;
-  return Failure(TENON_INVALID_ARGUMENT, "the other side does not speak this version of shm");
+  if (size != sizeof *out_hello || out_hello->magic != kMagic) return Failure(TENON_INVALID_ARGUMENT, "the other side does not speak this version of shm");
+  if (out_files == nullptr) return nullptr;
+  const size_t wanted = out_files->size();
+  if (files.size() < wanted) return Failure(TENON_INVALID_ARGUMENT, "the other side sent ", files.size(), " pieces of memory instead of ", wanted);
+  *out_files = std::move(files);
+  return nullptr;
 }
 
 tenon_status* CheckUser(int socket, pid_t* out_process) {
@@ -208,7 +219,7 @@ tenon_status* ListenAt(const std::string& path, std::unique_ptr<Listening>* out_
   return nullptr;
 }
 
-tenon_status* Meet(const std::string& path, uint64_t deadline_ns, Meeting* out_meeting) {
+tenon_status* Meet(const std::string& path, uint64_t deadline_ns, const Bell& own, Meeting* out_meeting) {
   File socket = NewSocket();
   if (!socket.ok()) return SystemFailure(TENON_RESOURCE_EXHAUSTED, "making a socket");
   const uint64_t left = deadline_ns == 0 ? 0 : std::max<uint64_t>(deadline_ns - std::min(deadline_ns, sdk::Now()), 1000);
@@ -219,38 +230,40 @@ tenon_status* Meet(const std::string& path, uint64_t deadline_ns, Meeting* out_m
     return SystemFailure(errno == EAGAIN ? TENON_DEADLINE_EXCEEDED : TENON_UNAVAILABLE, path.c_str());
   }
   TENON_SDK_RETURN_IF_ERROR(CheckUser(socket.get(), &out_meeting->process));
-  File memory, none;
+  File memory;
   TENON_SDK_RETURN_IF_ERROR(Segment::Make(&out_meeting->segment, &memory));
   const Secret secret;
-  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), secret.Tell(), memory.get()));
+  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), secret.Tell(), {memory.get(), own.file().get()}));
   Hello answer;
-  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &answer, &none));
+  std::vector<File> files(1);
+  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &answer, &files));
+  TENON_SDK_RETURN_IF_ERROR(Bell::Open(std::move(files[0]), &out_meeting->bell));
   out_meeting->peer_reads = answer.may_read != 0;
   out_meeting->may_read = CanRead(out_meeting->process, answer);
   Hello last = secret.Tell();
   last.may_read = out_meeting->may_read ? 1 : 0;
-  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), last, -1));
-  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &answer, &none));  // it has seen all of this
+  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), last));
+  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &answer));  // it has seen all of this
   out_meeting->made_here = true;
   out_meeting->socket = std::move(socket);
   return nullptr;
 }
 
-tenon_status* Welcome(File socket, uint64_t deadline_ns, Meeting* out_meeting) {
+tenon_status* Welcome(File socket, uint64_t deadline_ns, const Bell& own, Meeting* out_meeting) {
   TENON_SDK_RETURN_IF_ERROR(CheckUser(socket.get(), &out_meeting->process));
   Hello hello;
-  File memory, none;
-  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &hello, &memory));
-  if (!memory.ok()) return Failure(TENON_INVALID_ARGUMENT, "the other side sent no memory");
-  TENON_SDK_RETURN_IF_ERROR(Segment::Open(memory, &out_meeting->segment));
+  std::vector<File> files(2);
+  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &hello, &files));
+  TENON_SDK_RETURN_IF_ERROR(Segment::Open(files[0], &out_meeting->segment));
+  TENON_SDK_RETURN_IF_ERROR(Bell::Open(std::move(files[1]), &out_meeting->bell));
   const Secret secret;
   Hello answer = secret.Tell();
   out_meeting->may_read = CanRead(out_meeting->process, hello);
   answer.may_read = out_meeting->may_read ? 1 : 0;
-  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), answer, -1));
-  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &hello, &none));
+  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), answer, {own.file().get()}));
+  TENON_SDK_RETURN_IF_ERROR(ReceiveHello(socket.get(), deadline_ns, &hello));
   out_meeting->peer_reads = hello.may_read != 0;
-  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), answer, -1));
+  TENON_SDK_RETURN_IF_ERROR(SendHello(socket.get(), answer));
   out_meeting->socket = std::move(socket);
   return nullptr;
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipe.h"
 
-#include <poll.h>
-#include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -11,10 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <future>
 #include <system_error>
-
-#include "tenon/sdk/keeper.h"
 
 namespace tenon::shm {
 namespace {
@@ -22,12 +16,10 @@ namespace {
 constexpr uint64_t kMaxCopied = uint64_t{16} << 20;  // bodies that wait for room in memory of the pipe's own
 constexpr uint64_t kMaxQueued = uint64_t{64} << 20;  // of all that waits: a peer that does not read may not fill this side's memory
 constexpr uint64_t kWaitingBytes = 256;              // of a waiting frame itself
-constexpr uint64_t kSpin = 30'000;                   // nanoseconds; about what waking a thread takes
-constexpr uint64_t kYieldAfter = 5'000;
-constexpr uint64_t kCrowded = 3'000;          // a yield that takes longer has let another thread run
-constexpr uint64_t kCrowdedPause = 2'000'000;
 constexpr uint64_t kReadAtOnce = uint64_t{8} << 20;
+constexpr uint64_t kReadElsewhere = uint64_t{4} << 20;  // what is larger is not read on the thread that others' messages wait for
 constexpr uint64_t kReadByTwo = uint64_t{8} << 20;
+constexpr int kRecordsAVisit = 64;
 constexpr uint64_t kPage = 4096;
 
 uint64_t TotalOf(std::span<const tenon_span> body) {
@@ -35,23 +27,18 @@ uint64_t TotalOf(std::span<const tenon_span> body) {
   for (const tenon_span& piece : body) total += piece.size;
   return total;
 }
-void Pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
-ShmPipe::ShmPipe(Meeting meeting)
+ShmPipe::ShmPipe(Meeting meeting, std::shared_ptr<Reader> reader)
     : meeting_(std::move(meeting)),
-      wake_here_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      reader_(std::move(reader)),
       out_(meeting_.segment->Writer(meeting_.made_here ? 0 : 1)),
       in_(meeting_.segment->Reader(meeting_.made_here ? 1 : 0)) {}
 
 void ShmPipe::Start(sdk::FrameSink* sink) {
   sink_ = sink;
-  thread_ = std::thread([this] { Run(); });
+  reader_->Add(this, meeting_.socket.get());
 }
 
 // ---- Writing ----
@@ -182,6 +169,7 @@ void ShmPipe::Pump() {
       if (room) break;
       out_.WaitForRoom();  // then look again: it may have come meanwhile
     }
+    stuck_at_ = out_.tail_seen();
     pending_ = !closed_ && (!acknowledgements_.empty() || !queue_.empty());
     Wake();
   }
@@ -189,20 +177,36 @@ void ShmPipe::Pump() {
 }
 
 void ShmPipe::Wake() {
-  if (out_.TakeSleeper()) [[maybe_unused]] const ssize_t sent = send(meeting_.socket.get(), "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (meeting_.bell->TakeSleeper()) Ring();
 }
+
+void ShmPipe::Ring() { [[maybe_unused]] const ssize_t sent = send(meeting_.socket.get(), "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 // ---- Reading ----
 
-void ShmPipe::Run() {
-  while (!closing_ && failed_ == TENON_OK && !overflowed_) {
-    if (Consume()) continue;
-    if (failed_ != TENON_OK || gone_) break;
-    if (!Spin()) Sleep();
+bool ShmPipe::HasWork() {
+  if (over_) return false;
+  return in_.Available() != 0 || overflowed_ || gone_ || failed_ != TENON_OK || (pending_ && out_.tail_now() != stuck_at_);
+}
+
+void ShmPipe::Visit() {
+  if (pending_) Pump();
+  bool found = true;
+  for (int i = 0; i < kRecordsAVisit && found && !overflowed_; ++i) {
+    found = Consume();
+    if (later_.memory != nullptr && ReadElsewhere()) return;
   }
+  if (failed_ != TENON_OK || overflowed_ || (gone_ && !found)) Finish();
+}
+
+void ShmPipe::Rung() {
+  if (OtherSideIsGone()) gone_ = true;
+}
+
+void ShmPipe::Finish() {
+  over_ = true;
   if (chunk_bytes_left_ != 0) sink_->End(false);
   chunk_bytes_left_ = 0;
-  if (closing_) return;
   {
     const std::lock_guard guard(out_lock_);
     closed_ = true;
@@ -233,9 +237,7 @@ bool ShmPipe::Consume() {
   }
   if (!Take(record, in_.at() + sizeof record)) return false;
   in_.Consume(size);
-  if (in_.TakeWaiter()) {
-    [[maybe_unused]] const ssize_t sent = send(meeting_.socket.get(), "w", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
+  if (in_.TakeWaiter()) Ring();
   if (record.kind == RecordKind::kWhole) sink_->End(true);
   return true;
 }
@@ -287,10 +289,34 @@ bool ShmPipe::TakeLent(const Record& record, const char* payload) {
   }
   if (left != 0) return Fail(TENON_INVALID_ARGUMENT, "pieces that are not their body's size");
   char* memory = static_cast<char*>(sink_->Begin({head_.data(), head_.size()}, record.body_bytes));
-  const bool read = memory == nullptr || ReadLent(pieces, memory, record.body_bytes);
-  if (read) Acknowledge(record.id);
+  if (memory != nullptr && record.body_bytes >= kReadElsewhere) {
+    later_ = {std::move(pieces), memory, record.body_bytes, record.id};
+    return true;
+  }
+  return EndLent(record.id, memory == nullptr || ReadLent(pieces, memory, record.body_bytes));
+}
+
+bool ShmPipe::EndLent(uint64_t id, bool read) {
+  if (read) Acknowledge(id);
   sink_->End(read);
   return read;
+}
+
+// False: it has been read here.
+bool ShmPipe::ReadElsewhere() {
+  const auto read = [this, later = std::exchange(later_, {})] { EndLent(later.id, ReadLent(later.pieces, later.memory, later.bytes)); };
+  reader_->Leave(this);
+  try {
+    elsewhere_ = std::async(std::launch::async, [this, read] {
+      read();
+      reader_->Return(this);
+    });
+    return true;
+  } catch (const std::system_error&) {  // no thread to be had
+    reader_->Return(this);
+    read();
+    return false;
+  }
 }
 
 bool ShmPipe::ReadLent(const std::vector<Piece>& pieces, char* memory, uint64_t bytes) {
@@ -357,37 +383,6 @@ bool ShmPipe::TakeBack(uint64_t id) {
   return true;
 }
 
-// True: there is something to do.
-bool ShmPipe::Spin() {
-  const uint64_t begin = sdk::Now();
-  if (pending_) Pump();
-  if (begin < no_spin_until_) return false;
-  for (;;) {
-    for (int i = 0; i < 50; ++i) {
-      if (in_.Available() != 0 || closing_.load(std::memory_order_relaxed)) return true;
-      Pause();
-    }
-    if (pending_) Pump();
-    const uint64_t now = sdk::Now();
-    if (now - begin > kSpin) return false;
-    if (now - begin < kYieldAfter) continue;
-    sched_yield();
-    if (sdk::Now() - now < kCrowded) continue;
-    no_spin_until_ = now + kCrowdedPause;
-    return in_.Available() != 0;
-  }
-}
-
-void ShmPipe::Sleep() {
-  in_.SetSleeping(true);
-  if (in_.Available() == 0 && !closing_) {
-    pollfd events[] = {{meeting_.socket.get(), POLLIN, 0}, {wake_here_.get(), POLLIN, 0}};
-    poll(events, 2, -1);
-    if (events[0].revents != 0 && OtherSideIsGone() && in_.Available() == 0) gone_ = true;
-  }
-  in_.SetSleeping(false);
-}
-
 // Reads the bytes that woke this side.
 bool ShmPipe::OtherSideIsGone() {
   char bytes[64];
@@ -400,9 +395,8 @@ bool ShmPipe::OtherSideIsGone() {
 
 void ShmPipe::Close() {
   closing_ = true;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t woken = write(wake_here_.get(), &one, sizeof one);
-  if (thread_.joinable()) thread_.join();
+  reader_->Remove(this, meeting_.socket.get());
+  if (elsewhere_.valid()) elsewhere_.wait();
   std::deque<Waiting> queue;
   std::deque<Lent> lent;
   {

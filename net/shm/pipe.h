@@ -3,8 +3,7 @@
 //
 // Idea: each direction is a ring of records (record.h). A small body stands in its record. A large one is read by the receiver straight
 // from the sender's memory where the system permits it (one copy; an acknowledgement gives the sender its pieces back), or goes through
-// the ring in chunks. One thread a pipe reads; it spins a little after its last work, unless others wait for the core, and then sleeps in
-// poll() on the socket of the handshake, over which the other side sends a byte to wake it, and whose end says that it is gone.
+// the ring in chunks. The endpoint's reader (reader.h) reads all its pipes.
 //
 // Rules. Writers take out_lock_; what does not fit into the ring waits in queue_ and is written by the reading thread, for whom the
 // other side makes room. written() is never called under the lock.
@@ -13,21 +12,22 @@
 
 #include <atomic>
 #include <deque>
+#include <future>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "handshake.h"
+#include "reader.h"
 #include "record.h"
 #include "tenon/sdk/pipe.h"
 
 namespace tenon::shm {
 
-class ShmPipe final : public sdk::Pipe {
+class ShmPipe final : public sdk::Pipe, private Reader::Source {
  public:
   using Written = void (*)(void* argument, bool ok);
-  explicit ShmPipe(Meeting meeting);
+  ShmPipe(Meeting meeting, std::shared_ptr<Reader> reader);
   ~ShmPipe() override { Close(); }
 
   void Start(sdk::FrameSink* sink) override;
@@ -67,24 +67,36 @@ class ShmPipe final : public sdk::Pipe {
   bool Advance(Waiting* frame, std::vector<Finished>* finished);
   void Pump();
   void Wake();
+  void Ring();
 
-  // ---- Reading: the pipe's thread ----
-  void Run();
+  // ---- Reading: one thread at a time ----
+  bool HasWork() override;
+  void Visit() override;
+  void Rung() override;
+  // The pipe is broken.
+  void Finish();
   bool Consume();
   bool Take(const Record& record, const char* payload);
   bool TakeChunk(const char* bytes, uint64_t size);
   bool TakeLent(const Record& record, const char* payload);
+  bool EndLent(uint64_t id, bool read);
+  bool ReadElsewhere();
   bool ReadLent(const std::vector<Piece>& pieces, char* memory, uint64_t bytes);
   int ReadRange(const std::vector<Piece>& pieces, char* memory, uint64_t begin, uint64_t end) const;
   void Acknowledge(uint64_t id);
   bool TakeBack(uint64_t id);
-  bool Spin();
-  void Sleep();
   bool Fail(uint32_t code, const std::string& why);
   bool OtherSideIsGone();
 
+  // A large body that is still to be read.
+  struct Later {
+    std::vector<Piece> pieces;
+    char* memory = nullptr;  // NULL: there is none
+    uint64_t bytes = 0, id = 0;
+  };
+
   Meeting meeting_;
-  const File wake_here_;  // an eventfd, for Close()
+  const std::shared_ptr<Reader> reader_;
   sdk::FrameSink* sink_ = nullptr;
 
   std::mutex out_lock_;
@@ -96,21 +108,23 @@ class ShmPipe final : public sdk::Pipe {
   uint64_t last_lent_ = 0;
   bool closed_ = false;
   std::atomic<bool> pending_{false};  // something waits for room
+  std::atomic<uint64_t> stuck_at_{0};  // what the other side had read when there was none
   std::atomic<bool> overflowed_{false};  // too much does
 
-  // The reading thread's own.
+  // Of who reads; elsewhere_ is Close's too.
   RingReader in_;
   std::vector<char> head_;
   char* chunks_to_ = nullptr;  // a body that comes in chunks
   bool dropping_ = false;
   uint64_t chunk_bytes_left_ = 0;
-  bool gone_ = false;
+  Later later_;
+  std::future<void> elsewhere_;
+  bool over_ = false;
   uint32_t failed_ = TENON_OK;
   std::string why_;
-  uint64_t no_spin_until_ = 0;
 
+  std::atomic<bool> gone_{false};  // the other side is
   std::atomic<bool> closing_{false};
-  std::thread thread_;
 };
 
 }  // namespace tenon::shm

@@ -21,7 +21,6 @@ namespace tenon::shm {
 struct RingWords {
   alignas(64) std::atomic<uint64_t> head;  // the writer's
   alignas(64) std::atomic<uint64_t> tail;  // the reader's
-  alignas(64) std::atomic<uint32_t> reader_sleeps;  // set by the reader, cleared by who wakes it
   alignas(64) std::atomic<uint32_t> writer_waits;   // for room
   alignas(64) std::atomic<uint32_t> writer_closed;
 };
@@ -61,8 +60,9 @@ class RingWriter {
     head_ += bytes;
     words_->head.store(head_);
   }
-  // True: the reader is asleep, and it is the caller's to wake it.
-  bool TakeSleeper() { return words_->reader_sleeps.load() != 0 && words_->reader_sleeps.exchange(0) != 0; }
+  // The reader's counter as it is, and as it was last looked at.
+  uint64_t tail_now() const { return words_->tail.load(); }
+  uint64_t tail_seen() const { return tail_; }
   void WaitForRoom() { words_->writer_waits.store(1); }
   void Close() { words_->writer_closed.store(1); }
 
@@ -95,7 +95,6 @@ class RingReader {
     words_->tail.store(tail_);
   }
   bool TakeWaiter() { return words_->writer_waits.load() != 0 && words_->writer_waits.exchange(0) != 0; }
-  void SetSleeping(bool sleeping) { words_->reader_sleeps.store(sleeping ? 1 : 0); }
   bool WriterClosed() const { return words_->writer_closed.load() != 0; }
 
  private:

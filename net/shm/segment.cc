@@ -12,6 +12,7 @@ namespace tenon::shm {
 namespace {
 
 constexpr uint64_t kWordsBytes = 4096;
+constexpr uint64_t kBellBytes = 4096;
 constexpr uint64_t kFileBytes = kWordsBytes + 2 * Segment::kRingBytes;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static_assert(2 * sizeof(RingWords) <= kWordsBytes);
@@ -37,6 +38,21 @@ char* MapTwice(int file, uint64_t offset) {
   return nullptr;
 }
 
+tenon_status* MakeSealed(const char* name, uint64_t bytes, File* out_file) {
+  File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.ok() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    return SystemFailure("making shared memory");
+  }
+  *out_file = std::move(file);
+  return nullptr;
+}
+tenon_status* CheckSealed(const File& file, uint64_t bytes) {
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0) return SystemFailure("looking at shared memory");
+  if (static_cast<uint64_t>(about.st_size) == bytes && fcntl(file.get(), F_GET_SEALS) == kSeals) return nullptr;
+  return sdk::Failure(TENON_INVALID_ARGUMENT, "the other side's shared memory has another size, or is not sealed");
+}
+
 }  // namespace
 
 File::~File() {
@@ -44,21 +60,15 @@ File::~File() {
 }
 
 tenon_status* Segment::Make(std::unique_ptr<Segment>* out_segment, File* out_file) {
-  File file(memfd_create("tenon-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.ok() || ftruncate(file.get(), kFileBytes) != 0 || fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
-    return SystemFailure("making shared memory");
-  }
+  File file;
+  TENON_SDK_RETURN_IF_ERROR(MakeSealed("tenon-shm", kFileBytes, &file));
   TENON_SDK_RETURN_IF_ERROR(Open(file, out_segment));
   *out_file = std::move(file);
   return nullptr;
 }
 
 tenon_status* Segment::Open(const File& file, std::unique_ptr<Segment>* out_segment) {
-  struct stat about = {};
-  if (fstat(file.get(), &about) != 0) return SystemFailure("looking at shared memory");
-  if (static_cast<uint64_t>(about.st_size) != kFileBytes || fcntl(file.get(), F_GET_SEALS) != kSeals) {
-    return sdk::Failure(TENON_INVALID_ARGUMENT, "the other side's shared memory has another size, or is not sealed");
-  }
+  TENON_SDK_RETURN_IF_ERROR(CheckSealed(file, kFileBytes));
   std::unique_ptr<Segment> segment(new Segment());
   TENON_SDK_RETURN_IF_ERROR(segment->Map(file.get()));
   *out_segment = std::move(segment);
@@ -77,5 +87,21 @@ Segment::~Segment() {
     if (ring != nullptr) munmap(ring, 2 * kRingBytes);
   }
 }
+
+tenon_status* Bell::Make(std::unique_ptr<Bell>* out_bell) {
+  File file;
+  TENON_SDK_RETURN_IF_ERROR(MakeSealed("tenon-shm-bell", kBellBytes, &file));
+  return Open(std::move(file), out_bell);
+}
+
+tenon_status* Bell::Open(File file, std::unique_ptr<Bell>* out_bell) {
+  TENON_SDK_RETURN_IF_ERROR(CheckSealed(file, kBellBytes));
+  void* const memory = MapShared(nullptr, kBellBytes, file.get(), 0);
+  if (memory == nullptr) return SystemFailure("mapping shared memory");
+  out_bell->reset(new Bell(static_cast<std::atomic<uint32_t>*>(memory), std::move(file)));
+  return nullptr;
+}
+
+Bell::~Bell() { munmap(sleeps_, kBellBytes); }
 
 }  // namespace tenon::shm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared memory of one connection: two rings and their words, in a memfd that can neither shrink nor grow.
+// Shared memory, in memfds that can neither shrink nor grow: a connection's two rings and their words, and an endpoint's bell.
 #ifndef TENON_NET_SHM_SEGMENT_H_
 #define TENON_NET_SHM_SEGMENT_H_
 
@@ -50,6 +50,28 @@ class Segment {
   tenon_status* Map(int file);
   RingWords* words_ = nullptr;  // [2]
   char* rings_[2] = {};
+};
+
+// Says whether the one thread that reads for an endpoint sleeps. All its peers see it, so that of those who write at once only the first wakes it.
+// A peer that plays with it delays messages, no longer than the reader sleeps at most.
+class Bell {
+ public:
+  [[nodiscard]] static tenon_status* Make(std::unique_ptr<Bell>* out_bell);
+  // Another side's. What is not sealed or has another size is INVALID_ARGUMENT.
+  [[nodiscard]] static tenon_status* Open(File file, std::unique_ptr<Bell>* out_bell);
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  const File& file() const { return file_; }
+  void SetSleeping(bool sleeping) { sleeps_->store(sleeping ? 1 : 0); }
+  // True: it is asleep, and the caller's to wake.
+  bool TakeSleeper() { return sleeps_->load() != 0 && sleeps_->exchange(0) != 0; }
+
+ private:
+  Bell(std::atomic<uint32_t>* sleeps, File file) : sleeps_(sleeps), file_(std::move(file)) {}
+  std::atomic<uint32_t>* const sleeps_;
+  const File file_;
 };
 
 }  // namespace tenon::shm

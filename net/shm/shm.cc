@@ -18,7 +18,11 @@ constexpr uint64_t kWelcomeTime = 2'000'000'000;  // for a client to say what it
 
 class ShmDoor final : public sdk::Door {
  public:
-  ~ShmDoor() override { StopListening(); }
+  explicit ShmDoor(std::shared_ptr<Reader> reader) : reader_(std::move(reader)) {}
+  ~ShmDoor() override {
+    StopListening();
+    reader_->Stop();
+  }
 
   tenon_status* Listen(std::string_view address, Accept accept, std::string* out_address) override {
     static std::atomic<uint64_t> chosen{0};
@@ -43,9 +47,9 @@ class ShmDoor final : public sdk::Door {
     std::string path;
     Meeting meeting;
     TENON_SDK_RETURN_IF_ERROR(PathOf(address, &path));
-    TENON_SDK_RETURN_IF_ERROR(Meet(path, deadline_ns, &meeting));
+    TENON_SDK_RETURN_IF_ERROR(Meet(path, deadline_ns, reader_->bell(), &meeting));
     meeting.name = sdk::Concat("shm://", address);
-    *out_pipe = std::make_unique<ShmPipe>(std::move(meeting));
+    *out_pipe = std::make_unique<ShmPipe>(std::move(meeting), reader_);
     return nullptr;
   }
 
@@ -65,16 +69,17 @@ class ShmDoor final : public sdk::Door {
   }
   void Receive(File socket, uint64_t count) {
     Meeting meeting;
-    tenon_status* refused = sdk::Guard([&] { return Welcome(std::move(socket), sdk::Now() + kWelcomeTime, &meeting); });
+    tenon_status* refused = sdk::Guard([&] { return Welcome(std::move(socket), sdk::Now() + kWelcomeTime, reader_->bell(), &meeting); });
     if (refused != nullptr) {
       const std::string text = sdk::Concat("shm://", address_, " refused a connection: ", tenon_plugin_host->status_message(refused));
       tenon_plugin_host->status_release(refused);
       return tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
     }
     meeting.name = sdk::Concat("shm://", address_, "#", count, " (process ", meeting.process, ")");
-    accept_(std::make_unique<ShmPipe>(std::move(meeting)));
+    accept_(std::make_unique<ShmPipe>(std::move(meeting), reader_));
   }
 
+  const std::shared_ptr<Reader> reader_;
   std::string address_;
   std::unique_ptr<Listening> listening_;
   Accept accept_;
@@ -85,7 +90,9 @@ class ShmDoor final : public sdk::Door {
 struct Transport {
   static constexpr tenon_span kScheme = TENON_SPAN("shm");
   static tenon_status* Open(tenon_plugin_self*, const tenon_endpoint_options&, std::unique_ptr<sdk::Door>* out_door) {
-    *out_door = std::make_unique<ShmDoor>();
+    std::shared_ptr<Reader> reader;
+    TENON_SDK_RETURN_IF_ERROR(Reader::Make(&reader));
+    *out_door = std::make_unique<ShmDoor>(std::move(reader));
     return nullptr;
   }
 };

@@ -2,7 +2,7 @@
 // The null step of the OSDI'16 paper's Figure 7: a worker fetches parameters from so many parameter servers, and does next to
 // nothing with them: a scalar from each, a whole model that lies in equal parts on them (10MB, 100MB), or 32 random rows of a table
 // that does (sparse_64MB, sparse_1GB). Beside it, bounds of the same run: a wake-up of another thread, as much over bare TCP, and
-// memcpy. SubgraphRate: how many steps of nothing one task takes a second while so many clients' threads wait for it.
+// memcpy. NullStepInside: the worker is in the client's process. SubgraphRate: how many steps of nothing one task takes a second while so many clients' threads wait for it.
 //
 //   cluster_bench [--samples=FILE] [--benchmark_filter=shm]
 //
@@ -163,6 +163,20 @@ double CopyMilliseconds(size_t bytes) {
 struct Cluster {
   Cluster(const char* scheme, int servers) : tasks(scheme, {{"worker", 1}, {"ps", servers}}) {}
 
+  // Takes the worker into this process, which is its client too.
+  Status TakeWorkerIn(int servers) {
+    tasks.Kill(0);
+    std::vector<ClusterTask> all{{"/job:worker/task:0", tasks.address(0)}};
+    for (int i = 0; i < servers; ++i) all.push_back({"/job:ps/task:" + std::to_string(i), tasks.address(static_cast<size_t>(i) + 1)});
+    RuntimeOptions options;
+    options.task = all[0].name;
+    options.threads = 1;
+    TENON_TRY_ASSIGN(Runtime made, Runtime::Create(options));
+    runtime = std::make_unique<Runtime>(std::move(made));
+    TENON_TRY_ASSIGN(Worker started, Worker::Start(*runtime, all));
+    worker.emplace(std::move(started));
+    return Status();
+  }
   Status Prepare(const std::vector<Name>& first, const std::vector<Name>& fetches, const std::vector<Name>& targets) {
     if (!tasks.ok()) return Status(Code::kUnavailable, "the tasks did not start");
     SessionOptions options;
@@ -178,6 +192,8 @@ struct Cluster {
   Status Run() const { return step->Run().status(); }
 
   tenon::engine::Processes tasks;
+  std::unique_ptr<Runtime> runtime;  // of the worker that is in this process, when it is
+  std::optional<Worker> worker;
   Graph graph{TheRuntime()};
   std::optional<Session> session;
   std::optional<Callable> step;
@@ -213,8 +229,9 @@ Output FirstOf(Graph& g, const Case& of, int i, int servers, std::vector<Name>* 
   return g.Op("Slice", {rows, at, size}, {}, name + "/first");
 }
 
-Status StartNullStep(const char* scheme, const Case& of, int servers) {
+Status StartNullStep(const char* scheme, const Case& of, int servers, bool inside) {
   kept = std::make_unique<Cluster>(scheme, servers);
+  if (inside) TENON_TRY(kept->TakeWorkerIn(servers));
   std::vector<Output> firsts;
   std::vector<Name> assigns;
   for (int i = 0; i < servers; ++i) firsts.push_back(FirstOf(kept->graph, of, i, servers, &assigns));
@@ -242,8 +259,8 @@ bool Ready(benchmark::State& state, const std::string& name, Start start) {
   return true;
 }
 
-void NullStep(benchmark::State& state, const std::string& name, const char* scheme, const Case& of, int servers) {
-  if (!Ready(state, name, [&] { return StartNullStep(scheme, of, servers); })) return;
+void NullStep(benchmark::State& state, const std::string& name, const char* scheme, const Case& of, int servers, bool inside) {
+  if (!Ready(state, name, [&] { return StartNullStep(scheme, of, servers, inside); })) return;
   const double ms = Measure(state, name, [] { return kept->Run(); });
   // Client and worker, worker and server.
   if (of.bytes == 0 || of.sparse) state.counters["of_two_wake_ups"] = ms / (2 * WakeUpMilliseconds());
@@ -278,8 +295,10 @@ void RegisterSteps(const char* scheme) {
     for (const int servers : {1, 2, 4, 8, 16}) {
       if (of.bytes > (100 << 20) && servers > 2) continue;
       const std::string name = std::string("NullStep/") + scheme + "/" + of.name + "/" + std::to_string(servers);
-      Register(name, NullStep, name, scheme, of, servers);
+      Register(name, NullStep, name, scheme, of, servers, false);
     }
+  const std::string inside = std::string("NullStepInside/") + scheme + "/scalar/1";
+  Register(inside, NullStep, inside, scheme, kCases[0], 1, true);
   const std::string name = std::string("SubgraphRate/") + scheme;
   for (const int in_flight : {1, 8, 64}) Register(name, SubgraphRate, name, scheme)->Threads(in_flight);
 }

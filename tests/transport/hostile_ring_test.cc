@@ -27,7 +27,8 @@ class HostileRing : public testing::Test {
   void Meet(shm::Meeting* out_meeting) {
     std::string path;
     ASSERT_EQ(Text(shm::PathOf(server.address().substr(6), &path)), "");
-    ASSERT_EQ(Text(shm::Meet(path, After(kPatience), out_meeting)), "");
+    ASSERT_EQ(Text(shm::Bell::Make(&bell)), "");
+    ASSERT_EQ(Text(shm::Meet(path, After(kPatience), *bell, out_meeting)), "");
   }
   static void Put(shm::RingWriter* ring, const Record& record, std::string_view payload) {
     std::memcpy(ring->at(), static_cast<const void*>(&record), sizeof record);
@@ -44,6 +45,7 @@ class HostileRing : public testing::Test {
     EXPECT_EQ(CodeOf(server.lost.Take()), "INVALID_ARGUMENT");
   }
 
+  std::unique_ptr<shm::Bell> bell;
   Transport transport{"shm"};
   Endpoint server{transport, transport.Address()}, client{transport};
   Peer honest{client, server.address()};
@@ -119,7 +121,7 @@ TEST_F(HostileRing, OfOneWhoNeverReadsItsAnswersEnds) {
     const Record record = {RecordKind::kWhole, static_cast<uint32_t>(head.size() + request.size()), static_cast<uint32_t>(head.size()), 0,
                            request.size(), 0};
     Put(&ring, record, head + request);
-    if (ring.TakeSleeper()) Wake(meeting);
+    if (meeting.bell->TakeSleeper()) Wake(meeting);
   }
   EXPECT_EQ(CodeOf(server.lost.Take()), "UNAVAILABLE");
   EXPECT_EQ(honest.Call("echo", "hello").response, "hello");
