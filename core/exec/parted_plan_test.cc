@@ -243,6 +243,33 @@ TEST_F(Parted, RunsNestedLoopsOverDevices) {
   }
 }
 
+// What a cluster's worker runs on the thread of its transport.
+TEST_F(Parted, KnowsAPlanWhoseWorkIsTheSameInEachStep) {
+  const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x")), one = On(0, Value(1));
+  const auto expect = [&](Edge fetch, bool runs_through, bool fixed) {  // of the graph as it is
+    auto plan = Plan::Create(graph.Clone(), {x}, {fetch}, {}, env_, &store_, {});
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    float value = 3;
+    const int64_t dim = 1;
+    const tenon_tensor_view scalar = MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, &value, sizeof value, nullptr);
+    const tenon_tensor_view vector = MakeView(TENON_DT_FLOAT, {&dim, 1, 0}, &value, sizeof value, nullptr);
+    const tenon_tensor_view *feed = &scalar, *other = &vector;
+    EXPECT_EQ((*plan)->RunsThrough(), runs_through);
+    EXPECT_EQ((*plan)->FixedProgram(&feed), 0u) << "no program was made yet";
+    auto program = (*plan)->Bind(&feed, nullptr);
+    ASSERT_TRUE(program.ok()) << program.status().ToString();
+    EXPECT_EQ((*plan)->FixedProgram(&feed), fixed ? (*program)->serial() : 0u);
+    EXPECT_EQ((*plan)->FixedProgram(&other), 0u) << "it is for other shapes";
+  };
+  expect(Sum(0, x, one), true, true);
+  const Edge sides = On(0, Add("Branch", {x, On(0, Add("Below", {x, one}))}));
+  expect(On(0, Add("Join", {Sum(0, {sides.node, 0}, one), Sum(0, {sides.node, 1}, x)})), true, false);
+  const Loop loop = While("loop", {x}, [&](const Edges& v) { return On(0, Add("Below", {v[0], On(0, Into(one, "loop", true))})); },
+                          [&](const Edges& v) { return Edges{Sum(0, v[0], v[0])}; });
+  Place(0, loop);
+  expect(loop.exits[0], false, false);
+}
+
 TEST_F(Parted, LetsDeadValuesTravel) {
   const Edge x = On(0, Feed(TENON_DT_FLOAT, {}, "x")), y = On(0, Feed(TENON_DT_FLOAT, {}, "y"));
   const Edge by_p = On(0, Add("Branch", {x, On(0, Add("Below", {x, y}))}));

@@ -200,6 +200,14 @@ Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feed
   return program;
 }
 
+uint64_t Plan::FixedProgram(const tenon_tensor_view* const* feeds) const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // who makes a program has it long
+  if (!lock.owns_lock()) return 0;
+  for (const auto& program : programs_)
+    if (program->Fits(feeds)) return program->IsFixed() ? program->serial() : 0;
+  return 0;
+}
+
 Result<DynamicPlan*> Plan::Dynamic() {
   std::lock_guard lock(mutex_);
   if (dynamic_ == nullptr) {

@@ -93,6 +93,8 @@ class Plan {
   // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device with queues, no
   // kernel that may wait.
   bool RunsThrough() const;
+  // The serial of the program for these feeds, when it has been made and is fixed (program.h); else 0. Does not wait.
+  uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const;
   // nullptr: no compiler was asked.
   const Claims* claims() const { return claims_.get(); }
   // A host value in the memory of a device; copied once.

@@ -111,6 +111,10 @@ class Program {
   // Whether feeds have the dims that it was built for.
   bool Fits(const tenon_tensor_view* const* feeds) const { return AreShapes(feeds, feed_shapes_); }
   const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
+  // Whether each step does the same work: no loop, no conditional, no shape that is known only in the step.
+  bool IsFixed() const;
+  // No two programs of a process have one; not 0.
+  uint64_t serial() const { return serial_; }
 
   // For errors: the node with the largest value.
   std::string DescribeLargest() const;
@@ -135,8 +139,9 @@ class Program {
  private:
   friend class ProgramBuilder;
   friend class Synchronizer;
-  explicit Program(const Plan* plan) : plan_(plan) {}
+  explicit Program(const Plan* plan);
   const Plan* plan_;
+  const uint64_t serial_;
   std::vector<Shape> feed_shapes_;
   std::vector<Slot> slots_;
   std::vector<Operation> operations_;

@@ -57,6 +57,7 @@ class Callable {
   const std::vector<int32_t>& receives() const { return plan_->receives(); }
   // Of a part: whether it waits for nobody once what it receives is there.
   bool RunsThrough() const { return plan_->RunsThrough(); }
+  uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const { return plan_->FixedProgram(feeds); }
   size_t feed_count() const { return feed_places_.size(); }
   size_t fetch_count() const { return fetch_devices_.size(); }
   // Whose memory fetch i stays in; nullptr: the host's.

@@ -38,6 +38,7 @@ class OutPacket {
 // One that came. Views point into its bytes, which must be aligned to 64.
 class InPacket {
  public:
+  InPacket() = default;
   // Fills in the head.
   static Result<InPacket> Parse(tenon_span bytes, google::protobuf::MessageLite* head);
   // The tensors, in the order of their heads.
@@ -45,7 +46,7 @@ class InPacket {
 
  private:
   explicit InPacket(tenon_span rest) : rest_(rest) {}
-  tenon_span rest_;
+  tenon_span rest_{nullptr, 0};
   std::deque<std::vector<int64_t>> dims_;
 };
 

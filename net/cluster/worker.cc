@@ -19,8 +19,8 @@ constexpr size_t kStepsRemembered = 4096;
 constexpr auto kWatchPeriod = std::chrono::milliseconds(250);
 // A step that lasts longer has its peers asked whether they live.
 constexpr uint64_t kLastsNs = 500'000'000;
-// Of processor time: about what waking a thread takes. A part whose last kQuickRuns runs took less runs where the last of what it needs
-// has come, until a run has kept that thread for kTooLongNs.
+// Of processor time: about what waking a thread takes. A program that did the same work in less, kQuickRuns times in a row, runs where the
+// last of what it needs has come, until a run has kept that thread for kTooLongNs.
 constexpr uint64_t kQuickNs = 20'000;
 constexpr uint32_t kQuickRuns = 4;
 constexpr uint64_t kTooLongNs = 1'000'000;
@@ -47,9 +47,31 @@ struct Worker::Part {
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
   std::vector<std::string> targets;  // addresses of those it sends values to
-  mutable std::atomic<uint32_t> quick_runs{0};  // in a row, up to kQuickRuns
+  struct Quick {
+    uint64_t program = 0;  // by its serial
+    uint32_t runs = 0;     // in a row, up to kQuickRuns
+  };
+  mutable Quick quick;  // the worker's mutex guards it
 
-  void Took(uint64_t ns, uint64_t limit) const { quick_runs.store(ns < limit ? std::min(quick_runs.load() + 1, kQuickRuns) : 0); }
+  void Took(uint64_t program, bool quickly) const {
+    if (program != quick.program) quick = {program, 0};
+    quick.runs = quickly ? std::min(quick.runs + 1, kQuickRuns) : 0;
+  }
+};
+
+// What the master asks of a part: feeds and shapes of what will come.
+struct Worker::Order {
+  RunPart head;
+  InPacket packet;
+  Reply reply;
+  std::deque<std::vector<int64_t>> dims;
+  std::vector<tenon_tensor_view> views;
+  std::vector<const tenon_tensor_view*> pointers;
+  Status status;         // whether it could be read
+  uint64_t program = 0;  // that will run it, when it is known and does the same work each time
+  bool here = false;     // on the transport's thread
+
+  Status Read(const Part& part);
 };
 
 struct Worker::Session {
@@ -444,77 +466,85 @@ Result<std::shared_ptr<Worker::Step>> Worker::StepOf(const std::shared_ptr<Sessi
   return made;
 }
 
+Status Worker::Order::Read(const Part& part) {
+  if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
+    return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
+  views.reserve(part.callable->feed_count() + part.receives.size());
+  for (const TensorHead& feed : head.feeds()) {
+    TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(feed));
+    views.push_back(view);
+  }
+  for (int32_t channel : part.receives) {
+    tenon_tensor_view view{};
+    view.dl.ndim = -1;
+    for (const ChannelShape& shape : head.shapes()) {
+      if (shape.channel() != channel || !shape.known_rank()) continue;
+      std::vector<int64_t>& own = dims.emplace_back(shape.dims().begin(), shape.dims().end());
+      view.dl.ndim = static_cast<int32_t>(own.size());
+      view.dl.shape = own.data();
+    }
+    views.push_back(view);
+  }
+  for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+  return Status::Ok();
+}
+
 Status Worker::Run(tenon_span request, Reply reply) {
-  auto head = std::make_shared<RunPart>();
-  TENON_ASSIGN_OR_RETURN(InPacket packet, InPacket::Parse(request, head.get()));
+  auto order = std::make_shared<Order>();
+  order->reply = reply;
+  TENON_ASSIGN_OR_RETURN(order->packet, InPacket::Parse(request, &order->head));
+  const RunPart& head = order->head;
   std::shared_ptr<Step> step;
+  Part::Quick quick;
   {
     const std::lock_guard lock(mutex_);
-    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(head->session()));
-    TENON_ASSIGN_OR_RETURN(step, StepOf(session, head->part(), head->step()));
-    if (step->started()) return AlreadyExists(StrCat("step ", head->step(), " of part ", head->part(), " runs already"));
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Find(head.session()));
+    TENON_ASSIGN_OR_RETURN(step, StepOf(session, head.part(), head.step()));
+    if (step->started()) return AlreadyExists(StrCat("step ", head.step(), " of part ", head.part(), " runs already"));
     session->heard_ns = step->started_ns = NowNs();
     running_.emplace(reply.reply, step);
     ++queued_;
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
+    quick = step->part->quick;
   }
-  auto kept = std::make_shared<InPacket>(std::move(packet));
-  // A connection that must be made first takes its time, which a callback has not.
   const Part& part = *step->part;
-  const bool here = part.runs_through && part.quick_runs >= kQuickRuns && network_->Has(part.targets);
-  auto run = [this, step, kept, head, reply, here] { RunStep(step, std::move(*kept), *head, reply, here); };
-  if (here) step->RunWhenReady(std::move(run));
+  order->status = order->Read(part);
+  if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
+  // A connection that must be made first takes its time, which a callback has not.
+  order->here = order->program != 0 && order->program == quick.program && quick.runs == kQuickRuns && network_->Has(part.targets);
+  auto run = [this, step, order] { RunStep(step, order.get()); };
+  if (order->here) step->RunWhenReady(std::move(run));
   else Later(std::move(run));
   return Status::Ok();
 }
 
-void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply, bool here) {
+void Worker::RunStep(const std::shared_ptr<Step>& step, Order* order) {
   const LogScope scope({options_.task, step->session->id, step->number});
   const Part& part = *step->part;
+  const Reply& reply = order->reply;
   --queued_;
-  std::vector<tenon_tensor_view> views;
-  std::deque<std::vector<int64_t>> dims;
   std::vector<Tensor> fetches;
   RunReply answer;
   trace::Trace trace;
   answer.set_came_ns(step->started_ns);
   auto out = std::make_shared<OutPacket>();
   const auto run = [&]() -> Status {
-    if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
-      return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
-    views.reserve(part.callable->feed_count() + part.receives.size());
-    for (const TensorHead& feed : head.feeds()) {
-      TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(feed));
-      views.push_back(view);
-    }
-    for (int32_t channel : part.receives) {
-      tenon_tensor_view view{};
-      view.dl.ndim = -1;
-      for (const ChannelShape& shape : head.shapes()) {
-        if (shape.channel() != channel || !shape.known_rank()) continue;
-        std::vector<int64_t>& own = dims.emplace_back(shape.dims().begin(), shape.dims().end());
-        view.dl.ndim = static_cast<int32_t>(own.size());
-        view.dl.shape = own.data();
-      }
-      views.push_back(view);
-    }
-    std::vector<const tenon_tensor_view*> pointers;
-    for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+    TENON_RETURN_IF_ERROR(order->status);
     session::RunOptions options;
     options.cancellation = &step->cancellation;
     options.rendezvous = step.get();
-    if (head.trace()) options.trace = &trace;
-    TENON_RETURN_IF_ERROR(part.callable->Run(options, pointers.data(), &fetches));
+    if (order->head.trace()) options.trace = &trace;
+    TENON_RETURN_IF_ERROR(part.callable->Run(options, order->pointers.data(), &fetches));
     for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer.add_fetches()));
     return Status::Ok();
   };
-  const uint64_t began = here ? NowNs() : ThreadCpuNs();
+  const uint64_t began = order->here ? NowNs() : ThreadCpuNs();
   Status status = run();
-  if (here) part.Took(NowNs() - began, kTooLongNs);
-  else part.Took(ThreadCpuNs() - began, kQuickNs);
+  const bool quickly = order->here ? NowNs() - began < kTooLongNs : ThreadCpuNs() - began < kQuickNs;
   {
     const std::lock_guard lock(mutex_);
     running_.erase(reply.reply);
+    part.Took(order->program, quickly);
   }
   EndStep(step.get());
   metrics_.StepEnded(status);
@@ -522,7 +552,7 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, InPacket packet, const R
     Log(status.code() == Code::kCancelled ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
     return reply.Fail(std::move(status));
   }
-  if (head.trace()) {
+  if (order->head.trace()) {
     trace.ForEach([&answer](const trace::Trace::Event& event) {
       TraceSpan* span = answer.add_spans();
       span->set_group(std::string(event.group));

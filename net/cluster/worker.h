@@ -58,6 +58,7 @@ class Worker {
   struct Session;
   class Step;
   struct Arrival;
+  struct Order;
 
   Worker(session::Runtime* runtime, WorkerOptions options);
   std::shared_ptr<MemoryBudget> BudgetOf(const exec::Device& device) const;
@@ -83,8 +84,7 @@ class Worker {
   void EndOf(const std::string& owner);
   // The step's meeting place; FAILED_PRECONDITION when the step is over.
   Result<std::shared_ptr<Step>> StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step);
-  // here: on a thread of a transport.
-  void RunStep(const std::shared_ptr<Step>& step, InPacket packet, const RunPart& head, Reply reply, bool here);
+  void RunStep(const std::shared_ptr<Step>& step, Order* order);
   void EndStep(Step* step);
   void End(const std::shared_ptr<Session>& session, const Status& why);
   void Watch();
