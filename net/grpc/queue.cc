@@ -1,10 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue.h"
 
+#include <sched.h>
+
+#include <algorithm>
+
 namespace tenon::grpc_net {
 namespace {
 
+constexpr std::chrono::microseconds kSpin{30};  // about what waking a thread takes
+constexpr std::chrono::microseconds kCrowded{5};  // a look and a yield that take longer have let another thread run
+constexpr int kCrowdedYields = 8;
+
 thread_local bool serves = false;
+
+// The next event; false: the queue has ended. Before it sleeps it looks a while whether something comes, and lets others have the core.
+bool Next(grpc::CompletionQueue* queue, void** operation, bool* ok) {
+  using Clock = std::chrono::steady_clock;
+  auto before = Clock::now();
+  for (Clock::duration spent{0}; spent < kSpin;) {
+    switch (queue->AsyncNext(operation, ok, gpr_inf_past(GPR_CLOCK_MONOTONIC))) {
+      case grpc::CompletionQueue::GOT_EVENT: return true;
+      case grpc::CompletionQueue::SHUTDOWN: return false;
+      case grpc::CompletionQueue::TIMEOUT: break;
+    }
+    sched_yield();
+    const auto now = Clock::now();
+    spent += std::min<Clock::duration>(now - before, now - before < kCrowded ? kSpin : kSpin / kCrowdedYields);
+    before = now;
+  }
+  return queue->Next(operation, ok);
+}
 
 // What comes soon, if anything does: another thread may take what this one waits for.
 void ServeOne(grpc::CompletionQueue* queue) {
@@ -34,7 +60,7 @@ void QueueThreads::Serve() {
   serves = true;
   void* operation = nullptr;
   bool ok = false;
-  while (queue_->Next(&operation, &ok)) {
+  while (Next(queue_, &operation, &ok)) {
     turns_.fetch_add(1, std::memory_order_relaxed);
     static_cast<Operation*>(operation)->Done(ok);
     turns_.fetch_add(1, std::memory_order_relaxed);
