@@ -89,8 +89,6 @@ Status Plan::MakeRunners(KernelStore* store) {
     const graph::Node& node = graph_.node(id);
     if (const auto it = devices.find(node.device); it != devices.end()) device_of_[static_cast<size_t>(id)] = it->second;
     uses_queues_ = uses_queues_ || MemoryOfDevice(id) != 0;
-    if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
-      return Unimplemented(StrCat(node.Describe(), ": functional control flow is not lowered yet; use Switch/Merge and Enter/Exit forms"));
     if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
       return InvalidArgument(StrCat(node.Describe(), " is a constant without a tensor in its attribute 'value'"));
     if (node.has(TENON_OP_SEND | TENON_OP_RECV) && ChannelOf(id) < 0)

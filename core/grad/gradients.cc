@@ -59,7 +59,7 @@ class Differentiator {
     FindBetween();
     std::vector<int32_t> calls;
     for (int32_t id = 0; id < forward_size_; ++id)
-      if (between_[static_cast<size_t>(id)] && graph_.node(id).has(TENON_OP_CALL)) calls.push_back(id);
+      if (between_[static_cast<size_t>(id)] && graph_.node(id).has(graph::kCallsFunctions)) calls.push_back(id);
     return calls;
   }
 
@@ -352,8 +352,6 @@ class Differentiator {
         for (size_t i = 0; i < dx->size() && i < dy.size(); ++i) (*dx)[i] = dy[i];
         return Status::Ok();
       }
-      if (node.has(TENON_OP_BRANCH | TENON_OP_WHILE))
-        return Unimplemented("functional control flow cannot be differentiated yet; use Switch/Merge and Enter/Exit forms");
       return Status(Code::kUnimplemented, StrCat("op '", node.op->name, "' of plugin '", node.op->package, "' has no gradient"));
     }
     std::vector<tenon_output> inputs, outputs;

@@ -127,14 +127,13 @@ Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
 
 const OutputFacts& Builder::Facts(Edge edge) {
   if (inferred_ < graph_->size()) {
-    // What was added since is in topological order. One by one, so that a node whose shape function fails does not
-    // hide the others.
+    // What was added since is in topological order.
     std::vector<int32_t> order;
     if (inferred_ == 0)
       if (auto all = graph_->TopologicalOrder(); all.ok()) order = *std::move(all);
     if (order.empty())
       for (int32_t id = inferred_; id < graph_->size(); ++id) order.push_back(id);
-    for (int32_t id : order) (void)inference_.Run({id}).ok();
+    (void)inference_.Run(order).ok();
     inferred_ = graph_->size();
   }
   return inference_.facts(edge);

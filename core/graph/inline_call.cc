@@ -1,222 +1,266 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/inline_call.h"
 
-#include <charconv>
-#include <deque>
+#include <algorithm>
 
 namespace tenon::graph {
 namespace {
 
-// Builds a function's body into the graph, one call of it.
+using Function = std::shared_ptr<const FunctionDef>;
+
+// The name of a node of the body, or of an argument, that a value of it comes from.
+std::string_view SourceOf(std::string_view value) { return value.substr(0, value.find(':')); }
+
+// Inlines one node.
 class Inliner {
  public:
-  Inliner(Graph* graph, const Node& call, const FunctionDef& function) : graph_(graph), call_(call), function_(function) {}
+  Inliner(Graph* graph, const Node& node) : graph_(graph), node_(node) {}
 
-  // The edges that are the call's outputs, and the nodes that must have run when the call has.
-  Status Run(std::vector<Edge>* results, std::vector<int32_t>* effects) {
-    BindAttrs();
-    TENON_RETURN_IF_ERROR(BindArguments());
-    TENON_RETURN_IF_ERROR(AddBody(effects));
-    for (const auto& output : function_.outputs) {
-      const auto it = function_.returns.find(output.name);
-      if (it == function_.returns.end()) return Bad(StrCat("result '", output.name, "' has no value"));
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(it->second));
-      results->insert(results->end(), edges.begin(), edges.end());
-    }
-    for (const std::string& name : function_.control_returns)
-      if (const auto it = nodes_.find(name); it != nodes_.end()) effects->push_back(it->second);
-    if (results->size() != call_.output_types.size())
-      return Bad(StrCat("it gives ", results->size(), " results, the call has ", call_.output_types.size(), " outputs"));
-    return Status::Ok();
+  Result<std::unique_ptr<Node>> Run() {
+    TENON_RETURN_IF_ERROR(node_.has(TENON_OP_WHILE) ? Loop() : node_.has(TENON_OP_BRANCH) ? Conditional() : Call());
+    NodeSpec spec;
+    TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(results_.empty() ? "no_op" : "identity_n"));
+    spec.inputs = std::move(results_);
+    spec.controls = std::move(effects_);
+    spec.controls.insert(spec.controls.end(), node_.controls.begin(), node_.controls.end());
+    spec.device = node_.device;
+    auto replaced = graph_->Replace(node_.id, std::move(spec));
+    if (!replaced.ok()) return Status(replaced.status()).Annotate(node_.Describe());
+    return replaced;
   }
 
  private:
-  Status Bad(std::string text) const {
-    return InvalidArgument(StrCat(call_.Describe(), ": function '", function_.name, "': ", text));
+  struct Outcome {
+    std::vector<Edge> results;
+    std::vector<int32_t> effects;
+  };
+
+  Status Bad(std::string text) const { return InvalidArgument(StrCat(node_.Describe(), ": ", text)); }
+
+  // ---- Functions ----
+
+  Result<Function> Find(std::string_view name) const {
+    const auto it = graph_->library().find(name);
+    if (it == graph_->library().end())
+      return NotFound(StrCat(node_.Describe(), " calls the function '", name, "', which the graph's library does not have"));
+    return it->second;
+  }
+  Result<const FunctionRef*> RefOf(std::string_view attr, size_t index = 0) const {
+    const AttrValue* value = node_.FindAttr(attr);
+    if (value == nullptr || (value->kind() & ~TENON_ATTR_LIST) != TENON_ATTR_FUNCTION || index >= value->size())
+      return Bad(StrCat("its attribute '", attr, "' names no function"));
+    return &value->function(index);
+  }
+  // One call of the function within the node.
+  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, int32_t pivot) {
+    TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
+    CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true};
+    if (ref.attrs) site.attrs = *ref.attrs;
+    Outcome out;
+    TENON_RETURN_IF_ERROR(AddFunctionBody(graph_, site, *function, &out.results, &out.effects));
+    return out;
   }
 
-  void BindAttrs() {
-    if (const AttrValue* f = call_.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs)
-      attrs_ = *f->function().attrs;
-    for (const auto& [name, value] : call_.attrs)
-      if (name != "f") attrs_.emplace(name, value);
-    for (const auto& def : function_.attrs)
-      if (def.default_value) attrs_.emplace(def.name, *def.default_value);
-  }
+  // ---- Nodes ----
 
-  Status BindArguments() {
-    size_t at = 0;
-    for (const auto& arg : function_.inputs) {
-      int64_t count = 1;
-      if (!arg.number_attr.empty()) {
-        const auto it = attrs_.find(arg.number_attr);
-        if (it == attrs_.end()) return Bad(StrCat("attribute '", arg.number_attr, "' is not bound"));
-        count = it->second.i();
-      } else if (!arg.type_list_attr.empty()) {
-        const auto it = attrs_.find(arg.type_list_attr);
-        if (it == attrs_.end()) return Bad(StrCat("attribute '", arg.type_list_attr, "' is not bound"));
-        count = static_cast<int64_t>(it->second.size());
-      }
-      std::vector<Edge>& edges = arguments_[arg.name];
-      for (int64_t i = 0; i < count; ++i) {
-        if (at >= call_.inputs.size()) return Bad(StrCat("the call gives ", call_.inputs.size(), " arguments"));
-        edges.push_back(call_.inputs[at++]);
-      }
-    }
-    if (at != call_.inputs.size()) return Bad(StrCat("it takes ", at, " arguments, the call gives ", call_.inputs.size()));
-    return Status::Ok();
-  }
-
-  // "arg", "arg:i", "node:out:i", "node:out", "node:i".
-  Result<std::vector<Edge>> Resolve(std::string_view text) const {
-    std::vector<std::string_view> parts;
-    for (std::string_view rest = text;;) {
-      const size_t colon = rest.find(':');
-      parts.push_back(rest.substr(0, colon));
-      if (colon == std::string_view::npos) break;
-      rest = rest.substr(colon + 1);
-    }
-    const auto number = [](std::string_view digits) {
-      int32_t value = -1;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
-    };
-    const auto pick = [&](const std::vector<Edge>& edges, int32_t index) -> Result<std::vector<Edge>> {
-      if (index < 0) return edges;
-      if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
-      return std::vector<Edge>{edges[static_cast<size_t>(index)]};
-    };
-    if (const auto it = arguments_.find(parts[0]); it != arguments_.end())
-      return pick(it->second, parts.size() > 1 ? number(parts.back()) : -1);
-    const auto it = nodes_.find(parts[0]);
-    if (it == nodes_.end()) return Bad(StrCat("'", text, "' names no node or argument"));
-    const Node& node = graph_->node(it->second);
-    std::vector<Edge> outputs;
-    if (parts.size() == 1 || (parts.size() == 2 && number(parts[1]) >= 0)) {
-      for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({node.id, static_cast<int32_t>(k)});
-      return pick(outputs, parts.size() == 1 ? (outputs.size() > 1 ? 0 : -1) : number(parts[1]));
-    }
-    for (size_t a = 0; a < node.op->outputs.size(); ++a)
-      if (node.op->outputs[a].name == parts[1]) {
-        for (int32_t k = 0; k < node.output_ranges[a].count; ++k) outputs.push_back({node.id, node.output_ranges[a].begin + k});
-        return pick(outputs, parts.size() > 2 ? number(parts[2]) : -1);
-      }
-    return Bad(StrCat("'", text, "': ", node.Describe(), " has no output '", parts[1], "'"));
-  }
-
-  // Adds body nodes when what they read is there. A body with a loop leaves the merge's back edge open.
-  Status AddBody(std::vector<int32_t>* effects) {
-    std::deque<const FunctionDef::BodyNode*> waiting;
-    for (const auto& body : function_.nodes) waiting.push_back(&body);
-    std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>> open;
-    size_t idle = 0;
-    while (!waiting.empty()) {
-      const FunctionDef::BodyNode* body = waiting.front();
-      waiting.pop_front();
-      bool added = false;
-      TENON_RETURN_IF_ERROR(TryAdd(*body, idle > waiting.size(), &added, effects, &open));
-      if (added) {
-        idle = 0;
-      } else {
-        waiting.push_back(body);
-        if (++idle > 2 * waiting.size() + 2) return Bad(StrCat("its body has a cycle at node '", body->name, "'"));
-      }
-    }
-    for (const auto& [node, input] : open) {
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input.second));
-      if (edges.size() != 1) return Bad(StrCat("'", input.second, "' is no single value"));
-      TENON_RETURN_IF_ERROR(graph_->SetInput(node, input.first, edges[0]));
-    }
-    return Status::Ok();
-  }
-
-  Result<const OpDef*> FindOp(const FunctionDef::BodyNode& body) {
-    if (graph_->library().contains(body.op)) return graph_->FunctionOp(body.op);
-    auto op = graph_->registry().Find(body.op);
-    if (!op.ok()) return Status(op.status()).Annotate(StrCat("function '", function_.name, "', node '", body.name, "'"));
-    return op;
-  }
-
-  Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<int32_t>* effects,
-                std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>>* open) {
-    TENON_ASSIGN_OR_RETURN(const OpDef* op, FindOp(body));
-    NodeSpec spec{op, graph_->UniqueName(call_.name + "/" + body.name), {}, {}, {}, body.device};
-    std::vector<std::pair<int32_t, std::string>> opened;
-    for (const std::string& input : body.inputs) {
-      if (input[0] == '^') {
-        const std::string name = input.substr(1);
-        if (arguments_.contains(name)) continue;
-        const auto it = nodes_.find(name);
-        if (it == nodes_.end()) return Status::Ok();
-        spec.controls.push_back(it->second);
-        continue;
-      }
-      const std::string_view head = std::string_view(input).substr(0, input.find(':'));
-      if (!arguments_.contains(head) && !nodes_.contains(head)) {
-        if (!(may_leave_open && op->has(TENON_OP_MERGE))) return Status::Ok();
-        opened.emplace_back(static_cast<int32_t>(spec.inputs.size()), input);
-        spec.inputs.push_back({-1, 0});
-        continue;
-      }
-      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input));
-      spec.inputs.insert(spec.inputs.end(), edges.begin(), edges.end());
-    }
-    for (const auto& [name, value] : body.attrs) {
-      if (value.placeholder().empty()) {
-        spec.attrs.emplace(name, value);
-        continue;
-      }
-      const auto bound = attrs_.find(value.placeholder());
-      if (bound == attrs_.end()) return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
-      spec.attrs.emplace(name, bound->second);
-    }
-    // The body waits for what the call waited for.
-    for (int32_t control : call_.controls) spec.controls.push_back(control);
-    if (spec.device.empty()) spec.device = call_.device;
+  Result<Edge> Make(std::string_view role, std::string_view name, std::vector<Edge> inputs, std::vector<int32_t> controls = {}, AttrMap attrs = {}) {
+    NodeSpec spec;
+    TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(role));
+    spec.name = graph_->UniqueName(StrCat(node_.name, "/", name));
+    spec.inputs = std::move(inputs);
+    spec.controls = std::move(controls);
+    spec.attrs = std::move(attrs);
+    spec.device = node_.device;
     TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
-    nodes_.emplace(body.name, id);
-    for (auto& [index, input] : opened) open->push_back({id, {index, std::move(input)}});
-    if (op->has(TENON_OP_STATEFUL)) effects->push_back(id);
-    *added = true;
+    return Edge{id, 0};
+  }
+  // The value, once the nodes have run.
+  Result<Edge> After(Edge value, std::string_view name, const std::vector<int32_t>& effects) {
+    if (effects.empty()) return value;
+    return Make("identity", name, {value}, effects);
+  }
+
+  // ---- A call ----
+
+  Status Call() {
+    std::string name = node_.op->name;
+    CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false};
+    if (const AttrValue* f = node_.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION) {
+      if (!graph_->library().contains(name)) name = f->function().name;
+      if (f->function().attrs) site.attrs = *f->function().attrs;
+    }
+    for (const auto& [attr, value] : node_.attrs)
+      if (attr != "f") site.attrs.emplace(attr, value);
+    TENON_ASSIGN_OR_RETURN(const Function function, Find(name));
+    return AddFunctionBody(graph_, site, *function, &results_, &effects_);
+  }
+
+  // ---- A conditional ----
+
+  Status Conditional() {
+    if (node_.inputs.empty()) return Bad("it has no condition");
+    const std::vector<Edge> inputs(node_.inputs.begin() + 1, node_.inputs.end());
+    std::vector<const FunctionRef*> branches;
+    std::vector<Edge> conditions;  // of each branch but the last, when none before it was taken
+    if (node_.FindAttr("branches") != nullptr) {
+      for (size_t i = 0; i < node_.FindAttr("branches")->size(); ++i) {
+        TENON_ASSIGN_OR_RETURN(const FunctionRef* ref, RefOf("branches", i));
+        branches.push_back(ref);
+      }
+      if (branches.empty()) return Bad("it has no branches");
+      TENON_RETURN_IF_ERROR(AddIndexConditions(branches.size() - 1, &conditions));
+    } else {
+      TENON_ASSIGN_OR_RETURN(const FunctionRef* then, RefOf("then_branch"));
+      TENON_ASSIGN_OR_RETURN(const FunctionRef* otherwise, RefOf("else_branch"));
+      branches = {then, otherwise};
+      conditions = {node_.inputs[0]};
+      if (graph_->TypeOf(conditions[0]) != TENON_DT_BOOL)
+        return Unimplemented(StrCat(node_.Describe(), ": its condition is of ", TypeName(graph_->TypeOf(conditions[0])), "; make it a bool"));
+    }
+    TENON_ASSIGN_OR_RETURN(const Edge pivot, Make("identity", "begin", {node_.inputs[0]}, node_.controls));
+    TENON_ASSIGN_OR_RETURN(Outcome out, Choose(branches, conditions, 0, inputs, pivot.node));
+    results_ = std::move(out.results);
+    effects_ = std::move(out.effects);
+    return Status::Ok();
+  }
+
+  // Condition i: the index is i, given that it is not below i and at least 0. What is none of them takes the last branch.
+  Status AddIndexConditions(size_t count, std::vector<Edge>* conditions) {
+    const auto constant = [this](int32_t value) -> Result<Edge> {
+      TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), TENON_DT_INT32, Shape()));
+      *tensor.as<int32_t>() = value;
+      return Make("constant", "number", {}, {node_.inputs[0].node}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(std::move(tensor))}});
+    };
+    if (count == 0) return Status::Ok();
+    TENON_ASSIGN_OR_RETURN(const Edge zero, constant(0));
+    TENON_ASSIGN_OR_RETURN(const Edge positive, Make("greater_equal", "positive", {node_.inputs[0], zero}));
+    for (size_t i = 0; i < count; ++i) {
+      TENON_ASSIGN_OR_RETURN(const Edge end, constant(static_cast<int32_t>(i) + 1));
+      TENON_ASSIGN_OR_RETURN(const Edge below, Make("less", "below", {node_.inputs[0], end}));
+      TENON_ASSIGN_OR_RETURN(const Edge is_it, Make("logical_and", "is_it", {positive, below}));
+      conditions->push_back(is_it);
+    }
+    return Status::Ok();
+  }
+
+  // The first branch from `at` on whose condition holds; the last has none.
+  Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions, size_t at, const std::vector<Edge>& inputs,
+                         int32_t pivot) {
+    if (at == conditions.size()) return Add(*branches[at], branches.size() == 2 ? "else" : StrCat("branch_", at), inputs, node_.output_types, pivot);
+    const Edge condition = conditions[at];
+    TENON_ASSIGN_OR_RETURN(const Edge side, Make("switch", "side", {condition, condition}, {pivot}));
+    std::vector<Edge> of_side[2];
+    Edge pivots[2];
+    for (int32_t taken : {0, 1}) {
+      TENON_ASSIGN_OR_RETURN(pivots[taken], Make("identity", taken == 1 ? "taken" : "not_taken", {{side.node, taken}}));
+    }
+    for (const Edge& input : inputs) {
+      TENON_ASSIGN_OR_RETURN(const Edge both, Make("switch", "input", {input, condition}, {pivot}));
+      for (int32_t taken : {0, 1}) of_side[taken].push_back({both.node, taken});
+    }
+    Outcome sides[2];
+    const std::string name = branches.size() == 2 ? "then" : StrCat("branch_", at);
+    TENON_ASSIGN_OR_RETURN(sides[1], Add(*branches[at], name, std::move(of_side[1]), node_.output_types, pivots[1].node));
+    TENON_ASSIGN_OR_RETURN(sides[0], Choose(branches, conditions, at + 1, of_side[0], pivots[0].node));
+    return Join(sides, pivots);
+  }
+
+  Result<Outcome> Join(const Outcome (&sides)[2], const Edge (&pivots)[2]) {
+    Outcome out;
+    for (size_t k = 0; k < node_.output_types.size(); ++k) {
+      TENON_ASSIGN_OR_RETURN(const Edge merged, Make("merge", "result", {sides[0].results[k], sides[1].results[k]}));
+      out.results.push_back(merged);
+    }
+    if (sides[0].effects.empty() && sides[1].effects.empty()) return out;
+    Edge done[2];
+    for (int taken : {0, 1}) {
+      TENON_ASSIGN_OR_RETURN(done[taken], Make("identity", "done", {pivots[taken]}, sides[taken].effects));
+    }
+    TENON_ASSIGN_OR_RETURN(const Edge either, Make("merge", "either_done", {done[0], done[1]}));
+    out.effects.push_back(either.node);
+    return out;
+  }
+
+  // ---- A loop ----
+
+  // Which inputs the body gives back as it got them. At least one is carried: it paces the loop.
+  std::vector<bool> FindCarried(const FunctionDef& body) const {
+    std::vector<bool> carried(node_.inputs.size(), true);
+    if (body.inputs.size() != node_.inputs.size() || body.outputs.size() != node_.inputs.size()) return carried;
+    for (size_t i = 0; i < carried.size(); ++i) {
+      const auto it = body.returns.find(body.outputs[i].name);
+      carried[i] = it == body.returns.end() || ThroughIdentities(body, it->second) != body.inputs[i].name;
+    }
+    if (std::none_of(carried.begin(), carried.end(), [](bool each) { return each; })) carried[0] = true;
+    return carried;
+  }
+  std::string_view ThroughIdentities(const FunctionDef& body, std::string_view value) const {
+    std::string_view source = SourceOf(value);
+    for (size_t steps = 0; steps <= body.nodes.size(); ++steps) {
+      const auto node = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const auto& each) { return each.name == source; });
+      if (node == body.nodes.end()) break;  // an argument
+      const auto op = graph_->registry().Find(node->op);
+      if (!op.ok() || !(*op)->has(TENON_OP_IDENTITY) || (*op)->inputs.size() != 1 || !(*op)->inputs[0].type_list_attr.empty() || node->inputs.empty()) break;
+      source = SourceOf(node->inputs[0]);
+    }
+    return source;
+  }
+
+  Status Loop() {
+    if (node_.inputs.empty()) return Bad("it has no loop variables");
+    TENON_ASSIGN_OR_RETURN(const FunctionRef* condition_ref, RefOf("cond"));
+    TENON_ASSIGN_OR_RETURN(const FunctionRef* body_ref, RefOf("body"));
+    TENON_ASSIGN_OR_RETURN(const Function body_function, Find(body_ref->name));
+    const std::vector<bool> carried = FindCarried(*body_function);
+    const size_t count = node_.inputs.size();
+    const AttrValue* const parallel = node_.FindAttr("parallel_iterations");
+    const std::string frame = graph_->UniqueName(node_.name + "/frame");
+    std::vector<Edge> now(count);  // of each variable, in a turn
+    Edge pivot;
+    for (size_t i = 0; i < count; ++i) {
+      AttrMap attrs{{"frame_name", AttrValue::String(frame)}, {"is_constant", AttrValue::Bool(!carried[i])}};
+      if (parallel != nullptr) attrs.emplace("parallel_iterations", *parallel);
+      TENON_ASSIGN_OR_RETURN(now[i], Make("enter", "enter", {node_.inputs[i]}, node_.controls, std::move(attrs)));
+      if (!carried[i]) continue;
+      TENON_ASSIGN_OR_RETURN(now[i], Make("merge", "merge", {now[i], Edge{-1, 0}}));
+      if (pivot.node < 0) pivot = now[i];
+    }
+    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {TENON_DT_BOOL}, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {condition.results[0]}, condition.effects));
+    return Turn(*body_ref, carried, now, goes_on);
+  }
+
+  Status Turn(const FunctionRef& body_ref, const std::vector<bool>& carried, const std::vector<Edge>& now, Edge goes_on) {
+    std::vector<Edge> inside = now;
+    results_ = node_.inputs;
+    Edge pivot;
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (!carried[i]) continue;
+      TENON_ASSIGN_OR_RETURN(const Edge sides, Make("switch", "switch", {now[i], goes_on}));
+      inside[i] = {sides.node, 1};
+      if (pivot.node < 0) {
+        TENON_ASSIGN_OR_RETURN(pivot, Make("identity", "turn", {inside[i]}));
+      }
+      TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
+    }
+    TENON_ASSIGN_OR_RETURN(const Outcome body, Add(body_ref, "body", inside, node_.output_types, pivot.node));
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (!carried[i]) continue;
+      TENON_ASSIGN_OR_RETURN(const Edge value, After(body.results[i], "next", body.effects));
+      TENON_ASSIGN_OR_RETURN(const Edge next, Make("next_iteration", "next_iteration", {value}));
+      TENON_RETURN_IF_ERROR(graph_->SetInput(now[i].node, 1, next));
+    }
     return Status::Ok();
   }
 
   Graph* graph_;
-  const Node call_;  // a copy: the graph grows
-  const FunctionDef& function_;
-  AttrMap attrs_;
-  std::map<std::string, std::vector<Edge>, std::less<>> arguments_;
-  std::map<std::string, int32_t, std::less<>> nodes_;
+  const Node node_;  // a copy: the graph grows
+  std::vector<Edge> results_;
+  std::vector<int32_t> effects_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<const FunctionDef>> CalledFunction(const Graph& graph, const Node& call) {
-  std::string name = call.op->name;
-  const AttrValue* f = call.FindAttr("f");
-  if (!graph.library().contains(name) && f != nullptr && f->kind() == TENON_ATTR_FUNCTION) name = f->function().name;
-  const auto it = graph.library().find(name);
-  if (it == graph.library().end())
-    return NotFound(StrCat(call.Describe(), " calls the function '", name, "', which the graph's library does not have"));
-  return it->second;
-}
-
-Result<std::unique_ptr<Node>> InlineCall(Graph* graph, int32_t call) {
-  // The definition may not go away while the body is built.
-  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const FunctionDef> function, CalledFunction(*graph, graph->node(call)));
-  std::vector<Edge> results;
-  std::vector<int32_t> effects;
-  TENON_RETURN_IF_ERROR(Inliner(graph, graph->node(call), *function).Run(&results, &effects));
-  const Node& node = graph->node(call);
-  NodeSpec spec;
-  TENON_ASSIGN_OR_RETURN(spec.op, graph->registry().FindRole(results.empty() ? "no_op" : "identity_n"));
-  spec.inputs = std::move(results);
-  spec.controls = std::move(effects);
-  spec.controls.insert(spec.controls.end(), node.controls.begin(), node.controls.end());
-  spec.device = node.device;
-  auto replaced = graph->Replace(call, std::move(spec));
-  if (!replaced.ok()) return Status(replaced.status()).Annotate(StrCat("function '", function->name, "'"));
-  return replaced;
-}
+Result<std::unique_ptr<Node>> InlineCall(Graph* graph, int32_t call) { return Inliner(graph, graph->node(call)).Run(); }
 
 }  // namespace tenon::graph

@@ -159,5 +159,66 @@ TEST(InlineCall, SaysWhatIsWrongWithABody) {
   EXPECT_TRUE(g.WhyNot(f).starts_with("NOT_FOUND: function 'Thrice', node 'twice': no loaded plugin has the op 'Pluss'; did you mean 'Plus'?"));
 }
 
+AttrValue Named(std::string name) { return AttrValue::Function({std::move(name), nullptr}); }
+
+// w comes back through an identity, x does not.
+void DefineLoop(Library* g) {
+  FunctionDef cond, body;
+  cond.name = "Cond";
+  body.name = "Body";
+  cond.inputs = body.inputs = body.outputs = {FloatArg("x"), FloatArg("w")};
+  cond.outputs = {{"z", TENON_DT_BOOL, "", "", ""}};
+  cond.nodes = {{"below", "Below", "", {"x", "w"}, {}}};
+  cond.returns = {{"z", "below:z:0"}};
+  body.nodes = {{"sum", "Plus", "", {"x", "w"}, {}}, {"same", "Copy", "", {"w"}, {}}, {"draw", "Draw", "", {}, {}}};
+  body.returns = {{"x", "sum:c:0"}, {"w", "same"}};
+  g->Define(cond);
+  g->Define(body);
+}
+
+TEST(InlineCall, MakesAFrameOfALoopAndKeepsWhatDoesNotChangeOutOfIt) {
+  Library g;
+  DefineLoop(&g);
+  const Edge w = g.Feed(TENON_DT_FLOAT, {}, "w");
+  const Edge loop = g.Add("Repeat", {g.x, w}, {{"cond", Named("Cond")}, {"body", Named("Body")}}, "loop");
+  ASSERT_TRUE(InlineCall(&g.graph, loop.node).ok());
+  const std::vector<Edge> results = g.graph.node(loop.node).inputs;
+  EXPECT_EQ(g.OpOf(results[0]), "Leave");
+  EXPECT_EQ(results[1], w) << "it is what it was";
+  const Node& merge = g.graph.node(g.graph.Find("loop/merge"));
+  EXPECT_EQ(g.OpOf(merge.inputs[1]), "Again");
+  const Node& draw = g.graph.node(g.graph.Find("loop/body/draw"));
+  ASSERT_EQ(draw.controls.size(), 1u) << "what has no input runs once a turn";
+  EXPECT_EQ(g.graph.node(draw.controls[0]).name, "loop/turn");
+  const Node& next = g.graph.node(g.graph.Find("loop/next"));
+  EXPECT_EQ(next.controls, std::vector<int32_t>{draw.id}) << "a turn begins when the one before has had its effects";
+}
+
+TEST(InlineCall, SaysWhatIsWrongWithAConditionalOrALoop) {
+  Library g;
+  g.Define(Thrice());
+  DefineLoop(&g);
+  const auto why = [&g](std::string_view op, std::vector<Edge> inputs, AttrMap attrs) {
+    const int32_t size = g.graph.size();
+    const std::string text = InlineCall(&g.graph, g.Add(op, std::move(inputs), std::move(attrs), "n").node).status().ToString();
+    g.graph.Truncate(size);
+    return text;
+  };
+  const Edge p = g.Feed(TENON_DT_BOOL, {}, "p"), k = g.Feed(TENON_DT_INT32, {}, "k");
+  const auto choose = [&](Edge condition, std::string then, std::string otherwise, DType type = TENON_DT_FLOAT) {
+    return why("Choose", {condition, g.x}, {{"Tout", AttrValue::Types({type})}, {"then_branch", Named(then)}, {"else_branch", Named(otherwise)}});
+  };
+  EXPECT_EQ(choose(p, "Thrice", "Thrice"), "OK");
+  EXPECT_EQ(choose(k, "Thrice", "Thrice"), "UNIMPLEMENTED: node 'n' (Choose): its condition is of int32; make it a bool");
+  EXPECT_EQ(choose(p, "Thrice", "Lost"), "NOT_FOUND: node 'n' (Choose) calls the function 'Lost', which the graph's library does not have");
+  EXPECT_EQ(choose(p, "Body", "Thrice"), "INVALID_ARGUMENT: node 'n' (Choose): function 'Body': the call gives 1 arguments");
+  EXPECT_EQ(choose(p, "Thrice", "Thrice", TENON_DT_DOUBLE),
+            "INVALID_ARGUMENT: node 'n' (Choose): function 'Thrice': result 0 is of float, the call's output of double");
+  EXPECT_EQ(why("Repeat", {}, {{"T", AttrValue::Types({})}, {"cond", Named("Cond")}, {"body", Named("Body")}}),
+            "INVALID_ARGUMENT: node 'n' (Repeat): it has no loop variables");
+  EXPECT_EQ(why("Repeat", {g.x, g.x}, {{"cond", Named("Thrice")}, {"body", Named("Body")}}),
+            "INVALID_ARGUMENT: node 'n' (Repeat): function 'Thrice': it takes 1 arguments, the call gives 2");
+}
+
 }  // namespace
 }  // namespace tenon::graph

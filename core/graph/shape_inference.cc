@@ -312,7 +312,7 @@ bool ShapeInference::RelaxMerges(const std::vector<int32_t>& order) {
   bool changed = false;
   for (int32_t id : order) {
     const Node& node = graph_->node(id);
-    if (!node.has(TENON_OP_MERGE)) continue;
+    if (!node.has(TENON_OP_MERGE) || !results_[static_cast<size_t>(id)].done) continue;
     for (const Edge& edge : node.inputs) {
       if (edge.node < 0 || !IsBackEdge(graph_->node(edge.node), node)) continue;
       if (!results_[static_cast<size_t>(edge.node)].done) continue;
@@ -333,20 +333,19 @@ Status ShapeInference::Run(const std::vector<int32_t>& order) {
     TENON_ASSIGN_OR_RETURN(all, graph_->TopologicalOrder());
   }
   const std::vector<int32_t>& used = order.empty() ? all : order;
-  bool has_loops = false;
-  for (int32_t id : used) {
-    TENON_RETURN_IF_ERROR(InferOne(id));
-    has_loops = has_loops || graph_->node(id).has(TENON_OP_NEXT_ITERATION);
-  }
+  Status first;
+  const auto infer = [&] {
+    for (int32_t id : used)
+      if (Status status = InferOne(id); !status.ok() && first.ok()) first = std::move(status);
+  };
+  infer();
+  const bool has_loops = std::any_of(used.begin(), used.end(), [this](int32_t id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
   // Each round makes at least one dim unknown, so this ends; the bound is for loops with very many variables.
   for (int round = 0; has_loops && round < 64 && RelaxMerges(used); ++round) {
-    for (int32_t id : used) {
-      NodeResult& result = results_[static_cast<size_t>(id)];
-      result.done = false;
-    }
-    for (int32_t id : used) TENON_RETURN_IF_ERROR(InferOne(id));
+    for (int32_t id : used) results_[static_cast<size_t>(id)].done = false;
+    infer();
   }
-  return Status::Ok();
+  return first;
 }
 
 }  // namespace tenon::graph

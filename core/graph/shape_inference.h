@@ -37,7 +37,7 @@ class ShapeInference {
   void Fix(Edge edge, OutputFacts facts);
 
   // Infers the nodes of `order` (topological); all nodes of the graph when it is empty. May be called again after the
-  // graph grew: nodes that are known are skipped.
+  // graph grew: nodes that are known are skipped. The first error; what the node that has it gives is unknown, and the others are inferred.
   Status Run(const std::vector<int32_t>& order = {});
 
   const OutputFacts& facts(Edge edge) const;

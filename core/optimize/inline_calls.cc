@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "core/graph/inline_call.h"
 #include "core/optimize/optimize.h"
 
@@ -14,14 +16,11 @@ Result<Graph> InlineCalls(Graph graph, Request* request) {
   std::vector<int> depth(static_cast<size_t>(graph.size()), 0);
   std::vector<int32_t> inlined;
   for (int32_t id = 0; id < graph.size(); ++id) {
-    if (!graph.node(id).has(TENON_OP_CALL)) continue;
-    bool fed = false;
-    for (const Edge& feed : request->feeds) fed = fed || feed.node == id;
-    TENON_ASSIGN_OR_RETURN(const auto function, graph::CalledFunction(graph, graph.node(id)));
-    if (fed) continue;
+    if (!graph.node(id).has(graph::kCallsFunctions)) continue;
+    if (std::any_of(request->feeds.begin(), request->feeds.end(), [id](const Edge& feed) { return feed.node == id; })) continue;
     if (depth[static_cast<size_t>(id)] >= graph::kMaxCallDepth)
-      return ResourceExhausted(StrCat(graph.node(id).Describe(), ": function '", function->name, "' is nested deeper than ",
-                                      graph::kMaxCallDepth, " calls; recursion needs a conditional that is not inlined"));
+      return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
+                                      " calls; recursion needs a conditional that is not inlined"));
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
     inlined.push_back(id);
     depth.resize(static_cast<size_t>(graph.size()), depth[static_cast<size_t>(id)] + 1);

@@ -25,8 +25,8 @@ struct Request {
 // its inputs are not followed, unless another of its outputs is wanted.
 Result<graph::Graph> Prune(const graph::Graph& graph, Request* request);
 
-// Replaces calls of library functions (trait CALL) by their bodies, nested ones too; recursion deeper than 64 is
-// refused. Nodes of a body get the call's name as prefix.
+// Replaces calls of library functions, conditionals and loops over them by their bodies (inline_call.h), nested ones too; recursion deeper
+// than 64 is refused. Nodes of a body get the call's name as prefix.
 Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request);
 
 // Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. Returns how many went.

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
+#include "core/graph/function_body.h"
 #include "core/place/explain.h"
 #include "core/place/external_placer.h"
 
 namespace tenon::session {
 namespace {
-
-constexpr uint64_t kReplacedBeforeTheStep = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE;
 
 // Has something that a later plan must find where this one put it.
 bool HasState(const graph::Node& node) {
@@ -93,7 +92,7 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   // What no plan asks for need not be right: the plan that is asked for is placed strictly afterwards.
   const auto can_run = request->can_run;
   request->can_run = [can_run, this](const graph::Node& node, int device) {
-    if (node.has(kReplacedBeforeTheStep) || can_run(node, device)) return true;
+    if (node.has(graph::kCallsFunctions) || can_run(node, device)) return true;
     for (size_t d = 0; d < devices_.size(); ++d)
       if (can_run(node, static_cast<int>(d))) return false;
     return true;

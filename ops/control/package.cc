@@ -4,6 +4,7 @@
 
 TENON_OPS(
     kArg,
+    kCase,
     kConst,
     kControlTrigger,
     kEnter,
@@ -12,6 +13,7 @@ TENON_OPS(
     kHostSend,
     kIdentity,
     kIdentityN,
+    kIf,
     kLoopCond,
     kMerge,
     kNextIteration,
@@ -29,8 +31,12 @@ TENON_OPS(
     kRetval,
     kSend,
     kStatefulPartitionedCall,
+    kStatelessCase,
+    kStatelessIf,
+    kStatelessWhile,
     kStopGradient,
-    kSwitch)
+    kSwitch,
+    kWhile)
 
 TENON_OP_PLUGIN("tenon.ops.control", "0.1.0",
                 "Constants, feeds, identities, branches, loops, calls, sends and receives.")

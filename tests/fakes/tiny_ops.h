@@ -141,6 +141,9 @@ inline const graph::OpRegistry& TinyOps() {
         DefineOp("Measure", "x: T", "size: int32", "T: type", TENON_OP_METADATA),
         WorkOp(),
         DefineOp("Apply", "x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL),
+        DefineOp("Choose", "p: Tp, x: Tin", "y: Tout", "Tp: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func",
+                 TENON_OP_BRANCH),
+        DefineOp("Repeat", "x: T", "y: T", "T: list(type); cond: func; body: func", TENON_OP_WHILE),
     };
     auto* made = new graph::OpRegistry;
     std::vector<const tenon_op_definition*> list;

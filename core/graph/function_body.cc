@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_body.h"
+
+#include <charconv>
+#include <deque>
+
+namespace tenon::graph {
+namespace {
+
+class Body {
+ public:
+  Body(Graph* graph, const CallSite& site, const FunctionDef& function) : graph_(graph), site_(site), function_(function), attrs_(site.attrs) {}
+
+  Status Run(std::vector<Edge>* results, std::vector<int32_t>* effects) {
+    for (const auto& def : function_.attrs)
+      if (def.default_value) attrs_.emplace(def.name, *def.default_value);
+    TENON_RETURN_IF_ERROR(BindArguments());
+    TENON_RETURN_IF_ERROR(AddBody(effects));
+    for (const auto& output : function_.outputs) {
+      const auto it = function_.returns.find(output.name);
+      if (it == function_.returns.end()) return Bad(StrCat("result '", output.name, "' has no value"));
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(it->second));
+      results->insert(results->end(), edges.begin(), edges.end());
+    }
+    for (const std::string& name : function_.control_returns)
+      if (const auto it = nodes_.find(name); it != nodes_.end()) effects->push_back(it->second);
+    if (results->size() != site_.output_types.size())
+      return Bad(StrCat("it gives ", results->size(), " results, the call has ", site_.output_types.size(), " outputs"));
+    for (size_t i = 0; i < results->size(); ++i)
+      if (graph_->TypeOf((*results)[i]) != site_.output_types[i])
+        return Bad(StrCat("result ", i, " is of ", TypeName(graph_->TypeOf((*results)[i])), ", the call's output of ", TypeName(site_.output_types[i])));
+    return Status::Ok();
+  }
+
+ private:
+  Status Bad(std::string text) const { return InvalidArgument(StrCat(site_.what, ": function '", function_.name, "': ", text)); }
+
+  Status BindArguments() {
+    size_t at = 0;
+    for (const auto& arg : function_.inputs) {
+      int64_t count = 1;
+      if (!arg.number_attr.empty()) {
+        const auto it = attrs_.find(arg.number_attr);
+        if (it == attrs_.end()) return Bad(StrCat("attribute '", arg.number_attr, "' is not bound"));
+        count = it->second.i();
+      } else if (!arg.type_list_attr.empty()) {
+        const auto it = attrs_.find(arg.type_list_attr);
+        if (it == attrs_.end()) return Bad(StrCat("attribute '", arg.type_list_attr, "' is not bound"));
+        count = static_cast<int64_t>(it->second.size());
+      }
+      std::vector<Edge>& edges = arguments_[arg.name];
+      for (int64_t i = 0; i < count; ++i) {
+        if (at >= site_.inputs.size()) return Bad(StrCat("the call gives ", site_.inputs.size(), " arguments"));
+        edges.push_back(site_.inputs[at++]);
+      }
+    }
+    if (at != site_.inputs.size()) return Bad(StrCat("it takes ", at, " arguments, the call gives ", site_.inputs.size()));
+    return Status::Ok();
+  }
+
+  // "arg", "arg:i", "node:out:i", "node:out", "node:i".
+  Result<std::vector<Edge>> Resolve(std::string_view text) const {
+    std::vector<std::string_view> parts;
+    for (std::string_view rest = text;;) {
+      const size_t colon = rest.find(':');
+      parts.push_back(rest.substr(0, colon));
+      if (colon == std::string_view::npos) break;
+      rest = rest.substr(colon + 1);
+    }
+    const auto number = [](std::string_view digits) {
+      int32_t value = -1;
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      return error == std::errc() && end == digits.data() + digits.size() ? value : -1;
+    };
+    const auto pick = [&](const std::vector<Edge>& edges, int32_t index) -> Result<std::vector<Edge>> {
+      if (index < 0) return edges;
+      if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
+      return std::vector<Edge>{edges[static_cast<size_t>(index)]};
+    };
+    if (const auto it = arguments_.find(parts[0]); it != arguments_.end())
+      return pick(it->second, parts.size() > 1 ? number(parts.back()) : -1);
+    const auto it = nodes_.find(parts[0]);
+    if (it == nodes_.end()) return Bad(StrCat("'", text, "' names no node or argument"));
+    const Node& node = graph_->node(it->second);
+    std::vector<Edge> outputs;
+    if (parts.size() == 1 || (parts.size() == 2 && number(parts[1]) >= 0)) {
+      for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({node.id, static_cast<int32_t>(k)});
+      return pick(outputs, parts.size() == 1 ? (outputs.size() > 1 ? 0 : -1) : number(parts[1]));
+    }
+    for (size_t a = 0; a < node.op->outputs.size(); ++a)
+      if (node.op->outputs[a].name == parts[1]) {
+        for (int32_t k = 0; k < node.output_ranges[a].count; ++k) outputs.push_back({node.id, node.output_ranges[a].begin + k});
+        return pick(outputs, parts.size() > 2 ? number(parts[2]) : -1);
+      }
+    return Bad(StrCat("'", text, "': ", node.Describe(), " has no output '", parts[1], "'"));
+  }
+
+  // Adds body nodes when what they read is there. A body with a loop leaves the merge's back edge open.
+  Status AddBody(std::vector<int32_t>* effects) {
+    std::deque<const FunctionDef::BodyNode*> waiting;
+    for (const auto& body : function_.nodes) waiting.push_back(&body);
+    std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>> open;
+    size_t idle = 0;
+    while (!waiting.empty()) {
+      const FunctionDef::BodyNode* body = waiting.front();
+      waiting.pop_front();
+      bool added = false;
+      TENON_RETURN_IF_ERROR(TryAdd(*body, idle > waiting.size(), &added, effects, &open));
+      if (added) {
+        idle = 0;
+      } else {
+        waiting.push_back(body);
+        if (++idle > 2 * waiting.size() + 2) return Bad(StrCat("its body has a cycle at node '", body->name, "'"));
+      }
+    }
+    for (const auto& [node, input] : open) {
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input.second));
+      if (edges.size() != 1) return Bad(StrCat("'", input.second, "' is no single value"));
+      TENON_RETURN_IF_ERROR(graph_->SetInput(node, input.first, edges[0]));
+    }
+    return Status::Ok();
+  }
+
+  Result<const OpDef*> FindOp(const FunctionDef::BodyNode& body) {
+    if (graph_->library().contains(body.op)) return graph_->FunctionOp(body.op);
+    auto op = graph_->registry().Find(body.op);
+    if (!op.ok()) return Status(op.status()).Annotate(StrCat("function '", function_.name, "', node '", body.name, "'"));
+    return op;
+  }
+
+  Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<int32_t>* effects,
+                std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>>* open) {
+    TENON_ASSIGN_OR_RETURN(const OpDef* op, FindOp(body));
+    NodeSpec spec{op, graph_->UniqueName(StrCat(site_.name, "/", body.name)), {}, {}, {}, body.device};
+    std::vector<std::pair<int32_t, std::string>> opened;
+    for (const std::string& input : body.inputs) {
+      if (input[0] == '^') {
+        const std::string name = input.substr(1);
+        if (arguments_.contains(name)) continue;
+        const auto it = nodes_.find(name);
+        if (it == nodes_.end()) return Status::Ok();
+        spec.controls.push_back(it->second);
+        continue;
+      }
+      const std::string_view head = std::string_view(input).substr(0, input.find(':'));
+      if (!arguments_.contains(head) && !nodes_.contains(head)) {
+        if (!(may_leave_open && op->has(TENON_OP_MERGE))) return Status::Ok();
+        opened.emplace_back(static_cast<int32_t>(spec.inputs.size()), input);
+        spec.inputs.push_back({-1, 0});
+        continue;
+      }
+      TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input));
+      spec.inputs.insert(spec.inputs.end(), edges.begin(), edges.end());
+    }
+    for (const auto& [name, value] : body.attrs) {
+      if (value.placeholder().empty()) {
+        spec.attrs.emplace(name, value);
+        continue;
+      }
+      const auto bound = attrs_.find(value.placeholder());
+      if (bound == attrs_.end()) return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
+      spec.attrs.emplace(name, bound->second);
+    }
+    if (!site_.sources_wait || (spec.inputs.empty() && spec.controls.empty()) || op->has(kCallsFunctions))
+      spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
+    if (spec.device.empty()) spec.device = site_.device;
+    TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
+    nodes_.emplace(body.name, id);
+    for (auto& [index, input] : opened) open->push_back({id, {index, std::move(input)}});
+    if (op->has(TENON_OP_STATEFUL)) effects->push_back(id);
+    *added = true;
+    return Status::Ok();
+  }
+
+  Graph* graph_;
+  const CallSite& site_;
+  const FunctionDef& function_;
+  AttrMap attrs_;
+  std::map<std::string, std::vector<Edge>, std::less<>> arguments_;
+  std::map<std::string, int32_t, std::less<>> nodes_;
+};
+
+}  // namespace
+
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<int32_t>* effects) {
+  return Body(graph, site, function).Run(results, effects);
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of a library function, built into a graph: one call of it.
+#ifndef TENON_CORE_GRAPH_FUNCTION_BODY_H_
+#define TENON_CORE_GRAPH_FUNCTION_BODY_H_
+
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::graph {
+
+// Nodes that become dataflow before the step.
+inline constexpr uint64_t kCallsFunctions = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE;
+
+struct CallSite {
+  std::string what;  // calls it, for errors
+  std::string name;  // that the body's nodes stand below
+  std::string device;  // of the nodes that name none
+  std::vector<Edge> inputs;
+  std::vector<DType> output_types;
+  AttrMap attrs;  // that bind the function's own
+  std::vector<int32_t> controls;  // what the body waits for:
+  bool sources_wait = false;      // only those of its nodes that have no input, or call functions, in which there may be such
+};
+
+// results: the edges that are the call's outputs. effects: the nodes that must have run when the call has. On failure nodes may have been
+// added.
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<int32_t>* effects);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_FUNCTION_BODY_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditionals and loops over functions, as TensorFlow wrote them, against what TensorFlow computed: values, gradients, the order of
+// effects. Covers A9, E1, E2.
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+std::string ReadFile(const std::string& name) {
+  std::ifstream in(std::string(TENON_GOLDEN_FOLDER) + "/" + name, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << name;
+  return text.str();
+}
+
+const nlohmann::json& Golden() {
+  static const nlohmann::json golden = nlohmann::json::parse(ReadFile("control_flow.json"));
+  return golden;
+}
+
+class ControlFlow : public ::testing::TestWithParam<std::string> {
+ protected:
+  ControlFlow() : graph_(Graph::Import(TheRuntime(), ReadFile("control_flow.pb"))) {}
+
+  Output Of(const std::string& name) {
+    auto node = graph_->Find(name);
+    EXPECT_TRUE(node.ok()) << node.status().message();
+    return Output(*node);
+  }
+  static Tensor Vector(const std::string& name) { return *Tensor::From(Golden()["feeds"][name].get<std::vector<double>>(), Shape{3}); }
+  // The y of each step, and whatever else is asked for.
+  template <class Check>
+  void EachStep(const std::vector<Name>& fetches, bool dynamic, Check check) {
+    SessionOptions options;
+    options.executor = dynamic ? TENON_EXECUTOR_DYNAMIC : TENON_EXECUTOR_AUTO;
+    auto session = Session::Create(TheRuntime(), *graph_, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Status initialized = session->RunTargets({Golden()["initialize"].get<std::string>()});
+    ASSERT_TRUE(initialized.ok()) << initialized.message();
+    for (const auto& step : Golden()["steps"]) {
+      auto values = session->Run({{"x:0", Vector("x")}, {"w:0", Vector("w")}, {"n:0", *Tensor::Scalar(step["n"].get<int32_t>())}}, fetches);
+      ASSERT_TRUE(values.ok()) << "n = " << step["n"] << ": " << values.status().message();
+      check(*values, step["found"][GetParam()], (dynamic ? "dynamic, n = " : "straight, n = ") + std::to_string(step["n"].get<int>()));
+    }
+  }
+
+  Result<Graph> graph_;
+};
+
+TEST_P(ControlFlow, GivesTensorFlowsValues) {
+  ASSERT_TRUE(graph_.ok()) << graph_.status().message();
+  for (const bool dynamic : {false, true})
+    EachStep({"y_" + GetParam() + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
+    });
+}
+
+TEST_P(ControlFlow, HasTensorFlowsGradients) {
+  ASSERT_TRUE(graph_.ok()) << graph_.status().message();
+  const auto gradients = graph_->Gradients({Of("y_" + GetParam())}, {Of("x"), Of("w")});
+  ASSERT_TRUE(graph_->status().ok()) << graph_->status().message();
+  std::vector<Name> fetches = {"y_" + GetParam() + ":0"};
+  for (const auto& gradient : gradients) fetches.push_back(gradient.dense);
+  for (const bool dynamic : {false, true})
+    EachStep(fetches, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
+      for (size_t i = 0; i < 2; ++i) {
+        const auto wanted = want["gradients"][i == 0 ? "x" : "w"].get<std::vector<double>>();
+        const auto found = Values<double>(values[i + 1]);
+        ASSERT_EQ(found.size(), wanted.size()) << where;
+        for (size_t k = 0; k < wanted.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 1e-11 * std::max(1.0, std::abs(wanted[k]))) << where << ", gradient " << i << "[" << k << "]";
+      }
+    });
+}
+
+std::vector<std::string> Cases() {
+  std::vector<std::string> names;
+  for (const auto& [name, found] : Golden()["steps"][0]["found"].items()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tenon::engine

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes control_flow.pb, a GraphDef with conditionals and loops over functions, and control_flow.json, what TensorFlow computes with it.
+
+Run where TensorFlow 2.21 is installed: python3 make_control_flow.py
+
+Each case is a function of x [3], w [3], n (int32) and gives y_CASE, a double scalar. The steps feed several n (turns, sides); for each the value
+and the gradients by x and w are kept.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+HERE = pathlib.Path(__file__).parent
+TURNS = (-1, 0, 1, 2, 3, 7)
+
+
+def loop(x, w, n):
+    """w is given back as it came; a constant stands in the body."""
+    return tf.while_loop(lambda i, v, u: i < n, lambda i, v, u: (i + 1, tf.tanh(v * u + 0.5), u), (0, x, w))[1]
+
+
+def loop_that_grows(x, w, n):
+    total = tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, tf.concat([v, tf.sin(w)], 0)), (0, x),
+                          shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])))[1]
+    return total * tf.cast(tf.range(tf.size(total)), tf.float64)
+
+
+def nested_loops(x, w, n):
+    def turn(i, v):
+        inner = tf.while_loop(lambda j, u: j < i + 1, lambda j, u: (j + 1, u * w + x), (0, v))[1]
+        return i + 1, 0.1 * inner
+
+    return tf.while_loop(lambda i, v: i < n, turn, (0, x))[1]
+
+
+def condition(x, w, n):
+    return tf.cond(n > 1, lambda: x * x * w, lambda: tf.exp(w))
+
+
+def case(x, w, n):
+    return tf.switch_case(n, [lambda: x, lambda: x * w, lambda: x * w * w, lambda: tf.zeros_like(x) + 2.0])
+
+
+def condition_in_a_loop(x, w, n):
+    def turn(i, v):
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: v * w, lambda: tf.sin(v) + x)
+
+    return tf.while_loop(lambda i, v: i < n, turn, (0, x))[1]
+
+
+def loop_in_a_condition(x, w, n):
+    return tf.cond(n > 1, lambda: loop(x, w, n), lambda: nested_loops(w, x, 2))
+
+
+@tf.function
+def step(v, w):
+    return tf.where(v > 0.3, v * w, v - 1.0)
+
+
+def calls_in_a_loop(x, w, n):
+    return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, step(v, w) + step(v, x)), (0, x))[1]
+
+
+def two_results(x, w, n):
+    first, second = tf.cond(n > 0, lambda: (x * w, tf.reduce_sum(x)), lambda: (w, tf.constant(3.0, tf.float64)))
+    return first * second
+
+
+def state(x, w, n):
+    """The order of effects decides the value."""
+    variable = tf.compat.v1.get_variable("variable", dtype=tf.float64, initializer=np.float64(1), use_resource=True)
+    with tf.control_dependencies([variable.assign(1.0)]):
+        begin = tf.identity(n)
+
+    def turn(i):
+        with tf.control_dependencies([variable.assign(variable * 2.0)]):
+            add = tf.cond(tf.equal(i, 1), lambda: variable.assign_add(0.5), lambda: variable.read_value())
+        with tf.control_dependencies([add]):
+            return tf.identity(i) + 1
+
+    end = tf.while_loop(lambda i: i < begin, turn, (tf.zeros_like(begin),))
+    with tf.control_dependencies([tf.identity(end)]):
+        return variable.read_value() + 0 * x * w
+
+
+CASES = (loop, loop_that_grows, nested_loops, condition, case, condition_in_a_loop, loop_in_a_condition, calls_in_a_loop, two_results, state)
+
+
+def main():
+    tf.compat.v1.enable_control_flow_v2()
+    rng = np.random.default_rng(11)
+    values = {"x": rng.normal(size=3), "w": rng.normal(size=3)}
+    graph = tf.Graph()
+    with graph.as_default():
+        x, w = (tf.compat.v1.placeholder(tf.float64, [3], name) for name in values)
+        n = tf.compat.v1.placeholder(tf.int32, [], "n")
+        ys = {each.__name__: tf.reduce_sum(each(x, w, n), name="y_" + each.__name__) for each in CASES}
+        initialize = tf.compat.v1.global_variables_initializer()
+        graph_def = graph.as_graph_def()  # before the gradients
+        gradients = {name: tf.gradients(y, [x, w], unconnected_gradients="zero") for name, y in ys.items()}
+        steps = []
+        with tf.compat.v1.Session(graph=graph) as session:
+            session.run(initialize)
+            for turns in TURNS:
+                feeds = {x: values["x"], w: values["w"], n: turns}
+                found = {}
+                for name, y in ys.items():  # each alone: they share a variable
+                    got = session.run([y] + gradients[name], feeds)
+                    found[name] = {"y": float(got[0]), "gradients": {"x": got[1].tolist(), "w": got[2].tolist()}}
+                steps.append({"n": turns, "found": found})
+    ops = {node.op for node in graph_def.node} | {node.op for function in graph_def.library.function for node in function.node_def}
+    for wanted in ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"):
+        assert wanted in ops, f"there is no {wanted} among {sorted(ops)}"
+    (HERE / "control_flow.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
+    (HERE / "control_flow.json").write_text(json.dumps({"feeds": {name: value.tolist() for name, value in values.items()},
+                                                        "initialize": initialize.name, "steps": steps}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
