@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
@@ -360,7 +361,7 @@ class Differentiator {
     HostArgs host{this, &node};
     const tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
                                       inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
-                                      static_cast<int32_t>(outputs.size()), &DenseDy, &host};
+                                      static_cast<int32_t>(outputs.size()), &DenseDy, &host, Span(builder_->scope())};
     return Status(node.op->c->gradient(&args));
   }
 
@@ -742,6 +743,19 @@ Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::
   return ResourceExhausted(StrCat("calls between the ys and the xs are nested deeper than ", graph::kMaxCallDepth));
 }
 
+// The wish, or the wish with a number, that no node's name begins with.
+std::string FreeScope(const Graph& graph, const std::string& wish) {
+  std::set<std::string, std::less<>> taken;
+  for (int32_t id = 0; id < graph.size(); ++id) {
+    const std::string_view name = graph.node(id).name;
+    if (!name.starts_with(wish)) continue;
+    if (const size_t end = name.find('/', wish.size()); end != name.npos) taken.emplace(name.substr(0, end));
+  }
+  std::string scope = wish;
+  for (int i = 1; taken.contains(scope); ++i) scope = StrCat(wish, "_", i);
+  return scope;
+}
+
 }  // namespace
 
 Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
@@ -753,7 +767,7 @@ Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::ve
   const int32_t size = graph.size();
   const std::string scope = builder->scope();
   const std::vector<int32_t> controls = builder->controls();
-  builder->set_scope(scope.empty() ? "gradients" : scope + "/gradients");
+  builder->set_scope(FreeScope(graph, scope.empty() ? "gradients" : scope + "/gradients"));
   builder->set_controls({});
   std::vector<std::unique_ptr<Node>> replaced;
   const auto differentiate = [&]() -> Result<std::vector<tenon_gradient>> {

@@ -4,36 +4,73 @@
 #include <cstring>
 #include <span>
 
+#include "tenon/sdk/element.h"
 #include "tenon/sdk/string_tensor.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
-Component::Component(const tenon_tensor_view& batch, int64_t row) : copied_(batch), dims_(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim) {
+void Component::Own(uint32_t dtype, uint64_t bytes, uint64_t extra) {
+  bytes_ = std::make_unique_for_overwrite<char[]>(bytes + extra);
+  copied_.dtype = dtype;
+  copied_.byte_size = bytes;
+  copied_.dl.data = bytes_.get();
+  copied_.dl.ndim = static_cast<int32_t>(dims_.size());
+}
+
+Component::Component(const tenon_tensor_view& batch, int64_t row)
+    : Component(batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
+
+Component::Component(const tenon_tensor_view& from, int64_t first, std::vector<int64_t> dims) : copied_(from), dims_(std::move(dims)) {
+  copied_.buffer = nullptr;
+  copied_.dl.byte_offset = 0;
   const int64_t count = Count(Dims(dims_));
   uint64_t extra = 0;
-  const bool strings = batch.dtype == TENON_DT_STRING;
+  const bool strings = from.dtype == TENON_DT_STRING;
   if (strings)
-    for (int64_t i = 0; i < count; ++i) extra += StringAt(batch, row * count + i).size();
-  const auto bytes = static_cast<uint64_t>(count) * (strings ? sizeof(tenon_string_cell) : ElementSize(batch.dtype));
-  bytes_ = std::make_unique_for_overwrite<char[]>(bytes + extra);
+    for (int64_t i = 0; i < count; ++i) extra += StringAt(from, first + i).size();
+  const uint64_t size = strings ? sizeof(tenon_string_cell) : ElementSize(from.dtype);
+  const uint64_t bytes = static_cast<uint64_t>(count) * size;
+  Own(from.dtype, bytes, extra);
   if (strings) {
     auto* cells = reinterpret_cast<tenon_string_cell*>(bytes_.get());
     uint64_t offset = bytes;
     for (int64_t i = 0; i < count; ++i) {
-      const std::string_view text = StringAt(batch, row * count + i);
+      const std::string_view text = StringAt(from, first + i);
       cells[i] = {offset, text.size()};
       if (!text.empty()) std::memcpy(bytes_.get() + offset, text.data(), text.size());
       offset += text.size();
     }
   } else if (bytes != 0) {
-    std::memcpy(bytes_.get(), Data<const char>(batch) + static_cast<uint64_t>(row) * bytes, bytes);
+    std::memcpy(bytes_.get(), Data<const char>(from) + static_cast<uint64_t>(first) * size, bytes);
   }
-  copied_.buffer = nullptr;
-  copied_.byte_size = bytes;
-  copied_.dl.data = bytes_.get();
-  copied_.dl.byte_offset = 0;
-  copied_.dl.ndim = static_cast<int32_t>(dims_.size());
+}
+
+Component Component::Zeros(uint32_t dtype, std::vector<int64_t> dims) {
+  Component zeros;
+  zeros.dims_ = std::move(dims);
+  const uint64_t size = dtype == TENON_DT_STRING ? sizeof(tenon_string_cell) : ElementSize(dtype);
+  const uint64_t bytes = static_cast<uint64_t>(Count(Dims(zeros.dims_))) * size;
+  zeros.Own(dtype, bytes, 0);
+  std::memset(zeros.bytes_.get(), 0, bytes);
+  return zeros;
+}
+
+void Component::Add(const tenon_tensor_view& more) {
+  if (kept_) {
+    Component own(kept_->view(), 0, std::vector<int64_t>(more.dl.shape, more.dl.shape + more.dl.ndim));
+    *this = std::move(own);
+  }
+  const auto add = [&]<class T>(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) reinterpret_cast<T*>(bytes_.get())[i] = static_cast<T>(reinterpret_cast<T*>(bytes_.get())[i] + Data<const T>(more)[i]);
+  };
+  // Complex numbers are added by their parts.
+  if (more.dtype == TENON_DT_COMPLEX64) return add.operator()<float>(more.byte_size / sizeof(float));
+  if (more.dtype == TENON_DT_COMPLEX128) return add.operator()<double>(more.byte_size / sizeof(double));
+  Numbers::Dispatch(more.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    add.template operator()<T>(more.byte_size / sizeof(T));
+  });
 }
 
 tenon_tensor_view Component::view() const {

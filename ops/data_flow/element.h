@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue holds: elements, each of several components, each a tensor.
+// What a queue or a tensor array holds: elements, each of several components, each a tensor.
 //
 // A component that came as a whole stays in the buffer that it came in; a row of a batch is a copy, so that one row that is
 // left keeps no batch alive.
@@ -19,12 +19,19 @@ class Component {
   explicit Component(sdk::KeptTensor kept) : kept_(std::move(kept)) {}
   // A copy of row `row` of a batch: plain types and strings.
   Component(const tenon_tensor_view& batch, int64_t row);
+  // A copy of the elements from `first` on, as a tensor of these dims.
+  Component(const tenon_tensor_view& from, int64_t first, std::vector<int64_t> dims);
+  static Component Zeros(uint32_t dtype, std::vector<int64_t> dims);
+  // Adds a tensor of the same type and dims. UNIMPLEMENTED: they are no numbers.
+  void Add(const tenon_tensor_view& more);
   // Valid as long as this.
   tenon_tensor_view view() const;
   // As output `index` of the frame, without a copy where it lies in a buffer.
   void Give(const sdk::RunContext& c, int32_t index) const;
 
  private:
+  Component() = default;
+  void Own(uint32_t dtype, uint64_t bytes, uint64_t extra);
   std::optional<sdk::KeptTensor> kept_;
   tenon_tensor_view copied_ = {};
   std::vector<int64_t> dims_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditionals and loops over functions, as TensorFlow wrote them, against what TensorFlow computed: values, gradients, the order of
-// effects. Covers A9, E1, E2.
+// Conditionals and loops over functions, and tensor arrays in frames, as TensorFlow wrote them, against what TensorFlow computed: values,
+// gradients, the order of effects. Covers A9, E1, E2.
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -18,14 +19,22 @@ std::string ReadFile(const std::string& name) {
   return text.str();
 }
 
-const nlohmann::json& Golden() {
-  static const nlohmann::json golden = nlohmann::json::parse(ReadFile("control_flow.json"));
-  return golden;
+const nlohmann::json& GoldenOf(const std::string& file) {
+  static std::map<std::string, nlohmann::json> golden;
+  nlohmann::json& found = golden[file];
+  if (found.is_null()) found = nlohmann::json::parse(ReadFile(file + ".json"));
+  return found;
 }
 
-class ControlFlow : public ::testing::TestWithParam<std::string> {
+struct CaseName {
+  std::string file, name;
+};
+
+class ControlFlow : public ::testing::TestWithParam<CaseName> {
  protected:
-  ControlFlow() : graph_(Graph::Import(TheRuntime(), ReadFile("control_flow.pb"))) {}
+  ControlFlow() : graph_(Graph::Import(TheRuntime(), ReadFile(GetParam().file + ".pb"))) {}
+
+  static const nlohmann::json& Golden() { return GoldenOf(GetParam().file); }
 
   Output Of(const std::string& name) {
     auto node = graph_->Find(name);
@@ -45,7 +54,7 @@ class ControlFlow : public ::testing::TestWithParam<std::string> {
     for (const auto& step : Golden()["steps"]) {
       auto values = session->Run({{"x:0", Vector("x")}, {"w:0", Vector("w")}, {"n:0", *Tensor::Scalar(step["n"].get<int32_t>())}}, fetches);
       ASSERT_TRUE(values.ok()) << "n = " << step["n"] << ": " << values.status().message();
-      check(*values, step["found"][GetParam()], (dynamic ? "dynamic, n = " : "straight, n = ") + std::to_string(step["n"].get<int>()));
+      check(*values, step["found"][GetParam().name], (dynamic ? "dynamic, n = " : "straight, n = ") + std::to_string(step["n"].get<int>()));
     }
   }
 
@@ -55,16 +64,16 @@ class ControlFlow : public ::testing::TestWithParam<std::string> {
 TEST_P(ControlFlow, GivesTensorFlowsValues) {
   ASSERT_TRUE(graph_.ok()) << graph_.status().message();
   for (const bool dynamic : {false, true})
-    EachStep({"y_" + GetParam() + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+    EachStep({"y_" + GetParam().name + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
       EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12) << where;
     });
 }
 
 TEST_P(ControlFlow, HasTensorFlowsGradients) {
   ASSERT_TRUE(graph_.ok()) << graph_.status().message();
-  const auto gradients = graph_->Gradients({Of("y_" + GetParam())}, {Of("x"), Of("w")});
+  const auto gradients = graph_->Gradients({Of("y_" + GetParam().name)}, {Of("x"), Of("w")});
   ASSERT_TRUE(graph_->status().ok()) << graph_->status().message();
-  std::vector<Name> fetches = {"y_" + GetParam() + ":0"};
+  std::vector<Name> fetches = {"y_" + GetParam().name + ":0"};
   for (const auto& gradient : gradients) fetches.push_back(gradient.dense);
   for (const bool dynamic : {false, true})
     EachStep(fetches, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
@@ -78,13 +87,14 @@ TEST_P(ControlFlow, HasTensorFlowsGradients) {
     });
 }
 
-std::vector<std::string> Cases() {
-  std::vector<std::string> names;
-  for (const auto& [name, found] : Golden()["steps"][0]["found"].items()) names.push_back(name);
+std::vector<CaseName> Cases() {
+  std::vector<CaseName> names;
+  for (const char* file : {"control_flow", "tensor_array"})
+    for (const auto& [name, found] : GoldenOf(file)["steps"][0]["found"].items()) names.push_back({file, name});
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tenon::engine

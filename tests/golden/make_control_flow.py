@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes control_flow.pb, a GraphDef with conditionals and loops over functions, and control_flow.json, what TensorFlow computes with it.
+"""Writes control_flow.pb, a GraphDef with conditionals and loops over functions, tensor_array.pb, one with frames and tensor arrays, and
+control_flow.json and tensor_array.json, what TensorFlow computes with them.
 
 Run where TensorFlow 2.21 is installed: python3 make_control_flow.py
 
@@ -86,18 +87,55 @@ def state(x, w, n):
         return variable.read_value() + 0 * x * w
 
 
+def array(size, **more):
+    return tf.TensorArray(tf.float64, size, **more)
+
+
+def scan(x, w, n):
+    """Reads one array and writes another, as an unrolled network does; what was carried is written."""
+    steps = array(3).unstack(x)
+
+    def turn(i, state, out):
+        state = tf.tanh(state * steps.read(i) + w)
+        return i + 1, state, out.write(i, state * w)
+
+    out = tf.while_loop(lambda i, *_: i < 3, turn, (0, w, array(3)))[2]
+    return out.stack()
+
+
+def reads_twice(x, w, n):
+    both = array(3, clear_after_read=False).unstack(x * w)
+    return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v + both.read(i % 3) * both.read((i + 1) % 3)), (0, x))[1]
+
+
+def grows(x, w, n):
+    end = tf.while_loop(lambda i, a: i < n + 2, lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float64) + w)), (0, array(0, dynamic_size=True)))[1]
+    return end.stack()
+
+
+def rows_and_parts(x, w, n):
+    parts = array(2, infer_shape=False).split(tf.stack([x, w, x * w]), [2, 1])
+    turned = array(2, infer_shape=False).write(0, tf.sin(parts.read(1))).write(1, parts.read(0) * 2.0)
+    return turned.concat()
+
+
+def picks(x, w, n):
+    rows = array(3, element_shape=[3], clear_after_read=False).scatter([2, 0, 1], tf.stack([x, w, x * w]))
+    return rows.gather([1, 1, 2]) * tf.cast(tf.shape(rows.stack())[0], tf.float64)
+
+
 CASES = (loop, loop_that_grows, nested_loops, condition, case, condition_in_a_loop, loop_in_a_condition, calls_in_a_loop, two_results, state)
+ARRAY_CASES = (scan, reads_twice, grows, rows_and_parts, picks)
 
 
-def main():
-    tf.compat.v1.enable_control_flow_v2()
+def make(file, cases, expected_ops):
     rng = np.random.default_rng(11)
     values = {"x": rng.normal(size=3), "w": rng.normal(size=3)}
     graph = tf.Graph()
     with graph.as_default():
         x, w = (tf.compat.v1.placeholder(tf.float64, [3], name) for name in values)
         n = tf.compat.v1.placeholder(tf.int32, [], "n")
-        ys = {each.__name__: tf.reduce_sum(each(x, w, n), name="y_" + each.__name__) for each in CASES}
+        ys = {each.__name__: tf.reduce_sum(each(x, w, n), name="y_" + each.__name__) for each in cases}
         initialize = tf.compat.v1.global_variables_initializer()
         graph_def = graph.as_graph_def()  # before the gradients
         gradients = {name: tf.gradients(y, [x, w], unconnected_gradients="zero") for name, y in ys.items()}
@@ -112,11 +150,19 @@ def main():
                     found[name] = {"y": float(got[0]), "gradients": {"x": got[1].tolist(), "w": got[2].tolist()}}
                 steps.append({"n": turns, "found": found})
     ops = {node.op for node in graph_def.node} | {node.op for function in graph_def.library.function for node in function.node_def}
-    for wanted in ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"):
+    for wanted in expected_ops:
         assert wanted in ops, f"there is no {wanted} among {sorted(ops)}"
-    (HERE / "control_flow.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
-    (HERE / "control_flow.json").write_text(json.dumps({"feeds": {name: value.tolist() for name, value in values.items()},
-                                                        "initialize": initialize.name, "steps": steps}, indent=1) + "\n")
+    (HERE / f"{file}.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
+    (HERE / f"{file}.json").write_text(json.dumps({"feeds": {name: value.tolist() for name, value in values.items()},
+                                                  "initialize": initialize.name, "steps": steps}, indent=1) + "\n")
+
+
+def main():
+    tf.compat.v1.enable_control_flow_v2()
+    make("control_flow", CASES, ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"))
+    tf.compat.v1.disable_control_flow_v2()
+    make("tensor_array", ARRAY_CASES, ("Enter", "TensorArrayV3", "TensorArrayReadV3", "TensorArrayWriteV3", "TensorArrayGatherV3",
+                                       "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3"))
 
 
 if __name__ == "__main__":

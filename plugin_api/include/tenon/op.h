@@ -122,6 +122,7 @@ typedef struct tenon_gradient_args {
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*dense_dy)(const struct tenon_gradient_args* args, int32_t index, tenon_output* out_output);
   void* host; /* the host's own */
+  tenon_span scope; /* the new nodes' names begin with it; no other gradients of the graph have it */
 } tenon_gradient_args;
 
 typedef TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*tenon_gradient_function)(const tenon_gradient_args* args);

@@ -124,6 +124,11 @@ class GradientContext : public NodeContext {
     return IntegersOf(view);
   }
 
+  // Names these gradients apart from all others of the graph.
+  std::string_view scope() const {
+    return args_->struct_size < offsetof(tenon_gradient_args, scope) + sizeof(tenon_span) ? std::string_view("gradients") : ToText(args_->scope);
+  }
+
   // ---- What goes out ----
 
   void SetDx(int index, Output gradient) {

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor_array.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tenon/sdk/op.h"
+#include "tenon/sdk/string_tensor.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+Shape ShapeOf(Dims dims) { return Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
+
+bool Fits(const Shape& shape, const Shape& wanted) {
+  if (!wanted.known_rank()) return true;
+  bool fits = shape.rank() == wanted.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
+  return fits;
+}
+
+}  // namespace
+
+TensorArray::TensorArray(TensorArrayOptions options, int64_t size) : options_(std::move(options)) {
+  if (size < 0) Refuse(sdk::Concat("a size of ", size));
+  if (options_.dtype != TENON_DT_STRING && ElementSize(options_.dtype) == 0) Refuse(sdk::Concat("elements of ", TypeName(options_.dtype)));
+  slots_.resize(static_cast<size_t>(size));
+}
+
+void TensorArray::Refuse(const std::string& why) const { Fail(TENON_INVALID_ARGUMENT, "tensor array '", options_.name, "': ", why); }
+
+void TensorArray::CheckType(uint32_t dtype) const {
+  if (dtype != options_.dtype) Refuse(sdk::Concat("it holds ", TypeName(options_.dtype), ", not ", TypeName(dtype)));
+}
+
+TensorArray::Slot& TensorArray::At(int64_t index) {
+  if (closed_) Refuse("it is closed");
+  if (index < 0 || index >= static_cast<int64_t>(slots_.size())) Refuse(sdk::Concat("there is no element ", index, " of ", slots_.size()));
+  return slots_[static_cast<size_t>(index)];
+}
+
+void TensorArray::Write(int64_t index, Component value) {
+  const std::lock_guard lock(mutex_);
+  const Shape shape = ShapeOf(DimsOf(value.view()));
+  if (options_.dynamic_size && index >= static_cast<int64_t>(slots_.size()) && !closed_) slots_.resize(static_cast<size_t>(index) + 1);
+  Slot& slot = At(index);
+  if (!Fits(shape, options_.element_shape)) Refuse(sdk::Concat("element ", index, " has shape ", shape, "; its elements have ", options_.element_shape));
+  if (slot.read) Refuse(sdk::Concat("element ", index, " is written after it was read"));
+  if (slot.written && !options_.sums) Refuse(sdk::Concat("element ", index, " is written twice"));
+  if (slot.written) {
+    const tenon_tensor_view before = slot.value->view();
+    if (ShapeOf(DimsOf(before)) != shape) Refuse(sdk::Concat("gradients of element ", index, " have shapes ", ShapeOf(DimsOf(before)), " and ", shape));
+    Component sum(before, 0, shape.dims());
+    sum.Add(value.view());
+    slot.value = std::make_shared<const Component>(std::move(sum));
+    return;
+  }
+  if (options_.identical_element_shapes) options_.element_shape = shape;
+  slot.value = std::make_shared<const Component>(std::move(value));
+  slot.written = true;
+}
+
+std::shared_ptr<const Component> TensorArray::Take(int64_t index) {
+  Slot& slot = At(index);
+  if (slot.read && slot.value == nullptr) Refuse(sdk::Concat("element ", index, " is read twice; give it clear_after_read = false"));
+  if (!slot.written) {
+    if (!options_.element_shape.fully_known())
+      Refuse(sdk::Concat("element ", index, " was not written, and without the full element_shape there are no zeros for it"));
+    slot.value = std::make_shared<const Component>(Component::Zeros(options_.dtype, options_.element_shape.dims()));
+    slot.written = true;
+  }
+  slot.read = true;
+  return options_.clear_after_read ? std::exchange(slot.value, nullptr) : slot.value;
+}
+
+void TensorArray::Read(const RunContext& c, int32_t output, int64_t index) {
+  std::shared_ptr<const Component> value;
+  {
+    const std::lock_guard lock(mutex_);
+    value = Take(index);
+  }
+  value->Give(c, output);
+}
+
+std::vector<Element> TensorArray::TakeAll(const std::vector<int64_t>& indices) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Element> elements(indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const std::shared_ptr<const Component> value = Take(indices[i]);
+    const tenon_tensor_view view = value->view();
+    elements[i].emplace_back(view, 0, std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
+  }
+  return elements;
+}
+
+void TensorArray::Gather(const RunContext& c, const std::vector<int64_t>& indices) {
+  const std::vector<Element> elements = TakeAll(indices);
+  if (elements.empty() && !options_.element_shape.fully_known()) Refuse("no elements are gathered, and their element_shape is not fully known");
+  const Shape shape = elements.empty() ? options_.element_shape : ShapeOf(DimsOf(elements[0][0].view()));
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (const Shape other = ShapeOf(DimsOf(elements[i][0].view())); other != shape)
+      Refuse(sdk::Concat("elements ", indices[0], " and ", indices[i], " have shapes ", shape, " and ", other, "; gathered ones have one shape"));
+  GiveRows(c, 0, options_.dtype, elements, shape.dims());
+}
+
+void TensorArray::Concat(const RunContext& c) {
+  std::vector<int64_t> all(static_cast<size_t>(size()));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const std::vector<Element> elements = TakeAll(all);
+  const Shape rest_of = options_.element_shape.Slice(1);
+  if (elements.empty() && !rest_of.fully_known()) Refuse("it is empty, and the element_shape of what would be concatenated is not fully known");
+  const Shape rest = elements.empty() ? rest_of : ShapeOf(DimsOf(elements[0][0].view())).Slice(1);
+  std::vector<int64_t> lengths;
+  std::vector<Element> rows;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const tenon_tensor_view view = elements[i][0].view();
+    if (view.dl.ndim == 0) Refuse(sdk::Concat("element ", i, " is a scalar, which has no rows to concatenate"));
+    if (const Shape other = ShapeOf(DimsOf(view)).Slice(1); other != rest)
+      Refuse(sdk::Concat("rows of elements 0 and ", i, " have shapes ", rest, " and ", other, "; concatenated ones have one shape"));
+    lengths.push_back(view.dl.shape[0]);
+    for (int64_t row = 0; row < view.dl.shape[0]; ++row) rows.emplace_back().emplace_back(view, row);
+  }
+  GiveRows(c, 0, options_.dtype, rows, rest.dims());
+  c.AllocOutput(1, std::vector<int64_t>{static_cast<int64_t>(lengths.size())});
+  std::copy(lengths.begin(), lengths.end(), c.output<int64_t>(1));
+}
+
+int64_t TensorArray::size() const {
+  const std::lock_guard lock(mutex_);
+  if (closed_) Refuse("it is closed");
+  return static_cast<int64_t>(slots_.size());
+}
+
+void TensorArray::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  slots_.clear();
+}
+
+tenon_resource* TensorArray::Gradient(std::string_view source, Make make, void* argument) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) Refuse("it is closed");
+  if (const auto at = gradients_.find(source); at != gradients_.end()) return at->second;
+  TensorArrayOptions options = options_;
+  options.name = sdk::Concat(options_.name, " (", source, ")");
+  options.sums = true;
+  options.dynamic_size = false;
+  options_.dynamic_size = false;  // what grows now would have no gradient
+  tenon_resource* handle = nullptr;
+  make(argument, std::make_unique<TensorArray>(std::move(options), static_cast<int64_t>(slots_.size())), &handle);
+  return gradients_.emplace(std::string(source), handle).first->second;
+}
+
+}  // namespace tenon::ops

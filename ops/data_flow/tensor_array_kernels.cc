@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of tensor arrays. They run on the host, wherever the values come from.
+#include "tensor_array.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+TensorArray& ArrayOf(const RunContext& c) {
+  void* object = nullptr;
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  return *static_cast<TensorArray*>(object);
+}
+
+// A handle for the array, which lives until the step ends. In a loop each turn has its own.
+tenon_resource* Keep(const RunContext& c, std::unique_ptr<TensorArray> array) {
+  tenon_resource* handle = nullptr;
+  Check(c.services().step_resource(c.frame(), ToSpan("tensor_array"), &handle));
+  void* object = nullptr;
+  Check(c.services().resource_object(
+      c.frame(), handle,
+      [](void* argument, void** out_object) noexcept -> tenon_status* {
+        *out_object = static_cast<std::unique_ptr<TensorArray>*>(argument)->release();
+        return nullptr;
+      },
+      &array, [](void* object) noexcept { delete static_cast<TensorArray*>(object); }, &object));
+  return handle;
+}
+
+std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
+  const auto* indices = c.input<int32_t>(input);
+  return std::vector<int64_t>(indices, indices + Count(DimsOf(c.input_view(input))));
+}
+
+struct MakeArray {
+  explicit MakeArray(CreateContext& c) {
+    options.name = std::string(c.String("tensor_array_name"));
+    if (options.name.empty()) options.name = std::string(c.name());
+    options.dtype = c.Type("dtype");
+    options.element_shape = c.ShapeAttr("element_shape");
+    options.dynamic_size = c.Bool("dynamic_size");
+    options.clear_after_read = c.Bool("clear_after_read");
+    options.identical_element_shapes = c.Bool("identical_element_shapes");
+  }
+  void Run(RunContext c) const {
+    *c.output<tenon_resource*>(0) = Keep(c, std::make_unique<TensorArray>(options, *c.input<int32_t>(0)));
+    *c.output<float>(1) = 0;
+  }
+  TensorArrayOptions options;
+};
+
+struct GradientArray {
+  explicit GradientArray(CreateContext& c) : source(c.String("source")) {}
+  void Run(RunContext c) const {
+    *c.output<tenon_resource*>(0) = ArrayOf(c).Gradient(
+        source,
+        [](void* argument, std::unique_ptr<TensorArray> array, tenon_resource** out_handle) {
+          *out_handle = Keep(*static_cast<RunContext*>(argument), std::move(array));
+        },
+        &c);
+    *c.output<float>(1) = *c.input<float>(1);
+  }
+  std::string source;
+};
+
+struct Write {
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    array.CheckType(c.input_view(2).dtype);
+    array.Write(*c.input<int32_t>(1), Component(KeptTensor::OfInput(c, 2)));
+    *c.output<float>(0) = *c.input<float>(3);
+  }
+};
+
+struct Read {
+  explicit Read(CreateContext& c) : dtype(c.Type("dtype")) {}
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    array.CheckType(dtype);
+    array.Read(c, 0, *c.input<int32_t>(1));
+  }
+  uint32_t dtype;
+};
+
+struct Gather {
+  explicit Gather(CreateContext& c) : dtype(c.Type("dtype")) {}
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    array.CheckType(dtype);
+    array.Gather(c, IndicesOf(c, 1));
+  }
+  uint32_t dtype;
+};
+
+struct Scatter {
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    const tenon_tensor_view& value = c.input_view(2);
+    array.CheckType(value.dtype);
+    const std::vector<int64_t> indices = IndicesOf(c, 1);
+    if (value.dl.ndim == 0 || value.dl.shape[0] != static_cast<int64_t>(indices.size()))
+      Fail(TENON_INVALID_ARGUMENT, "value has ", value.dl.ndim == 0 ? 0 : value.dl.shape[0], " rows for ", indices.size(), " indices");
+    for (size_t row = 0; row < indices.size(); ++row) array.Write(indices[row], Component(value, static_cast<int64_t>(row)));
+    *c.output<float>(0) = *c.input<float>(3);
+  }
+};
+
+struct Join {
+  explicit Join(CreateContext& c) : dtype(c.Type("dtype")) {}
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    array.CheckType(dtype);
+    array.Concat(c);
+  }
+  uint32_t dtype;
+};
+
+struct Split {
+  void Run(RunContext c) const {
+    TensorArray& array = ArrayOf(c);
+    const tenon_tensor_view& value = c.input_view(1);
+    array.CheckType(value.dtype);
+    const auto* lengths = c.input<int64_t>(2);
+    const int64_t count = Count(DimsOf(c.input_view(2))), rows = value.dl.ndim == 0 ? 0 : value.dl.shape[0];
+    const std::vector<int64_t> dims(value.dl.shape, value.dl.shape + value.dl.ndim);
+    int64_t row = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (lengths[i] < 0 || lengths[i] > rows - row) Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows - row, " of ", rows, " rows are left");
+      std::vector<int64_t> part = dims;
+      part[0] = lengths[i];
+      array.Write(i, Component(value, rows == 0 ? 0 : row * (Count(Dims(dims)) / rows), std::move(part)));
+      row += lengths[i];
+    }
+    if (row != rows || (count != array.size())) Fail(TENON_INVALID_ARGUMENT, count, " lengths take ", row, " of ", rows, " rows for an array of ", array.size());
+    *c.output<float>(0) = *c.input<float>(3);
+  }
+};
+
+struct Size {
+  void Run(RunContext c) const { *c.output<int32_t>(0) = static_cast<int32_t>(ArrayOf(c).size()); }
+};
+
+struct Close {
+  void Run(RunContext c) const { ArrayOf(c).Close(); }
+};
+
+constexpr Traits kPlain = {.flags = 0};
+constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+
+}  // namespace
+
+extern constinit const tenon_kernel_registration kTensorArrayV3Kernel = Registration<MakeArray>("TensorArrayV3", {.flags = TENON_KERNEL_STATEFUL});
+extern constinit const tenon_kernel_registration kTensorArrayGradV3Kernel =
+    Registration<GradientArray>("TensorArrayGradV3", {.flags = TENON_KERNEL_STATEFUL});
+extern constinit const tenon_kernel_registration kTensorArrayWriteV3Kernel =
+    Registration<Write>("TensorArrayWriteV3", {.flags = 0, .retained_inputs = 4});
+extern constinit const tenon_kernel_registration kTensorArrayReadV3Kernel = Registration<Read>("TensorArrayReadV3", kGives);
+extern constinit const tenon_kernel_registration kTensorArrayGatherV3Kernel = Registration<Gather>("TensorArrayGatherV3", kGives);
+extern constinit const tenon_kernel_registration kTensorArrayScatterV3Kernel = Registration<Scatter>("TensorArrayScatterV3", kPlain);
+extern constinit const tenon_kernel_registration kTensorArrayConcatV3Kernel = Registration<Join>("TensorArrayConcatV3", kGives);
+extern constinit const tenon_kernel_registration kTensorArraySplitV3Kernel = Registration<Split>("TensorArraySplitV3", kPlain);
+extern constinit const tenon_kernel_registration kTensorArraySizeV3Kernel = Registration<Size>("TensorArraySizeV3", kPlain);
+extern constinit const tenon_kernel_registration kTensorArrayCloseV3Kernel = Registration<Close>("TensorArrayCloseV3", kPlain);
+
+}  // namespace tenon::ops
