@@ -34,7 +34,7 @@
   X(ConcatV2) X(Pack) X(Split) X(SplitV) X(Unpack)                                                 \
   /* shape.cc */                                                                                   \
   X(Shape) X(ShapeN) X(Size) X(Rank) X(BroadcastGradientArgs) X(ConcatOffset)                      \
-  X(InvertPermutation) X(Reshape) X(ExpandDims) X(Squeeze)                                         \
+  X(InvertPermutation) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                          \
   /* fill.cc */                                                                                    \
   X(Fill) X(ZerosLike) X(OnesLike) X(Range)                                                        \
   /* gather.cc */                                                                                  \
@@ -55,6 +55,9 @@
   X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)                           \
   /* random.cc */                                                                                  \
   X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)                  \
+  /* batch_norm.cc */                                                                              \
+  X(FusedBatchNorm) X(FusedBatchNormV2) X(FusedBatchNormV3) X(FusedBatchNormGrad)                  \
+  X(FusedBatchNormGradV2) X(FusedBatchNormGradV3)                                                  \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

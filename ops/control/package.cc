@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package control: constants, feeds, identities, branches, loops, calls, sends and receives. One line for each op.
+// Package control: constants, feeds, identities, branches, loops, calls, assertions, sends and receives. One line for each op and each host kernel.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(
     kArg,
+    kAssert,
     kCase,
     kConst,
     kControlTrigger,
+    kEnsureShape,
     kEnter,
     kExit,
     kHostRecv,
@@ -38,5 +40,8 @@ TENON_OPS(
     kSwitch,
     kWhile)
 
-TENON_OP_PLUGIN("tenon.ops.control", "0.1.0",
-                "Constants, feeds, identities, branches, loops, calls, sends and receives.")
+TENON_KERNELS(
+    kAssertKernel)
+
+TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.control", "0.1.0",
+                           "Constants, feeds, identities, branches, loops, calls, assertions, sends and receives.")

@@ -7,6 +7,7 @@ TENON_OPS(
     kRestoreV2,
     kSaveV2,
     kShardedFilename,
+    kStaticRegexFullMatch,
     kStringJoin)
 
 TENON_KERNELS(
@@ -14,6 +15,7 @@ TENON_KERNELS(
     kRestoreV2Kernel,
     kSaveV2Kernel,
     kShardedFilenameKernel,
+    kStaticRegexFullMatchKernel,
     kStringJoinKernel)
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.io", "0.1.0", "Checkpoints and the strings that name them.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package nn: activations, convolutions, poolings, softmax and losses. One line for each op.
+// Package nn: activations, convolutions, poolings, batch normalisation, softmax and losses. One line for each op.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(
@@ -12,6 +12,12 @@ TENON_OPS(
     kConv2DBackpropInput,
     kElu,
     kEluGrad,
+    kFusedBatchNorm,
+    kFusedBatchNormGrad,
+    kFusedBatchNormGradV2,
+    kFusedBatchNormGradV3,
+    kFusedBatchNormV2,
+    kFusedBatchNormV3,
     kInTopKV2,
     kL2Loss,
     kLeakyRelu,
@@ -30,4 +36,4 @@ TENON_OPS(
     kSoftplusGrad,
     kSparseSoftmaxCrossEntropyWithLogits)
 
-TENON_OP_PLUGIN("tenon.ops.nn", "0.1.0", "Activations, convolutions, poolings, softmax and losses.")
+TENON_OP_PLUGIN("tenon.ops.nn", "0.1.0", "Activations, convolutions, poolings, batch normalisation, softmax and losses.")

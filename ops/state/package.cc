@@ -10,6 +10,7 @@ TENON_OPS(
     kAssignSubVariableOp,
     kAssignVariableOp,
     kDestroyResourceOp,
+    kDisableCopyOnRead,
     kIsVariableInitialized,
     kReadVariableOp,
     kResourceGather,
@@ -23,10 +24,12 @@ TENON_OPS(
     kVarHandleOp,
     kVarIsInitializedOp,
     kVariable,
+    kVariableShape,
     kVariableV2)
 
 TENON_KERNELS(
     kDestroyResourceOpKernel,
+    kDisableCopyOnReadKernel,
     kIsVariableInitializedKernel,
     kStackCloseV2Kernel,
     kStackPopV2Kernel,
@@ -35,6 +38,7 @@ TENON_KERNELS(
     kVarHandleOpKernel,
     kVarIsInitializedOpKernel,
     kVariableKernel,
+    kVariableShapeKernel,
     kVariableV2Kernel)
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.state", "0.1.0", "Variables and stacks.")

@@ -81,6 +81,28 @@ extern const tenon_op_definition kVarIsInitializedOp = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
+static void VariableShapeShape(ShapeContext& c) {
+  const Shape variable = c.InputHandle(0).shape;
+  c.SetOutput(0, {variable.known_rank() ? variable.rank() : kUnknown});
+}
+
+extern const tenon_op_definition kVariableShape = DefineOp({
+    .name = "VariableShape",
+    .inputs = "input: resource",
+    .outputs = "output: out_type",
+    .attrs = "out_type: {int32, int64} = int32",
+    .doc = "The shape that the variable's value has now.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<VariableShapeShape>,
+});
+
+extern const tenon_op_definition kDisableCopyOnRead = DefineOp({
+    .name = "DisableCopyOnRead",
+    .inputs = "resource: resource",
+    .doc = "Does nothing to a variable that has a value: no read copies here, and no write changes what was read.",
+    .traits = TENON_OP_STATEFUL,
+});
+
 extern const tenon_op_definition kDestroyResourceOp = DefineOp({
     .name = "DestroyResourceOp",
     .inputs = "resource: resource",

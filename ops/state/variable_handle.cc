@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tenon/sdk/kernel.h"
+#include "tenon/sdk/shape_kernels.h"
 
 namespace tenon::ops {
 using namespace sdk;
@@ -45,6 +46,25 @@ struct Destroy {
   bool ignore_missing;
 };
 
+tenon_tensor_view ValueOf(RunContext c) {
+  tenon_tensor_view value = {};
+  Check(c.services().variable_read(c.frame(), c.resource(0), &value));
+  return value;
+}
+
+struct ShapeOfVariable {
+  void Run(RunContext c) const {
+    const tenon_tensor_view value = ValueOf(c);
+    const int64_t rank = value.dl.ndim;
+    c.AllocOutput(0, {&rank, 1});
+    for (int32_t i = 0; i < value.dl.ndim; ++i) Put(c.output_view(0), i, value.dl.shape[i]);
+  }
+};
+
+struct KeepsReads {
+  void Run(RunContext c) const { ValueOf(c); }
+};
+
 constexpr Traits kStateful = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_STATEFUL};
 
 }  // namespace
@@ -56,6 +76,9 @@ extern constinit const tenon_kernel_registration kIsVariableInitializedKernel =
     Registration<IsInitialized>("IsVariableInitialized", {});
 extern constinit const tenon_kernel_registration kVarIsInitializedOpKernel =
     Registration<IsInitialized>("VarIsInitializedOp", {});
+extern constinit const tenon_kernel_registration kVariableShapeKernel =
+    Registration<ShapeOfVariable>("VariableShape", {.dynamic_outputs = 1});
+extern constinit const tenon_kernel_registration kDisableCopyOnReadKernel = Registration<KeepsReads>("DisableCopyOnRead", {});
 extern constinit const tenon_kernel_registration kDestroyResourceOpKernel = Registration<Destroy>("DestroyResourceOp", {});
 
 }  // namespace tenon::ops

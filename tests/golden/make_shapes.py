@@ -58,6 +58,8 @@ def infer(op, inputs, attrs):
         try:
             attrs = {**defaults(op), **attrs}
             types = {name: tf.as_dtype(value) if name in TYPES else value for name, value in attrs.items()}
+            if "shape" in attrs:
+                types["shape"] = [None if d < 0 else d for d in attrs["shape"]]
             outputs = op_def_library._apply_op_helper(op, **arguments, **types)[2].outputs
         except ValueError:
             return None
@@ -290,8 +292,27 @@ def nn():
     case("RandomUniform", {"shape": v([-1])}, dtype="float32")
 
 
+def batch_norm():
+    for data_format, shape in (("NHWC", x(2, 3, 4, 5)), ("NCHW", x(2, 5, 3, 4)), ("NHWC", x(None, 3, 4, None)), ("NHWC", x(UNKNOWN)),
+                               ("NHWC", x(2, 3, 5)), ("NDHWC", x(1, 2, 3, 4, 5)), ("NCDHW", x(1, 5, 2, 3, 4)), ("NDHWC", x(2, 3, 4, 5))):
+        for vector, average in itertools.product((x(5), x(None), x(4), x(5, 1)), (x(5), x(0), x(UNKNOWN))):
+            for attrs in ({}, {"is_training": False}, {"exponential_avg_factor": 0.5}):
+                case("FusedBatchNormV3", {"x": shape, "scale": vector, "offset": x(5), "mean": average, "variance": average},
+                     data_format=data_format, **attrs)
+        for vector in (x(5), x(None), x(4)):
+            case("FusedBatchNormGradV3", {"y_backprop": shape, "x": shape, "scale": vector, "reserve_space_1": x(5),
+                                          "reserve_space_2": x(UNKNOWN), "reserve_space_3": x()}, data_format=data_format)
+    case("FusedBatchNormGrad", {"y_backprop": x(2, 3, 4, 5), "x": x(2, 3, 4, 6), "scale": x(5), "reserve_space_1": x(5), "reserve_space_2": x(5)})
+
+
+def checks():
+    for shape in (x(2, 3), x(None, 3), x(UNKNOWN), x(3), x(2, 3, 4)):
+        for wanted in ([2, 3], [-1, 3], [2, -1], [4, 3]):
+            case("EnsureShape", {"input": shape}, shape=wanted)
+
+
 def main():
-    for fill in (array, strided, math, nn):
+    for fill in (array, strided, math, nn, batch_norm, checks):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -50,9 +50,11 @@ AttrValue AttrOf(const graph::AttrDef& def, const Json& json) {
   switch (def.kind) {
     case TENON_ATTR_STRING: return AttrValue::String(json);
     case TENON_ATTR_INT: return AttrValue::Int(json);
+    case TENON_ATTR_FLOAT: return AttrValue::Float(json);
     case TENON_ATTR_BOOL: return AttrValue::Bool(json);
     case TENON_ATTR_TYPE: return AttrValue::Type(json);
     case TENON_ATTR_INT | TENON_ATTR_LIST: return AttrValue::Ints(json.get<std::vector<int64_t>>());
+    case TENON_ATTR_SHAPE: return AttrValue::OfShape(ShapeOf(json));
     default: ADD_FAILURE() << "attribute " << def.name; return AttrValue::Int(0);
   }
 }

@@ -105,5 +105,6 @@ TENON_CPU_KERNEL(InvertPermutation) = CpuKernel<InvertPermutationKernel>("Invert
 TENON_CPU_KERNEL(Reshape) = CpuKernel<ViewKernel>("Reshape", kView);
 TENON_CPU_KERNEL(ExpandDims) = CpuKernel<ViewKernel>("ExpandDims", kView);
 TENON_CPU_KERNEL(Squeeze) = CpuKernel<ViewKernel>("Squeeze", kView);
+TENON_CPU_KERNEL(EnsureShape) = CpuKernel<ViewKernel>("EnsureShape", kView);
 
 }  // namespace tenon::cpu
