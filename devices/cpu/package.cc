@@ -5,19 +5,20 @@
 #define TENON_CPU_KERNELS(X)                                                                       \
   /* binary.cc */                                                                                  \
   X(Add) X(AddV2) X(Sub) X(Mul) X(Maximum) X(Minimum) X(SquaredDifference) X(RealDiv) X(Div)       \
-  X(FloorDiv) X(FloorMod) X(DivNoNan) X(Pow)                                                       \
+  X(FloorDiv) X(FloorMod) X(DivNoNan) X(Pow) X(TruncateDiv) X(MulNoNan) X(Xdivy) X(Xlogy)          \
   /* compare.cc */                                                                                 \
   X(Equal) X(NotEqual) X(Less) X(LessEqual) X(Greater) X(GreaterEqual) X(LogicalAnd) X(LogicalOr)  \
-  X(LogicalNot) X(IsNan) X(IsFinite)                                                               \
+  X(LogicalNot) X(IsNan) X(IsInf) X(IsFinite)                                                      \
   /* unary.cc */                                                                                   \
   X(Neg) X(Abs) X(Sign) X(Square) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Floor) X(Ceil) X(Round) X(Exp)  \
   X(Expm1) X(Log) X(Log1p) X(Sin) X(Cos) X(Tanh) X(Erf) X(Sigmoid) X(TanhGrad) X(SigmoidGrad)      \
-  X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad)                                                       \
+  X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(Erfc)                                               \
   /* activation.cc */                                                                              \
   X(Relu) X(Relu6) X(Elu) X(Softplus) X(LeakyRelu) X(ReluGrad) X(Relu6Grad) X(EluGrad)             \
   X(SoftplusGrad) X(LeakyReluGrad)                                                                 \
   /* matmul.cc */                                                                                  \
-  X(MatMul) X(BatchMatMulV2)                                                                       \
+  X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)           \
+  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                             \
   /* variable.cc */                                                                                \
   X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub)                        \
   X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub) X(ResourceScatterAdd)  \
@@ -58,6 +59,12 @@
   /* batch_norm.cc */                                                                              \
   X(FusedBatchNorm) X(FusedBatchNormV2) X(FusedBatchNormV3) X(FusedBatchNormGrad)                  \
   X(FusedBatchNormGradV2) X(FusedBatchNormGradV3)                                                  \
+  /* mixed_matmul.cc */                                                                            \
+  X(BatchMatMulV3Bytes) X(BatchMatMulV3ByteX) X(BatchMatMulV3ByteY)                                \
+  /* einsum.cc */                                                                                  \
+  X(Einsum)                                                                                        \
+  /* cumulative.cc */                                                                              \
+  X(Cumsum) X(Cumprod)                                                                             \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

@@ -114,6 +114,49 @@ extern const tenon_op_definition kDivNoNan = Binary({
     .gradient = GradientFunction<DivNoNanGradient>,
 });
 
+extern const tenon_op_definition kTruncateDiv = Binary({
+    .name = "TruncateDiv",
+    .attrs = kNumbers,
+    .doc = "x / y cut off towards zero; division by the integer 0 is an error.",
+    .traits = TENON_OP_NO_GRADIENT,
+});
+
+static void MulNoNanGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  SetBoth(g, g.Op("MulNoNan", {dz, y}), g.Op("MulNoNan", {x, dz}));
+}
+extern const tenon_op_definition kMulNoNan = Binary({
+    .name = "MulNoNan",
+    .attrs = "T: {bfloat16, half, float, double, complex64, complex128}",
+    .doc = "x * y, and 0 where y is 0, whatever x is.",
+    .gradient = GradientFunction<MulNoNanGradient>,
+});
+
+// 1 where x is not 0.
+static Output NotZero(GradientContext& g, Output x) { return g.Cast(g.Op("NotEqual", {x, g.Scalar(0, x)}), g.type(x)); }
+
+static void XdivyGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  SetBoth(g, g.Mul(dz, g.Op("Xdivy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {g.Neg(x), g.Op("Square", {y})})));
+}
+extern const tenon_op_definition kXdivy = Binary({
+    .name = "Xdivy",
+    .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+    .doc = "x / y, and 0 where x is 0, whatever y is.",
+    .gradient = GradientFunction<XdivyGradient>,
+});
+
+static void XlogyGradient(GradientContext& g) {
+  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  SetBoth(g, g.Mul(dz, g.Op("Xlogy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {x, y})));
+}
+extern const tenon_op_definition kXlogy = Binary({
+    .name = "Xlogy",
+    .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+    .doc = "x * log(y), and 0 where x is 0, whatever y is.",
+    .gradient = GradientFunction<XlogyGradient>,
+});
+
 // Where both are equal the whole gradient goes to x.
 static void ChooseGradient(GradientContext& g, std::string_view comparison) {
   const Output takes_x = g.Op(comparison, {g.input(0), g.input(1)});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: MatMul of two matrices, BatchMatMulV2 of stacks of them.
+// Matrix products: MatMul of two matrices, BatchMatMul of stacks of them, in three versions.
 #include "tenon/sdk/op.h"
 
 namespace tenon::ops {
@@ -42,6 +42,15 @@ extern const tenon_op_definition kMatMul = DefineOp({
     .cost = CostFunction<MatMulCost>,
 });
 
+// Without broadcasting.
+static void PlainBatchMatMulShape(ShapeContext& c) {
+  const Shape x = c.WithRankAtLeast(0, 2), y = c.WithRankAtLeast(1, 2);
+  const bool ax = c.Bool("adj_x"), ay = c.Bool("adj_y");
+  c.Merge(x[ax ? -2 : -1], y[ay ? -1 : -2], "the inner dims");
+  const Shape batch = c.Merge(x.Slice(0, -2), y.Slice(0, -2), "the batch dims");
+  c.SetOutput(0, Join(batch, Shape{x[ax ? -1 : -2], y[ay ? -2 : -1]}));
+}
+
 static void BatchMatMulShape(ShapeContext& c) {
   const Shape x = c.WithRankAtLeast(0, 2), y = c.WithRankAtLeast(1, 2);
   if (!x.known_rank() || !y.known_rank()) return;
@@ -68,13 +77,17 @@ static Output UnbroadcastBatch(GradientContext& g, Output gradient, Output x, Ou
 
 // An adjoint is conjugated already, so that complex numbers need nothing more.
 static void BatchMatMulGradient(GradientContext& g) {
-  const Output x = g.input(0), y = g.input(1), dy = g.dy(0);
+  const Output dy = g.dy(0);
+  // The third version multiplies two types into a third, in which its gradient is computed.
+  const Output x = g.Cast(g.input(0), g.type(dy)), y = g.Cast(g.input(1), g.type(dy));
   const auto product = [&](Output p, bool ap, Output q, bool aq) {
     return g.Op("BatchMatMulV2", {p, q}, {{"adj_x", ap}, {"adj_y", aq}});
   };
   const bool ax = g.Bool("adj_x"), ay = g.Bool("adj_y");
-  g.SetDx(0, UnbroadcastBatch(g, ax ? product(y, ay, dy, true) : product(dy, false, y, !ay), x, y));
-  g.SetDx(1, UnbroadcastBatch(g, ay ? product(dy, true, x, ax) : product(x, !ax, dy, false), y, x));
+  const Output dx = UnbroadcastBatch(g, ax ? product(y, ay, dy, true) : product(dy, false, y, !ay), x, y);
+  const Output db = UnbroadcastBatch(g, ay ? product(dy, true, x, ax) : product(x, !ax, dy, false), y, x);
+  g.SetDx(0, g.Cast(dx, g.type(g.input(0))));
+  g.SetDx(1, g.Cast(db, g.type(g.input(1))));
 }
 
 static void BatchMatMulCost(CostContext& c) {
@@ -82,6 +95,36 @@ static void BatchMatMulCost(CostContext& c) {
   const double inner = static_cast<double>(x[c.Bool("adj_x") ? -2 : -1]);
   c.SetFlops(2.0 * inner * CostContext::Elements(c.Output(0)));
 }
+
+extern const tenon_op_definition kBatchMatMul = DefineOp({
+    .name = "BatchMatMul",
+    .inputs = "x: T, y: T",
+    .outputs = "output: T",
+    .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}; adj_x: bool = false; "
+             "adj_y: bool = false; grad_x: bool = false; grad_y: bool = false",
+    .constraints = "rank(x) >= 2; rank(y) == rank(x)",
+    .doc = "The products of the matrices in the last two dims, each perhaps adjoint; the other dims are the same.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<PlainBatchMatMulShape>,
+    .gradient = GradientFunction<BatchMatMulGradient>,
+    .cost = CostFunction<BatchMatMulCost>,
+});
+
+extern const tenon_op_definition kBatchMatMulV3 = DefineOp({
+    .name = "BatchMatMulV3",
+    .inputs = "x: Ta, y: Tb",
+    .outputs = "output: Tout",
+    .attrs = "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}; "
+             "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}; "
+             "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}; adj_x: bool = false; "
+             "adj_y: bool = false; grad_x: bool = false; grad_y: bool = false",
+    .constraints = "rank(x) >= 2; rank(y) >= 2",
+    .doc = "As BatchMatMulV2, of two element types, summed in a third.",
+    .traits = TENON_OP_EXPENSIVE,
+    .shape = ShapeFunction<BatchMatMulShape>,
+    .gradient = GradientFunction<BatchMatMulGradient>,
+    .cost = CostFunction<BatchMatMulCost>,
+});
 
 extern const tenon_op_definition kBatchMatMulV2 = DefineOp({
     .name = "BatchMatMulV2",

@@ -84,6 +84,13 @@ extern const tenon_op_definition kIsNan = Unary({
     .doc = "Whether x is not a number.",
 });
 
+extern const tenon_op_definition kIsInf = Unary({
+    .name = "IsInf",
+    .outputs = "y: bool",
+    .attrs = kReals,
+    .doc = "Whether x is infinite, of either sign.",
+});
+
 extern const tenon_op_definition kIsFinite = Unary({
     .name = "IsFinite",
     .outputs = "y: bool",
@@ -267,6 +274,17 @@ extern const tenon_op_definition kErf = Unary({
     .attrs = kReals,
     .doc = "The error function.",
     .gradient = GradientFunction<ErfGradient>,
+});
+
+static void ErfcGradient(GradientContext& g) {
+  const Output minus_two_over_root_pi = g.Scalar(-1.1283791670955126, g.dy(0));
+  g.SetDx(0, g.Mul(g.Mul(minus_two_over_root_pi, g.dy(0)), g.Op("Exp", {g.Neg(g.Op("Square", {g.input(0)}))})));
+}
+extern const tenon_op_definition kErfc = Unary({
+    .name = "Erfc",
+    .attrs = kReals,
+    .doc = "1 minus the error function, exact where that is nearly 1.",
+    .gradient = GradientFunction<ErfcGradient>,
 });
 
 }  // namespace tenon::ops

@@ -94,7 +94,7 @@ def fails(op, inputs, attrs):
     return True
 
 
-TYPES = {"out_type", "DstT", "dtype", "output_type"}
+TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout"}
 CASES = []
 
 
@@ -311,8 +311,29 @@ def checks():
             case("EnsureShape", {"input": shape}, shape=wanted)
 
 
+def products():
+    for ta, tb in itertools.product((False, True), (False, True)):
+        for a, b in itertools.product((x(5, 2, 3), x(2, 3), x(None, 2, 3), x(UNKNOWN), x(3)), (x(5, 3, 4), x(1, 3, 4), x(5, 4, 3), x(3, 2))):
+            case("BatchMatMul", {"x": a, "y": b}, adj_x=ta, adj_y=tb)
+            case("BatchMatMulV3", {"x": a, "y": b}, Tout=F, adj_x=ta, adj_y=tb)
+    shapes = (x(2, 3), x(None, 3), x(3, 2), x(2, 3, 3), x(1, 3), x(UNKNOWN), x(3))
+    for equation in ("ab->ba", "aa->a", "ab->", "...b->b...", "a...->...", "ab->aab", "ab->abc", "ab", "a.b->ab", "...a...->a"):
+        for a in shapes:
+            case("Einsum", {"inputs": [a]}, equation=equation)
+    for equation in ("ab,bc->ac", "ab,cb->ca", "...a,a...->...", "ab,ab->", "a...,b...->ab", "a...,b...->...ab", "ab,c->abc", "ab,bc,cd->ad"):
+        for a, b in itertools.product(shapes, shapes):
+            case("Einsum", {"inputs": [a, b]}, equation=equation)
+    for axis in (-3, -2, 0, 1, 2):
+        for a in (x(2, 3), x(None, 3), x(UNKNOWN)):
+            case("Cumsum", {"x": a, "axis": v(axis)})
+    case("Cumprod", {"x": x(2, 3), "axis": x(1, t=I)})
+    for op in ("MulNoNan", "Xdivy", "Xlogy", "TruncateDiv"):
+        for a, b in itertools.product((x(2, 3), x(3), x(None, 3)), (x(2, 3), x(2, 1), x(4), x())):
+            case(op, {"x": a, "y": b})
+
+
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks):
+    for fill in (array, strided, math, nn, batch_norm, checks, products):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -15,9 +15,13 @@ using sdk::FloorDivOp;
 using sdk::FloorModOp;
 using sdk::MaximumOp;
 using sdk::MinimumOp;
+using sdk::MulNoNanOp;
 using sdk::MulOp;
 using sdk::SquaredDifferenceOp;
 using sdk::SubOp;
+using sdk::TruncateDivOp;
+using sdk::XdivyOp;
+using sdk::XlogyOp;
 
 struct FloatingPowOp {
   static constexpr double kCost = 4;
@@ -26,6 +30,7 @@ struct FloatingPowOp {
     return math::Pow(x, y);
   }
 };
+using AllNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 using PowNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
 
 }  // namespace
@@ -42,6 +47,10 @@ TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, Numbers>("Div");
 TENON_CPU_KERNEL(FloorDiv) = CpuBinary<FloorDivOp, Numbers>("FloorDiv");
 TENON_CPU_KERNEL(FloorMod) = CpuBinary<FloorModOp, Numbers>("FloorMod");
 TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals>("DivNoNan");
+TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<TruncateDivOp, AllNumbers>("TruncateDiv");
+TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals>("MulNoNan");
+TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals>("Xdivy");
+TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals>("Xlogy");
 TENON_CPU_KERNEL(Pow) = CpuBinary<sdk::AnyPowOp<FloatingPowOp>, PowNumbers>("Pow");
 
 }  // namespace tenon::cpu

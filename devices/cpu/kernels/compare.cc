@@ -12,6 +12,7 @@ using sdk::EqualOp;
 using sdk::GreaterEqualOp;
 using sdk::GreaterOp;
 using sdk::IsFiniteOp;
+using sdk::IsInfOp;
 using sdk::IsNanOp;
 using sdk::LessEqualOp;
 using sdk::LessOp;
@@ -101,6 +102,8 @@ TENON_CPU_KERNEL(LogicalOr) = CpuKernel<BinaryKernel<OrOp, Bools>>("LogicalOr", 
 TENON_CPU_KERNEL(LogicalNot) = CpuKernel<UnaryKernel<NotOp, Bools>>("LogicalNot", Logic(kInPlaceFirst));
 TENON_CPU_KERNEL(IsNan) = CpuKernel<UnaryKernel<IsNanOp, Reals>>(
     "IsNan", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
+TENON_CPU_KERNEL(IsInf) = CpuKernel<UnaryKernel<IsInfOp, Reals>>(
+    "IsInf", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
 TENON_CPU_KERNEL(IsFinite) = CpuKernel<UnaryKernel<IsFiniteOp, Reals>>(
     "IsFinite", {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMul and BatchMatMulV2.
+// MatMul and BatchMatMul in its three versions, of one element type.
 #include <algorithm>
 #include <optional>
 
@@ -179,12 +179,25 @@ struct BatchMatMulKernel {
   bool adjoint_x, adjoint_y;
 };
 
+template <class T>
+constexpr tenon_kernel_registration OneType() {
+  using List = sdk::Constraints<typename Types<T>::template Constraint<"Ta">, typename Types<T>::template Constraint<"Tb">,
+                                typename Types<T>::template Constraint<"Tout">>;
+  return CpuKernel<BatchMatMulKernel>("BatchMatMulV3", {.constraints = List::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+}
+
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<MatMulTypes::Constraint<"T">>::list,
                                  .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
 
 }  // namespace
 
 TENON_CPU_KERNEL(MatMul) = CpuKernel<MatMulKernel>("MatMul", kTraits);
+TENON_CPU_KERNEL(BatchMatMul) = CpuKernel<BatchMatMulKernel>("BatchMatMul", kTraits);
 TENON_CPU_KERNEL(BatchMatMulV2) = CpuKernel<BatchMatMulKernel>("BatchMatMulV2", kTraits);
+TENON_CPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
+TENON_CPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
+TENON_CPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<Bfloat16>();
+TENON_CPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
+TENON_CPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
 
 }  // namespace tenon::cpu

@@ -43,6 +43,15 @@ TENON_CPU_MATH_OP(Erf)
 TENON_CPU_MATH_OP(Sigmoid)
 #undef TENON_CPU_MATH_OP
 
+// The library's scalar one: there is no vector variant.
+struct ErfcOp {
+  static constexpr double kCost = 8;
+  template <class T>
+  T operator()(T x) const {
+    return std::erfc(x);
+  }
+};
+
 using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
 
 }  // namespace
@@ -65,6 +74,7 @@ TENON_CPU_KERNEL(Sin) = CpuUnary<SinOp, Reals>("Sin");
 TENON_CPU_KERNEL(Cos) = CpuUnary<CosOp, Reals>("Cos");
 TENON_CPU_KERNEL(Tanh) = CpuUnary<TanhOp, Reals>("Tanh");
 TENON_CPU_KERNEL(Erf) = CpuUnary<ErfOp, Reals>("Erf");
+TENON_CPU_KERNEL(Erfc) = CpuUnary<ErfcOp, Reals>("Erfc");
 TENON_CPU_KERNEL(Sigmoid) = CpuUnary<SigmoidOp, Reals>("Sigmoid");
 TENON_CPU_KERNEL(TanhGrad) = CpuBinary<TanhGradOp, Reals>("TanhGrad");
 TENON_CPU_KERNEL(SigmoidGrad) = CpuBinary<SigmoidGradOp, Reals>("SigmoidGrad");

@@ -191,6 +191,16 @@ struct DivOp : ByZero {
     }
   }
 };
+struct TruncateDivOp : ByZero {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return Truncated(x, y);
+    } else {
+      return std::trunc(x / y);
+    }
+  }
+};
 struct FloorDivOp : ByZero {
   template <class T>
   T operator()(T x, T y) const {
@@ -227,6 +237,25 @@ struct DivNoNanOp {
   template <class T>
   T operator()(T x, T y) const {
     return y == 0 ? T(0) : x / y;
+  }
+};
+struct MulNoNanOp {
+  template <class T>
+  T operator()(T x, T y) const {
+    return y == 0 ? T(0) : x * y;
+  }
+};
+struct XdivyOp {
+  template <class T>
+  T operator()(T x, T y) const {
+    return x == 0 ? T(0) : x / y;
+  }
+};
+struct XlogyOp {
+  static constexpr double kCost = 4;
+  template <class T>
+  T operator()(T x, T y) const {
+    return x == 0 ? T(0) : x * std::log(y);
   }
 };
 struct IntegerPowOp {
@@ -346,6 +375,10 @@ struct NotOp {
 struct IsNanOp {
   template <class T>
   bool operator()(T x) const { return x != x; }
+};
+struct IsInfOp {
+  template <class T>
+  bool operator()(T x) const { return x == x && x - x != T(0); }
 };
 struct IsFiniteOp {
   template <class T>

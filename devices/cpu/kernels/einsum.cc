@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Einsum as matrix products: [batch, free x, contracted] times [batch, free y, contracted].
+//
+// A label of one operand that the output does not have is summed over while the operand is copied into the workspace. Operands
+// that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied as floats.
+#include "tenon/sdk/einsum.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "kernels/product.h"
+#include "kernels/strided_copy.h"
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+namespace {
+
+using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+// What Eigen multiplies a T as.
+template <class T>
+using Element = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
+
+using Strides = std::map<int, int64_t>;  // by label; a label that stands twice walks along the diagonal
+using Labels = std::vector<int>;
+
+Strides StridesOf(const Labels& labels, const std::vector<int64_t>& dims, const std::map<int, int64_t>& sizes) {
+  Strides strides;
+  int64_t step = 1;
+  for (size_t i = labels.size(); i-- > 0;) {
+    // A dim of 1 that broadcasts stays where it is.
+    strides[labels[i]] += dims[i] == 1 && sizes.at(labels[i]) != 1 ? 0 : step;
+    step *= dims[i];
+  }
+  return strides;
+}
+
+// A copy from one set of strides to another, with sums over some labels.
+struct Move {
+  std::vector<int64_t> dims, from, to;  // of the labels that stay
+  std::vector<int64_t> summed, summed_from;
+  int64_t total = 1, terms = 1;
+
+  void Add(int64_t dim, int64_t source, int64_t target) {
+    dims.push_back(dim), from.push_back(source), to.push_back(target);
+    total = sdk::Multiply(total, dim);
+  }
+  void AddSum(int64_t dim, int64_t source) {
+    summed.push_back(dim), summed_from.push_back(source);
+    terms = sdk::Multiply(terms, dim);
+  }
+  StridedCopy Copy() const {
+    StridedCopy copy;
+    for (size_t i = 0; i < dims.size(); ++i) copy.Add(dims[i], from[i], to[i]);
+    return copy;
+  }
+};
+
+int64_t At(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides, int64_t cell) {
+  int64_t at = 0;
+  for (size_t i = dims.size(); i-- > 0;) {
+    at += cell % dims[i] * strides[i];
+    cell /= dims[i];
+  }
+  return at;
+}
+
+template <class From, class To>
+void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
+  using Sum = std::conditional_t<kIsReal<From>, double, From>;
+  c.ParallelFor(move.total, 5 + 3.0 * static_cast<double>(move.terms), [&](int64_t begin, int64_t end) {
+    for (int64_t cell = begin; cell < end; ++cell) {
+      const From* base = from + At(move.dims, move.from, cell);
+      Sum sum{0};
+      for (int64_t term = 0; term < move.terms; ++term) {
+        sum += static_cast<Sum>(static_cast<Wide<From>>(base[At(move.summed, move.summed_from, term)]));
+      }
+      to[At(move.dims, move.to, cell)] = static_cast<To>(static_cast<Wide<To>>(sum));
+    }
+  });
+}
+
+class Plan {
+ public:
+  Plan(const std::string& equation_text, sdk::PrepareContext& c) : operands_(c.input_count()) {
+    std::string error;
+    const sdk::EinsumEquation equation = sdk::ParseEinsum(equation_text, c.input_count(), &error);
+    std::vector<Labels> labels;
+    for (int32_t i = 0; error.empty() && i < operands_; ++i) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(i));
+      labels.push_back(sdk::EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)], static_cast<int>(dims.size()), &error));
+      if (error.empty()) AddSizes(labels.back(), dims);
+    }
+    Labels out;
+    if (error.empty()) out = equation.OutputLabels(sdk::EinsumEquation::EllipsisDims(labels), &error);
+    if (!error.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, error);
+    std::vector<int64_t> out_dims;
+    for (int label : out) out_dims.push_back(sizes_.at(label));
+    if (!std::ranges::equal(out_dims, sdk::DimsOf(c.output(0)))) {
+      sdk::Fail(TENON_INTERNAL, "the equation gives the shape ", out_dims, ", the output has ", sdk::DimsOf(c.output(0)));
+    }
+    const Strides target = StridesOf(out, out_dims, sizes_);
+    diagonal_ = target.size() != out.size();
+    std::vector<Strides> sources;
+    for (int32_t i = 0; i < operands_; ++i) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(i));
+      sources.push_back(StridesOf(labels[static_cast<size_t>(i)], {dims.begin(), dims.end()}, sizes_));
+    }
+    if (operands_ == 1) {
+      PlanOne(sources[0], target);
+    } else {
+      PlanTwo(sources, target, out, labels, c);
+    }
+  }
+
+  template <class T>
+  void Run(sdk::RunContext c) const {
+    if (diagonal_) std::fill_n(c.output<uint8_t>(0), c.output_view(0).byte_size, uint8_t{0});
+    operands_ == 1 ? Apply<T, T>(c, move_[0], c.input<T>(0), c.output<T>(0)) : Multiply<T>(c);
+  }
+
+ private:
+  void AddSizes(const Labels& labels, sdk::Dims dims) {
+    std::map<int, int64_t> own;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const int64_t dim = own.try_emplace(labels[i], dims[i]).first->second;
+      if (dim != dims[i]) FailLabel(dim, dims[i]);
+    }
+    for (const auto& [label, dim] : own) {
+      int64_t& size = sizes_.try_emplace(label, dim).first->second;
+      if (label >= sdk::kEllipsis && size == 1) size = dim;
+      if (size != dim && (label < sdk::kEllipsis || dim != 1)) FailLabel(size, dim);
+    }
+  }
+  [[noreturn]] static void FailLabel(int64_t a, int64_t b) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "a label of the equation has the dims ", a, " and ", b);
+  }
+
+  void PlanOne(const Strides& source, const Strides& target) {
+    for (const auto& [label, stride] : target) move_[0].Add(sizes_.at(label), source.at(label), stride);
+    for (const auto& [label, stride] : source) {
+      if (!target.contains(label)) move_[0].AddSum(sizes_.at(label), stride);
+    }
+  }
+
+  struct Group {
+    Labels labels;
+    int64_t size = 1;
+  };
+  void Put(Group& group, int label) {
+    group.labels.push_back(label);
+    group.size = sdk::Multiply(group.size, sizes_.at(label));
+  }
+
+  void PlanTwo(const std::vector<Strides>& sources, const Strides& target, const Labels& out, const std::vector<Labels>& labels,
+               sdk::PrepareContext& c) {
+    Group batch, contracted, free[2];
+    Labels seen;
+    const auto fresh = [&](int label) {
+      const bool first = std::find(seen.begin(), seen.end(), label) == seen.end();
+      if (first) seen.push_back(label);
+      return first;
+    };
+    for (int label : out) {
+      if (sources[0].contains(label) && sources[1].contains(label) && fresh(label)) Put(batch, label);
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      for (int label : labels[i]) {
+        const bool both = sources[1 - i].contains(label);
+        if (target.contains(label)) {
+          if (!both && fresh(label)) Put(free[i], label);
+        } else if (both && fresh(label)) {
+          Put(contracted, label);
+        }
+      }
+    }
+    batch_ = batch.size;
+    EinsumTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
+      using E = Element<T>;
+      shape_ = {free[0].size, free[1].size, contracted.size, 0, 0, 0, 0, free[1].size};
+      for (size_t i = 0; i < 2; ++i) {
+        const Labels rows = Chain({&batch, &free[i], &contracted}), columns = Chain({&batch, &contracted, &free[i]});
+        const bool whole = !kIsHalf<T> && rows.size() == sources[i].size();
+        const bool by_columns = whole && !LiesAs(sources[i], rows) && LiesAs(sources[i], columns);
+        copied_[i] = !(by_columns || (whole && LiesAs(sources[i], rows)));
+        (i == 0 ? shape_.a_row : shape_.b_column) = by_columns ? 1 : contracted.size;
+        (i == 0 ? shape_.a_column : shape_.b_row) = by_columns ? free[i].size : 1;
+        each_[i] = sdk::Multiply(free[i].size, contracted.size);
+        if (copied_[i]) Pack<E>(c, i, sources[i], rows);
+      }
+      const Labels result = Chain({&batch, &free[0], &free[1]});
+      each_[2] = sdk::Multiply(free[0].size, free[1].size);
+      copied_[2] = kIsHalf<T> || !LiesAs(target, result) || diagonal_;
+      if (copied_[2]) {
+        int64_t step = sdk::Multiply(batch_, each_[2]);
+        at_[2] = c.Workspace(sdk::Multiply(step, sizeof(E)));
+        for (int label : result) {
+          step /= std::max<int64_t>(1, sizes_.at(label));
+          move_[2].Add(sizes_.at(label), step, target.at(label));
+        }
+      }
+      PlanProducts<E>(c);
+    });
+  }
+  static Labels Chain(std::initializer_list<const Group*> groups) {
+    Labels all;
+    for (const Group* group : groups) all.insert(all.end(), group->labels.begin(), group->labels.end());
+    return all;
+  }
+  // Whether walking the labels in that order walks memory evenly.
+  bool LiesAs(const Strides& strides, const Labels& order) const {
+    int64_t step = 1;
+    for (size_t i = order.size(); i-- > 0;) {
+      const int64_t size = sizes_.at(order[i]);
+      if (size != 1 && strides.at(order[i]) != step) return false;
+      step *= size;
+    }
+    return true;
+  }
+  template <class E>
+  void Pack(sdk::PrepareContext& c, size_t i, const Strides& source, const Labels& order) {
+    int64_t step = sdk::Multiply(batch_, each_[i]);
+    at_[i] = c.Workspace(sdk::Multiply(step, sizeof(E)));
+    for (int label : order) {
+      step /= std::max<int64_t>(1, sizes_.at(label));
+      move_[i].Add(sizes_.at(label), source.at(label), step);
+    }
+    for (const auto& [label, stride] : source) {
+      if (std::find(order.begin(), order.end(), label) == order.end()) move_[i].AddSum(sizes_.at(label), stride);
+    }
+  }
+  template <class E>
+  void PlanProducts(sdk::PrepareContext& c) {
+    if (batch_ == 1) {
+      shared_ = SharedProduct::Make<E>(c, shape_);
+      return;
+    }
+    product_ = PlanProduct<E>(shape_);
+    tasks_ = std::max<int64_t>(1, std::min(c.threads(), batch_));
+    product_at_ = c.Workspace(sdk::Multiply(product_.bytes, tasks_));
+    cost_ = 20 + ProductCost<E>(static_cast<double>(shape_.m) * static_cast<double>(shape_.n) * static_cast<double>(shape_.k));
+  }
+
+  template <class From, class To>
+  static void Apply(sdk::RunContext c, const Move& move, const From* from, To* to) {
+    if constexpr (std::is_same_v<From, To>) {
+      if (move.summed.empty()) return move.Copy().Run(c, DtypeOf<From>::value, from, to);
+    }
+    cpu::Run(c, move, from, to);
+  }
+
+  template <class T>
+  void Multiply(sdk::RunContext c) const {
+    using E = Element<T>;
+    // The same bits as another type; halves become floats.
+    using Same = std::conditional_t<kIsHalf<T>, float, T>;
+    const E* from[2];
+    for (int32_t i = 0; i < 2; ++i) {
+      const auto k = static_cast<size_t>(i);
+      from[k] = c.input<E>(i);
+      if (!copied_[k]) continue;
+      Same* packed = c.workspace<Same>(at_[k]);
+      Apply<T, Same>(c, move_[k], c.input<T>(i), packed);
+      from[k] = reinterpret_cast<const E*>(packed);
+    }
+    E* out = copied_[2] ? c.workspace<E>(at_[2]) : c.output<E>(0);
+    if (batch_ == 1) {
+      shared_.Run(c, from[0], from[1], out);
+    } else {
+      c.ParallelFor(tasks_, cost_ * static_cast<double>(batch_) / static_cast<double>(tasks_), [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          char* memory = c.workspace<char>(product_at_ + task * product_.bytes);
+          for (int64_t b = batch_ * task / tasks_; b < batch_ * (task + 1) / tasks_; ++b) {
+            cpu::Multiply(product_, from[0] + b * each_[0], from[1] + b * each_[1], out + b * each_[2], false, memory);
+          }
+        }
+      });
+    }
+    if (copied_[2]) Apply<Same, T>(c, move_[2], reinterpret_cast<const Same*>(out), c.output<T>(0));
+  }
+
+  int32_t operands_;
+  std::map<int, int64_t> sizes_;  // by label
+  bool diagonal_ = false;         // the output has a label twice, and zeros beside its diagonal
+  Move move_[3];                  // of the operands and of the result
+  bool copied_[3] = {};
+  int64_t at_[3] = {};    // in the workspace
+  int64_t each_[3] = {};  // elements of a batch
+  int64_t batch_ = 1, tasks_ = 1, product_at_ = 0;
+  double cost_ = 0;
+  ProductShape shape_ = {};
+  ProductPlan product_;
+  SharedProduct shared_;
+};
+
+struct EinsumKernel {
+  explicit EinsumKernel(sdk::CreateContext& c) : equation(c.String("equation")) {}
+  struct Plan : cpu::Plan {
+    Plan(const EinsumKernel& kernel, sdk::PrepareContext& c) : cpu::Plan(kernel.equation, c) {}
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    EinsumTypes::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) { plan.Run<T>(c); });
+  }
+  std::string equation;
+};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Einsum) = CpuKernel<EinsumKernel>(
+    "Einsum", {.constraints = sdk::Constraints<EinsumTypes::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
+
+}  // namespace tenon::cpu
