@@ -32,7 +32,7 @@
   X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo)    \
   X(Pad) X(PadV2)                                                                                  \
   /* concat.cc */                                                                                  \
-  X(ConcatV2) X(Pack) X(Split) X(SplitV) X(Unpack)                                                 \
+  X(Concat) X(ConcatV2) X(Pack) X(Split) X(SplitV) X(Unpack)                                       \
   /* shape.cc */                                                                                   \
   X(Shape) X(ShapeN) X(Size) X(Rank) X(BroadcastGradientArgs) X(ConcatOffset)                      \
   X(InvertPermutation) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                          \
@@ -65,11 +65,21 @@
   X(Einsum)                                                                                        \
   /* cumulative.cc */                                                                              \
   X(Cumsum) X(Cumprod)                                                                             \
+  /* gather_nd.cc */                                                                               \
+  X(GatherNd) X(ScatterNd) X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub)          \
+  X(TensorScatterMin) X(TensorScatterMax)                                                          \
+  /* blocks.cc */                                                                                  \
+  X(SpaceToBatchND) X(BatchToSpaceND) X(SpaceToDepth) X(DepthToSpace)                              \
+  /* mirror_pad.cc */                                                                              \
+  X(MirrorPad) X(MirrorPadGrad)                                                                    \
+  /* order.cc */                                                                                   \
+  X(ReverseSequence) X(TopKV2) X(MatrixBandPart) X(LinSpace)                                       \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \
   X(GatherV2String) X(SelectString) X(SelectV2String) X(FillString) X(EqualString)                 \
-  X(NotEqualString)
+  X(NotEqualString) X(ConcatString) X(GatherNdString) X(TensorScatterUpdateString)                 \
+  X(ReverseSequenceString)
 
 namespace tenon::cpu {
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack: tensors put side by side and taken apart.
+// Concat, ConcatV2, ConcatOffset, Split, SplitV, Pack, Unpack: tensors put side by side and taken apart.
 #include "tenon/sdk/op.h"
 
 namespace tenon::ops {
 using namespace sdk;
 
+// The axis is the first input of Concat, the last of ConcatV2; the values are the others.
+template <bool kAxisFirst>
 static void ConcatShape(ShapeContext& c) {
   const int count = c.input_count() - 1;
-  c.WithRank(count, 0);
+  const int axis_input = kAxisFirst ? 0 : count, first = kAxisFirst ? 1 : 0;
+  c.WithRank(axis_input, 0);
   // All inputs have one rank; old graphs that concatenate scalars are not supported.
   Shape out;
   for (int i = 0; i < count; ++i) {
-    const Shape input = c.WithRankAtLeast(i, 1);
+    const Shape input = c.WithRankAtLeast(first + i, 1);
     if (!input.known_rank()) continue;
     if (!out.known_rank()) out = Shape::OfRank(input.rank());
     if (out.rank() != input.rank()) {
@@ -19,11 +22,11 @@ static void ConcatShape(ShapeContext& c) {
     }
   }
   if (!out.known_rank()) return;
-  const auto axis = c.Axis(count, out.rank());
+  const auto axis = c.Axis(axis_input, out.rank());
   if (!axis.has_value()) return c.SetOutput(0, out);
   int64_t sum = 0;
   for (int i = 0; i < count; ++i) {
-    Shape input = c.Input(i);
+    Shape input = c.Input(first + i);
     if (!input.known_rank()) input = Shape::OfRank(out.rank());
     sum = c.Add(sum, input[*axis]);
     input.Set(*axis, kUnknown);
@@ -34,25 +37,26 @@ static void ConcatShape(ShapeContext& c) {
 }
 
 // The parts of a dense gradient that belong to the inputs.
+template <bool kAxisFirst>
 static void ConcatGradient(GradientContext& g) {
-  const int count = g.input_count() - 1;
-  const Output axis = g.input(count), dy = g.dy(0);
+  const int count = g.input_count() - 1, first = kAxisFirst ? 1 : 0;
+  const Output axis = g.input(kAxisFirst ? 0 : count), dy = g.dy(0);
   const auto known_axis = g.Integers(axis);
   const int rank = g.shape(dy).rank();
   if (known_axis.has_value() && known_axis->size() == 1 && rank > 0) {
     // The sizes along the axis are often all known: then one node does it.
     const int at = static_cast<int>((*known_axis)[0]);
     std::vector<int64_t> sizes;
-    for (int i = 0; i < count; ++i) sizes.push_back(g.shape(g.input(i))[at]);
+    for (int i = 0; i < count; ++i) sizes.push_back(g.shape(g.input(first + i))[at]);
     if (std::none_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; })) {
       const int64_t parts =
           g.Node("SplitV", {dy, g.Vector(sizes, TENON_DT_INT64), g.Cast(axis, TENON_DT_INT32)}, {{"num_split", count}});
-      for (int i = 0; i < count; ++i) g.SetDx(i, {parts, i, 0});
+      for (int i = 0; i < count; ++i) g.SetDx(first + i, {parts, i, 0});
       return;
     }
   }
   std::vector<Output> inputs, shapes;
-  for (int i = 0; i < count; ++i) inputs.push_back(g.input(i));
+  for (int i = 0; i < count; ++i) inputs.push_back(g.input(first + i));
   const int64_t shape_node = g.Node("ShapeN", inputs);
   // ConcatOffset takes axes from the front only.
   const Output front = g.Op("FloorMod", {g.Cast(axis, TENON_DT_INT32), g.Op("Rank", {inputs[0]})});
@@ -63,9 +67,20 @@ static void ConcatGradient(GradientContext& g) {
   }
   const int64_t offsets = g.Node("ConcatOffset", offset_inputs);
   for (int i = 0; i < count; ++i) {
-    g.SetDx(i, g.Op("Slice", {dy, {offsets, i, 0}, shapes[static_cast<size_t>(i)]}));
+    g.SetDx(first + i, g.Op("Slice", {dy, {offsets, i, 0}, shapes[static_cast<size_t>(i)]}));
   }
 }
+
+extern const tenon_op_definition kConcat = DefineOp({
+    .name = "Concat",
+    .inputs = "concat_dim: int32, values: N * T",
+    .outputs = "output: T",
+    .attrs = "N: int >= 2; T: type",
+    .constraints = "rank(concat_dim) == 0; value(concat_dim) >= -rank(values); value(concat_dim) < rank(values)",
+    .doc = "The inputs one after the other along concat_dim.",
+    .shape = ShapeFunction<ConcatShape<true>>,
+    .gradient = GradientFunction<ConcatGradient<true>>,
+});
 
 extern const tenon_op_definition kConcatV2 = DefineOp({
     .name = "ConcatV2",
@@ -75,8 +90,8 @@ extern const tenon_op_definition kConcatV2 = DefineOp({
     .constraints = "rank(axis) == 0; value(axis) >= -rank(values); value(axis) < rank(values)",
     .roles = "concat",
     .doc = "The inputs one after the other along axis.",
-    .shape = ShapeFunction<ConcatShape>,
-    .gradient = GradientFunction<ConcatGradient>,
+    .shape = ShapeFunction<ConcatShape<false>>,
+    .gradient = GradientFunction<ConcatGradient<false>>,
 });
 
 static void ConcatOffsetShape(ShapeContext& c) {

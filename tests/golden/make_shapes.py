@@ -94,7 +94,7 @@ def fails(op, inputs, attrs):
     return True
 
 
-TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout"}
+TYPES = {"out_type", "DstT", "dtype", "output_type", "Tout", "index_type"}
 CASES = []
 
 
@@ -332,8 +332,43 @@ def products():
             case(op, {"x": a, "y": b})
 
 
+def places():
+    for indices in (x(2, 1, t=I), x(2, 3, 2, t=I), x(None, None, t=I), x(3, t=I), x(UNKNOWN, t=I), x(2, 0, t=I), x(4, 4, t=I), x(t=I)):
+        for tensor in (x(4, 5, 6), x(4, None), x(UNKNOWN), x()):
+            case("GatherNd", {"params": tensor, "indices": indices})
+            for updates in (x(2, 5, 6), x(2, 3, 6)):
+                case("TensorScatterAdd", {"tensor": tensor, "indices": indices, "updates": updates})
+        for shape in (v([4, 5, 6]), x(3, t=I), v([-1, 2])):
+            case("ScatterNd", {"indices": indices, "updates": x(2, 5, 6), "shape": shape})
+    for op in ("MirrorPad", "MirrorPadGrad"):
+        for shape in (x(4, 5), x(None, 5), x(UNKNOWN), x(4)):
+            for pads in (v([[1, 2], [0, 0]]), x(2, 2, t=I), x(2, 3, t=I)):
+                case(op, {"input": shape, "paddings": pads}, mode="REFLECT")
+    for sequence, batch in ((1, 0), (0, 1), (0, 0), (2, 0), (1, 3)):
+        for shape in (x(3, 4), x(None, 4), x(UNKNOWN), x(2, 4, 3)):
+            case("ReverseSequence", {"input": shape, "seq_lengths": x(3, t=L)}, seq_dim=sequence, batch_dim=batch)
+    for op, pairs in (("SpaceToBatchND", "paddings"), ("BatchToSpaceND", "crops")):
+        for shape in (x(6, 4, 6, 3), x(None, 4, None, 3), x(UNKNOWN), x(6, 5, 6), x(6, 4)):
+            for block in (v([2, 3]), v([2]), x(2, t=I), v([0, 1])):
+                for given in (v([[0, 0], [0, 0]]), v([[0, 0]]), v([[1, 1], [2, 1]]), x(2, 2, t=I)):
+                    case(op, {"input": shape, "block_shape": block, pairs: given})
+    for op in ("SpaceToDepth", "DepthToSpace"):
+        for shape in (x(2, 4, 6, 8), x(2, 8, 4, 6), x(None, None, 6, 8), x(UNKNOWN), x(2, 3, 4, 4), x(2, 4, 4)):
+            for data_format in ("NHWC", "NCHW"):
+                case(op, {"input": shape}, block_size=2, data_format=data_format)
+    for shape in (x(2, 3, 4), x(None, 4), x(UNKNOWN), x(4)):
+        for lower, upper in ((0, 0), (-1, 3), (4, 0), (0, 5)):
+            case("MatrixBandPart", {"input": shape, "num_lower": v(lower, L), "num_upper": v(upper, L)})
+        for k in (v(0), v(3), v(5), v(-1), x(t=I), x(1, t=I)):
+            case("TopKV2", {"input": shape, "k": k})
+    for num in (v(3), v(0), x(t=I), x(1, t=I)):
+        case("LinSpace", {"start": x(), "stop": x(), "num": num})
+    for a, b, axis in itertools.product((x(2, 3), x(None, 3), x(UNKNOWN)), (x(2, 3), x(5, 3), x(2), x(UNKNOWN)), (0, 1, -1, 2)):
+        case("Concat", {"values": [a, b], "concat_dim": v(axis)})
+
+
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products):
+    for fill in (array, strided, math, nn, batch_norm, checks, products, places):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConcatV2, Pack, Split, SplitV, Unpack: tensors as [outer, inner] blocks side by side.
+// Concat, ConcatV2, Pack, Split, SplitV, Unpack: tensors as [outer, inner] blocks side by side.
 #include <algorithm>
 #include <cstring>
 
@@ -42,10 +42,11 @@ void CopyBlock(sdk::RunContext c, int64_t outer, int64_t width, const char* from
   });
 }
 
+template <bool kAxisFirst>
 struct ConcatKernel {
   void Run(sdk::RunContext c) const {
-    const int32_t n = c.input_count() - 1;
-    const View& axis_view = c.input_view(n);
+    const int32_t n = c.input_count() - 1, first = kAxisFirst ? 1 : 0;
+    const View& axis_view = c.input_view(kAxisFirst ? 0 : n);
     const View& output = c.output_view(0);
     const sdk::Dims out = sdk::DimsOf(output);
     const int64_t size = BytesOf(output.dtype);
@@ -55,7 +56,7 @@ struct ConcatKernel {
     const int64_t row = sdk::Count(out.subspan(static_cast<size_t>(axis))) * size;
     int64_t at = 0;
     for (int32_t i = 0; i < n; ++i) {
-      const View& input = c.input_view(i);
+      const View& input = c.input_view(first + i);
       const int64_t bytes = sdk::Count(input) * size;
       const int64_t width = outer == 0 ? 0 : bytes / outer;
       // Old graphs have scalars in a list with axis 0.
@@ -66,7 +67,7 @@ struct ConcatKernel {
         sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " of shape ", in, " does not fit output ", out, " along axis ",
                   axis);
       }
-      CopyBlock(c, outer, width, c.input<char>(i), width, c.output<char>(0) + at, row);
+      CopyBlock(c, outer, width, c.input<char>(first + i), width, c.output<char>(0) + at, row);
       at += width;
     }
     if (at != row && outer != 0) {
@@ -144,14 +145,16 @@ constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<
 
 }  // namespace
 
-TENON_CPU_KERNEL(ConcatV2) = CpuKernel<ConcatKernel>("ConcatV2", kPlain);
+TENON_CPU_KERNEL(Concat) = CpuKernel<ConcatKernel<true>>("Concat", kPlain);
+TENON_CPU_KERNEL(ConcatV2) = CpuKernel<ConcatKernel<false>>("ConcatV2", kPlain);
 TENON_CPU_KERNEL(Pack) = CpuKernel<PackKernel>("Pack", kPlain);
 TENON_CPU_KERNEL(Split) = CpuKernel<SplitKernel<1, 0>>("Split", kPlain);
 TENON_CPU_KERNEL(SplitV) = CpuKernel<SplitKernel<0, 2>>("SplitV", kPlain);
 TENON_CPU_KERNEL(Unpack) = CpuKernel<UnpackKernel>("Unpack", kPlain);
 
 // Strings.
-TENON_CPU_KERNEL(ConcatV2String) = CpuStringKernel<ConcatKernel>("ConcatV2");
+TENON_CPU_KERNEL(ConcatString) = CpuStringKernel<ConcatKernel<true>>("Concat");
+TENON_CPU_KERNEL(ConcatV2String) = CpuStringKernel<ConcatKernel<false>>("ConcatV2");
 TENON_CPU_KERNEL(PackString) = CpuStringKernel<PackKernel>("Pack");
 TENON_CPU_KERNEL(SplitString) = CpuStringKernel<SplitKernel<1, 0>>("Split");
 TENON_CPU_KERNEL(UnpackString) = CpuStringKernel<UnpackKernel>("Unpack");

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// MirrorPad and MirrorPadGrad, through a table a dim that says which inner element each outer one mirrors.
+#include <array>
+#include <complex>
+#include <vector>
+
+#include "kernels/strided_copy.h"
+
+namespace tenon::cpu {
+namespace {
+
+class Mirror {
+ public:
+  Mirror(sdk::Dims inner, sdk::Dims outer, const View& paddings, bool reflect) : total_(sdk::Count(outer)) {
+    CheckRank(inner);
+    std::array<int64_t, kMaxRank> strides = {};
+    FillStrides(inner, strides);
+    for (size_t d = 0; d < inner.size(); ++d) {
+      const int64_t row = static_cast<int64_t>(2 * d);
+      const int64_t before = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row);
+      const int64_t after = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row + 1);
+      const int64_t limit = inner[d] - (reflect ? 1 : 0);
+      if (before < 0 || after < 0 || before > limit || after > limit || before + inner[d] + after != outer[d]) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
+                  " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
+      }
+      at_.push_back(Table(before, inner[d], outer[d], reflect ? 1 : 0, strides[d]));
+    }
+  }
+
+  // function(outer, inner) for every outer element in order.
+  template <class Function>
+  void ForEach(Function&& function) const {
+    if (total_ == 0) return;
+    if (at_.empty()) return function(0, 0);
+    std::vector<size_t> index(at_.size(), 0);
+    const std::vector<int64_t>& row = at_.back();
+    for (int64_t i = 0; i < total_;) {
+      int64_t base = 0;
+      for (size_t d = 0; d + 1 < at_.size(); ++d) base += at_[d][index[d]];
+      for (int64_t cell : row) function(i++, base + cell);
+      for (size_t d = at_.size() - 1; d-- > 0;) {
+        if (++index[d] < at_[d].size()) break;
+        index[d] = 0;
+      }
+    }
+  }
+
+ private:
+  static std::vector<int64_t> Table(int64_t before, int64_t inner, int64_t outer, int64_t overlap, int64_t stride) {
+    std::vector<int64_t> at;
+    for (int64_t i = 0; i < outer; ++i) {
+      int64_t p = i - before;
+      if (p < 0) p = overlap - 1 - p;
+      if (p >= inner) p = 2 * inner - 1 - overlap - p;
+      at.push_back(p * stride);
+    }
+    return at;
+  }
+  int64_t total_;
+  std::vector<std::vector<int64_t>> at_;
+};
+
+struct MirrorKernel {
+  explicit MirrorKernel(sdk::CreateContext& c) : reflect(c.String("mode") == "REFLECT") {}
+  bool reflect;
+};
+
+struct MirrorPadKernel : MirrorKernel {
+  using MirrorKernel::MirrorKernel;
+  void Run(sdk::RunContext c) const {
+    const Mirror mirror(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)), c.input_view(1), reflect);
+    DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* from = c.input<T>(0);
+      T* to = c.output<T>(0);
+      mirror.ForEach([&](int64_t outer, int64_t inner) { to[outer] = from[inner]; });
+    });
+  }
+};
+
+using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+
+struct MirrorPadGradKernel : MirrorKernel {
+  using MirrorKernel::MirrorKernel;
+  void Run(sdk::RunContext c) const {
+    switch (c.input_view(0).dtype) {
+      case TENON_DT_COMPLEX64: return Typed<std::complex<float>>(c);
+      case TENON_DT_COMPLEX128: return Typed<std::complex<double>>(c);
+      default: Added::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c); });
+    }
+  }
+  template <class T>
+  void Typed(sdk::RunContext c) const {
+    const Mirror mirror(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)), c.input_view(1), reflect);
+    const T* from = c.input<T>(0);
+    T* to = c.output<T>(0);
+    std::fill_n(to, sdk::Count(c.output_view(0)), T(0));
+    mirror.ForEach([&](int64_t outer, int64_t inner) {
+      if constexpr (kIsHalf<T>) {
+        to[inner] = static_cast<T>(static_cast<float>(to[inner]) + static_cast<float>(from[outer]));
+      } else {
+        to[inner] = static_cast<T>(to[inner] + from[outer]);
+      }
+    });
+  }
+};
+
+using AddedConstraint =
+    sdk::Allowed<"T", TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_HALF, TENON_DT_BFLOAT16,
+                 TENON_DT_UINT8, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64,
+                 TENON_DT_COMPLEX64, TENON_DT_COMPLEX128>;
+
+}  // namespace
+
+TENON_CPU_KERNEL(MirrorPad) = CpuKernel<MirrorPadKernel>("MirrorPad", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+TENON_CPU_KERNEL(MirrorPadGrad) = CpuKernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<AddedConstraint>::list});
+
+}  // namespace tenon::cpu

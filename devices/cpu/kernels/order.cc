@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// ReverseSequence, TopKV2, MatrixBandPart and LinSpace.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/string_copy.h"
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+namespace {
+
+using View = tenon_tensor_view;
+
+int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
+
+// x as [outer, first dim, middle, second dim, inner], the two dims being the batch and the sequence in some order.
+struct ReverseSequenceKernel {
+  explicit ReverseSequenceKernel(sdk::CreateContext& c) : sequence(c.Int("seq_dim")), batch(c.Int("batch_dim")) {}
+  void Run(sdk::RunContext c) const {
+    const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+    const int64_t rank = static_cast<int64_t>(dims.size());
+    if (sequence < 0 || sequence >= rank || batch < 0 || batch >= rank || sequence == batch) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "batch_dim ", batch, " and seq_dim ", sequence, " must be two dims of shape ", dims);
+    }
+    const int64_t steps = dims[static_cast<size_t>(sequence)], batches = dims[static_cast<size_t>(batch)];
+    const View& lengths = c.input_view(1);
+    if (sdk::Count(lengths) != batches) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Length of seq_lengths != input.dims(", batch, "), (", sdk::Count(lengths), " vs. ", batches, ")");
+    }
+    for (int64_t i = 0; i < batches; ++i) {
+      const int64_t length = NumberAt(lengths, i);
+      if (length < 0 || length > steps) sdk::Fail(TENON_INVALID_ARGUMENT, "seq_lengths[", i, "] = ", length, " is not in [0, ", steps, "]");
+    }
+    DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, dims, steps, batches); });
+  }
+
+ private:
+  template <class T>
+  void Typed(sdk::RunContext c, sdk::Dims dims, int64_t steps, int64_t batches) const {
+    const auto last = static_cast<size_t>(std::max(sequence, batch));
+    const int64_t inner = sdk::Count(dims.subspan(last + 1));
+    const int64_t step_stride = sdk::Count(dims.subspan(static_cast<size_t>(sequence) + 1));
+    const int64_t batch_stride = sdk::Count(dims.subspan(static_cast<size_t>(batch) + 1));
+    const T* from = c.input<T>(0);
+    T* to = c.output<T>(0);
+    if (inner == 0) return;
+    c.ParallelFor(sdk::Count(dims) / inner, 4 + 0.1 * static_cast<double>(inner), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = i * inner, t = at / step_stride % steps;
+        const int64_t length = NumberAt(c.input_view(1), at / batch_stride % batches);
+        const int64_t source = t < length ? at + (length - 1 - 2 * t) * step_stride : at;
+        std::memcpy(static_cast<void*>(to + at), from + source, static_cast<size_t>(inner) * sizeof(T));
+      }
+    });
+  }
+  int64_t sequence, batch;
+};
+
+using TopKTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
+
+// Of each row the places of the largest elements, in the workspace. NaN is less than every number.
+struct TopKKernel {
+  struct Plan {
+    Plan(const TopKKernel&, sdk::PrepareContext& c) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(0));
+      if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "input must be >= 1-D, got shape []");
+      columns = dims.back();
+      rows = sdk::Count(dims.first(dims.size() - 1));
+      tasks = std::max<int64_t>(1, std::min(c.threads(), rows));
+      if (columns > std::numeric_limits<int32_t>::max() || (c.output(1).dtype == TENON_DT_INT16 && columns > std::numeric_limits<int16_t>::max())) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "rows of ", columns, " elements are longer than index_type ", sdk::TypeName(c.output(1).dtype), " counts");
+      }
+      c.Workspace(sdk::Multiply(sdk::Multiply(columns, sizeof(int32_t)), tasks));
+    }
+    int64_t rows = 0, columns = 0, tasks = 1;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const int64_t k = NumberAt(c.input_view(1), 0);
+    if (k < 0 || k > plan.columns) sdk::Fail(TENON_INVALID_ARGUMENT, "input must have at least k columns. Had ", plan.columns, ", needed ", k);
+    if (sdk::DimsOf(c.output_view(0)).back() != k) sdk::Fail(TENON_INTERNAL, "outputs of shape ", sdk::DimsOf(c.output_view(0)), " for k = ", k);
+    if (plan.rows == 0 || k == 0) return;
+    TopKTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan, c, k); });
+  }
+
+ private:
+  template <class T>
+  static void Typed(const Plan& p, sdk::RunContext c, int64_t k) {
+    const double cost = 8.0 * static_cast<double>(p.columns) * static_cast<double>(p.rows) / static_cast<double>(p.tasks);
+    c.ParallelFor(p.tasks, cost, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        int32_t* places = c.workspace<int32_t>() + task * p.columns;
+        for (int64_t row = p.rows * task / p.tasks; row < p.rows * (task + 1) / p.tasks; ++row) {
+          const T* x = c.input<T>(0) + row * p.columns;
+          Choose(x, p.columns, k, places);
+          for (int64_t i = 0; i < k; ++i) {
+            c.output<T>(0)[row * k + i] = x[places[i]];
+            PutIndex(c.output_view(1), row * k + i, places[i]);
+          }
+        }
+      }
+    });
+  }
+  template <class T>
+  static void Choose(const T* x, int64_t columns, int64_t k, int32_t* places) {
+    for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
+    const auto before = [x](int32_t a, int32_t b) {
+      const Wide<T> u = x[a], v = x[b];
+      if constexpr (kIsReal<T>) {
+        const bool u_nan = u != u, v_nan = v != v;
+        if (u_nan || v_nan) return u_nan == v_nan ? a < b : v_nan;
+      }
+      return u == v ? a < b : u > v;
+    };
+    if (k < columns) std::nth_element(places, places + k, places + columns, before);
+    std::sort(places, places + k, before);
+  }
+  static void PutIndex(const View& output, int64_t i, int32_t index) {
+    switch (output.dtype) {
+      case TENON_DT_INT16: sdk::Data<int16_t>(output)[i] = static_cast<int16_t>(index); return;
+      case TENON_DT_INT64: sdk::Data<int64_t>(output)[i] = index; return;
+      default: sdk::Data<int32_t>(output)[i] = index;
+    }
+  }
+};
+
+struct BandKernel {
+  void Run(sdk::RunContext c) const {
+    const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
+    if (dims.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "input must be at least 2-dim, received shape: ", dims);
+    const int64_t rows = dims[dims.size() - 2], columns = dims.back();
+    const int64_t lower = NumberAt(c.input_view(1), 0), upper = NumberAt(c.input_view(2), 0);
+    if (lower > rows) sdk::Fail(TENON_INVALID_ARGUMENT, "num_lower must be negative or less or equal to number of rows (", rows, ") got: ", lower);
+    if (upper > columns) sdk::Fail(TENON_INVALID_ARGUMENT, "num_upper must be negative or less or equal to number of columns (", columns, ") got: ", upper);
+    if (rows == 0 || columns == 0) return;
+    DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T* from = c.input<T>(0);
+      T* to = c.output<T>(0);
+      c.ParallelFor(sdk::Count(dims) / columns, 2 + 0.1 * static_cast<double>(columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = i % rows;
+          const int64_t first = lower < 0 ? 0 : std::clamp<int64_t>(row - lower, 0, columns);
+          const int64_t last = upper < 0 ? columns : std::clamp<int64_t>(row + upper + 1, first, columns);
+          T* line = to + i * columns;
+          std::fill(line, line + first, T{});
+          if (from != to) std::copy(from + i * columns + first, from + i * columns + last, line + first);
+          std::fill(line + last, line + columns, T{});
+        }
+      });
+    });
+  }
+};
+
+using LinSpaceTypes = Types<float, double>;
+struct LinSpaceKernel {
+  void Run(sdk::RunContext c) const {
+    const int64_t count = NumberAt(c.input_view(2), 0);
+    if (count < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Requires num > 0: ", count);
+    if (count != sdk::Count(c.output_view(0))) sdk::Fail(TENON_INTERNAL, "num is ", count, ", the output has the shape ", sdk::DimsOf(c.output_view(0)));
+    LinSpaceTypes::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      const T start = *c.input<T>(0), stop = *c.input<T>(1);
+      T* out = c.output<T>(0);
+      out[0] = start;
+      if (count == 1) return;
+      const T step = (stop - start) / static_cast<T>(count - 1);
+      for (int64_t i = 1; i < count - 1; ++i) out[i] = start + step * static_cast<T>(i);
+      out[count - 1] = stop;
+    });
+  }
+};
+
+constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
+constexpr sdk::Traits kBand = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .in_place = kInPlaceFirst};
+
+}  // namespace
+
+TENON_CPU_KERNEL(ReverseSequence) = CpuKernel<ReverseSequenceKernel>("ReverseSequence", kPlain);
+TENON_CPU_KERNEL(ReverseSequenceString) = CpuStringKernel<ReverseSequenceKernel>("ReverseSequence");
+TENON_CPU_KERNEL(TopKV2) = CpuKernel<TopKKernel>("TopKV2", {.constraints = sdk::Constraints<TopKTypes::Constraint<"T">>::list});
+TENON_CPU_KERNEL(MatrixBandPart) = CpuKernel<BandKernel>("MatrixBandPart", kBand);
+TENON_CPU_KERNEL(LinSpace) = CpuKernel<LinSpaceKernel>("LinSpace", {.constraints = sdk::Constraints<LinSpaceTypes::Constraint<"T">>::list});
+
+}  // namespace tenon::cpu
