@@ -74,6 +74,13 @@
   X(MirrorPad) X(MirrorPadGrad)                                                                    \
   /* order.cc */                                                                                   \
   X(ReverseSequence) X(TopKV2) X(MatrixBandPart) X(LinSpace)                                       \
+  /* depthwise_conv.cc */                                                                          \
+  X(DepthwiseConv2dNative) X(DepthwiseConv2dNativeBackpropInput)                                   \
+  X(DepthwiseConv2dNativeBackpropFilter)                                                           \
+  /* lrn.cc */                                                                                     \
+  X(LRN) X(LRNGrad)                                                                                \
+  /* resize.cc */                                                                                  \
+  X(ResizeBilinear) X(ResizeBilinearGrad) X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)    \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

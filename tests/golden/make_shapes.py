@@ -367,8 +367,26 @@ def places():
         case("Concat", {"values": [a, b], "concat_dim": v(axis)})
 
 
+def images():
+    for size, k, s, padding in itertools.product((1, 4, 7, None), (1, 3, 4), (1, 2), ("SAME", "VALID")):
+        case("DepthwiseConv2dNative", {"input": x(2, size, 9, 4), "filter": x(k, 2, 4, 2)}, strides=[1, s, s, 1], padding=padding)
+    for f in (x(3, 3, 4, None), x(3, 3, 2, 2), x(UNKNOWN), x(3, 3, 4)):
+        case("DepthwiseConv2dNative", {"input": x(2, 8, 8, 4), "filter": f}, strides=[1, 1, 1, 1], padding="SAME")
+    case("DepthwiseConv2dNativeBackpropInput", {"input_sizes": v([2, 8, 8, 4]), "filter": x(3, 3, 4, 2), "out_backprop": x(2, 4, 4, 8)}, strides=[1, 2, 2, 1], padding="SAME")
+    case("DepthwiseConv2dNativeBackpropInput", {"input_sizes": x(4, t=I), "filter": x(3, 3, 4, 2), "out_backprop": x(2, 4, 4, 8)}, strides=[1, 2, 2, 1], padding="SAME")
+    case("DepthwiseConv2dNativeBackpropFilter", {"input": x(2, 8, 8, 4), "filter_sizes": v([3, 3, 4, 2]), "out_backprop": x(2, 4, 4, 8)}, strides=[1, 2, 2, 1], padding="SAME")
+    for shape in (x(2, 3, 4, 5), x(None, 3, None, 5), x(UNKNOWN), x(2, 3, 4)):
+        case("LRN", {"input": shape})
+        case("LRNGrad", {"input_grads": shape, "input_image": x(2, 3, 4, 5), "output_image": x(2, None, 4, 5)})
+        for op in ("ResizeBilinear", "ResizeNearestNeighbor"):
+            for size in (v([6, 7]), x(2, t=I), x(3, t=I), v([6]), x(t=I)):
+                case(op, {"images": shape, "size": size})
+        case("ResizeNearestNeighborGrad", {"grads": shape, "size": v([6, 7])})
+        case("ResizeBilinearGrad", {"grads": shape, "original_image": x(2, 7, None, 5)})
+
+
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products, places):
+    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

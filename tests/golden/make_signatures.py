@@ -41,7 +41,7 @@ def allowed(attr):
     if not attr.HasField("allowed_values"):
         return None
     listed = attr.allowed_values.list
-    return sorted(listed.type) if listed.type else [v.decode() for v in listed.s]
+    return sorted(set(listed.type)) if listed.type else [v.decode() for v in listed.s]
 
 
 def argument(arg):

@@ -2,7 +2,6 @@
 // MirrorPad and MirrorPadGrad, through a table a dim that says which inner element each outer one mirrors.
 #include <array>
 #include <complex>
-#include <vector>
 
 #include "kernels/strided_copy.h"
 
@@ -11,7 +10,9 @@ namespace {
 
 class Mirror {
  public:
-  Mirror(sdk::Dims inner, sdk::Dims outer, const View& paddings, bool reflect) : total_(sdk::Count(outer)) {
+  // memory: room for outer's dims.
+  Mirror(sdk::Dims inner, sdk::Dims outer, const View& paddings, bool reflect, int64_t* memory)
+      : dims_(outer), total_(sdk::Count(outer)), table_(memory) {
     CheckRank(inner);
     std::array<int64_t, kMaxRank> strides = {};
     FillStrides(inner, strides);
@@ -24,41 +25,48 @@ class Mirror {
         sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
                   " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
       }
-      at_.push_back(Table(before, inner[d], outer[d], reflect ? 1 : 0, strides[d]));
+      memory = Fill(memory, before, inner[d], outer[d], reflect ? 1 : 0, strides[d]);
     }
+  }
+  static int64_t Bytes(sdk::Dims outer) {
+    int64_t sum = 0;
+    for (int64_t dim : outer) sum += dim;
+    return sdk::Multiply(sum, sizeof(int64_t));
   }
 
   // function(outer, inner) for every outer element in order.
   template <class Function>
   void ForEach(Function&& function) const {
     if (total_ == 0) return;
-    if (at_.empty()) return function(0, 0);
-    std::vector<size_t> index(at_.size(), 0);
-    const std::vector<int64_t>& row = at_.back();
-    for (int64_t i = 0; i < total_;) {
-      int64_t base = 0;
-      for (size_t d = 0; d + 1 < at_.size(); ++d) base += at_[d][index[d]];
-      for (int64_t cell : row) function(i++, base + cell);
-      for (size_t d = at_.size() - 1; d-- > 0;) {
-        if (++index[d] < at_[d].size()) break;
-        index[d] = 0;
+    if (dims_.empty()) return function(int64_t{0}, int64_t{0});
+    const size_t last = dims_.size() - 1;
+    for (int64_t i = 0; i < total_; i += dims_[last]) {
+      int64_t base = 0, rest = i / dims_[last];
+      const int64_t* table = table_ + Entries();
+      const int64_t* row = table -= dims_[last];
+      for (size_t d = last; d-- > 0;) {
+        table -= dims_[d];
+        base += table[rest % dims_[d]];
+        rest /= dims_[d];
       }
+      for (int64_t k = 0; k < dims_[last]; ++k) function(i + k, base + row[k]);
     }
   }
 
  private:
-  static std::vector<int64_t> Table(int64_t before, int64_t inner, int64_t outer, int64_t overlap, int64_t stride) {
-    std::vector<int64_t> at;
+  int64_t Entries() const { return Bytes(dims_) / static_cast<int64_t>(sizeof(int64_t)); }
+  static int64_t* Fill(int64_t* at, int64_t before, int64_t inner, int64_t outer, int64_t overlap, int64_t stride) {
     for (int64_t i = 0; i < outer; ++i) {
       int64_t p = i - before;
       if (p < 0) p = overlap - 1 - p;
       if (p >= inner) p = 2 * inner - 1 - overlap - p;
-      at.push_back(p * stride);
+      *at++ = p * stride;
     }
     return at;
   }
+  sdk::Dims dims_;
   int64_t total_;
-  std::vector<std::vector<int64_t>> at_;
+  int64_t* table_;  // dim after dim
 };
 
 struct MirrorKernel {
@@ -68,8 +76,11 @@ struct MirrorKernel {
 
 struct MirrorPadKernel : MirrorKernel {
   using MirrorKernel::MirrorKernel;
-  void Run(sdk::RunContext c) const {
-    const Mirror mirror(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)), c.input_view(1), reflect);
+  struct Plan {
+    Plan(const MirrorPadKernel&, sdk::PrepareContext& c) { c.Workspace(Mirror::Bytes(sdk::DimsOf(c.output(0)))); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    const Mirror mirror(sdk::DimsOf(c.input_view(0)), sdk::DimsOf(c.output_view(0)), c.input_view(1), reflect, c.workspace<int64_t>());
     DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* from = c.input<T>(0);
       T* to = c.output<T>(0);
@@ -82,7 +93,10 @@ using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, in
 
 struct MirrorPadGradKernel : MirrorKernel {
   using MirrorKernel::MirrorKernel;
-  void Run(sdk::RunContext c) const {
+  struct Plan {
+    Plan(const MirrorPadGradKernel&, sdk::PrepareContext& c) { c.Workspace(Mirror::Bytes(sdk::DimsOf(c.input(0)))); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
     switch (c.input_view(0).dtype) {
       case TENON_DT_COMPLEX64: return Typed<std::complex<float>>(c);
       case TENON_DT_COMPLEX128: return Typed<std::complex<double>>(c);
@@ -91,7 +105,7 @@ struct MirrorPadGradKernel : MirrorKernel {
   }
   template <class T>
   void Typed(sdk::RunContext c) const {
-    const Mirror mirror(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)), c.input_view(1), reflect);
+    const Mirror mirror(sdk::DimsOf(c.output_view(0)), sdk::DimsOf(c.input_view(0)), c.input_view(1), reflect, c.workspace<int64_t>());
     const T* from = c.input<T>(0);
     T* to = c.output<T>(0);
     std::fill_n(to, sdk::Count(c.output_view(0)), T(0));

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// DepthwiseConv2dNative and its gradients: each channel with its own filters, NHWC.
+//
+// Channels are the innermost loop of all three. Each element is summed by one task in a fixed order: results do not depend on
+// threads. Halves are summed as floats.
+#include <algorithm>
+
+#include "kernels/window.h"
+
+namespace tenon::cpu {
+namespace {
+
+// Sums of one pixel (or of one tap) over its channels.
+struct Depthwise {
+  Depthwise(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out) : x(in, false), y(out, false) {
+    if (filter.size() != 4 || filter[2] != x.channels || y.channels != sdk::Multiply(x.channels, filter[3]) || x.batch != y.batch) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not go with images of shape ", in, " and results of shape ", out);
+    }
+    rows = a.Geometry(0, x.height, filter[0], y.height);
+    columns = a.Geometry(1, x.width, filter[1], y.width);
+    multiplier = filter[3];
+  }
+  int64_t TapAt(int64_t ky, int64_t kx) const { return (ky * columns.size + kx) * y.channels; }
+  double Work() const { return 0.3 * static_cast<double>(y.count()) * static_cast<double>(rows.size * columns.size); }
+
+  // sums[c * multiplier + m] += x[c] * f[c * multiplier + m].
+  template <class T, class A>
+  void MultiplyAdd(const T* pixel, const T* filter, A* sums) const {
+    if (multiplier == 1) {
+#pragma GCC ivdep
+      for (int64_t k = 0; k < x.channels; ++k) sums[k] += static_cast<A>(pixel[k]) * static_cast<A>(filter[k]);
+      return;
+    }
+    for (int64_t k = 0; k < x.channels; ++k) {
+      const A value = static_cast<A>(pixel[k]);
+      for (int64_t m = 0; m < multiplier; ++m) sums[k * multiplier + m] += value * static_cast<A>(filter[k * multiplier + m]);
+    }
+  }
+  // sums[c] += sum over m of dy[c * multiplier + m] * f[c * multiplier + m].
+  template <class T, class A>
+  void MultiplyBack(const T* dy, const T* filter, A* sums) const {
+    for (int64_t k = 0; k < x.channels; ++k) {
+      A sum = sums[k];
+      for (int64_t m = 0; m < multiplier; ++m) sum += static_cast<A>(dy[k * multiplier + m]) * static_cast<A>(filter[k * multiplier + m]);
+      sums[k] = sum;
+    }
+  }
+
+  Image x, y;
+  WindowDim rows, columns;
+  int64_t multiplier = 1;
+};
+
+struct Attributes {
+  explicit Attributes(sdk::CreateContext& c) : window(c, "") {
+    if (window.channels_first) c.Fail(TENON_UNIMPLEMENTED, "Depthwise convolution on CPU is only supported for NHWC format");
+    if (window.strides[0] != window.strides[1]) c.Invalid("strides of height and width must be equal; they are ", window.strides[0], " and ", window.strides[1]);
+    if (window.dilations[0] != 1 || window.dilations[1] != 1) c.Fail(TENON_UNIMPLEMENTED, "depthwise convolution with dilations");
+  }
+  WindowAttributes window;
+};
+
+// Shares of `count` rows, each with room for the sums of so many channels.
+struct Tasks {
+  Tasks() = default;
+  Tasks(sdk::PrepareContext& c, int64_t count, int64_t channels) : rows(count), tasks(std::max<int64_t>(1, std::min(c.threads() * 2, count))) {
+    bytes = (sdk::Multiply(channels, sizeof(double)) + 63) / 64 * 64;
+    at = c.Workspace(sdk::Multiply(bytes, tasks));
+  }
+  // function(row, sums).
+  template <class A, class Function>
+  void ForEachRow(sdk::RunContext c, double work, Function&& function) const {
+    c.ParallelFor(tasks, work / static_cast<double>(tasks), [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        A* sums = c.workspace<A>(at + task * bytes);
+        for (int64_t row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) function(row, sums);
+      }
+    });
+  }
+  int64_t rows = 0, tasks = 1, bytes = 0, at = 0;
+};
+
+struct ForwardKernel : Attributes {
+  using Attributes::Attributes;
+  struct Plan : Depthwise, Tasks {
+    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c)
+        : Depthwise(kernel.window, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))),
+          Tasks(c, y.batch * y.height, y.channels) {}
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      plan.ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Row<T>(plan, c, row, sums); });
+    });
+  }
+
+ private:
+  template <class T>
+  static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
+    const int64_t n = row / v.y.height, top = row % v.y.height * v.Depthwise::rows.stride - v.Depthwise::rows.before;
+    for (int64_t ox = 0; ox < v.y.width; ++ox) {
+      std::fill_n(sums, v.y.channels, Wide<T>(0));
+      const int64_t left = ox * v.columns.stride - v.columns.before;
+      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); ++ky) {
+        for (int64_t kx = std::max<int64_t>(0, -left); kx < std::min(v.columns.size, v.x.width - left); ++kx) {
+          const T* pixel = c.input<T>(0) + ((n * v.x.height + top + ky) * v.x.width + left + kx) * v.x.channels;
+          v.MultiplyAdd(pixel, c.input<T>(1) + v.TapAt(ky, kx), sums);
+        }
+      }
+      T* out = c.output<T>(0) + (row * v.y.width + ox) * v.y.channels;
+      for (int64_t k = 0; k < v.y.channels; ++k) out[k] = static_cast<T>(sums[k]);
+    }
+  }
+};
+
+// The windows that saw a pixel p: (p + before - tap) / stride where that is whole.
+struct BackpropInputKernel : Attributes {
+  using Attributes::Attributes;
+  struct Plan : Depthwise, Tasks {
+    Plan(const BackpropInputKernel& kernel, sdk::PrepareContext& c)
+        : Depthwise(kernel.window, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))),
+          Tasks(c, x.batch * x.height, x.channels) {}
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      plan.ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Row<T>(plan, c, row, sums); });
+    });
+  }
+
+ private:
+  template <class T>
+  static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
+    const int64_t n = row / v.x.height, iy = row % v.x.height;
+    for (int64_t ix = 0; ix < v.x.width; ++ix) {
+      std::fill_n(sums, v.x.channels, Wide<T>(0));
+      ForEachWindow(v.Depthwise::rows, iy, [&](int64_t ky, int64_t oy) {
+        ForEachWindow(v.columns, ix, [&](int64_t kx, int64_t ox) {
+          const T* dy = c.input<T>(2) + ((n * v.y.height + oy) * v.y.width + ox) * v.y.channels;
+          v.MultiplyBack(dy, c.input<T>(1) + v.TapAt(ky, kx), sums);
+        });
+      });
+      T* out = c.output<T>(0) + (row * v.x.width + ix) * v.x.channels;
+      for (int64_t k = 0; k < v.x.channels; ++k) out[k] = static_cast<T>(sums[k]);
+    }
+  }
+  template <class Function>
+  static void ForEachWindow(const WindowDim& w, int64_t p, Function&& function) {
+    for (int64_t tap = 0; tap < w.size; ++tap) {
+      const int64_t at = p + w.before - tap;
+      if (at >= 0 && at % w.stride == 0 && at / w.stride < w.output) function(tap, at / w.stride);
+    }
+  }
+};
+
+// A task is a tap; rows of the result are summed one after the other, each as a sum of its own.
+struct BackpropFilterKernel : Attributes {
+  using Attributes::Attributes;
+  struct Plan : Depthwise, Tasks {
+    Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c)
+        : Depthwise(kernel.window, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2))),
+          Tasks(c, Depthwise::rows.size * columns.size, y.channels * 2) {}
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      plan.ForEachRow<double>(c, plan.Work(), [&](int64_t tap, double* totals) { OneTap<T>(plan, c, tap, totals); });
+    });
+  }
+
+ private:
+  template <class T>
+  static void OneTap(const Plan& v, sdk::RunContext c, int64_t tap, double* totals) {
+    auto* sums = reinterpret_cast<Wide<T>*>(totals + v.y.channels);
+    std::fill_n(totals, v.y.channels, 0.0);
+    const int64_t down = tap / v.columns.size - v.Depthwise::rows.before, along = tap % v.columns.size - v.columns.before;
+    for (int64_t row = 0; row < v.y.batch * v.y.height; ++row) {
+      const int64_t n = row / v.y.height, iy = row % v.y.height * v.Depthwise::rows.stride + down;
+      if (iy < 0 || iy >= v.x.height) continue;
+      std::fill_n(sums, v.y.channels, Wide<T>(0));
+      for (int64_t ox = 0; ox < v.y.width; ++ox) {
+        const int64_t ix = ox * v.columns.stride + along;
+        if (ix < 0 || ix >= v.x.width) continue;
+        v.MultiplyAdd(c.input<T>(0) + ((n * v.x.height + iy) * v.x.width + ix) * v.x.channels,
+                      c.input<T>(2) + (row * v.y.width + ox) * v.y.channels, sums);
+      }
+      for (int64_t k = 0; k < v.y.channels; ++k) totals[k] += static_cast<double>(sums[k]);
+    }
+    T* out = c.output<T>(0) + tap * v.y.channels;
+    for (int64_t k = 0; k < v.y.channels; ++k) out[k] = static_cast<T>(static_cast<Wide<T>>(totals[k]));
+  }
+};
+
+constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list,
+                                 .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+
+}  // namespace
+
+TENON_CPU_KERNEL(DepthwiseConv2dNative) = CpuKernel<ForwardKernel>("DepthwiseConv2dNative", kTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = CpuKernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput", kTraits);
+TENON_CPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = CpuKernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
+
+}  // namespace tenon::cpu
