@@ -5,10 +5,10 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test build configure packages variants clean format help
+.PHONY: run test build configure packages variants clean format fuzz-golden help
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
 
 # DEVICES=tpu_sim:2 adds simulated devices, places the graph over all of them, and draws a step.
 RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
@@ -21,6 +21,14 @@ build: configure ## Build everything into build/release, laid out like an instal
 
 test: build ## Build, then run every test.
 	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+PYTHON ?= python3
+SEEDS ?= $(shell date +%s)
+COUNT ?= 2000
+
+fuzz-golden: configure ## Fresh cases of ops against TensorFlow (SEEDS="1 2" COUNT=2000 PYTHON=one that has TensorFlow).
+	cmake --build $(BUILD) -j $(JOBS) --target golden_replay
+	$(PYTHON) tests/golden/fuzz.py --replay $(BUILD)/tests/bin/golden_replay --folder $(BUILD)/fuzz --count $(COUNT) $(SEEDS)
 
 variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
 	cmake --build $(BUILD) -j $(JOBS) --target variants

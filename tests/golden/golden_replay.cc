@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// golden_replay [--plain | --onednn] [--no-optimize] FILE...: replays files of cases and says what differs.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "tests/golden/replay.h"
+
+namespace {
+
+int Usage() {
+  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn] [--no-optimize] FILE...\n"
+                       "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size.\n");
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace tenon::golden;  // NOLINT: a program of this namespace
+  Kernels kernels = Kernels::kAll;
+  bool optimize = true;
+  std::vector<std::string> files;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--plain") kernels = Kernels::kPlain;
+    else if (word == "--onednn") kernels = Kernels::kOneDnnAlways;
+    else if (word == "--no-optimize") optimize = false;
+    else if (word.starts_with("-")) return Usage();
+    else files.push_back(word);
+  }
+  if (files.empty()) return Usage();
+  SayCaseOnCrash();
+  const auto runtime = MakeRuntime(kernels);
+  if (!runtime.ok()) {
+    std::fprintf(stderr, "%s\n", runtime.status().message().c_str());
+    return 2;
+  }
+  const auto differences = Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json");
+  bool differs = false;
+  for (const std::string& path : files) {
+    std::ifstream text(path);
+    if (!text) {
+      std::fprintf(stderr, "%s: %s\n", path.c_str(), std::strerror(errno));
+      return 2;
+    }
+    const Tally tally = ReplayAll(*runtime, text, differences, optimize);
+    for (const std::string& failure : tally.failures) std::printf("%s, %s\n", path.c_str(), failure.c_str());
+    std::printf("%s: %zu cases (%zu refused by TensorFlow, %zu with gradients), %zu differ\n", path.c_str(), tally.cases,
+                tally.refused, tally.gradients, tally.failures.size());
+    differs |= !tally.failures.empty();
+  }
+  return differs ? 1 : 0;
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/golden/replay.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <istream>
+#include <map>
+#include <optional>
+
+namespace tenon::golden {
+
+using host::Attrs;
+using host::Code;
+using host::DType;
+using host::Feed;
+using host::Gradient;
+using host::Graph;
+using host::Name;
+using host::Operation;
+using host::Output;
+using host::Result;
+using host::Runtime;
+using host::RuntimeOptions;
+using host::Session;
+using host::SessionOptions;
+using host::Shape;
+using host::Status;
+using host::Tensor;
+using host::View;
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{20};
+
+Result<std::vector<Tensor>> TensorsFrom(const Json& list) {
+  std::vector<Tensor> tensors;
+  for (const Json& one : list) {
+    if (one.is_null()) {
+      tensors.emplace_back();
+      continue;
+    }
+    TENON_TRY_ASSIGN(Tensor tensor, TensorFrom(one));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+bool Lists(const Json& one, const char* key, size_t number) {
+  const auto found = one.find(key);
+  return found != one.end() && std::find(found->begin(), found->end(), number) != found->end();
+}
+
+std::string CompareAll(const std::string& what, const std::vector<Tensor>& want, const std::vector<Tensor>& got,
+                       const Tolerance& tolerance) {
+  if (want.size() != got.size()) return std::to_string(got.size()) + " " + what + "s instead of " + std::to_string(want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    const std::string difference = Compare(want[i], got[i], tolerance);
+    if (!difference.empty()) return what + " " + std::to_string(i) + ": " + difference;
+  }
+  return "";
+}
+
+// Adds up, in a zero tensor of x's shape, the rows that slices give.
+Tensor AddUp(const Tensor& x, const Tensor& rows, const Tensor& indices) {
+  std::vector<uint8_t> sum(x.bytes().size(), 0);
+  const int64_t count = indices.element_count();
+  const size_t row = count == 0 ? 0 : rows.bytes().size() / static_cast<size_t>(count);
+  const auto add = [&]<class T>(T) {
+    for (int64_t i = 0; i < count; ++i) {
+      const auto place = static_cast<size_t>(i);
+      const int64_t to = indices.dtype() == DType::kInt32 ? indices.data<int32_t>()[place] : indices.data<int64_t>()[place];
+      T* at = reinterpret_cast<T*>(sum.data() + static_cast<size_t>(to) * row);
+      const T* from = reinterpret_cast<const T*>(rows.bytes().data() + place * row);
+      for (size_t k = 0; k < row / sizeof(T); ++k) at[k] += from[k];
+    }
+  };
+  if (x.dtype() == DType::kDouble || x.dtype() == DType::kComplex128) add(0.0);
+  else if (x.dtype() == DType::kFloat || x.dtype() == DType::kComplex64) add(0.0f);
+  else return Tensor();
+  auto made = Tensor::FromBytes(x.dtype(), x.shape(), sum.data(), sum.size());
+  return made.ok() ? *std::move(made) : Tensor();
+}
+
+// A case of one op: its inputs as feeds, constants or variables around it.
+class OpCase {
+ public:
+  OpCase(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize)
+      : runtime_(runtime), one_(one), differences_(differences), graph_(runtime), op_(one["op"].get<std::string>()) {
+    options_.optimize = optimize;
+  }
+
+  std::string Run() {
+    auto inputs = TensorsFrom(one_["in"]);
+    if (!inputs.ok()) return "the case is broken: " + inputs.status().message();
+    values_ = *std::move(inputs);
+    const auto outputs = Forward();
+    if (one_.contains("error")) return Refused(outputs.ok());
+    if (!outputs.ok()) return Excused(outputs.status());
+    auto want = TensorsFrom(one_["out"]);
+    if (!want.ok()) return "the case is broken: " + want.status().message();
+    std::string difference = CompareAll("output", *want, *outputs, differences_.ForValue(op_));
+    if (difference.empty() && one_.contains("after")) difference = CompareVariables();
+    if (difference.empty() && one_.contains("dx")) difference = CompareGradients();
+    return difference;
+  }
+
+ private:
+  std::string Refused(bool computed) const {
+    const auto text = one_["error"].get<std::string>();
+    if (!computed || differences_.Accepts(op_, text)) return "";
+    return "computed, where TensorFlow refuses: " + text;
+  }
+  std::string Excused(const Status& status) const {
+    return differences_.Refuses(op_, status.message()) ? "" : "refused: " + status.message();
+  }
+
+  // The graph, a session with the variables' values in it, and one run.
+  Result<std::vector<Tensor>> Forward() {
+    std::vector<Output> inputs;
+    for (size_t i = 0; i < values_.size(); ++i) inputs.push_back(Input(i));
+    Attrs attrs;
+    for (const auto& [name, value] : one_["attrs"].items()) {
+      TENON_TRY_ASSIGN(host::Attr attr, AttrFrom(name, value));
+      attrs.push_back(std::move(attr));
+    }
+    node_ = graph_.AddNode(op_, inputs, attrs, "node");
+    TENON_TRY_ASSIGN(Session session, Session::Create(runtime_, graph_, options_));
+    session_.emplace(std::move(session));
+    if (!initializers_.empty()) TENON_TRY(session_->RunTargets(initializers_));
+    const std::vector<Output> outputs = node_.outputs();
+    return Fetch(std::vector<Name>(outputs.begin(), outputs.end()));
+  }
+
+  Output Input(size_t i) {
+    const std::string name = "input" + std::to_string(i);
+    const auto variables = one_.find("vars");
+    if (variables != one_.end() && variables->contains(std::to_string(i)))
+      return Variable(i, (*variables)[std::to_string(i)] == "resource");
+    if (Lists(one_, "const", i)) return graph_.Const(View(values_[i]), name);
+    feeds_.push_back({name, values_[i]});
+    return graph_.Placeholder(name, values_[i].dtype(), one_.value("blind", false) ? Shape::Unknown() : values_[i].shape());
+  }
+  Output Variable(size_t i, bool resource) {
+    const Tensor& value = values_[i];
+    const std::string name = "variable" + std::to_string(i);
+    const Output initial = graph_.Const(View(value));
+    const Attrs attrs = {{"dtype", value.dtype()}, {"shape", value.shape()}, {"shared_name", name}};
+    const Output variable = graph_.Op(resource ? "VarHandleOp" : "VariableV2", {}, attrs, name);
+    const Operation assign = graph_.AddNode(resource ? "AssignVariableOp" : "Assign", {variable, initial});
+    if (!Lists(one_, "unset", i)) initializers_.push_back(assign);
+    readers_.push_back(resource ? graph_.Op("ReadVariableOp", {variable}, {{"dtype", value.dtype()}})
+                                : graph_.Op("Identity", {variable}));
+    return variable;
+  }
+
+  Result<std::vector<Tensor>> Fetch(const std::vector<Name>& fetches) {
+    return session_->Run(feeds_, fetches, fetches.empty() ? std::vector<Name>{node_} : std::vector<Name>{}, {.timeout = kPatience});
+  }
+
+  std::string CompareVariables() {
+    auto want = TensorsFrom(one_["after"]);
+    if (!want.ok()) return "the case is broken: " + want.status().message();
+    feeds_.clear();
+    const auto got = Fetch(std::vector<Name>(readers_.begin(), readers_.end()));
+    if (!got.ok()) return "the variables cannot be read: " + got.status().message();
+    return CompareAll("variable", *want, *got, differences_.ForValue(op_));
+  }
+
+  std::string CompareGradients() {
+    std::vector<Output> ys, dys, xs;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < one_["dy"].size(); ++i) {
+      if (one_["dy"][i].is_null()) continue;
+      auto dy = TensorFrom(one_["dy"][i]);
+      if (!dy.ok()) return "the case is broken: " + dy.status().message();
+      ys.push_back(node_.output(static_cast<int32_t>(i)));
+      const std::string name = "dy" + std::to_string(i);
+      dys.push_back(graph_.Placeholder(name, dy->dtype(), one_.value("blind", false) ? Shape::Unknown() : dy->shape()));
+      feeds_.push_back({name, *dy});
+    }
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (Lists(one_, "asked", i)) {
+        auto x = graph_.Find("input" + std::to_string(i));
+        if (!x.ok()) return x.status().message();
+        xs.emplace_back(*x);
+        places.push_back(i);
+      }
+    }
+    const std::vector<Gradient> gradients = graph_.Gradients(ys, xs, dys);
+    if (!graph_.status().ok()) return ExcusedGradient(graph_.status());
+    if (const Status extended = session_->Extend(graph_); !extended.ok()) return ExcusedGradient(extended);
+    for (size_t k = 0; k < xs.size(); ++k) {
+      const std::string difference = CompareGradient(gradients[k], places[k], one_["dx"][k]);
+      if (!difference.empty()) return "gradient of input " + std::to_string(places[k]) + ": " + difference;
+    }
+    return "";
+  }
+  std::string ExcusedGradient(const Status& status) const {
+    return differences_.Refuses(op_, status.message()) ? "" : "gradients are refused: " + status.message();
+  }
+
+  std::string CompareGradient(const Gradient& gradient, size_t input, const Json& want) {
+    if (want.is_null()) return gradient.kind == Gradient::Kind::kNone ? "" : "there is one, where TensorFlow has none";
+    auto expected = TensorFrom(want);
+    if (!expected.ok()) return "the case is broken: " + expected.status().message();
+    if (gradient.kind == Gradient::Kind::kNone) return "there is none, where TensorFlow has one";
+    const bool slices = gradient.kind == Gradient::Kind::kSlices;
+    const auto got = Fetch(slices ? std::vector<Name>{gradient.dense, gradient.indices} : std::vector<Name>{gradient.dense});
+    if (!got.ok()) return ExcusedGradient(got.status());
+    const Tensor value = slices ? AddUp(values_[input], (*got)[0], (*got)[1]) : (*got)[0];
+    return Compare(*expected, value, differences_.ForGradient(op_));
+  }
+
+  const Runtime& runtime_;
+  const Json& one_;
+  const Differences& differences_;
+  SessionOptions options_;
+  Graph graph_;
+  const std::string op_;
+  std::vector<Tensor> values_;
+  std::vector<Feed> feeds_;
+  std::vector<Name> initializers_;
+  std::vector<Output> readers_;
+  Operation node_;
+  std::optional<Session> session_;
+};
+
+// A case that is a graph as TensorFlow wrote it, and what its runs give, one after another in one session.
+class GraphCase {
+ public:
+  GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize)
+      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
+    options_.optimize = optimize;
+  }
+
+  std::string Run() {
+    auto graph = Graph::Import(runtime_, FromBase64(one_["graph"].get<std::string>()));
+    if (!graph.ok()) return Excused(graph.status());
+    std::vector<Gradient> gradients;
+    if (one_.contains("gradients")) {
+      const Json& asked = one_["gradients"];
+      gradients = graph->Gradients(Outputs(*graph, asked["ys"]), Outputs(*graph, asked["xs"]));
+      if (!graph->status().ok()) return Excused(graph->status());
+    }
+    auto session = Session::Create(runtime_, *graph, options_);
+    if (!session.ok()) return Excused(session.status());
+    size_t number = 0;
+    for (const Json& run : one_["runs"]) {
+      std::string difference = Step(*session, run, gradients);
+      if (!difference.empty()) return "run " + std::to_string(number) + ": " + difference;
+      ++number;
+    }
+    return "";
+  }
+
+ private:
+  static std::vector<Output> Outputs(Graph& graph, const Json& names) {
+    std::vector<Output> outputs;
+    for (const Json& name : names) {
+      auto found = graph.Find(name.get<std::string>());
+      if (!found.ok()) graph.Fail(found.status());
+      if (found.ok()) outputs.emplace_back(*found);
+    }
+    return outputs;
+  }
+  std::string Excused(const Status& status) const {
+    return differences_.Refuses(op_, status.message()) ? "" : "refused: " + status.message();
+  }
+
+  std::string Step(const Session& session, const Json& run, const std::vector<Gradient>& gradients) const {
+    std::vector<Feed> feeds;
+    for (const auto& [name, value] : run["feeds"].items()) {
+      auto tensor = TensorFrom(value);
+      if (!tensor.ok()) return "the case is broken: " + tensor.status().message();
+      feeds.push_back({name, *std::move(tensor)});
+    }
+    std::vector<Name> fetches, targets;
+    for (const Json& name : run["fetch"]) fetches.emplace_back(name.get<std::string>());
+    for (const Json& name : run["targets"]) targets.emplace_back(name.get<std::string>());
+    const bool differentiates = run.contains("dx");
+    for (const Gradient& gradient : gradients) {
+      if (!differentiates) continue;
+      if (gradient.kind != Gradient::Kind::kDense) return "a gradient is not dense";
+      fetches.emplace_back(gradient.dense);
+    }
+    const auto got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
+    if (run.contains("error")) {
+      const auto text = run["error"].get<std::string>();
+      return !got.ok() || differences_.Accepts(op_, text) ? "" : "computed, where TensorFlow refuses: " + text;
+    }
+    if (!got.ok()) return Excused(got.status());
+    Json expected = run["out"];
+    if (differentiates) expected.insert(expected.end(), run["dx"].begin(), run["dx"].end());
+    auto want = TensorsFrom(expected);
+    if (!want.ok()) return "the case is broken: " + want.status().message();
+    return CompareAll("fetch", *want, *got, differentiates ? differences_.ForGradient(op_) : differences_.ForValue(op_));
+  }
+
+  const Runtime& runtime_;
+  const Json& one_;
+  const Differences& differences_;
+  SessionOptions options_;
+  const std::string op_;
+};
+
+RuntimeOptions OptionsFor(Kernels kernels) {
+  RuntimeOptions options;
+  if (kernels == Kernels::kOneDnnAlways) options.plugin_options.push_back({"tenon.cpu_onednn", "always", "true"});
+  if (kernels != Kernels::kPlain) return options;
+  options.search = false;
+  for (const auto& entry : std::filesystem::directory_iterator(TENON_TEST_BUILD_DIR "/lib/tenon/plugins")) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("tenon_ops_") || name == "tenon_cpu.so") options.plugins.push_back(entry.path());
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<Runtime> MakeRuntime(Kernels kernels) { return Runtime::Create(OptionsFor(kernels)); }
+
+std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize) {
+  if (one.contains("graph")) return GraphCase(runtime, one, differences, optimize).Run();
+  return OpCase(runtime, one, differences, optimize).Run();
+}
+
+std::string Describe(const Json& one) {
+  std::string text = one["op"].get<std::string>();
+  if (one.contains("about")) text += " (" + one["about"].get<std::string>() + ")";
+  if (one.contains("graph")) return text;
+  for (const auto& [name, value] : one["attrs"].items()) text += " " + name + "=" + value.begin()->dump().substr(0, 80);
+  const char* separator = " of ";
+  for (const Json& input : one["in"]) {
+    text += separator + input[0].get<std::string>() + input[1].dump();
+    separator = ", ";
+  }
+  for (const char* flag : {"const", "vars", "blind"})
+    if (one.contains(flag)) text += std::string("; ") + flag + " " + one[flag].dump();
+  return text;
+}
+
+namespace {
+
+char case_at_hand[400];
+
+void SayCase(int signal_number) {
+  static_cast<void>(!write(STDERR_FILENO, case_at_hand, std::strlen(case_at_hand)));
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+}  // namespace
+
+void SayCaseOnCrash() {
+  for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) signal(number, SayCase);
+}
+
+Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, bool optimize) {
+  Tally tally;
+  for (std::string line; std::getline(text, line);) {
+    const Json one = Json::parse(line);
+    ++tally.cases;
+    const std::string description = "line " + std::to_string(tally.cases) + ": " + Describe(one);
+    const std::string at_hand = "died in " + description + "\n";
+    std::strncpy(case_at_hand, at_hand.c_str(), sizeof(case_at_hand) - 1);
+    tally.refused += one.contains("error") ? 1 : 0;
+    tally.gradients += one.contains("dx") ? 1 : 0;
+    const std::string difference = Replay(runtime, one, differences, optimize);
+    if (!difference.empty()) tally.failures.push_back(description + "\n    " + difference);
+  }
+  return tally;
+}
+
+}  // namespace tenon::golden

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays cases through real sessions. The form of a case stands in README.md.
+//
+// A case has a graph and a session of its own. Every failure is a text: nothing here fails a test or ends a program.
+#ifndef TENON_TESTS_GOLDEN_REPLAY_H_
+#define TENON_TESTS_GOLDEN_REPLAY_H_
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tests/golden/compare.h"
+
+namespace tenon::golden {
+
+// Which plugins compute.
+enum class Kernels {
+  kAll,          // those that a user's program finds
+  kPlain,        // without oneDNN
+  kOneDnnAlways  // oneDNN wherever it has a primitive, at any size
+};
+host::Result<host::Runtime> MakeRuntime(Kernels kernels);
+
+// Empty, or what of the case differs from TensorFlow.
+std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, bool optimize);
+
+// What a case is, in a line: op, attributes, inputs.
+std::string Describe(const Json& one);
+
+struct Tally {
+  size_t cases = 0, refused = 0, gradients = 0;
+  std::vector<std::string> failures;
+};
+// Every line of `text`. The line at hand is kept where a signal handler can say it.
+Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, bool optimize);
+// Says on standard error which case was running when this process dies of a signal.
+void SayCaseOnCrash();
+
+}  // namespace tenon::golden
+
+#endif  // TENON_TESTS_GOLDEN_REPLAY_H_

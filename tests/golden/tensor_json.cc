@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/golden/tensor_json.h"
+
+#include <limits>
+
+namespace tenon::golden {
+
+using host::Attr;
+using host::Code;
+using host::DType;
+using host::Result;
+using host::Shape;
+using host::Status;
+using host::Tensor;
+
+namespace {
+
+int SixBits(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+// Infinities and NaN are strings in JSON.
+float FloatFrom(const Json& json) {
+  if (json.is_number()) return json.get<float>();
+  const auto text = json.get<std::string>();
+  if (text == "nan") return std::numeric_limits<float>::quiet_NaN();
+  return text == "-inf" ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::infinity();
+}
+DType TypeFrom(const Json& json) { return host::DTypeFromName(json.get<std::string>()); }
+Shape ShapeFrom(const Json& json) {
+  return json.is_null() ? Shape::Unknown() : Shape(json.get<std::vector<int64_t>>());
+}
+
+template <typename T>
+std::vector<T> ListOf(const Json& json, T (*from)(const Json&)) {
+  std::vector<T> list;
+  for (const Json& one : json) list.push_back(from(one));
+  return list;
+}
+
+}  // namespace
+
+std::string FromBase64(std::string_view text) {
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const int six = SixBits(c);
+    if (six < 0) break;  // padding
+    bits = bits << 6 | static_cast<uint32_t>(six);
+    count += 6;
+    if (count >= 8) bytes += static_cast<char>(bits >> (count -= 8));
+  }
+  return bytes;
+}
+
+Result<Tensor> TensorFrom(const Json& json) {
+  const DType dtype = TypeFrom(json[0]);
+  const Shape shape = ShapeFrom(json[1]);
+  const auto count = static_cast<size_t>(shape.element_count());
+  if (dtype == DType::kString) {
+    std::vector<std::string> strings;
+    for (const Json& one : json[2]) strings.push_back(FromBase64(one.get<std::string>()));
+    return Tensor::Strings(strings, shape);
+  }
+  const size_t size = host::DTypeSize(dtype);
+  if (size == 0) return Status(Code::kInvalidArgument, "no tensors of type " + json[0].get<std::string>());
+  std::string bytes = FromBase64(json[2].get<std::string>());
+  if (bytes.size() == size) {
+    const std::string one = bytes;
+    for (size_t i = 1; i < count; ++i) bytes += one;
+    bytes.resize(count * size);
+  }
+  return Tensor::FromBytes(dtype, shape, bytes.data(), bytes.size());
+}
+
+Result<Attr> AttrFrom(const std::string& name, const Json& json) {
+  const std::string kind = json.begin().key();
+  const Json& value = json.begin().value();
+  if (kind == "int") return Attr(name, value.get<int64_t>());
+  if (kind == "float") return Attr(name, FloatFrom(value));
+  if (kind == "bool") return Attr(name, value.get<bool>());
+  if (kind == "string") return Attr(name, FromBase64(value.get<std::string>()));
+  if (kind == "text") return Attr(name, value.get<std::string>());
+  if (kind == "type") return Attr(name, TypeFrom(value));
+  if (kind == "shape") return Attr(name, ShapeFrom(value));
+  if (kind == "ints") return Attr(name, value.get<std::vector<int64_t>>());
+  if (kind == "floats") return Attr(name, ListOf<float>(value, FloatFrom));
+  if (kind == "bools") return Attr(name, value.get<std::vector<bool>>());
+  if (kind == "texts") return Attr(name, value.get<std::vector<std::string>>());
+  if (kind == "types") return Attr(name, ListOf<DType>(value, TypeFrom));
+  if (kind == "shapes") return Attr(name, ListOf<Shape>(value, ShapeFrom));
+  if (kind == "tensor") {
+    TENON_TRY_ASSIGN(const Tensor tensor, TensorFrom(value));
+    return Attr(name, tensor);
+  }
+  return Status(Code::kInvalidArgument, "attribute " + name + ": no values of kind " + kind);
+}
+
+}  // namespace tenon::golden

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors and attributes as the case files write them.
+//
+// A tensor is [dtype, dims, bytes]: little-endian elements in base64, of which one element alone stands for all of them;
+// strings are a list of base64. An attribute is {kind: value}: {"int": 3}, {"type": "float"}, {"ints": [1, 2]}.
+#ifndef TENON_TESTS_GOLDEN_TENSOR_JSON_H_
+#define TENON_TESTS_GOLDEN_TENSOR_JSON_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "tenon/tenon.h"
+
+namespace tenon::golden {
+
+using Json = nlohmann::json;
+
+// A tensor, or why the text is none.
+host::Result<host::Tensor> TensorFrom(const Json& json);
+host::Result<host::Attr> AttrFrom(const std::string& name, const Json& json);
+std::string FromBase64(std::string_view text);
+
+}  // namespace tenon::golden
+
+#endif  // TENON_TESTS_GOLDEN_TENSOR_JSON_H_
