@@ -13,12 +13,15 @@
   X(Neg) X(Abs) X(Sign) X(Square) X(Reciprocal) X(Sqrt) X(Rsqrt) X(Floor) X(Ceil) X(Round) X(Exp)  \
   X(Expm1) X(Log) X(Log1p) X(Sin) X(Cos) X(Tanh) X(Erf) X(Sigmoid) X(TanhGrad) X(SigmoidGrad)      \
   X(SqrtGrad) X(RsqrtGrad) X(ReciprocalGrad) X(Erfc)                                               \
+  /* complex.cc */                                                                                 \
+  X(Conj)                                                                                          \
   /* activation.cc */                                                                              \
   X(Relu) X(Relu6) X(Elu) X(Softplus) X(LeakyRelu) X(ReluGrad) X(Relu6Grad) X(EluGrad)             \
   X(SoftplusGrad) X(LeakyReluGrad)                                                                 \
   /* matmul.cc */                                                                                  \
-  X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)           \
-  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                             \
+  X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(MatMulPlain) X(BatchMatMulPlain) X(BatchMatMulV2Plain)\
+  X(BatchMatMulV3Float) X(BatchMatMulV3Double) X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32)      \
+  X(BatchMatMulV3Int64) X(BatchMatMulV3Int16) X(BatchMatMulV3Complex64) X(BatchMatMulV3Complex128) \
   /* variable.cc */                                                                                \
   X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub)                        \
   X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub) X(ResourceScatterAdd)  \
@@ -52,6 +55,7 @@
   X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits) \
   /* conv.cc */                                                                                    \
   X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter)                                         \
+  X(Conv2DPlain) X(Conv2DBackpropInputPlain) X(Conv2DBackpropFilterPlain)                          \
   /* pool.cc */                                                                                    \
   X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)                           \
   /* random.cc */                                                                                  \
@@ -85,8 +89,10 @@
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \
   X(GatherV2String) X(SelectString) X(SelectV2String) X(FillString) X(EqualString)                 \
-  X(NotEqualString) X(ConcatString) X(GatherNdString) X(TensorScatterUpdateString)                 \
-  X(ReverseSequenceString)
+  X(NotEqualString) X(AddString) X(ZerosLikeString) X(OneHotString) X(SplitVString)                \
+  X(BroadcastToString) X(PadString) X(PadV2String) X(StridedSliceGradString) X(UniqueString)       \
+  X(DynamicStitchString) X(DynamicPartitionString) X(ConcatString) X(GatherNdString)               \
+  X(TensorScatterUpdateString) X(ReverseSequenceString)
 
 namespace tenon::cpu {
 

@@ -197,7 +197,7 @@ extern const tenon_op_definition kPow = Binary({
 
 static void SquaredDifferenceGradient(GradientContext& g) {
   const Output dz = g.dy(0);
-  const Output difference = g.Conj(g.Sub(g.input(0), g.input(1)));
+  const Output difference = g.Sub(g.input(0), g.input(1));  // of complex numbers too, as in TensorFlow
   const Output both = g.Mul(dz, g.Mul(g.Scalar(2, dz), difference));
   g.SetDxUnbroadcast(0, 1, both);
   g.SetDx(1, g.Neg(g.Unbroadcast(both, g.input(1), g.input(0))));

@@ -17,6 +17,7 @@ TENON_OPS(
     kCast,
     kCeil,
     kCheckNumerics,
+    kConj,
     kCos,
     kCumprod,
     kCumsum,

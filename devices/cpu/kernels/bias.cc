@@ -11,7 +11,7 @@ namespace {
 
 using sdk::AddOrSubtract;
 
-using BiasTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using BiasTypes = Numbers::AndComplex;
 
 // value as [outer, channels, inner]: inner is 1 for NHWC.
 struct BiasShape {

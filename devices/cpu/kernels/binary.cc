@@ -30,27 +30,27 @@ struct FloatingPowOp {
     return math::Pow(x, y);
   }
 };
-using AllNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
-using PowNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using AnyNumbers = Numbers::AndComplex;
+using PowNumbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>::AndComplex;
 
 }  // namespace
 
-TENON_CPU_KERNEL(Add) = CpuBinary<AddOp, Numbers>("Add");
-TENON_CPU_KERNEL(AddV2) = CpuBinary<AddOp, Numbers>("AddV2");
-TENON_CPU_KERNEL(Sub) = CpuBinary<SubOp, Numbers>("Sub");
-TENON_CPU_KERNEL(Mul) = CpuBinary<MulOp, Numbers>("Mul");
+TENON_CPU_KERNEL(Add) = CpuBinary<AddOp, AnyNumbers>("Add");
+TENON_CPU_KERNEL(AddV2) = CpuBinary<AddOp, AnyNumbers>("AddV2");
+TENON_CPU_KERNEL(Sub) = CpuBinary<SubOp, AnyNumbers>("Sub");
+TENON_CPU_KERNEL(Mul) = CpuBinary<MulOp, AnyNumbers>("Mul");
 TENON_CPU_KERNEL(Maximum) = CpuBinary<MaximumOp, Numbers>("Maximum");
 TENON_CPU_KERNEL(Minimum) = CpuBinary<MinimumOp, Numbers>("Minimum");
 TENON_CPU_KERNEL(SquaredDifference) = CpuBinary<SquaredDifferenceOp, PowNumbers>("SquaredDifference");
 TENON_CPU_KERNEL(RealDiv) = CpuBinary<DivOp, PowNumbers>("RealDiv");
-TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, Numbers>("Div");
+TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, AnyNumbers>("Div");
 TENON_CPU_KERNEL(FloorDiv) = CpuBinary<FloorDivOp, Numbers>("FloorDiv");
 TENON_CPU_KERNEL(FloorMod) = CpuBinary<FloorModOp, Numbers>("FloorMod");
-TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals>("DivNoNan");
-TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<TruncateDivOp, AllNumbers>("TruncateDiv");
-TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals>("MulNoNan");
-TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals>("Xdivy");
-TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals>("Xlogy");
+TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals::AndComplex>("DivNoNan");
+TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<TruncateDivOp, Numbers>("TruncateDiv");
+TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals::AndComplex>("MulNoNan");
+TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals::AndComplex>("Xdivy");
+TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals::AndComplex>("Xlogy");
 TENON_CPU_KERNEL(Pow) = CpuBinary<sdk::AnyPowOp<FloatingPowOp>, PowNumbers>("Pow");
 
 }  // namespace tenon::cpu

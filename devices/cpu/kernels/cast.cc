@@ -13,8 +13,7 @@ namespace {
 
 using sdk::AddOrSubtract;
 
-using CastTypes = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t,
-                        uint32_t, uint64_t>;
+using CastTypes = Numbers::And<bool>::AndComplex;
 
 // Cut instead of rounded: the attribute Truncate.
 template <class To, class From>
@@ -71,7 +70,7 @@ struct CastKernel {
   bool truncate;
 };
 
-using Addable = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using Addable = Numbers::AndComplex;
 
 // In the order of the inputs; the output may be the first one's memory.
 struct AddNKernel {
@@ -140,7 +139,7 @@ struct CheckNumericsKernel {
   std::string message;
 };
 
-using Comparable = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, bool>;
+using Comparable = Numbers::And<bool>;
 
 // The first of equal elements; a NaN is never larger or smaller.
 template <bool kMax>

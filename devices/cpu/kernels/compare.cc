@@ -21,7 +21,7 @@ using sdk::NotOp;
 using sdk::OrOp;
 
 using Bools = Types<bool>;
-using Equals = Types<float, double, int32_t, int64_t, bool, Half, Bfloat16, uint8_t, int8_t, int16_t>;
+using Equals = Numbers::And<bool>::AndComplex;
 
 // Equal and NotEqual: with incompatible_shape_error=false shapes that do not broadcast give a scalar answer.
 template <class Op>

@@ -157,6 +157,7 @@ TENON_CPU_KERNEL(ConcatString) = CpuStringKernel<ConcatKernel<true>>("Concat");
 TENON_CPU_KERNEL(ConcatV2String) = CpuStringKernel<ConcatKernel<false>>("ConcatV2");
 TENON_CPU_KERNEL(PackString) = CpuStringKernel<PackKernel>("Pack");
 TENON_CPU_KERNEL(SplitString) = CpuStringKernel<SplitKernel<1, 0>>("Split");
+TENON_CPU_KERNEL(SplitVString) = CpuStringKernel<SplitKernel<0, 2>>("SplitV");
 TENON_CPU_KERNEL(UnpackString) = CpuStringKernel<UnpackKernel>("Unpack");
 
 }  // namespace tenon::cpu

@@ -2,8 +2,12 @@
 // Ops whose output shapes depend on values: Unique, DynamicStitch, DynamicPartition. And sums by segment.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "kernels/strided_copy.h"
+#include "tenon/sdk/string_tensor.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
@@ -12,7 +16,7 @@ namespace {
 using sdk::AddOrSubtract;
 
 // A hash table with open addressing in the workspace: positions of first occurrence.
-using UniqueTypes = Types<float, double, int32_t, int64_t, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t, bool>;
+using UniqueTypes = Numbers::And<bool>;
 
 struct UniqueKernel {
   struct Plan {
@@ -68,19 +72,32 @@ struct UniqueKernel {
   }
 };
 
-// Rows of data[k] go to the rows that indices[k] name; the last one wins; rows that nobody names are zero.
-struct DynamicStitchKernel {
+struct UniqueStringKernel {
   void Run(sdk::RunContext c) const {
-    const int32_t n = c.input_count() / 2;
-    int64_t rows = 0;
-    const View& first = c.input_view(n);
-    const size_t index_rank = static_cast<size_t>(c.input_view(0).dl.ndim);
-    const sdk::Dims tail = sdk::DimsOf(first).subspan(std::min(index_rank, sdk::DimsOf(first).size()));
-    const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(first.dtype));
+    const int64_t count = sdk::Count(c.input_view(0));
+    std::unordered_map<std::string_view, int64_t> numbers;
+    std::vector<std::string_view> found;
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string_view text = sdk::StringAt(c.input_view(0), i);
+      const auto [entry, is_new] = numbers.try_emplace(text, static_cast<int64_t>(found.size()));
+      if (is_new) found.push_back(text);
+      UniqueKernel::PutIndex(c.output_view(1), i, entry->second);
+    }
+    const auto size = static_cast<int64_t>(found.size());
+    sdk::SetStrings(c, 0, sdk::Dims(&size, 1), found);
+  }
+};
+
+// Rows of data[k] go to the rows that indices[k] name; the last one wins; rows that nobody names are zero.
+struct Stitch {
+  explicit Stitch(sdk::RunContext c) : n(c.input_count() / 2) {
+    const sdk::Dims first = sdk::DimsOf(c.input_view(n));
+    const sdk::Dims tail = first.subspan(std::min(static_cast<size_t>(c.input_view(0).dl.ndim), first.size()));
+    width = sdk::Count(tail);
     for (int32_t k = 0; k < n; ++k) {
       const View& indices = c.input_view(k);
       const int64_t count = sdk::Count(indices);
-      if (sdk::Multiply(count, width) != static_cast<int64_t>(c.input_view(n + k).byte_size)) {
+      if (sdk::Multiply(count, width) != sdk::Count(c.input_view(n + k))) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "data[", k, "] of shape ", sdk::DimsOf(c.input_view(n + k)),
                   " does not fit indices of shape ", sdk::DimsOf(indices));
       }
@@ -91,42 +108,75 @@ struct DynamicStitchKernel {
       }
     }
     CheckRank(tail);
-    std::array<int64_t, kMaxRank + 1> shape = {rows};
-    std::copy(tail.begin(), tail.end(), shape.begin() + 1);
-    c.AllocOutput(0, {shape.data(), tail.size() + 1});
+    dims[0] = rows;
+    std::copy(tail.begin(), tail.end(), dims.begin() + 1);
+    shape = {dims.data(), tail.size() + 1};
+  }
+  Stitch(const Stitch&) = delete;
+  int32_t n;
+  int64_t rows = 0, width = 0;  // elements of a row
+  std::array<int64_t, kMaxRank + 1> dims = {};
+  sdk::Dims shape;
+};
+
+struct DynamicStitchKernel {
+  void Run(sdk::RunContext c) const {
+    const Stitch stitch(c);
+    c.AllocOutput(0, stitch.shape);
     char* out = c.output<char>(0);
-    if (rows * width != 0) std::memset(out, 0, static_cast<size_t>(rows * width));
-    for (int32_t k = 0; k < n; ++k) {
+    const int64_t width = stitch.width * static_cast<int64_t>(sdk::ElementSize(c.input_view(stitch.n).dtype));
+    if (stitch.rows * width != 0) std::memset(out, 0, static_cast<size_t>(stitch.rows * width));
+    for (int32_t k = 0; k < stitch.n; ++k) {
       const int64_t count = sdk::Count(c.input_view(k));
       for (int64_t i = 0; i < count && width != 0; ++i) {
-        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(n + k) + i * width, static_cast<size_t>(width));
+        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width, static_cast<size_t>(width));
       }
     }
   }
 };
+struct DynamicStitchStringKernel {
+  void Run(sdk::RunContext c) const {
+    const Stitch stitch(c);
+    std::vector<std::string_view> out(static_cast<size_t>(sdk::Multiply(stitch.rows, stitch.width)));
+    for (int32_t k = 0; k < stitch.n; ++k) {
+      const View& data = c.input_view(stitch.n + k);
+      for (int64_t i = 0; i < sdk::Count(data); ++i)
+        out[static_cast<size_t>(c.input<int32_t>(k)[i / stitch.width] * stitch.width + i % stitch.width)] = sdk::StringAt(data, i);
+    }
+    sdk::SetStrings(c, 0, stitch.shape, out);
+  }
+};
+
+// How many rows go to each output, in sizes; the dims of a row.
+sdk::Dims CountParts(sdk::RunContext c, int64_t* sizes) {
+  const sdk::Dims data = sdk::DimsOf(c.input_view(0)), parts = sdk::DimsOf(c.input_view(1));
+  if (parts.size() > data.size() || !std::equal(parts.begin(), parts.end(), data.begin())) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "partitions of shape ", parts, " are no prefix of data's shape ", data);
+  }
+  const sdk::Dims tail = data.subspan(parts.size());
+  CheckRank(tail);
+  const int64_t count = sdk::Count(parts);
+  const int32_t* part = c.input<int32_t>(1);
+  std::fill_n(sizes, c.output_count(), int64_t{0});
+  for (int64_t i = 0; i < count; ++i) {
+    if (part[i] < 0 || part[i] >= c.output_count()) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "partitions[", i, "] = ", part[i], " is not in [0, ", c.output_count(), ")");
+    }
+    ++sizes[part[i]];
+  }
+  return tail;
+}
 
 struct DynamicPartitionKernel {
   struct Plan {
     Plan(const DynamicPartitionKernel&, sdk::PrepareContext& c) { c.Workspace(8 * (c.output_count() + 1)); }
   };
   void Run(const Plan&, sdk::RunContext c) const {
-    const sdk::Dims data = sdk::DimsOf(c.input_view(0)), parts = sdk::DimsOf(c.input_view(1));
-    if (parts.size() > data.size() || !std::equal(parts.begin(), parts.end(), data.begin())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "partitions of shape ", parts, " are no prefix of data's shape ", data);
-    }
-    const sdk::Dims tail = data.subspan(parts.size());
-    CheckRank(tail);
-    const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(c.input_view(0).dtype));
-    const int64_t count = sdk::Count(parts);
-    const int32_t* part = c.input<int32_t>(1);
     int64_t* sizes = c.workspace<int64_t>();
-    std::fill_n(sizes, c.output_count(), int64_t{0});
-    for (int64_t i = 0; i < count; ++i) {
-      if (part[i] < 0 || part[i] >= c.output_count()) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "partitions[", i, "] = ", part[i], " is not in [0, ", c.output_count(), ")");
-      }
-      ++sizes[part[i]];
-    }
+    const sdk::Dims tail = CountParts(c, sizes);
+    const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(c.input_view(0).dtype));
+    const int64_t count = sdk::Count(c.input_view(1));
+    const int32_t* part = c.input<int32_t>(1);
     std::array<int64_t, kMaxRank + 1> shape = {};
     std::copy(tail.begin(), tail.end(), shape.begin() + 1);
     for (int32_t k = 0; k < c.output_count(); ++k) {
@@ -141,7 +191,27 @@ struct DynamicPartitionKernel {
   }
 };
 
-using Summable = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+struct DynamicPartitionStringKernel : DynamicPartitionKernel {
+  struct Plan : DynamicPartitionKernel::Plan {
+    Plan(const DynamicPartitionStringKernel& kernel, sdk::PrepareContext& c) : DynamicPartitionKernel::Plan(kernel, c) {}
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    int64_t* sizes = c.workspace<int64_t>();
+    const sdk::Dims tail = CountParts(c, sizes);
+    const int64_t width = sdk::Count(tail);
+    std::vector<std::vector<std::string_view>> parts(static_cast<size_t>(c.output_count()));
+    for (int64_t i = 0; i < sdk::Count(c.input_view(0)); ++i)
+      parts[static_cast<size_t>(c.input<int32_t>(1)[i / width])].push_back(sdk::StringAt(c.input_view(0), i));
+    std::array<int64_t, kMaxRank + 1> shape = {};
+    std::copy(tail.begin(), tail.end(), shape.begin() + 1);
+    for (int32_t k = 0; k < c.output_count(); ++k) {
+      shape[0] = sizes[k];
+      sdk::SetStrings(c, k, {shape.data(), tail.size() + 1}, parts[static_cast<size_t>(k)]);
+    }
+  }
+};
+
+using Summable = Numbers::AndComplex;
 
 // SegmentSum wants sorted ids and lets them say how many rows there are; UnsortedSegmentSum drops negative ids.
 template <bool kSorted>
@@ -200,6 +270,9 @@ struct SegmentSumKernel {
 constexpr sdk::Traits Plain(uint64_t dynamic) {
   return {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = dynamic};
 }
+constexpr sdk::Traits Strings(uint64_t dynamic) {
+  return {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_STRING>>::list, .dynamic_outputs = dynamic};
+}
 
 }  // namespace
 
@@ -207,6 +280,10 @@ TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<DynamicStitchKernel>("DynamicStitch", Plain(1));
 TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
+TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel>("Unique", Strings(1));
+TENON_CPU_KERNEL(DynamicStitchString) = CpuKernel<DynamicStitchStringKernel>("DynamicStitch", Strings(1));
+TENON_CPU_KERNEL(DynamicPartitionString) =
+    CpuKernel<DynamicPartitionStringKernel>("DynamicPartition", Strings(TENON_DYNAMIC_ALL));
 TENON_CPU_KERNEL(UnsortedSegmentSum) = CpuKernel<SegmentSumKernel<false>>(
     "UnsortedSegmentSum", {.constraints = sdk::Constraints<Summable::Constraint<"T">>::list});
 TENON_CPU_KERNEL(SegmentSum) = CpuKernel<SegmentSumKernel<true>>(

@@ -32,8 +32,7 @@ struct ZerosLikeKernel {
     FillOutput<uint8_t>(c, 0);
   }
 };
-using Ones = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t,
-                   uint64_t, bool>;
+using Ones = Numbers::And<bool>::AndComplex;
 struct OnesLikeKernel {
   void Run(sdk::RunContext c) const {
     Ones::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) { FillOutput<T>(c, T(1)); });
@@ -92,5 +91,6 @@ TENON_CPU_KERNEL(Range) =
 
 // Strings.
 TENON_CPU_KERNEL(FillString) = CpuStringKernel<FillKernel>("Fill");
+TENON_CPU_KERNEL(ZerosLikeString) = CpuStringKernel<ZerosLikeKernel>("ZerosLike");
 
 }  // namespace tenon::cpu

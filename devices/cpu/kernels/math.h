@@ -7,6 +7,7 @@
 #define TENON_DEVICES_CPU_KERNELS_MATH_H_
 
 #include <cmath>
+#include <complex>
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
     (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 35))
@@ -49,6 +50,35 @@ TENON_CPU_DEFINE(Erf, ::erf)
 #undef TENON_CPU_DEFINE
 inline float Pow(float x, float y) { return ::powf(x, y); }
 inline double Pow(double x, double y) { return ::pow(x, y); }
+
+// Complex numbers go one by one.
+#define TENON_CPU_COMPLEX(Name, name)                                                   \
+  template <class T>                                                                    \
+  std::complex<T> Name(std::complex<T> x) {                                             \
+    return name(x);                                                                     \
+  }
+TENON_CPU_COMPLEX(Exp, std::exp)
+TENON_CPU_COMPLEX(Log, std::log)
+TENON_CPU_COMPLEX(Sin, std::sin)
+TENON_CPU_COMPLEX(Cos, std::cos)
+TENON_CPU_COMPLEX(Tanh, std::tanh)
+#undef TENON_CPU_COMPLEX
+// exp(a)(cos b + i sin b) - 1, where cos b - 1 is -2 sin^2(b / 2).
+template <class T>
+std::complex<T> Expm1(std::complex<T> x) {
+  const T less = std::expm1(x.real()), half = std::sin(x.imag() / 2);
+  return {less - 2 * (less + 1) * half * half, (less + 1) * std::sin(x.imag())};
+}
+// |1 + x|^2 is 1 + a(2 + a) + b^2.
+template <class T>
+std::complex<T> Log1p(std::complex<T> x) {
+  const T a = x.real(), b = x.imag();
+  return {std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a)};
+}
+template <class T>
+std::complex<T> Pow(std::complex<T> x, std::complex<T> y) {
+  return std::pow(x, y);
+}
 
 template <class T>
 inline T Sigmoid(T x) {

@@ -15,7 +15,7 @@ using sdk::MaxGradPlane;
 using sdk::MaxPlane;
 using sdk::PoolPlan;
 
-using MaxTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using MaxTypes = Numbers;
 using AverageTypes = Types<float, double, Half, Bfloat16>;
 
 // Calls function(offset of the plane in the input, in the output) for every plane.

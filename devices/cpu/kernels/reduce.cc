@@ -7,9 +7,11 @@
 // element, so that their bits would depend on the address.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/types.h"
+#include "tenon/sdk/elementwise.h"
 #include "tenon/sdk/reduce_shape.h"
 
 namespace tenon::cpu {
@@ -21,32 +23,19 @@ using sdk::ReduceShape;
 constexpr int64_t kBlockLength = 1024;
 constexpr int kLanes = 16;
 
-// A reduction's neutral element and step. Accumulators are Wide<T>; float sums of blocks are added in double.
+// A reduction's neutral element and step. Accumulators are Accumulator<Op, T>; float sums of blocks are added in double.
 struct SumOp {
   template <class A>
   static A First() { return A(0); }
   template <class A>
-  static A Step(A x, A y) {
-    if constexpr (std::is_integral_v<A>) {
-      using U = std::make_unsigned_t<A>;
-      return static_cast<A>(static_cast<U>(x) + static_cast<U>(y));
-    } else {
-      return x + y;
-    }
-  }
+  static A Step(A x, A y) { return sdk::AddOp()(x, y); }
 };
+struct MeanOp : SumOp {};
 struct ProdOp {
   template <class A>
   static A First() { return A(1); }
   template <class A>
-  static A Step(A x, A y) {
-    if constexpr (std::is_integral_v<A>) {
-      using U = std::make_unsigned_t<A>;
-      return static_cast<A>(static_cast<U>(x) * static_cast<U>(y));
-    } else {
-      return x * y;
-    }
-  }
+  static A Step(A x, A y) { return sdk::MulOp()(x, y); }
 };
 // NaN wins, on either side.
 struct MaxOp {
@@ -94,13 +83,17 @@ struct AnyOp {
   static A Step(A x, A y) { return x | y; }
 };
 
+// A mean of narrow integers is a sum that does not wrap.
+template <class Op, class T>
+using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 4), int64_t, Wide<T>>;
+
 // What whole blocks are added in.
 template <class Op, class A>
-using Total = std::conditional_t<std::is_same_v<Op, SumOp> && std::is_same_v<A, float>, double, A>;
+using Total = std::conditional_t<std::is_base_of_v<SumOp, Op> && std::is_same_v<A, float>, double, A>;
 
 template <class Op, class T>
-Wide<T> ReduceBlock(const T* x, int64_t n) {
-  using A = Wide<T>;
+Accumulator<Op, T> ReduceBlock(const T* x, int64_t n) {
+  using A = Accumulator<Op, T>;
   A lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = Op::template First<A>();
   int64_t i = 0;
@@ -116,8 +109,8 @@ Wide<T> ReduceBlock(const T* x, int64_t n) {
 
 // n contiguous elements into total.
 template <class Op, class T>
-void ReduceRow(const T* x, int64_t n, Total<Op, Wide<T>>* total) {
-  using S = Total<Op, Wide<T>>;
+void ReduceRow(const T* x, int64_t n, Total<Op, Accumulator<Op, T>>* total) {
+  using S = Total<Op, Accumulator<Op, T>>;
   for (int64_t i = 0; i < n; i += kBlockLength) {
     *total = Op::template Step<S>(*total, static_cast<S>(ReduceBlock<Op, T>(x + i, std::min(kBlockLength, n - i))));
   }
@@ -170,6 +163,8 @@ T Finish(S total, int64_t divisor) {
   if (divisor == 0) return static_cast<T>(static_cast<Wide<T>>(total));
   if constexpr (std::is_same_v<T, bool>) {
     return total;
+  } else if constexpr (kIsComplex<T>) {
+    return total / static_cast<typename T::value_type>(divisor);
   } else {
     return static_cast<T>(static_cast<Wide<T>>(total / static_cast<S>(divisor)));
   }
@@ -178,7 +173,7 @@ T Finish(S total, int64_t divisor) {
 // Outputs [begin, end): every one sums contiguous rows.
 template <class Op, class T>
 void ReduceInner(const ReduceShape& shape, const T* x, T* out, int64_t divisor, int64_t begin, int64_t end) {
-  using S = Total<Op, Wide<T>>;
+  using S = Total<Op, Accumulator<Op, T>>;
   const int64_t row = shape.dims[static_cast<size_t>(shape.rank - 1)];
   const Walk kept(shape, false, false);
   const Walk reduced(shape, true, true);
@@ -193,7 +188,7 @@ void ReduceInner(const ReduceShape& shape, const T* x, T* out, int64_t divisor, 
 // Columns [begin, end) of every output row; one row is a sum of rows.
 template <class Op, class T>
 void ReduceOuter(const ReduceShape& shape, const T* x, T* out, int64_t divisor, int64_t begin, int64_t end) {
-  using A = Wide<T>;
+  using A = Accumulator<Op, T>;
   using S = Total<Op, A>;
   constexpr int64_t kColumns = 128;
   constexpr int64_t kBlockRows = 64;
@@ -226,7 +221,7 @@ constexpr int64_t kShareLength = 64 * kBlockLength;
 
 template <class Op, class T>
 void ReduceAll(sdk::RunContext c, const T* x, int64_t n, T* out, int64_t divisor) {
-  using S = Total<Op, Wide<T>>;
+  using S = Total<Op, Accumulator<Op, T>>;
   const int64_t shares = (n + kShareLength - 1) / kShareLength;
   S* sums = c.workspace<S>();
   c.ParallelFor(shares, static_cast<double>(kShareLength) * 0.1, [&](int64_t begin, int64_t end) {
@@ -248,8 +243,9 @@ struct ReducePlan {
   void (*function)(const ReducePlan&, const ReduceShape&, sdk::RunContext) = nullptr;
 };
 
-template <class Op, class T, bool kMean>
+template <class Op, class T>
 void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c) {
+  constexpr bool kMean = std::is_same_v<Op, MeanOp>;
   const T* x = c.input<T>(0);
   T* out = c.output<T>(0);
   const int64_t divisor = kMean ? shape.inputs : 0;
@@ -258,17 +254,17 @@ void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c)
     if constexpr (kMean && std::is_integral_v<T>) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "Integer division by zero: the mean of no elements");
     } else if constexpr (kMean) {
-      std::fill_n(out, shape.outputs, static_cast<T>(std::numeric_limits<Wide<T>>::quiet_NaN()));
+      std::fill_n(out, shape.outputs, static_cast<T>(std::numeric_limits<double>::quiet_NaN()));
     } else {
       std::fill_n(out, shape.outputs, static_cast<T>(Op::template First<Wide<T>>()));
     }
     return;
   }
   const double cost = static_cast<double>(shape.inputs) * 0.1 + 3;
-  if (shape.rank == 0) {
-    *out = *x;
+  if (shape.inputs == 1) {  // each element is its own sum, a -0 too
+    if (out != x) std::memcpy(out, x, static_cast<size_t>(shape.outputs) * sizeof(T));
   } else if (shape.rank == 1 && shape.reduced[0] && shape.inputs <= kShareLength) {
-    using S = Total<Op, Wide<T>>;
+    using S = Total<Op, Accumulator<Op, T>>;
     S total = Op::template First<S>();
     ReduceRow<Op, T>(x, shape.inputs, &total);
     *out = Finish<T, S>(total, divisor);
@@ -287,7 +283,7 @@ void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c)
   }
 }
 
-template <class Op, class Set, bool kMean = false>
+template <class Op, class Set>
 struct ReduceKernel {
   struct Plan : ReducePlan {
     Plan(const ReduceKernel&, sdk::PrepareContext& c) {
@@ -298,8 +294,8 @@ struct ReduceKernel {
         this->shape = ReduceShape(sdk::DimsOf(c.input(0)), axes, c.input(1).dtype, this->axis_count);
         this->constant = true;
       }
-      c.Workspace((count / kShareLength + 1) * 8);
-      Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, T, kMean>; });
+      c.Workspace((count / kShareLength + 1) * 16);
+      Set::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) { this->function = &ReduceTyped<Op, T>; });
     }
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
@@ -317,12 +313,10 @@ struct ReduceKernel {
   }
 };
 
-using Reducible = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
-
-template <class Op, bool kMean = false>
+template <class Op, class Set>
 constexpr tenon_kernel_registration CpuReduce(std::string_view op) {
-  return CpuKernel<ReduceKernel<Op, Reducible, kMean>>(
-      op, {.constraints = sdk::Constraints<Reducible::Constraint<"T">, Indices::Constraint<"Tidx">>::list});
+  return CpuKernel<ReduceKernel<Op, Set>>(
+      op, {.constraints = sdk::Constraints<typename Set::template Constraint<"T">, Indices::Constraint<"Tidx">>::list});
 }
 template <class Op>
 constexpr tenon_kernel_registration CpuLogicReduce(std::string_view op) {
@@ -332,11 +326,11 @@ constexpr tenon_kernel_registration CpuLogicReduce(std::string_view op) {
 
 }  // namespace
 
-TENON_CPU_KERNEL(Sum) = CpuReduce<SumOp>("Sum");
-TENON_CPU_KERNEL(Mean) = CpuReduce<SumOp, true>("Mean");
-TENON_CPU_KERNEL(Prod) = CpuReduce<ProdOp>("Prod");
-TENON_CPU_KERNEL(Max) = CpuReduce<MaxOp>("Max");
-TENON_CPU_KERNEL(Min) = CpuReduce<MinOp>("Min");
+TENON_CPU_KERNEL(Sum) = CpuReduce<SumOp, Numbers::AndComplex>("Sum");
+TENON_CPU_KERNEL(Mean) = CpuReduce<MeanOp, Numbers::AndComplex>("Mean");
+TENON_CPU_KERNEL(Prod) = CpuReduce<ProdOp, Numbers::AndComplex>("Prod");
+TENON_CPU_KERNEL(Max) = CpuReduce<MaxOp, Numbers>("Max");
+TENON_CPU_KERNEL(Min) = CpuReduce<MinOp, Numbers>("Min");
 TENON_CPU_KERNEL(All) = CpuLogicReduce<AllOp>("All");
 TENON_CPU_KERNEL(Any) = CpuLogicReduce<AnyOp>("Any");
 

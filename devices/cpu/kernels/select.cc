@@ -87,8 +87,7 @@ struct SelectV2Kernel {
 };
 
 // Coordinates of what is not zero, row-major.
-using WhereTypes = Types<bool, float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t,
-                         uint32_t, uint64_t>;
+using WhereTypes = Numbers::And<bool>::AndComplex;
 struct WhereKernel {
   void Run(sdk::RunContext c) const {
     WhereTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -161,5 +160,6 @@ TENON_CPU_KERNEL(OneHot) =
 // Strings.
 TENON_CPU_KERNEL(SelectString) = CpuStringKernel<SelectKernel>("Select");
 TENON_CPU_KERNEL(SelectV2String) = CpuStringKernel<SelectV2Kernel>("SelectV2");
+TENON_CPU_KERNEL(OneHotString) = CpuStringKernel<OneHotKernel>("OneHot");
 
 }  // namespace tenon::cpu

@@ -62,5 +62,10 @@ TENON_CPU_KERNEL(StridedSliceString) = CpuStringKernel<StridedKernel<StridedSlic
 TENON_CPU_KERNEL(TransposeString) = CpuStringKernel<StridedKernel<TransposeBuilder>>("Transpose");
 TENON_CPU_KERNEL(TileString) = CpuStringKernel<StridedKernel<TileBuilder>>("Tile");
 TENON_CPU_KERNEL(ReverseV2String) = CpuStringKernel<StridedKernel<ReverseBuilder>>("ReverseV2");
+TENON_CPU_KERNEL(BroadcastToString) = CpuStringKernel<StridedKernel<BroadcastToBuilder>>("BroadcastTo");
+TENON_CPU_KERNEL(PadString) = CpuStringKernel<StridedKernel<Filled<PadBuilder, ZeroFill>>>("Pad");
+TENON_CPU_KERNEL(PadV2String) = CpuStringKernel<StridedKernel<Filled<PadBuilder, ValueFill>>>("PadV2");
+TENON_CPU_KERNEL(StridedSliceGradString) =
+    CpuStringKernel<StridedKernel<Filled<StridedSliceGradBuilder, ZeroFill>, 4>>("StridedSliceGrad");
 
 }  // namespace tenon::cpu

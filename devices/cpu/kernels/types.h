@@ -20,6 +20,7 @@ using sdk::IndexAt;
 using sdk::Indices;
 using sdk::kInPlaceEither;
 using sdk::kInPlaceFirst;
+using sdk::kIsComplex;
 using sdk::kIsHalf;
 using sdk::kIsReal;
 using sdk::Numbers;

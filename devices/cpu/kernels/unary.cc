@@ -53,33 +53,35 @@ struct ErfcOp {
 };
 
 using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
+using SignedOrComplex = Signed::AndComplex;
+using RealsAndComplex = Reals::AndComplex;
 
 }  // namespace
 
-TENON_CPU_KERNEL(Neg) = CpuUnary<NegOp, Signed>("Neg");
+TENON_CPU_KERNEL(Neg) = CpuUnary<NegOp, SignedOrComplex>("Neg");
 TENON_CPU_KERNEL(Abs) = CpuUnary<AbsOp, Signed>("Abs");
-TENON_CPU_KERNEL(Sign) = CpuUnary<SignOp, Signed>("Sign");
-TENON_CPU_KERNEL(Square) = CpuUnary<SquareOp, Numbers>("Square");
-TENON_CPU_KERNEL(Reciprocal) = CpuUnary<ReciprocalOp, Reals>("Reciprocal");
-TENON_CPU_KERNEL(Sqrt) = CpuUnary<SqrtOp, Reals>("Sqrt");
-TENON_CPU_KERNEL(Rsqrt) = CpuUnary<RsqrtOp, Reals>("Rsqrt");
+TENON_CPU_KERNEL(Sign) = CpuUnary<SignOp, SignedOrComplex>("Sign");
+TENON_CPU_KERNEL(Square) = CpuUnary<SquareOp, Numbers::AndComplex>("Square");
+TENON_CPU_KERNEL(Reciprocal) = CpuUnary<ReciprocalOp, RealsAndComplex>("Reciprocal");
+TENON_CPU_KERNEL(Sqrt) = CpuUnary<SqrtOp, RealsAndComplex>("Sqrt");
+TENON_CPU_KERNEL(Rsqrt) = CpuUnary<RsqrtOp, RealsAndComplex>("Rsqrt");
 TENON_CPU_KERNEL(Floor) = CpuUnary<FloorOp, Reals>("Floor");
 TENON_CPU_KERNEL(Ceil) = CpuUnary<CeilOp, Reals>("Ceil");
 TENON_CPU_KERNEL(Round) = CpuUnary<RoundOp, Signed>("Round");
-TENON_CPU_KERNEL(Exp) = CpuUnary<ExpOp, Reals>("Exp");
-TENON_CPU_KERNEL(Expm1) = CpuUnary<Expm1Op, Reals>("Expm1");
-TENON_CPU_KERNEL(Log) = CpuUnary<LogOp, Reals>("Log");
-TENON_CPU_KERNEL(Log1p) = CpuUnary<Log1pOp, Reals>("Log1p");
-TENON_CPU_KERNEL(Sin) = CpuUnary<SinOp, Reals>("Sin");
-TENON_CPU_KERNEL(Cos) = CpuUnary<CosOp, Reals>("Cos");
-TENON_CPU_KERNEL(Tanh) = CpuUnary<TanhOp, Reals>("Tanh");
+TENON_CPU_KERNEL(Exp) = CpuUnary<ExpOp, RealsAndComplex>("Exp");
+TENON_CPU_KERNEL(Expm1) = CpuUnary<Expm1Op, RealsAndComplex>("Expm1");
+TENON_CPU_KERNEL(Log) = CpuUnary<LogOp, RealsAndComplex>("Log");
+TENON_CPU_KERNEL(Log1p) = CpuUnary<Log1pOp, RealsAndComplex>("Log1p");
+TENON_CPU_KERNEL(Sin) = CpuUnary<SinOp, RealsAndComplex>("Sin");
+TENON_CPU_KERNEL(Cos) = CpuUnary<CosOp, RealsAndComplex>("Cos");
+TENON_CPU_KERNEL(Tanh) = CpuUnary<TanhOp, RealsAndComplex>("Tanh");
 TENON_CPU_KERNEL(Erf) = CpuUnary<ErfOp, Reals>("Erf");
 TENON_CPU_KERNEL(Erfc) = CpuUnary<ErfcOp, Reals>("Erfc");
-TENON_CPU_KERNEL(Sigmoid) = CpuUnary<SigmoidOp, Reals>("Sigmoid");
-TENON_CPU_KERNEL(TanhGrad) = CpuBinary<TanhGradOp, Reals>("TanhGrad");
-TENON_CPU_KERNEL(SigmoidGrad) = CpuBinary<SigmoidGradOp, Reals>("SigmoidGrad");
-TENON_CPU_KERNEL(SqrtGrad) = CpuBinary<SqrtGradOp, Reals>("SqrtGrad");
-TENON_CPU_KERNEL(RsqrtGrad) = CpuBinary<RsqrtGradOp, Reals>("RsqrtGrad");
-TENON_CPU_KERNEL(ReciprocalGrad) = CpuBinary<ReciprocalGradOp, Reals>("ReciprocalGrad");
+TENON_CPU_KERNEL(Sigmoid) = CpuUnary<SigmoidOp, RealsAndComplex>("Sigmoid");
+TENON_CPU_KERNEL(TanhGrad) = CpuBinary<TanhGradOp, RealsAndComplex>("TanhGrad");
+TENON_CPU_KERNEL(SigmoidGrad) = CpuBinary<SigmoidGradOp, RealsAndComplex>("SigmoidGrad");
+TENON_CPU_KERNEL(SqrtGrad) = CpuBinary<SqrtGradOp, RealsAndComplex>("SqrtGrad");
+TENON_CPU_KERNEL(RsqrtGrad) = CpuBinary<RsqrtGradOp, RealsAndComplex>("RsqrtGrad");
+TENON_CPU_KERNEL(ReciprocalGrad) = CpuBinary<ReciprocalGradOp, RealsAndComplex>("ReciprocalGrad");
 
 }  // namespace tenon::cpu

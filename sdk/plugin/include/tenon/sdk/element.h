@@ -6,6 +6,7 @@
 #define TENON_SDK_ELEMENT_H_
 
 #include <bit>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -72,6 +73,11 @@ inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, Bfl
 template <class T>
 inline constexpr bool kIsReal = std::is_floating_point_v<T> || kIsHalf<T>;
 
+template <class T>
+inline constexpr bool kIsComplex = false;
+template <class T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
 // What a T is computed and summed in.
 template <class T>
 using Wide = std::conditional_t<kIsHalf<T>, float, T>;
@@ -79,7 +85,15 @@ using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 // Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does.
 template <class To, class From>
 To Convert(From from) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (kIsComplex<From>) {  // a complex number's real part
+    if constexpr (kIsComplex<To>) {
+      return To(from);
+    } else {
+      return Convert<To>(from.real());
+    }
+  } else if constexpr (kIsComplex<To>) {
+    return To(Convert<typename To::value_type>(from));
+  } else if constexpr (std::is_same_v<To, bool>) {
     return static_cast<Wide<From>>(from) != Wide<From>(0);
   } else if constexpr (kIsReal<From> && std::is_integral_v<To>) {
     // A conversion that does not fit is undefined in C++: go through a 64-bit integer that was range-checked.
@@ -118,6 +132,8 @@ template <> struct DtypeOf<uint8_t> { static constexpr uint32_t value = TENON_DT
 template <> struct DtypeOf<uint16_t> { static constexpr uint32_t value = TENON_DT_UINT16; };
 template <> struct DtypeOf<uint32_t> { static constexpr uint32_t value = TENON_DT_UINT32; };
 template <> struct DtypeOf<uint64_t> { static constexpr uint32_t value = TENON_DT_UINT64; };
+template <> struct DtypeOf<std::complex<float>> { static constexpr uint32_t value = TENON_DT_COMPLEX64; };
+template <> struct DtypeOf<std::complex<double>> { static constexpr uint32_t value = TENON_DT_COMPLEX128; };
 template <> struct DtypeOf<bool> { static constexpr uint32_t value = TENON_DT_BOOL; };
 template <> struct DtypeOf<Half> { static constexpr uint32_t value = TENON_DT_HALF; };
 template <> struct DtypeOf<Bfloat16> { static constexpr uint32_t value = TENON_DT_BFLOAT16; };
@@ -135,10 +151,15 @@ struct Types {
   }
   template <FixedString kAttr>
   using Constraint = Allowed<kAttr, DtypeOf<Ts>::value...>;
+  // These and more.
+  template <class... More>
+  using And = Types<Ts..., More...>;
+  using AndComplex = And<std::complex<float>, std::complex<double>>;
 };
 
 using Reals = Types<float, double, Half, Bfloat16>;
-using Numbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t>;
+// TensorFlow's realnumbertype.
+using Numbers = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 using Indices = Types<int32_t, int64_t>;
 
 // Every dtype whose elements are plain memory.

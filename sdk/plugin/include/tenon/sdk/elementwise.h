@@ -11,9 +11,20 @@
 #include <string_view>
 #include <type_traits>
 
+#include "tenon/sdk/element.h"
 #include "tenon/sdk/kernel.h"
 
 namespace tenon::sdk {
+
+// The number itself where it is not complex.
+template <class T>
+inline T Conjugate(T x) {
+  if constexpr (kIsComplex<T>) {
+    return std::conj(x);
+  } else {
+    return x;
+  }
+}
 
 // ---- Of one tensor ----
 
@@ -40,9 +51,16 @@ struct AbsOp {
     }
   }
 };
+// Of complex numbers the direction.
 struct SignOp {
   template <class T>
-  T operator()(T x) const { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
+  T operator()(T x) const {
+    if constexpr (kIsComplex<T>) {
+      return x == T(0) ? T(0) : x / std::abs(x);
+    } else {
+      return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;  // 0 for -0, NaN for NaN
+    }
+  }
 };
 struct SquareOp {
   template <class T>
@@ -90,7 +108,7 @@ struct RoundOp {
 // Activations. A NaN goes in and comes out.
 struct ReluOp {
   template <class T>
-  T operator()(T x) const { return x < T(0) ? T(0) : x; }
+  T operator()(T x) const { return x <= T(0) ? T(0) : x; }  // 0 for -0
 };
 struct Relu6Op {
   template <class T>
@@ -139,6 +157,7 @@ struct MulOp {
 struct SquaredDifferenceOp {
   template <class T>
   T operator()(T x, T y) const {
+    if constexpr (kIsComplex<T>) return Conjugate(x - y) * (x - y);
     return Wrapping(x, y, [](auto a, auto b) { return (a - b) * (a - b); });
   }
 };
@@ -236,26 +255,26 @@ struct FloorModOp : ByZero {
 struct DivNoNanOp {
   template <class T>
   T operator()(T x, T y) const {
-    return y == 0 ? T(0) : x / y;
+    return y == T(0) ? T(0) : x / y;
   }
 };
 struct MulNoNanOp {
   template <class T>
   T operator()(T x, T y) const {
-    return y == 0 ? T(0) : x * y;
+    return y == T(0) ? T(0) : x * y;
   }
 };
 struct XdivyOp {
   template <class T>
   T operator()(T x, T y) const {
-    return x == 0 ? T(0) : x / y;
+    return x == T(0) ? T(0) : x / y;
   }
 };
 struct XlogyOp {
   static constexpr double kCost = 4;
   template <class T>
   T operator()(T x, T y) const {
-    return x == 0 ? T(0) : x * std::log(y);
+    return x == T(0) ? T(0) : x * std::log(y);
   }
 };
 struct IntegerPowOp {
@@ -295,7 +314,8 @@ struct AnyPowOp : FloatingPow {
   }
 };
 
-// Gradients: (y, dy) with y the function's result.
+// Gradients: (y, dy) with y the function's result. Of a complex y the conjugate counts, which the gradients that use
+// TanhGrad and SigmoidGrad have made before. A gradient that is 0 stays 0 also where y is 0 or infinite.
 struct TanhGradOp {
   template <class T>
   T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
@@ -306,25 +326,34 @@ struct SigmoidGradOp {
 };
 struct SqrtGradOp {
   template <class T>
-  T operator()(T y, T dy) const { return dy * T(0.5) / y; }
+  T operator()(T y, T dy) const {
+    const T dx = T(0.5) * dy / Conjugate(y);
+    return dy == T(0) ? T(0) : dx;
+  }
 };
 struct RsqrtGradOp {
   template <class T>
-  T operator()(T y, T dy) const { return T(-0.5) * dy * y * y * y; }
+  T operator()(T y, T dy) const {
+    const T dx = T(-0.5) * dy * Conjugate(y) * (Conjugate(y) * Conjugate(y));
+    return dy == T(0) ? T(0) : dx;
+  }
 };
 struct ReciprocalGradOp {
   template <class T>
-  T operator()(T y, T dy) const { return -dy * y * y; }
+  T operator()(T y, T dy) const {
+    const T dx = -Conjugate(y) * Conjugate(y) * dy;
+    return dy == T(0) ? T(0) : dx;
+  }
 };
 
-// (gradients, features or outputs).
+// (gradients, features or outputs). Nothing passes is a product with 0: of -1 it is -0, of infinity NaN.
 struct ReluGradOp {
   template <class T>
-  T operator()(T dy, T y) const { return y > T(0) ? dy : T(0); }
+  T operator()(T dy, T y) const { return dy * (y > T(0) ? T(1) : T(0)); }
 };
 struct Relu6GradOp {
   template <class T>
-  T operator()(T dy, T y) const { return (y > T(0)) & (y < T(6)) ? dy : T(0); }
+  T operator()(T dy, T y) const { return dy * ((y > T(0)) & (y < T(6)) ? T(1) : T(0)); }
 };
 struct EluGradOp {
   template <class T>

@@ -49,6 +49,9 @@ struct WindowAttributes {
         c.Invalid("explicit_paddings must be non-negative, and zero for batch and channels");
       }
       if (spatial) pads[d - first] = {before, after};
+      if (spatial && window[0] != '\0' && std::max(before, after) >= sizes[d - first]) {
+        c.Invalid("explicit_paddings of ", before, " and ", after, " are not smaller than the window of ", sizes[d - first]);
+      }
     }
   }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv2D and its gradients in half, bfloat16 and int32, by their definition: each product of a pixel and an element of the
+// filter is added to an accumulator in the workspace. Halves are summed as floats and rounded once, integers wrap.
+#include <algorithm>
+
+#include "kernels/window.h"
+
+namespace tenon::cpu {
+namespace {
+
+using sdk::Filter;
+
+enum class Role { kImage, kFilter, kResult };
+
+struct Geometry {
+  Geometry(const WindowAttributes& a, sdk::Dims in, sdk::Dims filter_dims, sdk::Dims out)
+      : x(in, a.channels_first), y(out, a.channels_first), filter(filter_dims, x.channels, y.channels),
+        rows(a.Geometry(0, x.height, filter.height, y.height)), columns(a.Geometry(1, x.width, filter.width, y.width)),
+        channels_first(a.channels_first) {
+    if (x.batch != y.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x.batch, " and ", y.batch, " images");
+  }
+  int64_t At(const Image& image, int64_t n, int64_t row, int64_t column, int64_t channel) const {
+    return channels_first ? ((n * image.channels + channel) * image.height + row) * image.width + column
+                          : ((n * image.height + row) * image.width + column) * image.channels + channel;
+  }
+  // function(place in x, in the filter, in y) for every product.
+  template <class Function>
+  void ForEachProduct(Function&& function) const {
+    for (int64_t n = 0; n < y.batch; ++n)
+      for (int64_t oy = 0; oy < y.height; ++oy)
+        for (int64_t ox = 0; ox < y.width; ++ox)
+          for (int64_t ky = 0; ky < filter.height; ++ky)
+            for (int64_t kx = 0; kx < filter.width; ++kx) {
+              const int64_t iy = oy * rows.stride + ky * rows.dilation - rows.before;
+              const int64_t ix = ox * columns.stride + kx * columns.dilation - columns.before;
+              if (iy >= 0 && iy < x.height && ix >= 0 && ix < x.width)
+                ForEachChannel({n, oy, ox, iy, ix, ky * filter.width + kx}, function);
+            }
+  }
+  Image x, y;
+  Filter filter;
+  WindowDim rows, columns;
+  bool channels_first;
+
+ private:
+  struct Tap {
+    int64_t n, oy, ox, iy, ix, place;
+  };
+  template <class Function>
+  void ForEachChannel(const Tap& t, Function& function) const {
+    const int64_t out_group = filter.out / filter.groups;
+    for (int64_t in = 0; in < filter.in; ++in)
+      for (int64_t out = 0; out < filter.out; ++out)
+        function(At(x, t.n, t.iy, t.ix, out / out_group * filter.in + in), (t.place * filter.in + in) * filter.out + out,
+                 At(y, t.n, t.oy, t.ox, out));
+  }
+};
+
+// Inputs in their order, of which one role is the output's.
+template <Role kOutput>
+struct PlainConvolution {
+  explicit PlainConvolution(sdk::CreateContext& c) : attributes(c, "") {}
+  struct Plan : Geometry {
+    Plan(const PlainConvolution& kernel, sdk::PrepareContext& c)
+        : Geometry(kernel.attributes, DimsOf(c, Role::kImage), DimsOf(c, Role::kFilter), DimsOf(c, Role::kResult)) {
+      c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 4));
+    }
+    static sdk::Dims DimsOf(sdk::PrepareContext& c, Role role) {
+      return sdk::DimsOf(role == kOutput ? c.output(0) : c.input(InputOf(role)));
+    }
+  };
+  // Conv2D takes (image, filter), the gradients (sizes, filter, result) and (image, sizes, result).
+  static constexpr int32_t InputOf(Role role) { return role == Role::kImage ? 0 : role == Role::kFilter ? 1 : 2; }
+
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Types<Half, Bfloat16, int32_t>::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(plan, c); });
+  }
+
+ private:
+  template <class T>
+  static void Typed(const Plan& plan, sdk::RunContext c) {
+    using A = std::conditional_t<std::is_integral_v<T>, uint32_t, float>;
+    A* sum = c.workspace<A>();
+    const int64_t count = sdk::Count(c.output_view(0));
+    std::fill_n(sum, count, A(0));
+    const auto read = [&](Role role, int64_t at) { return static_cast<A>(static_cast<Wide<T>>(c.input<T>(InputOf(role))[at])); };
+    plan.ForEachProduct([&](int64_t x, int64_t f, int64_t y) {
+      if constexpr (kOutput == Role::kImage) sum[x] += read(Role::kResult, y) * read(Role::kFilter, f);
+      if constexpr (kOutput == Role::kFilter) sum[f] += read(Role::kImage, x) * read(Role::kResult, y);
+      if constexpr (kOutput == Role::kResult) sum[y] += read(Role::kImage, x) * read(Role::kFilter, f);
+    });
+    T* out = c.output<T>(0);
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(sum[i]);
+  }
+  WindowAttributes attributes;
+};
+
+constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Types<Half, Bfloat16, int32_t>::Constraint<"T">>::list,
+                                 .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+
+}  // namespace
+
+TENON_CPU_KERNEL(Conv2DPlain) = CpuKernel<PlainConvolution<Role::kResult>>("Conv2D", kTraits);
+TENON_CPU_KERNEL(Conv2DBackpropInputPlain) = CpuKernel<PlainConvolution<Role::kImage>>("Conv2DBackpropInput", kTraits);
+TENON_CPU_KERNEL(Conv2DBackpropFilterPlain) = CpuKernel<PlainConvolution<Role::kFilter>>("Conv2DBackpropFilter", kTraits);
+
+}  // namespace tenon::cpu
