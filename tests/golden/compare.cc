@@ -108,8 +108,8 @@ class FloatDistance {
       odd_want |= !std::isfinite(x);
       odd_got |= !std::isfinite(y);
     }
-    // How infinities and NaN go through complex arithmetic is nobody's rule: that they are there is compared.
-    if (parts_ == 2 && (odd_want || odd_got)) return odd_want == odd_got ? 0 : kFar;
+    // How infinities and NaN go through complex arithmetic is nobody's rule: only finite numbers are compared.
+    if (parts_ == 2 && (odd_want || odd_got)) return odd_want ? 0 : kFar;
     for (size_t part = 0; part < parts_; ++part) {
       const double x = format_.read(want + part * format_.size), y = format_.read(got + part * format_.size);
       worst = std::max(worst, Part(x, y, size));
@@ -128,8 +128,10 @@ class FloatDistance {
     const double apart = std::abs(want - got);
     if (apart <= std::max(format_.smallest, tolerance_.nothing)) return 0;
     if (!std::isfinite(apart)) return kFar;
-    const double scale = tolerance_.of_largest ? largest_ : size;
-    return apart / std::max(scale * format_.epsilon * std::max(1.0, tolerance_.units * format_.share), format_.smallest);
+    const double scale = tolerance_.of_one ? std::max(largest_, 1.0) : tolerance_.of_largest ? largest_ : size;
+    // Formulas of complex functions cancel in ways of their own.
+    const double units = std::max(1.0, tolerance_.units * format_.share) * (parts_ == 2 ? 8 : 1);
+    return apart / std::max(scale * format_.epsilon * units, format_.smallest);
   }
 
   const Format& format_;
@@ -190,6 +192,7 @@ Tolerance Differences::Of(const char* table, const std::string& op) const {
     if (found == entries.end()) continue;
     tolerance.units = found->value("units", tolerance.units);
     tolerance.of_largest = found->value("of_largest", tolerance.of_largest);
+    tolerance.of_one = found->value("of_one", tolerance.of_one);
     tolerance.signed_zero = found->value("signed_zero", tolerance.signed_zero);
     tolerance.nothing = found->value("nothing", tolerance.nothing);
   }
@@ -198,7 +201,8 @@ Tolerance Differences::Of(const char* table, const std::string& op) const {
 
 bool Differences::Says(const char* table, const std::string& op, const std::string& error) const {
   for (const Json& entry : json_[table]) {
-    const bool named = entry["op"] == op || entry["op"] == "*";
+    const Json& ops = entry["ops"];
+    const bool named = std::find(ops.begin(), ops.end(), op) != ops.end();
     if (named && error.find(entry["error"].get<std::string>()) != std::string::npos) return true;
   }
   return false;

@@ -60,6 +60,7 @@ class Case:
     inputs: list
     attrs: dict = dataclasses.field(default_factory=dict)
     gradients: bool = True  # ask for them where there are any
+    differentiated: tuple | None = None  # the outputs that have a gradient; None: all
     blind: bool | None = None  # feeds of unknown shape; None: sometimes
     op: str = ""
     seed: int = 0
@@ -113,10 +114,10 @@ class Draw:
         return self.pick([c for c in combinations if c[first] == wanted])
 
     # Shapes.
-    def shape(self, low=0, high=4, empty=0.08, large=0.05):
+    def shape(self, low=0, high=4, empty=0.08, large=0.04):
         """A shape of low to high dimensions, sometimes empty or larger."""
         rank = self.int(low, high)
-        dims = [self.int(1, 5) for _ in range(rank)]
+        dims = [self.int(1, 5 if rank < 3 else 4 if rank < 4 else 3) for _ in range(rank)]
         if rank and self.chance(empty):
             dims[self.int(0, rank - 1)] = 0
         elif rank and self.chance(large):
@@ -147,7 +148,8 @@ class Draw:
             return self._integers(dtype, shape, low, high)
         values = self._reals(shape, low, high, special)
         if dtype.is_complex:
-            values = values + 1j * self._reals(shape, low, high, special)
+            with np.errstate(all="ignore"):
+                values = values + 1j * self._reals(shape, low, high, special)
         with np.errstate(all="ignore"):
             return np.asarray(values).astype(dtype.as_numpy_dtype)
 
@@ -177,6 +179,14 @@ class Draw:
             odd = self.random.choice(SPECIALS, shape)
             values = np.where(self.random.random(shape) < self.pick([0.1, 0.5]), odd, values)
         return values
+
+    def given(self, value):
+        """The value as it is fed, or as a constant of the graph: what an op looks at before it runs."""
+        return Const(np.asarray(value)) if self.chance(0.5) else np.asarray(value)
+
+    def ints(self, values, dtype=tf.int32):
+        """A list of numbers, fed or constant."""
+        return self.given(np.array(values, tf.as_dtype(dtype).as_numpy_dtype))
 
     def axes(self, rank, dtype=tf.int32):
         """Some axes, each at most once, some counted from behind."""

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the math package."""
+import numpy as np
 import tensorflow as tf
 
+from . import registry
 from .draw import Case, op
 
 # What is drawn for the elements where any number would do too little: a range of reals.
@@ -11,9 +13,13 @@ RANGES = {"Log": (0.01, 20), "Sqrt": (0, 50), "Rsqrt": (0.01, 50), "Log1p": (-0.
 @op("Abs", "Ceil", "Cos", "Erf", "Exp", "Expm1", "Floor", "IsFinite", "IsNan", "Log", "Log1p", "LogicalNot", "Neg", "Reciprocal",
     "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "Tanh")
 def unary(d):
-    t = tf.bool if d.op == "LogicalNot" else d.dtype()
+    # Round of integers is zeros in TensorFlow, which no one can mean.
+    t = tf.bool if d.op == "LogicalNot" else d.dtype(among=registry.FLOATS if d.op == "Round" else None)
     low, high = RANGES.get(d.op, (None, None)) if t.is_floating and d.chance(0.6) else (None, None)
-    return Case([d.tensor(t, d.shape(), low, high)])
+    x = d.tensor(t, d.shape(), low, high)
+    if d.op == "Erf" and t == tf.float64:
+        x[np.isinf(x)] = 3  # of which TensorFlow makes NaN
+    return Case([x])
 
 
 @op("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod", "DivNoNan",
@@ -60,3 +66,101 @@ def gradient_of_unary(d):
     shape = d.shape()
     value = d.tensor(t, shape, 0.1, 2) if t.is_floating and d.chance(0.5) else d.tensor(t, shape)
     return Case([value, d.tensor(t, shape)])
+
+
+@op("Conj")
+def one_complex(d):
+    return Case([d.tensor(d.dtype(), d.shape())])
+
+
+@op("Sum", "Mean", "Prod", "Max", "Min", "All", "Any")
+def reduction(d):
+    types = d.types("Tidx") if d.op in ("All", "Any") else d.types()
+    t = types.get("T", tf.bool)
+    shape = d.shape(0, 5)
+    axes = d.axes(len(shape), types["Tidx"])
+    if len(axes) == 1 and d.chance(0.3):
+        axes = axes[0]
+    if len(shape) and d.chance(0.04):
+        axes = np.array([0, 0 if d.chance(0.5) else -len(shape)], axes.dtype)
+    low, high = ((0.5, 1.5) if d.op == "Prod" and d.chance(0.7) else (None, None)) if t not in registry.INTEGERS else (None, None)
+    x = d.tensor(t, shape, low, high)
+    # Where an element is infinite the product of the others is not the product divided by it, as our gradient has it.
+    finite = d.op != "Prod" or t in registry.INTEGERS or bool(np.isfinite(x.astype(np.complex128)).all())
+    return Case([x, d.given(axes)], {"keep_dims": d.chance(0.4)}, gradients=finite)
+
+
+@op("ArgMax", "ArgMin")
+def arg(d):
+    types = {**d.types()}
+    if types["Tidx"] == tf.int16:
+        types["Tidx"] = tf.int32  # of int16 TensorFlow reads two bytes too many
+    shape = d.shape(1, 4)
+    axis = d.int(-len(shape), len(shape) - 1)
+    # Several largest elements are no trap: the first counts. NaN is: which place it has is left to chance.
+    x = d.tensor(types["T"], shape, special=0)
+    return Case([x, d.given(np.array(axis, types["Tidx"].as_numpy_dtype))], {"output_type": types["output_type"]})
+
+
+@op("AddN")
+def add_n(d):
+    t, shape = d.dtype(), d.shape()
+    return Case([[d.tensor(t, shape, special=0.1) for _ in range(d.int(1, 9))]])
+
+
+@op("Cast", count=300)
+def cast(d):
+    """From and to each type; numbers that the target does not hold have no one answer."""
+    kinds = [t for t in registry.PLAIN if t != tf.string]
+    source, target = d.turn(kinds), d.turn(kinds, len(kinds))
+    shape = d.shape()
+    if target in registry.INTEGERS:
+        most = min(int(target.max), 1000)
+        low, high = (0 if target.is_unsigned else -most), most
+        x = d.tensor(source, shape, max(low, 0) if source.is_unsigned else low, high, special=0) if source != tf.bool else d.tensor(source, shape)
+    else:
+        x = d.tensor(source, shape)
+    return Case([x], {"DstT": target, "Truncate": target in registry.FLOATS and d.chance(0.3)})
+
+
+@op("CheckNumerics")
+def check_numerics(d):
+    return Case([d.tensor(d.dtype(), d.shape(), special=0.3)], {"message": d.pick(["bad", "", "two words"])})
+
+
+@op("MatMul")
+def matmul(d):
+    t = d.dtype()
+    m, k, n = (d.pick([0, 1, 2, 3, 5, 8, 17, 33]) if d.chance(0.9) else 64 for _ in range(3))
+    attrs = {name: d.chance(0.4) for name in ("transpose_a", "transpose_b")}
+    a = d.tensor(t, (k, m) if attrs["transpose_a"] else (m, k), special=0.1)
+    return Case([a, d.tensor(t, (n, k) if attrs["transpose_b"] else (k, n), special=0)], attrs)
+
+
+@op("BatchMatMulV2")
+def batch_matmul(d):
+    t = d.dtype()
+    m, k, n = (d.pick([0, 1, 2, 3, 5, 9]) if d.chance(0.95) else 24 for _ in range(3))
+    x, y = d.broadcast(high=3)
+    attrs = {name: d.chance(0.4) for name in ("adj_x", "adj_y")}
+    return Case([d.tensor(t, x + ((k, m) if attrs["adj_x"] else (m, k)), special=0.1),
+                 d.tensor(t, y + ((n, k) if attrs["adj_y"] else (k, n)), special=0)], attrs)
+
+
+@op("SegmentSum")
+def segments(d):
+    types = d.types()
+    shape = d.shape(1, 3)
+    ids = np.sort(d.tensor(types["Tindices"], shape[:1], 0, d.pick([1, 3, 6])))
+    if d.chance(0.1):
+        ids = ids[::-1].copy()
+    return Case([d.tensor(types["T"], shape, special=0.1), ids])
+
+
+@op("UnsortedSegmentSum")
+def unsorted_segments(d):
+    types = d.types()
+    shape = d.shape(0, 3)
+    count = d.pick([0, 1, 3, 6])
+    ids = d.tensor(types["Tindices"], shape[:d.int(0, len(shape))], -1, max(1, count) + (1 if d.chance(0.1) else 0))
+    return Case([d.tensor(types["T"], shape, special=0.1), ids, d.given(np.array(count, types["Tnumsegments"].as_numpy_dtype))])

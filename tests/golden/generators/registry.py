@@ -10,6 +10,9 @@ from tensorflow.python.framework import kernels, op_def_registry
 # The types that tensors of cases have. Others (quantized, eight-bit floats, four-bit integers) have no arithmetic here.
 PLAIN = (tf.float32, tf.float64, tf.int32, tf.int64, tf.float16, tf.bfloat16, tf.complex64, tf.complex128, tf.bool,
          tf.int8, tf.uint8, tf.int16, tf.uint16, tf.uint32, tf.uint64, tf.string)
+FLOATS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
+INTEGERS = (tf.int32, tf.int64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.uint32, tf.uint64)
+COMPLEX = (tf.complex64, tf.complex128)
 
 
 def definition(op):
