@@ -92,7 +92,8 @@
   X(NotEqualString) X(AddString) X(ZerosLikeString) X(OneHotString) X(SplitVString)                \
   X(BroadcastToString) X(PadString) X(PadV2String) X(StridedSliceGradString) X(UniqueString)       \
   X(DynamicStitchString) X(DynamicPartitionString) X(ConcatString) X(GatherNdString)               \
-  X(TensorScatterUpdateString) X(ReverseSequenceString)
+  X(TensorScatterUpdateString) X(ReverseSequenceString) X(SpaceToDepthString)                      \
+  X(DepthToSpaceString) X(MirrorPadString)
 
 namespace tenon::cpu {
 

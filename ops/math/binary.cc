@@ -121,8 +121,9 @@ extern const tenon_op_definition kTruncateDiv = Binary({
     .traits = TENON_OP_NO_GRADIENT,
 });
 
+// TensorFlow conjugates nothing in the gradients of these three.
 static void MulNoNanGradient(GradientContext& g) {
-  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Op("MulNoNan", {dz, y}), g.Op("MulNoNan", {x, dz}));
 }
 extern const tenon_op_definition kMulNoNan = Binary({
@@ -136,7 +137,7 @@ extern const tenon_op_definition kMulNoNan = Binary({
 static Output NotZero(GradientContext& g, Output x) { return g.Cast(g.Op("NotEqual", {x, g.Scalar(0, x)}), g.type(x)); }
 
 static void XdivyGradient(GradientContext& g) {
-  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Mul(dz, g.Op("Xdivy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {g.Neg(x), g.Op("Square", {y})})));
 }
 extern const tenon_op_definition kXdivy = Binary({
@@ -147,7 +148,7 @@ extern const tenon_op_definition kXdivy = Binary({
 });
 
 static void XlogyGradient(GradientContext& g) {
-  const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
+  const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Mul(dz, g.Op("Xlogy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {x, y})));
 }
 extern const tenon_op_definition kXlogy = Binary({

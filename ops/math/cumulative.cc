@@ -19,10 +19,10 @@ Output Cumsum(GradientContext& g, Output x, bool reverse) {
 }
 void CumsumGradient(GradientContext& g) { g.SetDx(0, Cumsum(g, g.dy(0), !g.Bool("reverse"))); }
 
-// TensorFlow's rule: where x is 0 the gradient is 0, though it need not be.
+// TensorFlow's rule: where x is 0 the gradient is 0, though it need not be, and complex numbers are not conjugated.
 void CumprodGradient(GradientContext& g) {
-  const Output sum = Cumsum(g, g.Mul(g.Conj(g.output(0)), g.dy(0)), !g.Bool("reverse"));
-  g.SetDx(0, g.Op("DivNoNan", {sum, g.Conj(g.input(0))}));
+  const Output sum = Cumsum(g, g.Mul(g.output(0), g.dy(0)), !g.Bool("reverse"));
+  g.SetDx(0, g.Op("DivNoNan", {sum, g.input(0)}));
 }
 
 consteval tenon_op_definition Cumulative(OpDefinition op) {

@@ -58,16 +58,32 @@ void BatchNormGradShape(ShapeContext& c) {
   c.SetOutput(4, {0});
 }
 
+// Channels moved to the end, or back from there.
+Output MoveChannels(GradientContext& g, Output x, int rank, bool to_the_end) {
+  std::vector<int64_t> order = {0};
+  if (!to_the_end) order.push_back(rank - 1);
+  for (int i = to_the_end ? 2 : 1; i < rank - (to_the_end ? 0 : 1); ++i) order.push_back(i);
+  if (to_the_end) order.push_back(1);
+  return g.Op("Transpose", {x, g.Vector(order)});
+}
+
+// The gradient in inference has channels last alone.
 template <int kVersion>
 void BatchNormGradient(GradientContext& g) {
   constexpr std::string_view kOps[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"};
   const bool training = g.Bool("is_training");
+  const Layout layout = LayoutOfNode(g);
+  const bool moved = !training && layout.channel == 1;
+  const auto channels_last = [&](Output x) { return moved ? MoveChannels(g, x, layout.rank, true) : x; };
   const Output scale = kVersion == 1 ? g.input(1) : g.Cast(g.input(1), TENON_DT_FLOAT);
-  std::vector<Output> inputs = {g.dy(0), g.input(0), scale, training ? g.output(3) : g.input(3),
+  std::vector<Output> inputs = {channels_last(g.dy(0)), channels_last(g.input(0)), scale, training ? g.output(3) : g.input(3),
                                 training ? g.output(4) : g.input(4)};
   if (kVersion == 3) inputs.push_back(g.output(5));
-  const int64_t node = g.Node(kOps[kVersion - 1], inputs, SameAttributes(g, {"epsilon", "data_format", "is_training"}));
-  for (int i = 0; i < 3; ++i) g.SetDx(i, {node, i, 0});
+  std::vector<Attribute> attributes = SameAttributes(g, {"epsilon", "is_training"});
+  attributes.emplace_back("data_format", moved ? (layout.rank == 5 ? "NDHWC" : "NHWC") : g.String("data_format"));
+  const int64_t node = g.Node(kOps[kVersion - 1], inputs, attributes);
+  for (int i = 1; i < 3; ++i) g.SetDx(i, {node, i, 0});
+  g.SetDx(0, moved ? MoveChannels(g, {node, 0, 0}, layout.rank, false) : Output{node, 0, 0});
 }
 
 // Second order. With r = rsqrt(variance + epsilon), n = (x - mean) r and the projection P(v) = v - mean(v) - n mean(n v),

@@ -58,6 +58,7 @@ extern const tenon_op_definition kResizeBilinearGrad = DefineOp({
     .attrs = "T: {float, bfloat16, half, double}; align_corners: bool = false; half_pixel_centers: bool = false",
     .constraints = "rank(grads) == 4; rank(original_image) == 4",
     .doc = "The gradient of ResizeBilinear with respect to its images.",
+    .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BilinearGradShape>,
 });
 

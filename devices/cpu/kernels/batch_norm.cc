@@ -215,7 +215,11 @@ struct BatchNormKernel : Settings {
 
 // (y_backprop, x, scale, mean, variance).
 struct BatchNormGradKernel : Settings {
-  using Settings::Settings;
+  explicit BatchNormGradKernel(sdk::CreateContext& c) : Settings(c) {
+    if (!training && format.substr(0, 2) == "NC") {
+      c.Fail(TENON_UNIMPLEMENTED, "the gradient in inference with data_format ", format, "; it has channels last");
+    }
+  }
   struct Plan : Channels, Workspace<2, 3> {
     Plan(const BatchNormGradKernel& kernel, sdk::PrepareContext& c)
         : Channels(sdk::DimsOf(c.input(1)), kernel.format), Workspace<2, 3>(c, *this) {
@@ -253,9 +257,11 @@ struct BatchNormGradKernel : Settings {
       c.output<float>(1)[k] = v.total == 0 ? 0.0f : static_cast<float>(moment * r);
       c.output<float>(2)[k] = static_cast<float>(sum);
       factors[k] = static_cast<float>(static_cast<double>(c.input<float>(2)[k]) * r);
-      shifts[k] = training ? static_cast<float>(sum / count) : 0.0f;
-      slopes[k] = training ? static_cast<float>(moment / count * r2) : 0.0f;
+      shifts[k] = static_cast<float>(sum / count);
+      slopes[k] = static_cast<float>(moment / count * r2);
     }
+    // A constant variance has no part in it, were x NaN.
+    if (!training) return MapChannels(c, v, c.output<T>(0), [=](int64_t k, int64_t i) { return factors[k] * static_cast<float>(dy[i]); });
     MapChannels(c, v, c.output<T>(0), [=](int64_t k, int64_t i) {
       return factors[k] * (static_cast<float>(dy[i]) - shifts[k] - (static_cast<float>(x[i]) - mean[k]) * slopes[k]);
     });

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/strided_copy.h"
+#include "kernels/string_copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -106,6 +107,8 @@ constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<
 
 TENON_CPU_KERNEL(SpaceToBatchND) = CpuKernel<BatchKernel<true>>("SpaceToBatchND", kPlain);
 TENON_CPU_KERNEL(BatchToSpaceND) = CpuKernel<BatchKernel<false>>("BatchToSpaceND", kPlain);
+TENON_CPU_KERNEL(SpaceToDepthString) = CpuStringKernel<StridedKernel<DepthBuilder<true>>>("SpaceToDepth");
+TENON_CPU_KERNEL(DepthToSpaceString) = CpuStringKernel<StridedKernel<DepthBuilder<false>>>("DepthToSpace");
 TENON_CPU_KERNEL(SpaceToDepth) = CpuKernel<StridedKernel<DepthBuilder<true>>>("SpaceToDepth", kPlain);
 TENON_CPU_KERNEL(DepthToSpace) = CpuKernel<StridedKernel<DepthBuilder<false>>>("DepthToSpace", kPlain);
 

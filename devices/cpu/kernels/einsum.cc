@@ -16,7 +16,7 @@
 namespace tenon::cpu {
 namespace {
 
-using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>::AndComplex;
 // What Eigen multiplies a T as.
 template <class T>
 using Element = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
@@ -231,6 +231,10 @@ class Plan {
   }
   template <class E>
   void PlanProducts(sdk::PrepareContext& c) {
+    if constexpr (!sdk::kIsComplex<E>) PlanRealProducts<E>(c);
+  }
+  template <class E>
+  void PlanRealProducts(sdk::PrepareContext& c) {
     if (batch_ == 1) {
       shared_ = SharedProduct::Make<E>(c, shape_);
       return;
@@ -264,7 +268,9 @@ class Plan {
       from[k] = reinterpret_cast<const E*>(packed);
     }
     E* out = copied_[2] ? c.workspace<E>(at_[2]) : c.output<E>(0);
-    if (batch_ == 1) {
+    if constexpr (sdk::kIsComplex<E>) {
+      MultiplyComplex(c, from[0], from[1], out);
+    } else if (batch_ == 1) {
       shared_.Run(c, from[0], from[1], out);
     } else {
       c.ParallelFor(tasks_, cost_ * static_cast<double>(batch_) / static_cast<double>(tasks_), [&](int64_t begin, int64_t end) {
@@ -277,6 +283,23 @@ class Plan {
       });
     }
     if (copied_[2]) Apply<Same, T>(c, move_[2], reinterpret_cast<const Same*>(out), c.output<T>(0));
+  }
+
+  // Not Eigen's.
+  template <class E>
+  void MultiplyComplex(sdk::RunContext c, const E* a, const E* b, E* out) const {
+    const ProductShape& g = shape_;
+    c.ParallelFor(batch_ * g.m, 4.0 * static_cast<double>(g.n * g.k), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const E* x = a + row / g.m * each_[0] + row % g.m * g.a_row;
+        const E* y = b + row / g.m * each_[1];
+        for (int64_t j = 0; j < g.n; ++j) {
+          E sum{0};
+          for (int64_t l = 0; l < g.k; ++l) sum += x[l * g.a_column] * y[l * g.b_row + j * g.b_column];
+          out[row * g.n + j] = sum;
+        }
+      }
+    });
   }
 
   int32_t operands_;

@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "kernels/strided_copy.h"
+#include "kernels/string_copy.h"
 
 namespace tenon::cpu {
 namespace {
@@ -127,6 +128,7 @@ using AddedConstraint =
 }  // namespace
 
 TENON_CPU_KERNEL(MirrorPad) = CpuKernel<MirrorPadKernel>("MirrorPad", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list});
+TENON_CPU_KERNEL(MirrorPadString) = CpuStringKernel<MirrorPadKernel>("MirrorPad");
 TENON_CPU_KERNEL(MirrorPadGrad) = CpuKernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<AddedConstraint>::list});
 
 }  // namespace tenon::cpu
