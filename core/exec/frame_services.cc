@@ -136,8 +136,8 @@ tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_s
 }
 
 tenon_status* ResourceDestroy(tenon_frame*, tenon_resource* handle) {
-  Drop(handle);
-  return nullptr;
+  if (Drop(handle)) return nullptr;
+  return NotFound(StrCat("resource '", handle->name, "' has no value that could be destroyed")).release();
 }
 
 tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource** out_handle) {

@@ -219,11 +219,13 @@ void EndUpdate(Resource* resource, const void* frame, uint32_t outcome) {
   resource->changed.notify_all();
 }
 
-void Drop(Resource* resource) {
+bool Drop(Resource* resource) {
+  bool held = false;
   void* object = nullptr;
   void (*destroy)(void*) = nullptr;
   {
     std::lock_guard lock(resource->mutex);
+    held = resource->value != nullptr || resource->object != nullptr || resource->poisoned;
     for (Buffer** buffer : {&resource->value, &resource->spare})
       if (*buffer != nullptr) Release(std::exchange(*buffer, nullptr));
     resource->poisoned = false;
@@ -231,6 +233,7 @@ void Drop(Resource* resource) {
     destroy = resource->destroy;
   }
   if (object != nullptr && destroy != nullptr) destroy(object);
+  return held;
 }
 
 }  // namespace tenon::exec

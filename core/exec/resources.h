@@ -96,8 +96,8 @@ struct Updater {
 Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,
                    uint64_t extra_bytes, tenon_tensor_view* out_old, tenon_tensor_view* out_new);
 void EndUpdate(Resource* resource, const void* frame, uint32_t outcome);
-// Drops the value or the object.
-void Drop(Resource* resource);
+// Drops the value or the object; whether there was one.
+bool Drop(Resource* resource);
 
 }  // namespace tenon::exec
 
