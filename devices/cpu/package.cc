@@ -93,7 +93,7 @@
   X(BroadcastToString) X(PadString) X(PadV2String) X(StridedSliceGradString) X(UniqueString)       \
   X(DynamicStitchString) X(DynamicPartitionString) X(ConcatString) X(GatherNdString)               \
   X(TensorScatterUpdateString) X(ReverseSequenceString) X(SpaceToDepthString)                      \
-  X(DepthToSpaceString) X(MirrorPadString)
+  X(DepthToSpaceString) X(MirrorPadString) X(ResourceGatherString)
 
 namespace tenon::cpu {
 

@@ -2,10 +2,13 @@
 // Gather, GatherV2, ResourceGather: rows of params by index, every index checked.
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
 #include "tenon/sdk/gather_shape.h"
+#include "tenon/sdk/string_tensor.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
@@ -82,6 +85,31 @@ struct ResourceGatherKernel {
   int64_t batch_dims;
 };
 
+struct ResourceGatherStringKernel {
+  explicit ResourceGatherStringKernel(sdk::CreateContext& c) : batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  struct Plan {
+    Plan(const ResourceGatherStringKernel&, sdk::PrepareContext& c) : dims(sdk::DimsOf(c.output(0)).begin(), sdk::DimsOf(c.output(0)).end()) {}
+    std::vector<int64_t> dims;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    View params = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+    const View& indices = c.input_view(1);
+    const int64_t batch = batch_dims < 0 ? batch_dims + indices.dl.ndim : batch_dims;
+    const GatherShape g = GatherShapeOf(params, indices, batch, batch_dims);
+    const int64_t inner = g.inner / static_cast<int64_t>(sizeof(tenon_string_cell));
+    std::vector<std::string_view> out;
+    for (int64_t k = 0; k < g.batch * g.outer * g.indices; ++k) {
+      const int64_t block = k / g.indices, place = block / g.outer * g.indices + k % g.indices;
+      const int64_t index = IndexAt(sdk::Data<void>(indices), indices.dtype, place);
+      CheckRow(index, place, g.rows);
+      for (int64_t i = 0; i < inner; ++i) out.push_back(sdk::StringAt(params, (block * g.rows + index) * inner + i));
+    }
+    sdk::SetStrings(c, 0, plan.dims, out);
+  }
+  int64_t batch_dims;
+};
+
 }  // namespace
 
 TENON_CPU_KERNEL(Gather) = CpuKernel<GatherKernel>(
@@ -93,6 +121,9 @@ TENON_CPU_KERNEL(ResourceGather) = CpuKernel<ResourceGatherKernel>(
 
 // Strings.
 TENON_CPU_KERNEL(GatherString) = CpuStringKernel<GatherKernel, "Tparams">("Gather");
+TENON_CPU_KERNEL(ResourceGatherString) = CpuKernel<ResourceGatherStringKernel>(
+    "ResourceGather", {.constraints = sdk::Constraints<sdk::Allowed<"dtype", TENON_DT_STRING>, Indices::Constraint<"Tindices">>::list,
+                       .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_CPU_KERNEL(GatherV2String) = CpuStringKernel<GatherV2Kernel, "Tparams">("GatherV2");
 
 }  // namespace tenon::cpu

@@ -20,7 +20,7 @@ using sdk::Momentum;
 using sdk::Update;
 using sdk::UpdateLock;
 
-using Trainable = Types<float, double, Half, Bfloat16>;
+using Trainable = Reals::AndComplex;
 
 // The optimizer's step with the values of its scalars.
 template <class T, class Optimizer>

@@ -9,7 +9,7 @@
 
 namespace tenon::sdk {
 
-using UpdateTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>;
+using UpdateTypes = Numbers::AndComplex;
 
 class Update {
  public:
