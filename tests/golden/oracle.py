@@ -176,7 +176,7 @@ def _attrs(case, definition):
 
 # Asking.
 # What comes before the text of an error.
-_FRAMES = ("Graph execution error", "Detected at node", "Node: ", "<stack traces")
+_FRAMES = ("Graph execution error", "Detected at node", "Node: ", "<stack traces", "  File", "    ")
 
 
 def _refusal(error):
@@ -218,9 +218,9 @@ def ask(case):
         except REFUSALS as error:
             return {**line, "error": _refusal(error)}
         line["out"] = [tensor(one) for one in outputs]
-        if variables:
+        if after is not None:
             line["after"] = [tensor(one) for one in after]
-        elif case.gradients:
+        elif case.gradients and not variables:
             line.update(_gradients(session, graph, case, outputs))
     return line
 
@@ -235,8 +235,15 @@ def _run(session, graph, case, variables, unset):
     if assigned:
         session.run([graph.get_operation_by_name(name) for name in assigned])
     outputs = session.run(list(node.outputs) or [node], _feeds(case))
-    after = session.run([f"read{i}:0" for i in sorted(variables)]) if variables else []
-    return (outputs if node.outputs else []), after
+    return (outputs if node.outputs else []), _after(session, variables)
+
+
+def _after(session, variables):
+    """The variables' values; None where one has none."""
+    try:
+        return session.run([f"read{i}:0" for i in sorted(variables)]) if variables else None
+    except tf.errors.FailedPreconditionError:
+        return None
 
 
 def _gradients(session, graph, case, outputs):

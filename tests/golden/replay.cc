@@ -150,7 +150,7 @@ class OpCase {
     if (!want.ok()) return "the case is broken: " + want.status().message();
     feeds_.clear();
     const auto got = Fetch(std::vector<Name>(readers_.begin(), readers_.end()));
-    if (!got.ok()) return "the variables cannot be read: " + got.status().message();
+    if (!got.ok()) return Excused(got.status());
     return CompareAll("variable", *want, *got, differences_.ForValue(op_));
   }
 

@@ -107,7 +107,7 @@ def call(d):
         @tf.function
         def inner(a, b):
             if state:
-                tf.raw_ops.Assert(condition=True, data=[a]) if d.number % 3 == 0 else tf.no_op()
+                raw.VarIsInitializedOp(resource=raw.VarHandleOp(dtype=t, shape=[], shared_name="v"))
             return tf.sin(a) * b, a + b
 
         @tf.function

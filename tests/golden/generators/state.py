@@ -7,7 +7,8 @@ from .draw import Case, Program, Variable, op
 
 def variable(d, dtype, shape):
     """A variable, now and then one that nobody has assigned."""
-    return Variable(d.tensor(dtype, shape, special=0.1), unset=d.chance(0.04))
+    value = d.tensor(dtype, shape, special=0.1)
+    return Variable(value, unset=value.size > 0 and d.chance(0.04))  # TensorFlow takes a variable without elements for assigned
 
 
 @op("Assign", "AssignAdd", "AssignSub")
@@ -84,7 +85,7 @@ def stack(d):
 @op("DestroyResourceOp")
 def destroy(d):
     """A variable that is destroyed can be assigned again, and not be read before."""
-    t, shape = d.pick([tf.float32, tf.int64, tf.bool]), d.shape(large=0)
+    t, shape = d.pick([tf.float32, tf.int64, tf.bool]), d.shape(empty=0, large=0)
     raw = tf.raw_ops
     graph = tf.Graph()
     with graph.as_default():
@@ -103,7 +104,7 @@ def destroy(d):
 @op("VarHandleOp", "VariableV2", "Variable")
 def made(d):
     """Two nodes of one name are one variable; assigned, read, changed."""
-    t, shape = d.pick([tf.float32, tf.int64, tf.half]), d.shape(large=0)
+    t, shape = d.pick([tf.float32, tf.int64, tf.half]), d.shape(empty=0, large=0)
     shared, raw = d.chance(0.5), tf.raw_ops
     names = ["shared", "shared"] if shared else ["one", "two"]
     graph = tf.Graph()
@@ -111,7 +112,7 @@ def made(d):
         value = tf.compat.v1.placeholder(t, shape, "value")
         for i, name in enumerate(names):
             if d.op == "VarHandleOp":
-                handle = raw.VarHandleOp(dtype=t, shape=shape, shared_name=name, container=d.pick(["", "box"]) if not shared else "")
+                handle = raw.VarHandleOp(dtype=t, shape=shape, shared_name=name)
                 raw.AssignVariableOp(resource=handle, value=value, name=f"assign{i}")
                 raw.AssignAddVariableOp(resource=handle, value=value, name=f"add{i}")
                 raw.ReadVariableOp(resource=handle, dtype=t, name=f"read{i}")
