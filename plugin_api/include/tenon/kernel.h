@@ -163,7 +163,7 @@ typedef struct tenon_frame_services {
   tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle,
                                    tenon_status* (*create)(void* argument, void** out_object), void* argument,
                                    void (*destroy)(void* object), void** out_object);
-  /* Removes the resource's object or the variable's value. */
+  /* Removes the resource's object or the variable's value. NOT_FOUND when there is none. */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*resource_destroy)(struct tenon_frame* frame, tenon_resource* handle);
 
