@@ -216,7 +216,7 @@ extern const tenon_op_definition kArgMax = DefineOp({
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
              "quint8, qint32, qint16, quint16, bool}; Tidx: {int16, int32, int64} = int32; "
              "output_type: {int16, uint16, int32, int64} = int64",
-    .constraints = "rank(input) >= 1; numel(dimension) == 1; value(dimension) >= -rank(input); "
+    .constraints = "rank(input) >= 1; rank(dimension) == 0; value(dimension) >= -rank(input); "
                    "value(dimension) < rank(input)",
     .doc = "Where along the dimension the largest element is; the first of equal ones.",
     .traits = TENON_OP_NO_GRADIENT,
@@ -229,7 +229,7 @@ extern const tenon_op_definition kArgMin = DefineOp({
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
              "quint8, qint32, qint16, quint16, bool}; Tidx: {int32, int64} = int32; "
              "output_type: {int32, int64} = int64",
-    .constraints = "rank(input) >= 1; numel(dimension) == 1; value(dimension) >= -rank(input); "
+    .constraints = "rank(input) >= 1; rank(dimension) == 0; value(dimension) >= -rank(input); "
                    "value(dimension) < rank(input)",
     .doc = "Where along the dimension the smallest element is; the first of equal ones.",
     .traits = TENON_OP_NO_GRADIENT,

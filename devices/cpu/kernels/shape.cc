@@ -21,6 +21,7 @@ struct BroadcastGradientArgsKernel {
     if (rank > TENON_MAX_RANK) sdk::Fail(TENON_INVALID_ARGUMENT, "a shape of rank ", rank);
     int64_t axes[2][TENON_MAX_RANK];
     int64_t counts[2] = {0, 0};
+    bool equal = ranks[0] == ranks[1];
     for (int64_t i = 0; i < rank; ++i) {
       int64_t dims[2];
       for (int k = 0; k < 2; ++k) {
@@ -30,10 +31,12 @@ struct BroadcastGradientArgsKernel {
       if (dims[0] != dims[1] && dims[0] != 1 && dims[1] != 1) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "Incompatible shapes: dims ", dims[0], " and ", dims[1], " do not broadcast");
       }
+      equal = equal && dims[0] == dims[1];
       for (int k = 0; k < 2; ++k) {
         if (dims[k] == 1) axes[k][counts[k]++] = i;
       }
     }
+    if (equal) counts[0] = counts[1] = 0;  // not even along dims of 1
     for (int32_t k = 0; k < 2; ++k) {
       c.AllocOutput(k, sdk::Dims(&counts[k], 1));
       for (int64_t i = 0; i < counts[k]; ++i) Put(c.output_view(k), i, axes[k][i]);

@@ -61,6 +61,7 @@ class Case:
     attrs: dict = dataclasses.field(default_factory=dict)
     gradients: bool = True  # ask for them where there are any
     differentiated: tuple | None = None  # the outputs that have a gradient; None: all
+    disturb: bool = True  # now and then; not where the input of another op's output would be no such output
     blind: bool | None = None  # feeds of unknown shape; None: sometimes
     op: str = ""
     seed: int = 0
@@ -203,7 +204,7 @@ def draw(name, seed, number):
         case.seed = d.int(0, 2**31)
         if case.blind is None:
             case.blind = d.chance(0.15)
-        if d.chance(0.12):
+        if d.chance(0.12) and case.disturb:
             _disturb(d, case)
     return case
 
