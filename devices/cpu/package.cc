@@ -25,6 +25,7 @@
   /* variable.cc */                                                                                \
   X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub)                        \
   X(AssignAddVariableOp) X(AssignSubVariableOp) X(ScatterAdd) X(ScatterSub) X(ResourceScatterAdd)  \
+  X(ResourceScatterSub) X(ScatterUpdate) X(ResourceScatterUpdate) X(ResourceGatherNd)              \
   /* training.cc */                                                                                \
   X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)                         \
   X(ResourceApplyMomentum) X(ApplyAdagrad) X(ResourceApplyAdagrad) X(ApplyAdam)                    \
@@ -85,6 +86,11 @@
   X(LRN) X(LRNGrad)                                                                                \
   /* resize.cc */                                                                                  \
   X(ResizeBilinear) X(ResizeBilinearGrad) X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)    \
+  /* training.cc, the others */                                                                    \
+  X(SparseApplyAdagrad) X(ResourceApplyAdagradV2) X(ResourceSparseApplyMomentum)                   \
+  X(ResourceApplyKerasMomentum) X(ResourceSparseApplyKerasMomentum) X(ApplyRMSProp)                \
+  X(ResourceApplyRMSProp) X(ApplyFtrl) X(ResourceApplyFtrl) X(SparseApplyFtrl)                     \
+  X(ResourceSparseApplyFtrl)                                                                       \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

@@ -85,6 +85,72 @@ extern const tenon_op_definition kResourceScatterAdd = DefineOp({
     .shape = ShapeFunction<ResourceScatterShape>,
 });
 
+extern const tenon_op_definition kResourceScatterSub = DefineOp({
+    .name = "ResourceScatterSub",
+    .inputs = "resource: resource, indices: Tindices, updates: dtype",
+    .attrs = "dtype: numbertype; Tindices: {int32, int64}",
+    .constraints = "element(indices) >= 0",
+    .doc = "Subtracts updates from the rows of the variable that indices name; a row named twice loses both.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE,
+    .shape = ShapeFunction<ResourceScatterShape>,
+});
+
+extern const tenon_op_definition kResourceScatterUpdate = DefineOp({
+    .name = "ResourceScatterUpdate",
+    .inputs = "resource: resource, indices: Tindices, updates: dtype",
+    .attrs = "dtype: type; Tindices: {int32, int64}",
+    .constraints = "element(indices) >= 0",
+    .doc = "Gives updates to the rows of the variable that indices name; a row named twice keeps the last.",
+    .traits = TENON_OP_STATEFUL | TENON_OP_WRITES_STATE,
+    .shape = ShapeFunction<ResourceScatterShape>,
+});
+
+extern const tenon_op_definition kScatterUpdate = DefineOp({
+    .name = "ScatterUpdate",
+    .inputs = "ref: Ref(T), indices: Tindices, updates: T",
+    .outputs = "output_ref: Ref(T)",
+    .attrs = "T: type; Tindices: {int32, int64}; use_locking: bool = true",
+    .constraints = "element(indices) >= 0; element(indices) < dim(ref, 0)",
+    .doc = "Gives updates to the rows of the variable that indices name; a row named twice keeps the last.",
+    .traits = TENON_OP_WRITES_STATE | TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScatterShape>,
+});
+
+static void ResourceGatherNdShape(ShapeContext& c) {
+  const ShapeContext::Handle handle = c.InputHandle(0);
+  if (handle.dtype != TENON_DT_INVALID && BaseType(handle.dtype) != c.Type("dtype")) {
+    return c.Invalid("the variable is of type ", TypeName(handle.dtype), ", but 'dtype' says ",
+                     TypeName(c.Type("dtype")));
+  }
+  const Shape params = handle.shape, indices = c.WithRankAtLeast(1, 1);
+  if (!params.known_rank() || indices[-1] < 0) return;
+  if (params.rank() < 1) return c.Invalid("params must be at least a vector");
+  if (indices[-1] > params.rank()) return c.Invalid("indices of shape ", indices, " name ", indices[-1], " dims of a variable of shape ", params);
+  c.SetOutput(0, Join(indices.Slice(0, -1), params.Slice(static_cast<int>(indices[-1]))));
+}
+
+static void ResourceGatherNdGradient(GradientContext& g) {
+  const Output indices = g.input(1);
+  const Output value = g.Op("ReadVariableOp", {g.input(0)}, {Attribute::Type("dtype", g.Type("dtype"))});
+  const Shape shape = g.shape(indices);
+  if (shape.rank() == 2 && shape[1] == 1) {
+    return g.SetDxSlices(0, g.dy(0), g.Reshape(indices, g.Vector({-1})), g.ShapeOf(value, TENON_DT_INT64));
+  }
+  g.SetDx(0, g.Op("ScatterNd", {indices, g.dy(0), g.ShapeOf(value, g.type(indices))}));
+}
+
+extern const tenon_op_definition kResourceGatherNd = DefineOp({
+    .name = "ResourceGatherNd",
+    .inputs = "resource: resource, indices: Tindices",
+    .outputs = "output: dtype",
+    .attrs = "dtype: type; Tindices: {int32, int64}",
+    .constraints = "rank(indices) >= 1; element(indices) >= 0",
+    .doc = "The slices of the variable that the vectors in the last dim of indices name.",
+    .traits = TENON_OP_STATEFUL,
+    .shape = ShapeFunction<ResourceGatherNdShape>,
+    .gradient = GradientFunction<ResourceGatherNdGradient>,
+});
+
 extern const tenon_op_definition kScatterAdd = DefineOp({
     .name = "ScatterAdd",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",

@@ -29,15 +29,24 @@ void ApplyShape(ShapeContext& c) {
   c.SetOutputHandle(0, shape, c.Type("T"));
 }
 
-// Variables, scalars and the gradient of one row for each index.
-void SparseAdagradShape(ShapeContext& c) {
-  c.WithRank(2, 0);
-  const Shape indices = c.WithRank(4, 1), grad = c.Input(3);
-  const Shape variable =
-      c.Merge(c.InputHandle(0).shape, c.InputHandle(1).shape, "the shapes of the variable and its slot");
+// The gradient has one row for each index, and stands before the indices; the inputs that are no variables are scalars.
+template <int kSlots, int kGradient>
+void SparseApplyShape(ShapeContext& c) {
+  const bool by_handle = c.input_type(0) == TENON_DT_RESOURCE;
+  const Shape indices = c.WithRank(kGradient + 1, 1), grad = c.Input(kGradient);
+  Shape variable;
+  for (int i = 0; i < kSlots; ++i) {
+    variable = c.Merge(variable, by_handle ? c.InputHandle(i).shape : c.Input(i), "the shapes of the variable and its slots");
+  }
+  for (int i = kSlots; i < c.input_count(); ++i) {
+    if (i != kGradient && i != kGradient + 1) c.WithRank(i, 0);
+  }
   if (variable.rank() == 0) return c.Invalid("the variable is a scalar; it has no rows");
   if (variable.known_rank())
     c.Merge(Join(indices, variable.Slice(1)), grad, "the shapes of the named rows and of grad");
+  if (by_handle) return;
+  c.SetOutput(0, variable);
+  c.SetOutputHandle(0, variable, c.Type("T"));
 }
 
 constexpr uint64_t kByReference = TENON_OP_WRITES_STATE;
@@ -142,7 +151,123 @@ extern const tenon_op_definition kResourceSparseApplyAdagrad = DefineOp({
     .constraints = "rank(lr) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
     .doc = "ResourceApplyAdagrad for the rows that indices name, one after the other.",
     .traits = kByHandle,
-    .shape = ShapeFunction<SparseAdagradShape>,
+    .shape = ShapeFunction<SparseApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kSparseApplyAdagrad = DefineOp({
+    .name = "SparseApplyAdagrad",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, indices: Tindices",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; update_slots: bool = true",
+    .constraints = "rank(lr) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ApplyAdagrad for the rows that indices name, one after the other.",
+    .traits = kByReference,
+    .shape = ShapeFunction<SparseApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceApplyAdagradV2 = DefineOp({
+    .name = "ResourceApplyAdagradV2",
+    .inputs = "var: resource, accum: resource, lr: T, epsilon: T, grad: T",
+    .attrs = "T: numbertype; use_locking: bool = false; update_slots: bool = true",
+    .constraints = "rank(lr) == 0; rank(epsilon) == 0",
+    .doc = "accum += grad * grad (if update_slots); var -= lr * grad / (sqrt(accum) + epsilon).",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<2, 4>>,
+});
+
+extern const tenon_op_definition kResourceSparseApplyMomentum = DefineOp({
+    .name = "ResourceSparseApplyMomentum",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ResourceApplyMomentum for the rows that indices name, one after the other.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<SparseApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceApplyKerasMomentum = DefineOp({
+    .name = "ResourceApplyKerasMomentum",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T, momentum: T",
+    .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0",
+    .doc = "accum = momentum * accum - lr * grad; var += accum (with Nesterov: momentum * accum - lr * grad).",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kResourceSparseApplyKerasMomentum = DefineOp({
+    .name = "ResourceSparseApplyKerasMomentum",
+    .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ResourceApplyKerasMomentum for the rows that indices name, one after the other.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<SparseApplyShape<2, 3>>,
+});
+
+extern const tenon_op_definition kApplyRMSProp = DefineOp({
+    .name = "ApplyRMSProp",
+    .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false",
+    .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0",
+    .doc = "ms += (grad * grad - ms) * (1 - rho); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<3, 7>>,
+});
+
+extern const tenon_op_definition kResourceApplyRMSProp = DefineOp({
+    .name = "ResourceApplyRMSProp",
+    .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T",
+    .attrs = "T: numbertype; use_locking: bool = false",
+    .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0",
+    .doc = "ms += (grad * grad - ms) * (1 - rho); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<3, 7>>,
+});
+
+extern const tenon_op_definition kApplyFtrl = DefineOp({
+    .name = "ApplyFtrl",
+    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, lr: T, l1: T, l2: T, lr_power: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0",
+    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with L1 and L2 penalties.",
+    .traits = kByReference,
+    .shape = ShapeFunction<ApplyShape<3, 3>>,
+});
+
+extern const tenon_op_definition kSparseApplyFtrl = DefineOp({
+    .name = "SparseApplyFtrl",
+    .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0; rank(indices) == 1; "
+                   "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ApplyFtrl for the rows that indices name, one after the other.",
+    .traits = kByReference,
+    .shape = ShapeFunction<SparseApplyShape<3, 3>>,
+});
+
+extern const tenon_op_definition kResourceApplyFtrl = DefineOp({
+    .name = "ResourceApplyFtrl",
+    .inputs = "var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T",
+    .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0",
+    .doc = "Follow the regularized leader: var from the sums of gradients (linear) and of their squares (accum), with L1 and L2 penalties.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<ApplyShape<3, 3>>,
+});
+
+extern const tenon_op_definition kResourceSparseApplyFtrl = DefineOp({
+    .name = "ResourceSparseApplyFtrl",
+    .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",
+    .constraints = "rank(lr) == 0; rank(l1) == 0; rank(l2) == 0; rank(lr_power) == 0; rank(indices) == 1; "
+                   "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ResourceApplyFtrl for the rows that indices name, one after the other.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<SparseApplyShape<3, 3>>,
 });
 
 }  // namespace tenon::ops

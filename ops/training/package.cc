@@ -5,12 +5,23 @@
 TENON_OPS(
     kApplyAdagrad,
     kApplyAdam,
+    kApplyFtrl,
     kApplyGradientDescent,
     kApplyMomentum,
+    kApplyRMSProp,
     kResourceApplyAdagrad,
+    kResourceApplyAdagradV2,
     kResourceApplyAdam,
+    kResourceApplyFtrl,
     kResourceApplyGradientDescent,
+    kResourceApplyKerasMomentum,
     kResourceApplyMomentum,
-    kResourceSparseApplyAdagrad)
+    kResourceApplyRMSProp,
+    kResourceSparseApplyAdagrad,
+    kResourceSparseApplyFtrl,
+    kResourceSparseApplyKerasMomentum,
+    kResourceSparseApplyMomentum,
+    kSparseApplyAdagrad,
+    kSparseApplyFtrl)
 
 TENON_OP_PLUGIN("tenon.ops.training", "0.1.0", "Optimizer steps on variables.")

@@ -79,8 +79,9 @@ struct Policy {
 
 struct GatherNdKernel : Policy {
   using Policy::Policy;
-  void Run(sdk::RunContext c) const {
-    const View& params = c.input_view(0);
+  void Run(sdk::RunContext c) const { Gather(c, c.input_view(0)); }
+
+  void Gather(sdk::RunContext c, const View& params) const {
     const NamedSlices slices(c.input_view(1), sdk::DimsOf(params), ignore_bad);
     const int64_t total = sdk::Multiply(slices.count(), slices.slice());
     if (total != sdk::Count(c.output_view(0))) {
@@ -90,7 +91,7 @@ struct GatherNdKernel : Policy {
       sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
     }
     DispatchSize(params.dtype, [&]<class T>(Tag<T>) {
-      const T* from = c.input<T>(0);
+      const T* from = sdk::Data<const T>(params);
       T* to = c.output<T>(0);
       const auto bytes = static_cast<size_t>(slices.slice()) * sizeof(T);
       c.ParallelFor(slices.count(), 5 + 0.05 * static_cast<double>(bytes), [&](int64_t begin, int64_t end) {
@@ -105,6 +106,18 @@ struct GatherNdKernel : Policy {
         }
       });
     });
+  }
+};
+
+struct ResourceGatherNdKernel : GatherNdKernel {
+  using GatherNdKernel::GatherNdKernel;
+  void Run(sdk::RunContext c) const {
+    View params = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+    if (params.dtype != c.output_view(0).dtype) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(c.output_view(0).dtype));
+    }
+    Gather(c, params);
   }
 };
 
@@ -218,6 +231,8 @@ constexpr sdk::Traits kOrdered = {.constraints = sdk::Constraints<Ordered::Const
 }  // namespace
 
 TENON_CPU_KERNEL(GatherNd) = CpuKernel<GatherNdKernel>("GatherNd", kGather);
+TENON_CPU_KERNEL(ResourceGatherNd) =
+    CpuKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<PlainConstraint<"dtype">>::list});
 TENON_CPU_KERNEL(GatherNdString) = CpuStringKernel<GatherNdKernel, "Tparams">("GatherNd");
 TENON_CPU_KERNEL(ScatterNd) = CpuKernel<ScatterNdKernel>("ScatterNd", kZeros);
 TENON_CPU_KERNEL(TensorScatterUpdate) = CpuKernel<TensorScatterKernel<Put>>("TensorScatterUpdate", kPut);

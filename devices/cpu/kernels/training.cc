@@ -3,7 +3,10 @@
 //
 // Slots are updated one variable after another; use_locking is passed on.
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include "kernels/types.h"
 #include "tenon/sdk/optimizer.h"
@@ -13,21 +16,31 @@ namespace tenon::cpu {
 namespace {
 
 using sdk::Adagrad;
+using sdk::AdagradV2;
 using sdk::Adam;
 using sdk::CheckRow;
+using sdk::Ftrl;
 using sdk::GradientDescent;
+using sdk::KerasMomentum;
 using sdk::Momentum;
+using sdk::RmsProp;
 using sdk::Update;
 using sdk::UpdateLock;
 
 using Trainable = Reals::AndComplex;
 
-// The optimizer's step with the values of its scalars.
-template <class T, class Optimizer>
+template <class Optimizer>
+using TypesOf = std::conditional_t<requires { Optimizer::kReal; }, Reals, Trainable>;
+
+// The optimizer's step with the values of its scalars. In sparse ops the indices follow the gradient.
+template <class T, bool kSparse = false, class Optimizer>
 typename Optimizer::template Step<Wide<T>> StepOf(const Optimizer& optimizer, sdk::RunContext c) {
   constexpr size_t kCount = std::size(Optimizer::kScalars);
   Wide<T> scalars[kCount];
-  for (size_t i = 0; i < kCount; ++i) scalars[i] = static_cast<Wide<T>>(*c.input<T>(Optimizer::kScalars[i]));
+  for (size_t i = 0; i < kCount; ++i) {
+    const int input = Optimizer::kScalars[i];
+    scalars[i] = static_cast<Wide<T>>(*c.input<T>(input + (kSparse && input > Optimizer::kGradient ? 1 : 0)));
+  }
   return typename Optimizer::template Step<Wide<T>>(optimizer, scalars);
 }
 
@@ -35,7 +48,7 @@ template <class Optimizer, bool kReference>
 struct ApplyKernel {
   explicit ApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
+    TypesOf<Optimizer>::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
     if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
@@ -108,26 +121,42 @@ struct ApplyKernel {
 };
 
 // Rows indices[i] one after the other; a row that comes twice is updated twice.
-template <class Optimizer>
+template <class Optimizer, bool kReference>
 struct SparseApplyKernel {
-  static_assert(Optimizer::kVariables == 2);
   explicit SparseApplyKernel(sdk::CreateContext& c) : optimizer(c), lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
-    Trainable::Dispatch(c.input_view(Optimizer::kGradient).dtype, [&]<class T>(Tag<T>) { Apply<T>(c); });
+    const uint32_t dtype = c.input_view(Optimizer::kGradient).dtype;
+    TypesOf<Optimizer>::Dispatch(dtype, [&]<class T>(Tag<T>) {
+      Update var(c, c.resource(0), lock, dtype);
+      WithSlots<T>(c, var, std::make_integer_sequence<int, Optimizer::kVariables - 1>());
+    });
+    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
   }
 
  private:
+  // Begins the updates of the slots, changes all rows, and commits all.
+  template <class T, int... kSlots>
+  void WithSlots(sdk::RunContext c, Update& var, std::integer_sequence<int, kSlots...>) const {
+    const uint32_t dtype = c.input_view(Optimizer::kGradient).dtype;
+    std::array<std::optional<Update>, sizeof...(kSlots)> slots;
+    (slots[kSlots].emplace(c, c.resource(kSlots + 1), lock, dtype), ...);
+    const std::array<Update*, Optimizer::kVariables> updates = {&var, &*slots[kSlots]...};
+    const sdk::Dims dims = var.dims();
+    for (const Update* update : updates) {
+      if (!std::ranges::equal(dims, update->dims()))
+        sdk::Fail(TENON_INVALID_ARGUMENT, "the variable has the shape ", dims, ", its slot ", update->dims());
+    }
+    Apply<T>(c, dims, updates);
+    for (size_t i = updates.size(); i-- > 0;) updates[i]->Commit();
+  }
+
   template <class T>
-  void Apply(sdk::RunContext c) const {
+  void Apply(sdk::RunContext c, sdk::Dims dims, const std::array<Update*, Optimizer::kVariables>& updates) const {
     using A = Wide<T>;
+    constexpr size_t kN = Optimizer::kVariables;
     const tenon_tensor_view& gradient = c.input_view(Optimizer::kGradient);
     const tenon_tensor_view& indices = c.input_view(Optimizer::kGradient + 1);
-    Update var(c, c.resource(0), lock, gradient.dtype);
-    Update slot(c, c.resource(1), lock, gradient.dtype);
-    const sdk::Dims dims = var.dims();
     if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
-    if (!std::ranges::equal(dims, slot.dims()))
-      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable has the shape ", dims, ", its slot ", slot.dims());
     const int64_t row = sdk::Count(dims.subspan(1));
     const int64_t count = sdk::Count(indices);
     if (sdk::Count(gradient) != sdk::Multiply(count, row)) {
@@ -136,28 +165,26 @@ struct SparseApplyKernel {
     }
     const void* index = sdk::Data<void>(indices);
     for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
-    const auto step = StepOf<T>(optimizer, c);
-    var.BeginWriting();
-    slot.BeginWriting();
+    const auto step = StepOf<T, true>(optimizer, c);
+    for (Update* update : updates) update->BeginWriting();
     const T* g = sdk::Data<const T>(gradient);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t at = IndexAt(index, indices.dtype, i) * row;
-      T* v0 = var.new_data<T>() + at;
-      T* v1 = slot.new_data<T>() + at;
       for (int64_t j = 0; j < row; ++j) {
-        A v[2] = {static_cast<A>(v0[j]), static_cast<A>(v1[j])};
+        A v[kN];
+        for (size_t k = 0; k < kN; ++k) v[k] = static_cast<A>(updates[k]->template new_data<T>()[at + j]);
         step(v, static_cast<A>(g[i * row + j]));
-        v1[j] = static_cast<T>(v[1]);
-        v0[j] = static_cast<T>(v[0]);
+        for (size_t k = 0; k < kN; ++k) updates[k]->template new_data<T>()[at + j] = static_cast<T>(v[k]);
       }
     }
-    slot.Commit();
-    var.Commit();
   }
   Optimizer optimizer;
   uint32_t lock;
 };
 
+constexpr sdk::Traits kRealTraits = {.constraints = sdk::Constraints<Reals::Constraint<"T">>::list};
+constexpr sdk::Traits kSparseRealTraits = {
+    .constraints = sdk::Constraints<Reals::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
 constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Trainable::Constraint<"T">>::list};
 constexpr sdk::Traits kSparseTraits = {
     .constraints = sdk::Constraints<Trainable::Constraint<"T">, Indices::Constraint<"Tindices">>::list};
@@ -174,6 +201,19 @@ TENON_CPU_KERNEL(ResourceApplyAdagrad) = CpuKernel<ApplyKernel<Adagrad, false>>(
 TENON_CPU_KERNEL(ApplyAdam) = CpuKernel<ApplyKernel<Adam, true>>("ApplyAdam", kTraits);
 TENON_CPU_KERNEL(ResourceApplyAdam) = CpuKernel<ApplyKernel<Adam, false>>("ResourceApplyAdam", kTraits);
 TENON_CPU_KERNEL(ResourceSparseApplyAdagrad) =
-    CpuKernel<SparseApplyKernel<Adagrad>>("ResourceSparseApplyAdagrad", kSparseTraits);
+    CpuKernel<SparseApplyKernel<Adagrad, false>>("ResourceSparseApplyAdagrad", kSparseTraits);
+TENON_CPU_KERNEL(SparseApplyAdagrad) = CpuKernel<SparseApplyKernel<Adagrad, true>>("SparseApplyAdagrad", kSparseTraits);
+TENON_CPU_KERNEL(ResourceApplyAdagradV2) = CpuKernel<ApplyKernel<AdagradV2, false>>("ResourceApplyAdagradV2", kTraits);
+TENON_CPU_KERNEL(ResourceSparseApplyMomentum) =
+    CpuKernel<SparseApplyKernel<Momentum, false>>("ResourceSparseApplyMomentum", kSparseTraits);
+TENON_CPU_KERNEL(ResourceApplyKerasMomentum) = CpuKernel<ApplyKernel<KerasMomentum, false>>("ResourceApplyKerasMomentum", kTraits);
+TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) =
+    CpuKernel<SparseApplyKernel<KerasMomentum, false>>("ResourceSparseApplyKerasMomentum", kSparseTraits);
+TENON_CPU_KERNEL(ApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, true>>("ApplyRMSProp", kTraits);
+TENON_CPU_KERNEL(ResourceApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, false>>("ResourceApplyRMSProp", kTraits);
+TENON_CPU_KERNEL(ApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, true>>("ApplyFtrl", kRealTraits);
+TENON_CPU_KERNEL(ResourceApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, false>>("ResourceApplyFtrl", kRealTraits);
+TENON_CPU_KERNEL(SparseApplyFtrl) = CpuKernel<SparseApplyKernel<Ftrl, true>>("SparseApplyFtrl", kSparseRealTraits);
+TENON_CPU_KERNEL(ResourceSparseApplyFtrl) = CpuKernel<SparseApplyKernel<Ftrl, false>>("ResourceSparseApplyFtrl", kSparseRealTraits);
 
 }  // namespace tenon::cpu

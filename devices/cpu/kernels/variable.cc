@@ -113,7 +113,8 @@ struct AssignAddKernel {
 };
 
 // Rows of a variable: ScatterAdd and its like. Rows that come twice are updated twice.
-template <bool kReference, bool kSubtract>
+enum class Change { kAdd, kSubtract, kPut };
+template <bool kReference, Change kChange>
 struct ScatterKernel {
   explicit ScatterKernel(sdk::CreateContext& c) : lock(UpdateLock(c)) {}
   void Run(sdk::RunContext c) const {
@@ -133,18 +134,37 @@ struct ScatterKernel {
     }
     const void* index = sdk::Data<void>(indices);
     for (int64_t i = 0; i < count; ++i) CheckRow(IndexAt(index, indices.dtype, i), i, dims[0]);
-    UpdateTypes::Dispatch(updates.dtype, [&]<class T>(Tag<T>) {
+    Dispatch(updates.dtype, [&]<class T>(Tag<T>) {
       T* rows = update.new_data<T>();
       const T* delta = sdk::Data<const T>(updates);
       update.BeginWriting();
       for (int64_t i = 0; i < count; ++i) {
         T* to = rows + IndexAt(index, indices.dtype, i) * row;
         const T* from = one_for_all ? delta : delta + i * row;
-        for (int64_t j = 0; j < row; ++j) to[j] = AddOrSubtract<kSubtract>(to[j], from[one_for_all ? 0 : j]);
+        for (int64_t j = 0; j < row; ++j) to[j] = Changed(to[j], from[one_for_all ? 0 : j]);
       }
     });
     update.Commit();
     if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+
+ private:
+  // What is put is only moved.
+  template <class Function>
+  static void Dispatch(uint32_t dtype, Function&& function) {
+    if constexpr (kChange == Change::kPut) {
+      sdk::DispatchSize(dtype, function);
+    } else {
+      UpdateTypes::Dispatch(dtype, function);
+    }
+  }
+  template <class T>
+  static T Changed(T old_value, T update) {
+    if constexpr (kChange == Change::kPut) {
+      return update;
+    } else {
+      return AddOrSubtract<kChange == Change::kSubtract>(old_value, update);
+    }
   }
   uint32_t lock;
 };
@@ -165,8 +185,13 @@ TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd
 TENON_CPU_KERNEL(AssignSub) = CpuKernel<AssignAddKernel<true, true>>("AssignSub", kUpdate);
 TENON_CPU_KERNEL(AssignAddVariableOp) = CpuKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdate);
 TENON_CPU_KERNEL(AssignSubVariableOp) = CpuKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdate);
-TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, false>>("ScatterAdd", kScatter);
-TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, true>>("ScatterSub", kScatter);
-TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, false>>("ResourceScatterAdd", kResourceScatter);
+TENON_CPU_KERNEL(ScatterAdd) = CpuKernel<ScatterKernel<true, Change::kAdd>>("ScatterAdd", kScatter);
+TENON_CPU_KERNEL(ScatterSub) = CpuKernel<ScatterKernel<true, Change::kSubtract>>("ScatterSub", kScatter);
+TENON_CPU_KERNEL(ResourceScatterAdd) = CpuKernel<ScatterKernel<false, Change::kAdd>>("ResourceScatterAdd", kResourceScatter);
+TENON_CPU_KERNEL(ResourceScatterSub) = CpuKernel<ScatterKernel<false, Change::kSubtract>>("ResourceScatterSub", kResourceScatter);
+TENON_CPU_KERNEL(ScatterUpdate) = CpuKernel<ScatterKernel<true, Change::kPut>>(
+    "ScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
+TENON_CPU_KERNEL(ResourceScatterUpdate) = CpuKernel<ScatterKernel<false, Change::kPut>>(
+    "ResourceScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">, Indices::Constraint<"Tindices">>::list});
 
 }  // namespace tenon::cpu

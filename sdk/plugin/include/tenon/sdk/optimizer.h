@@ -61,6 +61,94 @@ struct Adagrad {
   };
 };
 
+// With an epsilon, beside the square root.
+struct AdagradV2 {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 4;
+  static constexpr int kScalars[] = {2, 3};
+  explicit AdagradV2(CreateContext& c) : update_slots(!c.Has("update_slots") || c.Bool("update_slots")) {}
+  bool update_slots;
+  template <class A>
+  struct Step {
+    Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
+    void operator()(A* v, A g) const {
+      v[1] += update_slots ? g * g : A(0);
+      v[0] -= rate * g / (std::sqrt(v[1]) + epsilon);
+    }
+    A rate, epsilon;
+    bool update_slots;
+  };
+};
+
+// The slot holds the step itself, rate and sign included.
+struct KerasMomentum {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {2, 4};
+  explicit KerasMomentum(CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
+  bool nesterov;
+  template <class A>
+  struct Step {
+    Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    void operator()(A* v, A g) const {
+      v[1] = v[1] * momentum - rate * g;
+      v[0] += nesterov ? v[1] * momentum - rate * g : v[1];
+    }
+    A rate, momentum;
+    bool nesterov;
+  };
+};
+
+// var, mean square, momentum.
+struct RmsProp {
+  static constexpr int kVariables = 3;
+  static constexpr int kGradient = 7;
+  static constexpr int kScalars[] = {3, 4, 5, 6};
+  explicit RmsProp(CreateContext&) {}
+  template <class A>
+  struct Step {
+    Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
+    void operator()(A* v, A g) const {
+      v[1] += (g * g - v[1]) * (A(1) - rho);
+      v[2] = v[2] * momentum + g * rate / std::sqrt(v[1] + epsilon);
+      v[0] -= v[2];
+    }
+    A rate, rho, momentum, epsilon;
+  };
+};
+
+// var, sum of squares, linear. Of real numbers alone.
+struct Ftrl {
+  static constexpr int kVariables = 3;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {4, 5, 6, 7};
+  static constexpr bool kReal = true;
+  explicit Ftrl(CreateContext& c) : multiply_linear_by_rate(c.Has("multiply_linear_by_lr") && c.Bool("multiply_linear_by_lr")) {}
+  bool multiply_linear_by_rate;
+  template <class A>
+  struct Step {
+    Step(const Ftrl& o, const A* scalars)
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate) {
+      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate >= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
+      if (!(l1 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l1 regularization strength is not a non-negative scalar: ", static_cast<double>(l1));
+      if (!(l2 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l2 regularization strength is not a non-negative scalar: ", static_cast<double>(l2));
+      if (!(power <= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr_power is not a non-positive scalar: ", static_cast<double>(power));
+    }
+    void operator()(A* v, A g) const {
+      const A sum = v[1] + g * g;
+      const A grown = Power(sum), before = Power(v[1]);
+      const A scale = multiply_linear_by_rate ? rate : A(1), inverse = multiply_linear_by_rate ? A(1) : rate;
+      v[2] += g * scale - (grown - before) / inverse * v[0];
+      const A limit = l1 * scale, quadratic = grown / inverse + A(2) * l2 * scale;
+      v[0] = std::abs(v[2]) > limit ? ((v[2] < A(0) ? -limit : limit) - v[2]) / quadratic : A(0);
+      v[1] = sum;
+    }
+    A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
+    A rate, l1, l2, power;
+    bool multiply_linear_by_rate;
+  };
+};
+
 struct Adam {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 9;
