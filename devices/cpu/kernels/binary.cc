@@ -23,6 +23,14 @@ using sdk::TruncateDivOp;
 using sdk::XdivyOp;
 using sdk::XlogyOp;
 
+// Of halves the rounded quotient is what is rounded down, as in TensorFlow: -11.01 is -11 in bfloat16.
+struct HalfFloorDivOp : FloorDivOp {
+  template <class T>
+  T Rounded(float x, float y) const {
+    return T(std::floor(static_cast<float>(T(x / y))));
+  }
+};
+
 struct FloatingPowOp {
   static constexpr double kCost = 4;
   template <class T>
@@ -44,7 +52,7 @@ TENON_CPU_KERNEL(Minimum) = CpuBinary<MinimumOp, Numbers>("Minimum");
 TENON_CPU_KERNEL(SquaredDifference) = CpuBinary<SquaredDifferenceOp, PowNumbers>("SquaredDifference");
 TENON_CPU_KERNEL(RealDiv) = CpuBinary<DivOp, PowNumbers>("RealDiv");
 TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, AnyNumbers>("Div");
-TENON_CPU_KERNEL(FloorDiv) = CpuBinary<FloorDivOp, Numbers>("FloorDiv");
+TENON_CPU_KERNEL(FloorDiv) = CpuBinary<HalfFloorDivOp, Numbers>("FloorDiv");
 TENON_CPU_KERNEL(FloorMod) = CpuBinary<FloorModOp, Numbers>("FloorMod");
 TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals::AndComplex>("DivNoNan");
 TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<TruncateDivOp, Numbers>("TruncateDiv");

@@ -41,7 +41,7 @@ constexpr double CostOf() {
   }
 }
 
-// op(x) in the type that T computes in; bool results stay bool.
+// op(x) in the type that T computes in; bool results stay bool. An op that rounds on its way has Rounded<T> for halves.
 template <class Result, class T, class Op>
 inline Result Apply(const Op& op, T x) {
   if constexpr (kIsHalf<T>) {
@@ -52,7 +52,9 @@ inline Result Apply(const Op& op, T x) {
 }
 template <class Result, class T, class Op>
 inline Result Apply(const Op& op, T x, T y) {
-  if constexpr (kIsHalf<T>) {
+  if constexpr (kIsHalf<T> && requires { op.template Rounded<T>(0.0f, 0.0f); }) {
+    return op.template Rounded<T>(static_cast<float>(x), static_cast<float>(y));
+  } else if constexpr (kIsHalf<T>) {
     return static_cast<Result>(op(static_cast<float>(x), static_cast<float>(y)));
   } else {
     return static_cast<Result>(op(x, y));
