@@ -69,11 +69,11 @@ std::complex<T> Expm1(std::complex<T> x) {
   const T less = std::expm1(x.real()), half = std::sin(x.imag() / 2);
   return {less - 2 * (less + 1) * half * half, (less + 1) * std::sin(x.imag())};
 }
-// |1 + x|^2 is 1 + a(2 + a) + b^2.
+// |1 + x|^2 is 1 + a(2 + a) + b^2, which cancels where it is small.
 template <class T>
 std::complex<T> Log1p(std::complex<T> x) {
-  const T a = x.real(), b = x.imag();
-  return {std::log1p(a * (2 + a) + b * b) / 2, std::atan2(b, 1 + a)};
+  const T a = x.real(), b = x.imag(), less = a * (2 + a) + b * b;
+  return {less < T(-0.5) ? std::log(std::hypot(1 + a, b)) : std::log1p(less) / 2, std::atan2(b, 1 + a)};
 }
 template <class T>
 std::complex<T> Pow(std::complex<T> x, std::complex<T> y) {

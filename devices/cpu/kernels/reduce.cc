@@ -83,9 +83,9 @@ struct AnyOp {
   static A Step(A x, A y) { return x | y; }
 };
 
-// A mean of narrow integers is a sum that does not wrap.
+// A mean of integers is of a sum that does not wrap.
 template <class Op, class T>
-using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 4), int64_t, Wide<T>>;
+using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 8), int64_t, Wide<T>>;
 
 // What whole blocks are added in.
 template <class Op, class A>
@@ -253,7 +253,7 @@ void ReduceTyped(const ReducePlan&, const ReduceShape& shape, sdk::RunContext c)
   if (shape.inputs == 0) {
     if constexpr (kMean && std::is_integral_v<T>) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "Integer division by zero: the mean of no elements");
-    } else if constexpr (kMean) {
+    } else if constexpr (kMean && !kIsComplex<T>) {  // of complex numbers 0, as in TensorFlow
       std::fill_n(out, shape.outputs, static_cast<T>(std::numeric_limits<double>::quiet_NaN()));
     } else {
       std::fill_n(out, shape.outputs, static_cast<T>(Op::template First<Wide<T>>()));
