@@ -91,6 +91,15 @@
   X(ResourceApplyKerasMomentum) X(ResourceSparseApplyKerasMomentum) X(ApplyRMSProp)                \
   X(ResourceApplyRMSProp) X(ApplyFtrl) X(ResourceApplyFtrl) X(SparseApplyFtrl)                     \
   X(ResourceSparseApplyFtrl)                                                                       \
+  /* stateless_random.cc */                                                                        \
+  X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                 \
+  X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter) X(RandomShuffle)                   \
+  X(LogUniformCandidateSampler) X(ComputeAccidentalHits)                                           \
+  /* sparse.cc */                                                                                  \
+  X(SparseToDense) X(SparseReshape) X(SparseFillEmptyRows) X(SparseFillEmptyRowsGrad)              \
+  X(SparseTensorDenseMatMul)                                                                       \
+  /* sparse_segment.cc */                                                                          \
+  X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSumGrad) X(SparseSegmentMeanGrad)        \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

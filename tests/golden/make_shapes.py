@@ -385,8 +385,29 @@ def images():
         case("ResizeBilinearGrad", {"grads": shape, "original_image": x(2, 7, None, 5)})
 
 
+def sparse():
+    for indices, values, shape in itertools.product((x(5, 2, t=L), x(None, 2, t=L), x(5, t=L), x(UNKNOWN, t=L)), (x(5), x(4), x()), (v([3, 4], L), x(2, t=L), x(3, t=L))):
+        case("SparseToDense", {"sparse_indices": indices, "output_shape": shape, "sparse_values": values, "default_value": x()})
+        case("SparseFillEmptyRows", {"indices": indices, "values": values, "dense_shape": shape, "default_value": x()})
+        case("SparseReshape", {"input_indices": indices, "input_shape": shape, "new_shape": x(3, t=L)})
+        for adjoint in (False, True):
+            case("SparseTensorDenseMatMul", {"a_indices": indices, "a_values": values, "a_shape": shape, "b": x(4, 6)}, adjoint_a=False, adjoint_b=adjoint)
+    case("SparseFillEmptyRowsGrad", {"reverse_index_map": x(3, t=L), "grad_values": x(5)})
+    for op in ("SparseSegmentSum", "SparseSegmentMean"):
+        for data, indices, ids in itertools.product((x(4, 5), x(UNKNOWN), x()), (x(3, t=I), x(None, t=I), x(3, 1, t=I)), (x(3, t=I), x(4, t=I))):
+            case(op, {"data": data, "indices": indices, "segment_ids": ids})
+            for rows in (v(6), v(-1), x(t=I)):
+                case(op + "Grad", {"grad": data, "indices": indices, "segment_ids": ids, "output_dim0": rows})
+    for shape in (v([2, 3]), x(2, t=I), v([-1])):
+        case("StatelessRandomUniform", {"shape": shape, "seed": x(2, t=L)})
+        case("StatelessRandomUniform", {"shape": shape, "seed": x(3, t=L)})
+    for classes in (x(4, 2, t=L), x(None, 3, t=L), x(UNKNOWN, t=L), x(4, t=L)):
+        case("LogUniformCandidateSampler", {"true_classes": classes}, num_true=2, num_sampled=5, unique=True, range_max=10)
+        case("ComputeAccidentalHits", {"true_classes": classes, "sampled_candidates": x(5, t=L)}, num_true=2)
+
+
 def main():
-    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images):
+    for fill in (array, strided, math, nn, batch_norm, checks, products, places, images, sparse):
         fill()
     for op, inputs, attrs in CASES:
         outputs = infer(op, inputs, attrs)

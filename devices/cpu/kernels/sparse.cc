@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// SparseToDense, SparseReshape, SparseFillEmptyRows and its gradient, SparseTensorDenseMatMul.
+#include <algorithm>
+#include <complex>
+#include <vector>
+
+#include "kernels/types.h"
+#include "tenon/sdk/update.h"
+
+namespace tenon::cpu {
+namespace {
+
+using View = tenon_tensor_view;
+
+int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
+
+struct SparseToDenseKernel {
+  explicit SparseToDenseKernel(sdk::CreateContext& c) : validate(c.Bool("validate_indices")) {}
+  void Run(sdk::RunContext c) const {
+    const View& indices = c.input_view(0);
+    const sdk::Dims shape = sdk::DimsOf(indices), out = sdk::DimsOf(c.output_view(0));
+    const int64_t count = shape.empty() ? 1 : shape[0], rank = shape.size() > 1 ? shape[1] : 1;
+    if (rank != static_cast<int64_t>(out.size())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "output_shape has ", static_cast<int64_t>(out.size()), " numbers, the indices of shape ", shape, " have ", rank);
+    }
+    const View& values = c.input_view(2);
+    const bool one_for_all = values.dl.ndim == 0;
+    if (!one_for_all && sdk::Count(values) != count) sdk::Fail(TENON_INVALID_ARGUMENT, "sparse_values of shape ", sdk::DimsOf(values), " for ", count, " indices");
+    int64_t before = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = Place(indices, i, rank, out);
+      if (validate && at <= before) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is ", at == before ? "repeated" : "out of order", ". Many sparse ops require sorted indices.");
+      before = at;
+    }
+    DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
+      T* to = c.output<T>(0);
+      std::fill_n(to, sdk::Count(out), *c.input<T>(3));
+      for (int64_t i = 0; i < count; ++i) to[Place(indices, i, rank, out)] = c.input<T>(2)[one_for_all ? 0 : i];
+    });
+  }
+
+ private:
+  static int64_t Place(const View& indices, int64_t i, int64_t rank, sdk::Dims out) {
+    int64_t at = 0;
+    for (int64_t d = 0; d < rank; ++d) {
+      const int64_t index = NumberAt(indices, i * rank + d), dim = out[static_cast<size_t>(d)];
+      if (index < 0 || index >= dim) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is out of bounds: ", index, " is not in [0, ", dim, ")");
+      at = at * dim + index;
+    }
+    return at;
+  }
+  bool validate;
+};
+
+struct SparseReshapeKernel {
+  void Run(sdk::RunContext c) const {
+    const View& indices = c.input_view(0);
+    const int64_t rank = sdk::Count(c.input_view(1)), new_rank = sdk::Count(c.input_view(2)), count = sdk::DimsOf(indices)[0];
+    const int64_t* shape = c.input<int64_t>(1);
+    int64_t* out = c.output<int64_t>(1);
+    int64_t total = 1;
+    for (int64_t i = 0; i < rank; ++i) {
+      if (shape[i] < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input_shape[", i, "] = ", shape[i], " is negative");
+      total = sdk::Multiply(total, shape[i]);
+    }
+    FillShape(c.input<int64_t>(2), new_rank, total, out);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t at = 0;
+      for (int64_t d = 0; d < rank; ++d) {
+        const int64_t index = c.input<int64_t>(0)[i * rank + d];
+        if (index < 0 || index >= shape[d]) sdk::Fail(TENON_INVALID_ARGUMENT, "input_indices[", i, "] has ", index, ", which is not in [0, ", shape[d], ")");
+        at = at * shape[d] + index;
+      }
+      for (int64_t d = new_rank; d-- > 0;) {
+        c.output<int64_t>(0)[i * new_rank + d] = at % out[d];
+        at /= out[d];
+      }
+    }
+  }
+
+ private:
+  static void FillShape(const int64_t* wanted, int64_t rank, int64_t total, int64_t* out) {
+    int64_t unknown = -1, product = 1;
+    for (int64_t i = 0; i < rank; ++i) {
+      if (wanted[i] == -1) {
+        if (unknown >= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "only one output dimension may be -1, not both ", unknown, " and ", i);
+        unknown = i;
+        continue;
+      }
+      if (wanted[i] < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "size ", i, " must be non-negative, not ", wanted[i]);
+      product = sdk::Multiply(product, wanted[i]);
+      out[i] = wanted[i];
+    }
+    if (unknown >= 0) {
+      if (product == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero");
+      out[unknown] = total / product;
+      product *= out[unknown];
+    }
+    if (product != total) sdk::Fail(TENON_INVALID_ARGUMENT, "Input to reshape is a tensor with ", total, " dense values, but the requested shape has ", product);
+  }
+};
+
+// Values keep their order within a row; rows come in order.
+struct FillEmptyRowsKernel {
+  void Run(sdk::RunContext c) const {
+    const View& indices = c.input_view(0);
+    const int64_t count = sdk::DimsOf(indices)[0], rank = sdk::DimsOf(indices)[1];
+    if (rank < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Dense shape cannot be empty.");
+    const int64_t rows = c.input<int64_t>(2)[0];
+    if (rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_shape[0] is ", rows);
+    if (rows == 0 && count != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", count);
+    std::vector<int64_t> starts(static_cast<size_t>(rows) + 1, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t row = c.input<int64_t>(0)[i * rank];
+      if (row < 0 || row >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "indices(", i, ", 0) is invalid: ", row, " is not in [0, ", rows, ")");
+      ++starts[static_cast<size_t>(row) + 1];
+    }
+    const int64_t row_dims[] = {rows};
+    c.AllocOutput(2, row_dims);
+    for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+      const bool empty = starts[r + 1] == 0;
+      c.output<bool>(2)[r] = empty;
+      starts[r + 1] = starts[r] + (empty ? 1 : starts[r + 1]);
+    }
+    const int64_t total = starts.back();
+    const int64_t index_dims[] = {total, rank}, value_dims[] = {total}, map_dims[] = {count};
+    c.AllocOutput(0, index_dims);
+    c.AllocOutput(1, value_dims);
+    c.AllocOutput(3, map_dims);
+    int64_t* out = c.output<int64_t>(0);
+    DispatchSize(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+      for (int64_t r = 0; r < rows; ++r) {
+        if (!c.output<bool>(2)[r]) continue;
+        const int64_t at = starts[static_cast<size_t>(r)];
+        std::fill_n(out + at * rank, rank, int64_t{0});
+        out[at * rank] = r;
+        c.output<T>(1)[at] = *c.input<T>(3);
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t* index = c.input<int64_t>(0) + i * rank;
+        const int64_t at = starts[static_cast<size_t>(index[0])]++;
+        std::copy_n(index, rank, out + at * rank);
+        c.output<T>(1)[at] = c.input<T>(1)[i];
+        c.output<int64_t>(3)[i] = at;
+      }
+    });
+  }
+};
+
+using Added = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>::AndComplex;
+
+struct FillEmptyRowsGradKernel {
+  struct Plan {
+    Plan(const FillEmptyRowsGradKernel&, sdk::PrepareContext& c) { c.Workspace(sdk::Count(c.input(1))); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    const int64_t count = sdk::Count(c.input_view(0)), total = sdk::Count(c.input_view(1));
+    bool* taken = c.workspace<bool>();
+    std::fill_n(taken, total, false);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t at = c.input<int64_t>(0)[i];
+      if (at < 0 || at >= total) sdk::Fail(TENON_INVALID_ARGUMENT, "reverse_index_map[", i, "] = ", at, " is not in [0, ", total, ")");
+      taken[at] = true;
+    }
+    Added::Dispatch(c.input_view(1).dtype, [&]<class T>(Tag<T>) {
+      const T* grad = c.input<T>(1);
+      for (int64_t i = 0; i < count; ++i) c.output<T>(0)[i] = grad[c.input<int64_t>(0)[i]];
+      T sum = T(0);
+      for (int64_t i = 0; i < total; ++i) {
+        if (!taken[i]) sum = static_cast<T>(static_cast<Wide<T>>(sum) + static_cast<Wide<T>>(grad[i]));
+      }
+      *c.output<T>(1) = sum;
+    });
+  }
+};
+
+using Multiplied = Types<float, double, int32_t, Half, Bfloat16>::AndComplex;
+
+struct SparseMatMulKernel {
+  explicit SparseMatMulKernel(sdk::CreateContext& c) : adjoint_a(c.Bool("adjoint_a")), adjoint_b(c.Bool("adjoint_b")) {}
+  struct Plan {
+    Plan(const SparseMatMulKernel&, sdk::PrepareContext& c) { c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 16)); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    const int64_t count = sdk::Count(c.input_view(1)), rows = NumberAt(c.input_view(2), adjoint_a ? 1 : 0), inner = NumberAt(c.input_view(2), adjoint_a ? 0 : 1);
+    const sdk::Dims b = sdk::DimsOf(c.input_view(3)), out = sdk::DimsOf(c.output_view(0));
+    if (b[adjoint_b ? 1 : 0] != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner, " vs. ", b[adjoint_b ? 1 : 0]);
+    if (sdk::Count(c.input_view(0)) != 2 * count || out[0] != rows) sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", sdk::DimsOf(c.input_view(0)), " for ", count, " values");
+    const int64_t columns = out[1];
+    Multiplied::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+      using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Wide<T>>;
+      A* sums = c.workspace<A>();
+      std::fill_n(sums, rows * columns, A(0));
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t m = NumberAt(c.input_view(0), 2 * i + (adjoint_a ? 1 : 0)), k = NumberAt(c.input_view(0), 2 * i + (adjoint_a ? 0 : 1));
+        if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
+        if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
+        const A value = Turned(static_cast<A>(c.input<T>(1)[i]), adjoint_a);
+        for (int64_t n = 0; n < columns; ++n) {
+          sums[m * columns + n] += value * Turned(static_cast<A>(c.input<T>(3)[adjoint_b ? n * inner + k : k * columns + n]), adjoint_b);
+        }
+      }
+      for (int64_t i = 0; i < rows * columns; ++i) c.output<T>(0)[i] = static_cast<T>(sums[i]);
+    });
+  }
+
+ private:
+  template <class A>
+  static A Turned(A x, bool conjugate) {
+    if constexpr (sdk::kIsComplex<A>) return conjugate ? std::conj(x) : x;
+    return x;
+  }
+  bool adjoint_a, adjoint_b;
+};
+
+}  // namespace
+
+TENON_CPU_KERNEL(SparseToDense) = CpuKernel<SparseToDenseKernel>(
+    "SparseToDense", {.constraints = sdk::Constraints<PlainConstraint<"T">, Indices::Constraint<"Tindices">>::list});
+TENON_CPU_KERNEL(SparseReshape) = CpuKernel<SparseReshapeKernel>("SparseReshape", {});
+TENON_CPU_KERNEL(SparseFillEmptyRows) = CpuKernel<FillEmptyRowsKernel>(
+    "SparseFillEmptyRows", {.constraints = sdk::Constraints<PlainConstraint<"T">>::list, .dynamic_outputs = TENON_DYNAMIC_ALL});
+TENON_CPU_KERNEL(SparseFillEmptyRowsGrad) =
+    CpuKernel<FillEmptyRowsGradKernel>("SparseFillEmptyRowsGrad", {.constraints = sdk::Constraints<Added::Constraint<"T">>::list});
+TENON_CPU_KERNEL(SparseTensorDenseMatMul) = CpuKernel<SparseMatMulKernel>(
+    "SparseTensorDenseMatMul", {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, Indices::Constraint<"Tindices">>::list});
+
+}  // namespace tenon::cpu

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and means of named rows by segment, and their gradients: what embeddings of sparse features are made with.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+void SegmentShape(ShapeContext& c) {
+  const Shape data = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
+  c.Merge(indices[0], ids[0], "the numbers of indices and of segment_ids");
+  c.SetOutput(0, Join({kUnknown}, data.Slice(1)));
+}
+
+void SegmentGradShape(ShapeContext& c) {
+  const Shape grad = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
+  c.WithRank(3, 0);
+  c.Merge(indices[0], ids[0], "the numbers of indices and of segment_ids");
+  const auto rows = c.Integer(3);
+  if (rows.has_value() && *rows < 0) return c.Invalid("output_dim0 is ", *rows, "; it must not be negative");
+  c.SetOutput(0, Join({rows.value_or(kUnknown)}, grad.Slice(1)));
+}
+
+template <bool kMean>
+void SegmentGradient(GradientContext& g) {
+  const int64_t rows = g.shape(g.input(0))[0];
+  const Output count = rows >= 0 && rows <= INT32_MAX
+                           ? g.Number(rows)
+                           : g.Reshape(g.VectorSlice(g.Op("Shape", {g.input(0)}, {Attribute::Type("out_type", TENON_DT_INT32)}), 0, 1), g.Vector({}));
+  g.SetDx(0, g.Op(kMean ? "SparseSegmentMeanGrad" : "SparseSegmentSumGrad", {g.dy(0), g.input(1), g.input(2), count}));
+}
+
+consteval tenon_op_definition Segment(OpDefinition op) {
+  op.inputs = "data: T, indices: Tidx, segment_ids: Tsegmentids";
+  op.outputs = "output: T";
+  op.constraints = "rank(data) >= 1; rank(indices) == 1; rank(segment_ids) == 1; dim(indices, 0) == dim(segment_ids, 0); "
+                   "element(indices) >= 0; element(indices) < dim(data, 0); element(segment_ids) >= 0";
+  op.shape = ShapeFunction<SegmentShape>;
+  return DefineOp(op);
+}
+consteval tenon_op_definition SegmentGrad(OpDefinition op) {
+  op.inputs = "grad: T, indices: Tidx, segment_ids: Tsegmentids, output_dim0: int32";
+  op.outputs = "output: T";
+  op.attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32";
+  op.constraints = "rank(grad) >= 1; rank(indices) == 1; rank(segment_ids) == 1; rank(output_dim0) == 0; value(output_dim0) >= 0; "
+                   "element(segment_ids) < dim(grad, 0); element(indices) >= 0";
+  op.shape = ShapeFunction<SegmentGradShape>;
+  return DefineOp(op);
+}
+
+}  // namespace
+
+extern const tenon_op_definition kSparseSegmentSum = Segment({
+    .name = "SparseSegmentSum",
+    .attrs = "T: realnumbertype; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "For each segment the sum of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
+    .gradient = GradientFunction<SegmentGradient<false>>,
+});
+extern const tenon_op_definition kSparseSegmentMean = Segment({
+    .name = "SparseSegmentMean",
+    .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "For each segment the mean of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
+    .gradient = GradientFunction<SegmentGradient<true>>,
+});
+extern const tenon_op_definition kSparseSegmentSumGrad =
+    SegmentGrad({.name = "SparseSegmentSumGrad", .doc = "The gradient of SparseSegmentSum with respect to data, of output_dim0 rows."});
+extern const tenon_op_definition kSparseSegmentMeanGrad =
+    SegmentGrad({.name = "SparseSegmentMeanGrad", .doc = "The gradient of SparseSegmentMean with respect to data, of output_dim0 rows."});
+
+}  // namespace tenon::ops
