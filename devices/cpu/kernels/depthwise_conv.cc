@@ -80,6 +80,14 @@ struct Tasks {
   int64_t rows = 0, tasks = 1, bytes = 0, at = 0;
 };
 
+// Kernel::Row of every row of pixels, with room for the sums of one pixel.
+template <class Kernel, class Plan>
+void RunRows(const Plan& plan, sdk::RunContext c) {
+  Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
+    plan.template ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Kernel::template Row<T>(plan, c, row, sums); });
+  });
+}
+
 struct ForwardKernel : Attributes {
   using Attributes::Attributes;
   struct Plan : Depthwise, Tasks {
@@ -87,13 +95,8 @@ struct ForwardKernel : Attributes {
         : Depthwise(kernel.window, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))),
           Tasks(c, y.batch * y.height, y.channels) {}
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      plan.ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Row<T>(plan, c, row, sums); });
-    });
-  }
+  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<ForwardKernel>(plan, c); }
 
- private:
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
     const int64_t n = row / v.y.height, top = row % v.y.height * v.Depthwise::rows.stride - v.Depthwise::rows.before;
@@ -120,13 +123,8 @@ struct BackpropInputKernel : Attributes {
         : Depthwise(kernel.window, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.input(2))),
           Tasks(c, x.batch * x.height, x.channels) {}
   };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
-      plan.ForEachRow<Wide<T>>(c, plan.Work(), [&](int64_t row, Wide<T>* sums) { Row<T>(plan, c, row, sums); });
-    });
-  }
+  void Run(const Plan& plan, sdk::RunContext c) const { RunRows<BackpropInputKernel>(plan, c); }
 
- private:
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
     const int64_t n = row / v.x.height, iy = row % v.x.height;
@@ -142,6 +140,7 @@ struct BackpropInputKernel : Attributes {
       for (int64_t k = 0; k < v.x.channels; ++k) out[k] = static_cast<T>(sums[k]);
     }
   }
+ private:
   template <class Function>
   static void ForEachWindow(const WindowDim& w, int64_t p, Function&& function) {
     for (int64_t tap = 0; tap < w.size; ++tap) {

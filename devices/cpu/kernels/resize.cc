@@ -64,15 +64,23 @@ struct Sizes {
   int64_t batch, channels, from_height, from_width, to_height, to_width;
 };
 
-struct BilinearKernel : Sampling {
+// Where the pixels of the resized images lie in the original ones: of a gradient the resized ones are what is read.
+template <auto kPositions, bool kGradient>
+struct ResizeKernel : Sampling {
   using Sampling::Sampling;
   struct Plan {
-    Plan(const BilinearKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Positions(kernel, s.from_height, s.to_height)),
-          columns(Positions(kernel, s.from_width, s.to_width)) {}
+    Plan(const ResizeKernel& kernel, sdk::PrepareContext& c)
+        : s(c.input(0), c.output(0)), rows(Along(kernel, s.from_height, s.to_height)), columns(Along(kernel, s.from_width, s.to_width)) {}
+    static auto Along(const Sampling& sampling, int64_t from, int64_t to) {
+      return kGradient ? kPositions(sampling, to, from) : kPositions(sampling, from, to);
+    }
     Sizes s;
-    std::vector<Between> rows, columns;
+    decltype(kPositions(std::declval<Sampling>(), 0, 0)) rows, columns;
   };
+};
+
+struct BilinearKernel : ResizeKernel<Positions, false> {
+  using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     const auto& rows = plan.rows;
@@ -115,15 +123,8 @@ void AddTo(T& sum, T value) {
 }
 
 // Images are shared among threads: what is added to one pixel is added in order.
-struct BilinearGradKernel : Sampling {
-  using Sampling::Sampling;
-  struct Plan {
-    Plan(const BilinearGradKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Positions(kernel, s.to_height, s.from_height)),
-          columns(Positions(kernel, s.to_width, s.from_width)) {}
-    Sizes s;
-    std::vector<Between> rows, columns;
-  };
+struct BilinearGradKernel : ResizeKernel<Positions, true> {
+  using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     const auto& rows = plan.rows;
@@ -151,14 +152,8 @@ struct BilinearGradKernel : Sampling {
   }
 };
 
-struct NearestKernel : Sampling {
-  using Sampling::Sampling;
-  struct Plan {
-    Plan(const NearestKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Nearest(kernel, s.from_height, s.to_height)), columns(Nearest(kernel, s.from_width, s.to_width)) {}
-    Sizes s;
-    std::vector<int64_t> rows, columns;
-  };
+struct NearestKernel : ResizeKernel<Nearest, false> {
+  using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     const auto& rows = plan.rows;
@@ -175,14 +170,8 @@ struct NearestKernel : Sampling {
   }
 };
 
-struct NearestGradKernel : Sampling {
-  using Sampling::Sampling;
-  struct Plan {
-    Plan(const NearestGradKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Nearest(kernel, s.to_height, s.from_height)), columns(Nearest(kernel, s.to_width, s.from_width)) {}
-    Sizes s;
-    std::vector<int64_t> rows, columns;
-  };
+struct NearestGradKernel : ResizeKernel<Nearest, true> {
+  using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
     const auto& rows = plan.rows;
