@@ -4,6 +4,7 @@
 // Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered in every run, unless they are
 // constant in the plan. The gradient of the filter is one sum a share, added at the end in the order of the shares.
 #include <algorithm>
+#include <cmath>
 
 #include "program.h"
 #include "tenon/sdk/window.h"
@@ -139,7 +140,7 @@ struct BackpropInputKernel {
       RefuseBelow(v.work, kSmallestGradient);
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
-      if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(0, 1);
+      if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, HUGE_VAL);
       for (auto [from, to] : Parts(v.x.batch, Shares(c))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};

@@ -4,6 +4,7 @@
 // MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
 // pool again for them would take about as long as the plain kernel.
 #include <algorithm>
+#include <limits>
 
 #include "program.h"
 #include "tenon/sdk/window.h"
@@ -117,7 +118,7 @@ struct SoftmaxKernel {
     Plan(const SoftmaxKernel&, sdk::PrepareContext& c) {
       const sdk::Dims dims = sdk::DimsOf(c.input(0));
       if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
-      const int64_t width = dims.back(), rows = sdk::Count(dims.first(dims.size() - 1));
+      width = dims.back(), rows = sdk::Count(dims.first(dims.size() - 1));
       RefuseBelow(static_cast<double>(rows * width), kSmallest);
       ForEachPart(rows, Shares(c), [&](int64_t from, int64_t to) {
         const auto desc = Strided({to - from, width}, {width, 1});
@@ -133,9 +134,21 @@ struct SoftmaxKernel {
       cost = static_cast<double>(rows * width) * 0.5 / static_cast<double>(programs.size());
     }
     std::vector<Program> programs;
+    int64_t width, rows;
     double cost;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    RunShares(c, plan.programs, plan.cost);
+    // oneDNN leaves a NaN where it stands, and 0 beside it; it has no answer for the whole row.
+    c.ParallelFor(plan.rows, static_cast<double>(plan.width) * 0.05, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        float* y = c.output<float>(0) + row * plan.width;
+        int nan = 0;
+        for (int64_t i = 0; i < plan.width; ++i) nan |= y[i] != y[i];
+        if (nan != 0) std::fill_n(y, plan.width, std::numeric_limits<float>::quiet_NaN());
+      }
+    });
+  }
 };
 
 }  // namespace

@@ -110,8 +110,9 @@ auto Made(Function&& make) {
   }
 }
 
-// Left to the plain kernels: work too small to pay for a call of oneDNN (README.md).
+// Left to the plain kernels: work too small to pay for a call of oneDNN (README.md), and none at all, which it cannot do.
 inline void RefuseBelow(double work, double limit) {
+  if (work == 0) sdk::Fail(TENON_UNIMPLEMENTED, "nothing to do for oneDNN; the plain kernel has an answer");
   if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
 }
 
