@@ -219,7 +219,7 @@ struct BinaryKernel {
   }
   template <class T>
   static void Many(const BinaryKernel& kernel, const Plan& plan, sdk::RunContext c) {
-    CheckOperands<Op>(c.input<T>(1), plan.y_count);
+    if (plan.shape.total != 0) CheckOperands<Op>(c.input<T>(1), plan.y_count);
     RunBinary(c, &Row<T>, &kernel.op, plan.shape, {sizeof(T), sizeof(BinaryResultOf<Op, T>), CostOf<Op>()});
   }
   [[no_unique_address]] Op op;

@@ -144,6 +144,7 @@ def conv_filter(d):
 def pool(d):
     w = Window(d, explicit=d.op == "MaxPool")
     x = d.tensor(d.dtype(), w.shape(w.image), special=0.1)
+    x[np.isneginf(x.astype(np.float64))] = 0  # the largest of -inf alone is the lowest finite number in TensorFlow
     return Case([x], w.attrs(pool=True), gradients=not np.isnan(x.astype(np.float64)).any())  # of NaN any may be the largest
 
 
