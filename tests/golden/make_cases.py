@@ -10,6 +10,8 @@ import argparse
 import json
 import os
 import pathlib
+import select
+import signal
 import sys
 
 import oracle
@@ -27,8 +29,26 @@ def committed_count(op):
     return generator.count or max(25, 3 * dtypes)
 
 
+PATIENCE = 60  # seconds for one case
+LONGEST = 200_000  # characters of a case: a disturbed shape may ask for any number of elements
+
+
+def _lines(read, child):
+    """What the child writes, line by line; a child that is silent for too long is ended."""
+    rest = b""
+    while True:
+        if not select.select([read], [], [], PATIENCE)[0]:
+            os.kill(child, signal.SIGKILL)
+            return
+        piece = os.read(read, 1 << 20)
+        if not piece:
+            return
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+
+
 def answers(jobs):
-    """The lines of (op, seed, number), in their order. TensorFlow may die of a case: a child asks it."""
+    """The lines of (op, seed, number), in their order. TensorFlow may die of a case, or never end: a child asks it."""
     at = 0
     while at < len(jobs):
         read, write = os.pipe()
@@ -41,21 +61,22 @@ def answers(jobs):
                     out.flush()
             os._exit(0)
         os.close(write)
-        with os.fdopen(read) as lines:
-            for line in lines:
-                at += 1
-                if line.strip():
-                    yield line
+        for line in _lines(read, child):
+            at += 1
+            if line:
+                yield line.decode() + "\n"
+        os.close(read)
         os.waitpid(child, 0)
         if at < len(jobs):
-            print(f"TensorFlow died of case {jobs[at]}; it is left out", file=sys.stderr)
+            print(f"TensorFlow died of case {jobs[at]}, or did not end it; it is left out", file=sys.stderr)
             at += 1
 
 
 def _answer(op, seed, number):
     """A line, or nothing where TensorFlow has no answer."""
     try:
-        return json.dumps(oracle.ask(draw.draw(op, seed, number)), separators=(",", ":"))
+        line = json.dumps(oracle.ask(draw.draw(op, seed, number)), separators=(",", ":"))
+        return line if len(line) < LONGEST else ""
     except oracle.NoAnswer:
         return ""
     except Exception as error:

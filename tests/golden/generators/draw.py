@@ -223,6 +223,8 @@ def _disturb(d, case):
         value.flat[d.int(0, value.size - 1)] = d.pick([-1, -2, 0, 1, 2, 3, 5, 7, 100, -100])
     else:
         value = _reshaped(d, value)
+    if isinstance(holder, Variable) and not value.size:
+        return  # which TensorFlow takes for assigned
     if isinstance(holder, (Const, Variable)):
         value = dataclasses.replace(holder, value=value)
     if k is None:

@@ -39,8 +39,8 @@ def softmax(d):
 def cross_entropy(d):
     t, (rows, classes) = d.dtype(), d.shape(2, 2)
     labels = d.tensor(t, (1 if d.chance(0.2) else rows, classes), 0.01, 1)
-    # Through its second output TensorFlow gives labels no gradient.
-    return Case([d.tensor(t, (rows, classes), special=0.05), labels], differentiated=(0,))
+    # Through its second output TensorFlow gives labels no gradient, and to labels for all rows one that is not summed.
+    return Case([d.tensor(t, (rows, classes), special=0.05), labels], gradients=len(labels) == rows, differentiated=(0,))
 
 
 @op("SparseSoftmaxCrossEntropyWithLogits")
@@ -78,7 +78,7 @@ def in_top_k(d):
 class Window:
     """A window that moves over images, with padding: sizes and attributes of convolutions and pools."""
 
-    def __init__(self, d, dilate=False, explicit=False, formats=("NHWC",)):
+    def __init__(self, d, dilate=False, explicit=False, formats=("NHWC",), fits=False):
         self.format = d.pick(formats)
         self.size = (d.pick([1, 1, 2, 3, 3, 5]), d.pick([1, 2, 3, 3]))
         self.strides = d.pick([(1, 1), (1, 1), (2, 2), (1, 2), (3, 3)])
@@ -86,7 +86,7 @@ class Window:
         self.padding = d.pick(["SAME", "VALID", "EXPLICIT"] if explicit else ["SAME", "VALID"])
         self.explicit = [d.int(0, 2) for _ in range(4)]
         extent = [(size - 1) * dilation + 1 for size, dilation in zip(self.size, self.dilations)]
-        self.image = tuple(side + d.int(0, 6) if d.chance(0.95) else max(1, side - 1) for side in extent)
+        self.image = tuple(side + d.int(0, 6) if fits or d.chance(0.95) else max(1, side - 1) for side in extent)
         self.batch, self.depth = d.pick([0, 1, 1, 2, 3]), d.pick([1, 2, 3, 4, 8])
 
     def shape(self, sides, depth=None):
@@ -142,7 +142,8 @@ def conv_filter(d):
 
 @op("MaxPool", "AvgPool", count=45)
 def pool(d):
-    w = Window(d, explicit=d.op == "MaxPool")
+    # The gradient of an average over a window larger than the image is divided by too many cells in TensorFlow.
+    w = Window(d, explicit=d.op == "MaxPool", fits=d.op == "AvgPool")
     x = d.tensor(d.dtype(), w.shape(w.image), special=0.1)
     x[np.isneginf(x.astype(np.float64))] = 0  # the largest of -inf alone is the lowest finite number in TensorFlow
     return Case([x], w.attrs(pool=True), gradients=not np.isnan(x.astype(np.float64)).any())  # of NaN any may be the largest
@@ -150,7 +151,7 @@ def pool(d):
 
 @op("AvgPoolGrad", count=30)
 def avg_pool_grad(d):
-    w = Window(d)
+    w = Window(d, fits=True)
     return Case([d.ints(w.shape(w.image)), d.tensor(d.dtype(), w.shape(w.output()), -2, 2)], w.attrs(pool=True))
 
 
