@@ -55,6 +55,7 @@ struct Sizes {
   Sizes(const View& from, const View& to) {
     const sdk::Dims a = sdk::DimsOf(from), b = sdk::DimsOf(to);
     if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
+    if (a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
     if (a[1] <= 0 || a[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
     if (b[1] <= 0 || b[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", b);
     batch = a[0], channels = a[3], from_height = a[1], from_width = a[2], to_height = b[1], to_width = b[2];

@@ -187,6 +187,7 @@ struct SparseMatMulKernel {
     if (b[adjoint_b ? 1 : 0] != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner, " vs. ", b[adjoint_b ? 1 : 0]);
     if (sdk::Count(c.input_view(0)) != 2 * count || out[0] != rows) sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", sdk::DimsOf(c.input_view(0)), " for ", count, " values");
     const int64_t columns = out[1];
+    if (rows == 0 || columns == 0) return;
     Multiplied::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Wide<T>>;
       A* sums = c.workspace<A>();

@@ -132,6 +132,10 @@ struct LogUniformKernel {
   void Run(sdk::RunContext c) const {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
     if (dims.size() != 2 || dims[1] != true_count) sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes of shape ", dims, " must have ", true_count, " columns");
+    for (int64_t i = 0; i < sdk::Count(dims); ++i) {
+      const int64_t value = c.input<int64_t>(0)[i];
+      if (value < 0 || value >= range) sdk::Fail(TENON_INVALID_ARGUMENT, "true_classes has ", value, ", which is not in [0, ", range, ")");
+    }
     constexpr int64_t kNumbersPerSample = 2048;
     Numbers32 numbers = Reserve(stream, kNumbersPerSample * sampled);
     const int64_t tries = Draw(numbers, c.output<int64_t>(0));

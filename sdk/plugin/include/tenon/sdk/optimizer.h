@@ -132,7 +132,7 @@ struct Ftrl {
   struct Step {
     Step(const Ftrl& o, const A* scalars)
         : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), zero_of_nan(o.zero_of_nan) {
-      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate >= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
+      if (!multiply_linear_by_rate && !(rate > A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
       if (!(l1 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l1 regularization strength is not a non-negative scalar: ", static_cast<double>(l1));
       if (!(l2 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l2 regularization strength is not a non-negative scalar: ", static_cast<double>(l2));
       if (!(power <= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr_power is not a non-positive scalar: ", static_cast<double>(power));
