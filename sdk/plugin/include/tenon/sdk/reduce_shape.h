@@ -32,7 +32,9 @@ inline ReduceShape::ReduceShape(Dims input, const void* axes, uint32_t axes_dtyp
       Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " of a reduction of shape ", input, " is outside [", -input_rank,
                 ", ", input_rank, ")");
     }
-    chosen[static_cast<size_t>(axis < 0 ? axis + input_rank : axis)] = true;
+    const auto place = static_cast<size_t>(axis < 0 ? axis + input_rank : axis);
+    if (chosen[place]) Fail(TENON_INVALID_ARGUMENT, "axis ", axis, " stands twice among the axes of ", input);
+    chosen[place] = true;
   }
   for (size_t i = 0; i < input.size(); ++i) {
     const int64_t dim = input[i];
