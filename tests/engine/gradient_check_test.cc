@@ -373,6 +373,16 @@ TEST(VariableGradient, OfGatheredRowsAgreesWithDifferences) {
         {4, 2});
 }
 
+TEST(VariableGradient, OfGatheredPlacesAgreesWithDifferences) {
+  for (const Input& indices : {Ints({2, 2}, {3, 1, 0, 0}), Longs({3, 1}, {2, 0, 2})})
+    CheckVariable(
+        [&](Graph& g, const Output& v) {
+          const Tensor value = TensorOf(indices.dtype, indices.shape, indices.values);
+          return g.Op("ResourceGatherNd", {v, g.Const(View(value))}, {{"dtype", DType::kDouble}});
+        },
+        {4, 2});
+}
+
 TEST(PreventGradient, RefusesWithItsMessage) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kDouble, {});
@@ -385,7 +395,8 @@ TEST(PreventGradient, RefusesWithItsMessage) {
 // Ops whose gradients are checked elsewhere, and where.
 const std::map<std::string, std::string>& CheckedElsewhere() {
   static const std::map<std::string, std::string> elsewhere = {
-      {"ReadVariableOp", "VariableGradient"}, {"ResourceGather", "VariableGradient"}, {"PreventGradient", "refuses by definition"},
+      {"ReadVariableOp", "VariableGradient"}, {"ResourceGather", "VariableGradient"}, {"ResourceGatherNd", "VariableGradient"},
+      {"PreventGradient", "refuses by definition"},
       {"TensorArrayConcatV3", "golden_functions_test"}, {"TensorArrayGatherV3", "golden_functions_test"},
       {"TensorArrayReadV3", "golden_functions_test"}, {"TensorArrayScatterV3", "golden_functions_test"},
       {"TensorArraySplitV3", "golden_functions_test"}, {"TensorArrayWriteV3", "golden_functions_test"},
@@ -399,7 +410,7 @@ const std::set<std::string>& WithGoldenGradients() {
       "BatchMatMul", "BatchMatMulV3", "BatchToSpaceND", "Concat", "Cumprod", "Cumsum", "DepthToSpace", "DepthwiseConv2dNative",
       "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "EnsureShape", "Erfc", "FusedBatchNorm",
       "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "GatherNd", "LRN",
-      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "ResizeBilinear", "ResizeNearestNeighbor", "ResourceGatherNd",
+      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "ResizeBilinear", "ResizeNearestNeighbor",
       "ReverseSequence", "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSum",
       "SparseTensorDenseMatMul", "SparseToDense", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
       "TensorScatterUpdate", "TopKV2", "Xdivy", "Xlogy"};
