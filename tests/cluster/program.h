@@ -49,9 +49,9 @@ class Program {
     code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return false;
   }
-  // The exit code; -2: it did not end in two minutes.
-  int Wait() {
-    for (int i = 0; i < 12000; ++i) {
+  // The exit code; -2: it did not end in time.
+  int Wait(int seconds = 120) {
+    for (int i = 0; i < 100 * seconds; ++i) {
       if (!Runs()) return code_;
       usleep(10000);
     }

@@ -72,8 +72,8 @@ TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
   const std::string folder = testing::TempDir() + "/tenon_train_kill_" + GetParam() + std::to_string(getpid());
   Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
   ASSERT_TRUE(tasks.ok());
-  const int steps = 300 + 150 * Kills();
-  ASSERT_EQ(Training(folder + "/calm", steps, {"--master=" + tasks.address(1)}).Wait(), 0);
+  const int steps = 300 + 150 * Kills(), seconds = 100 + 5 * Kills();
+  ASSERT_EQ(Training(folder + "/calm", steps, {"--master=" + tasks.address(1)}).Wait(seconds), 0);
   std::mt19937 random(20161103);
   int done = 0;
   {
@@ -93,7 +93,7 @@ TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
         ASSERT_TRUE(tasks.Start(victim));
       }
     }
-    EXPECT_EQ(training.Wait(), 0);
+    EXPECT_EQ(training.Wait(seconds), 0);
   }
   EXPECT_GT(done, 0) << "it ended before anything happened";
   const std::string calm = ReadFile(folder + "/calm/digits.pb");
