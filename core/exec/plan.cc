@@ -202,7 +202,7 @@ uint64_t Plan::FixedProgram(const tenon_tensor_view* const* feeds) const {
   const std::unique_lock lock(mutex_, std::try_to_lock);  // who makes a program has it long
   if (!lock.owns_lock()) return 0;
   for (const auto& program : programs_)
-    if (program->Fits(feeds)) return program->IsFixed() ? program->serial() : 0;
+    if (program->Fits(feeds)) return program->fixed() ? program->serial() : 0;
   return 0;
 }
 

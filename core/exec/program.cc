@@ -26,13 +26,6 @@ Program::Program(const Plan* plan) : plan_(plan), serial_([] {
 
 Program::~Program() = default;
 
-bool Program::IsFixed() const {
-  using Kind = Operation::Kind;
-  return std::none_of(operations_.begin(), operations_.end(), [](const Operation& operation) {
-    return operation.kind == Kind::kLoop || operation.kind == Kind::kBranch || operation.kind == Kind::kDynamic;
-  });
-}
-
 bool AreShapes(const tenon_tensor_view* const* feeds, const std::vector<Shape>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<int64_t>& dims = shapes[i].dims();

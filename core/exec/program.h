@@ -112,7 +112,7 @@ class Program {
   bool Fits(const tenon_tensor_view* const* feeds) const { return AreShapes(feeds, feed_shapes_); }
   const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
   // Whether each step does the same work: no loop, no conditional, no shape that is known only in the step.
-  bool IsFixed() const;
+  bool fixed() const { return fixed_; }
   // No two programs of a process have one; not 0.
   uint64_t serial() const { return serial_; }
 
@@ -142,6 +142,7 @@ class Program {
   explicit Program(const Plan* plan);
   const Plan* plan_;
   const uint64_t serial_;
+  bool fixed_ = false;
   std::vector<Shape> feed_shapes_;
   std::vector<Slot> slots_;
   std::vector<Operation> operations_;

@@ -1019,6 +1019,10 @@ Result<std::shared_ptr<Program>> Program::Build(const Plan& plan, const tenon_te
   ProgramBuilder builder(plan, program.get());
   TENON_ASSIGN_OR_RETURN(const bool built, builder.Build(feeds, refusal, folded));
   if (!built) return std::shared_ptr<Program>();
+  using Kind = Operation::Kind;
+  program->fixed_ = std::none_of(program->operations_.begin(), program->operations_.end(), [](const Operation& operation) {
+    return operation.kind == Kind::kLoop || operation.kind == Kind::kBranch || operation.kind == Kind::kDynamic;
+  });
   return program;
 }
 

@@ -229,9 +229,9 @@ Result<std::shared_ptr<Connection>> Network::Connect(std::string_view given, uin
   return kept;  // another thread may have been quicker
 }
 
-bool Network::Has(const std::vector<std::string>& addresses) {
+bool Network::Has(const std::set<std::string>& addresses) {
   const std::lock_guard lock(mutex_);
-  return std::all_of(addresses.begin(), addresses.end(), [this](const std::string& address) { return connections_.contains(WithScheme(address)); });
+  return std::all_of(addresses.begin(), addresses.end(), [this](const std::string& address) { return connections_.contains(address); });
 }
 
 void Network::Forget(std::string_view given) {

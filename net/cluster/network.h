@@ -109,8 +109,8 @@ class Network {
   // The connection, made when there is none or it was lost. A callback must not hold it: the network lets go of it last, where it can wait
   // for callbacks.
   Result<std::shared_ptr<Connection>> Connect(std::string_view address, uint64_t deadline_ns);
-  // Whether there are connections to all of them.
-  bool Has(const std::vector<std::string>& addresses);
+  // Whether there are connections to all of them, which are named with their schemes.
+  bool Has(const std::set<std::string>& addresses);
   // Gives a connection up: the next Connect makes another. Nothing when there is none, or another already.
   void Forget(std::string_view address);
   void Forget(const std::shared_ptr<Connection>& connection);

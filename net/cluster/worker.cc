@@ -46,7 +46,7 @@ struct Worker::Part {
   std::vector<int32_t> receives;   // channels, in the order of the callable's receives
   std::shared_ptr<session::Callable> callable;
   bool runs_through = false;         // its steps wait for nobody once all that it receives is there
-  std::vector<std::string> targets;  // addresses of those it sends values to
+  std::set<std::string> targets;     // addresses, with their schemes, of those it sends values to
   struct Quick {
     uint64_t program = 0;  // by its serial
     uint32_t runs = 0;     // in a row, up to kQuickRuns
@@ -422,7 +422,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
     for (int32_t end : {channel.from(), channel.to()})
       if (end >= 0 && (channel.to() < 0 || asked.tasks(channel.from()).name() == options_.task) && asked.tasks(end).name() != options_.task)
         part->peers.emplace(asked.tasks(end).address(), asked.tasks(end));
-    if (channel.to() >= 0 && asked.tasks(channel.from()).name() == options_.task) part->targets.push_back(asked.tasks(channel.to()).address());
+    if (channel.to() >= 0 && asked.tasks(channel.from()).name() == options_.task) part->targets.insert(WithScheme(asked.tasks(channel.to()).address()));
   }
   info->precision = static_cast<exec::TransferPrecision>(std::min<uint32_t>(asked.transfer_precision(), 2));
   part->tasks.assign(asked.tasks().begin(), asked.tasks().end());
