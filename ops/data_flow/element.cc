@@ -10,6 +10,13 @@
 namespace tenon::ops {
 using namespace sdk;
 
+bool Fits(const Shape& shape, const Shape& wanted) {
+  if (!wanted.known_rank()) return true;
+  bool fits = shape.rank() == wanted.rank();
+  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
+  return fits;
+}
+
 void Component::Own(uint32_t dtype, uint64_t bytes, uint64_t extra) {
   bytes_ = std::make_unique_for_overwrite<char[]>(bytes + extra);
   copied_.dtype = dtype;

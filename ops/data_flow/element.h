@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenon/sdk/kept_tensor.h"
+#include "tenon/sdk/shape.h"
 
 namespace tenon::ops {
 
@@ -39,6 +40,10 @@ class Component {
 };
 
 using Element = std::vector<Component>;
+
+inline sdk::Shape ShapeOf(sdk::Dims dims) { return sdk::Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
+// Whether a known shape is of those that `wanted` leaves open.
+bool Fits(const sdk::Shape& shape, const sdk::Shape& wanted);
 
 // Component `index` of the elements, of type dtype, as the rows of output `index`. shape: of a row; elements that are smaller (of
 // equal rank) are padded with zeros or empty strings.

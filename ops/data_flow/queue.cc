@@ -39,9 +39,7 @@ void Queue::CheckSame(const QueueOptions& other) const {
 void Queue::CheckShape(size_t component, const Shape& shape) const {
   if (options_.shapes.empty()) return;
   const Shape& wanted = options_.shapes[component];
-  bool fits = shape.rank() == wanted.rank();
-  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
-  if (!fits) Fail(TENON_INVALID_ARGUMENT, "component ", component, " has shape ", shape, "; the ", Describe(), " takes ", wanted);
+  if (!Fits(shape, wanted)) Fail(TENON_INVALID_ARGUMENT, "component ", component, " has shape ", shape, "; the ", Describe(), " takes ", wanted);
 }
 
 void Queue::Enqueue(RunContext c, Done done, std::vector<Element> elements) {

@@ -74,8 +74,6 @@ struct MakeQueue {
   tenon_resource* handle = nullptr;
 };
 
-Shape ShapeOf(Dims dims) { return Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
-
 std::shared_ptr<Queue> QueueOf(const RunContext& c) {
   void* object = nullptr;
   Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));

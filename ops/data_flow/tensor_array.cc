@@ -10,19 +10,6 @@
 namespace tenon::ops {
 using namespace sdk;
 
-namespace {
-
-Shape ShapeOf(Dims dims) { return Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
-
-bool Fits(const Shape& shape, const Shape& wanted) {
-  if (!wanted.known_rank()) return true;
-  bool fits = shape.rank() == wanted.rank();
-  for (int i = 0; fits && i < shape.rank(); ++i) fits = wanted[i] < 0 || wanted[i] == shape[i];
-  return fits;
-}
-
-}  // namespace
-
 TensorArray::TensorArray(TensorArrayOptions options, int64_t size) : options_(std::move(options)) {
   if (size < 0) Refuse(sdk::Concat("a size of ", size));
   if (options_.dtype != TENON_DT_STRING && ElementSize(options_.dtype) == 0) Refuse(sdk::Concat("elements of ", TypeName(options_.dtype)));
