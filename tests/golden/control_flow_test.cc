@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditionals and loops over functions, and tensor arrays in frames, as TensorFlow wrote them, against what TensorFlow computed: values,
 // gradients, the order of effects. Covers A9, E1, E2.
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/engine/engine.h"
+#include "tests/golden/read_file.h"
 
 namespace tenon::engine {
 namespace {
-
-std::string ReadFile(const std::string& name) {
-  std::ifstream in(std::string(TENON_GOLDEN_FOLDER) + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_FALSE(text.str().empty()) << name;
-  return text.str();
-}
 
 const nlohmann::json& GoldenOf(const std::string& file) {
   static std::map<std::string, nlohmann::json> golden;

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that call functions, as TensorFlow wrote them, against what TensorFlow computed: values, and gradients
 // through the calls.
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/engine/engine.h"
+#include "tests/golden/read_file.h"
 
 namespace tenon::engine {
 namespace {
-
-std::string ReadFile(const std::string& name) {
-  std::ifstream in(std::string(TENON_GOLDEN_FOLDER) + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  EXPECT_FALSE(text.str().empty()) << name;
-  return text.str();
-}
 
 class Functions : public ::testing::Test {
  protected:
