@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/exec/step.h"
+#include "core/tensor/variant.h"
 
 namespace tenon::exec {
 namespace {
@@ -27,6 +28,7 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
   const Place& place = frame->context->place;
   auto buffer = PoolOf(*frame->context->step, place, static_cast<size_t>(index))->Allocate(static_cast<uint64_t>(*bytes) + extra_bytes, shape);
   if (!buffer.ok()) return Fail(frame, buffer.status());
+  if (dtype == TENON_DT_VARIANT) variant::OwnCells(*buffer, static_cast<uint64_t>(*bytes) / sizeof(tenon_variant*));
   tenon_tensor_view* view = frame->outputs[index];
   ReleaseOutput(view);
   *view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, static_cast<uint64_t>(*bytes), *buffer);
@@ -78,6 +80,7 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
     out_view->dl.shape = out_view->buffer->dims;
     return nullptr;
   }
+  if (view.dtype == TENON_DT_VARIANT) return Fail(frame, Internal(StrCat("input ", index, ", a variant, lives in no buffer")));
   const Place& place = frame->context->place;
   const bool on_device = place.device != nullptr && !OnHost(view);
   if (on_device) pool = place.device->pool;
@@ -213,6 +216,39 @@ uint64_t Now(tenon_frame*) { return NowNs(); }
 
 uint64_t StepId(tenon_frame* frame) { return frame->context->step->id; }
 
+tenon_status* AllocTensor(tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+  auto tensor = Tensor::Allocate(frame->context->step->env->pool, dtype, Shape(shape), extra_bytes);
+  if (!tensor.ok()) return Fail(frame, tensor.status());
+  Buffer* buffer = tensor->buffer();
+  Retain(buffer);
+  *out_view = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor->byte_size(), buffer);
+  return nullptr;
+}
+
+tenon_status* GiveVariant(const tenon_frame* frame, Result<tenon_variant*> made, tenon_variant** out_variant) {
+  *out_variant = nullptr;
+  if (!made.ok()) return Fail(frame, made.status());
+  *out_variant = *made;
+  return nullptr;
+}
+
+tenon_status* VariantNew(tenon_frame* frame, tenon_span type, tenon_span metadata, const tenon_tensor_view* elements, uint64_t element_count,
+                         tenon_variant** out_variant) {
+  return GiveVariant(frame, variant::New(frame->context->step->env->pool, View(type), View(metadata), elements, element_count), out_variant);
+}
+
+tenon_status* VariantDerive(tenon_frame* frame, const tenon_variant* base, tenon_span metadata, uint64_t element_count, uint64_t index,
+                            const tenon_tensor_view* element, tenon_variant** out_variant) {
+  const std::string_view bytes = metadata.data == nullptr ? std::string_view(base->metadata) : View(metadata);
+  return GiveVariant(frame, variant::Derive(frame->context->step->env->pool, *base, bytes, element_count, index, element), out_variant);
+}
+
+void VariantInfo(const tenon_variant* variant, tenon_variant_info* out_info) { *out_info = variant::Info(*variant); }
+
+void VariantElement(const tenon_variant* variant, uint64_t index, tenon_tensor_view* out_element) {
+  *out_element = variant::Element(*variant, index);
+}
+
 }  // namespace
 
 const tenon_frame_services* FrameServices() {
@@ -220,7 +256,9 @@ const tenon_frame_services* FrameServices() {
       TENON_HEAD(tenon_frame_services), &AllocOutput,  &SetOutput,       &RetainInput,    &ParallelFor,
       &IsCancelled,  &CancelSubscribe,  &CancelUnsubscribe, &InputResource, &ResourceObject,
       &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
-      &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId};
+      &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId,
+      &AllocTensor,  &VariantNew,   &VariantDerive,    &VariantInfo,    &VariantElement, &variant::Retain,
+      &variant::Release};
   return &services;
 }
 

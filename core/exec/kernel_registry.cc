@@ -21,6 +21,15 @@ bool TypesFit(const graph::Node& node, const tenon_kernel_registration& kernel) 
   return true;
 }
 
+// The engine has no variants to give: their kernel makes them.
+bool MakesItsVariants(const graph::Node& node, const tenon_kernel_registration& kernel) {
+  for (size_t k = 0; k < node.output_types.size(); ++k) {
+    const bool makes = ((kernel.dynamic_outputs >> std::min<size_t>(k, 63)) & 1u) != 0 || (k == 0 && (kernel.traits & TENON_KERNEL_VIEW) != 0);
+    if (node.output_types[k] == TENON_DT_VARIANT && !makes) return false;
+  }
+  return true;
+}
+
 std::string_view LabelOf(const graph::Node& node) {
   const graph::AttrValue* label = node.FindAttr("_kernel");
   return label != nullptr && label->kind() == TENON_ATTR_STRING ? std::string_view(label->s()) : std::string_view();
@@ -76,7 +85,7 @@ std::vector<KernelEntry> KernelRegistry::Find(const graph::Node& node, std::stri
   for (const KernelEntry& entry : it->second) {
     const std::string_view type = View(entry.registration->device_type);
     if ((type.empty() || type == device_type) && View(entry.registration->label) == LabelOf(node) &&
-        TypesFit(node, *entry.registration))
+        TypesFit(node, *entry.registration) && MakesItsVariants(node, *entry.registration))
       out.push_back(entry);
   }
   return out;

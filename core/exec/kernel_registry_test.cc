@@ -139,5 +139,16 @@ TEST(KernelRegistry, OpensThePackagesOfAnOpWhenItIsAskedFor) {
   EXPECT_EQ(r.Found(r.Plus(TENON_DT_FLOAT), "CPU"), "late");
 }
 
+TEST(KernelRegistry, GivesVariantsToKernelsThatMakeThemAlone) {
+  Registry r;
+  const auto zeros = [&](DType dtype) -> const graph::Node& { return r.graph.node(r.Add("Zeros", {r.Feed(dtype)}).node); };
+  tenon_kernel_registration plain = Kernel("Zeros", "CPU", 1), makes = Kernel("Zeros", "CPU", 0);
+  makes.dynamic_outputs = 1;
+  ASSERT_TRUE(Register(&r.kernels, {&plain}, "plain").ok());
+  ASSERT_TRUE(Register(&r.kernels, {&makes}, "makes").ok());
+  EXPECT_EQ(r.Found(zeros(TENON_DT_VARIANT), "CPU"), "makes");
+  EXPECT_EQ(r.Found(zeros(TENON_DT_FLOAT), "CPU"), "plain makes");
+}
+
 }  // namespace
 }  // namespace tenon::exec

@@ -635,8 +635,8 @@ class ProgramBuilder {
       outputs.push_back(inference_.facts({node.id, static_cast<int32_t>(k)}));
       const bool dynamic = (runner->registration().dynamic_outputs >> std::min<size_t>(k, 63)) & 1u;
       own_outputs = own_outputs || dynamic;
-      // A kernel allocates strings because their bytes are its own affair; their shapes it takes from inference.
-      const bool inferred = !dynamic || node.output_types[k] == TENON_DT_STRING;
+      // A kernel allocates strings and variants because their bytes are its own affair; their shapes it takes from inference.
+      const bool inferred = !dynamic || node.output_types[k] == TENON_DT_STRING || node.output_types[k] == TENON_DT_VARIANT;
       if (inferred && !IsRef(node.output_types[k])) shapes_known = shapes_known && outputs.back().shape.fully_known();
     }
     const SessionDevice* queued_on = runner->queued_on();

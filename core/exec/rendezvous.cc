@@ -18,7 +18,9 @@ bool HasDimsOfBuffer(const tenon_tensor_view& view) {
 
 Result<Message> Message::Of(const tenon_tensor_view& view, BufferPool* pool) {
   const tenon_shape shape{view.dl.shape, view.dl.ndim, 0};
-  if (view.buffer != nullptr && ((view.flags & TENON_VIEW_READ_ONLY) != 0 || IsUnique(view.buffer))) {
+  // Variants never change where they lie.
+  const bool lasts = (view.flags & TENON_VIEW_READ_ONLY) != 0 || view.dtype == TENON_DT_VARIANT;
+  if (view.buffer != nullptr && (lasts || IsUnique(view.buffer))) {
     tenon_tensor_view shared = view;
     if (HasDimsOfBuffer(view)) Retain(view.buffer);
     else shared.buffer = pool->Alias(view.buffer, shape);

@@ -24,6 +24,9 @@ using graph::Node;
 // Gradients that arrived at one edge over several paths.
 using Arrived = std::map<Edge, std::vector<tenon_gradient>>;
 
+// Whether values of the type may have gradients: a variant has one of its elements'.
+bool MayCarry(DType dtype) { return IsFloating(dtype) || BaseType(dtype) == TENON_DT_VARIANT; }
+
 tenon_gradient Dense(Edge edge) { return {TENON_GRADIENT_DENSE, 0, graph::ToC(edge), {-1, 0, 0}, {-1, 0, 0}}; }
 
 // One side of a conditional: the predicate and the output of its switch.
@@ -279,7 +282,7 @@ class Differentiator {
   void Arrive(Arrived* arrived, Edge input, tenon_gradient gradient) {
     if (gradient.kind == TENON_GRADIENT_NONE) return;
     const uint32_t type = BaseType(graph_.TypeOf(input));
-    if (!IsFloating(type) && type != TENON_DT_RESOURCE) return;
+    if (!MayCarry(type) && type != TENON_DT_RESOURCE) return;
     (*arrived)[input].push_back(gradient);
   }
 
@@ -472,7 +475,7 @@ class Differentiator {
     std::vector<std::pair<const LoopVariable*, Variable>> carried;
     for (const LoopVariable& variable : variables) {
       if (variable.switch_node < 0 || !between_[static_cast<size_t>(variable.merge)] ||
-          !IsFloating(graph_.TypeOf({variable.merge, 0})))
+          !MayCarry(graph_.TypeOf({variable.merge, 0})))
         continue;
       Edge first;
       tenon_gradient total{};
@@ -492,7 +495,7 @@ class Differentiator {
     // Invariants gather what each turn adds.
     std::vector<std::pair<int32_t, Variable>> invariants;
     for (int32_t enter : frame.enters) {
-      if (!IsInvariant(enter) || !between_[static_cast<size_t>(enter)] || !IsFloating(graph_.TypeOf({enter, 0}))) continue;
+      if (!IsInvariant(enter) || !between_[static_cast<size_t>(enter)] || !MayCarry(graph_.TypeOf({enter, 0}))) continue;
       const Edge outside = graph_.node(enter).inputs[0];
       const int32_t first_new = graph_.size();
       TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {outside}));

@@ -38,6 +38,7 @@ struct tenon_buffer {
   tenon_buffer* next = nullptr;  // in the pool's free list
   void (*drop)(void* owner) = nullptr;  // of memory that is another's
   void* owner = nullptr;
+  uint64_t variants = 0;  // cells at its beginning that hold references to variants
 };
 
 namespace tenon {

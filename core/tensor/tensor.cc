@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/checked.h"
+#include "core/tensor/variant.h"
 
 namespace tenon {
 
@@ -25,6 +26,7 @@ Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint
   TENON_RETURN_IF_ERROR(shape.Validate());
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
   TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(static_cast<uint64_t>(bytes) + extra_bytes, shape.c()));
+  if (dtype == TENON_DT_VARIANT) variant::OwnCells(buffer, static_cast<uint64_t>(bytes) / sizeof(tenon_variant*));
   return Tensor(dtype, std::move(shape), buffer);
 }
 
@@ -49,7 +51,8 @@ Result<Tensor> Tensor::Strings(BufferPool* pool, Shape shape, std::span<const st
 Result<Tensor> Tensor::CopyOf(BufferPool* pool, const tenon_tensor_view& view) {
   const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Allocate(pool, view.dtype, ShapeOf(view), extra));
-  CopyElements(view, tensor.data());
+  if (view.dtype == TENON_DT_VARIANT) variant::CopyCells(view, tensor.buffer());
+  else CopyElements(view, tensor.data());
   return tensor;
 }
 

@@ -24,10 +24,10 @@ class Tensor {
   Tensor() = default;
   // Takes over one reference to the buffer.
   Tensor(DType dtype, Shape shape, Buffer* owned) : dtype_(dtype), shape_(std::move(shape)), buffer_(owned) {}
-  // Uninitialised memory; extra_bytes follow the cells of strings.
+  // Uninitialised memory (variants: empty cells); extra_bytes follow the cells of strings.
   static Result<Tensor> Allocate(BufferPool* pool, DType dtype, Shape shape, uint64_t extra_bytes = 0);
   static Result<Tensor> Strings(BufferPool* pool, Shape shape, std::span<const std::string_view> values);
-  // A copy of what a view shows (strings with their bytes; resource handles as handles).
+  // A copy of what a view shows (strings with their bytes; resource handles as handles; variants are shared).
   static Result<Tensor> CopyOf(BufferPool* pool, const tenon_tensor_view& view);
   template <typename T>
   static Result<Tensor> FromValues(BufferPool* pool, DType dtype, Shape shape, std::span<const T> values);
@@ -84,7 +84,7 @@ int64_t NumElements(const tenon_tensor_view& view);
 std::string_view StringAt(const tenon_tensor_view& view, int64_t i);
 // Bytes that strings need after their cells.
 uint64_t StringBytes(const tenon_tensor_view& view);
-// Copies elements into memory of at least byte_size + extra bytes, cells rewritten; strides are honoured.
+// Copies elements, not variants, into memory of at least byte_size + extra bytes, cells rewritten; strides are honoured.
 void CopyElements(const tenon_tensor_view& from, void* to);
 // A view's fields for contiguous host data.
 tenon_tensor_view MakeView(DType dtype, tenon_shape shape, void* data, uint64_t byte_size, Buffer* buffer);

@@ -137,4 +137,20 @@ void GiveRows(const RunContext& c, int32_t index, uint32_t dtype, const std::vec
   }
 }
 
+void GiveJoined(const RunContext& c, int32_t index, uint32_t dtype, const std::vector<tenon_tensor_view>& tensors, Dims dims) {
+  if (dtype == TENON_DT_STRING) {
+    std::vector<std::string_view> texts;
+    for (const tenon_tensor_view& tensor : tensors)
+      for (const std::string_view text : StringsOf(tensor)) texts.push_back(text);
+    return SetStrings(c, index, dims, texts);
+  }
+  if (ElementSize(dtype) == 0) Fail(TENON_UNIMPLEMENTED, "tensors of ", TypeName(dtype), " cannot be joined");
+  c.AllocOutput(index, dims);
+  char* to = c.output<char>(index);
+  for (const tenon_tensor_view& tensor : tensors) {
+    if (tensor.byte_size != 0) std::memcpy(to, Data<const char>(tensor), tensor.byte_size);
+    to += tensor.byte_size;
+  }
+}
+
 }  // namespace tenon::ops

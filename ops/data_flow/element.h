@@ -42,12 +42,17 @@ class Component {
 using Element = std::vector<Component>;
 
 inline sdk::Shape ShapeOf(sdk::Dims dims) { return sdk::Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
+inline sdk::Shape ShapeOf(const tenon_tensor_view& view) { return ShapeOf(sdk::DimsOf(view)); }
 // Whether a known shape is of those that `wanted` leaves open.
 bool Fits(const sdk::Shape& shape, const sdk::Shape& wanted);
 
 // Component `index` of the elements, of type dtype, as the rows of output `index`. shape: of a row; elements that are smaller (of
 // equal rank) are padded with zeros or empty strings.
 void GiveRows(const sdk::RunContext& c, int32_t index, uint32_t dtype, const std::vector<Element>& elements, const std::vector<int64_t>& shape);
+
+// The elements of tensors of type dtype, one tensor after the other, as output `index` of these dims: equal ones become rows, others are
+// joined along their first dimension.
+void GiveJoined(const sdk::RunContext& c, int32_t index, uint32_t dtype, const std::vector<tenon_tensor_view>& tensors, sdk::Dims dims);
 
 }  // namespace tenon::ops
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package data_flow: queues and tensor arrays. One line for each op and each kernel, all of which run on the host.
+// Package data_flow: queues, tensor arrays and lists of tensors. One line for each op and each kernel, all of which run on the host.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(
+    kEmptyTensorList,
     kFIFOQueueV2,
     kPaddingFIFOQueueV2,
     kQueueCloseV2,
@@ -23,9 +24,26 @@ TENON_OPS(
     kTensorArraySizeV3,
     kTensorArraySplitV3,
     kTensorArrayV3,
-    kTensorArrayWriteV3)
+    kTensorArrayWriteV3,
+    kTensorListConcatV2,
+    kTensorListElementShape,
+    kTensorListFromTensor,
+    kTensorListGather,
+    kTensorListGetItem,
+    kTensorListLength,
+    kTensorListPopBack,
+    kTensorListPushBack,
+    kTensorListReserve,
+    kTensorListResize,
+    kTensorListScatterIntoExistingList,
+    kTensorListScatterV2,
+    kTensorListSetItem,
+    kTensorListSplit,
+    kTensorListStack)
 
 TENON_KERNELS(
+    kAddListsKernel,
+    kEmptyTensorListKernel,
     kFIFOQueueV2Kernel,
     kPaddingFIFOQueueV2Kernel,
     kQueueCloseV2Kernel,
@@ -46,6 +64,22 @@ TENON_KERNELS(
     kTensorArraySizeV3Kernel,
     kTensorArraySplitV3Kernel,
     kTensorArrayV3Kernel,
-    kTensorArrayWriteV3Kernel)
+    kTensorArrayWriteV3Kernel,
+    kTensorListConcatV2Kernel,
+    kTensorListElementShapeKernel,
+    kTensorListFromTensorKernel,
+    kTensorListGatherKernel,
+    kTensorListGetItemKernel,
+    kTensorListLengthKernel,
+    kTensorListPopBackKernel,
+    kTensorListPushBackKernel,
+    kTensorListReserveKernel,
+    kTensorListResizeKernel,
+    kTensorListScatterIntoExistingListKernel,
+    kTensorListScatterV2Kernel,
+    kTensorListSetItemKernel,
+    kTensorListSplitKernel,
+    kTensorListStackKernel,
+    kZerosLikeListKernel)
 
-TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues and tensor arrays.")
+TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, tensor arrays and lists of tensors.")

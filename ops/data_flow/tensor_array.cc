@@ -30,7 +30,7 @@ TensorArray::Slot& TensorArray::At(int64_t index) {
 
 void TensorArray::Write(int64_t index, Component value) {
   const std::lock_guard lock(mutex_);
-  const Shape shape = ShapeOf(DimsOf(value.view()));
+  const Shape shape = ShapeOf(value.view());
   if (options_.dynamic_size && index >= static_cast<int64_t>(slots_.size()) && !closed_) slots_.resize(static_cast<size_t>(index) + 1);
   Slot& slot = At(index);
   if (!Fits(shape, options_.element_shape)) Refuse(sdk::Concat("element ", index, " has shape ", shape, "; its elements have ", options_.element_shape));
@@ -38,7 +38,7 @@ void TensorArray::Write(int64_t index, Component value) {
   if (slot.written && !options_.sums) Refuse(sdk::Concat("element ", index, " is written twice"));
   if (slot.written) {
     const tenon_tensor_view before = slot.value->view();
-    if (ShapeOf(DimsOf(before)) != shape) Refuse(sdk::Concat("gradients of element ", index, " have shapes ", ShapeOf(DimsOf(before)), " and ", shape));
+    if (ShapeOf(before) != shape) Refuse(sdk::Concat("gradients of element ", index, " have shapes ", ShapeOf(before), " and ", shape));
     Component sum(before, 0, shape.dims());
     sum.Add(value.view());
     slot.value = std::make_shared<const Component>(std::move(sum));
@@ -82,14 +82,21 @@ std::vector<Element> TensorArray::TakeAll(const std::vector<int64_t>& indices) {
   return elements;
 }
 
+static std::vector<tenon_tensor_view> ViewsOf(const std::vector<Element>& elements) {
+  std::vector<tenon_tensor_view> views;
+  for (const Element& element : elements) views.push_back(element[0].view());
+  return views;
+}
+
 void TensorArray::Gather(const RunContext& c, const std::vector<int64_t>& indices) {
   const std::vector<Element> elements = TakeAll(indices);
   if (elements.empty() && !options_.element_shape.fully_known()) Refuse("no elements are gathered, and their element_shape is not fully known");
-  const Shape shape = elements.empty() ? options_.element_shape : ShapeOf(DimsOf(elements[0][0].view()));
+  const Shape shape = elements.empty() ? options_.element_shape : ShapeOf(elements[0][0].view());
   for (size_t i = 0; i < elements.size(); ++i)
-    if (const Shape other = ShapeOf(DimsOf(elements[i][0].view())); other != shape)
+    if (const Shape other = ShapeOf(elements[i][0].view()); other != shape)
       Refuse(sdk::Concat("elements ", indices[0], " and ", indices[i], " have shapes ", shape, " and ", other, "; gathered ones have one shape"));
-  GiveRows(c, 0, options_.dtype, elements, shape.dims());
+  const std::vector<tenon_tensor_view> views = ViewsOf(elements);
+  GiveJoined(c, 0, options_.dtype, views, Join({static_cast<int64_t>(views.size())}, shape).dims());
 }
 
 void TensorArray::Concat(const RunContext& c) {
@@ -98,18 +105,18 @@ void TensorArray::Concat(const RunContext& c) {
   const std::vector<Element> elements = TakeAll(all);
   const Shape rest_of = options_.element_shape.Slice(1);
   if (elements.empty() && !rest_of.fully_known()) Refuse("it is empty, and the element_shape of what would be concatenated is not fully known");
-  const Shape rest = elements.empty() ? rest_of : ShapeOf(DimsOf(elements[0][0].view())).Slice(1);
+  const std::vector<tenon_tensor_view> views = ViewsOf(elements);
+  const Shape rest = elements.empty() ? rest_of : ShapeOf(views[0]).Slice(1);
   std::vector<int64_t> lengths;
-  std::vector<Element> rows;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const tenon_tensor_view view = elements[i][0].view();
-    if (view.dl.ndim == 0) Refuse(sdk::Concat("element ", i, " is a scalar, which has no rows to concatenate"));
-    if (const Shape other = ShapeOf(DimsOf(view)).Slice(1); other != rest)
+  int64_t rows = 0;
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (views[i].dl.ndim == 0) Refuse(sdk::Concat("element ", i, " is a scalar, which has no rows to concatenate"));
+    if (const Shape other = ShapeOf(views[i]).Slice(1); other != rest)
       Refuse(sdk::Concat("rows of elements 0 and ", i, " have shapes ", rest, " and ", other, "; concatenated ones have one shape"));
-    lengths.push_back(view.dl.shape[0]);
-    for (int64_t row = 0; row < view.dl.shape[0]; ++row) rows.emplace_back().emplace_back(view, row);
+    lengths.push_back(views[i].dl.shape[0]);
+    rows += views[i].dl.shape[0];
   }
-  GiveRows(c, 0, options_.dtype, rows, rest.dims());
+  GiveJoined(c, 0, options_.dtype, views, Join({rows}, rest).dims());
   c.AllocOutput(1, std::vector<int64_t>{static_cast<int64_t>(lengths.size())});
   std::copy(lengths.begin(), lengths.end(), c.output<int64_t>(1));
 }

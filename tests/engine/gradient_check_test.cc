@@ -412,7 +412,9 @@ const std::set<std::string>& WithGoldenGradients() {
       "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "GatherNd", "LRN",
       "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "ResizeBilinear", "ResizeNearestNeighbor",
       "ReverseSequence", "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSum",
-      "SparseTensorDenseMatMul", "SparseToDense", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
+      "SparseTensorDenseMatMul", "SparseToDense", "TensorListConcatV2", "TensorListFromTensor", "TensorListGather", "TensorListGetItem",
+      "TensorListPopBack", "TensorListPushBack", "TensorListResize", "TensorListScatterIntoExistingList", "TensorListScatterV2",
+      "TensorListSetItem", "TensorListSplit", "TensorListStack", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
       "TensorScatterUpdate", "TopKV2", "Xdivy", "Xlogy"};
   return ops;
 }
@@ -449,6 +451,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ApplyFtrl", "ApplyRMSProp", "DisableCopyOnRead", "ResourceApplyAdagradV2", "ResourceApplyFtrl", "ResourceApplyKerasMomentum", "ResourceApplyRMSProp",
         "ResourceScatterSub", "ResourceScatterUpdate", "ResourceSparseApplyFtrl", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum", "ScatterUpdate", "SparseApplyAdagrad", "SparseApplyFtrl"}},
       {"makes, measures or ends a tensor array", {"TensorArrayCloseV3", "TensorArrayGradV3", "TensorArraySizeV3", "TensorArrayV3"}},
+      {"makes or measures a list of tensors", {"EmptyTensorList", "TensorListElementShape", "TensorListLength", "TensorListReserve"}},
       {"is a queue's: what goes through it is another step's",
        {"FIFOQueueV2", "PaddingFIFOQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2", "QueueEnqueueManyV2",
         "QueueEnqueueV2", "QueueIsClosedV2", "QueueSizeV2", "RandomShuffleQueueV2"}},

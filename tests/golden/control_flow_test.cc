@@ -80,12 +80,12 @@ TEST_P(ControlFlow, HasTensorFlowsGradients) {
 
 std::vector<CaseName> Cases() {
   std::vector<CaseName> names;
-  for (const char* file : {"control_flow", "tensor_array"})
+  for (const char* file : {"control_flow", "tensor_array", "tensor_list"})
     for (const auto& [name, found] : GoldenOf(file)["steps"][0]["found"].items()) names.push_back({file, name});
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param.file + "_" + info.param.name; });
 
 }  // namespace
 }  // namespace tenon::engine

@@ -160,6 +160,7 @@ def make(file, cases, expected_ops):
 def main():
     tf.compat.v1.enable_control_flow_v2()
     make("control_flow", CASES, ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"))
+    make("tensor_list", ARRAY_CASES, ("TensorListReserve", "TensorListFromTensor", "TensorListStack", "TensorListGetItem", "TensorListSetItem"))
     tf.compat.v1.disable_control_flow_v2()
     make("tensor_array", ARRAY_CASES, ("Enter", "TensorArrayV3", "TensorArrayReadV3", "TensorArrayWriteV3", "TensorArrayGatherV3",
                                        "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3"))

@@ -308,10 +308,11 @@ def _ask_program(program):
             "about": program.about, "graph": base64.b64encode(graph_def.SerializeToString(deterministic=True)).decode(), "runs": []}
     graph, dense = program.graph, []
     if program.gradients:
-        line["gradients"] = dict(zip(("ys", "xs"), program.gradients))
         with graph.as_default():
             at = [[graph.get_tensor_by_name(name + ":0") for name in names] for names in program.gradients]
-            dense = [_dense(one) for one in tf.gradients(*at)]
+            found = {x: _dense(one) for x, one in zip(program.gradients[1], tf.gradients(*at)) if one is not None}
+        if found:  # of what the ys depend on
+            line["gradients"], dense = {"ys": program.gradients[0], "xs": list(found)}, list(found.values())
     with tf.compat.v1.Session(graph=graph, config=CONFIG) as session:
         for feeds, fetches, targets in program.runs:
             run = {"feeds": {name: tensor(value) for name, value in feeds.items()}, "fetch": fetches, "targets": targets}

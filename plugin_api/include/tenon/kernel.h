@@ -205,6 +205,33 @@ typedef struct tenon_frame_services {
   tenon_status* (*step_resource)(struct tenon_frame* frame, tenon_span type, tenon_resource** out_handle);
   /* Number of the step, unlike that of every other step of its session. */
   TENON_THREAD(any) TENON_OWN(borrow) uint64_t (*step_id)(struct tenon_frame* frame);
+
+  /* A tensor in a buffer of its own, uninitialised (variants: NULL cells), charged to the step's memory limit; extra_bytes as for
+   * alloc_output. Release its buffer. */
+  TENON_THREAD(step) TENON_OWN(give(out_view->buffer))
+  tenon_status* (*alloc_tensor)(struct tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes,
+                                tenon_tensor_view* out_view);
+
+  /* ---- Variants (tensor.h). alloc_output() makes a variant tensor of NULL cells; a reference that the kernel puts into a
+   * cell is the tensor's from then on. Only outputs named in dynamic_outputs may be variants. ---- */
+
+  /* A new value. elements: [element_count], each in a buffer (retain_input), of which a reference is kept, or with dtype
+   * TENON_DT_INVALID for an empty place; NULL: all places are empty. The step's memory limit holds for the places. */
+  TENON_THREAD(step) TENON_OWN(give(out_variant))
+  tenon_status* (*variant_new)(struct tenon_frame* frame, tenon_span type, tenon_span metadata,
+                               const tenon_tensor_view* elements, uint64_t element_count, tenon_variant** out_variant);
+  /* What `base` is, with element_count elements (those beyond are left out, new places are empty) and, unless `element` is
+   * NULL, with that tensor, which lives in a buffer, at `index`. metadata: of the result; data NULL: base's. */
+  TENON_THREAD(step) TENON_OWN(give(out_variant))
+  tenon_status* (*variant_derive)(struct tenon_frame* frame, const tenon_variant* base, tenon_span metadata,
+                                  uint64_t element_count, uint64_t index, const tenon_tensor_view* element,
+                                  tenon_variant** out_variant);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*variant_info)(const tenon_variant* variant, tenon_variant_info* out_info);
+  /* Element `index`, valid as long as the variant; dtype TENON_DT_INVALID when the place is empty or there is none. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  void (*variant_element)(const tenon_variant* variant, uint64_t index, tenon_tensor_view* out_element);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*variant_retain)(tenon_variant* variant);
+  TENON_THREAD(any) TENON_OWN(take(variant)) void (*variant_release)(tenon_variant* variant);
 } tenon_frame_services;
 
 /* Everything that one run needs, resolved. */

@@ -67,7 +67,19 @@ typedef struct tenon_shape {
 } tenon_shape;
 
 typedef struct tenon_resource tenon_resource; /* opaque handle of the host: container, name, type */
-typedef struct tenon_variant tenon_variant;   /* opaque, immutable value of the host */
+
+/* Opaque, immutable value of the host: a type's name, bytes that only who knows the type reads, and elements, which are
+ * tensors or empty places. One cell of a variant tensor is a tenon_variant*, NULL or one reference that the tensor's buffer
+ * holds; such a tensor always lives in a buffer. Values that were made of one another share what did not change, so that
+ * to append an element or to fill an empty place of the newest costs the same whatever the number of elements. */
+typedef struct tenon_variant tenon_variant;
+
+/* Frozen value: what a variant is, valid as long as the variant. */
+typedef struct tenon_variant_info {
+  tenon_span type;     /* who understands it: "tenon.TensorList" */
+  tenon_span metadata; /* any bytes */
+  uint64_t element_count;
+} tenon_variant_info;
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor kept past the kernel that got it: what retain_input gave, owned.
+// One tensor in a buffer, owned: what retain_input or alloc_tensor gave. It may be kept past the kernel's run.
 #ifndef TENON_SDK_KEPT_TENSOR_H_
 #define TENON_SDK_KEPT_TENSOR_H_
 
@@ -40,6 +40,13 @@ class KeptTensor {
   tenon_tensor_view view_;
   std::vector<int64_t> dims_;
 };
+
+// A tensor in a buffer of its own, uninitialised.
+inline KeptTensor NewTensor(const RunContext& c, uint32_t dtype, Dims dims, uint64_t extra_bytes = 0) {
+  tenon_tensor_view view{};
+  Check(c.services().alloc_tensor(c.frame(), dtype, ToShape(dims), extra_bytes, &view));
+  return KeptTensor(view);
+}
 
 }  // namespace tenon::sdk
 #endif  // TENON_SDK_KEPT_TENSOR_H_

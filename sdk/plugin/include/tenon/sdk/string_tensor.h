@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/sdk/kept_tensor.h"
 #include "tenon/sdk/kernel.h"
 
 namespace tenon::sdk {
@@ -25,13 +26,16 @@ inline std::vector<std::string_view> StringsOf(const tenon_tensor_view& view) {
   return out;
 }
 
-// Allocates output `index` (named in dynamic_outputs) and fills it. Strings: of std::string or std::string_view.
+// Strings: of std::string or std::string_view.
 template <class Strings>
-void SetStrings(const RunContext& c, int32_t index, Dims dims, const Strings& strings) {
+uint64_t BytesOf(const Strings& strings) {
   uint64_t bytes = 0;
   for (const auto& text : strings) bytes += text.size();
-  c.AllocOutput(index, dims, bytes);
-  char* base = c.output<char>(index);
+  return bytes;
+}
+// Writes cells and bytes into the memory of a tensor with room for them.
+template <class Strings>
+void WriteStrings(char* base, const Strings& strings) {
   auto* cells = reinterpret_cast<tenon_string_cell*>(base);
   uint64_t offset = strings.size() * sizeof(tenon_string_cell);
   size_t at = 0;
@@ -40,6 +44,20 @@ void SetStrings(const RunContext& c, int32_t index, Dims dims, const Strings& st
     if (!text.empty()) std::memcpy(base + offset, text.data(), text.size());
     offset += text.size();
   }
+}
+
+// Allocates output `index` (named in dynamic_outputs) and fills it.
+template <class Strings>
+void SetStrings(const RunContext& c, int32_t index, Dims dims, const Strings& strings) {
+  c.AllocOutput(index, dims, BytesOf(strings));
+  WriteStrings(c.output<char>(index), strings);
+}
+// The same as a tensor in a buffer of its own.
+template <class Strings>
+KeptTensor NewStrings(const RunContext& c, Dims dims, const Strings& strings) {
+  KeptTensor tensor = NewTensor(c, TENON_DT_STRING, dims, BytesOf(strings));
+  WriteStrings(Data<char>(tensor.view()), strings);
+  return tensor;
 }
 
 }  // namespace tenon::sdk

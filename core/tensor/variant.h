@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variants: immutable values with elements that are tensors (tensor.h says what a plugin sees), and the tensors of them.
+//
+// Idea. Values that come of one another look at one row of places, each with the version in which it was filled. A value sees
+// the first `count` places, and of these what was filled up to its own version. So the newest value of a row can be
+// extended, and its empty places be filled, in the row itself, unseen by older values; every other change copies the row.
+//
+// Invariants. A place is filled once and never changes while its row lives. A row's versions only grow; `used` places are some
+// value's. The row's mutex guards them all. Values are let go of without recursion, however deeply they are nested.
+#ifndef TENON_CORE_TENSOR_VARIANT_H_
+#define TENON_CORE_TENSOR_VARIANT_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/tensor/buffer.h"
+
+namespace tenon::variant {
+class Row;
+}  // namespace tenon::variant
+
+// The C ABI's opaque value.
+struct tenon_variant {
+  std::atomic<int64_t> references{1};
+  std::string type;
+  std::string metadata;
+  std::shared_ptr<tenon::variant::Row> row;
+  uint64_t version = 0;
+  uint64_t count = 0;
+};
+
+namespace tenon::variant {
+
+using Variant = tenon_variant;
+
+inline void Retain(Variant* variant) { variant->references.fetch_add(1, std::memory_order_relaxed); }
+void Release(Variant* variant);
+
+// With one reference. Elements as tenon_frame_services.variant_new says; the places' memory is the pool's.
+Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view metadata, const tenon_tensor_view* elements, uint64_t count);
+// See tenon_frame_services.variant_derive. metadata: of the result.
+Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
+                        const tenon_tensor_view* element);
+tenon_variant_info Info(const Variant& variant);
+// The element, borrowed; dtype TENON_DT_INVALID when there is none.
+tenon_tensor_view Element(const Variant& variant, uint64_t index);
+
+// ---- Tensors of variants ----
+
+// Makes a new buffer's first `count` cells empty, and gives their references back when the buffer goes.
+void OwnCells(Buffer* buffer, uint64_t count);
+// Copies cells into an owned buffer's empty ones, with a reference each.
+void CopyCells(const tenon_tensor_view& from, Buffer* to);
+void ReleaseCells(Buffer* buffer);
+
+}  // namespace tenon::variant
+
+#endif  // TENON_CORE_TENSOR_VARIANT_H_
