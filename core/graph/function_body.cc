@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/function_body.h"
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
+#include <set>
 
 namespace tenon::graph {
 namespace {
@@ -95,10 +97,53 @@ class Body {
     return Bad(StrCat("'", text, "': ", node.Describe(), " has no output '", parts[1], "'"));
   }
 
+  static std::string_view NodeOf(std::string_view input) {
+    if (input.starts_with("^")) return input.substr(1);
+    return input.substr(0, input.find(':'));
+  }
+
+  // Nodes with an op that nobody here knows, and what reads them, as far as the function's results do without.
+  std::set<std::string_view> LeftOut() const {
+    std::set<std::string_view> out;
+    for (const auto& body : function_.nodes)
+      if (!graph_->library().contains(body.op) && graph_->registry().FindOrNull(body.op) == nullptr) out.insert(body.name);
+    if (out.empty()) return out;
+    const std::set<std::string_view> needed = Needed();
+    const auto drop = [&](const FunctionDef::BodyNode& body) {
+      return !out.contains(body.name) && std::any_of(body.inputs.begin(), body.inputs.end(), [&](const auto& input) { return out.contains(NodeOf(input)); });
+    };
+    std::erase_if(out, [&](std::string_view name) { return needed.contains(name); });
+    for (bool more = true; more;) {
+      more = false;
+      for (const auto& body : function_.nodes)
+        if (!needed.contains(body.name) && drop(body)) more = out.insert(body.name).second;
+    }
+    return out;
+  }
+
+  // What the function's results and control results read.
+  std::set<std::string_view> Needed() const {
+    std::map<std::string_view, const FunctionDef::BodyNode*> by_name;
+    for (const auto& body : function_.nodes) by_name.emplace(body.name, &body);
+    std::vector<std::string_view> left(function_.control_returns.begin(), function_.control_returns.end());
+    for (const auto& [output, value] : function_.returns) left.push_back(NodeOf(value));
+    std::set<std::string_view> needed;
+    while (!left.empty()) {
+      const std::string_view name = left.back();
+      left.pop_back();
+      const auto it = by_name.find(name);
+      if (it == by_name.end() || !needed.insert(it->first).second) continue;
+      for (const std::string& input : it->second->inputs) left.push_back(NodeOf(input));
+    }
+    return needed;
+  }
+
   // Adds body nodes when what they read is there. A body with a loop leaves the merge's back edge open.
   Status AddBody(std::vector<int32_t>* effects) {
     std::deque<const FunctionDef::BodyNode*> waiting;
-    for (const auto& body : function_.nodes) waiting.push_back(&body);
+    const std::set<std::string_view> left_out = LeftOut();
+    for (const auto& body : function_.nodes)
+      if (!left_out.contains(body.name)) waiting.push_back(&body);
     std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>> open;
     size_t idle = 0;
     while (!waiting.empty()) {

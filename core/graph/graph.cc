@@ -210,6 +210,7 @@ Graph Graph::Clone() const {
   copy.function_ops_ = function_ops_;
   copy.former_ops_ = former_ops_;
   copy.producer_ = producer_;
+  copy.missing_ = missing_;
   return copy;
 }
 
@@ -220,6 +221,7 @@ int32_t Graph::Find(std::string_view name) const {
 
 Result<int32_t> Graph::Get(std::string_view name) const {
   if (const int32_t id = Find(name); id >= 0) return id;
+  if (const auto it = missing_.find(name); it != missing_.end()) return it->second;
   std::string hint;
   size_t best = name.size() / 3 + 1;
   if (nodes_.size() <= 5000)

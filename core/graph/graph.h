@@ -103,8 +103,11 @@ class Graph {
   Node& mutable_node(int32_t id) { return *nodes_[static_cast<size_t>(id)]; }
   // -1 when there is none.
   int32_t Find(std::string_view name) const;
-  // The node's id, or NOT_FOUND with a near miss.
+  // The node's id, or NOT_FOUND with a near miss, or why the node could not be made.
   Result<int32_t> Get(std::string_view name) const;
+  // Nodes that stood in a file and could not be made here: nobody may need them. By name, with the reason.
+  void SetMissing(std::string name, Status why) { missing_.insert_or_assign(std::move(name), std::move(why)); }
+  bool IsMissing(std::string_view name) const { return missing_.contains(name); }
   // "node:k" or "node"; checks that the output exists.
   Result<Edge> ParseEdge(std::string_view name) const;
   std::string EdgeName(Edge edge) const;
@@ -151,6 +154,7 @@ class Graph {
   std::map<std::string, FunctionEntry, std::less<>> function_ops_;
   std::vector<FunctionEntry> former_ops_;  // of functions that changed since; nodes may still have them
   int32_t producer_ = 0;
+  std::map<std::string, Status, std::less<>> missing_;
 };
 
 // "node", 0 of "node", "node:0"; false for "^node" and malformed names.

@@ -159,6 +159,23 @@ TEST(InlineCall, SaysWhatIsWrongWithABody) {
   EXPECT_TRUE(g.WhyNot(f).starts_with("NOT_FOUND: function 'Thrice', node 'twice': no loaded plugin has the op 'Pluss'; did you mean 'Plus'?"));
 }
 
+TEST(InlineCall, DoesWithoutUnknownOpsThatNoResultNeeds) {
+  Library g;
+  FunctionDef f = Thrice();
+  f.nodes.push_back({"odd", "Frobnicate", "", {"x"}, {}});
+  f.nodes.push_back({"reader", "Copy", "", {"odd:y:0"}, {}});
+  f.nodes.push_back({"second", "Copy", "", {"x", "^reader"}, {}});
+  g.Define(f);
+  const int32_t call = g.Call("Thrice", {g.x});
+  ASSERT_TRUE(InlineCall(&g.graph, call).ok());
+  EXPECT_GE(g.graph.Find("call/more"), 0);
+  for (const char* name : {"call/odd", "call/reader", "call/second"}) EXPECT_EQ(g.graph.Find(name), -1) << name;
+  f.name = "Effect";
+  f.control_returns = {"second"};
+  Library other;
+  EXPECT_TRUE(other.WhyNot(f).starts_with("NOT_FOUND: function 'Effect', node 'odd': no loaded plugin has the op 'Frobnicate'"));
+}
+
 AttrValue Named(std::string name) { return AttrValue::Function({std::move(name), nullptr}); }
 
 // w comes back through an identity, x does not.

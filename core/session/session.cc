@@ -135,7 +135,7 @@ void Session::Close() {
 
 Status Session::Extend(std::string_view graph_def) {
   std::unique_lock lock(graph_mutex_);
-  return graph::ImportGraphDef(graph_def, &graph_);
+  return graph::ImportGraphDef(graph_def, &graph_, graph::Unknown::kLeaveOut);
 }
 
 Status Session::ExtendGraph(const graph::Graph& graph) {

@@ -43,18 +43,19 @@ bool ParseInput(std::string_view text, Input* out) {
 // Adds the nodes of one GraphDef in an order in which inputs come first; merges wait for no next-iteration.
 class Importer {
  public:
-  Importer(const tensorflow::GraphDef& def, Graph* graph) : def_(def), graph_(graph) {}
+  Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown) : def_(def), graph_(graph), unknown_(unknown) {}
 
   Status Run() {
     const auto count = static_cast<size_t>(def_.node_size());
     for (size_t i = 0; i < count; ++i) {
       const std::string& name = Def(i).name();
-      if (graph_->Find(name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
+      if (graph_->Find(name) >= 0 || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
       if (!by_name_.emplace(name, i).second) return InvalidArgument(StrCat("two nodes have the name '", name, "'"));
     }
     pending_.assign(count, 0);
     users_.resize(count);
     for (size_t i = 0; i < count; ++i) TENON_RETURN_IF_ERROR(CountInputs(i));
+    if (unknown_ == Unknown::kLeaveOut) FindMissing();
     std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
     for (size_t i = 0; i < count; ++i)
       if (pending_[i] == 0) ready.push(i);
@@ -62,13 +63,15 @@ class Importer {
     while (!ready.empty()) {
       const size_t i = ready.top();
       ready.pop();
-      if (Status status = AddNode(i); !status.ok()) return status;
+      if (Status status = missing_.contains(i) ? Status::Ok() : AddNode(i); !status.ok()) return status;
       ++added;
       for (size_t user : users_[i])
         if (--pending_[user] == 0) ready.push(user);
     }
     if (added != count) return Cycle();
-    return CloseLoops();
+    TENON_RETURN_IF_ERROR(CloseLoops());
+    for (auto& [i, why] : missing_) graph_->SetMissing(Def(i).name(), std::move(why));
+    return Status::Ok();
   }
 
  private:
@@ -89,6 +92,12 @@ class Importer {
       const auto it = by_name_.find(input.node);
       if (it == by_name_.end()) {
         if (graph_->Find(input.node) >= 0) continue;
+        if (graph_->IsMissing(input.node)) {
+          Status why = graph_->Get(input.node).status();
+          if (unknown_ == Unknown::kRefuse) return std::move(why).Annotate(StrCat("node '", Def(i).name(), "' cannot be added"));
+          missing_.emplace(i, std::move(why));
+          continue;
+        }
         return Bad(i, StrCat("input '", text, "' names a node that does not exist"));
       }
       if (!input.control && HasTrait(i, TENON_OP_MERGE) && HasTrait(it->second, TENON_OP_NEXT_ITERATION)) continue;
@@ -96,6 +105,39 @@ class Importer {
       users_[it->second].push_back(i);
     }
     return Status::Ok();
+  }
+
+  // Why a node cannot be made whatever it reads: nobody here knows its op as the file has it.
+  Status WhyUnknown(size_t i) {
+    const auto op = FindOp(i);
+    if (!op.ok()) return Status(op.status()).Annotate(StrCat("node '", Def(i).name(), "'"));
+    if ((*op)->deprecated_at != 0 && graph_->producer() >= (*op)->deprecated_at) return Deprecated(i, **op);
+    for (const auto& [name, value] : Def(i).attr())
+      if (!name.empty() && name[0] != '_' && (*op)->FindAttr(name) == nullptr)
+        return Bad(i, StrCat("the op has no attribute '", name, "'; the graph may be of a newer version"));
+    return Status::Ok();
+  }
+
+  // Such nodes, and all that read them, also around a loop.
+  void FindMissing() {
+    std::vector<std::vector<size_t>> users = users_;
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      if (Status why = WhyUnknown(i); !why.ok()) missing_.insert_or_assign(i, std::move(why));
+      if (!HasTrait(i, TENON_OP_MERGE)) continue;
+      for (const std::string& text : Def(i).input()) {
+        Input input;
+        (void)ParseInput(text, &input);
+        if (const auto it = by_name_.find(input.node); it != by_name_.end()) users[it->second].push_back(i);
+      }
+    }
+    std::vector<size_t> left;
+    for (const auto& [i, why] : missing_) left.push_back(i);
+    while (!left.empty()) {
+      const size_t i = left.back();
+      left.pop_back();
+      for (size_t user : users[i])
+        if (missing_.emplace(user, missing_.at(i)).second) left.push_back(user);
+    }
   }
 
   Result<const OpDef*> FindOp(size_t i) {
@@ -112,8 +154,7 @@ class Importer {
     auto op = FindOp(i);
     if (!op.ok()) return Status(op.status()).Annotate(StrCat("node '", def.name(), "'"));
     spec.op = *op;
-    if (spec.op->deprecated_at != 0 && graph_->producer() >= spec.op->deprecated_at)
-      return Bad(i, StrCat("the op is deprecated since version ", spec.op->deprecated_at, ": ", spec.op->deprecation));
+    if (spec.op->deprecated_at != 0 && graph_->producer() >= spec.op->deprecated_at) return Deprecated(i, *spec.op);
     for (const auto& [name, value] : def.attr()) {
       if (name.empty()) return Bad(i, "an attribute has no name");
       auto attr = AttrFromProto(value, &budget_);
@@ -149,6 +190,10 @@ class Importer {
     return InvalidArgument(StrCat("the graph has a cycle that is no loop; nodes on or after it: ", names));
   }
 
+  Status Deprecated(size_t i, const OpDef& op) const {
+    return Bad(i, StrCat("the op is deprecated since version ", op.deprecated_at, ": ", op.deprecation));
+  }
+
   Status Bad(size_t i, std::string_view text) const {
     return InvalidArgument(StrCat("node '", Def(i).name(), "' (", Def(i).op(), "): ", text));
   }
@@ -160,10 +205,12 @@ class Importer {
   };
   const tensorflow::GraphDef& def_;
   Graph* graph_;
+  const Unknown unknown_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<int> pending_;
   std::vector<std::vector<size_t>> users_;
   std::vector<Open> open_;
+  std::map<size_t, Status> missing_;
   int64_t budget_ = kConstantBudget;
 };
 
@@ -259,7 +306,7 @@ void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto
 
 }  // namespace
 
-Status ImportGraphDef(std::string_view bytes, Graph* graph) {
+Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown) {
   if (bytes.size() > INT32_MAX)
     return ResourceExhausted(StrCat("a GraphDef of ", bytes.size(), " bytes; protobuf's limit is 2 GiB"));
   tensorflow::GraphDef def;
@@ -274,7 +321,7 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph) {
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
   Status status = ImportLibrary(def.library(), graph->library(), &budget);
-  if (status.ok()) status = Importer(def, graph).Run();
+  if (status.ok()) status = Importer(def, graph, unknown).Run();
   if (!status.ok()) {
     graph->Truncate(size);
     graph->library() = std::move(library);

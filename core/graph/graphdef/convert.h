@@ -10,10 +10,16 @@
 
 namespace tenon::graph {
 
+// What to do with nodes whose op, or one of whose attributes, nobody here knows, and with all that read them.
+enum class Unknown {
+  kRefuse,    // the graph
+  kLeaveOut,  // the nodes: asking the graph for one of them says why it is not there
+};
+
 // Adds all nodes and functions of a serialized GraphDef to the graph, or nothing. Nodes may stand in any order. Errors
 // name the node, its op and what is wrong. Constants whose bytes do not stand in the file (one repeated value) are
 // bounded: a few bytes of file cannot ask for more than 1 GiB.
-Status ImportGraphDef(std::string_view bytes, Graph* graph);
+Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse);
 
 // The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
 Result<std::string> ExportGraphDef(const Graph& graph);

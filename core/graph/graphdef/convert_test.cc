@@ -212,6 +212,50 @@ TEST(GraphDef, AddsToAGraphThatHasNodes) {
   EXPECT_EQ(ImportGraphDef(Bytes(def), &g.graph).ToString(), "ALREADY_EXISTS: the graph already has a node 'y'");
 }
 
+TEST(GraphDef, LeavesOutWhatNobodyKnowsAndAllThatReadsIt) {
+  tensorflow::GraphDef def;
+  AddFeed(&def, "x");
+  AddNode(&def, "reader", "Copy", {"odd"});
+  AddNode(&def, "odd", "Frobnicate", {"x"});
+  AddNode(&def, "after", "Copy", {"x", "^reader"});
+  (*AddNode(&def, "newer", "Copy", {"x"})->mutable_attr())["grace"].set_b(true);
+  AddNode(&def, "good", "Copy", {"x"});
+  Graph graph(&fakes::TinyOps());
+  EXPECT_EQ(ImportGraphDef(Bytes(def), &graph).code(), Code::kNotFound) << "unless it is said that they may be";
+  EXPECT_EQ(graph.size(), 0);
+  ASSERT_TRUE(ImportGraphDef(Bytes(def), &graph, Unknown::kLeaveOut).ok());
+  EXPECT_EQ(graph.size(), 2);
+  EXPECT_GE(graph.Find("good"), 0);
+  for (const char* name : {"odd", "reader", "after"})
+    EXPECT_TRUE(graph.Get(name).status().ToString().starts_with("NOT_FOUND: node 'odd': no loaded plugin has the op 'Frobnicate'")) << name;
+  EXPECT_EQ(graph.ParseEdge("newer:0").status().ToString(),
+            "INVALID_ARGUMENT: node 'newer' (Copy): the op has no attribute 'grace'; the graph may be of a newer version");
+  EXPECT_FALSE(graph.Clone().Get("odd").status().message().find("Frobnicate") == std::string::npos);
+
+  tensorflow::GraphDef more;
+  AddNode(&more, "later", "Copy", {"reader"});
+  AddNode(&more, "other", "Copy", {"good"});
+  EXPECT_TRUE(ImportGraphDef(Bytes(more), &graph).ToString().starts_with("NOT_FOUND: node 'later' cannot be added: node 'odd': no loaded"));
+  ASSERT_TRUE(ImportGraphDef(Bytes(more), &graph, Unknown::kLeaveOut).ok());
+  EXPECT_GE(graph.Find("other"), 0);
+  EXPECT_TRUE(graph.IsMissing("later"));
+  EXPECT_EQ(ImportGraphDef(Bytes(more), &graph, Unknown::kLeaveOut).code(), Code::kAlreadyExists);
+}
+
+TEST(GraphDef, LeavesOutAWholeLoopWhenPartOfItIsUnknown) {
+  GraphMaker g;
+  const auto loop = g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], v[0]}); },
+                            [&](const auto& v) { return std::vector<Edge>{g.Add("Copy", {v[0]}, {}, "step")}; });
+  g.Add("Copy", {loop.exits[0]}, {}, "end");
+  tensorflow::GraphDef def;
+  ASSERT_TRUE(def.ParseFromString(*ExportGraphDef(g.graph)));
+  for (auto& node : *def.mutable_node())
+    if (node.name() == "step") node.set_op("Frobnicate");
+  Graph graph(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(Bytes(def), &graph, Unknown::kLeaveOut).ok());
+  for (const char* name : {"step", "loop/merge0", "loop/next0", "end"}) EXPECT_TRUE(graph.IsMissing(name)) << name;
+}
+
 // A function whose import failed must not live on as the op that was made of it.
 TEST(GraphDef, ForgetsTheOpsOfFunctionsThatItDidNotAdd) {
   const auto library_call = [](const char* output_type_attr, bool good) {
