@@ -38,7 +38,8 @@ Result<Term> ParseAtom(TextScanner& scanner) {
   else if (name == "numel") term.kind = Term::Kind::kNumel;
   else if (name == "value") term.kind = Term::Kind::kValue;
   else if (name == "element") term.kind = Term::Kind::kElement;
-  else return scanner.Error("rank, dim, numel, value or element");
+  else if (name == "path") term.kind = Term::Kind::kPath;
+  else return scanner.Error("rank, dim, numel, value, element or path");
   term.name = scanner.TakeName();
   if (term.name.empty()) return scanner.Error("an argument's name");
   if (term.kind == Term::Kind::kDim) {
@@ -97,7 +98,8 @@ std::optional<std::vector<int64_t>> Evaluate(const Term& term, const ConstraintF
     case Term::Kind::kDim: return one(facts.dim ? facts.dim(term.name, term.number) : std::nullopt);
     case Term::Kind::kNumel: return one(facts.numel ? facts.numel(term.name) : std::nullopt);
     case Term::Kind::kValue: return facts.values ? facts.values(term.name) : std::nullopt;
-    case Term::Kind::kElement: return std::nullopt;
+    case Term::Kind::kElement:
+    case Term::Kind::kPath: return std::nullopt;
     default: break;
   }
   const auto left = Evaluate(*term.left, facts);
@@ -140,6 +142,11 @@ Result<std::vector<Constraint>> ParseConstraints(std::string_view text) {
     while (!piece.empty() && std::isspace(static_cast<unsigned char>(piece.back()))) piece.remove_suffix(1);
     constraint.text = piece;
     TENON_ASSIGN_OR_RETURN(constraint.left, ParseSum(scanner));
+    if (constraint.is_path() && scanner.done()) {
+      constraint.in_kernel = true;
+      out.push_back(std::move(constraint));
+      continue;
+    }
     for (const char* comparison : {"==", "!=", "<=", ">=", "<", ">"})
       if (constraint.comparison.empty() && scanner.Take(comparison)) constraint.comparison = comparison;
     if (constraint.comparison.empty()) return scanner.Error("a comparison");
@@ -147,6 +154,8 @@ Result<std::vector<Constraint>> ParseConstraints(std::string_view text) {
     if (!scanner.done()) return scanner.Error("the end");
     constraint.in_kernel =
         Mentions(constraint.left, Term::Kind::kElement) || Mentions(constraint.right, Term::Kind::kElement);
+    if (Mentions(constraint.left, Term::Kind::kPath) || Mentions(constraint.right, Term::Kind::kPath))
+      return scanner.Error("path(x) alone");
     out.push_back(std::move(constraint));
   }
   return out;

@@ -16,7 +16,7 @@
 namespace tenon::graph {
 
 struct Term {
-  enum class Kind { kInt, kName, kRank, kDim, kNumel, kValue, kElement, kAdd, kSubtract, kMultiply };
+  enum class Kind { kInt, kName, kRank, kDim, kNumel, kValue, kElement, kPath, kAdd, kSubtract, kMultiply };
   Kind kind = Kind::kInt;
   int64_t number = 0;            // kInt, and the dim's index of kDim
   std::string name;              // an attribute, or an argument
@@ -31,6 +31,8 @@ struct Constraint {
   std::string comparison;
   // Whether kernels check it (it speaks of elements inside data).
   bool in_kernel = false;
+  // "path(x)": it compares nothing, and says that the strings of x name files.
+  bool is_path() const { return left.kind == Term::Kind::kPath; }
 };
 
 // What a check knows of a node. Each answers nothing when it is not known yet.

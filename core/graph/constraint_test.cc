@@ -101,13 +101,14 @@ TEST(Constraint, SaysWhereATextIsWrong) {
       {"rank(x)", "expected a comparison before '' in 'rank(x)'"},
       {"rank(x) = 3", "expected a comparison before '= 3' in 'rank(x) = 3'"},
       {"rank(x) == ", "expected a term before '' in 'rank(x) == '"},
-      {"size(x) == 3", "expected rank, dim, numel, value or element before 'x) == 3' in 'size(x) == 3'"},
+      {"size(x) == 3", "expected rank, dim, numel, value, element or path before 'x) == 3' in 'size(x) == 3'"},
       {"rank() == 3", "expected an argument's name before ') == 3' in 'rank() == 3'"},
       {"rank(x == 3", "expected ')' before '== 3' in 'rank(x == 3'"},
       {"dim(x) == 3", "expected ',' before ') == 3' in 'dim(x) == 3'"},
       {"dim(x, y) == 3", "expected the dim's index before 'y) == 3' in 'dim(x, y) == 3'"},
       {"(1 + 2 == 3", "expected ')' before '== 3' in '(1 + 2 == 3'"},
       {"1 == 1 == 1", "expected the end before '== 1' in '1 == 1 == 1'"},
+      {"path(x) == 3", "expected path(x) alone before '' in 'path(x) == 3'"},
   };
   for (const auto& [text, error] : cases) EXPECT_EQ(CheckText(text), StrCat("INVALID_ARGUMENT: ", error));
   EXPECT_EQ(ParseConstraints(" ; ;").ok() ? ParseConstraints(" ; ;")->size() : 9u, 0u);

@@ -232,6 +232,13 @@ Status Parse(const tenon_op_definition& definition, OpDef& op) {
   TENON_RETURN_IF_ERROR(ResolveArgs(op, op.inputs));
   TENON_RETURN_IF_ERROR(ResolveArgs(op, op.outputs));
   TENON_ASSIGN_OR_RETURN(op.constraints, ParseConstraints(View(definition.constraints)));
+  for (const Constraint& constraint : op.constraints) {
+    if (!constraint.is_path()) continue;
+    const std::string& input = constraint.left.name;
+    if (std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == input; }))
+      return InvalidArgument(StrCat("'", constraint.text, "' names no input"));
+    op.paths += (op.paths.empty() ? "" : ", ") + input;
+  }
   return Status::Ok();
 }
 

@@ -43,6 +43,7 @@ struct OpDef {
   uint64_t traits = 0;
   std::string doc;
   std::string deprecation;
+  std::string paths;  // inputs whose strings name files, "prefix, filename"
   int32_t deprecated_at = 0;
   std::string package;  // the id of the plugin that brought it
   const tenon_op_definition* c = nullptr;

@@ -120,6 +120,15 @@ TEST(OpDef, KeepsTraitsRolesAndDeprecation) {
   EXPECT_EQ(op->c, &definition);
 }
 
+TEST(OpDef, SaysWhichInputsNameFiles) {
+  const auto op = Parse("from: string, names: string, to: string", "", "", "path(from); rank(names) == 1; path(to)");
+  ASSERT_TRUE(op.ok()) << op.status().ToString();
+  EXPECT_EQ(op->paths, "from, to");
+  EXPECT_EQ(op->constraints.size(), 3u);
+  EXPECT_EQ(Parse("x: string", "", "", "path(y)").status().ToString(),
+            "INVALID_ARGUMENT: definition of op 'Op': 'path(y)' names no input");
+}
+
 TEST(OpDef, IsComparedByWhatItMeans) {
   const auto compare = [](const Result<OpDef>& a, const Result<OpDef>& b, std::string* difference) {
     return Compare(*a, *b, difference);

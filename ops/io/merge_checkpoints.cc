@@ -120,7 +120,7 @@ extern const tenon_op_definition kMergeV2Checkpoints = DefineOp({
     .name = "MergeV2Checkpoints",
     .inputs = "checkpoint_prefixes: string, destination_prefix: string",
     .attrs = "delete_old_dirs: bool = true; allow_missing_files: bool = false",
-    .constraints = "rank(checkpoint_prefixes) == 1; rank(destination_prefix) == 0",
+    .constraints = "path(checkpoint_prefixes); path(destination_prefix); rank(checkpoint_prefixes) == 1; rank(destination_prefix) == 0",
     .doc = "Makes one checkpoint of several by renaming their data files and writing one index.",
     .traits = TENON_OP_STATEFUL | TENON_OP_IO | TENON_OP_EXPENSIVE,
     .shape = ShapeFunction<MergeShape>,

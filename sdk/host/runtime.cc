@@ -175,7 +175,7 @@ uint32_t OutcomeCode(plugins::Outcome outcome) {
 // The text of a definition, from the plugin itself.
 tenon_op_info InfoOf(const graph::OpDef& op) {
   return {TENON_HEAD(tenon_op_info), Span(op.name), Span(op.package), op.c->inputs, op.c->outputs, op.c->attrs, Span(op.doc),
-          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u};
+          op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u, Span(op.paths)};
 }
 
 Status OutOfList(const char* what, uint64_t index, size_t size) {

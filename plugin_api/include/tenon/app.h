@@ -151,6 +151,7 @@ typedef struct tenon_op_info {
   uint64_t traits;
   uint32_t has_gradient;
   uint32_t reserved;
+  tenon_span paths; /* inputs whose strings name files, "prefix, filename" */
 } tenon_op_info;
 
 /* Ops sorted by name. */

@@ -11,7 +11,7 @@
  *   "rank(x) >= 2; dim(bias, 0) == dim(value, -1); rank(axis) <= 1; value(axis) >= -rank(x); numel(y) == 1"
  *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
  *   host-memory input), joined by + - *; compared by == != < <= > >=. A term of unknown value defers the check.
- *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it.
+ *   "element(indices) < dim(params, 0)" is listed for tests; the kernel checks it. "path(x)": x's strings name files (see TENON_OP_IO).
  */
 #ifndef TENON_OP_H_
 #define TENON_OP_H_
@@ -51,7 +51,7 @@ extern "C" {
 #define TENON_OP_CONSTANT (UINT64_C(1) << 23)    /* no input; attr value is the output */
 #define TENON_OP_NO_OP (UINT64_C(1) << 24)       /* does nothing; exists for its control edges */
 #define TENON_OP_WRITES_STATE (UINT64_C(1) << 25) /* writes variables; ordered late among what is ready */
-#define TENON_OP_IO (UINT64_C(1) << 26)           /* files, network or clock */
+#define TENON_OP_IO (UINT64_C(1) << 26)           /* files (which: "path(x)" of its constraints), network or clock */
 #define TENON_OP_METADATA (UINT64_C(1) << 27)     /* looks at its inputs' shapes, never at their elements */
 
 /* ---- Shape functions ---- */
