@@ -204,6 +204,11 @@ std::vector<std::shared_ptr<const Package>> Loader::packages() const {
   return packages_;
 }
 
+std::vector<std::shared_ptr<const Package>> Loader::refused() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return refused_;
+}
+
 std::vector<LoadReport> Loader::reports() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<LoadReport> reports;

@@ -92,6 +92,8 @@ class Loader {
   void Scan();
   // What the last Scan() found usable: one for each package id, in search order.
   std::vector<std::shared_ptr<const Package>> packages() const;
+  // Those that have a manifest but cannot be opened here, or of which another variant was chosen; their reports say why.
+  std::vector<std::shared_ptr<const Package>> refused() const;
   // The last thing that happened to each path, sorted by path.
   std::vector<LoadReport> reports() const;
   std::vector<const LoadedPlugin*> loaded() const;

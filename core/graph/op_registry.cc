@@ -107,7 +107,7 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
   if (opener_) opener_({});  // so that near misses are known
   std::lock_guard lock(mutex_);
   if (const auto it = elsewhere_.find(name); it != elsewhere_.end())
-    return NotFound(StrCat("op '", name, "' is not loaded; package '", it->second, "' has it: load that plugin"));
+    return NotFound(StrCat("op '", name, "' is not loaded; ", it->second));
   std::string hint;
   size_t best = name.size() / 3 + 1;
   for (const auto& [known, entry] : ops_)
@@ -135,9 +135,9 @@ std::vector<const OpDef*> OpRegistry::All() const {
   return out;
 }
 
-void OpRegistry::NoteElsewhere(std::string_view op, std::string_view package) {
+void OpRegistry::NoteElsewhere(std::string_view op, std::string_view package, std::string_view help) {
   std::lock_guard lock(mutex_);
-  elsewhere_.emplace(op, package);
+  elsewhere_.insert_or_assign(std::string(op), StrCat("package '", package, "' has it: ", help));
 }
 
 }  // namespace tenon::graph

@@ -37,8 +37,8 @@ class OpRegistry {
   Result<const OpDef*> FindRole(std::string_view role) const;
   // Sorted by name.
   std::vector<const OpDef*> All() const;
-  // A package that is installed but not loaded has this op (from its manifest); used in errors.
-  void NoteElsewhere(std::string_view op, std::string_view package);
+  // A package that was found but is not loaded has this op (from its manifest), and what would help; used in errors.
+  void NoteElsewhere(std::string_view op, std::string_view package, std::string_view help = "load that plugin");
 
  private:
   struct Entry {
@@ -51,7 +51,7 @@ class OpRegistry {
   Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, Entry, std::less<>> ops_;
-  std::map<std::string, std::string, std::less<>> elsewhere_;
+  std::map<std::string, std::string, std::less<>> elsewhere_;  // "package 'id' has it: help"
   std::multimap<std::string, std::unique_ptr<OpDef>, std::less<>> storage_;
 };
 

@@ -39,6 +39,9 @@ TEST(OpRegistry, KnowsWhatPackagesThatAreNotLoadedHave) {
   registry.NoteElsewhere("Far", "tenon.ops.far");
   EXPECT_EQ(registry.Find("Far").status().ToString(),
             "NOT_FOUND: op 'Far' is not loaded; package 'tenon.ops.far' has it: load that plugin");
+  registry.NoteElsewhere("Far", "tenon.ops.far", "this machine has no AMX");
+  EXPECT_EQ(registry.Find("Far").status().ToString(),
+            "NOT_FOUND: op 'Far' is not loaded; package 'tenon.ops.far' has it: this machine has no AMX");
 }
 
 TEST(OpRegistry, TakesAllOpsOfAPackageOrNone) {

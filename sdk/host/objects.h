@@ -54,6 +54,8 @@ struct tenon_runtime {
   // The package named for the scheme ("tenon.files.SCHEME") and strangers' that bring file systems.
   void OpenForFilesystem(std::string_view scheme);
   void OpenPackage(const std::string& id);
+  void NoteOps(const tenon::plugins::Manifest& manifest, std::string_view why);
+  void NoteRefused();
   tenon::Status OpenFile(const std::string& path);
   // Registers what the loader opened; a failure becomes the package's report.
   tenon::Status Register(const tenon::plugins::OpenResult& opened);

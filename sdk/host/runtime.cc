@@ -39,7 +39,28 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
 
 void tenon_runtime::OpenPackage(const std::string& id) {
   if (!opened.insert(id).second) return;
-  (void)Register(loader.Open(id, OptionsFor(id))).ok();
+  const plugins::OpenResult result = loader.Open(id, OptionsFor(id));
+  const Status registered = Register(result);
+  if (registered.ok()) return;
+  for (const auto& package : loader.packages())
+    if (package->manifest && package->manifest->id == id) NoteOps(*package->manifest, registered.message());
+}
+
+// So that the error of a missing op names the package that has it, and why it is of no use.
+void tenon_runtime::NoteOps(const plugins::Manifest& manifest, std::string_view why) {
+  for (const std::string& op : manifest.ops) runtime.ops().NoteElsewhere(op, manifest.id, why);
+}
+
+void tenon_runtime::NoteRefused() {
+  std::map<std::string, const plugins::LoadReport*> by_path;
+  const std::vector<plugins::LoadReport> reports = loader.reports();
+  for (const plugins::LoadReport& report : reports) by_path[report.path] = &report;
+  for (const auto& package : loader.refused()) {
+    const auto report = by_path.find(package->path);
+    if (report == by_path.end()) continue;
+    const plugins::LoadReport& found = *report->second;
+    NoteOps(*package->manifest, StrCat("plugin '", found.path, "': ", found.text, found.hint.empty() ? "" : "; ", found.hint));
+  }
 }
 
 Status tenon_runtime::OpenFile(const std::string& path) {
@@ -147,6 +168,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
     runtime->runtime.set_task(std::move(task));
   }
   runtime->loader.Scan();
+  runtime->NoteRefused();
   TENON_RETURN_IF_ERROR(CheckOptionNames(*runtime));
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
