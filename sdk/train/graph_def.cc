@@ -13,39 +13,13 @@ namespace {
 constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4;
 constexpr uint32_t kNodeName = 1, kNodeOp = 2, kNodeInput = 3, kNodeDevice = 4, kNodeAttr = 5;
 constexpr uint32_t kMapKey = 1, kMapValue = 2;
-constexpr uint32_t kAttrString = 2, kAttrType = 6, kAttrShape = 7, kAttrTensor = 8;
+constexpr uint32_t kAttrString = 2, kAttrType = 6, kAttrShape = 7, kAttrTensor = 8, kAttrFunction = 10;
+constexpr uint32_t kAttrList = 1, kListFunction = 9, kFunctionRefName = 1;
 constexpr uint32_t kTensorDtype = 1, kTensorShape = 2, kTensorContent = 4;
 constexpr uint32_t kShapeDim = 2, kShapeUnknownRank = 3, kDimSize = 1;
-constexpr uint32_t kLibraryFunction = 1, kFunctionSignature = 1, kSignatureName = 1;
+constexpr uint32_t kLibraryFunction = 1, kFunctionSignature = 1, kFunctionNode = 3, kFunctionReturn = 4, kFunctionControlReturn = 6;
+constexpr uint32_t kSignatureName = 1, kSignatureInput = 2, kArgumentName = 1, kArgumentNumber = 5, kArgumentTypeList = 6;
 constexpr uint32_t kVersionsProducer = 1;
-
-std::string_view FindBytes(std::string_view message, uint32_t field) {
-  std::string_view found;
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == field && reader.is_bytes()) found = reader.bytes();
-  }
-  return reader.ok() ? found : std::string_view();
-}
-
-uint64_t FindNumber(std::string_view message, uint32_t field) {
-  uint64_t found = 0;
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == field && reader.is_varint()) found = reader.number();
-  }
-  return reader.ok() ? found : 0;
-}
-
-Shape ParseShape(std::string_view message) {
-  std::vector<int64_t> dims;
-  WireReader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == kShapeUnknownRank && reader.number() != 0) return Shape::Unknown();
-    if (reader.field() == kShapeDim) dims.push_back(static_cast<int64_t>(FindNumber(reader.bytes(), kDimSize)));
-  }
-  return reader.ok() ? Shape(std::move(dims)) : Shape::Unknown();
-}
 
 std::string_view FindAttr(const NodeView& node, std::string_view name) {
   for (const auto& [key, value] : node.attrs) {
@@ -56,38 +30,6 @@ std::string_view FindAttr(const NodeView& node, std::string_view name) {
 
 Status Broken(const std::string& where) {
   return Status(Code::kInvalidArgument, where + " cannot be read; the bytes are no GraphDef, or damaged");
-}
-
-Result<NodeView> ParseNode(std::string_view bytes, size_t index) {
-  NodeView node;
-  node.bytes = bytes;
-  WireReader reader(bytes);
-  while (reader.Next()) {
-    if (!reader.is_bytes()) continue;
-    switch (reader.field()) {
-      case kNodeName:
-        node.name = reader.bytes();
-        break;
-      case kNodeOp:
-        node.op = reader.bytes();
-        break;
-      case kNodeInput:
-        node.inputs.push_back(reader.bytes());
-        break;
-      case kNodeDevice:
-        node.device = reader.bytes();
-        break;
-      case kNodeAttr:
-        node.attrs.emplace_back(FindBytes(reader.bytes(), kMapKey), FindBytes(reader.bytes(), kMapValue));
-        break;
-      default:
-        break;
-    }
-  }
-  if (!reader.ok() || node.name.empty() || node.op.empty()) {
-    return Broken("node " + std::to_string(index) + (node.name.empty() ? "" : " ('" + std::string(node.name) + "')"));
-  }
-  return node;
 }
 
 std::string SerializeShape(const Shape& shape) {
@@ -177,7 +119,61 @@ class Freezer {
   std::vector<const NodeView*> variables_;
 };
 
+// A function's name and arguments.
+void AddSignature(std::string_view bytes, FunctionView& function) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == kSignatureName) function.name = reader.bytes();
+    if (reader.field() != kSignatureInput) continue;
+    function.arguments.push_back(FindBytes(reader.bytes(), kArgumentName));
+    const bool list = !FindBytes(reader.bytes(), kArgumentNumber).empty() || !FindBytes(reader.bytes(), kArgumentTypeList).empty();
+    function.has_list_arguments = function.has_list_arguments || list;
+  }
+}
+
 }  // namespace
+
+Shape ParseTensorShape(std::string_view message) {
+  std::vector<int64_t> dims;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == kShapeUnknownRank && reader.number() != 0) return Shape::Unknown();
+    if (reader.field() == kShapeDim) dims.push_back(static_cast<int64_t>(FindNumber(reader.bytes(), kDimSize)));
+  }
+  return reader.ok() ? Shape(std::move(dims)) : Shape::Unknown();
+}
+
+Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index) {
+  NodeView node;
+  node.bytes = bytes;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (!reader.is_bytes()) continue;
+    switch (reader.field()) {
+      case kNodeName:
+        node.name = reader.bytes();
+        break;
+      case kNodeOp:
+        node.op = reader.bytes();
+        break;
+      case kNodeInput:
+        node.inputs.push_back(reader.bytes());
+        break;
+      case kNodeDevice:
+        node.device = reader.bytes();
+        break;
+      case kNodeAttr:
+        node.attrs.emplace_back(FindBytes(reader.bytes(), kMapKey), FindBytes(reader.bytes(), kMapValue));
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok() || node.name.empty() || node.op.empty()) {
+    return Broken("node " + std::to_string(index) + (node.name.empty() ? "" : " ('" + std::string(node.name) + "')"));
+  }
+  return node;
+}
 
 DType NodeView::TypeAttr(std::string_view name) const {
   return static_cast<DType>(FindNumber(FindAttr(*this, name), kAttrType));
@@ -185,16 +181,31 @@ DType NodeView::TypeAttr(std::string_view name) const {
 
 Shape NodeView::ShapeAttr(std::string_view name) const {
   const std::string_view attr = FindAttr(*this, name);
-  return attr.empty() ? Shape::Unknown() : ParseShape(FindBytes(attr, kAttrShape));
+  return attr.empty() ? Shape::Unknown() : ParseTensorShape(FindBytes(attr, kAttrShape));
 }
 
 std::string_view NodeView::StringAttr(std::string_view name) const {
   return FindBytes(FindAttr(*this, name), kAttrString);
 }
 
+std::vector<std::string_view> NodeView::Functions() const {
+  std::vector<std::string_view> functions;
+  const auto add = [&](std::string_view message, uint32_t field) {
+    WireReader reader(message);
+    while (reader.Next()) {
+      if (reader.field() == field && reader.is_bytes()) functions.push_back(FindBytes(reader.bytes(), kFunctionRefName));
+    }
+  };
+  for (const auto& [name, value] : attrs) {
+    add(value, kAttrFunction);
+    add(FindBytes(value, kAttrList), kListFunction);
+  }
+  return functions;
+}
+
 std::pair<DType, Shape> NodeView::TensorAttr(std::string_view name) const {
   const std::string_view tensor = FindBytes(FindAttr(*this, name), kAttrTensor);
-  return {static_cast<DType>(FindNumber(tensor, kTensorDtype)), ParseShape(FindBytes(tensor, kTensorShape))};
+  return {static_cast<DType>(FindNumber(tensor, kTensorDtype)), ParseTensorShape(FindBytes(tensor, kTensorShape))};
 }
 
 std::string_view NodeOfInput(std::string_view input) {
@@ -208,7 +219,7 @@ Result<GraphView> ParseGraphDef(std::string_view bytes) {
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;
     if (reader.field() == kGraphNode) {
-      TENON_TRY_ASSIGN(NodeView node, ParseNode(reader.bytes(), graph.nodes.size()));
+      TENON_TRY_ASSIGN(NodeView node, ParseNodeDef(reader.bytes(), graph.nodes.size()));
       graph.nodes.push_back(std::move(node));
     } else if (reader.field() == kGraphVersions) {
       graph.versions = reader.bytes();
@@ -224,6 +235,47 @@ Result<GraphView> ParseGraphDef(std::string_view bytes) {
     graph.functions.push_back(FindBytes(FindBytes(library.bytes(), kFunctionSignature), kSignatureName));
   }
   return graph;
+}
+
+Result<FunctionView> ParseFunctionDef(std::string_view bytes) {
+  FunctionView function;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (!reader.is_bytes()) continue;
+    switch (reader.field()) {
+      case kFunctionSignature:
+        AddSignature(reader.bytes(), function);
+        break;
+      case kFunctionNode: {
+        Result<NodeView> node = ParseNodeDef(reader.bytes(), function.nodes.size());
+        if (!node.ok()) return node.status().Annotate("function '" + std::string(function.name) + "'");
+        function.nodes.push_back(*std::move(node));
+        break;
+      }
+      case kFunctionReturn:
+        function.returns.push_back(FindBytes(reader.bytes(), kMapValue));
+        break;
+      case kFunctionControlReturn:
+        function.control_returns.push_back(FindBytes(reader.bytes(), kMapValue));
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok() || function.name.empty()) return Broken("function '" + std::string(function.name) + "'");
+  return function;
+}
+
+Result<std::vector<FunctionView>> ParseFunctions(const GraphView& graph) {
+  std::vector<FunctionView> functions;
+  WireReader library(graph.library);
+  while (library.Next()) {
+    if (library.field() != kLibraryFunction) continue;
+    TENON_TRY_ASSIGN(FunctionView function, ParseFunctionDef(library.bytes()));
+    functions.push_back(std::move(function));
+  }
+  if (!library.ok()) return Broken("the function library");
+  return functions;
 }
 
 Result<std::string> Freeze(const Session& session, std::string_view graph_def,

@@ -27,6 +27,8 @@ struct NodeView {
   DType TypeAttr(std::string_view name) const;
   Shape ShapeAttr(std::string_view name) const;
   std::string_view StringAttr(std::string_view name) const;
+  // The functions that any attribute names.
+  std::vector<std::string_view> Functions() const;
   // Dtype and shape of a tensor attribute.
   std::pair<DType, Shape> TensorAttr(std::string_view name) const;
 };
@@ -40,6 +42,23 @@ struct GraphView {
 };
 
 Result<GraphView> ParseGraphDef(std::string_view bytes);
+
+// A function of the library.
+struct FunctionView {
+  std::string_view name;
+  std::vector<std::string_view> arguments;
+  bool has_list_arguments = false;  // one of them stands for several inputs of a call
+  std::vector<NodeView> nodes;      // whose inputs read "argument", "node:output:0", "^node"
+  std::vector<std::string_view> returns;          // what each result reads
+  std::vector<std::string_view> control_returns;  // nodes that run whoever reads them
+};
+
+Result<std::vector<FunctionView>> ParseFunctions(const GraphView& graph);
+
+// Of a serialized NodeDef, the `index`th where it stands; FunctionDef; TensorShapeProto (what cannot be read is unknown).
+Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index);
+Result<FunctionView> ParseFunctionDef(std::string_view bytes);
+Shape ParseTensorShape(std::string_view bytes);
 
 // The node of an input: "node" for "node:1" and "^node".
 std::string_view NodeOfInput(std::string_view input);

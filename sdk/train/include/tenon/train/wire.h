@@ -136,6 +136,25 @@ class WireReader {
   bool ok_ = true;
 };
 
+// The last field of that number, as it counts in protobuf; nothing where there is none, or the message is damaged.
+inline std::string_view FindBytes(std::string_view message, uint32_t field) {
+  std::string_view found;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == field && reader.is_bytes()) found = reader.bytes();
+  }
+  return reader.ok() ? found : std::string_view();
+}
+
+inline uint64_t FindNumber(std::string_view message, uint32_t field) {
+  uint64_t found = 0;
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (reader.field() == field && reader.is_varint()) found = reader.number();
+  }
+  return reader.ok() ? found : 0;
+}
+
 }  // namespace tenon::train
 
 #endif  // TENON_TRAIN_WIRE_H_
