@@ -27,7 +27,8 @@ RULES = {
     "sdk/plugin": (("plugin_api",), ()),
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
     "sdk/train": APPLICATION,
-    "sdk/cli": (("public host API", "sdk/train"), ("*",)),  # `tenon train` runs the training library's jobs
+    "sdk/model": (("public host API", "sdk/train"), ("*",)),  # which has files, GraphDefs as bytes and the wire format
+    "sdk/cli": (("public host API", "sdk/train", "sdk/model"), ("*",)),  # `tenon train` runs the training library's jobs
     "sdk/python": APPLICATION,
     # An example is either an application or a stranger's package.
     "sdk/examples": (("public host API", "plugin_api", "sdk/plugin"), ("*",)),

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the host API that every header of the model library uses.
+#ifndef TENON_MODEL_BASE_H_
+#define TENON_MODEL_BASE_H_
+
+#include "tenon/tenon.h"
+
+namespace tenon::model {
+
+using host::Code;
+using host::DType;
+using host::Result;
+using host::Runtime;
+using host::Session;
+using host::Shape;
+using host::Status;
+using host::Tensor;
+using host::View;
+
+}  // namespace tenon::model
+
+#endif  // TENON_MODEL_BASE_H_
