@@ -181,7 +181,8 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
 Status NodeRunner::KnowHandles(const graph::Graph& graph) {
   for (size_t i = 0; i < node_->inputs.size(); ++i) {
     const graph::Edge edge = node_->inputs[i];
-    if (node_->input_types[i] != TENON_DT_RESOURCE || edge.node < 0 || !graph.node(edge.node).inputs.empty()) continue;
+    const bool handle = node_->input_types[i] == TENON_DT_RESOURCE || IsRef(node_->input_types[i]);
+    if (!handle || edge.node < 0 || !graph.node(edge.node).inputs.empty()) continue;
     std::vector<graph::OutputFacts> made;
     bool used_values = false;
     TENON_RETURN_IF_ERROR(graph::ShapeInference::InferNode(graph.node(edge.node), {}, &made, &used_values));
@@ -207,7 +208,8 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Resolve(std::span<const 
   for (size_t i = 0; i < inputs.size(); ++i) {
     const tenon_tensor_view& view = *inputs[i];
     if (!handles_.empty()) facts[i] = handles_[i];
-    facts[i].shape = ShapeOf(view);
+    // A reference's view is its one cell: what the variable's shape is, its node says, or nobody.
+    if (!IsRef(view.dtype)) facts[i].shape = ShapeOf(view);
     if (IsPlain(view.dtype) && view.byte_size <= graph::kMaxTrackedBytes && view.dl.data != nullptr && OnHost(view)) {
       TENON_ASSIGN_OR_RETURN(facts[i].value, Tensor::CopyOf(GlobalPool(), view));
     }

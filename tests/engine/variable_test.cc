@@ -78,5 +78,22 @@ TEST(Variable, KeepsItsValueWhenAnUpdateIsRefused) {
   for (double x : Values<double>((*values)[0])) EXPECT_EQ(x, 0.0);
 }
 
+TEST(Variable, ThatIsAReferenceTakesAValueWhoseShapeTheStepFinds) {
+  Graph g(TheRuntime());
+  const Output ref = g.Op("VariableV2", {}, {{"shape", Shape{2}}, {"dtype", DType::kFloat}}, "ref");
+  const Output x = g.Placeholder("x", DType::kFloat, {-1});
+  g.AddNode("Assign", {ref, g.AddNode("Unique", {x}).output(0)}, {}, "assign");
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const std::vector<float> fits = {3, 3, 5}, does_not = {3, 4, 5};
+  ASSERT_TRUE(session->Run({{"x", View(fits, {3})}}, {}, {"assign"}).ok());
+  const auto refused = session->Run({{"x", View(does_not, {3})}}, {}, {"assign"}).status();
+  EXPECT_NE(std::string(refused.message()).find("[2] and [3]"), std::string::npos) << refused.message();
+  auto values = session->Run({}, {"ref:0"});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{3, 5}));
+}
+
 }  // namespace
 }  // namespace tenon::engine
