@@ -81,7 +81,9 @@ Result<ModelFile> ModelFile::Open(const std::string& path, const OpenOptions& op
 Status ModelFile::OpenFolder(const OpenOptions& options) {
   for (std::string_view name : {kBinaryModel, kTextModel}) {
     const std::string file = JoinPath(path_, name);
-    if (FileExists(file)) return OpenFile(file, options);
+    if (!FileExists(file)) continue;
+    TENON_TRY(OpenFile(file, options));
+    return form_ == Form::kSavedModel ? Status() : Status(Code::kInvalidArgument, "'" + file + "': the bytes are no SavedModel, or damaged");
   }
   return Status(Code::kNotFound, "'" + path_ + "' is a folder without " + std::string(kBinaryModel) + " or " + std::string(kTextModel) +
                                      "; name a SavedModel's folder, or a file");

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/model/file_guard.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace tenon::model {
+namespace {
+
+using train::FunctionView;
+using train::NodeView;
+
+// What the engine knows of an op, as far as it matters here.
+struct OpFacts {
+  uint64_t traits = 0;
+  std::vector<std::string> paths;   // names of inputs
+  std::vector<std::string> inputs;  // names; up to the first that stands for several
+};
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(' ');
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (!Trimmed(text.substr(0, end)).empty()) pieces.push_back(Trimmed(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return pieces;
+}
+
+// Whether an attribute of a type, "dtypes: list(type) >= 1", makes an argument of that type several inputs.
+bool IsListAttr(std::string_view attrs, std::string_view name) {
+  for (std::string_view attr : Split(attrs, ';')) {
+    const size_t colon = attr.find(':');
+    if (colon != std::string_view::npos && Trimmed(attr.substr(0, colon)) == name) return Trimmed(attr.substr(colon + 1)).starts_with("list");
+  }
+  return false;
+}
+
+OpFacts FactsOf(const tenon_op_info& info) {
+  OpFacts facts;
+  facts.traits = info.traits;
+  for (std::string_view path : Split(host::Text(info.paths), ',')) facts.paths.emplace_back(path);
+  for (std::string_view argument : Split(host::Text(info.inputs), ',')) {
+    const size_t colon = std::min(argument.find(':'), argument.size() - 1);
+    const std::string_view type = Trimmed(argument.substr(colon + 1));
+    if (type.find('*') != std::string_view::npos || IsListAttr(host::Text(info.attrs), type)) break;
+    facts.inputs.emplace_back(Trimmed(argument.substr(0, colon)));
+  }
+  return facts;
+}
+
+// The graph, or a function with the arguments that are trusted: those that every call trusts that was seen so far.
+struct Scope {
+  const FunctionView* function = nullptr;
+  std::vector<bool> trusted;
+};
+
+class Guard {
+ public:
+  Guard(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& trusted_feeds) : runtime_(runtime), graph_(graph) {
+    for (const std::string& feed : trusted_feeds) trusted_feeds_.emplace(ShortName(feed));
+  }
+
+  Status Run(const std::vector<const NodeView*>& nodes) {
+    const Scope whole;
+    for (const NodeView* node : nodes) TENON_TRY(Check(whole, *node));
+    while (!left_.empty()) {
+      const Scope scope = std::move(left_.back());
+      left_.pop_back();
+      EnterScope(scope);
+      for (const NodeView& node : scope.function->nodes) TENON_TRY(Check(scope, node));
+    }
+    return Status();
+  }
+
+ private:
+  // All that a body has, since it may have effects that no result reads.
+  void EnterScope(const Scope& scope) {
+    body_.clear();
+    for (const NodeView& node : scope.function->nodes) body_.emplace(node.name, &node);
+    arguments_.clear();
+    for (size_t i = 0; i < scope.function->arguments.size(); ++i) arguments_.emplace(scope.function->arguments[i], i);
+  }
+
+  Status Check(const Scope& scope, const NodeView& node) {
+    const OpFacts& facts = Facts(node.op);
+    if ((facts.traits & TENON_OP_IO) != 0) TENON_TRY(CheckPaths(scope, node, facts));
+    for (const FunctionView* function : graph_.FunctionsOf(node)) Visit(scope, node, facts, *function);
+    return Status();
+  }
+
+  Status CheckPaths(const Scope& scope, const NodeView& node, const OpFacts& facts) {
+    if (facts.paths.empty()) return Refuse(scope, node, "would touch files, the network or the clock by itself");
+    for (const std::string& path : facts.paths) {
+      const auto at = std::find(facts.inputs.begin(), facts.inputs.end(), path) - facts.inputs.begin();
+      const auto index = static_cast<size_t>(at);
+      if (index >= facts.inputs.size() || index >= node.inputs.size() || !IsTrusted(scope, node.inputs[index])) {
+        return Refuse(scope, node, "would touch a file whose path ('" + path + "') the graph chose");
+      }
+    }
+    return Status();
+  }
+
+  static Status Refuse(const Scope& scope, const NodeView& node, const std::string& what) {
+    const std::string where = scope.function == nullptr ? "" : " in function '" + std::string(scope.function->name) + "'";
+    return Status(Code::kPermissionDenied, "node '" + std::string(node.name) + "' (" + std::string(node.op) + ")" + where + " " + what +
+                                               "; a model may touch its own folder alone while it is loaded");
+  }
+
+  // Which of a function's arguments are trusted when this node calls it.
+  void Visit(const Scope& scope, const NodeView& node, const OpFacts& facts, const FunctionView& function) {
+    Scope inner{&function, std::vector<bool>(function.arguments.size(), false)};
+    const bool call = function.name == node.op || (facts.traits & TENON_OP_CALL) != 0;
+    const bool branch = (facts.traits & TENON_OP_BRANCH) != 0;
+    if ((call || branch) && !function.has_list_arguments) {
+      const size_t first = call ? 0 : 1;  // a branch's first input chooses
+      for (size_t i = 0; i < inner.trusted.size() && first + i < node.inputs.size(); ++i) {
+        inner.trusted[i] = IsTrusted(scope, node.inputs[first + i]);
+      }
+    }
+    const auto [seen, first_call] = trusted_arguments_.emplace(&function, inner.trusted);
+    for (size_t i = 0; i < inner.trusted.size(); ++i) inner.trusted[i] = inner.trusted[i] && seen->second[i];
+    if (!first_call && inner.trusted == seen->second) return;
+    seen->second = inner.trusted;
+    left_.push_back(std::move(inner));
+  }
+
+  bool IsTrusted(const Scope& scope, std::string_view input) {
+    // Each step goes to another node, so there are no more of them than nodes, unless they go in a circle.
+    const size_t most = scope.function == nullptr ? graph_.graph().nodes.size() : scope.function->nodes.size();
+    for (size_t step = 0; step <= most; ++step) {
+      if (input.starts_with('^')) return false;
+      const NodeView* node = nullptr;
+      if (scope.function == nullptr) {
+        if (trusted_feeds_.contains(ShortName(input))) return true;
+        node = graph_.FindNode(train::NodeOfInput(input));
+      } else {
+        const std::string_view name = input.substr(0, input.find(':'));
+        if (const auto argument = arguments_.find(name); argument != arguments_.end()) return scope.trusted[argument->second];
+        const auto found = body_.find(name);
+        node = found == body_.end() ? nullptr : found->second;
+      }
+      if (node == nullptr || (Facts(node->op).traits & TENON_OP_IDENTITY) == 0) return false;
+      const auto data = std::count_if(node->inputs.begin(), node->inputs.end(), [](std::string_view each) { return !each.starts_with('^'); });
+      if (data != 1) return false;
+      input = node->inputs[0];
+    }
+    return false;
+  }
+
+  const OpFacts& Facts(std::string_view op) {
+    const auto found = facts_.find(op);
+    if (found != facts_.end()) return found->second;
+    OpFacts facts;
+    if (graph_.FindFunction(op) == nullptr) {
+      if (const Result<tenon_op_info> info = runtime_.FindOp(op); info.ok()) facts = FactsOf(*info);
+    }
+    return facts_.emplace(op, std::move(facts)).first->second;
+  }
+
+  const Runtime& runtime_;
+  const GraphIndex& graph_;
+  std::set<std::string, std::less<>> trusted_feeds_;
+  std::map<std::string, OpFacts, std::less<>> facts_;
+  std::map<const FunctionView*, std::vector<bool>> trusted_arguments_;
+  std::vector<Scope> left_;
+  std::map<std::string_view, const NodeView*> body_;   // of the scope that is being checked
+  std::map<std::string_view, size_t> arguments_;
+};
+
+}  // namespace
+
+Status CheckFiles(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& feeds,
+                  const std::vector<std::string>& trusted_feeds, const std::vector<std::string>& targets) {
+  TENON_TRY_ASSIGN(const std::vector<const NodeView*> nodes, graph.Reach(feeds, targets));
+  return Guard(runtime, graph, trusted_feeds).Run(nodes);
+}
+
+}  // namespace tenon::model

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading: a model's graph in a session, with the values of its variables, its assets, and its main op run.
+//
+//   TENON_TRY_ASSIGN(ModelFile file, ModelFile::Open("folder"));
+//   TENON_TRY_ASSIGN(Model model, Model::Load(runtime, file));
+//   TENON_TRY_ASSIGN(NamedTensors outputs, model.Run("serving_default", {{"x", x}}));
+//
+// Rules. Nothing but the model's own folder is read: names of assets that lead elsewhere are refused (".." , whole paths, schemes, links), and so
+// is a graph that would touch other files while it is restored and initialised (file_guard.h). No library is loaded for a model. Nodes
+// and functions that nothing reaches may have ops that nobody has. What a caller runs afterwards is the caller's own choice.
+// Weights go from the checkpoint into the variables, once; the graph's bytes may be dropped when loading is done.
+#ifndef TENON_MODEL_LOAD_H_
+#define TENON_MODEL_LOAD_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tenon/model/base.h"
+#include "tenon/model/model_file.h"
+
+namespace tenon::model {
+
+// Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one.
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+// A signature's tensor in the graph, by which a session knows it. Sparse and composite ones have no single tensor: an error that
+// names their parts.
+Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info);
+
+// A loaded model: what its author named can be called by these names. Any thread may run it, several at once.
+class Model {
+ public:
+  static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {});
+
+  const Session& session() const { return session_; }
+  const MetaGraph& meta() const { return file_.meta(); }
+  // NOT_FOUND lists those that there are.
+  Result<const Signature*> FindSignature(std::string_view name) const;
+  // Every output of a signature. Inputs: all of it, by key; INVALID_ARGUMENT names what is missing, unknown or of another type.
+  Result<NamedTensors> Run(std::string_view signature, const NamedTensors& inputs, const host::RunOptions& options = {}) const;
+
+ private:
+  Model(ModelFile file, Session session) : file_(std::move(file)), session_(std::move(session)) {}
+  ModelFile file_;
+  Session session_;
+};
+
+// NOT_FOUND lists the signatures that there are.
+Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view name);
+
+}  // namespace tenon::model
+
+#endif  // TENON_MODEL_LOAD_H_

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tenon/model/load.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tenon/model/file_guard.h"
+#include "tenon/model/graph_index.h"
+#include "tenon/train/file.h"
+
+namespace tenon::model {
+namespace {
+
+// Whether a name stays in the folder that it is looked up in.
+bool StaysInside(std::string_view name) {
+  if (name.empty() || name.starts_with('/') || name.find("://") != std::string_view::npos || name.find('\0') != std::string_view::npos) return false;
+  while (!name.empty()) {
+    const size_t end = std::min(name.find('/'), name.size());
+    const std::string_view part = name.substr(0, end);
+    if (part == ".." || part == "." || part.empty()) return false;
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return true;
+}
+
+// Whether a file of the operating system is, links followed, in a folder. What is not there leads nowhere.
+bool LinksStayInside(const std::string& folder, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::canonical(path, error);
+  if (error) return true;
+  const std::filesystem::path root = std::filesystem::canonical(folder, error);
+  if (error) return true;
+  return std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end();
+}
+
+class Loader {
+ public:
+  Loader(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options)
+      : runtime_(runtime), file_(file), meta_(file.meta()), session_(session), options_(options) {}
+
+  Status Run() {
+    TENON_TRY(session_.Extend(file_.graph_def()));
+    const bool restores = !file_.checkpoint().empty();
+    if (!restores && meta_.main_op.empty()) return Status();
+    TENON_TRY(ReadAssets());
+    TENON_TRY_ASSIGN(const GraphIndex graph, GraphIndex::Build(file_.graph_def()));
+    if (restores) TENON_TRY(Restore(graph));
+    return meta_.main_op.empty() ? Status() : RunNode(graph, meta_.main_op, feeds_, "main op");
+  }
+
+ private:
+  Status ReadAssets() {
+    const std::string folder = train::JoinPath(file_.folder(), "assets");
+    for (const Asset& asset : meta_.assets) {
+      const std::string path = train::JoinPath(folder, asset.file);
+      if (file_.folder().empty() || !StaysInside(asset.file) || !LinksStayInside(file_.folder(), path)) {
+        return Status(Code::kPermissionDenied, "the model's asset '" + asset.file + "' leads out of its folder; a model may bring files of its own alone");
+      }
+      if (!train::FileExists(path)) return Status(Code::kNotFound, "the model's asset '" + path + "' is missing");
+      TENON_TRY(AddPath(asset.tensor, path, feeds_));
+    }
+    return Status();
+  }
+
+  static Status AddPath(const std::string& tensor, const std::string& path, std::vector<std::pair<std::string, Tensor>>& feeds) {
+    TENON_TRY_ASSIGN(Tensor value, Tensor::String(path));
+    feeds.emplace_back(tensor, std::move(value));
+    return Status();
+  }
+
+  Status Restore(const GraphIndex& graph) {
+    const SaverNames& saver = meta_.saver;
+    if (saver.restore_op.empty() || saver.filename_tensor.empty()) {
+      return Status(Code::kInvalidArgument, "there is a checkpoint '" + file_.checkpoint() + "', but the graph has no saver that could restore it");
+    }
+    TENON_TRY(CheckCheckpointFiles());
+    std::vector<std::pair<std::string, Tensor>> feeds = feeds_;
+    TENON_TRY(AddPath(saver.filename_tensor, file_.checkpoint(), feeds));
+    return RunNode(graph, saver.restore_op, feeds, "restoring '" + file_.checkpoint() + "'");
+  }
+
+  Status CheckCheckpointFiles() const {
+    if (file_.folder().empty()) return Status();
+    const std::string folder = train::FolderOf(file_.checkpoint());
+    TENON_TRY_ASSIGN(const std::vector<std::string> names, train::ListFolder(folder));
+    for (const std::string& name : names) {
+      const std::string path = train::JoinPath(folder, name);
+      if (!LinksStayInside(file_.folder(), path)) return Status(Code::kPermissionDenied, "the model's file '" + path + "' leads out of its folder");
+    }
+    return Status();
+  }
+
+  // Feeds that the node does not need are left away: an asset's tensor may be nobody's.
+  Status RunNode(const GraphIndex& graph, const std::string& node, const std::vector<std::pair<std::string, Tensor>>& given, const std::string& what) {
+    std::vector<std::string> names;
+    std::vector<host::Feed> feeds;
+    for (const auto& [name, value] : given) {
+      if (graph.FindNode(train::NodeOfInput(name)) == nullptr) continue;
+      names.push_back(name);
+      feeds.push_back({name, View(value)});
+    }
+    const std::string target(train::NodeOfInput(node));
+    Status done = CheckFiles(runtime_, graph, names, names, {target});
+    if (done.ok()) done = session_.Run(feeds, {}, {target}, options_).status();
+    return done.Annotate(what);
+  }
+
+  const Runtime& runtime_;
+  const ModelFile& file_;
+  const MetaGraph& meta_;
+  Session& session_;
+  const host::RunOptions& options_;
+  std::vector<std::pair<std::string, Tensor>> feeds_;  // paths of assets
+};
+
+std::string KeysOf(const std::vector<TensorInfo>& infos) {
+  std::string keys;
+  for (const TensorInfo& info : infos) keys += (keys.empty() ? "" : ", ") + info.key;
+  return keys.empty() ? "none" : keys;
+}
+
+// The given tensors as feeds of a signature's inputs: all of them, and no others.
+Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTensors& given) {
+  const std::string where = "signature '" + signature.name + "'";
+  std::vector<host::Feed> feeds;
+  for (const auto& [key, value] : given) {
+    const TensorInfo* info = signature.FindInput(key);
+    if (info == nullptr) return Status(Code::kInvalidArgument, where + " has no input '" + key + "'; it has: " + KeysOf(signature.inputs));
+    if (value.dtype() != info->dtype) {
+      return Status(Code::kInvalidArgument, where + ": input '" + key + "' is " + host::DTypeName(info->dtype) + ", found " + host::DTypeName(value.dtype()));
+    }
+    TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, *info));
+    feeds.push_back({std::move(tensor), View(value)});
+  }
+  for (const TensorInfo& info : signature.inputs) {
+    const bool there = std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first == info.key; });
+    if (!there) return Status(Code::kInvalidArgument, where + ": input '" + info.key + "' is missing; the inputs are: " + KeysOf(signature.inputs));
+  }
+  return feeds;
+}
+
+}  // namespace
+
+Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
+  return Loader(runtime, file, session, options).Run().Annotate("model '" + file.path() + "'");
+}
+
+Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info) {
+  if (info.kind == TensorInfo::Kind::kDense && !info.tensor.empty()) return info.tensor;
+  std::string parts;
+  for (const std::string& part : info.parts) parts += (parts.empty() ? "" : ", ") + ("'" + part + "'");
+  const char* kind = info.kind == TensorInfo::Kind::kSparse      ? "is sparse; its values, indices and shape are the tensors "
+                     : info.kind == TensorInfo::Kind::kComposite ? "has several parts, the tensors "
+                                                                 : "names no tensor";
+  return Status(Code::kUnimplemented, "signature '" + signature.name + "': '" + info.key + "' " + kind + parts +
+                                          (parts.empty() ? "" : "; feed and fetch these by their own names"));
+}
+
+Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view name) {
+  if (const Signature* found = meta.FindSignature(name)) return found;
+  std::string names;
+  for (const Signature& signature : meta.signatures) names += (names.empty() ? "" : ", ") + ("'" + signature.name + "'");
+  return Status(Code::kNotFound, "the model has no signature '" + std::string(name) + "'; it has: " + (names.empty() ? "none" : names));
+}
+
+Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options) {
+  TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
+  TENON_TRY(LoadInto(runtime, file, session));
+  return Model(file, std::move(session));
+}
+
+Result<const Signature*> Model::FindSignature(std::string_view name) const { return model::FindSignature(meta(), name); }
+
+Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs, const host::RunOptions& options) const {
+  TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
+  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs));
+  std::vector<host::Name> fetches;
+  for (const TensorInfo& output : signature->outputs) {
+    TENON_TRY_ASSIGN(std::string tensor, TensorOf(*signature, output));
+    fetches.emplace_back(std::move(tensor));
+  }
+  TENON_TRY_ASSIGN(std::vector<Tensor> values, session_.Run(feeds, fetches, {}, options));
+  NamedTensors outputs;
+  for (size_t i = 0; i < values.size(); ++i) outputs.emplace_back(signature->outputs[i].key, std::move(values[i]));
+  return outputs;
+}
+
+}  // namespace tenon::model

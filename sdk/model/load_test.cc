@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// SavedModels that TensorFlow wrote, loaded and run, against what TensorFlow computed; and hostile ones, refused.
+#include "tenon/model/load.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tenon/model/graph_index.h"
+#include "tenon/train/file.h"
+#include "tenon/train/wire.h"
+#include "tests/fakes/temporary_folder.h"
+
+namespace tenon::model {
+namespace {
+
+using Json = nlohmann::json;
+using train::JoinPath;
+using train::WireWriter;
+
+const std::string kModels = TENON_TEST_SOURCE_DIR "/tests/golden/models";
+
+const Runtime& TheRuntime() {
+  static const Runtime* const runtime = [] {
+    Result<Runtime> made = Runtime::Create();
+    EXPECT_TRUE(made.ok()) << made.status();
+    return new Runtime(*std::move(made));
+  }();
+  return *runtime;
+}
+
+Tensor FromJson(const Json& json) {
+  const Shape shape(json["shape"].get<std::vector<int64_t>>());
+  const auto floats = json["values"].get<std::vector<float>>();
+  return *Tensor::From(std::span<const float>(floats), shape);
+}
+
+void ExpectNear(const Tensor& tensor, const Json& wanted, const std::string& what) {
+  EXPECT_EQ(tensor.shape().dims(), wanted["shape"].get<std::vector<int64_t>>()) << what;
+  const auto values = wanted["values"].get<std::vector<double>>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double found = wanted["dtype"] == "int64" ? static_cast<double>(tensor.data<int64_t>()[i]) : tensor.data<float>()[i];
+    EXPECT_NEAR(found, values[i], 1e-5 * (1 + std::abs(values[i]))) << what << "[" << i << "]";
+  }
+}
+
+Result<Model> LoadModel(const std::string& path, const OpenOptions& options = {}) {
+  TENON_TRY_ASSIGN(const ModelFile file, ModelFile::Open(path, options));
+  return Model::Load(TheRuntime(), file);
+}
+
+std::string WhyNot(const std::string& path) { return LoadModel(path).status().ToString(); }
+
+class Goldens : public testing::TestWithParam<const char*> {};
+
+TEST_P(Goldens, GiveWhatTensorFlowGives) {
+  const Json goldens = Json::parse(*train::ReadFile(JoinPath(kModels, "models.json")));
+  const Result<Model> model = LoadModel(JoinPath(kModels, GetParam()));
+  ASSERT_TRUE(model.ok()) << model.status();
+  if (std::string(GetParam()) == "keras_lstm" && !TheRuntime().FindOp("TensorListReserve").ok()) GTEST_SKIP() << "tensor lists are not there";
+  for (const Json& golden : goldens[GetParam()]) {
+    NamedTensors inputs;
+    for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, FromJson(value));
+    const std::string signature = golden["signature"];
+    const Result<NamedTensors> outputs = model->Run(signature, inputs);
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_EQ(outputs->size(), golden["outputs"].size());
+    for (const auto& [key, value] : *outputs) ExpectNear(value, golden["outputs"][key], signature + " " + key);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::Values("v1", "module", "keras_dense", "keras_lstm"));
+
+TEST(LoadModel, FeedsAssetsWithTheirPaths) {
+  const Result<Model> model = LoadModel(JoinPath(kModels, "v1"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Result<NamedTensors> outputs = model->Run("asset", {});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].second.string(0), kModels + "/v1/assets/vocabulary.txt");
+}
+
+TEST(LoadModel, ChoosesAGraphByItsTags) {
+  EXPECT_TRUE(ModelFile::Open(JoinPath(kModels, "v1"), {{"tpu", "serve"}}).ok()) << "in any order";
+  const Status none = ModelFile::Open(JoinPath(kModels, "v1"), {{"train"}}).status();
+  EXPECT_EQ(none.message(), "'" + kModels + "/v1/saved_model.pb': the model has no graph with the tags {train}; it has: {serve}, {serve, tpu}");
+}
+
+TEST(LoadModel, SaysWhatASignatureWants) {
+  const Result<Model> model = LoadModel(JoinPath(kModels, "module"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->Run("predict", {}).status().message(), "the model has no signature 'predict'; it has: 'calls', 'serving_default'");
+  EXPECT_EQ(model->Run("serving_default", {}).status().message(), "signature 'serving_default': input 'x' is missing; the inputs are: x");
+  const Tensor number = *Tensor::Scalar(int64_t{1});
+  EXPECT_EQ(model->Run("serving_default", {{"x", number}}).status().message(), "signature 'serving_default': input 'x' is float, found int64");
+  EXPECT_EQ(model->Run("calls", {{"x", number}}).status().message(), "signature 'calls' has no input 'x'; it has: none");
+}
+
+// ---- Models that are not to be trusted ----
+
+// The first graph of a model, with something appended to it: later fields count, as they do in protobuf.
+std::string Changed(const std::string& name, const WireWriter& appended) {
+  const std::string bytes = *train::ReadFile(JoinPath(JoinPath(kModels, name), "saved_model.pb"));
+  train::WireReader reader(bytes);
+  while (reader.Next() && reader.field() != 2) {
+  }
+  WireWriter model;
+  model.Varint(1, 1);
+  model.Bytes(2, std::string(reader.bytes()) + appended.bytes());
+  return model.bytes();
+}
+
+class Hostile : public testing::Test {
+ protected:
+  // A copy of a golden model, its graph changed.
+  std::string Copy(const std::string& name, const WireWriter& appended) {
+    const std::string to = JoinPath(folder_, name + std::to_string(count_++));
+    std::filesystem::copy(JoinPath(kModels, name), to, std::filesystem::copy_options::recursive);
+    EXPECT_TRUE(train::ReplaceFile(JoinPath(to, "saved_model.pb"), {Changed(name, appended)}).ok());
+    return to;
+  }
+  static WireWriter WithAsset(std::string_view file) {
+    WireWriter tensor, asset, meta;
+    tensor.Bytes(1, "asset_path:0");
+    asset.Bytes(1, tensor.bytes());
+    asset.Bytes(2, file);
+    meta.Bytes(6, asset.bytes());
+    return meta;
+  }
+  const std::string folder_ = fakes::TemporaryFolder("models");
+  int count_ = 0;
+};
+
+TEST_F(Hostile, AssetsStayInTheFolder) {
+  for (const char* file : {"../saved_model.pb", "/etc/passwd", "a/../../b", "memory://a", "", ".", "a//b"}) {
+    const std::string why = WhyNot(Copy("module", WithAsset(file)));
+    EXPECT_NE(why.find("PERMISSION_DENIED"), std::string::npos) << why;
+    EXPECT_NE(why.find("the model's asset '" + std::string(file) + "' leads out of its folder"), std::string::npos) << why;
+  }
+  const std::string missing = WhyNot(Copy("module", WithAsset("not_there.txt")));
+  EXPECT_NE(missing.find("not_there.txt' is missing"), std::string::npos) << missing;
+}
+
+TEST_F(Hostile, LinksStayInTheFolder) {
+  const std::string assets = Copy("v1", WireWriter());
+  std::filesystem::remove(assets + "/assets/vocabulary.txt");
+  std::filesystem::create_symlink("/etc/passwd", assets + "/assets/vocabulary.txt");
+  EXPECT_NE(WhyNot(assets).find("leads out of its folder"), std::string::npos);
+  const std::string variables = Copy("v1", WireWriter());
+  std::filesystem::create_symlink("/etc/passwd", variables + "/variables/variables.data-00001-of-00002");
+  EXPECT_NE(WhyNot(variables).find("leads out of its folder"), std::string::npos);
+}
+
+TEST_F(Hostile, AGraphCannotChooseTheFilesThatItIsRestoredFrom) {
+  // A saver whose path is a constant of the graph: the tensor that is fed is another.
+  WireWriter saver, meta;
+  saver.Bytes(1, "asset_path:0");
+  saver.Bytes(3, "save/restore_all");
+  meta.Bytes(3, saver.bytes());
+  const std::string why = WhyNot(Copy("v1", meta));
+  EXPECT_NE(why.find("PERMISSION_DENIED"), std::string::npos) << why;
+  EXPECT_NE(why.find("(RestoreV2) would touch a file whose path ('prefix') the graph chose"), std::string::npos) << why;
+}
+
+TEST_F(Hostile, AFunctionCannotEither) {
+  WireWriter saver, meta;
+  saver.Bytes(1, "serving_default_x:0");
+  saver.Bytes(3, "StatefulPartitionedCall_3");
+  meta.Bytes(3, saver.bytes());
+  const std::string why = WhyNot(Copy("module", meta));
+  EXPECT_NE(why.find("(RestoreV2) in function '__inference__traced_restore"), std::string::npos) << why;
+}
+
+TEST_F(Hostile, ACheckpointNeedsASaver) {
+  WireWriter meta;
+  meta.Bytes(3, "");
+  const std::string why = WhyNot(Copy("module", meta));
+  EXPECT_NE(why.find("the graph has no saver that could restore it"), std::string::npos) << why;
+}
+
+TEST_F(Hostile, DamagedFilesAreErrors) {
+  const std::string bytes = *train::ReadFile(JoinPath(kModels, "module/saved_model.pb"));
+  const std::string folder = Copy("module", WireWriter());
+  for (size_t size = 0; size < bytes.size(); size += 997) {
+    ASSERT_TRUE(train::ReplaceFile(JoinPath(folder, "saved_model.pb"), {std::string_view(bytes).substr(0, size)}).ok());
+    EXPECT_FALSE(LoadModel(folder).ok()) << size;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::model
