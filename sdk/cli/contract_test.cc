@@ -318,6 +318,52 @@ TEST_F(Contract, InspectsAGraph) {
   EXPECT_TRUE(graph["unknown_ops"].empty());
 }
 
+// A SavedModel that TensorFlow wrote; its x is float[?, 3], its y float[?, 2].
+const std::string kModel = TENON_TEST_SOURCE_DIR "/tests/golden/models/v1";
+
+TEST_F(Contract, RunsASignatureByItsOwnNames) {
+  const std::vector<float> values = {1, 2, -1, 0.5f, 0, 4};
+  ASSERT_TRUE(train::WriteNpy(At("rows.npy"), *Tensor::From(std::span<const float>(values), {2, 3})).ok());
+  ExpectHas(Works("run " + kModel + " --feed x=rows.npy").out, "y: float[2,2]");
+  Works("run " + kModel + " --signature serving_default --feed x=rows.npy --fetch y=named.npy --fetch y:0=graph.npy");
+  EXPECT_EQ(*train::ReadFile(At("named.npy")), *train::ReadFile(At("graph.npy")));
+  ExpectHas(Works("run " + kModel + " --signature asset").out, "assets/vocabulary.txt");
+  EXPECT_EQ(Json::parse(Works("run " + kModel + " --signature asset --json").out)["signature"], "asset");
+  ExpectHas(Fails("run " + kModel).err, "signature 'serving_default' wants 'x', float[?,3]; give --feed x=FILE.npy");
+  ExpectHas(Fails("run " + kModel + " --signature predict").err, "no signature 'predict'; it has: 'asset', 'serving_default'");
+  ExpectHas(Fails("run " + kModel + " --tags train").err, "it has: {serve}, {serve, tpu}");
+  ExpectHas(Fails("run graph.pb --signature a --fetch y").err, "'graph.pb' is a GraphDef, which has none");
+}
+
+TEST_F(Contract, PlacesAndInspectsASavedModel) {
+  ExpectHas(Works("place " + kModel).out, "MatMul");
+  const Json model = Json::parse(Works("inspect " + kModel + " --json").out);
+  EXPECT_EQ(model["form"], "SavedModel");
+  EXPECT_EQ(model["tags"], Json({"serve"}));
+  EXPECT_EQ(model["signatures"]["serving_default"]["inputs"][0]["name"], "x");
+  EXPECT_EQ(model["signatures"]["serving_default"]["outputs"][0]["shape"], "[?,2]");
+  EXPECT_EQ(model["assets"], Json({"vocabulary.txt"}));
+  EXPECT_EQ(model["memory"]["variables"], (3 * 2 + 2 + 1) * 4 + 16) << "floats, and the cell of a string";
+  EXPECT_GT(model["memory"]["step_peak"], 0);
+  ExpectHas(Works("inspect " + kModel).out, "in  x  float[?,3]");
+}
+
+TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
+  ASSERT_TRUE(train::ReplaceFile(At("partly.pbtxt"), {R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "odd" op: "Frobnicate" input: "x" }
+    node { name: "after" op: "Relu" input: "odd" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } })"}).ok());
+  ExpectHas(Works("run partly.pbtxt --feed x=x.npy --fetch y").out, "y: float[2,2]");
+  ExpectHas(Fails("run partly.pbtxt --feed x=x.npy --fetch after").err, "node 'odd': no loaded plugin has the op 'Frobnicate'");
+  const Outcome all = Tenon("ops --coverage partly.pbtxt");
+  EXPECT_EQ(all.code, 1);
+  ExpectHas(all.out, "node 'odd'");
+  ExpectHas(all.err, "1 of 3 ops are missing");
+  ExpectHas(Works("ops --coverage partly.pbtxt --fetch y").out, "tenon.ops.nn");
+  EXPECT_EQ(Json::parse(Works("ops --coverage " + kModel + " --json").out)[0]["missing"], false);
+}
+
 TEST_F(Contract, StopsWritingWhenTheReaderIsFull) {
   EXPECT_NE(0, std::system(("'" TENON_TEST_BUILD_DIR "/bin/tenon' ops >/dev/full 2>/dev/null")));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon inspect`: what stands in a GraphDef file. The file is read as it is, so graphs with unknown ops can be looked
-// at.
+// `tenon inspect`: what stands in a model. The file is read as it is, so graphs with unknown ops can be looked at.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,8 +12,10 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
-#include "tenon/train/file.h"
+#include "tenon/model/graph_index.h"
+#include "tenon/model/load.h"
 #include "tenon/train/graph_def.h"
 #include "tenon/train/progress.h"
 
@@ -30,44 +31,96 @@ using train::GraphView;
 using train::NodeView;
 
 struct InspectArguments {
-  std::string graph;
+  ModelFlags model;
   bool json = false;
   RuntimeFlags runtime;
 };
 
+// How many there are, and what they take.
+struct Size {
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  void Add(DType dtype, const Shape& shape) {
+    const int64_t count = std::max<int64_t>(shape.element_count(), 0);
+    elements += count;
+    bytes += count * static_cast<int64_t>(host::DTypeSize(dtype));
+  }
+};
+
 struct Summary {
   std::map<std::string, int64_t> ops;
-  int64_t variable_elements = 0;
-  int64_t constant_elements = 0;
+  Size variables;
+  Size constants;
   std::vector<const NodeView*> inputs;
   std::vector<const NodeView*> outputs;
   std::set<std::string> unknown_ops;
+  int64_t peak_bytes = -1;           // of a step of the signature; -1: not known
+  std::vector<std::string> peak_notes;  // what the prediction rests on, or why there is none
 };
 
 bool IsVariable(const NodeView& node) {
   return node.op == "VarHandleOp" || node.op == "VariableV2" || node.op == "Variable";
 }
 
+// What a node is and holds, wherever it stands.
+void Count(const NodeView& node, const model::GraphIndex& graph, Summary& summary) {
+  if (graph.FindFunction(node.op) == nullptr) ++summary.ops[std::string(node.op)];
+  if (IsVariable(node)) {
+    summary.variables.Add(node.TypeAttr("dtype"), node.ShapeAttr("shape"));
+  } else if (node.op == "Const") {
+    const auto [dtype, shape] = node.TensorAttr("value");
+    summary.constants.Add(dtype, shape);
+  }
+}
+
 // An input is a node that asks to be fed; an output is a node with inputs whose values nobody takes.
-Summary Summarize(const GraphView& graph) {
+Summary Summarize(const model::GraphIndex& index) {
   Summary summary;
   std::unordered_set<std::string_view> consumed;
-  for (const NodeView& node : graph.nodes) {
+  for (const NodeView& node : index.graph().nodes) {
     for (std::string_view input : node.inputs) consumed.insert(train::NodeOfInput(input));
   }
-  for (const NodeView& node : graph.nodes) {
-    ++summary.ops[std::string(node.op)];
-    if (IsVariable(node)) {
-      summary.variable_elements += std::max<int64_t>(node.ShapeAttr("shape").element_count(), 0);
-    } else if (node.op == "Const") {
-      summary.constant_elements += std::max<int64_t>(node.TensorAttr("value").second.element_count(), 0);
-    } else if (node.op == "Placeholder" || node.op == "PlaceholderWithDefault") {
+  for (const NodeView& node : index.graph().nodes) {
+    Count(node, index, summary);
+    if (IsVariable(node) || node.op == "Const") continue;
+    if (node.op == "Placeholder" || node.op == "PlaceholderWithDefault") {
       summary.inputs.push_back(&node);
     } else if (!node.inputs.empty() && !consumed.contains(node.name)) {
       summary.outputs.push_back(&node);
     }
   }
+  for (const train::FunctionView& function : index.functions()) {
+    for (const NodeView& node : function.nodes) Count(node, index, summary);
+  }
   return summary;
+}
+
+// The memory that a step of the signature takes at most, as placing it predicts.
+Result<Json> PlaceSignature(const Runtime& runtime, const model::ModelFile& file, const model::Signature& signature) {
+  TENON_TRY_ASSIGN(host::Session session, host::Session::Create(runtime));
+  TENON_TRY(session.Extend(file.graph_def()));
+  std::vector<host::Name> feeds, fetches;
+  for (const model::TensorInfo& input : signature.inputs) {
+    TENON_TRY_ASSIGN(std::string tensor, model::TensorOf(signature, input));
+    feeds.emplace_back(std::move(tensor));
+  }
+  for (const model::TensorInfo& output : signature.outputs) {
+    TENON_TRY_ASSIGN(std::string tensor, model::TensorOf(signature, output));
+    fetches.emplace_back(std::move(tensor));
+  }
+  TENON_TRY_ASSIGN(const host::Placement placement, session.Place(feeds, fetches));
+  return Json::parse(placement.json);
+}
+
+void PredictPeak(const Runtime& runtime, const model::ModelFile& file, const model::Signature& signature, Summary& summary) {
+  const Result<Json> placed = PlaceSignature(runtime, file, signature);
+  if (!placed.ok()) {
+    summary.peak_notes.push_back("a step's peak cannot be told: " + placed.status().message());
+    return;
+  }
+  summary.peak_bytes = 0;
+  for (const Json& device : (*placed)["devices"]) summary.peak_bytes += device["peak_bytes"].get<int64_t>();
+  for (const Json& note : (*placed)["notes"]) summary.peak_notes.push_back(note.get<std::string>());
 }
 
 Json NodesJson(const std::vector<const NodeView*>& nodes) {
@@ -83,17 +136,69 @@ Json NodesJson(const std::vector<const NodeView*>& nodes) {
   return json;
 }
 
-Json SummaryJson(const GraphView& graph, const Summary& summary) {
-  Json json;
+Json TensorsJson(const std::vector<model::TensorInfo>& infos) {
+  Json json = Json::array();
+  for (const model::TensorInfo& info : infos) {
+    Json entry = {{"name", info.key}, {"tensor", info.tensor}, {"dtype", host::DTypeName(info.dtype)}, {"shape", info.shape.ToString()}};
+    if (!info.parts.empty()) entry["parts"] = info.parts;
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+Json ModelJson(const model::ModelFile& file) {
+  const model::MetaGraph& meta = file.meta();
+  Json json = {{"form", model::FormName(file.form())}, {"text", file.is_text()}};
+  if (!file.notes().empty()) json["notes"] = file.notes();
+  if (file.form() == model::Form::kGraphDef) return json;
+  json["tags"] = meta.tags;
+  json["tensorflow_version"] = meta.tensorflow_version;
+  json["checkpoint"] = file.checkpoint();
+  json["main_op"] = meta.main_op;
+  json["assets"] = Json::array();
+  for (const model::Asset& asset : meta.assets) json["assets"].push_back(asset.file);
+  json["signatures"] = Json::object();
+  for (const model::Signature& signature : meta.signatures) {
+    json["signatures"][signature.name] = {
+        {"method", signature.method}, {"inputs", TensorsJson(signature.inputs)}, {"outputs", TensorsJson(signature.outputs)}};
+  }
+  return json;
+}
+
+Json SummaryJson(const model::ModelFile& file, const GraphView& graph, const Summary& summary) {
+  Json json = ModelJson(file);
   json["nodes"] = graph.nodes.size();
   json["functions"] = graph.functions.size();
   json["producer"] = graph.producer;
-  json["parameters"] = {{"variables", summary.variable_elements}, {"constants", summary.constant_elements}};
+  json["parameters"] = {{"variables", summary.variables.elements}, {"constants", summary.constants.elements}};
+  json["memory"] = {{"variables", summary.variables.bytes}, {"constants", summary.constants.bytes}};
+  if (summary.peak_bytes >= 0) json["memory"]["step_peak"] = summary.peak_bytes;
+  if (!summary.peak_notes.empty()) json["memory"]["notes"] = summary.peak_notes;
   json["inputs"] = NodesJson(summary.inputs);
   json["outputs"] = NodesJson(summary.outputs);
   json["ops"] = summary.ops;
   json["unknown_ops"] = summary.unknown_ops;
   return json;
+}
+
+void PrintTensors(const char* what, const std::vector<model::TensorInfo>& infos) {
+  for (const model::TensorInfo& info : infos) {
+    const char* kind = info.kind == model::TensorInfo::Kind::kSparse ? "  (sparse)" : info.kind == model::TensorInfo::Kind::kComposite ? "  (several parts)" : "";
+    fmt::print("  {} {}  {}{}{}\n", what, info.key, host::DTypeName(info.dtype), info.shape.ToString(), kind);
+  }
+}
+
+void PrintModel(const model::ModelFile& file) {
+  const model::MetaGraph& meta = file.meta();
+  for (const std::string& note : file.notes()) fmt::print("note: {}\n", note);
+  if (file.form() == model::Form::kGraphDef) return;
+  fmt::print("{}: TensorFlow {}, {}\n", model::FormName(file.form()), meta.tensorflow_version.empty() ? "?" : meta.tensorflow_version,
+             file.checkpoint().empty() ? "no variables beside it" : "variables in " + file.checkpoint());
+  for (const model::Signature& signature : meta.signatures) {
+    fmt::print("\nsignature {}{}\n", signature.name, signature.method.empty() ? "" : "  (" + signature.method + ")");
+    PrintTensors("in ", signature.inputs);
+    PrintTensors("out", signature.outputs);
+  }
 }
 
 void PrintNodes(const char* title, const std::vector<const NodeView*>& nodes) {
@@ -108,13 +213,25 @@ void PrintNodes(const char* title, const std::vector<const NodeView*>& nodes) {
   if (nodes.size() > kMost) fmt::print("  and {} more\n", nodes.size() - kMost);
 }
 
-void PrintSummary(const std::string& path, const GraphView& graph, const Summary& summary) {
-  fmt::print("{}: {} nodes, {} functions, producer {}\n", path, graph.nodes.size(), graph.functions.size(),
+std::string Bytes(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1 << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
+  return bytes >= 1 << 10 ? fmt::format("{:.1f} KiB", value / (1 << 10)) : fmt::format("{} B", bytes);
+}
+
+void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Summary& summary) {
+  fmt::print("{}: {} nodes, {} functions, producer {}\n", file.path(), graph.nodes.size(), graph.functions.size(),
              graph.producer);
-  fmt::print("parameters: {} in variables, {} in constants\n", train::FormatCount(summary.variable_elements),
-             train::FormatCount(summary.constant_elements));
-  PrintNodes("inputs", summary.inputs);
-  PrintNodes("outputs", summary.outputs);
+  PrintModel(file);
+  fmt::print("parameters: {} in variables, {} in constants\n", train::FormatCount(summary.variables.elements),
+             train::FormatCount(summary.constants.elements));
+  fmt::print("memory: {} of variables, {} of constants{}\n", Bytes(summary.variables.bytes), Bytes(summary.constants.bytes),
+             summary.peak_bytes < 0 ? "" : ", " + Bytes(summary.peak_bytes) + " at the peak of a step (predicted)");
+  for (const std::string& note : summary.peak_notes) fmt::print("note: {}\n", note);
+  if (file.meta().signatures.empty()) {
+    PrintNodes("inputs", summary.inputs);
+    PrintNodes("outputs", summary.outputs);
+  }
   std::vector<std::pair<std::string, int64_t>> ops(summary.ops.begin(), summary.ops.end());
   std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   Table table({"OP", "NODES", ""});
@@ -125,19 +242,20 @@ void PrintSummary(const std::string& path, const GraphView& graph, const Summary
 }
 
 Status Inspect(const InspectArguments& arguments) {
-  TENON_TRY_ASSIGN(const train::MappedFile file, train::MappedFile::Open(arguments.graph));
-  Result<GraphView> graph = train::ParseGraphDef(file.bytes());
-  if (!graph.ok()) return graph.status().Annotate("graph '" + arguments.graph + "'");
-  Summary summary = Summarize(*graph);
+  TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
+  TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
+  const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
+  if (!index.ok()) return index.status().Annotate("graph '" + arguments.model.graph + "'");
+  Summary summary = Summarize(*index);
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
-  const std::set<std::string_view> functions(graph->functions.begin(), graph->functions.end());
   for (const auto& [op, count] : summary.ops) {
-    if (!functions.contains(op) && !runtime.FindOp(op).ok()) summary.unknown_ops.insert(op);
+    if (!runtime.FindOp(op).ok()) summary.unknown_ops.insert(op);
   }
+  if (signature != nullptr) PredictPeak(runtime, file, *signature, summary);
   if (arguments.json)
-    PrintJson(SummaryJson(*graph, summary));
+    PrintJson(SummaryJson(file, index->graph(), summary));
   else
-    PrintSummary(arguments.graph, *graph, summary);
+    PrintSummary(file, index->graph(), summary);
   return Status();
 }
 
@@ -145,8 +263,8 @@ Status Inspect(const InspectArguments& arguments) {
 
 void AddInspectCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what stands in a graph: ops, parameters, inputs, outputs");
-  command->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
+  CLI::App* command = app.add_subcommand("inspect", "Show what stands in a model: signatures, parameters, memory, ops");
+  arguments->model.AddTo(*command);
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
   command->callback([arguments, &action] { action = [arguments] { return Inspect(*arguments); }; });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tenon ops`: the ops of the loaded packages, one of them at length, or C++ wrappers of all.
+// `tenon ops`: the ops of the loaded packages, one of them at length, C++ wrappers of all, or those that a model needs.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -10,18 +11,24 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/generate_ops.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
+#include "tenon/model/coverage.h"
 #include "tenon/train/file.h"
 
 namespace tenon::cli {
 namespace {
 
+using host::Result;
 using host::Runtime;
 using host::Status;
 
 struct OpsArguments {
   std::string name;
+  std::string coverage;
+  std::string tags, signature;
+  std::vector<std::string> fetches;
   std::string generate_cpp;
   std::string from;
   bool json = false;
@@ -97,6 +104,67 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   return Status();
 }
 
+Json UsesJson(const std::vector<model::OpUse>& uses) {
+  Json json = Json::array();
+  for (const model::OpUse& use : uses) {
+    Json entry = {{"op", use.op}, {"nodes", use.nodes}, {"plugin", use.package}, {"missing", use.package.empty()}};
+    if (use.package.empty()) {
+      entry["why"] = use.why;
+      for (const model::OpUse::Place& place : use.places) entry["places"].push_back({{"node", place.node}, {"function", place.function}});
+    }
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+void PrintUses(const std::vector<model::OpUse>& uses) {
+  Table table({"OP", "NODES", "PLUGIN"});
+  for (const model::OpUse& use : uses) table.Add({use.op, std::to_string(use.nodes), use.package.empty() ? "missing" : use.package});
+  fmt::print("{}", table.Format());
+  for (const model::OpUse& use : uses) {
+    if (!use.package.empty()) continue;
+    fmt::print("\n{}: {}\n", use.op, use.why);
+    for (const model::OpUse::Place& place : use.places) {
+      fmt::print("  node '{}'{}\n", place.node, place.function.empty() ? "" : " in function '" + place.function + "'");
+    }
+    const auto more = use.nodes - static_cast<int64_t>(use.places.size());
+    if (more > 0) fmt::print("  and {} more\n", more);
+  }
+}
+
+// What the user names is reached, or else what the signatures reach, or the whole graph.
+Result<std::vector<const train::NodeView*>> ReachedNodes(const OpsArguments& arguments, const ModelFlags& flags, const model::ModelFile& file,
+                                                         const model::GraphIndex& index) {
+  const model::Signature* named = nullptr;
+  if (!flags.signature.empty() || !arguments.fetches.empty()) {
+    TENON_TRY_ASSIGN(named, flags.Choose(file));
+  }
+  if (arguments.fetches.empty()) return model::ReachOfModel(file, index, named);
+  std::vector<std::string> targets;
+  for (const std::string& fetch : arguments.fetches) {
+    TENON_TRY_ASSIGN(std::string target, FetchName(named, fetch));
+    targets.push_back(std::move(target));
+  }
+  return index.Reach({}, targets);
+}
+
+// Fails when an op is missing, so that a script can ask.
+Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
+  const ModelFlags flags{arguments.coverage, arguments.tags, arguments.signature};
+  const std::string where = "graph '" + arguments.coverage + "'";
+  TENON_TRY_ASSIGN(const model::ModelFile file, flags.Open());
+  const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
+  if (!index.ok()) return index.status().Annotate(where);
+  const Result<std::vector<const train::NodeView*>> nodes = ReachedNodes(arguments, flags, file, *index);
+  if (!nodes.ok()) return nodes.status().Annotate(where);
+  const std::vector<model::OpUse> uses = model::FindCoverage(runtime, *index, *nodes);
+  if (arguments.json) PrintJson(UsesJson(uses));
+  else PrintUses(uses);
+  const auto missing = std::count_if(uses.begin(), uses.end(), [](const model::OpUse& use) { return use.package.empty(); });
+  if (missing == 0) return Status();
+  return Status(host::Code::kNotFound, fmt::format("{}: {} of {} ops are missing", where, missing, uses.size()));
+}
+
 Status WriteWrappers(const Runtime& runtime, const std::string& path, const std::string& from) {
   std::vector<Signature> signatures;
   for (const tenon_op_info& op : runtime.Ops()) {
@@ -115,6 +183,7 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
 Status Ops(const OpsArguments& arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
   if (!arguments.generate_cpp.empty()) return WriteWrappers(runtime, arguments.generate_cpp, arguments.from);
+  if (!arguments.coverage.empty()) return ShowCoverage(runtime, arguments);
   return arguments.name.empty() ? ListOps(runtime, arguments) : ShowOp(runtime, arguments);
 }
 
@@ -122,12 +191,19 @@ Status Ops(const OpsArguments& arguments) {
 
 void AddOpsCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<OpsArguments>();
-  CLI::App* command = app.add_subcommand("ops", "List the ops, or show one with its kernels");
+  CLI::App* command = app.add_subcommand("ops", "List the ops, show one with its kernels, or those that a model needs");
   command->add_option("NAME", arguments->name, "One op")->type_name("");
   command->add_option("--generate-cpp", arguments->generate_cpp, "Write a C++ header with a function for each op")
       ->type_name("FILE");
   command->add_option("--from", arguments->from, "With --generate-cpp: only the ops of this plugin")
       ->type_name("PLUGIN");
+  command->add_option("--coverage", arguments->coverage, "Show which ops a model needs and who has them; fails when one is missing")
+      ->type_name("GRAPH");
+  command->add_option("--fetch", arguments->fetches, "With --coverage: what this tensor needs; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  command->add_option("--signature", arguments->signature, "With --coverage: what this signature needs (default: all of them)")->type_name("NAME");
+  command->add_option("--tags", arguments->tags, "With --coverage: which graph of a SavedModel")->type_name("TAGS");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });

@@ -10,6 +10,7 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
 #include "tenon/train/file.h"
 #include "tenon/train/graph_def.h"
@@ -23,7 +24,7 @@ using host::Session;
 using host::Status;
 
 struct PlaceArguments {
-  std::string graph;
+  ModelFlags model;
   std::vector<std::string> feeds, fetches, targets;
   bool explain = false;
   bool json = false;
@@ -33,7 +34,24 @@ struct PlaceArguments {
   SessionFlags session;
 };
 
-// What is not said is taken from the graph: every placeholder is fed, everything that nobody reads is a target.
+// What is not said is what the signature says; names become the graph's.
+Status FillIn(const model::Signature& signature, PlaceArguments* arguments) {
+  if (arguments->fetches.empty() && arguments->targets.empty()) {
+    for (const model::TensorInfo& output : signature.outputs) arguments->fetches.push_back(output.key);
+  }
+  if (arguments->feeds.empty()) {
+    for (const model::TensorInfo& input : signature.inputs) arguments->feeds.push_back(input.key);
+  }
+  for (std::string& feed : arguments->feeds) {
+    TENON_TRY_ASSIGN(feed, FeedName(&signature, feed));
+  }
+  for (std::string& fetch : arguments->fetches) {
+    TENON_TRY_ASSIGN(fetch, FetchName(&signature, fetch));
+  }
+  return Status();
+}
+
+// Without one it is taken from the graph: every placeholder is fed, everything that nobody reads is a target.
 void FillIn(const train::GraphView& graph, PlaceArguments* arguments) {
   std::unordered_set<std::string_view> read;
   for (const train::NodeView& node : graph.nodes)
@@ -106,15 +124,20 @@ void PrintNodes(const Json& placement, bool explain) {
 }
 
 Status PlaceGraph(PlaceArguments arguments) {
-  TENON_TRY_ASSIGN(const train::MappedFile file, train::MappedFile::Open(arguments.graph));
-  const std::string where = "graph '" + arguments.graph + "'";
-  const host::Result<train::GraphView> graph = train::ParseGraphDef(file.bytes());
-  if (!graph.ok()) return graph.status().Annotate(where);
-  FillIn(*graph, &arguments);
+  TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
+  TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
+  const std::string where = "graph '" + arguments.model.graph + "'";
+  if (signature != nullptr) {
+    TENON_TRY(FillIn(*signature, &arguments));
+  } else {
+    const host::Result<train::GraphView> graph = train::ParseGraphDef(file.graph_def());
+    if (!graph.ok()) return graph.status().Annotate(where);
+    FillIn(*graph, &arguments);
+  }
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
   TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  if (Status status = session.Extend(file.bytes()); !status.ok()) return status.Annotate(where);
+  if (Status status = session.Extend(file.graph_def()); !status.ok()) return status.Annotate(where);
   const auto names = [](const std::vector<std::string>& texts) { return std::vector<Name>(texts.begin(), texts.end()); };
   host::Result<host::Placement> placed = session.Place(names(arguments.feeds), names(arguments.fetches), names(arguments.targets));
   if (!placed.ok()) return placed.status().Annotate(where);
@@ -136,7 +159,7 @@ Status PlaceGraph(PlaceArguments arguments) {
 void AddPlaceCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PlaceArguments>();
   CLI::App* place = app.add_subcommand("place", "Show where each node of a graph would run, and why");
-  place->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
+  arguments->model.AddTo(*place);
   const auto names = [place](const char* flag, std::vector<std::string>& into, const char* text) {
     place->add_option(flag, into, text)->type_name("NAME")->allow_extra_args(false);
   };
@@ -149,7 +172,7 @@ void AddPlaceCommand(CLI::App& app, Action& action) {
   place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");
   arguments->runtime.AddTo(*place);
   arguments->session.AddTo(*place);
-  place->footer("NAME is `node` or `node:k`. Times are what the cost model predicts; --costs FILE of `tenon run` makes them better.");
+  place->footer("NAME is `node` or `node:k`, or of the signature. Times are what the cost model predicts; --costs FILE of `tenon run` makes them better.");
   place->callback([arguments, &action] { action = [arguments] { return PlaceGraph(*arguments); }; });
 }
 

@@ -2,7 +2,6 @@
 #include "sdk/cli/run.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "sdk/cli/json.h"
 #include "sdk/cli/npz.h"
 #include "sdk/cli/print_tensor.h"
+#include "tenon/model/load.h"
 #include "tenon/train/file.h"
 #include "tenon/train/graph_def.h"
 #include "tenon/train/npy.h"
@@ -35,20 +35,17 @@ using host::Tensor;
 using host::View;
 
 struct NamedTensor {
-  std::string name;
+  std::string name;  // as the user wrote it
   Tensor value;
   std::string file;
+  std::string tensor;  // as the graph knows it
 };
 
 struct Fetch {
   std::string name;
   std::string file;  // empty: printed
+  std::string tensor;
 };
-
-bool IsFolder(const std::string& path) {
-  struct stat info = {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 // "x" for "x:0", so that the two names of one tensor are found as one.
 std::string_view Short(std::string_view name) { return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name; }
@@ -72,17 +69,17 @@ Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds) {
   }
   if (file.empty()) {
     TENON_TRY_ASSIGN(NamedTensors tensors, ReadNpz(name));
-    for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, name});
+    for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, name, ""});
     return Status();
   }
   if (file.ends_with(".npz")) {
     TENON_TRY_ASSIGN(const NamedTensors tensors, ReadNpz(file));
     TENON_TRY_ASSIGN(Tensor tensor, Pick(tensors, name, file));
-    feeds.push_back({name, tensor, file});
+    feeds.push_back({name, tensor, file, ""});
     return Status();
   }
   TENON_TRY_ASSIGN(Tensor tensor, train::ReadNpy(file));
-  feeds.push_back({name, tensor, file});
+  feeds.push_back({name, tensor, file, ""});
   return Status();
 }
 
@@ -91,34 +88,33 @@ class Runner {
   explicit Runner(const RunArguments& arguments) : arguments_(arguments) {}
 
   Status Run() {
-    TENON_TRY(CheckArguments());
+    TENON_TRY_ASSIGN(model_, arguments_.model.Open());
+    TENON_TRY_ASSIGN(signature_, arguments_.model.Choose(*model_));
+    graph_bytes_ = model_->graph_def();
+    TENON_TRY(ReadFetches());
     TENON_TRY(ReadFeeds());
-    TENON_TRY_ASSIGN(const train::MappedFile graph, train::MappedFile::Open(arguments_.graph));
-    graph_bytes_ = graph.bytes();
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
     return WriteResults();
   }
 
  private:
-  Status CheckArguments() {
-    if (IsFolder(arguments_.graph)) {
-      return Status(
-          Code::kUnimplemented,
-          "'" + arguments_.graph + "' is a folder; SavedModel folders cannot be read yet, a frozen GraphDef file can");
-    }
-    if (!arguments_.signature.empty()) {
-      return Status(Code::kInvalidArgument,
-                    "--signature names a part of a SavedModel folder, and '" + arguments_.graph + "' is none");
-    }
+  // Where nothing is asked for, all that the signature gives.
+  Status ReadFetches() {
     for (const std::string& text : arguments_.fetches) {
       auto [name, file] = SplitAssignment(text);
       if (name.empty()) return Status(Code::kInvalidArgument, "--fetch '" + text + "' names no tensor");
-      fetches_.push_back({name, file});
+      fetches_.push_back({name, file, ""});
     }
-    if (fetches_.empty() && arguments_.targets.empty() && arguments_.init.empty()) {
+    const bool nothing = fetches_.empty() && arguments_.targets.empty() && arguments_.init.empty();
+    if (nothing && signature_ == nullptr) {
       return Status(Code::kInvalidArgument, "nothing to run: give --fetch NAME or --target NODE; `tenon inspect " +
-                                                arguments_.graph + "` lists the graph's outputs");
+                                                arguments_.model.graph + "` lists the graph's outputs");
+    }
+    whole_signature_ = nothing;
+    for (size_t i = 0; nothing && i < signature_->outputs.size(); ++i) fetches_.push_back({signature_->outputs[i].key, "", ""});
+    for (Fetch& fetch : fetches_) {
+      TENON_TRY_ASSIGN(fetch.tensor, FetchName(signature_, fetch.name));
     }
     return Status();
   }
@@ -126,14 +122,22 @@ class Runner {
   Status ReadFeeds() {
     for (const std::string& text : arguments_.feeds) {
       Status read = ReadFeed(text, feeds_);
-      if (!read.ok()) return read.Annotate("feed '" + SplitAssignment(text).first + "'" + OpOfFeed(text));
+      if (!read.ok()) return read.Annotate("feed '" + SplitAssignment(text).first + "'" + OpOf(graph_bytes_, SplitAssignment(text).first));
+    }
+    for (NamedTensor& feed : feeds_) {
+      TENON_TRY_ASSIGN(feed.tensor, FeedName(signature_, feed.name));
+    }
+    return whole_signature_ ? CheckInputs() : Status();
+  }
+  // A signature that is run as a whole wants all its inputs.
+  Status CheckInputs() const {
+    for (const model::TensorInfo& input : signature_->inputs) {
+      const bool fed = std::any_of(feeds_.begin(), feeds_.end(), [&](const NamedTensor& feed) { return feed.tensor == input.tensor; });
+      if (fed || input.kind != model::TensorInfo::Kind::kDense) continue;
+      return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': signature '" + signature_->name + "' wants '" + input.key + "', " +
+                                                host::DTypeName(input.dtype) + input.shape.ToString() + "; give --feed " + input.key + "=FILE.npy");
     }
     return Status();
-  }
-  // " (Placeholder)" when the graph can be read that early.
-  std::string OpOfFeed(const std::string& text) const {
-    const Result<train::MappedFile> graph = train::MappedFile::Open(arguments_.graph);
-    return graph.ok() ? OpOf(graph->bytes(), SplitAssignment(text).first) : "";
   }
   static std::string OpOf(std::string_view graph_bytes, std::string_view name) {
     const Result<train::GraphView> graph = train::ParseGraphDef(graph_bytes);
@@ -150,12 +154,12 @@ class Runner {
     options.record_costs = !arguments_.session.costs.empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
-    TENON_TRY(session_->Extend(graph_bytes_));
+    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
     TENON_TRY(Initialize());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();
     std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
-    for (const NamedTensor& feed : feeds_) feed_names.emplace_back(feed.name);
-    for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.name);
+    for (const NamedTensor& feed : feeds_) feed_names.emplace_back(feed.tensor);
+    for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names));
     TENON_TRY(Repeat());
     if (!arguments_.session.costs.empty()) {
@@ -171,7 +175,7 @@ class Runner {
   // Each node once, in order, with the feeds that the steps get: a graph's restore node reads its file's name from one.
   Status Initialize() {
     std::vector<host::Feed> feeds;
-    for (const NamedTensor& feed : feeds_) feeds.push_back({feed.name, View(feed.value)});
+    for (const NamedTensor& feed : feeds_) feeds.push_back({feed.tensor, View(feed.value)});
     for (const std::string& node : arguments_.init) {
       Status done = session_->Run(feeds, {}, {node}, run_options_).status();
       if (!done.ok()) return done.Annotate("--init '" + node + "'");
@@ -200,13 +204,13 @@ class Runner {
   // The engine names nodes and ops; the file is ours to name. A feed that the engine refuses is named with its file
   // too.
   Status Explained(const Status& status) const {
-    std::string text = "graph '" + arguments_.graph + "'";
+    std::string text = "graph '" + arguments_.model.graph + "'";
     for (const NamedTensor& feed : feeds_) {
-      const std::string name(Short(feed.name));
+      const std::string name(Short(feed.tensor));
       const bool named = status.message().find("'" + name + "'") != std::string::npos ||
                          status.message().find("'" + name + ":0'") != std::string::npos;
       if (!named) continue;
-      text += ", feed '" + feed.name + "'" + OpOf(graph_bytes_, feed.name) + " from '" + feed.file + "'";
+      text += ", feed '" + feed.name + "'" + OpOf(graph_bytes_, feed.tensor) + " from '" + feed.file + "'";
       break;
     }
     return status.Annotate(text);
@@ -248,8 +252,8 @@ class Runner {
         written = train::WriteNpy(fetch.file, values_[i]);
       }
       if (!written.ok()) {
-        return written.Annotate("graph '" + arguments_.graph + "', fetch '" + fetch.name + "'" +
-                                OpOf(graph_bytes_, fetch.name));
+        return written.Annotate("graph '" + arguments_.model.graph + "', fetch '" + fetch.name + "'" +
+                                OpOf(graph_bytes_, fetch.tensor));
       }
     }
     for (const auto& [file, tensors] : archives) TENON_TRY(WriteNpz(file, tensors));
@@ -265,7 +269,8 @@ class Runner {
 
   Json ResultsJson() const {
     Json json;
-    json["graph"] = arguments_.graph;
+    json["graph"] = arguments_.model.graph;
+    if (signature_ != nullptr) json["signature"] = signature_->name;
     json["fetches"] = Json::object();
     for (size_t i = 0; i < fetches_.size(); ++i) {
       Json& fetch = json["fetches"][fetches_[i].name];
@@ -288,6 +293,9 @@ class Runner {
   const RunArguments& arguments_;
   std::vector<NamedTensor> feeds_;
   std::vector<Fetch> fetches_;
+  std::optional<model::ModelFile> model_;
+  const model::Signature* signature_ = nullptr;
+  bool whole_signature_ = false;
   std::string_view graph_bytes_;
   std::optional<Runtime> runtime_;
   std::optional<Session> session_;
@@ -306,7 +314,7 @@ Status RunGraph(const RunArguments& arguments) { return Runner(arguments).Run();
 void AddRunCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* run = app.add_subcommand("run", "Run a graph on arrays from files");
-  run->add_option("GRAPH", arguments->graph, "A GraphDef file")->required()->type_name("");
+  arguments->model.AddTo(*run);
   run->add_option("--feed", arguments->feeds,
                   "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
       ->type_name("NAME=FILE")
@@ -320,7 +328,6 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_option("--init", arguments->init, "Run a node once first; may be repeated")
       ->type_name("NODE")
       ->allow_extra_args(false);
-  run->add_option("--signature", arguments->signature, "Which signature of a SavedModel")->type_name("NAME");
   run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
       ->type_name("N")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
@@ -330,7 +337,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--json", arguments->json, "Print the results as JSON");
   arguments->runtime.AddTo(*run);
   arguments->session.AddTo(*run);
-  run->footer("NAME is `node` or `node:k`. Strings are arrays of dtype S<n>.");
+  run->footer("NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed where none is named.\n"
+              "Strings are arrays of dtype S<n>.");
   run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
 }
 

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "sdk/cli/flags.h"
+#include "sdk/cli/model_flags.h"
 #include "tenon/tenon.h"
 
 namespace tenon::cli {
 
 struct RunArguments {
-  std::string graph;
+  ModelFlags model;
   std::vector<std::string> feeds;    // NAME=FILE.npy, NAME=FILE.npz, FILE.npz
   std::vector<std::string> fetches;  // NAME, NAME=FILE.npy, NAME=FILE.npz
   std::vector<std::string> targets;
   std::vector<std::string> init;
-  std::string signature;
   std::string trace;  // a file for the last step's trace
   uint64_t repeat = 1;
   bool time = false;

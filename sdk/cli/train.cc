@@ -292,7 +292,7 @@ class DigitJob {
   // As a user would: another runtime, the graph from its file, images from theirs.
   Status Serve() {
     RunArguments run;
-    run.graph = InFolder("digits.pb");
+    run.model.graph = InFolder("digits.pb");
     run.feeds = {"images=" + InFolder("unseen_images.npy")};
     run.fetches = {std::string(DigitNetwork::kAnswers) + "=" + InFolder("answers.npy")};
     run.time = true;
@@ -302,7 +302,7 @@ class DigitJob {
     fmt::print(
         "The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} "
         "--fetch {} --repeat 20 --time\n  ",
-        run.graph, run.feeds[0], run.fetches[0]);
+        run.model.graph, run.feeds[0], run.fetches[0]);
     std::fflush(stdout);
     TENON_TRY(RunGraph(run));
     TENON_TRY_ASSIGN(const Tensor served, train::ReadNpy(InFolder("answers.npy")));

@@ -142,7 +142,7 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTen
 }  // namespace
 
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options) {
-  return Loader(runtime, file, session, options).Run().Annotate("model '" + file.path() + "'");
+  return Loader(runtime, file, session, options).Run();
 }
 
 Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info) {
@@ -165,7 +165,7 @@ Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view n
 
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  TENON_TRY(LoadInto(runtime, file, session));
+  TENON_TRY(LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
   return Model(file, std::move(session));
 }
 

@@ -32,7 +32,8 @@ def case(signature, inputs, outputs):
 
 def write_v1(folder):
     """TF1: reference variables, an asset, and a main op that needs both."""
-    asset = FOLDER / "vocabulary.txt"
+    os.chdir(FOLDER)
+    asset = pathlib.Path("vocabulary.txt")  # a name that says nothing of this machine
     asset.write_text("a\nb\n")
     with tf.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [None, 3], "x")
