@@ -21,6 +21,7 @@
 #include "sdk/cli/run.h"
 #include "sdk/cli/task_lines.h"
 #include "sdk/cli/timeline.h"
+#include "tenon/model/write_saved_model.h"
 #include "tenon/train/digits.h"
 #include "tenon/train/file.h"
 #include "tenon/train/graph_def.h"
@@ -47,6 +48,7 @@ struct DigitArguments {
   std::string folder = "tenon_digits";
   std::string checkpoint_folder;
   std::string event_folder;
+  std::string saved_model;
   std::string optimizer = "adam";
   std::string recover = "60s", cluster;
   int64_t checkpoint_steps = 100;
@@ -253,11 +255,22 @@ class DigitJob {
                      train::Freeze(session(), graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
     TENON_TRY(train::MakeFolder(arguments_.folder));
     TENON_TRY(train::ReplaceFile(InFolder("digits.pb"), {frozen}));
+    if (!arguments_.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
     TENON_TRY(train::WriteNpy(InFolder("unseen_images.npy"), images));
     TENON_TRY_ASSIGN(const Tensor labels,
                      Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
     return train::WriteNpy(InFolder("unseen_labels.npy"), labels);
+  }
+
+  // For TensorFlow, and for training on: the weights stay variables.
+  Status SaveModel(const std::string& graph_def) {
+    model::WriteOptions options;
+    options.replace = true;
+    options.signatures.push_back({std::string(model::kDefaultSignature),
+                                  {{"images", DigitNetwork::kImages}},
+                                  {{"answers", DigitNetwork::kAnswers}, {"probabilities", DigitNetwork::kProbabilities}}});
+    return model::WriteSavedModel(*runtime_, session(), graph_def, arguments_.saved_model, options);
   }
 
   Status Tell() {
@@ -356,6 +369,8 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--checkpoint-dir", arguments->checkpoint_folder, "Checkpoints (default: FOLDER/checkpoints)")
       ->type_name("FOLDER");
   digits->add_option("--logdir", arguments->event_folder, "Event files for TensorBoard (default: FOLDER/events)")
+      ->type_name("FOLDER");
+  digits->add_option("--saved-model", arguments->saved_model, "Write the trained network as a SavedModel too, which TensorFlow loads")
       ->type_name("FOLDER");
   digits->add_option("--data", arguments->data, "The digits (default: those that are installed)")
       ->type_name("FILE.npy");

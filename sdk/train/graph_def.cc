@@ -239,6 +239,7 @@ Result<GraphView> ParseGraphDef(std::string_view bytes) {
 
 Result<FunctionView> ParseFunctionDef(std::string_view bytes) {
   FunctionView function;
+  function.bytes = bytes;
   WireReader reader(bytes);
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;

@@ -37,6 +37,8 @@ class Model {
   static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {});
 
   const Session& session() const { return session_; }
+  Session& session() { return session_; }
+  const ModelFile& file() const { return file_; }
   const MetaGraph& meta() const { return file_.meta(); }
   // NOT_FOUND lists those that there are.
   Result<const Signature*> FindSignature(std::string_view name) const;

@@ -51,6 +51,7 @@ struct FunctionView {
   std::vector<NodeView> nodes;      // whose inputs read "argument", "node:output:0", "^node"
   std::vector<std::string_view> returns;          // what each result reads
   std::vector<std::string_view> control_returns;  // nodes that run whoever reads them
+  std::string_view bytes;                         // the serialized FunctionDef
 };
 
 Result<std::vector<FunctionView>> ParseFunctions(const GraphView& graph);
