@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real TensorFlow as the judge of files: those that Tenon writes load there, and its text forms load here.
+
+    judge_files.py --tenon build/release/bin/tenon
+
+GraphDef, SavedModel (both loaders), tensor bundle and event file come from a short training; the text forms are what TensorFlow's
+own text writer makes of GraphDef, MetaGraphDef and SavedModel. Event files also go through TensorBoard's reader where that is installed.
+
+Exit code 77 and a line that says so: there is no TensorFlow. Then the interpreter that TENON_TENSORFLOW_PYTHON names is tried first.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+GOLDEN = pathlib.Path(__file__).parent / "models"
+
+
+def find_tensorflow():
+    """Goes on in an interpreter that has TensorFlow, or ends."""
+    if importlib.util.find_spec("tensorflow") is not None:
+        return
+    other = os.environ.get("TENON_TENSORFLOW_PYTHON", "")
+    if other and os.path.realpath(other) != os.path.realpath(sys.executable):
+        os.execv(other, [other, *sys.argv])
+    print(f"SKIPPED, nothing was judged: {sys.executable} has no TensorFlow. Install tensorflow-cpu==2.21.0 in an environment and set "
+          "TENON_TENSORFLOW_PYTHON to its bin/python.", file=sys.stderr)
+    sys.exit(SKIPPED)
+
+
+class Judge:
+    def __init__(self, tenon, folder):
+        self.tenon = os.path.abspath(tenon)
+        self.folder = folder
+        self.failures = 0
+
+    def run(self, *arguments):
+        done = subprocess.run([self.tenon, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"tenon {' '.join(map(str, arguments))}: {done.stderr}")
+        return done.stdout
+
+    def check(self, what, function):
+        """One line a file: what TensorFlow made of it, or why it is wrong."""
+        try:
+            print(f"{what}: {function()}", flush=True)
+        except Exception as error:  # whatever the judge says, the other files are judged too
+            self.failures += 1
+            print(f"{what}: FAILED: {type(error).__name__}: {error}", flush=True)
+
+
+def same(found, wanted, what):
+    import numpy as np
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape or not np.array_equal(found, wanted):
+        raise AssertionError(f"{what} differ: {found.ravel()[:5]} and {wanted.ravel()[:5]}")
+
+
+def judge_graph_def(judge, images, answers):
+    import tensorflow as tf
+    graph_def = tf.compat.v1.GraphDef.FromString((judge.folder / "digits.pb").read_bytes())
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
+        tf.import_graph_def(graph_def, name="")
+        same(session.run("answers:0", {"images:0": images}), answers, "the answers")
+    return f"{len(graph_def.node)} nodes run in TensorFlow, {len(answers)} answers are the same"
+
+
+def judge_saved_model(judge, images, answers):
+    import tensorflow as tf
+    loaded = tf.saved_model.load(str(judge.folder / "model"))
+    outputs = loaded.signatures["serving_default"](images=tf.constant(images))
+    same(outputs["answers"], answers, "the answers")
+    return f"tf.saved_model.load gives {sorted(outputs)}, the same answers"
+
+
+def judge_saved_model_v1(judge, images, answers):
+    import tensorflow as tf
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        meta = v1.saved_model.load(session, ["serve"], str(judge.folder / "model"))
+        signature = meta.signature_def["serving_default"]
+        found = session.run(signature.outputs["answers"].name, {signature.inputs["images"].name: images})
+        same(found, answers, "the answers")
+        copy = judge.folder / "copy"  # its saver saves as well
+        v1.train.Saver(saver_def=meta.saver_def).save(session, str(copy))
+        read, wrote = tf.train.load_checkpoint(str(copy)), tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
+        for name in wrote.get_variable_to_shape_map():
+            same(read.get_tensor(name), wrote.get_tensor(name), name)
+    return "tf.compat.v1.saved_model.load runs it, restores it and saves it again"
+
+
+def judge_bundle(judge):
+    import tensorflow as tf
+    prefix = tf.train.latest_checkpoint(str(judge.folder / "checkpoints"))
+    checkpoint, model = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
+    shapes = checkpoint.get_variable_to_shape_map()
+    if int(checkpoint.get_tensor("global_step")) != 20:
+        raise AssertionError(f"the step is {checkpoint.get_tensor('global_step')}")
+    for name in model.get_variable_to_shape_map():
+        same(model.get_tensor(name), checkpoint.get_tensor(name), name)
+    return f"{len(shapes)} tensors of {os.path.basename(prefix)}, {len(model.get_variable_to_shape_map())} of the model, with the same values"
+
+
+def judge_events(judge):
+    import tensorflow as tf
+    file, = (judge.folder / "events").iterdir()
+    tags, steps, graphs = set(), set(), 0
+    for event in tf.compat.v1.train.summary_iterator(str(file)):
+        tags.update(value.tag for value in event.summary.value)
+        steps.add(event.step)
+        graphs += bool(event.graph_def) and len(tf.compat.v1.GraphDef.FromString(event.graph_def).node) > 0
+    if not tags or max(steps) != 20 or graphs != 1:
+        raise AssertionError(f"tags {sorted(tags)}, steps up to {max(steps, default=None)}, {graphs} graphs")
+    return f"tags {sorted(tags)}, {len(steps)} steps, a graph"
+
+
+def judge_events_in_tensorboard(judge):
+    if importlib.util.find_spec("tensorboard") is None:
+        return "not judged: tensorboard is not installed"
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    events = EventAccumulator(str(judge.folder / "events"))
+    events.Reload()
+    tags = events.Tags()
+    if not tags["graph"] or not tags["scalars"]:
+        raise AssertionError(f"it finds {tags}")
+    return f"EventAccumulator finds {', '.join(tags['scalars'])}, {len(events.Scalars(tags['scalars'][0]))} values each, and the graph"
+
+
+def judge_text_graph(judge, answers):
+    import numpy as np
+    import tensorflow as tf
+    from google.protobuf import text_format
+    graph_def = tf.compat.v1.GraphDef.FromString((judge.folder / "digits.pb").read_bytes())
+    text = text_format.MessageToString(graph_def)
+    (judge.folder / "digits.pbtxt").write_text(text)
+    judge.run("run", "digits.pbtxt", "--feed", "images=unseen_images.npy", "--fetch", "answers=from_text.npy")
+    same(np.load(judge.folder / "from_text.npy"), answers, "the answers")
+    meta = tf.compat.v1.MetaGraphDef(graph_def=graph_def)
+    meta.meta_info_def.tags.append("serve")
+    (judge.folder / "digits.meta").write_bytes(meta.SerializeToString())
+    (judge.folder / "digits_meta.pbtxt").write_text(text_format.MessageToString(meta, as_one_line=True))
+    for file in ["digits.meta", "digits_meta.pbtxt"]:
+        judge.run("run", file, "--feed", "images=unseen_images.npy", "--fetch", "answers=from_text.npy")
+        same(np.load(judge.folder / "from_text.npy"), answers, file)
+    return f"{len(text)} characters that TensorFlow wrote, and MetaGraphDefs of both forms, give the same answers"
+
+
+def judge_text_models(judge):
+    import shutil
+    from google.protobuf import text_format
+    from tensorflow.core.protobuf import saved_model_pb2
+    import numpy as np
+    count = 0
+    for name, cases in json.loads((GOLDEN / "models.json").read_text()).items():
+        model = saved_model_pb2.SavedModel.FromString((GOLDEN / name / "saved_model.pb").read_bytes())
+        copy = judge.folder / name
+        shutil.copytree(GOLDEN / name, copy)
+        (copy / "saved_model.pb").unlink()
+        (copy / "saved_model.pbtxt").write_text(text_format.MessageToString(model))
+        if json.loads(judge.run("inspect", name, "--json"))["signatures"] != json.loads(judge.run("inspect", GOLDEN / name, "--json"))["signatures"]:
+            raise AssertionError(f"{name}: the signatures differ")
+        if any(op["missing"] for op in coverage(judge, name)):
+            continue
+        for case in cases:
+            if not case["inputs"]:
+                continue  # it counts earlier calls, and here each is a process
+            feeds = []
+            for key, value in case["inputs"].items():
+                np.save(judge.folder / f"{key}.npy", np.array(value["values"], value["dtype"]).reshape(value["shape"]))
+                feeds += ["--feed", f"{key}={key}.npy"]
+            judge.run("run", name, "--signature", case["signature"], *feeds, *(word for key in case["outputs"] for word in ("--fetch", f"{key}=out_{key}.npy")))
+            for key, value in case["outputs"].items():
+                np.testing.assert_allclose(np.load(judge.folder / f"out_{key}.npy").ravel(), value["values"], rtol=1e-5, atol=1e-6)
+                count += 1
+    return f"{count} outputs of models whose saved_model.pbtxt TensorFlow wrote are its own"
+
+
+def coverage(judge, name):
+    done = subprocess.run([judge.tenon, "ops", "--coverage", name, "--json"], cwd=judge.folder, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tenon", required=True, help="the program")
+    arguments = parser.parse_args()
+    find_tensorflow()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    import numpy as np
+    with tempfile.TemporaryDirectory(prefix="tenon_judge_") as name:
+        judge = Judge(arguments.tenon, pathlib.Path(name))
+        judge.run("train", "digits", "--steps", 20, "--folder", name, "--saved-model", "model")
+        images, answers = np.load(judge.folder / "unseen_images.npy"), np.load(judge.folder / "answers.npy")
+        judge.check("GraphDef", lambda: judge_graph_def(judge, images, answers))
+        judge.check("SavedModel", lambda: judge_saved_model(judge, images, answers))
+        judge.check("SavedModel, TF1", lambda: judge_saved_model_v1(judge, images, answers))
+        judge.check("tensor bundle", lambda: judge_bundle(judge))
+        judge.check("event file", lambda: judge_events(judge))
+        judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
+        judge.check("text graphs", lambda: judge_text_graph(judge, answers))
+        judge.check("text models", lambda: judge_text_models(judge))
+        return 1 if judge.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
