@@ -16,6 +16,7 @@ using sdk::Fail;
 namespace {
 
 constexpr uint64_t kChunk = uint64_t{1} << 20;  // read or written and summed while it is in the cache
+constexpr size_t kMostSlices = 16384;           // of a tensor, which are compared with one another
 constexpr uint32_t kProducer = 1;               // version of the format that is written and read
 
 // A sum over each length as 4 bytes, or 8 when it needs them.
@@ -277,6 +278,20 @@ void BundleWriter::Add(std::string_view name, const tenon_tensor_view& tensor) {
   entries_.emplace(name, std::move(entry));
 }
 
+void BundleWriter::AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor) {
+  BundleEntry whole;
+  whole.dtype = sdk::BaseType(tensor.dtype);
+  whole.dims.assign(dims.begin(), dims.end());
+  const auto [at, fresh] = entries_.emplace(name, whole);
+  BundleEntry& entry = at->second;
+  const std::string key = slice.Key(name);
+  if (!fresh && (entry.slices.empty() || entry.dtype != whole.dtype || entry.dims != whole.dims || entries_.count(key) != 0)) {
+    Fail(TENON_ALREADY_EXISTS, "tensor '", name, "' is to be saved twice in ", prefix_);
+  }
+  entry.slices.push_back(slice.Serialize());
+  Add(key, tensor);
+}
+
 void BundleWriter::Finish() {
   Flush();
   data_->SyncAndClose();
@@ -309,6 +324,37 @@ BundleEntry BundleReader::Find(std::string_view name) const {
          " tensors", at == table_.end() ? std::string() : "; the next name there is '" + at->key + "'");
   }
   return BundleEntry::Parse(at->value, name, index_path_);
+}
+
+std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const BundleEntry& entry, const Slice& wanted) {
+  std::vector<StoredSlice> parts;
+  if (entry.slices.empty()) parts.push_back({Slice::Whole(entry.dims), name, entry});
+  if (entry.slices.size() > kMostSlices) {
+    Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in ", entry.slices.size(), " slices in ", index_path_, "; at most ", kMostSlices, " are read");
+  }
+  int64_t found = 0;
+  for (const std::string& bytes : entry.slices) {
+    const Slice slice = Slice::Parse(bytes, entry.dims, name);
+    Slice common;
+    if (!slice.Intersect(wanted, &common)) continue;
+    Slice overlap;
+    const bool twice = std::any_of(parts.begin(), parts.end(), [&](const StoredSlice& part) { return part.slice.Intersect(common, &overlap); });
+    if (twice) Fail(TENON_DATA_LOSS, "slices of tensor '", name, "' in ", index_path_, " overlap");
+    const std::string key = slice.Key(name);
+    parts.push_back({slice, key, Find(key)});
+    if (parts.back().entry.dtype != entry.dtype || parts.back().entry.dims != slice.length) {
+      Fail(TENON_DATA_LOSS, "a slice of tensor '", name, "' in ", index_path_, " is not what the tensor's entry says");
+    }
+    found += common.elements();
+  }
+  for (const StoredSlice& part : parts) {
+    CheckedCount(part.key, part.entry);
+    CheckBounds(part.key, part.entry);
+  }
+  if (!entry.slices.empty() && found != wanted.elements()) {
+    Fail(TENON_DATA_LOSS, "of tensor '", name, "' in ", index_path_, " ", found, " of ", wanted.elements(), " elements are stored");
+  }
+  return parts;
 }
 
 int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& entry) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "file.h"
+#include "slice.h"
 #include "table.h"
 
 namespace tenon::ops::io {
@@ -69,6 +70,8 @@ class BundleWriter {
 
   // ALREADY_EXISTS for a name that stands there; UNIMPLEMENTED for types that have no bytes.
   void Add(std::string_view name, const tenon_tensor_view& tensor);
+  // A box of a tensor of shape `dims`; its others may follow, or stand in another checkpoint that is merged with this one.
+  void AddSlice(std::string_view name, sdk::Dims dims, const Slice& slice, const tenon_tensor_view& tensor);
   void Finish();
 
  private:
@@ -84,6 +87,13 @@ class BundleWriter {
   std::map<std::string, BundleEntry, std::less<>> entries_;
 };
 
+// A box of a tensor, and the entry of its bytes.
+struct StoredSlice {
+  Slice slice;
+  std::string key;
+  BundleEntry entry;
+};
+
 class BundleReader {
  public:
   // NOT_FOUND without an index; DATA_LOSS when it is damaged.
@@ -96,6 +106,10 @@ class BundleReader {
 
   // NOT_FOUND names the tensor and the checkpoint.
   BundleEntry Find(std::string_view name) const;
+
+  // The stored boxes that together hold a box of a tensor of a plain type; their bytes are there. DATA_LOSS when some of it is not stored, or
+  // twice.
+  std::vector<StoredSlice> FindParts(const std::string& name, const BundleEntry& entry, const Slice& wanted);
 
   // The bytes of a tensor of a plain type, checked. target: entry.size bytes.
   void Read(std::string_view name, const BundleEntry& entry, void* target);

@@ -262,13 +262,63 @@ TEST_F(Checkpoint, RefusesOneNameTwiceAndTypesWithoutBytes) {
   EXPECT_TRUE(disk.files.empty());
 }
 
-TEST_F(Checkpoint, TakesSlicesThatAreTheWholeAndRefusesParts) {
+TEST_F(Checkpoint, TakesSlicesThatAreTheWhole) {
   ASSERT_TRUE(Save("m", Small(1), {"2 -", "2 0,2"}).ok());
   EXPECT_TRUE(Restore("m", {"a"}, {TENON_DT_FLOAT}, {"2 0,2"}).outcome.ok());
-  EXPECT_EQ(Restore("m", {"a"}, {TENON_DT_FLOAT}, {"2 1,1"}).outcome.code, TENON_UNIMPLEMENTED);
-  for (const char* spec : {"3 -", "2", "2 ", "2 -:-", "x -", "2 0;2", "2 0,"}) {
+  for (const char* spec : {"3 -", "2 1,2", "2 -1,1", "2", "2 ", "2 -:-", "x -", "2 0;2", "2 0,"}) {
     EXPECT_EQ(Restore("m", {"a"}, {TENON_DT_FLOAT}, {spec}).outcome.code, TENON_INVALID_ARGUMENT) << spec;
   }
+}
+
+// A tensor of shape [4, 3] with elements 0 to 11, stored in rows 0-1, in row 2 and in two pieces of row 3.
+Outcome SaveInParts(const std::string& prefix) {
+  const auto piece = [](std::vector<int64_t> dims, std::vector<float> values) { return Tensor::Of<float>(TENON_DT_FLOAT, std::move(dims), values); };
+  Named pieces;
+  pieces.emplace_back("w", piece({2, 3}, {0, 1, 2, 3, 4, 5}));
+  pieces.emplace_back("w", piece({1, 3}, {6, 7, 8}));
+  pieces.emplace_back("w", piece({1, 1}, {9}));
+  pieces.emplace_back("w", piece({1, 2}, {10, 11}));
+  pieces.emplace_back("other", piece({1}, {12}));
+  return Save(prefix, pieces, {"4 3 0,2:-", "4 3 2,1:-", "4 3 3,1:0,1", "4 3 3,1:1,2", ""});
+}
+
+std::vector<float> RestoreOne(const std::string& spec) {
+  const Restored restored = Restore("m", {"w"}, {TENON_DT_FLOAT}, {spec});
+  EXPECT_TRUE(restored.outcome.ok()) << restored.outcome.message;
+  if (!restored.outcome.ok()) return {};
+  const std::string bytes = BytesOf(restored.tensors[0]);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST_F(Checkpoint, InPartsIsRestoredInOtherPartsAndAsAWhole) {
+  const Outcome saved = SaveInParts("m");
+  ASSERT_TRUE(saved.ok()) << saved.message;
+  EXPECT_EQ(RestoreOne(""), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(RestoreOne("4 3 2,1:-"), (std::vector<float>{6, 7, 8}));
+  EXPECT_EQ(RestoreOne("4 3 1,3:1,2"), (std::vector<float>{4, 5, 7, 8, 10, 11}));
+  EXPECT_EQ(RestoreOne("4 3 3,1:0,2"), (std::vector<float>{9, 10}));
+  EXPECT_EQ(Restore("m", {"w"}, {TENON_DT_FLOAT}, {"4 4 -:-"}).outcome.code, TENON_INVALID_ARGUMENT);
+  ASSERT_TRUE(Save("m", Small(1)).ok());
+  const Restored part = Restore("m", {"a"}, {TENON_DT_FLOAT}, {"2 1,1"});
+  ASSERT_TRUE(part.outcome.ok()) << part.outcome.message << " of a tensor that is stored whole";
+  EXPECT_EQ(BytesOf(part.tensors[0]).size(), sizeof(float));
+}
+
+TEST_F(Checkpoint, InPartsThatDoNotFitIsRefused) {
+  const auto piece = [](std::vector<int64_t> dims) { return Tensor::Of<float>(TENON_DT_FLOAT, std::move(dims), std::vector<float>(2, 0.0f)); };
+  Named pieces;
+  pieces.emplace_back("w", piece({2}));
+  pieces.emplace_back("w", piece({2}));
+  EXPECT_EQ(Save("m", pieces, {"4 0,2", "4 0,2"}).code, TENON_ALREADY_EXISTS);
+  EXPECT_EQ(Save("m", pieces, {"4 0,2", "5 2,2"}).code, TENON_ALREADY_EXISTS);
+  EXPECT_EQ(Save("m", pieces, {"4 0,1", "4 2,2"}).code, TENON_INVALID_ARGUMENT) << "a slice of one element, a tensor of two";
+  ASSERT_TRUE(Save("m", pieces, {"4 0,2", "4 1,2"}).ok());
+  EXPECT_EQ(Restore("m", {"w"}, {TENON_DT_FLOAT}).outcome.code, TENON_DATA_LOSS) << "they overlap";
+  EXPECT_TRUE(Restore("m", {"w"}, {TENON_DT_FLOAT}, {"4 0,1"}).outcome.ok()) << "but not here";
+  ASSERT_TRUE(Save("m", pieces, {"5 0,2", "5 3,2"}).ok());
+  EXPECT_EQ(Restore("m", {"w"}, {TENON_DT_FLOAT}).outcome.code, TENON_DATA_LOSS) << "one is missing";
 }
 
 TEST_F(Checkpoint, LargerThanAChunkAndWithManyTensorsIsWhole) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SaveV2 and RestoreV2: tensors to and from a checkpoint.
-#include <charconv>
-#include <set>
+#include <algorithm>
 
 #include "bundle.h"
 #include "tenon/sdk/op.h"
@@ -11,48 +10,6 @@ namespace tenon::ops {
 using namespace sdk;
 
 namespace {
-
-// "" is the whole tensor; so is "2 3 -:0,3", which names a shape and a slice that leaves nothing out. What names
-// less is refused: tensors are saved and restored whole.
-void RequireWhole(std::string_view spec, std::string_view tensor, Dims dims) {
-  if (spec.empty()) return;
-  const auto bad = [&](std::string_view why) {
-    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", spec, "' of tensor '", tensor, "' ", why);
-  };
-  const auto number = [&](std::string_view text) {
-    int64_t value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) bad("is not of the form '2 3 -:0,3'");
-    return value;
-  };
-  std::vector<int64_t> shape;
-  std::string_view rest = spec;
-  for (size_t space = rest.find(' '); space != std::string_view::npos; space = rest.find(' ')) {
-    shape.push_back(number(rest.substr(0, space)));
-    rest.remove_prefix(space + 1);
-  }
-  if (!std::equal(shape.begin(), shape.end(), dims.begin(), dims.end())) {
-    Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", spec, "' of tensor '", tensor, "' names another shape than ",
-         dims);
-  }
-  size_t dim = 0;
-  while (!rest.empty()) {
-    const size_t colon = rest.find(':');
-    const std::string_view part = rest.substr(0, colon);
-    rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
-    if (dim >= shape.size()) bad("has more slices than dims");
-    if (part != "-") {
-      const size_t comma = part.find(',');
-      if (comma == std::string_view::npos) bad("is not of the form '2 3 -:0,3'");
-      if (number(part.substr(0, comma)) != 0 || number(part.substr(comma + 1)) != shape[dim]) {
-        Fail(TENON_UNIMPLEMENTED, "shape_and_slice '", spec, "' of tensor '", tensor,
-             "' names a part of the tensor; only whole tensors are saved and restored");
-      }
-    }
-    ++dim;
-  }
-  if (dim != shape.size()) bad("has fewer slices than dims");
-}
 
 struct Request {
   std::string_view prefix;
@@ -78,15 +35,27 @@ struct Save {
   void Run(RunContext c) const {
     const size_t count = static_cast<size_t>(c.input_count()) - 3;
     const Request request = ReadRequest(c, count);
-    for (size_t i = 0; i < count; ++i) {
-      RequireWhole(request.specs[i], request.names[i], DimsOf(c.input_view(static_cast<int32_t>(i) + 3)));
-    }
+    std::vector<io::SliceSpec> specs;
+    for (size_t i = 0; i < count; ++i) specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
     io::BundleWriter writer(io::HostFiles(), request.prefix);
     for (size_t i = 0; i < count; ++i) {
       if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it saved ", request.prefix);
-      writer.Add(request.names[i], c.input_view(static_cast<int32_t>(i) + 3));
+      const tenon_tensor_view& tensor = c.input_view(static_cast<int32_t>(i) + 3);
+      if (specs[i].whole) writer.Add(request.names[i], tensor);
+      else writer.AddSlice(request.names[i], specs[i].dims, specs[i].slice, tensor);
     }
     writer.Finish();
+  }
+  // A slice that leaves nothing out is the whole.
+  static io::SliceSpec ReadSpec(const Request& request, size_t i, Dims dims) {
+    io::SliceSpec spec = io::SliceSpec::Parse(request.specs[i], request.names[i]);
+    if (spec.whole) return spec;
+    if (!std::equal(dims.begin(), dims.end(), spec.slice.length.begin(), spec.slice.length.end())) {
+      Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", request.specs[i], "' of tensor '", request.names[i],
+           "' names another shape than ", dims);
+    }
+    spec.whole = spec.slice == io::Slice::Whole(spec.dims);
+    return spec;
   }
 };
 
@@ -105,15 +74,19 @@ struct Restore {
   void RestoreOne(const RunContext& c, io::BundleReader& reader, const Request& request, size_t i) const {
     const std::string_view name = request.names[i];
     const io::BundleEntry entry = reader.Find(name);
-    if (!entry.slices.empty()) {
-      Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' is stored in ", entry.slices.size(), " slices in ",
-           reader.index_path(), "; only whole tensors are restored");
-    }
     if (entry.dtype != dtypes[i]) {
       Fail(TENON_INVALID_ARGUMENT, "tensor '", name, "' is of type ", TypeName(entry.dtype), " in ",
            reader.index_path(), ", but ", TypeName(dtypes[i]), " is asked for");
     }
-    RequireWhole(request.specs[i], name, entry.dims);
+    const io::SliceSpec spec = io::SliceSpec::Parse(request.specs[i], name);
+    if (!spec.whole && spec.dims != entry.dims) {
+      Fail(TENON_INVALID_ARGUMENT, "shape_and_slice '", request.specs[i], "' of tensor '", name,
+           "' names another shape than ", Dims(entry.dims));
+    }
+    const io::Slice wanted = spec.whole ? io::Slice::Whole(entry.dims) : spec.slice;
+    if (!entry.slices.empty() || wanted != io::Slice::Whole(entry.dims)) {
+      return RestoreParts(c, reader, std::string(name), entry, wanted, static_cast<int32_t>(i));
+    }
     const auto index = static_cast<int32_t>(i);
     if (entry.dtype == TENON_DT_STRING) {
       std::string storage;
@@ -127,6 +100,28 @@ struct Restore {
     reader.CheckBounds(name, entry);  // before memory is asked for
     c.AllocOutput(index, entry.dims);
     reader.Read(name, entry, c.output<char>(index));
+  }
+
+  // A box of the tensor, of what is stored of it.
+  static void RestoreParts(const RunContext& c, io::BundleReader& reader, const std::string& name,
+                           const io::BundleEntry& entry, const io::Slice& wanted, int32_t index) {
+    const uint64_t element = ElementSize(entry.dtype);
+    if (element == 0 || entry.dtype == TENON_DT_STRING) {
+      Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of type ", TypeName(entry.dtype), " cannot be restored in parts");
+    }
+    const std::vector<io::StoredSlice> parts = reader.FindParts(name, entry, wanted);  // before memory is asked for
+    c.AllocOutput(index, wanted.length);
+    char* output = c.output<char>(index);
+    std::vector<char> storage;
+    for (const io::StoredSlice& part : parts) {
+      if (part.slice == wanted) {
+        reader.Read(part.key, part.entry, output);
+        continue;
+      }
+      storage.resize(part.entry.size);
+      reader.Read(part.key, part.entry, storage.data());
+      io::CopyCommon(part.slice, storage.data(), wanted, output, element);
+    }
   }
   std::vector<uint32_t> dtypes;
 };

@@ -107,6 +107,22 @@ def judge_bundle(judge):
     return f"{len(shapes)} tensors of {os.path.basename(prefix)}, {len(model.get_variable_to_shape_map())} of the model, with the same values"
 
 
+def judge_partitioned_bundle(judge):
+    """A checkpoint of variables in parts, restored from TensorFlow's and saved again by the graph's own saver."""
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.core.protobuf import saved_model_pb2
+    model = saved_model_pb2.SavedModel.FromString((GOLDEN / "partitioned/saved_model.pb").read_bytes())
+    saver = model.meta_graphs[0].saver_def
+    prefix = str(judge.folder / "parts")
+    np.save(judge.folder / "prefix.npy", np.array(prefix.encode()))
+    judge.run("run", GOLDEN / "partitioned", "--feed", f"{saver.filename_tensor_name}=prefix.npy", "--fetch", saver.save_tensor_name)
+    wrote, golden = tf.train.load_checkpoint(prefix), tf.train.load_checkpoint(str(GOLDEN / "partitioned/variables/variables"))
+    for name, shape in golden.get_variable_to_shape_map().items():
+        same(wrote.get_tensor(name), golden.get_tensor(name), name)
+    return f"{len(golden.get_variable_to_shape_map())} variables in parts, with the same values"
+
+
 def judge_events(judge):
     import tensorflow as tf
     file, = (judge.folder / "events").iterdir()
@@ -202,6 +218,7 @@ def main():
         judge.check("SavedModel", lambda: judge_saved_model(judge, images, answers))
         judge.check("SavedModel, TF1", lambda: judge_saved_model_v1(judge, images, answers))
         judge.check("tensor bundle", lambda: judge_bundle(judge))
+        judge.check("tensor bundle, in parts", lambda: judge_partitioned_bundle(judge))
         judge.check("event file", lambda: judge_events(judge))
         judge.check("event file, TensorBoard", lambda: judge_events_in_tensorboard(judge))
         judge.check("text graphs", lambda: judge_text_graph(judge, answers))

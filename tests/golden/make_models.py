@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes models/: small SavedModels as TensorFlow writes them, and models.json, what TensorFlow computes with each.
 
-Run where TensorFlow 2.21 is installed: python3 make_models.py
+Run where TensorFlow 2.21 is installed: python3 make_models.py [--only NAME...]
 """
 
 import json
@@ -63,6 +63,19 @@ def write_v1(folder):
         return [case("serving_default", {"x": x_value}, {"y": session.run("y:0", {"x:0": x_value})})]
 
 
+def write_partitioned(folder):
+    """TF1: variables in parts, of which one is not cut along its rows."""
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 5], "x")
+        w = v1.get_variable("w", [5, 4], partitioner=v1.fixed_size_partitioner(3), initializer=v1.random_normal_initializer())
+        columns = v1.get_variable("columns", [4, 300], partitioner=v1.fixed_size_partitioner(2, axis=1), initializer=v1.random_normal_initializer())
+        y = tf.matmul(tf.matmul(x, tf.convert_to_tensor(w)), tf.convert_to_tensor(columns)[:, 149:151])
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(folder), {"x": x}, {"y": y})
+        x_value = np.random.default_rng(9).normal(size=(2, 5)).astype(np.float32)
+        return [case("serving_default", {"x": x_value}, {"y": session.run(y, {x: x_value})})]
+
+
 class Module(tf.Module):
     """TF2: two signatures, captured variables, a function that is never reached and whose op nobody has."""
 
@@ -111,6 +124,7 @@ def write_keras(folder, layers):
 
 MAKERS = {
     "v1": write_v1,
+    "partitioned": write_partitioned,
     "module": write_module,
     "keras_dense": lambda folder: write_keras(folder, [tf.keras.Input([3]), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(2, "softmax")]),
     "keras_lstm": lambda folder: write_keras(folder, [tf.keras.Input([5, 3]), tf.keras.layers.LSTM(4)]),
@@ -118,7 +132,7 @@ MAKERS = {
 
 
 def main():
-    if len(sys.argv) == 2:  # one model, in a process of its own, so that names do not depend on the others
+    if len(sys.argv) == 2 and not sys.argv[1].startswith("--"):  # one model, in a process of its own, so that names do not depend on the others
         folder = FOLDER / sys.argv[1]
         shutil.rmtree(folder, ignore_errors=True)
         cases = MAKERS[sys.argv[1]](folder)
@@ -127,11 +141,13 @@ def main():
         print(json.dumps(cases))
         return
     FOLDER.mkdir(exist_ok=True)
-    goldens = {}
-    for name in MAKERS:
+    file = FOLDER / "models.json"
+    wanted = sys.argv[2:] if sys.argv[1:2] == ["--only"] else list(MAKERS)  # others stay as they are
+    goldens = json.loads(file.read_text()) if file.exists() else {}
+    for name in wanted:
         done = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True)
         goldens[name] = json.loads(done.stdout.splitlines()[-1])
-    (FOLDER / "models.json").write_text(json.dumps(goldens, indent=1) + "\n")
+    file.write_text(json.dumps(goldens, indent=1) + "\n")
 
 
 if __name__ == "__main__":
