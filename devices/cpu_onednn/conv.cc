@@ -36,10 +36,11 @@ struct Convolution {
     work = static_cast<double>(y.count()) * static_cast<double>(in_group * kernel_height * kernel_width);
   }
 
+  // Rows of one image are as dense as an image: oneDNN's fast primitives take no others.
   memory::desc ImageDesc(const sdk::Image& i, int64_t batch, int64_t rows) const {
-    const int64_t c = i.channels, plane = i.height * i.width;
+    const int64_t c = i.channels, plane = i.height * i.width, image = c * (batch == 1 ? rows * i.width : plane);
     return channels_first ? Strided({batch, c, rows, i.width}, {c * plane, plane, i.width, 1})
-                          : Strided({batch, c, rows, i.width}, {c * plane, 1, i.width * c, c});
+                          : Strided({batch, c, rows, i.width}, {image, 1, i.width * c, c});
   }
   // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
   memory::desc Asked(const memory::desc& image) const { return channels_first ? Any(image.dims()) : image; }
@@ -99,7 +100,9 @@ struct ForwardKernel {
       if (v.x.batch >= shares) {
         for (auto [from, to] : Parts(v.x.batch, shares)) Add(v, c, from, to, 0, v.y.height);
       } else {
-        for (auto [from, to] : Parts(v.y.height, shares)) Add(v, c, 0, v.x.batch, from, to);
+        const int64_t rows = (shares + v.x.batch - 1) / v.x.batch;
+        for (int64_t n = 0; n < v.x.batch; ++n)
+          for (auto [from, to] : Parts(v.y.height, rows)) Add(v, c, n, n + 1, from, to);
       }
       cost = v.work / 110 / static_cast<double>(programs.size());
     }
@@ -108,11 +111,13 @@ struct ForwardKernel {
       const int64_t reach = (v.height.size - 1) * v.height.dilation + 1;
       const int64_t first = r0 * v.height.stride - v.height.before;
       const int64_t last = (r1 - 1) * v.height.stride - v.height.before + reach;
-      const int64_t begin = std::max<int64_t>(0, first), end = std::min(v.x.height, last);
+      const bool whole = r0 == 0 && r1 == v.y.height;  // with rows, too, that no window reaches
+      const int64_t begin = std::max<int64_t>(0, first), end = whole ? v.x.height : std::min(v.x.height, last);
       if (end <= begin) sdk::Fail(TENON_UNIMPLEMENTED, "a share of the image lies in the padding alone");
       const auto in = v.ImageDesc(v.x, n1 - n0, end - begin), out = v.ImageDesc(v.y, n1 - n0, r1 - r0);
       const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims()), v.Asked(out), {begin - first, v.width.before},
-                                    {last - end, Convolution::After(v.width)});
+                                    {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
+      RefuseSlow(pd);
       Program& p = programs.emplace_back();
       const float* constant = c.Constant<float>(1);
       const int filter = constant != nullptr ? p.Constant(v.FilterDesc(), constant, pd.weights_desc())
@@ -153,6 +158,7 @@ struct BackpropInputKernel {
                              v.Dilations(), before, after),
               UserScratchpad(), Engine(), hint);
         });
+        RefuseSlow(pd);
         Program& p = programs.emplace_back();
         const float* constant = c.Constant<float>(1);
         const int filter = constant != nullptr ? p.Constant(v.FilterDesc(), constant, pd.weights_desc())
@@ -194,6 +200,7 @@ struct BackpropFilterKernel {
                              v.Dilations(), before, after),
               UserScratchpad(), Engine(), hint);
         });
+        RefuseSlow(pd);
         Program& p = programs.emplace_back();
         const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
         const int gradient = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());

@@ -79,7 +79,8 @@ TEST_F(OnednnTest, ConvolvesForwardAndBackward) {
   const ConvCase cases[] = {{2, 8, 3, 16, 3, 1, 1, 1, true, false}, {1, 9, 16, 32, 3, 2, 1, 1, true, false},
                             {3, 8, 16, 8, 3, 1, 1, 1, true, true},  {2, 9, 8, 8, 3, 1, 2, 1, false, false},
                             {2, 8, 8, 16, 3, 1, 1, 2, true, false}, {1, 7, 4, 4, 1, 1, 1, 1, false, false},
-                            {5, 6, 8, 8, 5, 1, 1, 1, true, false}};
+                            {5, 6, 8, 8, 5, 1, 1, 1, true, false},  {2, 10, 8, 16, 1, 2, 1, 1, true, false},
+                            {3, 10, 8, 8, 3, 2, 1, 1, false, false}};
   for (const ConvCase& c : cases) {
     const int64_t reach = (c.kernel - 1) * c.dilation + 1;
     const int64_t to = c.same ? (c.size + c.stride - 1) / c.stride : (c.size - reach) / c.stride + 1;
@@ -122,6 +123,21 @@ TEST(Onednn, RefusesWhatThePlainKernelsDoFaster) {
   const Result r = kernel.Run({Numbers({32, 64}, 1), Numbers({64, 32}, 2)}, {Out<float>({32, 32})});
   EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
   EXPECT_EQ(r.message, "too small for oneDNN to pay; the plain kernel is faster");
+}
+
+// Windows that do not reach the last rows, and parts of an image, are oneDNN's fast cases too.
+TEST(Onednn, ConvolvesWithoutPaddingByItsFastPrimitives) {
+  struct Shape {
+    int64_t batch, size, kernel, stride, threads;
+  };
+  for (const Shape& s : {Shape{1, 40, 3, 1, 2}, {2, 40, 1, 2, 1}, {3, 41, 3, 2, 2}, {2, 40, 3, 1, 5}, {4, 38, 7, 2, 2}}) {
+    const int64_t to = (s.size - s.kernel) / s.stride + 1;
+    Kernel kernel("Conv2D");
+    kernel.Attr("strides", I{1, s.stride, s.stride, 1}).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("VALID"));
+    kernel.Attr("data_format", std::string("NHWC")).OnDevice(kKernelPackage).Threads(static_cast<uint32_t>(s.threads));
+    const Result r = kernel.Run({Numbers({s.batch, s.size, s.size, 32}, 1), Numbers({s.kernel, s.kernel, 32, 32}, 2)}, {Out<float>({s.batch, to, to, 32})});
+    EXPECT_EQ(r.code, TENON_OK) << "batch " << s.batch << ", window " << s.kernel << ": " << r.message;
+  }
 }
 
 TEST(Onednn, LeavesTheCallersThreadCountAlone) {

@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -114,6 +115,13 @@ auto Made(Function&& make) {
 inline void RefuseBelow(double work, double limit) {
   if (work == 0) sdk::Fail(TENON_UNIMPLEMENTED, "nothing to do for oneDNN; the plain kernel has an answer");
   if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
+}
+
+// Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either.
+template <class Desc>
+void RefuseSlow(const Desc& desc) {
+  if (std::string_view(desc.impl_info_str()).starts_with("ref") && !use_always.load(std::memory_order_relaxed))
+    sdk::Fail(TENON_UNIMPLEMENTED, "oneDNN has no fast primitive for this; the plain kernel is faster");
 }
 
 inline dnnl::primitive_attr UserScratchpad() {
