@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes networks as TensorFlow builds them: GraphDefs of TensorFlow 1's form with inference, and a step of training with its gradients.
+
+    make_models.py --out FOLDER [--only NAME]... [--double]
+
+A folder NAME in FOLDER has graph.pb, feeds.npz (the batch) and model.json (what to ask for). Weights, dropout and batches come of
+seeds; nothing is downloaded. --double makes the networks of double numbers, in which rounding hides nothing. Needs TensorFlow 2.21.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import numpy as np
+import tensorflow as tf
+
+from networks import NETWORKS, build
+
+
+def storable(value):
+    """What an .npz file can hold: strings are arrays of bytes."""
+    return value.astype(bytes) if value.dtype == object else value
+
+
+def nodes_of(graph_def):
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
+
+
+def write(kind, folder, dtype):
+    network = kind()
+    model = build(network, dtype)
+    graph_def = model.graph.as_graph_def()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "graph.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
+    np.savez(folder / "feeds.npz", **{name: storable(value) for name, value in model.feeds.items()})
+    ops = collections.Counter(node.op for node in nodes_of(graph_def))
+    about = {"name": network.name, "about": network.about, "dtype": dtype.name, "nodes": sum(ops.values()), "ops": dict(sorted(ops.items())),
+             "outputs": model.outputs, "variables": model.variables}
+    (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
+    print(f"{network.name}: {sum(ops.values())} nodes of {len(ops)} ops, {len(model.variables)} variables", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--only", action="append", choices=sorted(NETWORKS), metavar="NAME", help=", ".join(sorted(NETWORKS)))
+    parser.add_argument("--double", action="store_true")
+    options = parser.parse_args()
+    tf.compat.v1.disable_eager_execution()
+    tf.compat.v1.disable_control_flow_v2()
+    for name, kind in NETWORKS.items():
+        if (options.only and name not in options.only) or (options.double and not kind.doubles):
+            continue
+        write(kind, options.out / name, tf.float64 if options.double else tf.float32)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs models of make_models.py in Tenon and in TensorFlow, and says how far apart they are.
+
+    run_models.py FOLDER [--only NAME]... [--tenon build/release/bin/tenon] [--python PYTHON] [--out FOLDER]
+
+FOLDER is what make_models.py wrote. Each model: what it infers, and loss and all variables (the optimizer's and moving averages too)
+after one, five and twenty steps. The error of a tensor is its largest difference, over its largest element; a model's is that of its
+worst tensor. Whole numbers must be equal. Prints a table and writes it, as models.md and models.json, into --out. Exit code 1 when a
+model does not run, or is further from TensorFlow than TOLERANCE.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+STEPS = (1, 5, 20)
+# By dtype, of inference and after so many steps. A sum of a thousand elements in another order is off by some ten units of the last
+# place, and a deep network by some hundred; training feeds what differs back, and each step multiplies it. That the growth is the
+# network's, and not ours, is seen twice: in double the same graphs leave no more, and TensorFlow's two sets of kernels differ as much.
+TOLERANCE = {"float32": {"infer": 2e-5, 1: 2e-4, 5: 1e-3, 20: 1e-2}, "float64": {"infer": 1e-13, 1: 1e-12, 5: 1e-11, 20: 1e-10}}
+LONGEST = 600  # seconds
+
+
+class Failed(Exception):
+    """Why a model did not run, in a line."""
+
+
+def program(command):
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=LONGEST)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"no end within {LONGEST} s") from error
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines()
+        raise Failed(lines[-1] if lines else f"exit code {done.returncode}")
+    return done.stdout
+
+
+class Tenon:
+    def __init__(self, path, folder, about, scratch):
+        self.command = [path, "run", folder / "graph.pb", "--feed", folder / "feeds.npz", "--init", "init"]
+        self.about, self.scratch = about, scratch
+
+    def values(self, fetches, repeat=1):
+        path = self.scratch / "tenon.npz"
+        path.unlink(missing_ok=True)
+        asked = [word for name in fetches for word in ("--fetch", f"{name}={path}")]
+        program([*self.command, "--repeat", repeat, *asked])
+        with np.load(path) as found:
+            return {name.removesuffix(":0"): found[name] for name in found.files}
+
+    def time(self, what):
+        """The median of twenty steps, in microseconds."""
+        out = program([*self.command, "--repeat", 20, "--time", *what])
+        number, unit = re.search(r"median ([\d.]+) (\w+)", out).groups()
+        return float(number) * {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[unit]
+
+    def times(self):
+        ends = self.scratch / "timed.npz"
+        infer = [word for name in self.about["outputs"] for word in ("--fetch", f"{name}={ends}")]
+        return {"infer": self.time(infer), "step": self.time(["--target", "step", "--fetch", f"loss={ends}"])}
+
+
+def distance(want, got):
+    """(error, what is wrong), of one tensor."""
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return np.inf, f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if want.dtype.kind != "f":
+        return (0.0, "") if np.array_equal(want, got) else (np.inf, f"{np.sum(want != got)} of {want.size} elements are not equal")
+    if not np.array_equal(np.isfinite(want), np.isfinite(got)):
+        return np.inf, "infinities or NaN in other places"
+    if want.size == 0:
+        return 0.0, ""
+    largest = np.max(np.abs(want), initial=0.0)
+    apart = np.max(np.abs(want.astype(np.float64) - got))
+    return (float(apart / largest) if largest else float(apart)), ""
+
+
+def worst(want, got):
+    """(error, the tensor with what is wrong), over all tensors."""
+    found = [(*distance(value, got[name]), name) for name, value in want.items()]
+    error, text, name = max(found, key=lambda one: one[0])
+    return error, f"{name}: {text}" if text else name
+
+
+def part(values, step):
+    return {name.removeprefix(f"{step}/"): value for name, value in values.items() if name.startswith(f"{step}/")}
+
+
+class Compared:
+    """One model: what both sides say."""
+
+    def __init__(self, options, folder, scratch):
+        self.about = json.loads((folder / "model.json").read_text())
+        self.row = {"model": folder.name, "nodes": self.about["nodes"], "ops": len(self.about["ops"]), "about": self.about["about"], "stops": ""}
+        self.options, self.folder, self.scratch = options, folder, scratch
+
+    def tensorflow(self, *more):
+        path = self.scratch / "tensorflow.npz"
+        times = program([self.options.python, HERE / "ask_tensorflow.py", self.folder, "--out", path, *more])
+        with np.load(path) as found:
+            return {name: found[name] for name in found.files}, json.loads(times.strip().splitlines()[-1])
+
+    def compare(self):
+        want, _ = self.tensorflow()
+        fast, self.row["tensorflow_us"] = self.tensorflow("--onednn")
+        self.row["own"] = {key: worst(self.expected(want, key), self.expected(fast, key))[0] for key in ("infer", *STEPS)}
+        self.row["error"], self.row["worst"] = {}, {}
+        tenon = Tenon(self.options.tenon, self.folder, self.about, self.scratch)
+        try:
+            self.check("infer", want, tenon.values(self.about["outputs"]))
+            for step in STEPS:
+                self.check(step, want, tenon.values(["loss", *self.about["variables"]], step))
+            self.row["tenon_us"] = tenon.times()
+        except Failed as error:
+            self.row["stops"] = str(error)
+        return self.row
+
+    def expected(self, values, key):
+        return {name: values[name] for name in self.about["outputs"]} if key == "infer" else part(values, key)
+
+    def check(self, key, want, got):
+        error, where = worst(self.expected(want, key), got)
+        self.row["error"][key], self.row["worst"][key] = error, where
+        if not error <= TOLERANCE[self.about["dtype"]][key] and not self.row["stops"]:
+            self.row["stops"] = f"{key if key == 'infer' else f'after {key} steps'}: {where} is off by {error:.1e}"
+
+
+def milliseconds(row, side, key):
+    times = row.get(f"{side}_us") or {}
+    return f"{times[key] / 1000:.2f}" if key in times else ""
+
+
+def table(rows):
+    heads = ("model", "nodes", "ops", "inference", "1 step", "5 steps", "20 steps", "TensorFlow's own, 20 steps", "inference ms (TensorFlow's)",
+             "step ms (TensorFlow's)", "what is smaller", "what stops it")
+    lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * 9 + " --- | --- |"]
+    for row in rows:
+        errors = [f"{row['error'][key]:.0e}" if key in row.get("error", {}) else "" for key in ("infer", *STEPS)]
+        times = [f"{milliseconds(row, 'tenon', key)} ({milliseconds(row, 'tensorflow', key)})" for key in ("infer", "step")]
+        own = f"{row['own'][20]:.0e}" if "own" in row else ""
+        lines.append("| " + " | ".join([row["model"], str(row["nodes"]), str(row["ops"]), *errors, own, *times, row["about"], row["stops"]]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", action="append", metavar="NAME")
+    parser.add_argument("--tenon", type=pathlib.Path, default=HERE.parents[1] / "build/release/bin/tenon", help="default: %(default)s")
+    parser.add_argument("--python", default=sys.executable, help="one that has TensorFlow (default: this)")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."), help="folder of models.md and models.json")
+    options = parser.parse_args()
+    rows = []
+    for folder in sorted(path.parent for path in options.folder.glob("*/model.json")):
+        if options.only and folder.name not in options.only:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            compared = Compared(options, folder, pathlib.Path(scratch))
+            try:
+                rows.append(compared.compare())
+            except Failed as error:
+                rows.append({**compared.row, "stops": f"TensorFlow: {error}"})
+        print(json.dumps({key: rows[-1].get(key) for key in ("model", "error", "worst", "own", "stops")}), file=sys.stderr, flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "models.md").write_text(table(rows))
+    (options.out / "models.json").write_text(json.dumps(rows, indent=1) + "\n")
+    print(table(rows), end="")
+    return any(row["stops"] for row in rows) or not rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())
