@@ -178,16 +178,37 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
   return std::move(refused).Annotate(node_->Describe());
 }
 
-Status NodeRunner::KnowHandles(const graph::Graph& graph) {
-  for (size_t i = 0; i < node_->inputs.size(); ++i) {
-    const graph::Edge edge = node_->inputs[i];
-    const bool handle = node_->input_types[i] == TENON_DT_RESOURCE || IsRef(node_->input_types[i]);
-    if (!handle || edge.node < 0 || !graph.node(edge.node).inputs.empty()) continue;
+// What a resource refers to, seen through nodes that pass it on, as the entries of loops do; a merge's first input is what enters.
+static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph::Edge edge) {
+  constexpr size_t kFarthest = 64;
+  std::vector<graph::Edge> passed;
+  for (;; edge = graph.node(edge.node).inputs[0]) {
+    if (edge.node < 0 || passed.size() == kFarthest) return graph::OutputFacts{};
+    passed.push_back(edge);
+    const graph::Node& node = graph.node(edge.node);
+    if (node.inputs.empty()) break;
+    if (node.input_types[0] != TENON_DT_RESOURCE) return graph::OutputFacts{};
+  }
+  graph::OutputFacts facts;
+  const graph::OutputFacts unknown;
+  for (; !passed.empty(); passed.pop_back()) {
+    const graph::Node& node = graph.node(passed.back().node);
+    std::vector<const graph::OutputFacts*> inputs(node.inputs.size(), &unknown);
+    if (!inputs.empty()) inputs[0] = &facts;
     std::vector<graph::OutputFacts> made;
     bool used_values = false;
-    TENON_RETURN_IF_ERROR(graph::ShapeInference::InferNode(graph.node(edge.node), {}, &made, &used_values));
+    TENON_RETURN_IF_ERROR(graph::ShapeInference::InferNode(node, inputs, &made, &used_values));
+    facts = made[static_cast<size_t>(passed.back().index)];
+  }
+  return facts;
+}
+
+Status NodeRunner::KnowHandles(const graph::Graph& graph) {
+  for (size_t i = 0; i < node_->inputs.size(); ++i) {
+    if (node_->input_types[i] != TENON_DT_RESOURCE) continue;
+    TENON_ASSIGN_OR_RETURN(graph::OutputFacts facts, FactsOfHandle(graph, node_->inputs[i]));
     handles_.resize(node_->inputs.size());
-    handles_[i] = made[static_cast<size_t>(edge.index)];
+    handles_[i] = std::move(facts);
   }
   return Status::Ok();
 }

@@ -95,5 +95,32 @@ TEST(Variable, ThatIsAReferenceTakesAValueWhoseShapeTheStepFinds) {
   EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{3, 5}));
 }
 
+// The handle goes through the loop's entry; what it refers to is known all the same.
+TEST(Variable, GivesRowsInALoopWhoseShapesChange) {
+  Counter counter(3);
+  Graph& g = counter.graph;
+  const Output ones = g.Const({1.0, 1.0, 1.0, 1.0}), rows = g.Op("Reshape", {ones, g.Const({1, 4})}, {}, "rows");
+  g.AddNode("ResourceScatterAdd", {counter.handle, g.Const({2}), rows}, {}, "scatter");
+  const Output grown = g.Placeholder("start", DType::kDouble, Shape{-1, 4});
+  const std::vector<Output> out =
+      While(g, {g.Const(0), grown}, {counter.handle}, [&](const auto& v) { return g.Op("Less", {v[0], g.Const(3)}); },
+            [&](const auto& v) {
+              const Output next = g.Op("ResourceGather", {v[2], g.Op("Reshape", {v[0], g.Const({1})})}, {{"dtype", DType::kDouble}});
+              return std::vector<Output>{g.Op("AddV2", {v[0], g.Const(1)}), g.Op("ConcatV2", {v[1], next, g.Const(0)})};
+            });
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+    ASSERT_TRUE(session->Run({}, {}, {"scatter"}).ok());
+    auto values = session->Run({{"start:0", *Tensor::Zeros(DType::kDouble, Shape{0, 4})}}, {out[1]});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(Values<double>((*values)[0]), (std::vector<double>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine
