@@ -47,7 +47,8 @@
   /* select.cc */                                                                                  \
   X(Select) X(SelectV2) X(Where) X(OneHot)                                                         \
   /* dynamic.cc */                                                                                 \
-  X(Unique) X(DynamicStitch) X(DynamicPartition) X(UnsortedSegmentSum) X(SegmentSum)               \
+  X(Unique) X(UniqueWithCounts) X(DynamicStitch) X(DynamicPartition) X(UnsortedSegmentSum)         \
+  X(SegmentSum)                                                                                    \
   /* cast.cc */                                                                                    \
   X(Cast) X(AddN) X(CheckNumerics) X(ArgMax) X(ArgMin)                                             \
   /* bias.cc */                                                                                    \
@@ -90,7 +91,8 @@
   X(SparseApplyAdagrad) X(ResourceApplyAdagradV2) X(ResourceSparseApplyMomentum)                   \
   X(ResourceApplyKerasMomentum) X(ResourceSparseApplyKerasMomentum) X(ApplyRMSProp)                \
   X(ResourceApplyRMSProp) X(ApplyFtrl) X(ResourceApplyFtrl) X(SparseApplyFtrl)                     \
-  X(ResourceSparseApplyFtrl)                                                                       \
+  X(ResourceSparseApplyFtrl) X(SparseApplyMomentum) X(SparseApplyRMSProp)                          \
+  X(ResourceSparseApplyRMSProp)                                                                    \
   /* stateless_random.cc */                                                                        \
   X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                 \
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter) X(RandomShuffle)                   \
@@ -100,6 +102,8 @@
   X(SparseTensorDenseMatMul)                                                                       \
   /* sparse_segment.cc */                                                                          \
   X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSumGrad) X(SparseSegmentMeanGrad)        \
+  X(SparseSegmentSqrtN) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2)                        \
+  X(SparseSegmentMeanGradV2) X(SparseSegmentSqrtNGradV2)                                           \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \
@@ -108,7 +112,8 @@
   X(BroadcastToString) X(PadString) X(PadV2String) X(StridedSliceGradString) X(UniqueString)       \
   X(DynamicStitchString) X(DynamicPartitionString) X(ConcatString) X(GatherNdString)               \
   X(TensorScatterUpdateString) X(ReverseSequenceString) X(SpaceToDepthString)                      \
-  X(DepthToSpaceString) X(MirrorPadString) X(ResourceGatherString)
+  X(DepthToSpaceString) X(MirrorPadString) X(ResourceGatherString)                            \
+  X(UniqueWithCountsString)
 
 namespace tenon::cpu {
 

@@ -59,6 +59,7 @@ TENON_OPS(
     kTopKV2,
     kTranspose,
     kUnique,
+    kUniqueWithCounts,
     kUnpack,
     kWhere,
     kZerosLike)

@@ -100,6 +100,21 @@ extern const tenon_op_definition kUnique = DefineOp({
     .shape = ShapeFunction<UniqueShape>,
 });
 
+static void UniqueWithCountsShape(ShapeContext& c) {
+  UniqueShape(c);
+  c.SetOutput(2, {kUnknown});
+}
+
+extern const tenon_op_definition kUniqueWithCounts = DefineOp({
+    .name = "UniqueWithCounts",
+    .inputs = "x: T",
+    .outputs = "y: T, idx: out_idx, count: out_idx",
+    .attrs = "T: type; out_idx: {int32, int64} = int32",
+    .constraints = "rank(x) == 1",
+    .doc = "What Unique gives, and how often each element of y occurs.",
+    .shape = ShapeFunction<UniqueWithCountsShape>,
+});
+
 static void BroadcastGradientArgsShape(ShapeContext& c) {
   c.WithRank(0, 1);
   c.WithRank(1, 1);

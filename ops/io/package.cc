@@ -8,7 +8,8 @@ TENON_OPS(
     kSaveV2,
     kShardedFilename,
     kStaticRegexFullMatch,
-    kStringJoin)
+    kStringJoin,
+    kStringToHashBucketFast)
 
 TENON_KERNELS(
     kMergeV2CheckpointsKernel,
@@ -16,6 +17,7 @@ TENON_KERNELS(
     kSaveV2Kernel,
     kShardedFilenameKernel,
     kStaticRegexFullMatchKernel,
-    kStringJoinKernel)
+    kStringJoinKernel,
+    kStringToHashBucketFastKernel)
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.io", "0.1.0", "Checkpoints and the strings that name them.")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and means of named rows by segment, and their gradients: what embeddings of sparse features are made with.
+// Sums and means of named rows by segment, and their gradients: what embeddings of sparse features are made with. A gradient
+// has all rows of data, or (V2) those alone that were named, once each.
 #include "tenon/sdk/op.h"
 
 namespace tenon::ops {
@@ -22,13 +23,25 @@ void SegmentGradShape(ShapeContext& c) {
   c.SetOutput(0, Join({rows.value_or(kUnknown)}, grad.Slice(1)));
 }
 
-template <bool kMean>
+void SegmentGradV2Shape(ShapeContext& c) {
+  const Shape grad = c.WithRankAtLeast(0, 1), indices = c.WithRank(1, 1), ids = c.WithRank(2, 1);
+  c.WithRank(3, 0);
+  c.Merge(indices[0], ids[0], "the numbers of indices and of segment_ids");
+  c.SetOutput(0, Join({kUnknown}, grad.Slice(1)));
+  c.SetOutput(1, {kUnknown});
+}
+
+constexpr char kOfSum[] = "SparseSegmentSumGrad", kOfMean[] = "SparseSegmentMeanGrad", kOfSqrtN[] = "SparseSegmentSqrtNGrad";
+
+template <const char* kOp>
 void SegmentGradient(GradientContext& g) {
   const int64_t rows = g.shape(g.input(0))[0];
   const Output count = rows >= 0 && rows <= INT32_MAX
                            ? g.Number(rows)
                            : g.Reshape(g.VectorSlice(g.Op("Shape", {g.input(0)}, {Attribute::Type("out_type", TENON_DT_INT32)}), 0, 1), g.Vector({}));
-  g.SetDx(0, g.Op(kMean ? "SparseSegmentMeanGrad" : "SparseSegmentSumGrad", {g.dy(0), g.input(1), g.input(2), count}));
+  if (!g.Bool("sparse_gradient")) return g.SetDx(0, g.Op(kOp, {g.dy(0), g.input(1), g.input(2), count}));
+  const int64_t node = g.Node(std::string(kOp) + "V2", {g.dy(0), g.input(1), g.input(2), count});
+  g.SetDxSlices(0, {node, 0, 0}, {node, 1, 0}, g.ShapeOf(g.input(0), TENON_DT_INT64));
 }
 
 consteval tenon_op_definition Segment(OpDefinition op) {
@@ -48,6 +61,15 @@ consteval tenon_op_definition SegmentGrad(OpDefinition op) {
   op.shape = ShapeFunction<SegmentGradShape>;
   return DefineOp(op);
 }
+consteval tenon_op_definition SegmentGradV2(OpDefinition op) {
+  op.inputs = "grad: T, indices: Tidx, segment_ids: Tsegmentids, dense_output_dim0: int32";
+  op.outputs = "output: T, sorted_unique_indices: Tidx";
+  op.attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32";
+  op.constraints = "rank(grad) >= 1; rank(indices) == 1; rank(segment_ids) == 1; rank(dense_output_dim0) == 0; "
+                   "element(segment_ids) < dim(grad, 0); element(indices) >= 0";
+  op.shape = ShapeFunction<SegmentGradV2Shape>;
+  return DefineOp(op);
+}
 
 }  // namespace
 
@@ -55,17 +77,31 @@ extern const tenon_op_definition kSparseSegmentSum = Segment({
     .name = "SparseSegmentSum",
     .attrs = "T: realnumbertype; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
-    .gradient = GradientFunction<SegmentGradient<false>>,
+    .gradient = GradientFunction<SegmentGradient<kOfSum>>,
 });
 extern const tenon_op_definition kSparseSegmentMean = Segment({
     .name = "SparseSegmentMean",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the mean of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
-    .gradient = GradientFunction<SegmentGradient<true>>,
+    .gradient = GradientFunction<SegmentGradient<kOfMean>>,
+});
+extern const tenon_op_definition kSparseSegmentSqrtN = Segment({
+    .name = "SparseSegmentSqrtN",
+    .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
+    .doc = "For each segment the sum of the rows of data that indices name, over the square root of their number.",
+    .gradient = GradientFunction<SegmentGradient<kOfSqrtN>>,
 });
 extern const tenon_op_definition kSparseSegmentSumGrad =
     SegmentGrad({.name = "SparseSegmentSumGrad", .doc = "The gradient of SparseSegmentSum with respect to data, of output_dim0 rows."});
 extern const tenon_op_definition kSparseSegmentMeanGrad =
     SegmentGrad({.name = "SparseSegmentMeanGrad", .doc = "The gradient of SparseSegmentMean with respect to data, of output_dim0 rows."});
+extern const tenon_op_definition kSparseSegmentSqrtNGrad =
+    SegmentGrad({.name = "SparseSegmentSqrtNGrad", .doc = "The gradient of SparseSegmentSqrtN with respect to data, of output_dim0 rows."});
+extern const tenon_op_definition kSparseSegmentSumGradV2 =
+    SegmentGradV2({.name = "SparseSegmentSumGradV2", .doc = "The rows of SparseSegmentSumGrad that indices name, and which they are."});
+extern const tenon_op_definition kSparseSegmentMeanGradV2 =
+    SegmentGradV2({.name = "SparseSegmentMeanGradV2", .doc = "The rows of SparseSegmentMeanGrad that indices name, and which they are."});
+extern const tenon_op_definition kSparseSegmentSqrtNGradV2 =
+    SegmentGradV2({.name = "SparseSegmentSqrtNGradV2", .doc = "The rows of SparseSegmentSqrtNGrad that indices name, and which they are."});
 
 }  // namespace tenon::ops

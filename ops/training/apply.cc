@@ -175,6 +175,17 @@ extern const tenon_op_definition kResourceApplyAdagradV2 = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 4>>,
 });
 
+extern const tenon_op_definition kSparseApplyMomentum = DefineOp({
+    .name = "SparseApplyMomentum",
+    .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, indices: Tindices, momentum: T",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
+    .constraints = "rank(lr) == 0; rank(momentum) == 0; rank(indices) == 1; dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ApplyMomentum for the rows that indices name, one after the other.",
+    .traits = kByReference,
+    .shape = ShapeFunction<SparseApplyShape<2, 3>>,
+});
+
 extern const tenon_op_definition kResourceSparseApplyMomentum = DefineOp({
     .name = "ResourceSparseApplyMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
@@ -224,6 +235,29 @@ extern const tenon_op_definition kResourceApplyRMSProp = DefineOp({
     .doc = "ms += (grad * grad - ms) * (1 - rho); mom = momentum * mom + lr * grad / sqrt(ms + epsilon); var -= mom.",
     .traits = kByHandle,
     .shape = ShapeFunction<ApplyShape<3, 7>>,
+});
+
+extern const tenon_op_definition kSparseApplyRMSProp = DefineOp({
+    .name = "SparseApplyRMSProp",
+    .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
+    .outputs = "out: Ref(T)",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
+    .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0; rank(indices) == 1; "
+                   "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ApplyRMSProp for the rows that indices name, one after the other.",
+    .traits = kByReference,
+    .shape = ShapeFunction<SparseApplyShape<3, 7>>,
+});
+
+extern const tenon_op_definition kResourceSparseApplyRMSProp = DefineOp({
+    .name = "ResourceSparseApplyRMSProp",
+    .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
+    .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
+    .constraints = "rank(lr) == 0; rank(rho) == 0; rank(momentum) == 0; rank(epsilon) == 0; rank(indices) == 1; "
+                   "dim(grad, 0) == dim(indices, 0); element(indices) >= 0",
+    .doc = "ResourceApplyRMSProp for the rows that indices name, one after the other.",
+    .traits = kByHandle,
+    .shape = ShapeFunction<SparseApplyShape<3, 7>>,
 });
 
 extern const tenon_op_definition kApplyFtrl = DefineOp({

@@ -21,7 +21,10 @@ TENON_OPS(
     kResourceSparseApplyFtrl,
     kResourceSparseApplyKerasMomentum,
     kResourceSparseApplyMomentum,
+    kResourceSparseApplyRMSProp,
     kSparseApplyAdagrad,
-    kSparseApplyFtrl)
+    kSparseApplyFtrl,
+    kSparseApplyMomentum,
+    kSparseApplyRMSProp)
 
 TENON_OP_PLUGIN("tenon.ops.training", "0.1.0", "Optimizer steps on variables.")

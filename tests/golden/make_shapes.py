@@ -175,6 +175,8 @@ def array():
         case("SelectV2", {"condition": c, "t": t, "e": e})
     case("Unique", {"x": x(5)})
     case("Unique", {"x": x(5, 2)})
+    case("UniqueWithCounts", {"x": x(5)})
+    case("UniqueWithCounts", {"x": x(5, 2)})
     case("DynamicStitch", {"indices": [v([0, 2]), v([1, 5])], "data": [x(2, 3), x(None, 3)]})
     case("DynamicStitch", {"indices": [x(2, t=I)], "data": [x(2, 3)]})
     case("DynamicStitch", {"indices": [x(2, t=I)], "data": [x(4, 3)]})
@@ -393,11 +395,12 @@ def sparse():
         for adjoint in (False, True):
             case("SparseTensorDenseMatMul", {"a_indices": indices, "a_values": values, "a_shape": shape, "b": x(4, 6)}, adjoint_a=False, adjoint_b=adjoint)
     case("SparseFillEmptyRowsGrad", {"reverse_index_map": x(3, t=L), "grad_values": x(5)})
-    for op in ("SparseSegmentSum", "SparseSegmentMean"):
+    for op in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"):
         for data, indices, ids in itertools.product((x(4, 5), x(UNKNOWN), x()), (x(3, t=I), x(None, t=I), x(3, 1, t=I)), (x(3, t=I), x(4, t=I))):
             case(op, {"data": data, "indices": indices, "segment_ids": ids})
             for rows in (v(6), v(-1), x(t=I)):
                 case(op + "Grad", {"grad": data, "indices": indices, "segment_ids": ids, "output_dim0": rows})
+                case(op + "GradV2", {"grad": data, "indices": indices, "segment_ids": ids, "dense_output_dim0": rows})
     for shape in (v([2, 3]), x(2, t=I), v([-1])):
         case("StatelessRandomUniform", {"shape": shape, "seed": x(2, t=L)})
         case("StatelessRandomUniform", {"shape": shape, "seed": x(3, t=L)})

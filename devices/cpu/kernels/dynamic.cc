@@ -15,9 +15,29 @@ namespace {
 
 using sdk::AddOrSubtract;
 
-// A hash table with open addressing in the workspace: positions of first occurrence.
 using UniqueTypes = Numbers::And<bool>;
 
+void PutIndex(const View& view, int64_t i, int64_t value) {
+  if (view.dtype == TENON_DT_INT64) {
+    sdk::Data<int64_t>(view)[i] = value;
+  } else {
+    sdk::Data<int32_t>(view)[i] = static_cast<int32_t>(value);
+  }
+}
+// Output 2: how often each of the `found` values stands in output 1.
+void CountEach(sdk::RunContext c, int64_t found) {
+  c.AllocOutput(2, sdk::Dims(&found, 1));
+  const View &places = c.output_view(1), &counts = c.output_view(2);
+  std::memset(sdk::Data<char>(counts), 0, counts.byte_size);
+  for (int64_t i = 0; i < sdk::Count(places); ++i) {
+    const int64_t at = IndexAt(sdk::Data<void>(places), places.dtype, i);
+    PutIndex(counts, at, IndexAt(sdk::Data<void>(counts), counts.dtype, at) + 1);
+  }
+}
+
+// A hash table with open addressing in the workspace: positions of first occurrence.
+
+template <bool kCounts>
 struct UniqueKernel {
   struct Plan {
     Plan(const UniqueKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {
@@ -61,17 +81,12 @@ struct UniqueKernel {
       c.AllocOutput(0, sdk::Dims(&found, 1));
       T* out = c.output<T>(0);
       for (int64_t i = 0; i < found; ++i) out[i] = x[firsts[i]];
+      if (kCounts) CountEach(c, found);
     });
-  }
-  static void PutIndex(const View& view, int64_t i, int64_t value) {
-    if (view.dtype == TENON_DT_INT64) {
-      sdk::Data<int64_t>(view)[i] = value;
-    } else {
-      sdk::Data<int32_t>(view)[i] = static_cast<int32_t>(value);
-    }
   }
 };
 
+template <bool kCounts>
 struct UniqueStringKernel {
   void Run(sdk::RunContext c) const {
     const int64_t count = sdk::Count(c.input_view(0));
@@ -81,10 +96,11 @@ struct UniqueStringKernel {
       const std::string_view text = sdk::StringAt(c.input_view(0), i);
       const auto [entry, is_new] = numbers.try_emplace(text, static_cast<int64_t>(found.size()));
       if (is_new) found.push_back(text);
-      UniqueKernel::PutIndex(c.output_view(1), i, entry->second);
+      PutIndex(c.output_view(1), i, entry->second);
     }
     const auto size = static_cast<int64_t>(found.size());
     sdk::SetStrings(c, 0, sdk::Dims(&size, 1), found);
+    if (kCounts) CountEach(c, size);
   }
 };
 
@@ -276,11 +292,14 @@ constexpr sdk::Traits Strings(uint64_t dynamic) {
 
 }  // namespace
 
-TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel>(
+TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel<false>>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
+TENON_CPU_KERNEL(UniqueWithCounts) = CpuKernel<UniqueKernel<true>>(
+    "UniqueWithCounts", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
 TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<DynamicStitchKernel>("DynamicStitch", Plain(1));
 TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
-TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel>("Unique", Strings(1));
+TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel<false>>("Unique", Strings(1));
+TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("UniqueWithCounts", Strings(0b101));
 TENON_CPU_KERNEL(DynamicStitchString) = CpuKernel<DynamicStitchStringKernel>("DynamicStitch", Strings(1));
 TENON_CPU_KERNEL(DynamicPartitionString) =
     CpuKernel<DynamicPartitionStringKernel>("DynamicPartition", Strings(TENON_DYNAMIC_ALL));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseSegmentSum, SparseSegmentMean and their gradients. Halves are summed as floats and rounded once.
+// SparseSegmentSum, ...Mean, ...SqrtN and their gradients. Halves are summed as floats and rounded once.
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
 #include "kernels/types.h"
 #include "tenon/sdk/update.h"
@@ -9,6 +11,16 @@ namespace tenon::cpu {
 namespace {
 
 using View = tenon_tensor_view;
+
+// What a segment's sum is divided by.
+enum class Over { kOne, kCount, kRoot };
+
+template <Over kOver, class A>
+A Divisor(int64_t count) {
+  if constexpr (kOver == Over::kCount) return static_cast<A>(count);
+  if constexpr (kOver == Over::kRoot) return std::sqrt(static_cast<A>(count));
+  return A(1);
+}
 
 int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
@@ -25,9 +37,9 @@ int64_t RowOf(const View& rows) {
 
 using Summed = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
-template <bool kMean>
+template <Over kOver>
 struct SegmentKernel {
-  using Set = std::conditional_t<kMean, Reals, Summed>;
+  using Set = std::conditional_t<kOver == Over::kOne, Summed, Reals>;
   struct Plan {
     Plan(const SegmentKernel&, sdk::PrepareContext& c) {
       const sdk::Dims dims = sdk::DimsOf(c.input(0));
@@ -65,14 +77,42 @@ struct SegmentKernel {
         const T* from = c.input<T>(0) + NumberAt(c.input_view(1), i) * row;
         for (int64_t j = 0; j < row; ++j) sums[j] += static_cast<A>(from[j]);
       }
-      const A divisor = kMean ? static_cast<A>(i - first) : A(1);
-      for (int64_t j = 0; j < row; ++j) out[id * row + j] = static_cast<T>(kMean ? sums[j] / divisor : sums[j]);
+      const A divisor = Divisor<kOver, A>(i - first);
+      for (int64_t j = 0; j < row; ++j) out[id * row + j] = static_cast<T>(kOver == Over::kOne ? sums[j] : sums[j] / divisor);
     }
   }
 };
 
+// How many rows each segment has; ids and rows are checked.
+void CountSegments(sdk::RunContext c, int64_t count, int64_t rows, int64_t* counts) {
+  const int64_t segments = c.input_view(0).dl.shape[0];
+  std::fill_n(counts, segments, int64_t{0});
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t id = NumberAt(c.input_view(2), i);
+    if (id < 0 || id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not in [0, ", segments, ")");
+    sdk::CheckRow(NumberAt(c.input_view(1), i), i, rows);
+    ++counts[id];
+  }
+}
+
+// sums[place(index)] += grad[id] over the segment's divisor, for each (index, id); then output 0, `total` elements.
+template <Over kOver, class T, class Place>
+void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<T>* sums, int64_t total, Place&& place) {
+  using A = Wide<T>;
+  const int64_t row = RowOf(c.input_view(0));
+  std::fill_n(sums, total, A(0));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t id = NumberAt(c.input_view(2), i);
+    const A scale = A(1) / Divisor<kOver, A>(counts[id]);
+    const T* from = c.input<T>(0) + id * row;
+    A* to = sums + place(NumberAt(c.input_view(1), i)) * row;
+    for (int64_t j = 0; j < row; ++j) to[j] += static_cast<A>(from[j]) * scale;
+  }
+  for (int64_t i = 0; i < total; ++i) c.output<T>(0)[i] = static_cast<T>(sums[i]);
+}
+
 // (grad, indices, segment_ids, output_dim0).
-template <bool kMean>
+template <Over kOver>
 struct SegmentGradKernel {
   struct Plan {
     Plan(const SegmentGradKernel&, sdk::PrepareContext& c) {
@@ -83,29 +123,46 @@ struct SegmentGradKernel {
     int64_t sums, counts;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const View& grad = c.input_view(0);
-    const int64_t count = CheckedCount(c), row = RowOf(grad), segments = grad.dl.shape[0], rows = c.output_view(0).dl.shape[0];
+    const int64_t count = CheckedCount(c);
     int64_t* counts = c.workspace<int64_t>(plan.counts);
-    std::fill_n(counts, segments, int64_t{0});
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t id = NumberAt(c.input_view(2), i);
-      if (id < 0 || id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not in [0, ", segments, ")");
-      sdk::CheckRow(NumberAt(c.input_view(1), i), i, rows);
-      ++counts[id];
+    CountSegments(c, count, c.output_view(0).dl.shape[0], counts);
+    Reals::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
+      AddGradients<kOver, T>(c, count, counts, c.workspace<Wide<T>>(plan.sums), sdk::Count(c.output_view(0)), [](int64_t index) { return index; });
+    });
+  }
+};
+
+// (grad, indices, segment_ids, dense_output_dim0): only the rows that indices name, in their order.
+template <Over kOver>
+struct SegmentGradV2Kernel {
+  struct Plan {
+    Plan(const SegmentGradV2Kernel&, sdk::PrepareContext& c) {
+      const sdk::Dims dims = sdk::DimsOf(c.input(0));
+      const int64_t count = sdk::Count(c.input(1)), row = dims.empty() ? 1 : sdk::Count(dims.subspan(1));
+      sums = c.Workspace(sdk::Multiply(sdk::Multiply(count, row), sizeof(double)));
+      counts = c.Workspace(sdk::Multiply(dims.empty() ? 1 : dims[0], sizeof(int64_t)));
+      named = c.Workspace(sdk::Multiply(count, sizeof(int64_t)));
     }
+    int64_t sums, counts, named;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const View& grad = c.input_view(0);
+    const int64_t count = CheckedCount(c), row = RowOf(grad);
+    int64_t *counts = c.workspace<int64_t>(plan.counts), *named = c.workspace<int64_t>(plan.named);
+    const int64_t all_rows = NumberAt(c.input_view(3), 0);
+    if (all_rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_output_dim0 is ", all_rows, "; it must not be negative");
+    CountSegments(c, count, all_rows, counts);
+    for (int64_t i = 0; i < count; ++i) named[i] = NumberAt(c.input_view(1), i);
+    std::sort(named, named + count);
+    const int64_t rows = std::unique(named, named + count) - named;
+    std::vector<int64_t> dims(grad.dl.shape, grad.dl.shape + grad.dl.ndim);
+    dims[0] = rows;
+    c.AllocOutput(0, dims);
+    c.AllocOutput(1, sdk::Dims(&rows, 1));
+    Indices::Dispatch(c.input_view(1).dtype, [&]<class Index>(Tag<Index>) { std::copy_n(named, rows, c.output<Index>(1)); });
     Reals::Dispatch(grad.dtype, [&]<class T>(Tag<T>) {
-      using A = Wide<T>;
-      A* sums = c.workspace<A>(plan.sums);
-      const int64_t total = sdk::Count(c.output_view(0));
-      std::fill_n(sums, total, A(0));
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t id = NumberAt(c.input_view(2), i);
-        const A scale = kMean ? A(1) / static_cast<A>(counts[id]) : A(1);
-        const T* from = c.input<T>(0) + id * row;
-        A* to = sums + NumberAt(c.input_view(1), i) * row;
-        for (int64_t j = 0; j < row; ++j) to[j] += static_cast<A>(from[j]) * scale;
-      }
-      for (int64_t i = 0; i < total; ++i) c.output<T>(0)[i] = static_cast<T>(sums[i]);
+      AddGradients<kOver, T>(c, count, counts, c.workspace<Wide<T>>(plan.sums), rows * row,
+                             [&](int64_t index) { return std::lower_bound(named, named + rows, index) - named; });
     });
   }
 };
@@ -118,9 +175,14 @@ constexpr sdk::Traits Typed(uint64_t dynamic_outputs) {
 
 }  // namespace
 
-TENON_CPU_KERNEL(SparseSegmentSum) = CpuKernel<SegmentKernel<false>>("SparseSegmentSum", Typed<Summed>(1));
-TENON_CPU_KERNEL(SparseSegmentMean) = CpuKernel<SegmentKernel<true>>("SparseSegmentMean", Typed<Reals>(1));
-TENON_CPU_KERNEL(SparseSegmentSumGrad) = CpuKernel<SegmentGradKernel<false>>("SparseSegmentSumGrad", Typed<Reals>(0));
-TENON_CPU_KERNEL(SparseSegmentMeanGrad) = CpuKernel<SegmentGradKernel<true>>("SparseSegmentMeanGrad", Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentSum) = CpuKernel<SegmentKernel<Over::kOne>>("SparseSegmentSum", Typed<Summed>(1));
+TENON_CPU_KERNEL(SparseSegmentMean) = CpuKernel<SegmentKernel<Over::kCount>>("SparseSegmentMean", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSqrtN) = CpuKernel<SegmentKernel<Over::kRoot>>("SparseSegmentSqrtN", Typed<Reals>(1));
+TENON_CPU_KERNEL(SparseSegmentSumGrad) = CpuKernel<SegmentGradKernel<Over::kOne>>("SparseSegmentSumGrad", Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentMeanGrad) = CpuKernel<SegmentGradKernel<Over::kCount>>("SparseSegmentMeanGrad", Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentSqrtNGrad) = CpuKernel<SegmentGradKernel<Over::kRoot>>("SparseSegmentSqrtNGrad", Typed<Reals>(0));
+TENON_CPU_KERNEL(SparseSegmentSumGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kOne>>("SparseSegmentSumGradV2", Typed<Reals>(0b11));
+TENON_CPU_KERNEL(SparseSegmentMeanGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kCount>>("SparseSegmentMeanGradV2", Typed<Reals>(0b11));
+TENON_CPU_KERNEL(SparseSegmentSqrtNGradV2) = CpuKernel<SegmentGradV2Kernel<Over::kRoot>>("SparseSegmentSqrtNGradV2", Typed<Reals>(0b11));
 
 }  // namespace tenon::cpu

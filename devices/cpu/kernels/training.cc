@@ -211,6 +211,10 @@ TENON_CPU_KERNEL(ResourceSparseApplyKerasMomentum) =
     CpuKernel<SparseApplyKernel<KerasMomentum, false>>("ResourceSparseApplyKerasMomentum", kSparseTraits);
 TENON_CPU_KERNEL(ApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, true>>("ApplyRMSProp", kTraits);
 TENON_CPU_KERNEL(ResourceApplyRMSProp) = CpuKernel<ApplyKernel<RmsProp, false>>("ResourceApplyRMSProp", kTraits);
+TENON_CPU_KERNEL(SparseApplyMomentum) = CpuKernel<SparseApplyKernel<Momentum, true>>("SparseApplyMomentum", kSparseTraits);
+TENON_CPU_KERNEL(SparseApplyRMSProp) = CpuKernel<SparseApplyKernel<RmsProp, true>>("SparseApplyRMSProp", kSparseTraits);
+TENON_CPU_KERNEL(ResourceSparseApplyRMSProp) =
+    CpuKernel<SparseApplyKernel<RmsProp, false>>("ResourceSparseApplyRMSProp", kSparseTraits);
 TENON_CPU_KERNEL(ApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, true>>("ApplyFtrl", kRealTraits);
 TENON_CPU_KERNEL(ResourceApplyFtrl) = CpuKernel<ApplyKernel<Ftrl, false>>("ResourceApplyFtrl", kRealTraits);
 TENON_CPU_KERNEL(SparseApplyFtrl) = CpuKernel<SparseApplyKernel<Ftrl, true>>("SparseApplyFtrl", kSparseRealTraits);

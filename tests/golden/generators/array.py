@@ -201,7 +201,7 @@ def dynamic_stitch(d):
     return Case([indices, data])
 
 
-@op("Unique")
+@op("Unique", "UniqueWithCounts")
 def unique(d):
     types = d.types()
     t = types["T"]

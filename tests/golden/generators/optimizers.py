@@ -36,7 +36,7 @@ def keras_momentum(d):
                 _common(d, use_nesterov=d.chance(0.5)))
 
 
-@op("ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum")
+@op("ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum", "SparseApplyMomentum")
 def sparse_momentum(d):
     types = d.types()
     t, shape = types["T"], d.shape(1, 3)
@@ -50,6 +50,15 @@ def rms_prop(d):
     t, shape = d.dtype(), d.shape()
     rates = [_scalar(d, t, *one) for one in ((0, 0.5), (0.5, 0.99), (0, 0.9), (0.01, 0.2))]
     return Case([variable(d, t, shape), _positive(d, t, shape), variable(d, t, shape), *rates, d.tensor(t, shape, special=0.1)], _common(d))
+
+
+@op("ResourceSparseApplyRMSProp", "SparseApplyRMSProp")
+def sparse_rms_prop(d):
+    types = d.types()
+    t, shape = types["T"], d.shape(1, 3)
+    indices = _rows(d, types, shape)
+    rates = [_scalar(d, t, *one) for one in ((0, 0.5), (0.5, 0.99), (0, 0.9), (0.01, 0.2))]
+    return Case([variable(d, t, shape), _positive(d, t, shape), variable(d, t, shape), *rates, d.tensor(t, indices.shape + shape[1:], -3, 3), indices], _common(d))
 
 
 def _ftrl_rates(d, t):

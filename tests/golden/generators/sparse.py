@@ -67,7 +67,7 @@ def matmul(d):
     return Case([rows, d.tensor(t, (len(rows),), -5, 5), d.ints(a, tf.int64), d.tensor(t, b, -5, 5)], {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b})
 
 
-@op("SparseSegmentSum", "SparseSegmentMean")
+@op("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
 def segment(d):
     types = d.types()
     shape = d.shape(1, 3)
@@ -76,14 +76,15 @@ def segment(d):
     if count and d.chance(0.08):
         ids[0] = d.pick([-1, 7])
     indices = d.tensor(types["Tidx"], (count,), 0, max(1, shape[0]) + (1 if d.chance(0.08) else 0))
-    return Case([d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)])
+    # TensorFlow's sparse gradients of no rows are nothing that adds up.
+    return Case([d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)], {"sparse_gradient": d.chance(0.4) and count > 0})
 
 
-@op("SparseSegmentSumGrad", "SparseSegmentMeanGrad")
+@op("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
 def segment_grad(d):
     types = d.types()
     shape = d.shape(1, 3, empty=0)
-    rows, count = d.int(1, 6), d.int(1, 8)  # of no indices TensorFlow makes nothing, not zeros
+    rows, count = d.int(1, 6), d.int(0 if d.op.endswith("V2") else 1, 8)  # of no indices TensorFlow makes nothing, not zeros
     ids = np.sort(d.random.integers(0, shape[0], count)).astype(types["Tsegmentids"].as_numpy_dtype)
     indices = d.tensor(types["Tidx"], (count,), 0, rows + (1 if d.chance(0.08) else 0))
     return Case([d.tensor(types["T"], shape, -5, 5), indices, ids, d.ints(rows)])
