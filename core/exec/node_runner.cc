@@ -178,7 +178,9 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
   return std::move(refused).Annotate(node_->Describe());
 }
 
-// What a resource refers to, seen through nodes that pass it on, as the entries of loops do; a merge's first input is what enters.
+static bool Refers(DType type) { return type == TENON_DT_RESOURCE || IsRef(type); }
+
+// What a resource or reference is of, seen through nodes that pass it on, as the entries of loops do; a merge's first input is what enters.
 static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph::Edge edge) {
   constexpr size_t kFarthest = 64;
   std::vector<graph::Edge> passed;
@@ -187,7 +189,7 @@ static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph
     passed.push_back(edge);
     const graph::Node& node = graph.node(edge.node);
     if (node.inputs.empty()) break;
-    if (node.input_types[0] != TENON_DT_RESOURCE) return graph::OutputFacts{};
+    if (!Refers(node.input_types[0])) return graph::OutputFacts{};
   }
   graph::OutputFacts facts;
   const graph::OutputFacts unknown;
@@ -205,7 +207,7 @@ static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph
 
 Status NodeRunner::KnowHandles(const graph::Graph& graph) {
   for (size_t i = 0; i < node_->inputs.size(); ++i) {
-    if (node_->input_types[i] != TENON_DT_RESOURCE) continue;
+    if (!Refers(node_->input_types[i])) continue;
     TENON_ASSIGN_OR_RETURN(graph::OutputFacts facts, FactsOfHandle(graph, node_->inputs[i]));
     handles_.resize(node_->inputs.size());
     handles_[i] = std::move(facts);

@@ -72,8 +72,8 @@ class NodeRunner {
   // For a frame of the kernel in a step with this work.
   Place PlaceFor(QueueWork* work, int32_t queue) const;
 
-  // Takes note of what its resources refer to, where the node that makes the handle says so, for Resolve, which sees handles
-  // alone. Loops and branches may lie between.
+  // Takes note of what its resources and references are of, where the node that makes them says so, for Resolve, which sees
+  // handles alone. Loops and branches may lie between.
   Status KnowHandles(const graph::Graph& graph);
   // Prepares for facts known before the step; values in the facts count as constant.
   Result<std::shared_ptr<const PreparedNode>> Prepare(const std::vector<const graph::OutputFacts*>& inputs,

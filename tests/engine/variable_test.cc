@@ -122,5 +122,23 @@ TEST(Variable, GivesRowsInALoopWhoseShapesChange) {
   }
 }
 
+// What enters an update of a reference is a cell; the variable's shape is its own.
+TEST(Variable, TakesRowsByReferenceWhoseNumberIsFoundInTheStep) {
+  Graph g(TheRuntime());
+  const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kDouble}, {"shape", Shape{3, 2}}, {"shared_name", "r"}}, "r");
+  const Tensor zeros = *Tensor::Zeros(DType::kDouble, Shape{3, 2});
+  g.AddNode("Assign", {variable, g.Const(View(zeros))}, {}, "init");
+  const Output rows = g.Op("Unique", {g.Placeholder("x", DType::kInt32, Shape{-1})});
+  const Output ones = g.Op("Fill", {g.Op("ConcatV2", {g.Op("Shape", {rows}), g.Const({2}), g.Const(0)}), g.Const(1.0)});
+  const Output after = g.Op("Identity", {g.Op("ScatterAdd", {variable, rows, ones})});
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  ASSERT_TRUE(session->Run({}, {}, {"init"}).ok());
+  auto values = session->Run({{"x:0", *Tensor::From(std::vector<int32_t>{2, 0, 2}, Shape{3})}}, {after});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<double>((*values)[0]), (std::vector<double>{1, 1, 0, 0, 1, 1}));
+}
+
 }  // namespace
 }  // namespace tenon::engine
