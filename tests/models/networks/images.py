@@ -98,7 +98,10 @@ class DcGan(Network):
 
     def train(self, b, feeds):
         z = tf.random.uniform([self.batch, self.noise], -1, 1, b.dtype, seed=b.seed())
-        real, fake = self.judge(b, feeds["x"]), self.judge(b, self.generate(b, z))
+        real, picture = self.judge(b, feeds["x"]), self.generate(b, z)
+        averages = list(b.updates)
+        fake = self.judge(b, picture)
+        b.updates = averages  # the judge's are of the real pictures alone: two updates of one variable would have no order
 
         def cost(logits, truth):
             return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.fill(tf.shape(logits), tf.constant(truth, b.dtype)), logits=logits))

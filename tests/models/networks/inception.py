@@ -97,4 +97,4 @@ class InceptionV3(Classifier):
         return losses[0] + 0.4 * losses[1]
 
     def optimizer(self):
-        return v1.train.RMSPropOptimizer(0.01, 0.9, 0.9, epsilon=1.0)
+        return v1.train.RMSPropOptimizer(1e-3, 0.9, 0.9, epsilon=1.0)

@@ -146,6 +146,9 @@ class ResNet50(Classifier):
         with b.scope("logits"):
             return dense(b, tf.reduce_mean(x, [1, 2]), self.classes)
 
+    def optimizer(self):
+        return v1.train.MomentumOptimizer(1e-3, 0.9)  # batches are small
+
 
 @network("mobilenet_v2")
 @dataclasses.dataclass

@@ -18,6 +18,7 @@ class Word2Vec(Network):
     width: int = 32
     sampled: int = 16
     resource = False
+    doubles = False  # what the sampler expects is float
 
     def feeds(self, random):
         # Frequent words have small numbers, as the sampler takes it.
