@@ -281,7 +281,8 @@ class GraphCase {
       if (gradient.kind != Gradient::Kind::kDense) return "a gradient is not dense";
       fetches.emplace_back(gradient.dense);
     }
-    const auto got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
+    auto got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
+    for (int more = run.value("repeat", 1) - 1; more > 0 && got.ok(); --more) got = session.Run(feeds, fetches, targets, {.timeout = kPatience});
     if (run.contains("error")) {
       const auto text = run["error"].get<std::string>();
       return !got.ok() || differences_.Accepts(op_, text) ? "" : "computed, where TensorFlow refuses: " + text;

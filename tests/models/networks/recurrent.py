@@ -47,15 +47,19 @@ class LanguageModel(Network):
 @network("dynamic_rnn_lstm")
 @dataclasses.dataclass
 class DynamicRnnLstm(LanguageModel):
-    """Two layers of TensorFlow 1's LSTMCell, the second with peepholes and a projection."""
+    """Layers of TensorFlow 1's LSTMCell, the last with peepholes and a projection."""
     projection: int = 32
+    layers: int = 2
     resource = False
 
     def cell(self):
         from tensorflow.python.keras.layers.legacy_rnn import rnn_cell_impl as cells  # where TensorFlow 2 keeps them
-        first = cells.LSTMCell(self.width, initializer=v1.random_uniform_initializer(-0.1, 0.1, seed=1))
-        second = cells.LSTMCell(self.width, use_peepholes=True, num_proj=self.projection, initializer=v1.random_uniform_initializer(-0.1, 0.1, seed=2))
-        return cells.MultiRNNCell([first, second])
+
+        def cell(i):
+            more = {"use_peepholes": True, "num_proj": self.projection} if i == self.layers - 1 else {}
+            return cells.LSTMCell(self.width, initializer=v1.random_uniform_initializer(-0.1, 0.1, seed=i + 1), **more)
+
+        return cells.MultiRNNCell([cell(i) for i in range(self.layers)])
 
     def recur(self, b, x, lengths):
         with v1.variable_scope("rnn", reuse=v1.AUTO_REUSE, use_resource=self.resource):

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiny networks that TensorFlow built: what they infer, and loss and variables after one, five and twenty steps.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/golden/replay.h"
+
+namespace tenon::golden {
+namespace {
+
+void ReplayWith(Kernels kernels, bool optimize = true) {
+  SayCaseOnCrash();
+  const auto runtime = MakeRuntime(kernels);
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  std::ifstream text(TENON_TEST_SOURCE_DIR "/tests/models/small.jsonl");
+  const Tally tally = ReplayAll(*runtime, text, Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json"), optimize);
+  EXPECT_EQ(tally.cases, 5u);
+  for (const std::string& failure : tally.failures) ADD_FAILURE() << failure;
+}
+
+TEST(Models, InferAndLearnAsInTensorFlow) { ReplayWith(Kernels::kAll); }
+TEST(Models, InferAndLearnAsInTensorFlowWithPlainKernelsAlone) { ReplayWith(Kernels::kPlain); }
+TEST(Models, InferAndLearnAsInTensorFlowWithOneDnnAtAnySize) { ReplayWith(Kernels::kOneDnnAlways); }
+TEST(Models, InferAndLearnAsInTensorFlowInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, false); }
+
+}  // namespace
+}  // namespace tenon::golden
