@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes networks as TensorFlow builds them: GraphDefs of TensorFlow 1's form with inference, and a step of training with its gradients.
 
-    make_models.py --out FOLDER [--only NAME]... [--double]
+    make_models.py --out FOLDER [--only NAME]... [--dtype float|double]
 
-A folder NAME in FOLDER has graph.pb, feeds.npz (the batch) and model.json (what to ask for). Weights, dropout and batches come of
-seeds; nothing is downloaded. --double makes the networks of double numbers, in which rounding hides nothing. Needs TensorFlow 2.21.
+A folder NAME in FOLDER has graph.pb, feeds.npz (the batch) and model.json (what to ask for); NAME_double has the same network of
+double numbers, in which rounding hides nothing. Weights, dropout and batches come of seeds; nothing is downloaded. Needs TensorFlow 2.21.
 """
 import argparse
 import collections
@@ -44,21 +44,24 @@ def write(kind, folder, dtype):
     about = {"name": network.name, "about": network.about, "dtype": dtype.name, "nodes": sum(ops.values()), "ops": dict(sorted(ops.items())),
              "outputs": model.outputs, "variables": model.variables}
     (folder / "model.json").write_text(json.dumps(about, indent=1) + "\n")
-    print(f"{network.name}: {sum(ops.values())} nodes of {len(ops)} ops, {len(model.variables)} variables", flush=True)
+    print(f"{folder.name}: {sum(ops.values())} nodes of {len(ops)} ops, {len(model.variables)} variables", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", action="append", choices=sorted(NETWORKS), metavar="NAME", help=", ".join(sorted(NETWORKS)))
-    parser.add_argument("--double", action="store_true")
+    parser.add_argument("--dtype", choices=("float", "double"), help="only this one")
     options = parser.parse_args()
     tf.compat.v1.disable_eager_execution()
     tf.compat.v1.disable_control_flow_v2()
     for name, kind in NETWORKS.items():
-        if (options.only and name not in options.only) or (options.double and not kind.doubles):
+        if options.only and name not in options.only:
             continue
-        write(kind, options.out / name, tf.float64 if options.double else tf.float32)
+        if options.dtype != "double":
+            write(kind, options.out / name, tf.float32)
+        if options.dtype != "float" and kind.doubles:
+            write(kind, options.out / f"{name}_double", tf.float64)
 
 
 if __name__ == "__main__":

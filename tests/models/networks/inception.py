@@ -12,7 +12,7 @@ from .pictures import Classifier
 @network("inception_v3")
 @dataclasses.dataclass
 class InceptionV3(Classifier):
-    batch: int = 4
+    batch: int = 8
     side: int = 139
     width: float = 0.25
     about = "139x139 pictures instead of 299, a quarter of the channels"
@@ -97,4 +97,4 @@ class InceptionV3(Classifier):
         return losses[0] + 0.4 * losses[1]
 
     def optimizer(self):
-        return v1.train.RMSPropOptimizer(1e-3, 0.9, 0.9, epsilon=1.0)
+        return v1.train.RMSPropOptimizer(1e-4, 0.9, 0.9, epsilon=1.0)
