@@ -21,11 +21,12 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = (1, 5, 20)
-# By dtype, of inference and after so many steps. A sum of a thousand elements in another order is off by some ten units of the last
+# By variant, of inference and after so many steps. A sum of a thousand elements in another order is off by some ten units of the last
 # place, and a deep network by some hundred; training feeds that back. An activation near zero may fall on either side of a kink, and
 # then a deep network's gradients differ in the first digits: in float TensorFlow's own two sets of kernels do so. Hence a float is
 # also right within OWN times what they differ by; in double no such excuse is needed, and none is given.
-TOLERANCE = {"float32": {"infer": 2e-5, 1: 2e-4, 5: 1e-3, 20: 1e-2}, "float64": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7}}
+FLOAT = {"infer": 2e-5, 1: 2e-4, 5: 1e-3, 20: 1e-2}
+TOLERANCE = {"float": FLOAT, "double": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7}, "functions": FLOAT}
 OWN = 4
 # An element is measured against the largest of its tensor, which counts as no less than this part of the largest of its kind (the
 # variables; one slot of the optimizer): a gradient that is zero in theory is noise.
@@ -113,7 +114,7 @@ class Compared:
 
     def __init__(self, options, folder, scratch):
         self.about = json.loads((folder / "model.json").read_text())
-        self.row = {"model": self.about["name"], "dtype": self.about["dtype"], "nodes": self.about["nodes"], "ops": len(self.about["ops"]), "about": self.about["about"], "stops": ""}
+        self.row = {"model": self.about["name"], "variant": self.about["variant"], "nodes": self.about["nodes"], "ops": len(self.about["ops"]), "about": self.about["about"], "stops": ""}
         self.options, self.folder, self.scratch = options, folder, scratch
 
     def tensorflow(self, *more):
@@ -143,8 +144,9 @@ class Compared:
     def check(self, key, want, got):
         error, where = worst(self.expected(want, key), got)
         self.row["error"][key], self.row["worst"][key] = error, where
-        allowed = max(TOLERANCE[self.about["dtype"]][key], OWN * self.row["own"][key] if self.about["dtype"] == "float32" else 0)
-        if not (np.isfinite(error) and error <= allowed) and not self.row["stops"]:
+        variant, own = self.about["variant"], self.row["own"][key]
+        allowed = max(TOLERANCE[variant][key], OWN * own if variant != "double" and np.isfinite(own) else 0)
+        if not error <= allowed and not self.row["stops"]:
             self.row["stops"] = f"{key if key == 'infer' else f'after {key} steps'}: {where} is off by {error:.1e}"
 
 
@@ -158,15 +160,17 @@ def errors(row, which="error"):
 
 
 def table(rows):
-    """A line for each network; in float and in double."""
-    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "double", "inference, ms", "step, ms", "what is smaller", "what stops it")
-    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 3 + " ---: | ---: | --- | --- |"]
+    """A line for each network, with its variants."""
+    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "double", "functions", "inference, ms", "step, ms", "what is smaller",
+             "what stops it")
+    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 4 + " ---: | ---: | --- | --- |"]
     for name in dict.fromkeys(row["model"] for row in rows):
-        single, double = ({row["dtype"]: row for row in rows if row["model"] == name}.get(kind, {}) for kind in TOLERANCE)
-        one = single or double
-        stops = "; ".join(f"{row['dtype']}: {row['stops']}" for row in (single, double) if row.get("stops"))
-        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), errors(double), milliseconds(one, "infer"),
-                 milliseconds(one, "step"), one["about"], stops]
+        variants = {row["variant"]: row for row in rows if row["model"] == name}
+        single, double, functions = (variants.get(variant, {}) for variant in TOLERANCE)
+        one = single or double or functions
+        stops = "; ".join(f"{variant}: {row['stops']}" for variant, row in variants.items() if row.get("stops"))
+        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), errors(double), errors(functions),
+                 milliseconds(one, "infer"), milliseconds(one, "step"), one["about"], stops]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -181,7 +185,7 @@ def main():
     options = parser.parse_args()
     rows = []
     for folder in sorted(path.parent for path in options.folder.glob("*/model.json")):
-        if options.only and folder.name.removesuffix("_double") not in options.only:
+        if options.only and folder.name.split(".")[0] not in options.only:
             continue
         with tempfile.TemporaryDirectory() as scratch:
             compared = Compared(options, folder, pathlib.Path(scratch))
@@ -189,7 +193,7 @@ def main():
                 rows.append(compared.compare())
             except Failed as error:
                 rows.append({**compared.row, "stops": f"TensorFlow: {error}"})
-        print(json.dumps({key: rows[-1].get(key) for key in ("model", "dtype", "error", "worst", "own", "stops")}), file=sys.stderr, flush=True)
+        print(json.dumps({key: rows[-1].get(key) for key in ("model", "variant", "error", "worst", "own", "stops")}), file=sys.stderr, flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "models.md").write_text(table(rows))
     (options.out / "models.json").write_text(json.dumps(rows, indent=1) + "\n")

@@ -120,6 +120,7 @@ class BertEncoder(Transformer):
 class GptDecoder(Transformer):
     """Trained on all places at once; writes in a loop that keeps keys and values."""
     prompt: int = 6
+    loops = True
     about = "2 layers of width 64 with 4 heads, 24 words of 500"
 
     def feeds(self, random):

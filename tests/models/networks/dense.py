@@ -95,6 +95,7 @@ class KMeans(Network):
     width: int = 16
     centres: int = 8
     resource = False
+    loops = True
 
     def feeds(self, random):
         places = random.uniform(-4, 4, (self.centres, self.width))

@@ -15,6 +15,7 @@ class InceptionV3(Classifier):
     batch: int = 8
     side: int = 139
     width: float = 0.25
+    rate = 1e-4
     about = "139x139 pictures instead of 299, a quarter of the channels"
 
     def layer(self, b, name, x, channels, window, stride=1, padding="SAME"):
@@ -97,4 +98,4 @@ class InceptionV3(Classifier):
         return losses[0] + 0.4 * losses[1]
 
     def optimizer(self):
-        return v1.train.RMSPropOptimizer(1e-4, 0.9, 0.9, epsilon=1.0)
+        return v1.train.RMSPropOptimizer(self.rate, 0.9, 0.9, epsilon=1.0)

@@ -30,6 +30,7 @@ class Network:
 
     resource = True  # variables are resources, not references
     doubles = True  # TensorFlow has all its kernels for double
+    loops = False
     about = ""
 
     def feeds(self, random):

@@ -31,8 +31,10 @@ class Classifier(Network):
     def loss(self, b, feeds):
         return cross_entropy(feeds["labels"], self.logits(b, feeds["x"]))
 
+    rate = 0.01
+
     def optimizer(self):
-        return v1.train.MomentumOptimizer(0.01, 0.9)
+        return v1.train.MomentumOptimizer(self.rate, 0.9)
 
 
 @network("lenet")
@@ -66,6 +68,7 @@ class AlexNet(Classifier):
     width: float = 0.25
     resource = False
     doubles = False  # LRN
+    rate = 1e-3
     about = "99x99 pictures instead of 227, a quarter of the channels"
 
     def logits(self, b, x):
@@ -119,6 +122,7 @@ class VggA(Classifier):
 class ResNet50(Classifier):
     """The first version: strides in the first 1x1 convolution of a block."""
     width: float = 0.5
+    rate = 1e-4  # batches are small: with more, what rounding left grows tenfold in each step
     about = "64x64 pictures instead of 224, half the channels"
 
     def layer(self, b, name, x, channels, window, stride=1, activation=tf.nn.relu):
@@ -146,14 +150,12 @@ class ResNet50(Classifier):
         with b.scope("logits"):
             return dense(b, tf.reduce_mean(x, [1, 2]), self.classes)
 
-    def optimizer(self):
-        return v1.train.MomentumOptimizer(1e-4, 0.9)  # batches are small: with more, what rounding left grows tenfold in each step
-
 
 @network("mobilenet_v2")
 @dataclasses.dataclass
 class MobileNetV2(Classifier):
     width: float = 0.5
+    rate = 1e-4
     about = "64x64 pictures instead of 224, half the channels"
 
     def normal(self, b, x, activation=tf.nn.relu6):
@@ -186,7 +188,7 @@ class MobileNetV2(Classifier):
             return dense(b, dropout(b, tf.reduce_mean(x, [1, 2]), 0.2), self.classes)
 
     def optimizer(self):
-        return v1.train.RMSPropOptimizer(1e-3, 0.9, 0.9, epsilon=1.0)
+        return v1.train.RMSPropOptimizer(self.rate, 0.9, 0.9, epsilon=1.0)
 
 
 @network("densenet121")
@@ -194,6 +196,7 @@ class MobileNetV2(Classifier):
 class DenseNet121(Classifier):
     batch: int = 4
     growth: int = 12
+    rate = 1e-3
     about = "64x64 pictures instead of 224, growth 12 instead of 32"
 
     def layer(self, b, name, x, channels, window):
@@ -217,4 +220,4 @@ class DenseNet121(Classifier):
             return dense(b, tf.reduce_mean(x, [1, 2]), self.classes)
 
     def optimizer(self):
-        return v1.train.MomentumOptimizer(0.01, 0.9, use_nesterov=True)
+        return v1.train.MomentumOptimizer(self.rate, 0.9, use_nesterov=True)

@@ -15,6 +15,7 @@ class LanguageModel(Network):
     words: int = 200
     width: int = 64
     steps: int = 12
+    loops = True
 
     def feeds(self, random):
         ids = random.integers(0, self.words, (self.batch, self.steps + 1)).astype(np.int32)
