@@ -410,12 +410,13 @@ const std::set<std::string>& WithGoldenGradients() {
       "BatchMatMul", "BatchMatMulV3", "BatchToSpaceND", "Concat", "Cumprod", "Cumsum", "DepthToSpace", "DepthwiseConv2dNative",
       "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Einsum", "EnsureShape", "Erfc", "FusedBatchNorm",
       "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "GatherNd", "LRN",
-      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "ResizeBilinear", "ResizeNearestNeighbor",
-      "ReverseSequence", "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSum",
-      "SparseTensorDenseMatMul", "SparseToDense", "TensorListConcatV2", "TensorListFromTensor", "TensorListGather", "TensorListGetItem",
-      "TensorListPopBack", "TensorListPushBack", "TensorListResize", "TensorListScatterIntoExistingList", "TensorListScatterV2",
-      "TensorListSetItem", "TensorListSplit", "TensorListStack", "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub",
-      "TensorScatterUpdate", "TopKV2", "Xdivy", "Xlogy"};
+      "MatrixBandPart", "MirrorPad", "MirrorPadGrad", "MulNoNan", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseSequence",
+      "ScatterNd", "SpaceToBatchND", "SpaceToDepth", "SparseFillEmptyRows", "SparseSegmentMean", "SparseSegmentSqrtN",
+      "SparseSegmentSum", "SparseTensorDenseMatMul", "SparseToDense", "TensorListConcatV2", "TensorListFromTensor",
+      "TensorListGather", "TensorListGetItem", "TensorListPopBack", "TensorListPushBack", "TensorListResize",
+      "TensorListScatterIntoExistingList", "TensorListScatterV2", "TensorListSetItem", "TensorListSplit", "TensorListStack",
+      "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TopKV2", "Xdivy",
+      "Xlogy"};
   return ops;
 }
 
@@ -431,7 +432,7 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"is flat between its jumps, and its gradient is taken as none", {"Ceil", "Floor", "FloorDiv", "Round", "TruncateDiv"}},
       {"does not depend on the values of its floating inputs", {"OnesLike", "ZerosLike"}},
       {"is made of settings or whole numbers", {"OneHot", "Range", "LinSpace"}},
-      {"which elements are equal jumps with the data", {"Unique"}},
+      {"which elements are equal jumps with the data", {"Unique", "UniqueWithCounts"}},
       {"has no inputs, or is where values come from", {"Const", "Placeholder", "_Arg"}},
       {"stops gradients by definition", {"StopGradient"}},
       {"carries no value", {"ControlTrigger", "NoOp", "_Retval", "Assert"}},
@@ -449,16 +450,18 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceScatterAdd", "ResourceSparseApplyAdagrad", "ScatterAdd", "ScatterSub", "StackCloseV2", "StackPopV2",
         "StackPushV2", "StackV2", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableV2",
         "ApplyFtrl", "ApplyRMSProp", "DisableCopyOnRead", "ResourceApplyAdagradV2", "ResourceApplyFtrl", "ResourceApplyKerasMomentum", "ResourceApplyRMSProp",
-        "ResourceScatterSub", "ResourceScatterUpdate", "ResourceSparseApplyFtrl", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum", "ScatterUpdate", "SparseApplyAdagrad", "SparseApplyFtrl"}},
+        "ResourceScatterSub", "ResourceScatterUpdate", "ResourceSparseApplyFtrl", "ResourceSparseApplyKerasMomentum", "ResourceSparseApplyMomentum", "ScatterUpdate", "SparseApplyAdagrad", "SparseApplyFtrl",
+        "ResourceSparseApplyRMSProp", "SparseApplyMomentum", "SparseApplyRMSProp"}},
       {"makes, measures or ends a tensor array", {"TensorArrayCloseV3", "TensorArrayGradV3", "TensorArraySizeV3", "TensorArrayV3"}},
       {"makes or measures a list of tensors", {"EmptyTensorList", "TensorListElementShape", "TensorListLength", "TensorListReserve"}},
       {"is a queue's: what goes through it is another step's",
        {"FIFOQueueV2", "PaddingFIFOQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2", "QueueEnqueueManyV2",
         "QueueEnqueueV2", "QueueIsClosedV2", "QueueSizeV2", "RandomShuffleQueueV2"}},
       {"is a gradient that TensorFlow does not differentiate either",
-       {"LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad"}},
+       {"LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
+        "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"}},
       {"works on files or strings",
-       {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin", "StaticRegexFullMatch"}},
+       {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin", "StringToHashBucketFast", "StaticRegexFullMatch"}},
   };
   return reasons;
 }
