@@ -21,6 +21,17 @@ extern const tenon_op_definition kIdentity = DefineOp({
     .gradient = GradientFunction<PassOnGradient>,
 });
 
+extern const tenon_op_definition kRefIdentity = DefineOp({
+    .name = "RefIdentity",
+    .inputs = "input: Ref(T)",
+    .outputs = "output: Ref(T)",
+    .attrs = "T: type",
+    .doc = "The reference to a variable, unchanged.",
+    .traits = TENON_OP_IDENTITY | TENON_OP_UNINITIALIZED,
+    .shape = ShapeFunction<IdentityShape>,
+    .gradient = GradientFunction<PassOnGradient>,
+});
+
 extern const tenon_op_definition kIdentityN = DefineOp({
     .name = "IdentityN",
     .inputs = "input: T",

@@ -27,6 +27,7 @@ TENON_OPS(
     kRecv,
     kRefEnter,
     kRefExit,
+    kRefIdentity,
     kRefMerge,
     kRefNextIteration,
     kRefSwitch,

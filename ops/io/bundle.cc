@@ -33,7 +33,7 @@ struct Index {
 };
 
 Index LoadIndex(const tenon_files& files, const std::string& path) {
-  const File file = File::ForReading(files, path);
+  const sdk::File file = sdk::File::ForReading(files, path);
   std::string bytes(file.size(), '\0');
   file.ReadAt(0, bytes.data(), bytes.size());
   Index index;
@@ -169,11 +169,11 @@ void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleH
   const std::string bytes = BuildTable(table);
   const std::string path = TemporaryPath(IndexPath(prefix));
   try {
-    File file = File::ForWriting(files, path);
+    sdk::File file = sdk::File::ForWriting(files, path);
     file.Write(bytes.data(), bytes.size());
     file.SyncAndClose();
   } catch (...) {
-    RemoveIfThere(files, path);  // it may be complete and still not durable
+    sdk::RemoveIfThere(files, path);  // it may be complete and still not durable
     throw;
   }
 }
@@ -181,11 +181,11 @@ void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleH
 void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header) {
   for (int64_t shard = 0; shard < header.shards; ++shard) {
     const std::string data = DataPath(prefix, shard, header.shards);
-    if (FileExists(files, TemporaryPath(data))) Rename(files, TemporaryPath(data), data);
+    if (FileExists(files, TemporaryPath(data))) sdk::Rename(files, TemporaryPath(data), data);
   }
   const std::string index = IndexPath(prefix);
-  Rename(files, TemporaryPath(index), index);
-  SyncFolderOf(files, index);
+  sdk::Rename(files, TemporaryPath(index), index);
+  sdk::SyncFolderOf(files, index);
 }
 
 void Recover(const tenon_files& files, std::string_view prefix) {
@@ -193,16 +193,16 @@ void Recover(const tenon_files& files, std::string_view prefix) {
   if (!FileExists(files, path)) return;
   if (const auto index = LoadTemporaryIndex(files, prefix)) return Commit(files, prefix, index->header);
   sdk::Check(files.remove(sdk::ToSpan(path)));
-  SyncFolderOf(files, path);
+  sdk::SyncFolderOf(files, path);
 }
 
 // ---- Writing ----
 
 BundleWriter::BundleWriter(const tenon_files& files, std::string_view prefix) : files_(files), prefix_(prefix) {
   if (prefix_.empty()) Fail(TENON_INVALID_ARGUMENT, "the prefix of a checkpoint is empty");
-  MakeFolders(files_, FolderOf(prefix_));
+  sdk::MakeFolders(files_, sdk::FolderOf(prefix_));
   Recover(files_, prefix_);
-  data_ = std::make_unique<File>(File::ForWriting(files_, TemporaryPath(DataPath(prefix_, 0, 1))));
+  data_ = std::make_unique<sdk::File>(sdk::File::ForWriting(files_, TemporaryPath(DataPath(prefix_, 0, 1))));
 }
 
 BundleWriter::~BundleWriter() {
@@ -211,8 +211,8 @@ BundleWriter::~BundleWriter() {
   const std::string data = TemporaryPath(DataPath(prefix_, 0, 1)), index = TemporaryPath(IndexPath(prefix_));
   if (!FileExists(files_, data)) return;
   // The index first: it must never stand beside the old data.
-  RemoveIfThere(files_, index);
-  if (!FileExists(files_, index)) RemoveIfThere(files_, data);
+  sdk::RemoveIfThere(files_, index);
+  if (!FileExists(files_, index)) sdk::RemoveIfThere(files_, data);
 }
 
 void BundleWriter::Append(const void* data, uint64_t bytes) {
@@ -377,13 +377,13 @@ int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& ent
   return count;
 }
 
-File BundleReader::OpenShard(int64_t shard) const {
+sdk::File BundleReader::OpenShard(int64_t shard) const {
   const std::string path = DataPath(prefix_, shard, header_.shards);
   const bool committing = index_path_ != IndexPath(prefix_) && FileExists(files_, TemporaryPath(path));
-  return File::ForReading(files_, committing ? TemporaryPath(path) : path);
+  return sdk::File::ForReading(files_, committing ? TemporaryPath(path) : path);
 }
 
-const File& BundleReader::Shard(std::string_view name, const BundleEntry& entry) {
+const sdk::File& BundleReader::Shard(std::string_view name, const BundleEntry& entry) {
   if (entry.shard >= header_.shards) {
     Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header_.shards, ", as ",
          index_path_, " says");
@@ -401,7 +401,7 @@ const File& BundleReader::Shard(std::string_view name, const BundleEntry& entry)
 }
 
 void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* target) {
-  const File& file = Shard(name, entry);
+  const sdk::File& file = Shard(name, entry);
   uint32_t crc = 0;
   for (uint64_t at = 0; at < entry.size; at += kChunk) {
     const uint64_t part = std::min(kChunk, entry.size - at);
@@ -416,7 +416,7 @@ void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* t
 
 std::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
                                                         std::string* storage) {
-  const File& file = Shard(name, entry);
+  const sdk::File& file = Shard(name, entry);
   const int64_t count = CheckedCount(name, entry);
   storage->resize(entry.size);
   file.ReadAt(entry.offset, storage->data(), entry.size);

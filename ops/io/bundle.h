@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "file.h"
+#include "tenon/sdk/file.h"
 #include "slice.h"
 #include "table.h"
 
@@ -81,7 +81,7 @@ class BundleWriter {
 
   const tenon_files& files_;
   const std::string prefix_;
-  std::unique_ptr<File> data_;
+  std::unique_ptr<sdk::File> data_;
   std::string buffer_;
   uint64_t written_ = 0;
   std::map<std::string, BundleEntry, std::less<>> entries_;
@@ -121,15 +121,15 @@ class BundleReader {
   void CheckBounds(std::string_view name, const BundleEntry& entry) { Shard(name, entry); }
 
  private:
-  const File& Shard(std::string_view name, const BundleEntry& entry);
-  File OpenShard(int64_t shard) const;
+  const sdk::File& Shard(std::string_view name, const BundleEntry& entry);
+  sdk::File OpenShard(int64_t shard) const;
 
   const tenon_files& files_;
   const std::string prefix_;
   std::string index_path_;
   BundleHeader header_;
   std::vector<TableEntry> table_;
-  std::map<int64_t, File> shards_;
+  std::map<int64_t, sdk::File> shards_;
 };
 
 }  // namespace tenon::ops::io

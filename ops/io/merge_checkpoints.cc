@@ -21,7 +21,7 @@ class Moves {
     }
   }
   void Move(std::string from, std::string to) {
-    io::Rename(files_, from, to);
+    Rename(files_, from, to);
     moves_.emplace_back(std::move(from), std::move(to));
   }
   void Keep() { moves_.clear(); }
@@ -36,7 +36,7 @@ struct Merge {
       : delete_old_dirs(c.Bool("delete_old_dirs")), allow_missing_files(c.Bool("allow_missing_files")) {}
 
   void Run(RunContext c) const {
-    const tenon_files& files = io::HostFiles();
+    const tenon_files& files = HostFiles();
     if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "destination_prefix must be one string");
     const std::string_view destination = StringAt(c.input_view(1), 0);
 
@@ -61,7 +61,7 @@ struct Merge {
 
     // A step that has ended meanwhile, on a machine that stood still, must not touch what came after it.
     if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled before it merged ", destination);
-    io::MakeFolders(files, io::FolderOf(destination));
+    MakeFolders(files, FolderOf(destination));
     io::Recover(files, destination);
     Moves moves(files);
     int64_t shard = 0;
@@ -76,13 +76,13 @@ struct Merge {
     io::Commit(files, destination, header);
 
     for (const std::string& prefix : prefixes) {
-      if (prefix != destination) io::RemoveIfThere(files, io::IndexPath(prefix));
+      if (prefix != destination) RemoveIfThere(files, io::IndexPath(prefix));
     }
     if (!delete_old_dirs) return;
     for (const std::string& prefix : prefixes) {
       // Removes the folder only if it is empty; that it is not is no failure.
-      const std::string_view folder = io::FolderOf(prefix);
-      if (!folder.empty() && folder != io::FolderOf(destination)) io::RemoveIfThere(files, folder);
+      const std::string_view folder = FolderOf(prefix);
+      if (!folder.empty() && folder != FolderOf(destination)) RemoveIfThere(files, folder);
     }
   }
 

@@ -37,7 +37,7 @@ struct Save {
     const Request request = ReadRequest(c, count);
     std::vector<io::SliceSpec> specs;
     for (size_t i = 0; i < count; ++i) specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
-    io::BundleWriter writer(io::HostFiles(), request.prefix);
+    io::BundleWriter writer(HostFiles(), request.prefix);
     for (size_t i = 0; i < count; ++i) {
       if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it saved ", request.prefix);
       const tenon_tensor_view& tensor = c.input_view(static_cast<int32_t>(i) + 3);
@@ -65,7 +65,7 @@ struct Restore {
   }
   void Run(RunContext c) const {
     const Request request = ReadRequest(c, dtypes.size());
-    io::BundleReader reader(io::HostFiles(), request.prefix);
+    io::BundleReader reader(HostFiles(), request.prefix);
     for (size_t i = 0; i < dtypes.size(); ++i) {
       if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it restored ", request.prefix);
       RestoreOne(c, reader, request, i);

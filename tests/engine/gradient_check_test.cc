@@ -395,7 +395,7 @@ TEST(PreventGradient, RefusesWithItsMessage) {
 // Ops whose gradients are checked elsewhere, and where.
 const std::map<std::string, std::string>& CheckedElsewhere() {
   static const std::map<std::string, std::string> elsewhere = {
-      {"ReadVariableOp", "VariableGradient"}, {"ResourceGather", "VariableGradient"}, {"ResourceGatherNd", "VariableGradient"},
+      {"ReadVariableOp", "VariableGradient"}, {"RefIdentity", "variable_test"}, {"ResourceGather", "VariableGradient"}, {"ResourceGatherNd", "VariableGradient"},
       {"PreventGradient", "refuses by definition"},
       {"TensorArrayConcatV3", "golden_functions_test"}, {"TensorArrayGatherV3", "golden_functions_test"},
       {"TensorArrayReadV3", "golden_functions_test"}, {"TensorArrayScatterV3", "golden_functions_test"},
@@ -454,6 +454,10 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
         "ResourceSparseApplyRMSProp", "SparseApplyMomentum", "SparseApplyRMSProp"}},
       {"makes, measures or ends a tensor array", {"TensorArrayCloseV3", "TensorArrayGradV3", "TensorArraySizeV3", "TensorArrayV3"}},
       {"makes or measures a list of tensors", {"EmptyTensorList", "TensorListElementShape", "TensorListLength", "TensorListReserve"}},
+      {"fills, asks or changes a table",
+       {"HashTableV2", "InitializeTableFromTextFileV2", "InitializeTableV2", "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2",
+        "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableSizeV2", "MutableHashTableOfTensorsV2", "MutableHashTableV2"}},
+      {"tells TensorBoard something", {"HistogramSummary", "MergeSummary", "ScalarSummary"}},
       {"is a queue's: what goes through it is another step's",
        {"FIFOQueueV2", "PaddingFIFOQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2", "QueueEnqueueManyV2",
         "QueueEnqueueV2", "QueueIsClosedV2", "QueueSizeV2", "RandomShuffleQueueV2"}},

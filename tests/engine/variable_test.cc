@@ -140,5 +140,27 @@ TEST(Variable, TakesRowsByReferenceWhoseNumberIsFoundInTheStep) {
   EXPECT_EQ(Values<double>((*values)[0]), (std::vector<double>{1, 1, 0, 0, 1, 1}));
 }
 
+TEST(Variable, IsWrittenAndDifferentiatedThroughAnIdentityOfItsReference) {
+  Graph g(TheRuntime());
+  const Output ref = g.Op("VariableV2", {}, {{"shape", Shape{2}}, {"dtype", DType::kFloat}}, "ref");
+  const Output same = g.Op("RefIdentity", {ref}, {}, "same");
+  g.AddNode("Assign", {same, g.Const(std::vector<float>{3, 4}, {2})}, {}, "assign");
+  const Output square = g.Op("Square", {same}, {}, "square");
+  const std::vector<Gradient> gradients = g.Gradients({square}, {ref});
+  ASSERT_TRUE(g.status().ok()) << g.status().message();
+  for (const auto executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
+    SessionOptions options;
+    options.executor = executor;
+    auto session = Session::Create(TheRuntime(), g, options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    EXPECT_EQ(session->Run({}, {square}).status().code(), Code::kFailedPrecondition);
+    ASSERT_TRUE(session->RunTargets({"assign"}).ok());
+    const auto values = session->Run({}, {square, gradients[0].dense});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{9, 16}));
+    EXPECT_EQ(Values<float>((*values)[1]), (std::vector<float>{6, 8}));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::engine

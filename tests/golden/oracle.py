@@ -27,7 +27,7 @@ CONFIG.graph_options.rewrite_options.disable_meta_optimizer = True
 
 # Writing.
 def tensor(array):
-    array = np.asarray(array)
+    array = np.array(array, object) if isinstance(array, bytes) else np.asarray(array)  # numpy's own strings end before their last zeros
     if array.dtype == object or array.dtype.kind in "SU":
         strings = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
         return ["string", list(array.shape), [base64.b64encode(one).decode() for one in strings]]

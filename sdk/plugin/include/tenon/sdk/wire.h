@@ -68,10 +68,18 @@ class WireWriter {
     Tag(field, 0);
     PutVarint(text_, value);
   }
-  void Fixed32(uint32_t field, uint32_t value) {
-    if (value == 0) return;
+  // always: also zero, as a member of a oneof is written.
+  void Fixed32(uint32_t field, uint32_t value, bool always = false) {
+    if (value == 0 && !always) return;
     Tag(field, 5);
     PutFixed32(text_, value);
+  }
+  void Double(uint32_t field, double value) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (bits == 0) return;
+    Tag(field, 1);
+    PutFixed64(text_, bits);
   }
   // Also when empty: a message that is there.
   void Bytes(uint32_t field, std::string_view value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels.
-#ifndef TENON_OPS_IO_FILE_H_
-#define TENON_OPS_IO_FILE_H_
+#ifndef TENON_SDK_FILE_H_
+#define TENON_SDK_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -11,14 +11,14 @@
 #include "tenon/ext/files.h"
 #include "tenon/sdk/kernel.h"
 
-namespace tenon::ops::io {
+namespace tenon::sdk {
 
 // The host's files; UNIMPLEMENTED when it offers none.
 inline const tenon_files& HostFiles() {
   const auto* files =
-      static_cast<const tenon_files*>(tenon_plugin_host->get_extension(sdk::ToSpan(TENON_EXTENSION_FILES)));
+      static_cast<const tenon_files*>(tenon_plugin_host->get_extension(ToSpan(TENON_EXTENSION_FILES)));
   if (files == nullptr) {
-    sdk::Fail(TENON_UNIMPLEMENTED, "the host offers no files (extension ", TENON_EXTENSION_FILES, ")");
+    Fail(TENON_UNIMPLEMENTED, "the host offers no files (extension ", TENON_EXTENSION_FILES, ")");
   }
   return *files;
 }
@@ -27,13 +27,13 @@ class File {
  public:
   static File ForReading(const tenon_files& files, std::string path) {
     File file(files, std::move(path));
-    sdk::Check(files.open_read(sdk::ToSpan(file.path_), &file.file_));
+    Check(files.open_read(ToSpan(file.path_), &file.file_));
     return file;
   }
   // Creates or truncates.
   static File ForWriting(const tenon_files& files, std::string path) {
     File file(files, std::move(path));
-    sdk::Check(files.open_write(sdk::ToSpan(file.path_), &file.file_));
+    Check(files.open_write(ToSpan(file.path_), &file.file_));
     return file;
   }
   File(File&& other) noexcept
@@ -48,19 +48,19 @@ class File {
   const std::string& path() const { return path_; }
   uint64_t size() const {
     uint64_t size = 0;
-    sdk::Check(files_->size(file_, &size));
+    Check(files_->size(file_, &size));
     return size;
   }
   void ReadAt(uint64_t offset, void* target, uint64_t bytes) const {
-    if (bytes > 0) sdk::Check(files_->read_at(file_, offset, target, bytes));
+    if (bytes > 0) Check(files_->read_at(file_, offset, target, bytes));
   }
   void Write(const void* source, uint64_t bytes) {
-    if (bytes > 0) sdk::Check(files_->write(file_, source, bytes));
+    if (bytes > 0) Check(files_->write(file_, source, bytes));
   }
   // Makes what was written durable, and closes.
   void SyncAndClose() {
-    sdk::Check(files_->sync(file_));
-    sdk::Check(files_->close(std::exchange(file_, nullptr)));
+    Check(files_->sync(file_));
+    Check(files_->close(std::exchange(file_, nullptr)));
   }
 
  private:
@@ -79,33 +79,33 @@ inline std::string_view FolderOf(std::string_view path) {
 }
 
 inline void Rename(const tenon_files& files, std::string_view from, std::string_view to) {
-  sdk::Check(files.rename(sdk::ToSpan(from), sdk::ToSpan(to)));
+  Check(files.rename(ToSpan(from), ToSpan(to)));
 }
 
 // Makes renames in the folder of `path` durable.
 inline void SyncFolderOf(const tenon_files& files, std::string_view path) {
   const std::string_view folder = FolderOf(path);
-  sdk::Check(files.sync_directory(sdk::ToSpan(folder.empty() ? std::string_view(".") : folder)));
+  Check(files.sync_directory(ToSpan(folder.empty() ? std::string_view(".") : folder)));
 }
 
 // Makes the folder and those above it, where they are not there, durably.
 inline void MakeFolders(const tenon_files& files, std::string_view folder) {
-  if (folder.empty() || files.exists(sdk::ToSpan(folder)) != 0) return;
+  if (folder.empty() || files.exists(ToSpan(folder)) != 0) return;
   if (FolderOf(folder) != folder) MakeFolders(files, FolderOf(folder));
-  tenon_status* status = files.make_directory(sdk::ToSpan(folder));
+  tenon_status* status = files.make_directory(ToSpan(folder));
   if (status != nullptr && tenon_plugin_host->status_code(status) == TENON_ALREADY_EXISTS) {
     tenon_plugin_host->status_release(status);  // someone else was faster
     status = nullptr;
   }
-  sdk::Check(status);
+  Check(status);
   SyncFolderOf(files, folder);
 }
 
 // Removes what may be there; that it is not, or stays, does no harm.
 inline void RemoveIfThere(const tenon_files& files, std::string_view path) noexcept {
-  if (files.exists(sdk::ToSpan(path)) == 0) return;
-  if (tenon_status* status = files.remove(sdk::ToSpan(path))) tenon_plugin_host->status_release(status);
+  if (files.exists(ToSpan(path)) == 0) return;
+  if (tenon_status* status = files.remove(ToSpan(path))) tenon_plugin_host->status_release(status);
 }
 
-}  // namespace tenon::ops::io
-#endif  // TENON_OPS_IO_FILE_H_
+}  // namespace tenon::sdk
+#endif  // TENON_SDK_FILE_H_

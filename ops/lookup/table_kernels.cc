@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of tables. They run on the host, wherever the table is said to be.
+#include <memory>
+#include <string>
+
+#include "table.h"
+#include "text_file.h"
+#include "tenon/sdk/string_tensor.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+enum class Kind { kFixed, kMutable, kMutableRows };
+
+template <Kind kKind>
+struct MakeTable {
+  explicit MakeTable(CreateContext& c) {
+    options.name = std::string(c.String("shared_name"));
+    if (options.name.empty()) options.name = std::string(c.name());
+    options.key = c.Type("key_dtype");
+    options.value = c.Type("value_dtype");
+    options.fixed = kKind == Kind::kFixed;
+    if constexpr (kKind == Kind::kMutableRows) {
+      const Shape row = c.ShapeAttr("value_shape");
+      if (c.ok() && !row.fully_known()) c.Fail(TENON_INVALID_ARGUMENT, "value_shape ", row, " is not fully known");
+      options.row = row.dims();
+    }
+    const std::string container(c.String("container"));
+    if (!c.ok()) return;
+    c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(options.name), ToSpan("table"), 0, &handle));
+  }
+  void Run(RunContext c) const {
+    void* object = nullptr;
+    Check(c.services().resource_object(
+        c.frame(), handle,
+        [](void* argument, void** out_object) noexcept -> tenon_status* {
+          try {
+            *out_object = new Table(*static_cast<const TableOptions*>(argument));
+            return nullptr;
+          } catch (...) {
+            return CurrentFailure();
+          }
+        },
+        const_cast<TableOptions*>(&options), [](void* object) noexcept { delete static_cast<Table*>(object); }, &object));
+    static_cast<Table*>(object)->CheckSame(options);
+    *c.output<tenon_resource*>(0) = handle;
+  }
+  TableOptions options;
+  tenon_resource* handle = nullptr;
+};
+
+Table& TableOf(const RunContext& c) {
+  void* object = nullptr;
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  return *static_cast<Table*>(object);
+}
+
+struct Find {
+  void Run(RunContext c) const { TableOf(c).Find(c, 0, c.input_view(1), c.input_view(2)); }
+};
+
+void Fill(const RunContext& c, Table& table) {
+  if (Count(c.input_view(1)) == 0) Fail(TENON_INVALID_ARGUMENT, "a table that is filled once is given no entries");
+  table.Fill(c.input_view(1), c.input_view(2));
+}
+
+struct Initialize {
+  void Run(RunContext c) const { Fill(c, TableOf(c)); }
+};
+
+struct Import {
+  void Run(RunContext c) const {
+    Table& table = TableOf(c);
+    if (table.options().fixed) Fill(c, table);
+    else table.Replace(c.input_view(1), c.input_view(2));
+  }
+};
+
+struct Insert {
+  void Run(RunContext c) const { TableOf(c).Insert(c.input_view(1), c.input_view(2)); }
+};
+
+struct Remove {
+  void Run(RunContext c) const { TableOf(c).Remove(c.input_view(1)); }
+};
+
+struct Export {
+  explicit Export(CreateContext& c) : key(c.Type("Tkeys")), value(c.Type("Tvalues")) {}
+  void Run(RunContext c) const {
+    const Table& table = TableOf(c);
+    table.CheckTypes(key, value);
+    table.Export(c);
+  }
+  uint32_t key, value;
+};
+
+struct Size {
+  void Run(RunContext c) const { *c.output<int64_t>(0) = TableOf(c).size(); }
+};
+
+struct InitializeFromFile {
+  explicit InitializeFromFile(CreateContext& c) {
+    options.key_column = c.Int("key_index");
+    options.value_column = c.Int("value_index");
+    options.lines = c.Int("vocab_size");
+    options.offset = c.Int("offset");
+    const std::string_view delimiter = c.String("delimiter");
+    if (c.ok() && delimiter.size() != 1) c.Fail(TENON_INVALID_ARGUMENT, "delimiter must be one character, found '", delimiter, "'");
+    options.delimiter = delimiter.empty() ? '\t' : delimiter[0];
+  }
+  void Run(RunContext c) const {
+    Table& table = TableOf(c);
+    if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "filename must be one string; its shape is ", DimsOf(c.input_view(1)));
+    const TextEntries entries = ReadEntries(std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value);
+    table.Fill(entries.keys(), entries.values());
+  }
+  TextFileOptions options;
+};
+
+constexpr Traits kStateful = {.flags = TENON_KERNEL_STATEFUL};
+constexpr Traits kPlain = {.flags = 0};
+constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
+
+}  // namespace
+
+extern constinit const tenon_kernel_registration kHashTableV2Kernel = Registration<MakeTable<Kind::kFixed>>("HashTableV2", kStateful);
+extern constinit const tenon_kernel_registration kMutableHashTableV2Kernel = Registration<MakeTable<Kind::kMutable>>("MutableHashTableV2", kStateful);
+extern constinit const tenon_kernel_registration kMutableHashTableOfTensorsV2Kernel =
+    Registration<MakeTable<Kind::kMutableRows>>("MutableHashTableOfTensorsV2", kStateful);
+extern constinit const tenon_kernel_registration kInitializeTableV2Kernel = Registration<Initialize>("InitializeTableV2", kPlain);
+extern constinit const tenon_kernel_registration kInitializeTableFromTextFileV2Kernel = Registration<InitializeFromFile>("InitializeTableFromTextFileV2", kPlain);
+extern constinit const tenon_kernel_registration kLookupTableFindV2Kernel = Registration<Find>("LookupTableFindV2", kGives);
+extern constinit const tenon_kernel_registration kLookupTableImportV2Kernel = Registration<Import>("LookupTableImportV2", kPlain);
+extern constinit const tenon_kernel_registration kLookupTableInsertV2Kernel = Registration<Insert>("LookupTableInsertV2", kPlain);
+extern constinit const tenon_kernel_registration kLookupTableRemoveV2Kernel = Registration<Remove>("LookupTableRemoveV2", kPlain);
+extern constinit const tenon_kernel_registration kLookupTableExportV2Kernel = Registration<Export>("LookupTableExportV2", kGives);
+extern constinit const tenon_kernel_registration kLookupTableSizeV2Kernel = Registration<Size>("LookupTableSizeV2", kPlain);
+
+}  // namespace tenon::ops

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases of the summary package: the bytes that event files hold."""
+import numpy as np
+import tensorflow as tf
+
+from .draw import Case, op
+
+Value = tf.compat.v1.Summary.Value
+
+
+def tags(d, shape):
+    words = np.empty(shape, object)
+    for at in np.ndindex(*shape):
+        words[at] = d.pick([b"loss", b"a/b", b"a tag of some length that is no small one", b"", b"x%d" % d.int(0, 99)])
+    return words
+
+
+@op("ScalarSummary")
+def scalars(d):
+    shape = d.shape(0, 2, large=0)
+    return Case([tags(d, shape), d.tensor(d.dtype(), shape)])
+
+
+@op("HistogramSummary")
+def histogram(d):
+    values = d.tensor(d.dtype(), d.shape(0, 3, large=0.3))
+    if d.chance(0.9) and values.dtype.kind not in "iu":
+        values = np.where(np.isfinite(values), values, np.zeros_like(values)).astype(values.dtype)
+        if values.dtype == np.float64 and d.chance(0.3):
+            values = values * 10.0 ** d.int(-14, 22)
+    return Case([tags(d, ()), values])
+
+
+@op("MergeSummary")
+def merge(d):
+    def one():
+        values = [Value(tag=tags(d, ())[()].decode(), simple_value=d.int(0, 9)) for _ in range(d.int(0, 3))]
+        return tf.compat.v1.Summary(value=values).SerializeToString() if d.chance(0.95) else b"no summary"
+
+    def some():
+        shape = d.shape(0, 1, empty=0.1, large=0)[:1]
+        words = np.empty(shape, object)
+        for at in np.ndindex(*shape):
+            words[at] = one()
+        return words
+
+    return Case([[some() for _ in range(d.int(1, 3))]])
