@@ -323,7 +323,8 @@ TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const te
                                                 tenon_session** out_session);
 /* Cancels what runs, waits for it, drops the session's own resources. */
 TENON_EXPORT void tenon_session_release(tenon_session* session);
-/* Adds nodes, at any time; a name that exists is ALREADY_EXISTS and nothing is added. */
+/* Adds nodes, at any time; a name that exists is ALREADY_EXISTS and nothing is added. Nodes with an op or an attribute that nobody here
+ * knows, and all that read them, are left out; whoever asks for one is told why it is not there. */
 TENON_EXPORT tenon_status* tenon_session_extend(tenon_session* session, tenon_span graph_def);
 /* Adds what the graph has more than at the last extend_graph of this session with it. */
 TENON_EXPORT tenon_status* tenon_session_extend_graph(tenon_session* session, const tenon_app_graph* graph);

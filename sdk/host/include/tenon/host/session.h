@@ -307,7 +307,7 @@ class Session {
     TENON_TRY(graph.status());
     return Status::Take(tenon_session_extend_graph(get(), graph.get()));
   }
-  // Adds the nodes of a serialized GraphDef.
+  // Adds the nodes of a serialized GraphDef; those that nobody here knows are left out, and an error when they are asked for.
   Status Extend(std::string_view graph_def) { return Status::Take(tenon_session_extend(get(), Span(graph_def))); }
 
   Result<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
