@@ -3,6 +3,7 @@
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
 #   Tenon::train       the training library over Tenon::tenon (component train)
+#   Tenon::model       models as files: read, run and written, over Tenon::train (component model)
 #   Tenon::manifest    the tool that tenon_add_plugin runs
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
 cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
@@ -45,6 +46,17 @@ if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_train.a")
   endif()
 endif()
 
+set(Tenon_model_FOUND FALSE)
+if(Tenon_train_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model.a")
+  set(Tenon_model_FOUND TRUE)
+  if(NOT TARGET Tenon::model)
+    add_library(Tenon::model STATIC IMPORTED)
+    set_target_properties(Tenon::model PROPERTIES
+      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_model.a"
+      INTERFACE_LINK_LIBRARIES Tenon::train)
+  endif()
+endif()
+
 if(NOT Tenon_FIND_COMPONENTS)
   set(Tenon_FIND_COMPONENTS plugin)
   set(Tenon_FIND_REQUIRED_plugin TRUE)
@@ -52,6 +64,6 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, train).")
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, train, model).")
   endif()
 endforeach()

@@ -6,20 +6,19 @@
 #include <algorithm>
 
 #include "tenon/model/text_format.h"
+#include "tests/engine/engine.h"
 
 namespace tenon::model {
 namespace {
 
 std::vector<OpUse> Coverage(const std::string& text, const std::vector<std::string>& targets) {
-  static const Result<Runtime> runtime = Runtime::Create();
-  EXPECT_TRUE(runtime.ok()) << runtime.status();
   const Result<WireMessage> wire = TextToWire(text, "GraphDef");
   EXPECT_TRUE(wire.ok()) << wire.status();
   const Result<GraphIndex> index = GraphIndex::Build(wire->bytes);
   EXPECT_TRUE(index.ok()) << index.status();
   const auto nodes = index->Reach({}, targets);
   EXPECT_TRUE(nodes.ok()) << nodes.status();
-  return FindCoverage(*runtime, *index, *nodes);
+  return FindCoverage(engine::TheRuntime(), *index, *nodes);
 }
 
 const OpUse* Find(const std::vector<OpUse>& uses, std::string_view op) {

@@ -4,18 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "tenon/model/text_format.h"
+#include "tests/engine/engine.h"
 
 namespace tenon::model {
 namespace {
 
-const Runtime& TheRuntime() {
-  static const Runtime* const runtime = [] {
-    Result<Runtime> made = Runtime::Create();
-    EXPECT_TRUE(made.ok()) << made.status();
-    return new Runtime(*std::move(made));
-  }();
-  return *runtime;
-}
+using engine::TheRuntime;
 
 // What becomes of the graph's node "go" when "path" is fed with a path of the caller's. Every graph has the nodes path, constant and names.
 Status Check(const std::string& text, const std::vector<std::string>& trusted = {"path:0"}) {

@@ -11,25 +11,18 @@
 #include "tenon/model/graph_index.h"
 #include "tenon/train/file.h"
 #include "tenon/train/wire.h"
+#include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::model {
 namespace {
 
+using engine::TheRuntime;
 using Json = nlohmann::json;
 using train::JoinPath;
 using train::WireWriter;
 
 const std::string kModels = TENON_TEST_SOURCE_DIR "/tests/golden/models";
-
-const Runtime& TheRuntime() {
-  static const Runtime* const runtime = [] {
-    Result<Runtime> made = Runtime::Create();
-    EXPECT_TRUE(made.ok()) << made.status();
-    return new Runtime(*std::move(made));
-  }();
-  return *runtime;
-}
 
 Tensor FromJson(const Json& json) {
   const Shape shape(json["shape"].get<std::vector<int64_t>>());
@@ -128,6 +121,13 @@ class Hostile : public testing::Test {
     meta.Bytes(6, asset.bytes());
     return meta;
   }
+  static WireWriter WithSaver(std::string_view filename_tensor, std::string_view restore_op) {
+    WireWriter saver, meta;
+    saver.Bytes(1, filename_tensor);
+    saver.Bytes(3, restore_op);
+    meta.Bytes(3, saver.bytes());
+    return meta;
+  }
   const std::string folder_ = fakes::TemporaryFolder("models");
   int count_ = 0;
 };
@@ -154,21 +154,13 @@ TEST_F(Hostile, LinksStayInTheFolder) {
 
 TEST_F(Hostile, AGraphCannotChooseTheFilesThatItIsRestoredFrom) {
   // A saver whose path is a constant of the graph: the tensor that is fed is another.
-  WireWriter saver, meta;
-  saver.Bytes(1, "asset_path:0");
-  saver.Bytes(3, "save/restore_all");
-  meta.Bytes(3, saver.bytes());
-  const std::string why = WhyNot(Copy("v1", meta));
+  const std::string why = WhyNot(Copy("v1", WithSaver("asset_path:0", "save/restore_all")));
   EXPECT_NE(why.find("PERMISSION_DENIED"), std::string::npos) << why;
   EXPECT_NE(why.find("(RestoreV2) would touch a file whose path ('prefix') the graph chose"), std::string::npos) << why;
 }
 
 TEST_F(Hostile, AFunctionCannotEither) {
-  WireWriter saver, meta;
-  saver.Bytes(1, "serving_default_x:0");
-  saver.Bytes(3, "StatefulPartitionedCall_3");
-  meta.Bytes(3, saver.bytes());
-  const std::string why = WhyNot(Copy("module", meta));
+  const std::string why = WhyNot(Copy("module", WithSaver("serving_default_x:0", "StatefulPartitionedCall_3")));
   EXPECT_NE(why.find("(RestoreV2) in function '__inference__traced_restore"), std::string::npos) << why;
 }
 

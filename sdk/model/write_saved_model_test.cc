@@ -9,23 +9,16 @@
 #include "tenon/model/coverage.h"
 #include "tenon/model/load.h"
 #include "tenon/train/file.h"
+#include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::model {
 namespace {
 
+using engine::TheRuntime;
 using host::Graph;
 using host::Output;
 using train::JoinPath;
-
-const Runtime& TheRuntime() {
-  static const Runtime* const runtime = [] {
-    Result<Runtime> made = Runtime::Create();
-    EXPECT_TRUE(made.ok()) << made.status();
-    return new Runtime(*std::move(made));
-  }();
-  return *runtime;
-}
 
 // y = x * v, and a step that raises v, which is no part of the signature.
 class Writing : public testing::Test {

@@ -7,15 +7,7 @@
 
 namespace tenon::model {
 
-using host::Code;
-using host::DType;
-using host::Result;
-using host::Runtime;
-using host::Session;
-using host::Shape;
-using host::Status;
-using host::Tensor;
-using host::View;
+using host::Code, host::DType, host::Result, host::Runtime, host::Session, host::Shape, host::Status, host::Tensor, host::View;
 
 }  // namespace tenon::model
 
