@@ -364,6 +364,20 @@ TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
   EXPECT_EQ(Json::parse(Works("ops --coverage " + kModel + " --json").out)[0]["missing"], false);
 }
 
+TEST_F(Contract, NamesThePackageThatHasAMissingOpAndWhyItCannotBeOpened) {
+  ASSERT_TRUE(train::MakeFolder(At("far")).ok());
+  const std::string library = *train::ReadFile(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_ops_random.so");
+  ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so"), {library}).ok());
+  ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so.json"), {R"({"tenon_manifest": 1, "id": "far.ops", "version": "1",
+    "abi": {"major": 0, "minor": 0, "layout_hash": "7"}, "provides": {"ops": ["Frobnicate"]}})"}).ok());
+  ASSERT_TRUE(train::ReplaceFile(At("far.pbtxt"), {R"(node { name: "odd" op: "Frobnicate" })"}).ok());
+  setenv("TENON_PLUGIN_PATH", At("far").c_str(), 1);
+  const std::string run = Fails("run far.pbtxt --fetch odd").err;
+  unsetenv("TENON_PLUGIN_PATH");
+  ExpectHas(run, "node 'odd': op 'Frobnicate' is not loaded; package 'far.ops' has it: plugin '" + At("far/tenon_far.so") + "'");
+  ExpectHas(run, "build the plugin again");
+}
+
 TEST_F(Contract, StopsWritingWhenTheReaderIsFull) {
   EXPECT_NE(0, std::system(("'" TENON_TEST_BUILD_DIR "/bin/tenon' ops >/dev/full 2>/dev/null")));
 }

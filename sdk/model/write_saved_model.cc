@@ -137,10 +137,30 @@ Status WriteBundle(const Runtime& runtime, const std::vector<SavedVariable>& var
   return session.RunTargets({save}, feeds);
 }
 
-// Nodes that save and restore the variables; their names go to the meta graph.
-SaverNames AddSaver(Graph& graph, const std::vector<SavedVariable>& variables) {
+// What was added to a graph for its variables: the saver, and a description of each for those who train on.
+struct AddedSaver {
+  SaverNames names;
+  std::vector<std::string> variables;            // serialized VariableDefs, of resource variables
+  std::vector<std::string> trainable_variables;  // of those of floating numbers
+};
+
+// initializer: the node that gives it its value; value: what that value is; read: a node that reads it.
+std::string VariableDef(const SavedVariable& variable, const Operation& initializer, const Output& value, const Output& read, bool trainable) {
+  WireWriter writer;
+  writer.Bytes(1, variable.name + ":0");
+  writer.Bytes(2, initializer.name());
+  writer.Bytes(3, read.name() + ":0");
+  writer.Varint(5, 1);  // a resource
+  writer.Bytes(6, value.index() == 0 ? value.name() + ":0" : value.name());
+  writer.Varint(7, trainable ? 1 : 0);
+  return writer.bytes();
+}
+
+// Nodes that save and restore the variables.
+AddedSaver AddSaver(Graph& graph, const std::vector<SavedVariable>& variables) {
   auto scope = graph.Scope("saver");
   const BundleInputs bundle(variables);
+  AddedSaver added;
   const Output filename = graph.Placeholder("filename", DType::kString, Shape());
   const Output names = graph.StringConst(bundle.names, "names"), slices = graph.StringConst(bundle.slices, "slices");
   std::vector<Output> save_inputs = {filename, names, slices};
@@ -154,19 +174,23 @@ SaverNames AddSaver(Graph& graph, const std::vector<SavedVariable>& variables) {
       break;
     }
     const Attrs dtype = {{variable.is_reference ? "T" : "dtype", variable.dtype}};
+    const Output value = restore.output(static_cast<int32_t>(i));
     save_inputs.push_back(variable.is_reference ? Output(*found) : graph.Op("ReadVariableOp", {*found}, dtype, "read"));
-    assigns.push_back(graph.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {*found, restore.output(static_cast<int32_t>(i))}, dtype, "assign"));
+    assigns.push_back(graph.AddNode(variable.is_reference ? "Assign" : "AssignVariableOp", {*found, value}, dtype, "assign"));
+    if (variable.is_reference) continue;
+    const bool trainable = variable.dtype == DType::kFloat || variable.dtype == DType::kDouble || variable.dtype == DType::kHalf || variable.dtype == DType::kBfloat16;
+    added.variables.push_back(VariableDef(variable, assigns.back(), value, save_inputs.back(), trainable));
+    if (trainable) added.trainable_variables.push_back(added.variables.back());
   }
   const Operation save = graph.AddNode("SaveV2", save_inputs, {{"dtypes", bundle.dtypes}}, "save");
-  SaverNames saver;
   {
     const auto after = graph.ControlDependencies({save});
-    saver.save_tensor = graph.Op("Identity", {filename}, {}, "saved").name() + ":0";
+    added.names.save_tensor = graph.Op("Identity", {filename}, {}, "saved").name() + ":0";
   }
   const auto after = graph.ControlDependencies(assigns);
-  saver.restore_op = graph.AddNode("NoOp", {}, {}, "restore_all").name();
-  saver.filename_tensor = filename.name() + ":0";
-  return saver;
+  added.names.restore_op = graph.AddNode("NoOp", {}, {}, "restore_all").name();
+  added.names.filename_tensor = filename.name() + ":0";
+  return added;
 }
 
 std::string WithIndex(const std::string& tensor) { return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor; }
@@ -207,7 +231,18 @@ Result<std::string> SignatureBytes(const Graph& graph, const SignatureSpec& spec
   return signature.bytes();
 }
 
-Result<std::string> SavedModelBytes(const Graph& graph, const SaverNames& saver, const WriteOptions& options) {
+void AddCollection(WireWriter& meta, std::string_view name, const std::vector<std::string>& values) {
+  if (values.empty()) return;
+  WireWriter list, collection, entry;
+  for (const std::string& value : values) list.Bytes(1, value);
+  collection.Bytes(2, list.bytes());
+  entry.Bytes(kMapKey, name);
+  entry.Bytes(kMapValue, collection.bytes());
+  meta.Bytes(4, entry.bytes());
+}
+
+Result<std::string> SavedModelBytes(const Graph& graph, const AddedSaver& added, const WriteOptions& options) {
+  const SaverNames& saver = added.names;
   WireWriter info, saver_def, meta, model;
   for (const std::string& tag : options.tags) info.Bytes(4, tag);
   meta.Bytes(1, info.bytes());
@@ -220,6 +255,8 @@ Result<std::string> SavedModelBytes(const Graph& graph, const SaverNames& saver,
     saver_def.Varint(7, kSaverVersionTwo);
     meta.Bytes(3, saver_def.bytes());
   }
+  AddCollection(meta, "variables", added.variables);
+  AddCollection(meta, "trainable_variables", added.trainable_variables);
   for (const SignatureSpec& spec : options.signatures) {
     TENON_TRY_ASSIGN(const std::string signature, SignatureBytes(graph, spec));
     WireWriter entry;
@@ -248,7 +285,7 @@ Status Write(const Runtime& runtime, Session& session, std::string_view graph_de
   TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, part.graph_def()));
   if (exists) TENON_TRY(host::RemoveFile(file));
   TENON_TRY(train::MakeFolder(train::JoinPath(folder, "variables")));
-  SaverNames saver;
+  AddedSaver saver;
   if (!part.variables().empty()) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime, session, part.graph_def(), part.variables()));
     const std::string prefix = train::JoinPath(train::JoinPath(folder, "variables"), "variables");

@@ -76,7 +76,13 @@ def judge_saved_model(judge, images, answers):
     loaded = tf.saved_model.load(str(judge.folder / "model"))
     outputs = loaded.signatures["serving_default"](images=tf.constant(images))
     same(outputs["answers"], answers, "the answers")
-    return f"tf.saved_model.load gives {sorted(outputs)}, the same answers"
+    values = tf.train.load_checkpoint(str(judge.folder / "model/variables/variables"))
+    names = values.get_variable_to_shape_map()
+    if len(loaded.variables) != len(names):
+        raise AssertionError(f"TensorFlow finds the variables {[variable.name for variable in loaded.variables]}, not {sorted(names)}")
+    for variable in loaded.variables:
+        same(variable, values.get_tensor(variable.name.split(":")[0]), variable.name)
+    return f"tf.saved_model.load gives {sorted(outputs)}, the same answers, and {len(names)} variables to train on"
 
 
 def judge_saved_model_v1(judge, images, answers):
