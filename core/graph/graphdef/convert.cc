@@ -120,9 +120,11 @@ class Importer {
 
   // Such nodes, and all that read them, also around a loop.
   void FindMissing() {
+    for (size_t i = 0; i < pending_.size(); ++i)
+      if (Status why = WhyUnknown(i); !why.ok()) missing_.insert_or_assign(i, std::move(why));
+    if (missing_.empty()) return;
     std::vector<std::vector<size_t>> users = users_;
     for (size_t i = 0; i < pending_.size(); ++i) {
-      if (Status why = WhyUnknown(i); !why.ok()) missing_.insert_or_assign(i, std::move(why));
       if (!HasTrait(i, TENON_OP_MERGE)) continue;
       for (const std::string& text : Def(i).input()) {
         Input input;

@@ -2,8 +2,8 @@
 // WriteSavedModel: a graph with the values that a session's variables have, as a folder that TensorFlow loads.
 //
 // What is written is what the signatures reach: their nodes, the functions that these call, the variables that they read, a saver for
-// these, and their values as a tensor bundle. tf.saved_model.load, tf.compat.v1.saved_model.load and Model::Load read it. Devices are left
-// away, as they name this machine's.
+// these, and their values as a tensor bundle. tf.saved_model.load, tf.compat.v1.saved_model.load and Model::Load read it; TensorFlow finds
+// resource variables as such, those of floating numbers as trainable. Devices are left away, as they name this machine's.
 // The variables' files are written first and saved_model.pb last, durably, so a folder that has it is whole.
 #ifndef TENON_MODEL_WRITE_SAVED_MODEL_H_
 #define TENON_MODEL_WRITE_SAVED_MODEL_H_
