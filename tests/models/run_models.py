@@ -7,7 +7,7 @@
 FOLDER is what make_models.py wrote. Each model: what it infers, and loss and all variables (the optimizer's and moving averages too)
 after one, five and twenty steps. The error of a tensor is its largest difference, over its largest element (see LEAST); a model's is
 that of its worst tensor. Whole numbers must be equal. Prints a table (errors: inference / after one / five / twenty steps) and writes
-it, as models.md and models.json, into --out. Exit code 1 when a model does not run, or is further from TensorFlow than TOLERANCE.
+it, as models.md and models.json, into --out; what was not run keeps its place there. Exit code 1 when a model does not run, or is further from TensorFlow than TOLERANCE.
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ def program(command):
         raise Failed(f"no end within {LONGEST} s") from error
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise Failed(lines[-1] if lines else f"exit code {done.returncode}")
+        raise Failed(re.sub(r"^tenon run: |graph '[^']*': ", "", lines[-1]) if lines else f"exit code {done.returncode}")
     return done.stdout
 
 
@@ -144,6 +144,8 @@ class Compared:
     def check(self, key, want, got):
         error, where = worst(self.expected(want, key), got)
         self.row["error"][key], self.row["worst"][key] = error, where
+        if key == max(STEPS):
+            self.row["loss"] = distance(want[f"{key}/loss"], got["loss"], 0.0)[0]
         variant, own = self.about["variant"], self.row["own"][key]
         allowed = max(TOLERANCE[variant][key], OWN * own if variant != "double" and np.isfinite(own) else 0)
         if not error <= allowed and not self.row["stops"]:
@@ -161,18 +163,30 @@ def errors(row, which="error"):
 
 def table(rows):
     """A line for each network, with its variants."""
-    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "double", "functions", "inference, ms", "step, ms", "what is smaller",
-             "what stops it")
-    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 4 + " ---: | ---: | --- | --- |"]
+    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "loss in float", "double", "functions", "inference, ms", "step, ms",
+             "what is smaller", "what stops it")
+    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 5 + " ---: | ---: | --- | --- |"]
     for name in dict.fromkeys(row["model"] for row in rows):
         variants = {row["variant"]: row for row in rows if row["model"] == name}
         single, double, functions = (variants.get(variant, {}) for variant in TOLERANCE)
         one = single or double or functions
         stops = "; ".join(f"{variant}: {row['stops']}" for variant, row in variants.items() if row.get("stops"))
-        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), errors(double), errors(functions),
+        loss = f"{single['loss']:.0e}" if "loss" in single else ""
+        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), loss, errors(double), errors(functions),
                  milliseconds(one, "infer"), milliseconds(one, "step"), one["about"], stops]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def keep(rows, folder):
+    """Writes rows and table, with what earlier runs wrote of other models."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "models.json"
+    found = {(row["model"], row["variant"]): row for row in [*(json.loads(path.read_text()) if path.exists() else []), *rows]}
+    ordered = json.loads(json.dumps([found[key] for key in sorted(found)]), object_hook=lambda made: {int(key) if key.isdigit() else key: made[key] for key in made})
+    path.write_text(json.dumps(ordered, indent=1) + "\n")
+    (folder / "models.md").write_text(table(ordered))
+    print(table(ordered), end="")
 
 
 def main():
@@ -194,10 +208,7 @@ def main():
             except Failed as error:
                 rows.append({**compared.row, "stops": f"TensorFlow: {error}"})
         print(json.dumps({key: rows[-1].get(key) for key in ("model", "variant", "error", "worst", "own", "stops")}), file=sys.stderr, flush=True)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "models.md").write_text(table(rows))
-    (options.out / "models.json").write_text(json.dumps(rows, indent=1) + "\n")
-    print(table(rows), end="")
+    keep(rows, options.out)
     return any(row["stops"] for row in rows) or not rows
 
 

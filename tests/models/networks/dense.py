@@ -117,12 +117,12 @@ class KMeans(Network):
     def spread(self, b, points):
         """k-means++: each next centre with a probability that grows with its distance from those before."""
         first = tf.random.uniform([1], 0, self.batch, tf.int32, seed=b.seed())
-        draw = b.seed()
+        draws = tf.random.uniform([self.centres], dtype=b.dtype, seed=b.seed())  # not in the loop: its turns run ahead of one another
 
         def turn(i, chosen):
             near_ones = tf.reduce_min(tf.maximum(self.distances(points, tf.gather(points, chosen)), 0), 1)
             cumulative = tf.cumsum(near_ones)
-            at = tf.random.uniform([], dtype=b.dtype, seed=draw) * cumulative[-1]
+            at = draws[i] * cumulative[-1]
             following = tf.reduce_sum(tf.cast(cumulative < at, tf.int32))
             return i + 1, tf.concat([chosen, [tf.minimum(following, self.batch - 1)]], 0)
 
