@@ -71,6 +71,7 @@ class Guard {
 
   Status Run(const std::vector<const NodeView*>& nodes) {
     const Scope whole;
+    reached_ = nodes;
     for (const NodeView* node : nodes) TENON_TRY(Check(whole, *node));
     while (!left_.empty()) {
       const Scope scope = std::move(left_.back());
@@ -133,7 +134,7 @@ class Guard {
     left_.push_back(std::move(inner));
   }
 
-  bool IsTrusted(const Scope& scope, std::string_view input) {
+  bool IsTrusted(const Scope& scope, std::string_view input, bool through_variables = true) {
     // Each step goes to another node, so there are no more of them than nodes, unless they go in a circle.
     const size_t most = scope.function == nullptr ? graph_.graph().nodes.size() : scope.function->nodes.size();
     for (size_t step = 0; step <= most; ++step) {
@@ -148,12 +149,50 @@ class Guard {
         const auto found = body_.find(name);
         node = found == body_.end() ? nullptr : found->second;
       }
-      if (node == nullptr || (Facts(node->op).traits & TENON_OP_IDENTITY) == 0) return false;
-      const auto data = std::count_if(node->inputs.begin(), node->inputs.end(), [](std::string_view each) { return !each.starts_with('^'); });
-      if (data != 1) return false;
+      if (node == nullptr || DataInputs(*node) != 1) return false;
+      if ((Facts(node->op).traits & TENON_OP_IDENTITY) == 0) return through_variables && scope.function == nullptr && ReadsTrusted(*node);
       input = node->inputs[0];
     }
     return false;
+  }
+
+  static ptrdiff_t DataInputs(const NodeView& node) {
+    return std::count_if(node.inputs.begin(), node.inputs.end(), [](std::string_view each) { return !each.starts_with('^'); });
+  }
+
+  // What a handle stands for: two nodes of one op with one of these have one variable.
+  static std::string_view VariableName(const NodeView& handle) {
+    const std::string_view shared = handle.StringAttr("shared_name");
+    return shared.empty() ? handle.name : shared;
+  }
+
+  // A read of a variable that waits for its writer, where all that write it here write what is trusted, and nobody else can get at it: so
+  // the path of an asset reaches the op that reads the asset in some of TensorFlow's models.
+  bool ReadsTrusted(const NodeView& read) {
+    const NodeView* handle = graph_.FindNode(train::NodeOfInput(read.inputs[0]));
+    constexpr uint64_t kHandle = TENON_OP_STATEFUL, kNoRead = TENON_OP_WRITES_STATE | TENON_OP_CALL | TENON_OP_IO;
+    if (handle == nullptr || !handle->inputs.empty() || (Facts(handle->op).traits & kHandle) == 0) return false;
+    if (Facts(read.op).inputs.size() != 1 || (Facts(read.op).traits & kNoRead) != 0 || HasTwin(*handle)) return false;
+    bool waits = false;
+    for (const NodeView* node : reached_) {
+      const bool takes = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                     [&](std::string_view each) { return !each.starts_with('^') && train::NodeOfInput(each) == handle->name; });
+      if (!takes || node->op == read.op) continue;
+      if ((Facts(node->op).traits & TENON_OP_WRITES_STATE) == 0 || !graph_.FunctionsOf(*node).empty()) return false;
+      for (std::string_view input : node->inputs) {
+        if (input.starts_with('^') || train::NodeOfInput(input) == handle->name) continue;
+        if (!IsTrusted(Scope(), input, false)) return false;
+      }
+      waits = waits || std::any_of(read.inputs.begin(), read.inputs.end(), [&](std::string_view each) { return each.starts_with('^') && each.substr(1) == node->name; });
+    }
+    return waits;
+  }
+
+  // Whether another node of the graph, or of a function, has the same variable.
+  bool HasTwin(const NodeView& handle) const {
+    const auto twin = [&](const NodeView& node) { return &node != &handle && node.op == handle.op && VariableName(node) == VariableName(handle); };
+    const auto has = [&](const std::vector<NodeView>& nodes) { return std::any_of(nodes.begin(), nodes.end(), twin); };
+    return has(graph_.graph().nodes) || std::any_of(graph_.functions().begin(), graph_.functions().end(), [&](const FunctionView& f) { return has(f.nodes); });
   }
 
   const OpFacts& Facts(std::string_view op) {
@@ -171,6 +210,7 @@ class Guard {
   std::set<std::string, std::less<>> trusted_feeds_;
   std::map<std::string, OpFacts, std::less<>> facts_;
   std::map<const FunctionView*, std::vector<bool>> trusted_arguments_;
+  std::vector<const NodeView*> reached_;  // of the graph itself
   std::vector<Scope> left_;
   std::map<std::string_view, const NodeView*> body_;   // of the scope that is being checked
   std::map<std::string_view, size_t> arguments_;

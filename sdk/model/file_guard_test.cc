@@ -84,6 +84,24 @@ TEST(FileGuard, TrustsAnArgumentWhenEveryCallDoes) {
   EXPECT_TRUE(Check(std::string(two).replace(two.find('%'), 1, "names")).ok());
 }
 
+TEST(FileGuard, FollowsAPathThroughAVariableThatNobodyElseWrites) {
+  const auto graph = [](const std::string& value, const std::string& wait, const std::string& more) {
+    return "node { name: 'v' op: 'VarHandleOp' } node { name: 'assign' op: 'AssignVariableOp' input: ['v', '" + value + "'] } "
+           "node { name: 'read' op: 'ReadVariableOp' input: ['v', '" + wait + "'] } " + more + Restore("do", "read") +
+           "node { name: 'go' op: 'NoOp' input: ['^do', '^assign'] }";
+  };
+  EXPECT_TRUE(Check(graph("path", "^assign", "")).ok());
+  ExpectRefused(Check(graph("constant", "^assign", "")), "node 'do'");
+  ExpectRefused(Check(graph("path", "^names", "")), "node 'do'");
+  ExpectRefused(Check(graph("path", "^assign", "node { name: 'other' op: 'VarHandleOp' attr { key: 'shared_name' value { s: 'v' } } }")), "node 'do'");
+  ExpectRefused(Check("node { name: 'v' op: 'VarHandleOp' } node { name: 'assign' op: 'AssignVariableOp' input: ['v', 'path'] } "
+                      "node { name: 'second' op: 'AssignVariableOp' input: ['v', 'constant', '^assign'] } "
+                      "node { name: 'read' op: 'ReadVariableOp' input: ['v', '^assign', '^second'] } " + Restore("go", "read")), "node 'go'");
+  ExpectRefused(Check("node { name: 'v' op: 'VarHandleOp' } node { name: 'assign' op: 'AssignVariableOp' input: ['v', 'path'] } "
+                      "node { name: 'same' op: 'Identity' input: 'v' } "
+                      "node { name: 'read' op: 'ReadVariableOp' input: ['v', '^assign', '^same'] } " + Restore("go", "read")), "node 'go'");
+}
+
 TEST(FileGuard, TrustsNothingInALoop) {
   ExpectRefused(Check(Function("a", "node { name: 'go' op: 'While' input: 'path' attr { key: 'cond' value { func { name: 'f' } } } "
                                     "attr { key: 'body' value { func { name: 'f' } } } }")),

@@ -110,6 +110,31 @@ def write_module(folder):
             case("calls", {}, loaded.signatures["calls"]())]
 
 
+class Vocabulary(tf.Module):
+    """TF2: a table that the main op fills from an asset."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words = tf.saved_model.Asset(words)
+        initializer = tf.lookup.TextFileInitializer(self.words, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE,
+                                                    tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER)
+        self.table = tf.lookup.StaticHashTable(initializer, default_value=-1)
+
+    @tf.function(input_signature=[])
+    def ids(self):
+        return {"ids": self.table.lookup(tf.constant(["b", "unknown", "a", "c d"])), "size": self.table.size()}
+
+
+def write_vocabulary(folder):
+    os.chdir(FOLDER)
+    words = pathlib.Path("words.txt")
+    words.write_text("a\nb\nc d\n")
+    module = Vocabulary(str(words))
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.ids})
+    words.unlink()
+    return [case("serving_default", {}, tf.saved_model.load(str(folder)).signatures["serving_default"]())]
+
+
 def write_keras(folder, layers):
     tf.keras.utils.set_random_seed(11)
     model = tf.keras.Sequential(layers)
@@ -126,6 +151,7 @@ MAKERS = {
     "v1": write_v1,
     "partitioned": write_partitioned,
     "module": write_module,
+    "vocabulary": write_vocabulary,
     "keras_dense": lambda folder: write_keras(folder, [tf.keras.Input([3]), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(2, "softmax")]),
     "keras_lstm": lambda folder: write_keras(folder, [tf.keras.Input([5, 3]), tf.keras.layers.LSTM(4)]),
 }

@@ -3,7 +3,7 @@
 //
 // What is walked is all that the nodes need, also in functions. An op that touches files says so (TENON_OP_IO), and which of its
 // inputs are their paths ("path(x)" in tenon/op.h). Such an input is trusted where it is one of the tensors that the caller feeds:
-// itself, or through ops that change nothing and arguments of calls and branches. Any other path (a constant of the graph, a
+// itself, or through ops that change nothing, arguments of calls and branches, and a variable that is written with nothing else first. Any other path (a constant of the graph, a
 // string that was put together, a loop's variable) is refused, and so is an op that touches files, the network or the clock by
 // itself. What cannot be told is refused.
 #ifndef TENON_MODEL_FILE_GUARD_H_
