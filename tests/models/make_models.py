@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes networks as TensorFlow builds them: GraphDefs of TensorFlow 1's form with inference, and a step of training with its gradients.
 
-    make_models.py --out FOLDER [--only NAME]... [--variant float|double|functions]...
+    make_models.py --out FOLDER [--only NAME]... [--variant VARIANT]...
 
 A folder NAME.float in FOLDER has graph.pb, feeds.npz (the batch) and model.json (what to ask for). NAME.double has the same network of
-double numbers, in which rounding hides nothing; NAME.functions has its loops and conditionals as TensorFlow 2 writes them, over
-functions and lists of tensors. Weights, dropout and batches come of seeds; nothing is downloaded. Needs TensorFlow 2.21.
+double numbers, in which rounding hides nothing; NAME.smooth is of floats, but has softplus for its rectifiers; NAME.functions has its
+loops and conditionals as TensorFlow 2 writes them, over functions and lists of tensors. Weights, dropout and batches come of seeds;
+nothing is downloaded. Needs TensorFlow 2.21.
 """
 import argparse
 import collections
@@ -23,7 +24,7 @@ import tensorflow as tf
 from networks import NETWORKS, build
 
 
-VARIANTS = ("float", "double", "functions")
+VARIANTS = ("float", "double", "smooth", "functions")
 
 
 def storable(value):
@@ -39,7 +40,7 @@ def nodes_of(graph_def):
 
 def write(kind, variant, out):
     network, folder = kind(), out / f"{kind.name}.{variant}"
-    model = build(network, tf.float64 if variant == "double" else tf.float32)
+    model = build(network, tf.float64 if variant == "double" else tf.float32, variant == "smooth")
     graph_def = model.graph.as_graph_def()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "graph.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
@@ -59,7 +60,7 @@ def main():
     options = parser.parse_args()
     tf.compat.v1.disable_eager_execution()
     for name, kind in NETWORKS.items():
-        for variant, has in (("float", True), ("double", kind.doubles), ("functions", kind.loops)):
+        for variant, has in (("float", True), ("double", kind.doubles), ("smooth", kind.deep), ("functions", kind.loops)):
             if not has or (options.only and name not in options.only) or (options.variant and variant not in options.variant):
                 continue
             if variant == "functions":

@@ -27,7 +27,7 @@ STEPS = (1, 5, 20)
 # then a deep network's gradients differ in the first digits: in float TensorFlow's own two sets of kernels do so. Hence a float is
 # also right within OWN times what they differ by; in double no such excuse is needed, and none is given.
 FLOAT = {"infer": 2e-5, 1: 2e-4, 5: 1e-3, 20: 1e-2}
-TOLERANCE = {"float": FLOAT, "double": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7}, "functions": FLOAT}
+TOLERANCE = {"float": FLOAT, "double": {"infer": 1e-12, 1: 1e-11, 5: 1e-10, 20: 1e-7}, "smooth": FLOAT, "functions": FLOAT}
 OWN = 4
 # An element is measured against the largest of its tensor, which counts as no less than this part of the largest of its kind (the
 # variables; one slot of the optimizer): a gradient that is zero in theory is noise.
@@ -115,7 +115,7 @@ class Compared:
 
     def __init__(self, options, folder, scratch):
         self.about = json.loads((folder / "model.json").read_text())
-        self.row = {"model": self.about["name"], "variant": self.about["variant"], "nodes": self.about["nodes"], "ops": len(self.about["ops"]), "about": self.about["about"], "stops": ""}
+        self.row = {**{key: self.about[key] for key in ("variant", "nodes", "about")}, "model": self.about["name"], "ops": len(self.about["ops"]), "stops": ""}
         self.options, self.folder, self.scratch = options, folder, scratch
         self.wanted = ()  # TensorFlow's values, of either set of kernels
 
@@ -166,16 +166,16 @@ def errors(row, which="error"):
 
 def table(rows):
     """A line for each network, with its variants."""
-    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "loss in float", "double", "functions", "inference, ms", "step, ms",
-             "what is smaller", "what stops it")
-    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 5 + " ---: | ---: | --- | --- |"]
+    heads = ("network", "nodes", "ops", "float", "TensorFlow's own, float", "loss in float", "smooth", "double", "functions", "inference, ms",
+             "step, ms", "what is smaller", "what stops it")
+    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | ---: |" + " --- |" * 6 + " ---: | ---: | --- | --- |"]
     for name in dict.fromkeys(row["model"] for row in rows):
         variants = {row["variant"]: row for row in rows if row["model"] == name}
-        single, double, functions = (variants.get(variant, {}) for variant in TOLERANCE)
-        one = single or double or functions
+        single, double, smooth, functions = (variants.get(variant, {}) for variant in TOLERANCE)
+        one = single or double or smooth or functions
         stops = "; ".join(f"{variant}: {row['stops']}" for variant, row in variants.items() if row.get("stops"))
         loss = f"{single['loss']:.0e}" if "loss" in single else ""
-        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), loss, errors(double), errors(functions),
+        cells = [name, str(one["nodes"]), str(one["ops"]), errors(single), errors(single, "own"), loss, errors(smooth), errors(double), errors(functions),
                  milliseconds(one, "infer"), milliseconds(one, "step"), one["about"], stops]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -186,7 +186,8 @@ def keep(rows, folder):
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "models.json"
     found = {(row["model"], row["variant"]): row for row in [*(json.loads(path.read_text()) if path.exists() else []), *rows]}
-    ordered = json.loads(json.dumps([found[key] for key in sorted(found)]), object_hook=lambda made: {int(key) if key.isdigit() else key: made[key] for key in made})
+    text = json.dumps([found[key] for key in sorted(found)])
+    ordered = json.loads(text, object_hook=lambda made: {int(key) if key.isdigit() else key: value for key, value in made.items()})
     path.write_text(json.dumps(ordered, indent=1) + "\n")
     (folder / "models.md").write_text(table(ordered))
     print(table(ordered), end="")

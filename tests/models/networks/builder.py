@@ -13,9 +13,10 @@ v1 = tf.compat.v1
 
 
 class Builder:
-    def __init__(self, resource, dtype=tf.float32):
+    def __init__(self, resource, dtype=tf.float32, smooth=False):
         self.resource = resource
         self.dtype = dtype
+        self.smooth = smooth
         self.training = False
         self.updates = []  # of moving averages, in training
         self.made = {}  # name -> variable, or whatever a network keeps
@@ -38,6 +39,16 @@ class Builder:
         """Another one at each call."""
         self._seed += 1
         return self._seed
+
+    # Rectifiers; a smooth network has no kink to fall on either side of.
+    def relu(self, x):
+        return tf.nn.softplus(x) if self.smooth else tf.nn.relu(x)
+
+    def relu6(self, x):
+        return tf.nn.softplus(x) if self.smooth else tf.nn.relu6(x)
+
+    def leaky_relu(self, x, slope):
+        return tf.nn.softplus(x) + slope * x if self.smooth else tf.nn.leaky_relu(x, slope)
 
     def keep(self, name, make):
         """What `make` makes, once."""

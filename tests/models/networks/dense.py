@@ -31,7 +31,7 @@ class Mlp(Network):
     def logits(self, b, x):
         for i, size in enumerate(self.sizes):
             with b.scope(f"layer{i}"):
-                x = dense(b, x, size, tf.nn.relu)
+                x = dense(b, x, size, b.relu)
         with b.scope("logits"):
             return dense(b, x, self.classes)
 

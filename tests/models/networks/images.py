@@ -27,7 +27,7 @@ class UNet(Network):
         with b.scope(name):
             for i in range(2):
                 with b.scope(f"conv{i}"):
-                    x = tf.nn.relu(conv(b, x, channels, 3, padding="VALID"))
+                    x = b.relu(conv(b, x, channels, 3, padding="VALID"))
         return x
 
     def logits(self, b, x):
@@ -39,7 +39,7 @@ class UNet(Network):
         x = dropout(b, self.pair(b, "bottom", x, self.base << 4), 0.5)
         for depth in (3, 2, 1, 0):
             with b.scope(f"up{depth}"):
-                x = tf.nn.relu(conv_transpose(b, x, self.base << depth, 2, 2, "VALID", initial=truncated(0.1)))
+                x = b.relu(conv_transpose(b, x, self.base << depth, 2, 2, "VALID", initial=truncated(0.1)))
             side = kept[depth].shape[1]
             edge = (side - x.shape[1]) // 2
             x = tf.concat([kept[depth][:, edge:edge + x.shape[1], edge:edge + x.shape[2], :], x], 3)
@@ -67,6 +67,7 @@ class DcGan(Network):
     side: int = 64
     base: int = 16
     noise: int = 100
+    deep = True
     about = "16 channels in the narrowest layer instead of 64"
 
     def feeds(self, random):
@@ -76,10 +77,10 @@ class DcGan(Network):
         with b.scope("generator"):
             with b.scope("project"):
                 x = tf.reshape(dense(b, z, 4 * 4 * self.base * 8, initial=normal(0.02), bias=False), [-1, 4, 4, self.base * 8])
-                x = tf.nn.relu(batch_norm(b, x))
+                x = b.relu(batch_norm(b, x))
             for i, channels in enumerate((4, 2, 1)):
                 with b.scope(f"up{i}"):
-                    x = tf.nn.relu(batch_norm(b, conv_transpose(b, x, self.base * channels, 5, 2, bias=False)))
+                    x = b.relu(batch_norm(b, conv_transpose(b, x, self.base * channels, 5, 2, bias=False)))
             with b.scope("picture"):
                 return tf.tanh(conv_transpose(b, x, 3, 5, 2))
 
@@ -88,7 +89,7 @@ class DcGan(Network):
             for i, channels in enumerate((1, 2, 4, 8)):
                 with b.scope(f"down{i}"):
                     x = conv(b, x, self.base * channels, 5, 2, bias=i == 0, initial=truncated(0.02))
-                    x = tf.nn.leaky_relu(batch_norm(b, x) if i else x, 0.2)
+                    x = b.leaky_relu(batch_norm(b, x) if i else x, 0.2)
             with b.scope("logit"):
                 return dense(b, flatten(x), 1, initial=normal(0.02))
 

@@ -15,12 +15,13 @@ class InceptionV3(Classifier):
     batch: int = 8
     side: int = 139
     width: float = 0.25
+    deep = True
     rate = 1e-4
     about = "139x139 pictures instead of 299, a quarter of the channels"
 
     def layer(self, b, name, x, channels, window, stride=1, padding="SAME"):
         with b.scope(name):
-            return tf.nn.relu(batch_norm(b, conv(b, x, self.of(channels), window, stride, padding, bias=False)))
+            return b.relu(batch_norm(b, conv(b, x, self.of(channels), window, stride, padding, bias=False)))
 
     def chain(self, b, name, x, *layers):
         """A branch: layers of (channels, window, ...), one after another."""

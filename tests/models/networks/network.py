@@ -31,6 +31,7 @@ class Network:
     resource = True  # variables are resources, not references
     doubles = True  # TensorFlow has all its kernels for double
     loops = False
+    deep = False  # so many rectifiers over normalised batches that some input lies on a kink: also made without kinks
     about = ""
 
     def feeds(self, random):
@@ -68,14 +69,14 @@ class Model:
     variables: list
 
 
-def build(network, dtype=tf.float32, seed=7):
+def build(network, dtype=tf.float32, smooth=False, seed=7):
     random = np.random.default_rng(seed)
     values = {name: _cast(value, dtype) for name, value in network.feeds(random).items()}
     graph = tf.Graph()
     with graph.as_default():
         v1.set_random_seed(seed)
         feeds = {name: v1.placeholder(value.dtype if value.dtype != object else tf.string, value.shape, name) for name, value in values.items()}
-        b = builder.Builder(network.resource, dtype)
+        b = builder.Builder(network.resource, dtype, smooth)
         outputs = [tf.identity(value, name=f"infer/{name}") for name, value in network.infer(b, feeds).items()]
         b.training = True
         loss, operations = network.train(b, feeds)

@@ -50,11 +50,11 @@ class LeNet(Classifier):
     def logits(self, b, x):
         for name, channels, padding in (("conv1", 6, "SAME"), ("conv2", 16, "VALID")):
             with b.scope(name):
-                x = max_pool(tf.nn.relu(conv(b, x, self.of(channels), 5, padding=padding)))
+                x = max_pool(b.relu(conv(b, x, self.of(channels), 5, padding=padding)))
         x = flatten(x)
         for name, size in (("dense1", 120), ("dense2", 84)):
             with b.scope(name):
-                x = dense(b, x, self.of(size), tf.nn.relu)
+                x = dense(b, x, self.of(size), b.relu)
         with b.scope("logits"):
             return dense(b, x, self.classes)
 
@@ -75,7 +75,7 @@ class AlexNet(Classifier):
         layers = ((96, 11, 4, "VALID"), (256, 5, 1, "SAME"), (384, 3, 1, "SAME"), (384, 3, 1, "SAME"), (256, 3, 1, "SAME"))
         for i, (channels, window, stride, padding) in enumerate(layers):
             with b.scope(f"conv{i + 1}"):
-                x = tf.nn.relu(conv(b, x, self.of(channels), window, stride, padding))
+                x = b.relu(conv(b, x, self.of(channels), window, stride, padding))
                 if i < 2:
                     x = tf.nn.local_response_normalization(x, 2, 2.0, 1e-4, 0.75)
                 if i in (0, 1, 4):
@@ -83,7 +83,7 @@ class AlexNet(Classifier):
         x = flatten(x)
         for i in (6, 7):
             with b.scope(f"dense{i}"):
-                x = dropout(b, dense(b, x, self.of(4096), tf.nn.relu, truncated(0.05)), 0.5)
+                x = dropout(b, dense(b, x, self.of(4096), b.relu, truncated(0.05)), 0.5)
         with b.scope("logits"):
             return dense(b, x, self.classes, initial=truncated(0.01))
 
@@ -108,11 +108,11 @@ class VggA(Classifier):
                 continue
             number += 1
             with b.scope(f"conv{number}"):
-                x = tf.nn.relu(conv(b, x, self.of(channels), 3))
+                x = b.relu(conv(b, x, self.of(channels), 3))
         x = flatten(x)
         for i in (1, 2):
             with b.scope(f"dense{i}"):
-                x = dropout(b, dense(b, x, self.of(4096), tf.nn.relu, truncated(0.05)), 0.5)
+                x = dropout(b, dense(b, x, self.of(4096), b.relu, truncated(0.05)), 0.5)
         with b.scope("logits"):
             return dense(b, x, self.classes)
 
@@ -122,26 +122,27 @@ class VggA(Classifier):
 class ResNet50(Classifier):
     """The first version: strides in the first 1x1 convolution of a block."""
     width: float = 0.5
+    deep = True
     rate = 1e-4  # batches are small: with more, what rounding left grows tenfold in each step
     about = "64x64 pictures instead of 224, half the channels"
 
-    def layer(self, b, name, x, channels, window, stride=1, activation=tf.nn.relu):
+    def layer(self, b, name, x, channels, window, stride=1, rectified=True):
         with b.scope(name):
             y = batch_norm(b, conv(b, x, channels, window, stride, bias=False), epsilon=1e-5)
-            return activation(y) if activation else y
+            return b.relu(y) if rectified else y
 
     def block(self, b, x, channels, stride):
         shortcut = x
         if x.shape[-1] != 4 * channels:
-            shortcut = self.layer(b, "shortcut", x, 4 * channels, 1, stride, None)
+            shortcut = self.layer(b, "shortcut", x, 4 * channels, 1, stride, False)
         y = self.layer(b, "narrow", x, channels, 1, stride)
         y = self.layer(b, "window", y, channels, 3)
-        return tf.nn.relu(self.layer(b, "wide", y, 4 * channels, 1, 1, None) + shortcut)
+        return b.relu(self.layer(b, "wide", y, 4 * channels, 1, 1, False) + shortcut)
 
     def logits(self, b, x):
         x = tf.pad(x, [[0, 0], [3, 3], [3, 3], [0, 0]])
         with b.scope("first"):
-            x = tf.nn.relu(batch_norm(b, conv(b, x, self.of(64), 7, 2, "VALID", bias=False), epsilon=1e-5))
+            x = b.relu(batch_norm(b, conv(b, x, self.of(64), 7, 2, "VALID", bias=False), epsilon=1e-5))
         x = max_pool(tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]]), 3, 2)
         for stage, (channels, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
             for i in range(blocks):
@@ -155,12 +156,13 @@ class ResNet50(Classifier):
 @dataclasses.dataclass
 class MobileNetV2(Classifier):
     width: float = 0.5
+    deep = True
     rate = 1e-4
     about = "64x64 pictures instead of 224, half the channels"
 
-    def normal(self, b, x, activation=tf.nn.relu6):
+    def normal(self, b, x, rectified=True):
         y = batch_norm(b, x)
-        return activation(y) if activation else y
+        return b.relu6(y) if rectified else y
 
     def block(self, b, x, channels, stride, expansion):
         y = x
@@ -170,7 +172,7 @@ class MobileNetV2(Classifier):
         with b.scope("depthwise"):
             y = self.normal(b, depthwise(b, y, 3, stride))
         with b.scope("project"):
-            y = self.normal(b, conv(b, y, channels, 1, bias=False), None)
+            y = self.normal(b, conv(b, y, channels, 1, bias=False), False)
         return x + y if stride == 1 and x.shape[-1] == channels else y
 
     def logits(self, b, x):
@@ -196,16 +198,17 @@ class MobileNetV2(Classifier):
 class DenseNet121(Classifier):
     batch: int = 4
     growth: int = 12
+    deep = True
     rate = 1e-3
     about = "64x64 pictures instead of 224, growth 12 instead of 32"
 
     def layer(self, b, name, x, channels, window):
         with b.scope(name):
-            return conv(b, tf.nn.relu(batch_norm(b, x)), channels, window, bias=False)
+            return conv(b, b.relu(batch_norm(b, x)), channels, window, bias=False)
 
     def logits(self, b, x):
         with b.scope("first"):
-            x = tf.nn.relu(batch_norm(b, conv(b, x, 2 * self.growth, 7, 2, bias=False)))
+            x = b.relu(batch_norm(b, conv(b, x, 2 * self.growth, 7, 2, bias=False)))
         x = max_pool(x, 3, 2, "SAME")
         for number, layers in enumerate((6, 12, 24, 16)):
             for i in range(layers):
@@ -215,7 +218,7 @@ class DenseNet121(Classifier):
             if number < 3:
                 x = tf.nn.avg_pool2d(self.layer(b, f"transition{number}", x, x.shape[-1] // 2, 1), 2, 2, "VALID")
         with b.scope("last"):
-            x = tf.nn.relu(batch_norm(b, x))
+            x = b.relu(batch_norm(b, x))
         with b.scope("logits"):
             return dense(b, tf.reduce_mean(x, [1, 2]), self.classes)
 

@@ -81,7 +81,7 @@ class WideAndDeep(Network):
         with b.scope("deep"):
             for i, size in enumerate(self.sizes):
                 with b.scope(f"layer{i}"):
-                    x = dense(b, x, size, tf.nn.relu)
+                    x = dense(b, x, size, b.relu)
             with b.scope("logits"):
                 return wide + dense(b, x, 1)
 
