@@ -26,7 +26,7 @@ class Classifier(Network):
     def infer(self, b, feeds):
         logits = self.logits(b, feeds["x"])
         best = tf.math.top_k(logits, min(5, self.classes))
-        return {"probabilities": tf.nn.softmax(logits), "best": best.indices}
+        return {"logits": logits, "probabilities": tf.nn.softmax(logits), "best": best.indices}
 
     def loss(self, b, feeds):
         return cross_entropy(feeds["labels"], self.logits(b, feeds["x"]))
