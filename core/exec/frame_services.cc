@@ -18,21 +18,24 @@ tenon_status* CheckOutput(const tenon_frame* frame, int32_t index) {
   return Fail(frame, Internal(StrCat("its kernel set output ", index, " of ", frame->output_count)));
 }
 
+// A tensor in a buffer of its own, of which the view holds the reference.
+Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes) {
+  TENON_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(pool, dtype, Shape(shape), extra_bytes));
+  Buffer* buffer = tensor.buffer();
+  Retain(buffer);
+  return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
+}
+
 tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes) {
   if (tenon_status* bad = CheckOutput(frame, index)) return bad;
-  const DType dtype = frame->context->node->output_types[static_cast<size_t>(index)];
-  Shape wanted(shape);
-  if (Status status = wanted.Validate(); !status.ok()) return Fail(frame, std::move(status));
-  auto bytes = ByteSize(dtype, wanted);
-  if (!bytes.ok()) return Fail(frame, bytes.status());
+  const auto at = static_cast<size_t>(index);
   const Place& place = frame->context->place;
-  auto buffer = PoolOf(*frame->context->step, place, static_cast<size_t>(index))->Allocate(static_cast<uint64_t>(*bytes) + extra_bytes, shape);
-  if (!buffer.ok()) return Fail(frame, buffer.status());
-  if (dtype == TENON_DT_VARIANT) variant::OwnCells(*buffer, static_cast<uint64_t>(*bytes) / sizeof(tenon_variant*));
+  auto made = NewTensor(PoolOf(*frame->context->step, place, at), frame->context->node->output_types[at], shape, extra_bytes);
+  if (!made.ok()) return Fail(frame, made.status());
   tenon_tensor_view* view = frame->outputs[index];
   ReleaseOutput(view);
-  *view = MakeView(dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, static_cast<uint64_t>(*bytes), *buffer);
-  MarkOutput(place, static_cast<size_t>(index), view);
+  *view = *made;
+  MarkOutput(place, at, view);
   return nullptr;
 }
 
@@ -217,11 +220,9 @@ uint64_t Now(tenon_frame*) { return NowNs(); }
 uint64_t StepId(tenon_frame* frame) { return frame->context->step->id; }
 
 tenon_status* AllocTensor(tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
-  auto tensor = Tensor::Allocate(frame->context->step->env->pool, dtype, Shape(shape), extra_bytes);
-  if (!tensor.ok()) return Fail(frame, tensor.status());
-  Buffer* buffer = tensor->buffer();
-  Retain(buffer);
-  *out_view = MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor->byte_size(), buffer);
+  auto made = NewTensor(frame->context->step->env->pool, dtype, shape, extra_bytes);
+  if (!made.ok()) return Fail(frame, made.status());
+  *out_view = *made;
   return nullptr;
 }
 

@@ -24,7 +24,7 @@ bool TypesFit(const graph::Node& node, const tenon_kernel_registration& kernel) 
 // The engine has no variants to give: their kernel makes them.
 bool MakesItsVariants(const graph::Node& node, const tenon_kernel_registration& kernel) {
   for (size_t k = 0; k < node.output_types.size(); ++k) {
-    const bool makes = ((kernel.dynamic_outputs >> std::min<size_t>(k, 63)) & 1u) != 0 || (k == 0 && (kernel.traits & TENON_KERNEL_VIEW) != 0);
+    const bool makes = IsDynamicOutput(kernel, k) || (k == 0 && (kernel.traits & TENON_KERNEL_VIEW) != 0);
     if (node.output_types[k] == TENON_DT_VARIANT && !makes) return false;
   }
   return true;

@@ -19,6 +19,9 @@ struct KernelEntry {
   std::string plugin;
 };
 
+// Whether the kernel allocates output k.
+inline bool IsDynamicOutput(const tenon_kernel_registration& kernel, size_t k) { return ((kernel.dynamic_outputs >> (k < 63 ? k : 63)) & 1u) != 0; }
+
 class KernelRegistry {
  public:
   // Opens the packages with kernels of an op (empty: all) when they are first asked for. Set before first use.

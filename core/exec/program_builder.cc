@@ -633,7 +633,7 @@ class ProgramBuilder {
     bool own_outputs = false;
     for (size_t k = 0; k < node.output_types.size(); ++k) {
       outputs.push_back(inference_.facts({node.id, static_cast<int32_t>(k)}));
-      const bool dynamic = (runner->registration().dynamic_outputs >> std::min<size_t>(k, 63)) & 1u;
+      const bool dynamic = IsDynamicOutput(runner->registration(), k);
       own_outputs = own_outputs || dynamic;
       // A kernel allocates strings and variants because their bytes are its own affair; their shapes it takes from inference.
       const bool inferred = !dynamic || node.output_types[k] == TENON_DT_STRING || node.output_types[k] == TENON_DT_VARIANT;
@@ -655,7 +655,7 @@ class ProgramBuilder {
     }
     std::vector<int32_t> out;
     for (size_t k = 0; k < node.output_types.size(); ++k) {
-      const bool dynamic = (runner->registration().dynamic_outputs >> std::min<size_t>(k, 63)) & 1u;
+      const bool dynamic = IsDynamicOutput(runner->registration(), k);
       const DType dtype = node.output_types[k];
       Shape shape = IsRef(dtype) ? Shape() : outputs[k].shape;
       if (kind == Operation::Kind::kDynamic && !shape.fully_known()) shape = Shape::Unknown();

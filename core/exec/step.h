@@ -115,9 +115,7 @@ class KernelInstance {
   tenon_kernel* state() const { return state_; }
   bool has(uint32_t trait) const { return (entry_.registration->traits & trait) != 0; }
   // Whether the kernel allocates output k.
-  bool dynamic_output(size_t k) const {
-    return ((entry_.registration->dynamic_outputs >> (k < 63 ? k : 63)) & 1u) != 0;
-  }
+  bool dynamic_output(size_t k) const { return IsDynamicOutput(registration(), k); }
 
  private:
   KernelInstance(KernelEntry entry, tenon_kernel* state) : entry_(std::move(entry)), state_(state) {}

@@ -187,7 +187,7 @@ class Body {
         spec.controls.push_back(it->second);
         continue;
       }
-      const std::string_view head = std::string_view(input).substr(0, input.find(':'));
+      const std::string_view head = NodeOf(input);
       if (!arguments_.contains(head) && !nodes_.contains(head)) {
         if (!(may_leave_open && op->has(TENON_OP_MERGE))) return Status::Ok();
         opened.emplace_back(static_cast<int32_t>(spec.inputs.size()), input);

@@ -17,6 +17,13 @@ bool Fits(const Shape& shape, const Shape& wanted) {
   return fits;
 }
 
+std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
+  const tenon_tensor_view& view = c.input_view(input);
+  std::vector<int64_t> indices(static_cast<size_t>(Count(view)));
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = IndexAt(Data<const char>(view), view.dtype, static_cast<int64_t>(i));
+  return indices;
+}
+
 void Component::Own(uint32_t dtype, uint64_t bytes, uint64_t extra) {
   bytes_ = std::make_unique_for_overwrite<char[]>(bytes + extra);
   copied_.dtype = dtype;

@@ -41,6 +41,9 @@ class Component {
 
 using Element = std::vector<Component>;
 
+// The numbers of input `input`, int32 or int64.
+std::vector<int64_t> IndicesOf(const sdk::RunContext& c, int32_t input);
+
 inline sdk::Shape ShapeOf(sdk::Dims dims) { return sdk::Shape(std::vector<int64_t>(dims.begin(), dims.end())); }
 inline sdk::Shape ShapeOf(const tenon_tensor_view& view) { return ShapeOf(sdk::DimsOf(view)); }
 // Whether a known shape is of those that `wanted` leaves open.

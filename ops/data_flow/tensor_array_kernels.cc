@@ -28,11 +28,6 @@ tenon_resource* Keep(const RunContext& c, std::unique_ptr<TensorArray> array) {
   return handle;
 }
 
-std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
-  const auto* indices = c.input<int32_t>(input);
-  return std::vector<int64_t>(indices, indices + Count(DimsOf(c.input_view(input))));
-}
-
 struct MakeArray {
   explicit MakeArray(CreateContext& c) {
     options.name = std::string(c.String("tensor_array_name"));

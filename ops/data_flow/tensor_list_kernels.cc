@@ -18,12 +18,6 @@ struct Typed {
   uint32_t dtype;
 };
 
-std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
-  std::vector<int64_t> indices(static_cast<size_t>(Count(c.input_view(input))));
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = IndexAt(c.input<char>(input), c.input_view(input).dtype, static_cast<int64_t>(i));
-  return indices;
-}
-
 Component ZerosOf(uint32_t dtype, const Shape& shape) {
   if (dtype != TENON_DT_STRING && ElementSize(dtype) == 0) Fail(TENON_UNIMPLEMENTED, "an element of ", TypeName(dtype), " that was never set has no zeros");
   return Component::Zeros(dtype, shape.dims());

@@ -213,20 +213,14 @@ void PrintNodes(const char* title, const std::vector<const NodeView*>& nodes) {
   if (nodes.size() > kMost) fmt::print("  and {} more\n", nodes.size() - kMost);
 }
 
-std::string Bytes(int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (bytes >= 1 << 20) return fmt::format("{:.1f} MiB", value / (1 << 20));
-  return bytes >= 1 << 10 ? fmt::format("{:.1f} KiB", value / (1 << 10)) : fmt::format("{} B", bytes);
-}
-
 void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Summary& summary) {
   fmt::print("{}: {} nodes, {} functions, producer {}\n", file.path(), graph.nodes.size(), graph.functions.size(),
              graph.producer);
   PrintModel(file);
   fmt::print("parameters: {} in variables, {} in constants\n", train::FormatCount(summary.variables.elements),
              train::FormatCount(summary.constants.elements));
-  fmt::print("memory: {} of variables, {} of constants{}\n", Bytes(summary.variables.bytes), Bytes(summary.constants.bytes),
-             summary.peak_bytes < 0 ? "" : ", " + Bytes(summary.peak_bytes) + " at the peak of a step (predicted)");
+  fmt::print("memory: {} of variables, {} of constants{}\n", FormatBytes(static_cast<double>(summary.variables.bytes)), FormatBytes(static_cast<double>(summary.constants.bytes)),
+             summary.peak_bytes < 0 ? "" : ", " + FormatBytes(static_cast<double>(summary.peak_bytes)) + " at the peak of a step (predicted)");
   for (const std::string& note : summary.peak_notes) fmt::print("note: {}\n", note);
   if (file.meta().signatures.empty()) {
     PrintNodes("inputs", summary.inputs);

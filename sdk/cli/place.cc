@@ -80,18 +80,12 @@ std::string Duration(double seconds) {
   return fmt::format("{:.2f} us", seconds * 1e6);
 }
 
-std::string Bytes(double bytes) {
-  if (bytes >= 1 << 20) return fmt::format("{:.1f} MiB", bytes / (1 << 20));
-  if (bytes >= 1 << 10) return fmt::format("{:.1f} KiB", bytes / (1 << 10));
-  return fmt::format("{:.0f} B", bytes);
-}
-
 void PrintDevices(const Json& placement) {
   fmt::print("predicted step: {}, {} transfers of {}\n\n", Duration(placement["seconds"]), placement["transfers"].get<int64_t>(),
-             Bytes(placement["transfer_bytes"]));
+             FormatBytes(placement["transfer_bytes"]));
   Table table({"DEVICE", "NODES", "BUSY", "PEAK MEMORY"});
   for (const Json& device : placement["devices"]) {
-    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), Bytes(device["peak_bytes"])});
+    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
   fmt::print("{}", table.Format());
   for (const Json& note : placement["notes"]) fmt::print("note: {}\n", note.get<std::string>());
@@ -117,7 +111,7 @@ void PrintNodes(const Json& placement, bool explain) {
   if (!explain) return;
   Table transfers({"TRANSFER", "FROM", "TO", "BYTES", "START", "FINISH"});
   for (const Json& span : placement["transfer_spans"]) {
-    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), Bytes(span["bytes"]), Duration(span["start"]),
+    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]), Duration(span["start"]),
                    Duration(span["finish"])});
   }
   fmt::print("\n{}", transfers.Format());

@@ -20,6 +20,9 @@ class Table {
   std::vector<std::vector<std::string>> rows_;  // the first is the heads
 };
 
+// "12 B", "3.4 KiB", "5.6 MiB".
+std::string FormatBytes(double bytes);
+
 }  // namespace tenon::cli
 
 #endif  // TENON_CLI_TABLE_H_
