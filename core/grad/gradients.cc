@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/grad/function_gradient.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
 
@@ -53,17 +54,29 @@ struct Backward {
   std::map<Edge, Edge> entered;         // value of the parent -> its constant Enter
 };
 
+Result<Edge> ConstantAfter(Builder* builder, Shape shape, int32_t value, const std::vector<int32_t>& controls) {
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
+  const std::vector<int32_t> before = builder->controls();
+  if (!controls.empty()) builder->set_controls(controls);
+  auto edge = builder->Constant(std::move(tensor));
+  builder->set_controls(before);
+  return edge;
+}
+
 class Differentiator {
  public:
   Differentiator(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
       : builder_(builder), graph_(builder->graph()), ys_(ys), xs_(xs), forward_size_(graph_.size()) {}
 
-  // Calls on the way; their bodies must be in the graph before Run.
+  // Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before Run.
   std::vector<int32_t> Calls() {
     FindBetween();
     std::vector<int32_t> calls;
-    for (int32_t id = 0; id < forward_size_; ++id)
-      if (between_[static_cast<size_t>(id)] && graph_.node(id).has(graph::kCallsFunctions)) calls.push_back(id);
+    for (int32_t id = 0; id < forward_size_; ++id) {
+      const Node& node = graph_.node(id);
+      const bool made_of_others = graph::Decomposes(node) && node.op->c->gradient == nullptr;
+      if (between_[static_cast<size_t>(id)] && (node.has(graph::kCallsFunctions) || made_of_others)) calls.push_back(id);
+    }
     return calls;
   }
 
@@ -211,14 +224,9 @@ class Differentiator {
     return Dense({sum, 0});
   }
 
-  // A constant of the walk's loop: it waits for the turn, so that it belongs there.
-  Result<Edge> ConstantHere(Shape shape, int32_t value) {
-    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
-    const std::vector<int32_t> before = builder_->controls();
-    if (current_ != nullptr && current_->frame != 0) builder_->set_controls({current_->turn});
-    auto edge = builder_->Constant(std::move(tensor));
-    builder_->set_controls(before);
-    return edge;
+  // A constant of the walk's loop waits for the turn, so that it belongs there.
+  std::vector<int32_t> ControlsHere() const {
+    return current_ != nullptr && current_->frame != 0 ? std::vector<int32_t>{current_->turn} : std::vector<int32_t>();
   }
 
   // Slices are put one after the other, not added.
@@ -228,8 +236,7 @@ class Differentiator {
       values.push_back(graph::FromC(gradient.dense));
       indices.push_back(graph::FromC(gradient.indices));
     }
-    const int32_t first = 0;
-    TENON_ASSIGN_OR_RETURN(const Edge axis, ConstantHere(Shape(), first));
+    TENON_ASSIGN_OR_RETURN(const Edge axis, ConstantAfter(builder_, Shape(), 0, ControlsHere()));
     values.push_back(axis);
     indices.push_back(axis);
     TENON_ASSIGN_OR_RETURN(const int32_t value, builder_->AddRole("concat", values));
@@ -237,20 +244,7 @@ class Differentiator {
     return tenon_gradient{TENON_GRADIENT_SLICES, 0, {value, 0, 0}, {index, 0, 0}, list[0].dense_shape};
   }
 
-  Result<Edge> Densify(const tenon_gradient& gradient) {
-    if (gradient.kind == TENON_GRADIENT_DENSE) return graph::FromC(gradient.dense);
-    const Edge shape = graph::FromC(gradient.dense_shape);
-    const int32_t zero = 0, one = 1;
-    std::vector<Edge> inputs = {shape};
-    for (int32_t value : {zero, one, one}) {
-      TENON_ASSIGN_OR_RETURN(const Edge edge, ConstantHere(Shape({1}), value));
-      inputs.push_back(edge);
-    }
-    TENON_ASSIGN_OR_RETURN(const int32_t rows, builder_->AddRole("strided_slice", inputs, {{"shrink_axis_mask", AttrValue::Int(1)}}));
-    TENON_ASSIGN_OR_RETURN(const int32_t dense, builder_->AddRole("unsorted_segment_sum", {graph::FromC(gradient.dense),
-                                                                                          graph::FromC(gradient.indices), {rows, 0}}));
-    return Edge{dense, 0};
-  }
+  Result<Edge> Densify(const tenon_gradient& gradient) { return grad::Densify(builder_, gradient, ControlsHere()); }
 
   // ---- Walking back ----
 
@@ -738,6 +732,10 @@ Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::
     const std::vector<int32_t> calls = Differentiator(builder, ys, xs).Calls();
     if (calls.empty()) return Status::Ok();
     for (int32_t call : calls) {
+      if (builder->graph().node(call).has(TENON_OP_GRADIENT)) {
+        TENON_ASSIGN_OR_RETURN(std::unique_ptr<Node> gradient, MakeGradientCall(&builder->graph(), call));
+        replaced->push_back(std::move(gradient));
+      }
       TENON_ASSIGN_OR_RETURN(std::unique_ptr<Node> old, graph::InlineCall(&builder->graph(), call));
       replaced->push_back(std::move(old));
     }
@@ -760,6 +758,19 @@ std::string FreeScope(const Graph& graph, const std::string& wish) {
 }
 
 }  // namespace
+
+Result<Edge> Densify(Builder* builder, const tenon_gradient& gradient, const std::vector<int32_t>& controls) {
+  if (gradient.kind == TENON_GRADIENT_DENSE) return graph::FromC(gradient.dense);
+  std::vector<Edge> inputs = {graph::FromC(gradient.dense_shape)};
+  for (const int32_t value : {0, 1, 1}) {
+    TENON_ASSIGN_OR_RETURN(const Edge edge, ConstantAfter(builder, Shape({1}), value, controls));
+    inputs.push_back(edge);
+  }
+  TENON_ASSIGN_OR_RETURN(const int32_t rows, builder->AddRole("strided_slice", inputs, {{"shrink_axis_mask", AttrValue::Int(1)}}));
+  TENON_ASSIGN_OR_RETURN(const int32_t dense, builder->AddRole("unsorted_segment_sum", {graph::FromC(gradient.dense),
+                                                                                        graph::FromC(gradient.indices), {rows, 0}}));
+  return Edge{dense, 0};
+}
 
 Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
                                                  const std::vector<Edge>& initial) {

@@ -21,6 +21,9 @@ namespace tenon::grad {
 Result<std::vector<tenon_gradient>> AddGradients(graph::Builder* builder, const std::vector<graph::Edge>& ys,
                                                  const std::vector<graph::Edge>& xs, const std::vector<graph::Edge>& initial);
 
+// The gradient as a dense tensor. `controls`: what new constants wait for.
+Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient, const std::vector<int32_t>& controls);
+
 }  // namespace tenon::grad
 
 #endif  // TENON_CORE_GRAD_GRADIENTS_H_

@@ -11,7 +11,7 @@
 namespace tenon::graph {
 
 // Nodes that become dataflow before the step.
-inline constexpr uint64_t kCallsFunctions = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE;
+inline constexpr uint64_t kCallsFunctions = TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_GRADIENT;
 
 struct CallSite {
   std::string what;  // calls it, for errors

@@ -84,6 +84,7 @@ struct FunctionDef {
   std::vector<BodyNode> nodes;
   std::map<std::string, std::string> returns;          // output -> body input syntax
   std::vector<std::string> control_returns;            // body nodes that must run
+  std::string gradient;  // the function that is its gradient (GradientDef); empty: it is made of the body
   bool is_stateful = false;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/graph/builder.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -17,7 +19,10 @@ class Inliner {
   Inliner(Graph* graph, const Node& node) : graph_(graph), node_(node) {}
 
   Result<std::unique_ptr<Node>> Run() {
-    TENON_RETURN_IF_ERROR(node_.has(TENON_OP_WHILE) ? Loop() : node_.has(TENON_OP_BRANCH) ? Conditional() : Call());
+    TENON_RETURN_IF_ERROR(node_.has(TENON_OP_WHILE)    ? Loop()
+                          : node_.has(TENON_OP_BRANCH) ? Conditional()
+                          : node_.has(TENON_OP_CALL)   ? Call()
+                                                       : Decompose());
     NodeSpec spec;
     TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(results_.empty() ? "no_op" : "identity_n"));
     spec.inputs = std::move(results_);
@@ -85,6 +90,10 @@ class Inliner {
   Status Call() {
     std::string name = node_.op->name;
     CallSite site{node_.Describe(), node_.name, node_.device, node_.inputs, node_.output_types, {}, node_.controls, false};
+    if (node_.has(TENON_OP_REMOTE)) {
+      TENON_ASSIGN_OR_RETURN(site.device, Target());
+      site.inputs.erase(site.inputs.begin());
+    }
     if (const AttrValue* f = node_.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION) {
       if (!graph_->library().contains(name)) name = f->function().name;
       if (f->function().attrs) site.attrs = *f->function().attrs;
@@ -93,6 +102,41 @@ class Inliner {
       if (attr != "f") site.attrs.emplace(attr, value);
     TENON_ASSIGN_OR_RETURN(const Function function, Find(name));
     return AddFunctionBody(graph_, site, *function, &results_, &effects_);
+  }
+
+  // The device that the first input names.
+  Result<std::string> Target() const {
+    if (node_.inputs.empty()) return Bad("it names no device");
+    Edge at = node_.inputs[0];
+    while (graph_->node(at.node).has(TENON_OP_IDENTITY)) at = graph_->node(at.node).inputs[static_cast<size_t>(at.index)];
+    const AttrValue* const value = graph_->node(at.node).has(TENON_OP_CONSTANT) ? graph_->node(at.node).FindAttr("value") : nullptr;
+    if (value == nullptr || value->tensor().dtype() != TENON_DT_STRING || value->tensor().shape().rank() != 0)
+      return Unimplemented(StrCat(node_.Describe(), ": the device on which its function runs is computed by ", graph_->node(at.node).Describe(),
+                                  "; placement happens before the step: make it a constant"));
+    return std::string(value->tensor().string(0));
+  }
+
+  // ---- An op of others ----
+
+  Status Decompose() {
+    Builder builder(graph_);
+    builder.set_scope(node_.name);
+    builder.set_device(node_.device);
+    builder.set_controls(node_.controls);
+    std::vector<tenon_output> inputs, outputs(node_.output_types.size(), {-1, 0, 0});
+    for (const Edge& input : node_.inputs) inputs.push_back(ToC(input));
+    if (Status status(node_.op->c->decompose(builder.c(), NodeServices(), &node_, inputs.data(), outputs.data())); !status.ok())
+      return std::move(status).Annotate(StrCat("the decomposition of ", node_.Describe()));
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const Edge edge = FromC(outputs[k]);
+      const bool there = edge.node >= 0 && edge.node < graph_->size() && edge.index >= 0 &&
+                         static_cast<size_t>(edge.index) < graph_->node(edge.node).output_types.size();
+      if (!there || graph_->TypeOf(edge) != node_.output_types[k])
+        return Internal(StrCat("the decomposition of ", node_.Describe(), " gives no ", TypeName(node_.output_types[k]), " for output ", k,
+                               ": an error of package '", node_.op->package, "'"));
+      results_.push_back(edge);
+    }
+    return Status::Ok();
   }
 
   // ---- A conditional ----
@@ -113,15 +157,20 @@ class Inliner {
       TENON_ASSIGN_OR_RETURN(const FunctionRef* then, RefOf("then_branch"));
       TENON_ASSIGN_OR_RETURN(const FunctionRef* otherwise, RefOf("else_branch"));
       branches = {then, otherwise};
-      conditions = {node_.inputs[0]};
-      if (graph_->TypeOf(conditions[0]) != TENON_DT_BOOL)
-        return Unimplemented(StrCat(node_.Describe(), ": its condition is of ", TypeName(graph_->TypeOf(conditions[0])), "; make it a bool"));
+      TENON_ASSIGN_OR_RETURN(const Edge condition, Truth(node_.inputs[0]));
+      conditions = {condition};
     }
     TENON_ASSIGN_OR_RETURN(const Edge pivot, Make("identity", "begin", {node_.inputs[0]}, node_.controls));
     TENON_ASSIGN_OR_RETURN(Outcome out, Choose(branches, conditions, 0, inputs, pivot.node));
     results_ = std::move(out.results);
     effects_ = std::move(out.effects);
     return Status::Ok();
+  }
+
+  // The value as a bool.
+  Result<Edge> Truth(Edge value) {
+    if (graph_->TypeOf(value) == TENON_DT_BOOL) return value;
+    return Make("to_bool", "condition", {value});
   }
 
   // Condition i: the index is i, given that it is not below i and at least 0. What is none of them takes the last branch.
@@ -225,8 +274,12 @@ class Inliner {
       TENON_ASSIGN_OR_RETURN(now[i], Make("merge", "merge", {now[i], Edge{-1, 0}}));
       if (pivot.node < 0) pivot = now[i];
     }
-    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {TENON_DT_BOOL}, pivot.node));
-    TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {condition.results[0]}, condition.effects));
+    TENON_ASSIGN_OR_RETURN(const Function condition_function, Find(condition_ref->name));
+    DType type = TENON_DT_BOOL;
+    if (condition_function->outputs.size() == 1 && condition_function->outputs[0].type != TENON_DT_INVALID) type = condition_function->outputs[0].type;
+    TENON_ASSIGN_OR_RETURN(const Outcome condition, Add(*condition_ref, "cond", now, {type}, pivot.node));
+    TENON_ASSIGN_OR_RETURN(const Edge truth, Truth(condition.results[0]));
+    TENON_ASSIGN_OR_RETURN(const Edge goes_on, Make("loop_condition", "goes_on", {truth}, condition.effects));
     return Turn(*body_ref, carried, now, goes_on);
   }
 

@@ -2,6 +2,7 @@
 #include "core/graph/op_def.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "core/graph/text_scanner.h"
@@ -87,6 +88,24 @@ Result<Shape> ParseShape(TextScanner& scanner) {
   return Shape(std::move(dims));
 }
 
+// uint8 [1, 2]: a vector of integers.
+Result<AttrValue> ParseTensor(TextScanner& scanner) {
+  const DType type = TypeFromName(scanner.TakeName());
+  if (!IsPlain(type) || IsFloating(type) || type == TENON_DT_BOOL || SizeOf(type) > 8) return scanner.Error("a type of integers");
+  if (!scanner.Take("[")) return scanner.Error("'['");
+  std::string bytes;
+  int64_t count = 0;
+  for (; !scanner.Take("]"); ++count) {
+    const auto value = scanner.TakeInt();
+    if (!value) return scanner.Error("an integer");
+    bytes.append(reinterpret_cast<const char*>(&*value), SizeOf(type));  // little-endian
+    (void)scanner.Take(",");
+  }
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), type, Shape({count})));
+  std::memcpy(tensor.data(), bytes.data(), bytes.size());
+  return AttrValue::OfTensor(std::move(tensor));
+}
+
 Result<AttrValue> ParseScalar(TextScanner& scanner, uint32_t kind) {
   switch (kind) {
     case TENON_ATTR_STRING:
@@ -111,8 +130,10 @@ Result<AttrValue> ParseScalar(TextScanner& scanner, uint32_t kind) {
     }
     case TENON_ATTR_FUNCTION:
       return AttrValue::Function({scanner.TakeName(), nullptr});
+    case TENON_ATTR_TENSOR:
+      return ParseTensor(scanner);
     default:
-      return scanner.Error("a default of this type (tensors have none)");
+      return scanner.Error("a default of this type");
   }
 }
 

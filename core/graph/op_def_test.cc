@@ -95,7 +95,9 @@ TEST(OpDef, SaysWhichPieceOfASignatureIsWrong) {
       {"", "a: list(int) = 3", "expected '[' before '3' in 'a: list(int) = 3'"},
       {"", "a: list(int) = [3", "expected an integer before '' in 'a: list(int) = [3'"},
       {"", "a: shape = 3", "expected a shape before '3' in 'a: shape = 3'"},
-      {"", "a: tensor = 3", "expected a default of this type (tensors have none) before '3' in 'a: tensor = 3'"},
+      {"", "a: tensor = 3", "expected a type of integers before '3' in 'a: tensor = 3'"},
+      {"", "a: tensor = float [3]", "expected a type of integers before '[3]' in 'a: tensor = float [3]'"},
+      {"", "a: tensor = uint8 [3", "expected an integer before '' in 'a: tensor = uint8 [3'"},
       {"", "a: int = 3 4", "expected the end before '4' in 'a: int = 3 4'"},
       {"", "a: int; a: float", "attribute 'a' stands twice"},
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/grad/function_gradient.h"
 #include "core/graph/inline_call.h"
 #include "core/optimize/optimize.h"
 
@@ -9,18 +10,20 @@ namespace tenon::optimize {
 using graph::Edge;
 using graph::Graph;
 
-Result<Graph> InlineCalls(Graph graph, Request* request) {
+Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_kernel) {
   // Functions that call each other twice double with each level: a few kilobytes would take minutes and all memory.
   constexpr int kMostNodes = 1 << 18;
   const int32_t before = graph.size();
   std::vector<int> depth(static_cast<size_t>(graph.size()), 0);
   std::vector<int32_t> inlined;
   for (int32_t id = 0; id < graph.size(); ++id) {
-    if (!graph.node(id).has(graph::kCallsFunctions)) continue;
+    const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
+    if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
     if (std::any_of(request->feeds.begin(), request->feeds.end(), [id](const Edge& feed) { return feed.node == id; })) continue;
     if (depth[static_cast<size_t>(id)] >= graph::kMaxCallDepth)
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
                                       " calls; recursion needs a conditional that is not inlined"));
+    if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
     inlined.push_back(id);
     depth.resize(static_cast<size_t>(graph.size()), depth[static_cast<size_t>(id)] + 1);

@@ -88,5 +88,16 @@ TEST(InlineCalls, NamesAFunctionThatIsMissing) {
   EXPECT_EQ(InlineCalls(g.graph.Clone(), &request).status().code(), Code::kNotFound);
 }
 
+TEST(InlineCalls, MakesOthersOfWhatHasNoKernel) {
+  Calls g;
+  const Edge node = g.Add("Double", {g.x}, {}, "node");
+  for (const bool has_kernel : {false, true}) {
+    Request request{{g.x}, {node}, {}};
+    const auto inlined = InlineCalls(g.graph.Clone(), &request, [&](const graph::Node&) { return has_kernel; });
+    ASSERT_TRUE(inlined.ok()) << inlined.status().ToString();
+    EXPECT_EQ(inlined->node(request.fetches[0].node).op->name, has_kernel ? "Double" : "Plus");
+  }
+}
+
 }  // namespace
 }  // namespace tenon::optimize

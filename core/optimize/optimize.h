@@ -6,6 +6,7 @@
 #define TENON_CORE_OPTIMIZE_OPTIMIZE_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -25,9 +26,13 @@ struct Request {
 // its inputs are not followed, unless another of its outputs is wanted.
 Result<graph::Graph> Prune(const graph::Graph& graph, Request* request);
 
+// Whether one of the devices on which a node may run has a kernel for it.
+using HasKernel = std::function<bool(const graph::Node&)>;
+
 // Replaces calls of library functions, conditionals and loops over them by their bodies (inline_call.h), nested ones too; recursion deeper
-// than 64 is refused. Nodes of a body get the call's name as prefix.
-Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request);
+// than 64 is refused. So it does with ops that are made of others and have no kernel (empty: keep them). Nodes of a body get the call's name as
+// prefix.
+Result<graph::Graph> InlineCalls(graph::Graph graph, Request* request, const HasKernel& has_kernel = {});
 
 // Nodes with the same op, inputs, control inputs and attributes become one; never stateful ones. Returns how many went.
 int64_t MergeCommonSubexpressions(graph::Graph* graph, Request* request);

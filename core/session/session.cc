@@ -182,12 +182,22 @@ Status Session::ExtendGraph(const graph::Graph& graph) {
 }
 
 Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* request) {
-  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), request));
+  TENON_ASSIGN_OR_RETURN(graph, optimize::InlineCalls(std::move(graph), request, HasKernel()));
   if (!options_.optimize) return graph;
   const int64_t merged = optimize::MergeCommonSubexpressions(&graph, request);
   if (merged == 0) return graph;
   nodes_merged_.fetch_add(static_cast<uint64_t>(merged));
   return optimize::Prune(graph, request);
+}
+
+optimize::HasKernel Session::HasKernel() const {
+  return [this](const graph::Node& node) {
+    const auto wanted = place::DeviceName::Parse(node.device);
+    return std::any_of(placement_env_.devices.begin(), placement_env_.devices.end(), [&](const exec::SessionDevice& own) {
+      const auto name = place::DeviceName::Parse(own.device->name);
+      return (!wanted.ok() || !name.ok() || wanted->Matches(*name)) && !env_.kernels->Find(node, own.device->type).empty();
+    });
+  };
 }
 
 exec::Plan::Options Session::PlanOptions() const {
@@ -594,7 +604,7 @@ Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> s
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(session->graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(session->graph_, &request));
   lock.unlock();
-  TENON_ASSIGN_OR_RETURN(pruned, optimize::InlineCalls(std::move(pruned), &request));
+  TENON_ASSIGN_OR_RETURN(pruned, optimize::InlineCalls(std::move(pruned), &request, session->HasKernel()));
   std::unique_ptr<PartialRun> partial(new PartialRun(std::move(session), std::move(pruned)));
   partial->feeds_ = std::move(request.feeds);
   partial->fetches_ = std::move(request.fetches);

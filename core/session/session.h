@@ -175,6 +175,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Inlines calls and merges common subexpressions.
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
+  optimize::HasKernel HasKernel() const;
 
   Runtime* runtime_;
   SessionOptions options_;

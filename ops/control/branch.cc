@@ -37,6 +37,34 @@ extern const tenon_op_definition kSwitch = DefineOp({
     .shape = ShapeFunction<SwitchShape>,
 });
 
+static void SwitchNShape(ShapeContext& c) {
+  c.WithRank(1, 0);
+  for (int i = 0; i < c.output_count(); ++i) c.PassOn(i, 0);
+}
+
+// Output i is alive when the index is i; the last one also for an index that no output has.
+static void DecomposeSwitchN(DecomposeContext& d) {
+  const Output index = d.input(1);
+  const int last = d.output_count() - 1;
+  Output none = d.Op("Less", {index, d.Number(0)});  // of the outputs before the last is it
+  none = d.Op("LogicalOr", {none, d.Op("GreaterEqual", {index, d.Number(last)})});
+  for (int i = 0; i <= last; ++i) {
+    const Output taken = i == last ? none : d.Op("Equal", {index, d.Number(i)});
+    d.SetOutput(i, {d.Node("Switch", {d.input(0), taken}), 1, 0});
+  }
+}
+
+extern const tenon_op_definition kSwitchN = DefineOp({
+    .name = "_SwitchN",
+    .inputs = "data: T, output_index: int32",
+    .outputs = "outputs: num_outs * T",
+    .attrs = "num_outs: int >= 1; T: type",
+    .constraints = "rank(output_index) == 0",
+    .doc = "Gives data to the output that output_index says, the last for an index that there is not; the others are dead.",
+    .shape = ShapeFunction<SwitchNShape>,
+    .decompose = DecomposeFunction<DecomposeSwitchN>,
+});
+
 extern const tenon_op_definition kRefSwitch = DefineOp({
     .name = "RefSwitch",
     .inputs = "data: Ref(T), pred: bool",

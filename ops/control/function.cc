@@ -26,6 +26,30 @@ extern const tenon_op_definition kStatefulPartitionedCall = DefineOp({
     .traits = TENON_OP_CALL | TENON_OP_STATEFUL,
 });
 
+static void SymbolicGradientShape(ShapeContext& c) {
+  for (int i = 0; i < c.output_count(); ++i) c.PassOn(i, i);
+}
+
+extern const tenon_op_definition kSymbolicGradient = DefineOp({
+    .name = "SymbolicGradient",
+    .inputs = "input: Tin",
+    .outputs = "output: Tout",
+    .attrs = "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func",
+    .doc = "The gradients of function f's arguments: input is these, then the gradients of f's results.",
+    .traits = TENON_OP_GRADIENT,
+    .shape = ShapeFunction<SymbolicGradientShape>,
+});
+
+extern const tenon_op_definition kRemoteCall = DefineOp({
+    .name = "RemoteCall",
+    .inputs = "target: string, args: Tin",
+    .outputs = "output: Tout",
+    .attrs = "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func",
+    .constraints = "rank(target) == 0",
+    .doc = "The results of function f, computed on the device that target, a constant, names.",
+    .traits = TENON_OP_CALL | TENON_OP_REMOTE | TENON_OP_STATEFUL,
+});
+
 extern const tenon_op_definition kArg = DefineOp({
     .name = "_Arg",
     .outputs = "output: T",

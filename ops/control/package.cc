@@ -31,6 +31,7 @@ TENON_OPS(
     kRefMerge,
     kRefNextIteration,
     kRefSwitch,
+    kRemoteCall,
     kRetval,
     kSend,
     kStatefulPartitionedCall,
@@ -39,10 +40,14 @@ TENON_OPS(
     kStatelessWhile,
     kStopGradient,
     kSwitch,
+    kSwitchN,
+    kSymbolicGradient,
+    kToBool,
     kWhile)
 
 TENON_KERNELS(
-    kAssertKernel)
+    kAssertKernel,
+    kToBoolKernel)
 
 TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.control", "0.1.0",
                            "Constants, feeds, identities, branches, loops, calls, assertions, sends and receives.")

@@ -113,6 +113,12 @@ Result<std::string> Literal(const std::string& type, std::string_view text) {
     return std::string(text) + (whole ? ".0f" : "f");
   }
   if (type == "func") return "host::Function{" + StringLiteral(text) + "}";
+  if (type == "tensor") {  // uint8 [1, 2]
+    const size_t bracket = std::min(text.find('['), text.size());
+    TENON_TRY_ASSIGN(const std::string elements, ListLiteral("int", text.substr(bracket)));
+    const auto count = elements == "{}" ? 0 : std::count(elements.begin(), elements.end(), ',') + 1;
+    return fmt::format("*host::Tensor::From(std::vector<{}_t>{}, host::Shape{{{}}})", Trim(text.substr(0, bracket)), elements, count);
+  }
   return std::string(text);  // int, bool
 }
 

@@ -84,6 +84,18 @@ inline tenon_status* NoWayBack(const tenon_gradient_args* args) {
   return nullptr;
 }
 
+inline tenon_status* PlusItself(const tenon_graph_builder* builder, const tenon_node_services*, const tenon_node*, const tenon_output* inputs,
+                                tenon_output* out_outputs) {
+  const tenon_output twice[2] = {inputs[0], inputs[0]};
+  tenon_node_spec spec{};
+  spec.struct_size = sizeof(spec);
+  spec.op = TENON_SPAN("Plus");
+  spec.inputs = twice;
+  spec.input_count = 2;
+  out_outputs[0] = {-1, 0, 0};
+  return builder->add_node(builder->context, &spec, &out_outputs[0].node);
+}
+
 // ---- The ops ----
 
 #define TENON_FAKES_SEND                                                                            \
@@ -103,6 +115,10 @@ inline const graph::OpRegistry& TinyOps() {
     const auto with = [](tenon_op_definition op, tenon_shape_function shape, tenon_gradient_function gradient = nullptr) {
       op.shape = shape;
       op.gradient = gradient;
+      return op;
+    };
+    const auto made_of_others = [](tenon_op_definition op) {
+      op.decompose = &PlusItself;
       return op;
     };
     static const tenon_op_definition ops[] = {
@@ -130,6 +146,8 @@ inline const graph::OpRegistry& TinyOps() {
         DefineOp("Leave", "data: T", "output: T", "T: type", TENON_OP_EXIT, "exit"),
         DefineOp("Again", "data: T", "output: T", "T: type", TENON_OP_NEXT_ITERATION, "next_iteration"),
         DefineOp("Goes", "input: bool", "output: bool", "", TENON_OP_LOOP_CONDITION, "loop_condition"),
+        with(DefineOp("Truth", "x: T", "y: bool", "T: type", 0, "to_bool"), ScalarShape),
+        made_of_others(DefineOp("Double", "x: T", "y: T", "T: {float, double}")),
         with(DefineOp("Below", "a: T, b: T", "z: bool", "T: {float, double, int32, int64}"), ScalarShape),
         with(DefineOp("Draw", "", "y: float", "", TENON_OP_STATEFUL), ScalarShape),
         DefineOp("Cell", "", "ref: Ref(float)", "", TENON_OP_STATEFUL),
@@ -141,6 +159,7 @@ inline const graph::OpRegistry& TinyOps() {
         DefineOp("Measure", "x: T", "size: int32", "T: type", TENON_OP_METADATA),
         WorkOp(),
         DefineOp("Apply", "x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL),
+        DefineOp("Far", "target: string, x: Tin", "y: Tout", "Tin: list(type); Tout: list(type); f: func", TENON_OP_CALL | TENON_OP_REMOTE),
         DefineOp("Choose", "p: Tp, x: Tin", "y: Tout", "Tp: type; Tin: list(type); Tout: list(type); then_branch: func; else_branch: func",
                  TENON_OP_BRANCH),
         DefineOp("Repeat", "x: T", "y: T", "T: list(type); cond: func; body: func", TENON_OP_WHILE),

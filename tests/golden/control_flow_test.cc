@@ -78,14 +78,27 @@ TEST_P(ControlFlow, HasTensorFlowsGradients) {
     });
 }
 
-std::vector<CaseName> Cases() {
+// Gradients of functions, calls on devices, conditions that are no bool: what TensorFlow has no gradient of itself.
+class CallForms : public ControlFlow {};
+
+TEST_P(CallForms, GiveTensorFlowsValues) {
+  ASSERT_TRUE(graph_.ok()) << graph_.status().message();
+  for (const bool dynamic : {false, true})
+    EachStep({"y_" + GetParam().name + ":0"}, dynamic, [](const std::vector<Tensor>& values, const nlohmann::json& want, const std::string& where) {
+      EXPECT_NEAR(values[0].scalar<double>(), want["y"].get<double>(), 1e-12 * std::max(1.0, std::abs(want["y"].get<double>()))) << where;
+    });
+}
+
+std::vector<CaseName> Cases(std::initializer_list<const char*> files) {
   std::vector<CaseName> names;
-  for (const char* file : {"control_flow", "tensor_array", "tensor_list"})
+  for (const char* file : files)
     for (const auto& [name, found] : GoldenOf(file)["steps"][0]["found"].items()) names.push_back({file, name});
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases()), [](const auto& info) { return info.param.file + "_" + info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, ControlFlow, ::testing::ValuesIn(Cases({"control_flow", "tensor_array", "tensor_list"})),
+                         [](const auto& info) { return info.param.file + "_" + info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Of, CallForms, ::testing::ValuesIn(Cases({"call_forms"})), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tenon::engine

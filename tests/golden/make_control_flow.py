@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes control_flow.pb, a GraphDef with conditionals and loops over functions, tensor_array.pb, one with frames and tensor arrays, and
-control_flow.json and tensor_array.json, what TensorFlow computes with them.
+tensor_list.pb, the same in functional loops, and call_forms.pb, gradients of functions, calls on devices, conditions that are no bool; and beside
+each what TensorFlow computes with it.
 
 Run where TensorFlow 2.21 is installed: python3 make_control_flow.py
 
@@ -13,6 +14,9 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import function
+from tensorflow.python.ops import functional_ops
 
 HERE = pathlib.Path(__file__).parent
 TURNS = (-1, 0, 1, 2, 3, 7)
@@ -124,11 +128,77 @@ def picks(x, w, n):
     return rows.gather([1, 1, 2]) * tf.cast(tf.shape(rows.stack())[0], tf.float64)
 
 
+@function.Defun(tf.float64, tf.float64)
+def smooth(v, u):
+    return tf.tanh(v * u) * u, tf.sin(v) - tf.reduce_sum(v * v)
+
+
+@function.Defun(tf.float64, tf.float64)
+def its_gradient(v, dy):
+    """Not what calculus says, so that one sees who is asked."""
+    return dy * tf.cos(v) + 3.0
+
+
+@function.Defun(tf.float64, grad_func=its_gradient)
+def with_a_gradient(v):
+    return tf.sin(v)
+
+
+def function_gradient(x, w, n):
+    return tf.add_n(functional_ops.symbolic_gradient([x, w, w, x * x], [tf.float64] * 2, smooth))
+
+
+def function_gradient_in_a_loop(x, w, n):
+    return tf.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, functional_ops.symbolic_gradient([v, w, x, w], [tf.float64] * 2, smooth)[0]), (0, x))[1]
+
+
+def named_function_gradient(x, w, n):
+    return functional_ops.symbolic_gradient([with_a_gradient(x), w], [tf.float64], with_a_gradient)[0]
+
+
+def remote(x, w, n):
+    return functional_ops.remote_call(target="/job:localhost/replica:0/task:0/device:CPU:0", args=[x, w], Tout=[tf.float64] * 2, f=smooth)[0]
+
+
+def number_as_condition(x, w, n):
+    first = tf.raw_ops.If(cond=n, input=[x, w], Tout=[tf.float64], then_branch=product, else_branch=difference)[0]
+    second = tf.raw_ops.If(cond=tf.gather(tf.constant(["", "a", "yes"]), tf.clip_by_value(n, 0, 2)), input=[x, w], Tout=[tf.float64], then_branch=product, else_branch=difference)[0]
+    left = tf.raw_ops.While(input=[tf.maximum(n, 0), x], cond=goes_on, body=turn_down)[1]
+    return first + 2.0 * second + 3.0 * left
+
+
+@function.Defun(tf.float64, tf.float64)
+def product(v, u):
+    return v * u
+
+
+@function.Defun(tf.float64, tf.float64)
+def difference(v, u):
+    return v - u
+
+
+@function.Defun(tf.int32, tf.float64)
+def goes_on(i, v):
+    return i
+
+
+@function.Defun(tf.int32, tf.float64)
+def turn_down(i, v):
+    return i - 1, v * 0.5
+
+
+def switch_of_many(x, w, n):
+    outputs = tf.compat.v1.get_default_graph().create_op("_SwitchN", [x * w, n], [tf.float64] * 3, name="switch_of_many",
+                                                         attrs={"num_outs": attr_value_pb2.AttrValue(i=3), "T": attr_value_pb2.AttrValue(type=2)}).outputs
+    return tf.raw_ops.Merge(inputs=[outputs[0] * 2.0, outputs[1] * 3.0, outputs[2] * 5.0])[0]
+
+
 CASES = (loop, loop_that_grows, nested_loops, condition, case, condition_in_a_loop, loop_in_a_condition, calls_in_a_loop, two_results, state)
 ARRAY_CASES = (scan, reads_twice, grows, rows_and_parts, picks)
+CALL_CASES = (function_gradient, function_gradient_in_a_loop, named_function_gradient, remote, number_as_condition, switch_of_many)
 
 
-def make(file, cases, expected_ops):
+def make(file, cases, expected_ops, differentiable=True):
     rng = np.random.default_rng(11)
     values = {"x": rng.normal(size=3), "w": rng.normal(size=3)}
     graph = tf.Graph()
@@ -138,7 +208,7 @@ def make(file, cases, expected_ops):
         ys = {each.__name__: tf.reduce_sum(each(x, w, n), name="y_" + each.__name__) for each in cases}
         initialize = tf.compat.v1.global_variables_initializer()
         graph_def = graph.as_graph_def()  # before the gradients
-        gradients = {name: tf.gradients(y, [x, w], unconnected_gradients="zero") for name, y in ys.items()}
+        gradients = {name: tf.gradients(y, [x, w], unconnected_gradients="zero") if differentiable else [] for name, y in ys.items()}
         steps = []
         with tf.compat.v1.Session(graph=graph) as session:
             session.run(initialize)
@@ -147,7 +217,9 @@ def make(file, cases, expected_ops):
                 found = {}
                 for name, y in ys.items():  # each alone: they share a variable
                     got = session.run([y] + gradients[name], feeds)
-                    found[name] = {"y": float(got[0]), "gradients": {"x": got[1].tolist(), "w": got[2].tolist()}}
+                    found[name] = {"y": float(got[0])}
+                    if differentiable:
+                        found[name]["gradients"] = {"x": got[1].tolist(), "w": got[2].tolist()}
                 steps.append({"n": turns, "found": found})
     ops = {node.op for node in graph_def.node} | {node.op for function in graph_def.library.function for node in function.node_def}
     for wanted in expected_ops:
@@ -161,6 +233,7 @@ def main():
     tf.compat.v1.enable_control_flow_v2()
     make("control_flow", CASES, ("While", "StatelessWhile", "If", "StatelessIf", "StatelessCase", "PartitionedCall"))
     make("tensor_list", ARRAY_CASES, ("TensorListReserve", "TensorListFromTensor", "TensorListStack", "TensorListGetItem", "TensorListSetItem"))
+    make("call_forms", CALL_CASES, ("SymbolicGradient", "RemoteCall", "If", "While", "_SwitchN"), differentiable=False)
     tf.compat.v1.disable_control_flow_v2()
     make("tensor_array", ARRAY_CASES, ("Enter", "TensorArrayV3", "TensorArrayReadV3", "TensorArrayWriteV3", "TensorArrayGatherV3",
                                        "TensorArrayScatterV3", "TensorArrayConcatV3", "TensorArraySplitV3", "TensorArraySizeV3"))

@@ -45,7 +45,7 @@ CORE_BELOW = {
     "tensor": ("base",),
     "graph": ("base", "tensor"),
     "grad": ("base", "tensor", "graph"),
-    "optimize": ("base", "tensor", "graph"),
+    "optimize": ("base", "tensor", "graph", "grad"),
     "place": ("base", "tensor", "graph"),
     "partition": ("base", "tensor", "graph"),
     "trace": ("base",),

@@ -265,9 +265,12 @@ Result<FunctionDef> FunctionFromProto(const tensorflow::FunctionDef& proto, int6
 }
 
 Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrary& library, int64_t* budget) {
+  std::map<std::string_view, std::string_view> gradients;
+  for (const auto& each : proto.gradient()) gradients.emplace(each.function_name(), each.gradient_func());
   for (const auto& def : proto.function()) {
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(def, budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
+    if (const auto it = gradients.find(function.name); it != gradients.end()) function.gradient = it->second;
     auto shared = std::make_shared<const FunctionDef>(std::move(function));
     library[shared->name] = shared;
   }
@@ -348,7 +351,13 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     for (int32_t control : node.controls) out->add_input("^" + graph.node(control).name);
     for (const auto& [name, value] : node.attrs) AttrToProto(value, &(*out->mutable_attr())[name]);
   }
-  for (const auto& [name, function] : graph.library()) FunctionToProto(*function, def.mutable_library()->add_function());
+  for (const auto& [name, function] : graph.library()) {
+    FunctionToProto(*function, def.mutable_library()->add_function());
+    if (function->gradient.empty()) continue;
+    auto* gradient = def.mutable_library()->add_gradient();
+    gradient->set_function_name(name);
+    gradient->set_gradient_func(function->gradient);
+  }
   std::string bytes;
   bool written = def.ByteSizeLong() <= INT32_MAX;
   if (written) {

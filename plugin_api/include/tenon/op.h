@@ -6,7 +6,7 @@
  *   attrs             "T: {float, double}; N: int >= 1; axis: int = 0; format: {'NHWC', 'NCHW'} = 'NHWC';
  *                      strides: list(int); shape: shape = unknown; value: tensor; f: func"
  *                     types: string int float bool type shape tensor func list(...); type groups: numbertype,
- *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float.
+ *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float; of tensors: uint8 [1, 2].
  * Constraints are checked by the host at the earliest moment, so that no kernel repeats them:
  *   "rank(x) >= 2; dim(bias, 0) == dim(value, -1); rank(axis) <= 1; value(axis) >= -rank(x); numel(y) == 1"
  *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
@@ -23,7 +23,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
 /* Traits: what the engine must know of an op. */
 #define TENON_OP_STATEFUL (UINT64_C(1) << 0)     /* never merged, folded or pruned from a function body */
 #define TENON_OP_COMMUTATIVE (UINT64_C(1) << 1)
@@ -53,9 +52,10 @@ extern "C" {
 #define TENON_OP_WRITES_STATE (UINT64_C(1) << 25) /* writes variables; ordered late among what is ready */
 #define TENON_OP_IO (UINT64_C(1) << 26)           /* files (which: "path(x)" of its constraints), network or clock */
 #define TENON_OP_METADATA (UINT64_C(1) << 27)     /* looks at its inputs' shapes, never at their elements */
+#define TENON_OP_GRADIENT (UINT64_C(1) << 28)     /* attr f: inputs are f's arguments, then gradients of its results; outputs: of its arguments */
+#define TENON_OP_REMOTE (UINT64_C(1) << 29)       /* of a CALL: input 0, a constant, names the device; f's arguments follow it */
 
 /* ---- Shape functions ---- */
-
 typedef struct tenon_shape_context tenon_shape_context; /* opaque */
 
 typedef struct tenon_shape_services {

@@ -93,6 +93,11 @@ class NodeContext {
   }
   std::vector<int64_t> Ints(std::string_view attr) { return List<int64_t, int64_t>(attr, TENON_ATTR_INT); }
   std::vector<uint32_t> Types(std::string_view attr) { return List<uint32_t, uint32_t>(attr, TENON_ATTR_TYPE); }
+  std::vector<std::string_view> Strings(std::string_view attr) {
+    std::vector<std::string_view> out;
+    for (const tenon_span& text : List<tenon_span, tenon_span>(attr, TENON_ATTR_STRING)) out.push_back(ToText(text));
+    return out;
+  }
   std::vector<Shape> Shapes(std::string_view attr) { return List<Shape, tenon_shape>(attr, TENON_ATTR_SHAPE); }
 
  protected:

@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "tenon/sdk/cost.h"
+#include "tenon/sdk/decomposition.h"
 #include "tenon/sdk/gradient.h"
 #include "tenon/sdk/shape_function.h"
 #include "tenon/sdk/span.h"
@@ -41,6 +42,7 @@ struct OpDefinition {
   tenon_shape_function shape = nullptr;
   tenon_gradient_function gradient = nullptr;
   tenon_cost_function cost = nullptr;
+  decltype(tenon_op_definition::decompose) decompose = nullptr;  // decomposition.h
   int32_t deprecated_at = 0;
   std::string_view deprecation = {};
 };
@@ -61,7 +63,7 @@ consteval tenon_op_definition DefineOp(const OpDefinition& op) {
           op.deprecated_at,
           0,
           ToSpan(op.deprecation),
-          nullptr};
+          op.decompose};
 }
 
 }  // namespace tenon::sdk

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/grad/function_gradient.h"
+
+#include "core/grad/gradients.h"
+
+namespace tenon::grad {
+namespace {
+
+using graph::AttrMap;
+using graph::AttrValue;
+using graph::Builder;
+using graph::Edge;
+using graph::FunctionDef;
+using graph::FunctionRef;
+using graph::Graph;
+using graph::Node;
+using graph::NodeSpec;
+
+// The gradient of one function, built as a graph of its own.
+class FunctionGradient {
+ public:
+  FunctionGradient(const Graph& whole, const Node& node, const FunctionRef& function)
+      : node_(node), function_(function), graph_(&whole.registry()), builder_(&graph_) {
+    graph_.library() = whole.library();
+  }
+
+  Result<FunctionDef> Build(std::string name) {
+    TENON_RETURN_IF_ERROR(AddArguments());
+    const size_t count = node_.output_types.size();
+    const std::vector<Edge> xs(arguments_.begin(), arguments_.begin() + static_cast<ptrdiff_t>(count));
+    TENON_ASSIGN_OR_RETURN(const int32_t call, builder_.Add(function_.name, xs, function_.attrs ? *function_.attrs : AttrMap(), "forward"));
+    const std::vector<DType> results = graph_.node(call).output_types;
+    if (arguments_.size() != count + results.size())
+      return InvalidArgument(StrCat("it has ", arguments_.size(), " inputs: '", function_.name, "' takes ", count, " and gives ", results.size(),
+                                    ", so that it needs ", count + results.size()));
+    std::vector<Edge> ys, initial;
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (!IsFloating(results[k])) continue;
+      ys.push_back({call, static_cast<int32_t>(k)});
+      initial.push_back(arguments_[count + k]);
+    }
+    std::vector<tenon_gradient> gradients(count, tenon_gradient{});
+    if (!ys.empty() && !xs.empty()) {
+      TENON_ASSIGN_OR_RETURN(gradients, AddGradients(&builder_, ys, xs, initial));
+    }
+    FunctionDef made;
+    made.name = std::move(name);
+    for (size_t i = 0; i < count; ++i) {
+      TENON_ASSIGN_OR_RETURN(const Edge value, ValueOf(gradients[i], arguments_[i]));
+      const std::string output = StrCat("gradient_", i);
+      made.outputs.push_back({output, node_.output_types[i], "", "", ""});
+      made.returns.emplace(output, NameOf(value));
+    }
+    AddBody(&made);
+    return made;
+  }
+
+  // The functions that this one calls may be new.
+  const graph::FunctionLibrary& library() const { return graph_.library(); }
+
+ private:
+  Status AddArguments() {
+    for (size_t i = 0; i < node_.input_types.size(); ++i) {
+      AttrMap attrs{{"T", AttrValue::Type(BaseType(node_.input_types[i]))}, {"index", AttrValue::Int(static_cast<int64_t>(i))}};
+      TENON_ASSIGN_OR_RETURN(const int32_t id, builder_.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
+      arguments_.push_back({id, 0});
+    }
+    return Status::Ok();
+  }
+
+  Result<Edge> ValueOf(const tenon_gradient& gradient, Edge x) {
+    if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES) return Densify(&builder_, gradient, {});
+    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_.AddRole("zeros_like", {x}));
+    return Edge{zeros, 0};
+  }
+
+  std::string NameOf(Edge edge) const {
+    const Node& node = graph_.node(edge.node);
+    return node.has(TENON_OP_ARGUMENT) ? node.name : StrCat(node.name, ":", edge.index);
+  }
+
+  void AddBody(FunctionDef* made) const {
+    for (const Edge& argument : arguments_) made->inputs.push_back({graph_.node(argument.node).name, graph_.TypeOf(argument), "", "", ""});
+    for (int32_t id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (node.has(TENON_OP_ARGUMENT)) continue;
+      FunctionDef::BodyNode body{node.name, node.op->name, node.device, {}, node.attrs};
+      for (const Edge& input : node.inputs) body.inputs.push_back(NameOf(input));
+      for (const int32_t control : node.controls) body.inputs.push_back(StrCat("^", graph_.node(control).name));
+      made->is_stateful = made->is_stateful || node.has(TENON_OP_STATEFUL);
+      made->nodes.push_back(std::move(body));
+    }
+  }
+
+  const Node& node_;
+  const FunctionRef& function_;
+  Graph graph_;
+  Builder builder_;
+  std::vector<Edge> arguments_;  // of the gradient: the function's, then a gradient of each of its results
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, int32_t id) {
+  const Node& node = graph->node(id);
+  const AttrValue* const f = node.FindAttr("f");
+  if (f == nullptr || f->kind() != TENON_ATTR_FUNCTION) return InvalidArgument(StrCat(node.Describe(), ": its attribute 'f' names no function"));
+  const FunctionRef& function = f->function();
+  NodeSpec spec{nullptr, {}, node.inputs, node.controls, {}, node.device};
+  const auto it = graph->library().find(function.name);
+  if (it != graph->library().end() && !it->second->gradient.empty()) {
+    TENON_ASSIGN_OR_RETURN(spec.op, graph->FunctionOp(it->second->gradient));
+    if (function.attrs) spec.attrs = *function.attrs;
+    return graph->Replace(id, std::move(spec));
+  }
+  std::string name;
+  for (size_t i = 0; name.empty() || graph->library().contains(name); ++i) name = StrCat("gradient_of_", function.name, i == 0 ? "" : StrCat("_", i));
+  FunctionGradient gradient(*graph, node, function);
+  auto made = gradient.Build(name);
+  if (!made.ok()) return Status(made.status()).Annotate(node.Describe());
+  for (const auto& entry : gradient.library()) graph->library().insert(entry);
+  graph->library().emplace(name, std::make_shared<const FunctionDef>(*std::move(made)));
+  TENON_ASSIGN_OR_RETURN(spec.op, graph->FunctionOp(name));
+  return graph->Replace(id, std::move(spec));
+}
+
+}  // namespace tenon::grad
