@@ -104,6 +104,8 @@
   X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSumGrad) X(SparseSegmentMeanGrad)        \
   X(SparseSegmentSqrtN) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2)                        \
   X(SparseSegmentMeanGradV2) X(SparseSegmentSqrtNGradV2)                                           \
+  /* bincount.cc, ragged.cc */                                                                      \
+  X(Bincount) X(DenseBincount) X(RaggedTensorToTensor)                                             \
   /* strings, beside the plain kernels of the op */                                                \
   X(SliceString) X(StridedSliceString) X(TransposeString) X(TileString) X(ReverseV2String)         \
   X(ConcatV2String) X(PackString) X(SplitString) X(UnpackString) X(GatherString)                   \

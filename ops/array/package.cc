@@ -27,6 +27,7 @@ TENON_OPS(
     kPack,
     kPad,
     kPadV2,
+    kRaggedTensorToTensor,
     kRange,
     kRank,
     kReshape,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package data_flow: queues, tensor arrays and lists of tensors. One line for each op and each kernel, all of which run on the host.
+// Package data_flow: queues, tensor arrays, lists of tensors and optionals. One line for each op and each kernel, all of which run on the host.
 #include "tenon/sdk/package.h"
 
 TENON_OPS(
     kEmptyTensorList,
     kFIFOQueueV2,
+    kOptionalFromValue,
+    kOptionalGetValue,
+    kOptionalHasValue,
+    kOptionalNone,
     kPaddingFIFOQueueV2,
     kQueueCloseV2,
     kQueueDequeueManyV2,
@@ -45,6 +49,10 @@ TENON_KERNELS(
     kAddListsKernel,
     kEmptyTensorListKernel,
     kFIFOQueueV2Kernel,
+    kOptionalFromValueKernel,
+    kOptionalGetValueKernel,
+    kOptionalHasValueKernel,
+    kOptionalNoneKernel,
     kPaddingFIFOQueueV2Kernel,
     kQueueCloseV2Kernel,
     kQueueDequeueManyV2Kernel,
@@ -82,4 +90,4 @@ TENON_KERNELS(
     kTensorListStackKernel,
     kZerosLikeListKernel)
 
-TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, tensor arrays and lists of tensors.")
+TENON_OP_AND_KERNEL_PLUGIN("tenon.ops.data_flow", "0.1.0", "Queues, tensor arrays, lists of tensors and optionals.")

@@ -34,17 +34,6 @@ int64_t Channels(ShapeContext& c, int64_t channels, bool reads_averages, std::in
   return channels;
 }
 
-void BatchNormShape(ShapeContext& c) {
-  const Layout layout = LayoutOfNode(c);
-  Shape x = c.WithRank(0, layout.rank);
-  const bool reads_averages = !c.Bool("is_training") || c.Float("exponential_avg_factor") != 1.0f;
-  const int64_t channels = Channels(c, x[layout.channel], reads_averages, {1, 2, 3, 4});
-  x.Set(layout.channel, channels);
-  c.SetOutput(0, x);
-  for (int i = 1; i < 5; ++i) c.SetOutput(i, {channels});
-  if (c.output_count() > 5) c.SetOutput(5, Shape::Scalar());
-}
-
 void BatchNormGradShape(ShapeContext& c) {
   const Layout layout = LayoutOfNode(c);
   Shape x = c.Merge(c.WithRank(0, layout.rank), c.WithRank(1, layout.rank), "the shapes of y_backprop and x");
@@ -183,6 +172,17 @@ consteval tenon_op_definition BatchNormGrad(OpDefinition op) {
 }
 
 }  // namespace
+
+void BatchNormShape(ShapeContext& c) {
+  const Layout layout = LayoutOfNode(c);
+  Shape x = c.WithRank(0, layout.rank);
+  const bool reads_averages = !c.Bool("is_training") || c.Float("exponential_avg_factor") != 1.0f;
+  const int64_t channels = Channels(c, x[layout.channel], reads_averages, {1, 2, 3, 4});
+  x.Set(layout.channel, channels);
+  c.SetOutput(0, x);
+  for (int i = 1; i < 5; ++i) c.SetOutput(i, {channels});
+  if (c.output_count() > 5) c.SetOutput(5, Shape::Scalar());
+}
 
 extern const tenon_op_definition kFusedBatchNorm = BatchNorm(
     {.name = "FusedBatchNorm",

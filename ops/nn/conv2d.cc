@@ -6,7 +6,7 @@ namespace tenon::ops {
 using namespace sdk;
 
 // The filter is always [height, width, in, out]; `in` divides the input's channels (groups).
-static void Conv2DShape(ShapeContext& c) {
+void Conv2DShape(ShapeContext& c) {
   const Shape input = c.WithRank(0, 4), filter = c.WithRank(1, 4);
   const Window window = ReadWindow(c, true, true);
   if (!c.ok()) return;

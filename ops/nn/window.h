@@ -115,12 +115,15 @@ inline sdk::Shape ImageShape(const ImageLayout& layout, int64_t batch, int64_t h
 }
 
 // The named attributes as the node has them, for a new node.
-inline std::vector<sdk::Attribute> SameAttributes(sdk::GradientContext& g,
-                                                  std::initializer_list<std::string_view> names) {
+inline std::vector<sdk::Attribute> SameAttributes(sdk::NodeContext& node, std::initializer_list<std::string_view> names) {
   std::vector<sdk::Attribute> attributes;
-  for (std::string_view name : names) attributes.emplace_back(name, g.Raw(name));
+  for (std::string_view name : names) attributes.emplace_back(name, node.Raw(name));
   return attributes;
 }
+
+// Shape functions that the fused forms share.
+void Conv2DShape(sdk::ShapeContext& c);
+void BatchNormShape(sdk::ShapeContext& c);
 
 }  // namespace tenon::ops
 #endif  // TENON_OPS_NN_WINDOW_H_

@@ -4,11 +4,13 @@
 
 TENON_OPS(
     kHistogramSummary,
+    kImageSummary,
     kMergeSummary,
     kScalarSummary)
 
 TENON_KERNELS(
     kHistogramSummaryKernel,
+    kImageSummaryKernel,
     kMergeSummaryKernel,
     kScalarSummaryKernel)
 

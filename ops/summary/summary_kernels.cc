@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of summaries: serialized Summary messages, which event files hold and TensorBoard shows. They run on the host.
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "histogram.h"
+#include "encode_png.h"
 #include "tenon/sdk/element.h"
 #include "tenon/sdk/string_tensor.h"
 #include "tenon/sdk/wire.h"
@@ -96,12 +99,92 @@ struct Merge {
   }
 };
 
+struct Images {
+  explicit Images(CreateContext& c) : most(c.Int("max_images")) {
+    const tenon_attr_value color = c.Raw("bad_color");
+    if (!c.ok()) return;
+    const auto& view = *static_cast<const tenon_tensor_view*>(color.data);
+    if (view.dtype != TENON_DT_UINT8 || view.dl.ndim != 1) Fail(TENON_INVALID_ARGUMENT, "bad_color must be a vector of uint8; it is ", TypeName(view.dtype), " of shape ", DimsOf(view));
+    bad_color.assign(Data<const uint8_t>(view), Data<const uint8_t>(view) + Count(view));
+  }
+  void Run(RunContext c) const {
+    const tenon_tensor_view& batch = c.input_view(1);
+    const Dims dims = DimsOf(batch);
+    const int64_t depth = dims[3], pixels = Multiply(dims[1], dims[2]);
+    if (depth != 1 && depth != 3 && depth != 4) Fail(TENON_INVALID_ARGUMENT, "Tensor must be 4-D with last dim 1, 3, or 4, not ", dims);
+    if (batch.dtype != TENON_DT_UINT8 && static_cast<int64_t>(bad_color.size()) < depth) Fail(TENON_INVALID_ARGUMENT, "expected depth <= bad_color.size, got depth = ", depth, ", bad_color.size = ", bad_color.size());
+    if (pixels == 0) Fail(TENON_INVALID_ARGUMENT, "images of shape ", dims, " have no pixels");
+    WireWriter summary;
+    for (int64_t i = 0; i < std::min(most, dims[0]); ++i) {
+      WireWriter image, value;
+      image.Varint(kHeight, static_cast<uint64_t>(dims[1]));
+      image.Varint(kWidth, static_cast<uint64_t>(dims[2]));
+      image.Varint(kColorspace, static_cast<uint64_t>(depth));
+      const std::vector<uint8_t> bytes = PixelsOf(batch, i * pixels, pixels, depth);
+      image.Bytes(kEncoded, EncodePng(bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
+      value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/image", most > 1 ? Concat("/", i) : std::string()));
+      value.Bytes(kImage, image.text());
+      summary.Bytes(kValue, value.text());
+    }
+    Give(c, summary);
+  }
+
+ private:
+  // Fields of Summary.Image and of Summary.Value.
+  static constexpr uint32_t kHeight = 1, kWidth = 2, kColorspace = 3, kEncoded = 4, kImage = 4;
+
+  std::vector<uint8_t> PixelsOf(const tenon_tensor_view& batch, int64_t first, int64_t pixels, int64_t depth) const {
+    std::vector<uint8_t> out;
+    Types<uint8_t, float, Half, double>::Dispatch(batch.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* values = Data<const T>(batch) + first * depth;
+      if constexpr (std::is_same_v<T, uint8_t>) {
+        out.assign(values, values + pixels * depth);
+      } else {
+        out = ScaledPixels(values, pixels, depth);
+      }
+    });
+    return out;
+  }
+  template <class T>
+  std::vector<uint8_t> ScaledPixels(const T* values, int64_t pixels, int64_t depth) const {
+    const auto finite = [&](int64_t pixel) {
+      return std::all_of(values + pixel * depth, values + (pixel + 1) * depth, [](T each) { return std::isfinite(static_cast<double>(each)); });
+    };
+    float least = std::numeric_limits<float>::infinity(), most_of_all = -least;
+    for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+      if (!finite(pixel)) continue;
+      for (int64_t i = pixel * depth; i < (pixel + 1) * depth; ++i) {
+        least = std::min(least, static_cast<float>(values[i]));
+        most_of_all = std::max(most_of_all, static_cast<float>(values[i]));
+      }
+    }
+    const bool centred = least < 0;
+    const float largest = centred ? std::max(std::abs(least), std::abs(most_of_all)) : most_of_all;
+    const T scale(largest < 1e-6f ? 0.0f : (centred ? 127.0f : 255.0f) / largest), offset(centred ? 128.0f : 0.0f);
+    std::vector<uint8_t> out(static_cast<size_t>(pixels * depth));
+    for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+      const bool good = finite(pixel);
+      for (int64_t k = 0; k < depth; ++k) {
+        const int64_t i = pixel * depth + k;
+        // Each step is rounded to the type, as the formula's would be.
+        out[static_cast<size_t>(i)] = good ? static_cast<uint8_t>(static_cast<double>(T(T(values[i] * scale) + offset))) : bad_color[static_cast<size_t>(k)];
+      }
+    }
+    return out;
+  }
+
+  int64_t most;
+  std::vector<uint8_t> bad_color;
+};
+
 constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
 extern constinit const tenon_kernel_registration kScalarSummaryKernel = Registration<Scalars>("ScalarSummary", kGives);
 extern constinit const tenon_kernel_registration kHistogramSummaryKernel = Registration<Histograms>("HistogramSummary", kGives);
+extern constinit const tenon_kernel_registration kImageSummaryKernel = Registration<Images>("ImageSummary", kGives);
 extern constinit const tenon_kernel_registration kMergeSummaryKernel = Registration<Merge>("MergeSummary", kGives);
 
 }  // namespace tenon::ops

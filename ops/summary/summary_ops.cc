@@ -26,6 +26,18 @@ extern const tenon_op_definition kHistogramSummary = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
+extern const tenon_op_definition kImageSummary = DefineOp({
+    .name = "ImageSummary",
+    .inputs = "tag: string, tensor: T",
+    .outputs = "summary: string",
+    .attrs = "max_images: int >= 1 = 3; T: {uint8, float, half, double} = float; bad_color: tensor = uint8 [255, 0, 0, 255]",
+    .constraints = "rank(tag) == 0; rank(tensor) == 4",
+    .doc = "A summary of the first max_images images of tensor [batch, height, width, 1 (grey), 3 (RGB) or 4 (RGBA)], as PNG. Numbers that are no "
+           "uint8 are scaled, so that the largest is 255, or with negative ones so that 0 is 128; a pixel that is not finite gets bad_color.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<ScalarShape>,
+});
+
 extern const tenon_op_definition kMergeSummary = DefineOp({
     .name = "MergeSummary",
     .inputs = "inputs: N * string",

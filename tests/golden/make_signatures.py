@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework.tensor_util import MakeNdarray as make_ndarray
 
 OPS = Path(__file__).resolve().parents[2] / "ops"
 NAME = re.compile(r'\.name\s*=\s*"(\w+)"')
@@ -33,6 +34,8 @@ def value(attr):
         return []
     if kind == "shape":
         return "unknown" if attr.shape.unknown_rank else [dim.size for dim in attr.shape.dim]
+    if kind == "tensor":
+        return make_ndarray(attr.tensor).tolist()
     found = getattr(attr, kind)
     return found.decode() if isinstance(found, bytes) else found
 

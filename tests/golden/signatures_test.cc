@@ -42,6 +42,7 @@ Json Scalar(const AttrValue& value, size_t i) {
         for (int d = 0; d < value.shape(i).rank(); ++d) dims.push_back(value.shape(i).dim(d));
         return dims;
       }
+    case TENON_ATTR_TENSOR: return Json(std::vector<uint8_t>(value.tensor().as<uint8_t>(), value.tensor().as<uint8_t>() + value.tensor().byte_size()));
     default: return "?";
   }
 }

@@ -19,6 +19,14 @@ def several(d):
     return Case([[d.tensor(d.pick(registry.PLAIN), d.shape()) for _ in range(d.int(1, 4))]])
 
 
+@op("ToBool")
+def truth(d):
+    value = d.tensor(d.dtype(), d.shape(0, 2) if d.chance(0.3) else ())
+    if value.dtype != object and value.shape == () and d.chance(0.4):
+        value = value * 0
+    return Case([value])
+
+
 @op("PlaceholderWithDefault")
 def default(d):
     value = d.tensor(d.pick(registry.PLAIN), d.shape())

@@ -237,3 +237,33 @@ def lists(d):
         ys = [y.op.name for y in one.fetches[-1:] if y.dtype == one.type and one.differentiable and y.op.type != "TensorListLength"]
     gradients = (ys, one.inputs) if ys and one.inputs else None
     return Program(graph, [(one.feeds, [tensor.name for tensor in one.fetches], [])], f"{one.type.name} lists", gradients)
+
+
+OPTIONALS = ("OptionalNone", "OptionalFromValue", "OptionalHasValue", "OptionalGetValue")
+
+
+@op(*OPTIONALS, count=26)
+def optional(d):
+    """An optional is made, asked whether it holds something, and what; now and then for other types or shapes than it holds."""
+    graph, feeds = tf.Graph(), {}
+    with graph.as_default():
+        kinds = [d.pick([tf.float32, tf.int32, tf.string, tf.bool]) for _ in range(d.int(1, 3))]
+        values = [d.tensor(kind, d.shape(0, 2)) for kind in kinds]
+        places = [tf.compat.v1.placeholder(kind, None, f"value{i}") for i, kind in enumerate(kinds)]
+        feeds = {place.name: value for place, value in zip(places, values)}
+        empty = d.chance(0.2)
+        made = raw.OptionalNone() if empty else raw.OptionalFromValue(components=places)
+        raw.OptionalHasValue(optional=made, name="has")
+        shapes = [tf.TensorShape([None] * value.ndim if d.chance(0.5) else value.shape) for value in values]
+        if d.chance(0.1):
+            shapes[0] = tf.TensorShape([7] * (values[0].ndim + 1))
+        if d.chance(0.1):
+            kinds[-1] = tf.int64
+        raw.OptionalGetValue(optional=made, output_types=kinds, output_shapes=shapes, name="get")
+    wanted = ["has:0"] + ([f"get:{i}" for i in range(len(kinds))] if d.op == "OptionalGetValue" or (d.chance(0.5) and not empty) else [])
+    floats = [place.op.name for place, kind in zip(places, kinds) if kind == tf.float32]
+    asked = not empty and len(wanted) > 1 and kinds[-1] != tf.int64 and kinds == [tf.float32]
+    if asked:
+        with graph.as_default():
+            tf.square(graph.get_tensor_by_name("get:0"), name="y")
+    return Program(graph, [({} if empty else feeds, wanted + (["y:0"] if asked else []), [])], "optional", (["y"], floats) if asked else None)

@@ -88,3 +88,51 @@ def segment_grad(d):
     ids = np.sort(d.random.integers(0, shape[0], count)).astype(types["Tsegmentids"].as_numpy_dtype)
     indices = d.tensor(types["Tidx"], (count,), 0, rows + (1 if d.chance(0.08) else 0))
     return Case([d.tensor(types["T"], shape, -5, 5), indices, ids, d.ints(rows)])
+
+
+@op("Bincount", "DenseBincount", count=40)
+def bincount(d):
+    dense = d.op == "DenseBincount"
+    t, index = d.dtype(), d.types()["Tidx"] if dense else tf.int32
+    shape = d.shape(1, 2) if dense else d.shape(0, 3)
+    values = d.tensor(index, shape, 0, 9)
+    if values.size and d.chance(0.08):
+        values.flat[0] = d.pick([-1, -2**31])
+    weights = d.tensor(t, shape, -5, 5) if d.chance(0.5) else np.zeros(0, tf.as_dtype(t).as_numpy_dtype)
+    size = d.ints(d.pick([0, 1, 5, 9, 9, 12, -1]), index)
+    return Case([values, size, weights], {"binary_output": d.chance(0.3)} if dense else {})
+
+
+def _partition(d, parents, index, splits):
+    """Rows below `parents` rows: their number, and how they are parted."""
+    lengths = d.random.integers(0, 4, parents)
+    if splits:
+        numbers = np.concatenate([[0], np.cumsum(lengths)])
+    else:
+        numbers = np.repeat(np.arange(parents), lengths)
+    if numbers.size and d.chance(0.04):
+        numbers[d.int(0, numbers.size - 1)] += d.pick([-1, 1, 50])
+    return int(lengths.sum()), numbers.astype(index.as_numpy_dtype)
+
+
+@op("RaggedTensorToTensor", count=80)
+def ragged_to_tensor(d):
+    t = d.dtype()
+    index, wanted = d.pick([tf.int32, tf.int64]), d.pick([tf.int32, tf.int64])
+    first = d.int(0, 4)
+    splits = d.chance(0.6)
+    rows, kinds, tensors = first, [], []
+    if not splits:
+        kinds.append("FIRST_DIM_SIZE")
+        tensors.append(np.array(first, index.as_numpy_dtype))
+    ragged = d.int(1, 3)
+    for _ in range(ragged):
+        rows, numbers = _partition(d, rows, index, splits)
+        kinds.append("ROW_SPLITS" if splits else "VALUE_ROWIDS")
+        tensors.append(numbers)
+    inner = d.shape(0, 2)
+    values = d.tensor(t, (rows, *inner))
+    default = d.tensor(t, d.pick([(), (), inner, inner[1:], tuple(1 for _ in inner), (2,)]))
+    rank = ragged + 1 + len(inner)
+    shape = d.pick([-1, [-1] * rank, [-1] * rank, [d.int(0, 5), *[d.pick([-1, 1, 2, 4]) for _ in range(ragged)], *[d.pick([-1, dim]) for dim in inner]], [-1] * (rank + 1)])
+    return Case([d.ints(shape, wanted), values, default, tensors], {"row_partition_types": kinds})

@@ -45,3 +45,15 @@ def merge(d):
         return words
 
     return Case([[some() for _ in range(d.int(1, 3))]])
+
+
+@op("ImageSummary", count=60)
+def image(d):
+    t = d.dtype()
+    depth = d.pick([1, 3, 4]) if d.chance(0.95) else 2
+    shape = (d.int(0, 4), d.int(1, 9), d.int(1, 9), depth)
+    values = d.tensor(t, shape, *(() if d.chance(0.3) else (0, 255) if t == tf.uint8 else (-2 if d.chance(0.5) else 0, 3)))
+    attrs = {"max_images": d.int(1, 3)}
+    if d.chance(0.3):
+        attrs["bad_color"] = np.array(d.pick([[1, 2, 3, 4], [9], [9, 8, 7]]), np.uint8)
+    return Case([tags(d, ()), values], attrs)

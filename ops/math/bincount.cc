@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting how often each number stands in a tensor.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+static int64_t BinsOf(ShapeContext& c) {
+  c.WithRank(1, 0);
+  const auto size = c.Integer(1);
+  if (size.has_value() && *size < 0) c.Invalid("size (", *size, ") must be non-negative");
+  return size.value_or(kUnknown);
+}
+
+static void BincountShape(ShapeContext& c) { c.SetOutput(0, {BinsOf(c)}); }
+
+extern const tenon_op_definition kBincount = DefineOp({
+    .name = "Bincount",
+    .inputs = "arr: int32, size: int32, weights: T",
+    .outputs = "bins: T",
+    .attrs = "T: {int32, int64, float, double}",
+    .constraints = "rank(size) == 0; element(arr) >= 0",
+    .doc = "bins[i] is the number of elements of arr that are i, or the sum of their weights when there are any; numbers of size and more are not counted.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<BincountShape>,
+});
+
+static void DenseBincountShape(ShapeContext& c) {
+  const int64_t bins = BinsOf(c);
+  const Shape input = c.Input(0);
+  if (!input.known_rank()) return;
+  c.SetOutput(0, input.rank() == 2 ? Shape{input[0], bins} : Shape{bins});
+}
+
+extern const tenon_op_definition kDenseBincount = DefineOp({
+    .name = "DenseBincount",
+    .inputs = "input: Tidx, size: Tidx, weights: T",
+    .outputs = "output: T",
+    .attrs = "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false",
+    .constraints = "rank(input) <= 2; rank(size) == 0; element(input) >= 0",
+    .doc = "Bincount of a vector, or of each row of a matrix; binary_output: 1 where there is any.",
+    .traits = TENON_OP_NO_GRADIENT,
+    .shape = ShapeFunction<DenseBincountShape>,
+});
+
+}  // namespace tenon::ops
