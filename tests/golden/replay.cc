@@ -12,16 +12,16 @@
 #include <map>
 #include <optional>
 
+#include "tests/golden/case_graph.h"
+
 namespace tenon::golden {
 
-using host::Attrs;
 using host::Code;
 using host::DType;
 using host::Feed;
 using host::Gradient;
 using host::Graph;
 using host::Name;
-using host::Operation;
 using host::Output;
 using host::Result;
 using host::Runtime;
@@ -31,24 +31,11 @@ using host::SessionOptions;
 using host::Shape;
 using host::Status;
 using host::Tensor;
-using host::View;
 
 namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 
-Result<std::vector<Tensor>> TensorsFrom(const Json& list) {
-  std::vector<Tensor> tensors;
-  for (const Json& one : list) {
-    if (one.is_null()) {
-      tensors.emplace_back();
-      continue;
-    }
-    TENON_TRY_ASSIGN(Tensor tensor, TensorFrom(one));
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
 bool Lists(const Json& one, const char* key, size_t number) {
   const auto found = one.find(key);
   return found != one.end() && std::find(found->begin(), found->end(), number) != found->end();
@@ -69,18 +56,18 @@ bool OnlyZeros(const Tensor& tensor) {
   return zeros.ok() && Compare(*zeros, tensor, {.signed_zero = false}).empty();
 }
 
-// A case of one op: its inputs as feeds, constants or variables around it.
+// A case of one op.
 class OpCase {
  public:
   OpCase(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize)
-      : runtime_(runtime), one_(one), differences_(differences), graph_(runtime), op_(one["op"].get<std::string>()) {
+      : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
     options_.optimize = optimize;
   }
 
   std::string Run() {
-    auto inputs = TensorsFrom(one_["in"]);
-    if (!inputs.ok()) return "the case is broken: " + inputs.status().message();
-    values_ = *std::move(inputs);
+    auto made = MakeCaseGraph(runtime_, one_);
+    if (!made.ok()) return "the case is broken: " + made.status().message();
+    made_.emplace(*std::move(made));
     const auto outputs = Forward();
     if (one_.contains("error")) return Refused(outputs.ok());
     if (!outputs.ok()) return Excused(outputs.status());
@@ -102,54 +89,24 @@ class OpCase {
     return differences_.Refuses(op_, status.message()) ? "" : "refused: " + status.message();
   }
 
-  // The graph, a session with the variables' values in it, and one run.
+  // A session with the variables' values in it, and one run.
   Result<std::vector<Tensor>> Forward() {
-    std::vector<Output> inputs;
-    for (size_t i = 0; i < values_.size(); ++i) inputs.push_back(Input(i));
-    Attrs attrs;
-    for (const auto& [name, value] : one_["attrs"].items()) {
-      TENON_TRY_ASSIGN(host::Attr attr, AttrFrom(name, value));
-      attrs.push_back(std::move(attr));
-    }
-    node_ = graph_.AddNode(op_, inputs, attrs, "node");
-    TENON_TRY_ASSIGN(Session session, Session::Create(runtime_, graph_, options_));
+    TENON_TRY_ASSIGN(Session session, Session::Create(runtime_, made_->graph, options_));
     session_.emplace(std::move(session));
-    if (!initializers_.empty()) TENON_TRY(session_->RunTargets(initializers_));
-    const std::vector<Output> outputs = node_.outputs();
+    if (!made_->initializers.empty()) TENON_TRY(session_->RunTargets(made_->initializers));
+    const std::vector<Output> outputs = made_->node.outputs();
     return Fetch(std::vector<Name>(outputs.begin(), outputs.end()));
   }
 
-  Output Input(size_t i) {
-    const std::string name = "input" + std::to_string(i);
-    const auto variables = one_.find("vars");
-    if (variables != one_.end() && variables->contains(std::to_string(i)))
-      return Variable(i, (*variables)[std::to_string(i)] == "resource");
-    if (Lists(one_, "const", i)) return graph_.Const(View(values_[i]), name);
-    feeds_.push_back({name, values_[i]});
-    return graph_.Placeholder(name, values_[i].dtype(), one_.value("blind", false) ? Shape::Unknown() : values_[i].shape());
-  }
-  Output Variable(size_t i, bool resource) {
-    const Tensor& value = values_[i];
-    const std::string name = "variable" + std::to_string(i);
-    const Output initial = graph_.Const(View(value));
-    const Attrs attrs = {{"dtype", value.dtype()}, {"shape", value.shape()}, {"shared_name", name}};
-    const Output variable = graph_.Op(resource ? "VarHandleOp" : "VariableV2", {}, attrs, name);
-    const Operation assign = graph_.AddNode(resource ? "AssignVariableOp" : "Assign", {variable, initial});
-    if (!Lists(one_, "unset", i)) initializers_.push_back(assign);
-    readers_.push_back(resource ? graph_.Op("ReadVariableOp", {variable}, {{"dtype", value.dtype()}})
-                                : graph_.Op("Identity", {variable}));
-    return variable;
-  }
-
   Result<std::vector<Tensor>> Fetch(const std::vector<Name>& fetches) {
-    return session_->Run(feeds_, fetches, fetches.empty() ? std::vector<Name>{node_} : std::vector<Name>{}, {.timeout = kPatience});
+    return session_->Run(made_->feeds, fetches, fetches.empty() ? std::vector<Name>{made_->node} : std::vector<Name>{}, {.timeout = kPatience});
   }
 
   std::string CompareVariables() {
     auto want = TensorsFrom(one_["after"]);
     if (!want.ok()) return "the case is broken: " + want.status().message();
-    feeds_.clear();
-    const auto got = Fetch(std::vector<Name>(readers_.begin(), readers_.end()));
+    made_->feeds.clear();
+    const auto got = Fetch(std::vector<Name>(made_->readers.begin(), made_->readers.end()));
     if (!got.ok()) return Excused(got.status());
     return CompareAll("variable", *want, *got, differences_.ForValue(op_));
   }
@@ -161,22 +118,22 @@ class OpCase {
       if (one_["dy"][i].is_null()) continue;
       auto dy = TensorFrom(one_["dy"][i]);
       if (!dy.ok()) return "the case is broken: " + dy.status().message();
-      ys.push_back(node_.output(static_cast<int32_t>(i)));
+      ys.push_back(made_->node.output(static_cast<int32_t>(i)));
       const std::string name = "dy" + std::to_string(i);
-      dys.push_back(graph_.Placeholder(name, dy->dtype(), one_.value("blind", false) ? Shape::Unknown() : dy->shape()));
-      feeds_.push_back({name, *dy});
+      dys.push_back(made_->graph.Placeholder(name, dy->dtype(), one_.value("blind", false) ? Shape::Unknown() : dy->shape()));
+      made_->feeds.push_back({name, *dy});
     }
-    for (size_t i = 0; i < values_.size(); ++i) {
+    for (size_t i = 0; i < made_->values.size(); ++i) {
       if (Lists(one_, "asked", i)) {
-        auto x = graph_.Find("input" + std::to_string(i));
+        auto x = made_->graph.Find("input" + std::to_string(i));
         if (!x.ok()) return x.status().message();
         xs.emplace_back(*x);
         places.push_back(i);
       }
     }
-    const std::vector<Gradient> gradients = graph_.Gradients(ys, xs, dys);
-    if (!graph_.status().ok()) return ExcusedGradient(graph_.status());
-    if (const Status extended = session_->Extend(graph_); !extended.ok()) return ExcusedGradient(extended);
+    const std::vector<Gradient> gradients = made_->graph.Gradients(ys, xs, dys);
+    if (!made_->graph.status().ok()) return ExcusedGradient(made_->graph.status());
+    if (const Status extended = session_->Extend(made_->graph); !extended.ok()) return ExcusedGradient(extended);
     for (size_t k = 0; k < xs.size(); ++k) {
       const std::string difference = CompareGradient(gradients[k], places[k], one_["dx"][k]);
       if (!difference.empty()) return "gradient of input " + std::to_string(places[k]) + ": " + difference;
@@ -196,7 +153,7 @@ class OpCase {
     if (!expected.ok()) return "the case is broken: " + expected.status().message();
     // A gradient of zeros needs no nodes: none says the same.
     if (gradient.kind == Gradient::Kind::kNone) return OnlyZeros(*expected) ? "" : "there is none, where TensorFlow has one";
-    const auto got = Fetch({Dense(gradient, values_[input])});
+    const auto got = Fetch({Dense(gradient, made_->values[input])});
     if (!got.ok()) return ExcusedGradient(got.status());
     return Compare(*expected, (*got)[0], differences_.ForGradient(op_));
   }
@@ -204,8 +161,8 @@ class OpCase {
   // Slices added up, as TensorFlow makes a tensor of them.
   Name Dense(const Gradient& gradient, const Tensor& x) {
     if (gradient.kind == Gradient::Kind::kDense) return gradient.dense;
-    const Output dense = graph_.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, graph_.Const(static_cast<int32_t>(x.shape()[0]))});
-    const Status extended = session_->Extend(graph_);
+    const Output dense = made_->graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, made_->graph.Const(static_cast<int32_t>(x.shape()[0]))});
+    const Status extended = session_->Extend(made_->graph);
     return extended.ok() ? Name(dense) : Name(extended.message());  // which no node is called, so that the text is seen
   }
 
@@ -213,13 +170,8 @@ class OpCase {
   const Json& one_;
   const Differences& differences_;
   SessionOptions options_;
-  Graph graph_;
   const std::string op_;
-  std::vector<Tensor> values_;
-  std::vector<Feed> feeds_;
-  std::vector<Name> initializers_;
-  std::vector<Output> readers_;
-  Operation node_;
+  std::optional<CaseGraph> made_;
   std::optional<Session> session_;
 };
 
