@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// mutate [--seed N] [--count N] [--only N] [--jobs N]: damages good graphs and tries them, in processes of their own; says which
+// trials killed one, hung, leaked, or were refused without a reason.
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/hostile/trial.h"
+
+namespace tenon::hostile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Choices {
+  uint64_t seed = 1, count = 20000, jobs = 2, faults = 20;
+  int64_t only = -1;
+  std::string write;
+};
+
+// What a worker says, in memory that it shares with the program that watches it.
+struct Progress {
+  std::atomic<uint64_t> at, begun, finished, ran, slowest, slowest_ns, peak_kilobytes;
+};
+
+std::vector<std::string> OpsOf(const host::Runtime& runtime) {
+  std::vector<std::string> ops = {"NoSuchOp"};
+  for (const tenon_op_info& info : runtime.Ops()) ops.emplace_back(host::Text(info.name));
+  return ops;
+}
+
+// Everything that a trial needs.
+struct Bench {
+  host::Runtime runtime;
+  Subjects subjects;
+  Mutator mutator;
+
+  static host::Runtime MakeRuntime() {
+    host::RuntimeOptions options;
+    options.threads = 1;
+    options.log_level = TENON_LOG_ERROR + 1;
+    auto made = host::Runtime::Create(options);
+    if (!made.ok()) throw std::runtime_error(made.status().message());
+    return std::move(*made);
+  }
+  Bench() : runtime(MakeRuntime()), subjects(runtime), mutator(OpsOf(runtime)) {}
+};
+
+// `number` alone decides what it does. tell: hears of the damage before it is tried.
+Outcome RunOne(const Bench& bench, const Choices& choices, uint64_t number, const std::function<void(const Damage&)>& tell = {}) {
+  Dice dice(choices.seed, number);
+  const Subject subject = bench.subjects.Draw(dice);
+  Damage damage = bench.mutator.Make(subject.bytes, dice);
+  damage.edits.insert(damage.edits.begin(), subject.name);
+  if (tell) tell(damage);
+  return Try(bench.runtime, subject, damage, dice);
+}
+
+int ShowOne(const Choices& choices) {
+  const Bench bench;
+  const Outcome outcome = RunOne(bench, choices, static_cast<uint64_t>(choices.only), [&](const Damage& damage) {
+    for (const std::string& text : damage.edits) std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+    if (!choices.write.empty()) std::ofstream(choices.write, std::ios::binary) << damage.bytes;
+  });
+  for (const std::string& text : outcome.log) std::printf("  %s\n", text.c_str());
+  if (!outcome.fault.empty()) std::printf("%s\n", outcome.fault.c_str());
+  return outcome.fault.empty() ? 0 : 1;
+}
+
+uint64_t PeakKilobytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss);
+}
+
+// Trials first, first + step, ...; ends the process. Nothing may write here: the folder is empty and must stay so.
+[[noreturn]] void Work(const Choices& choices, uint64_t first, Progress* progress) {
+  const std::string folder = std::filesystem::temp_directory_path() / ("hostile_" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::current_path(folder);
+  {
+    const Bench bench;
+    for (uint64_t number = first; number < choices.count; number += choices.jobs) {
+      progress->at = number;
+      ++progress->begun;
+      const auto begin = Clock::now();
+      const Outcome outcome = RunOne(bench, choices, number);
+      const auto took = static_cast<uint64_t>((Clock::now() - begin).count());
+      if (took > progress->slowest_ns) {
+        progress->slowest_ns = took;
+        progress->slowest = number;
+      }
+      progress->ran += outcome.ran ? 1 : 0;
+      progress->peak_kilobytes = std::max<uint64_t>(progress->peak_kilobytes, PeakKilobytes());
+      ++progress->finished;
+      if (!outcome.fault.empty()) {
+        std::fprintf(stderr, "%s\n", outcome.fault.c_str());
+        std::_Exit(3);
+      }
+    }
+  }
+  std::filesystem::current_path("/");
+  const bool clean = std::filesystem::is_empty(folder);
+  std::filesystem::remove_all(folder);
+  if (!clean) std::fprintf(stderr, "a trial wrote files\n");
+  std::exit(clean ? 0 : 4);  // with what a sanitizer has to say of leaks
+}
+
+// How long a trial may be at the same place: many times what one takes with its deadlines, on a busy machine and under a sanitizer.
+constexpr std::chrono::seconds kPatience{60};
+
+class Watch {
+ public:
+  Watch(const Choices& choices) : choices_(choices), shared_(MapShared(choices.jobs)) {}
+
+  int Run() {
+    std::vector<std::thread> watchers;
+    const auto begin = Clock::now();
+    for (uint64_t job = 0; job < choices_.jobs; ++job) watchers.emplace_back([this, job] { WatchJob(job); });
+    for (std::thread& watcher : watchers) watcher.join();
+    Report(std::chrono::duration<double>(Clock::now() - begin).count());
+    return faults_ == 0 ? 0 : 1;
+  }
+
+ private:
+  static Progress* MapShared(uint64_t count) {
+    void* memory = mmap(nullptr, count * sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
+    return static_cast<Progress*>(memory);
+  }
+
+  // A worker that dies is told of, and another goes on behind the trial that killed it.
+  void WatchJob(uint64_t job) {
+    Progress& progress = shared_[job];
+    uint64_t next = job;
+    while (next < choices_.count && faults_ < choices_.faults) {
+      progress.at = next;
+      const pid_t worker = fork();
+      if (worker == 0) Work(choices_, next, &progress);
+      if (worker < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
+      const std::string end = WaitFor(worker, progress);
+      if (end.empty()) return;
+      ++faults_;
+      const uint64_t number = progress.at;
+      std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", static_cast<unsigned long long>(number), end.c_str(),
+                   static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(number));
+      next = number + choices_.jobs;
+    }
+  }
+  // "": it ended well.
+  static std::string WaitFor(pid_t worker, const Progress& progress) {
+    uint64_t seen = progress.begun;
+    auto since = Clock::now();
+    for (;;) {
+      int status = 0;
+      const pid_t ended = waitpid(worker, &status, WNOHANG);
+      if (ended == worker) {
+        if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
+        return WEXITSTATUS(status) == 0 ? "" : "the process ended with code " + std::to_string(WEXITSTATUS(status));
+      }
+      if (progress.begun != seen) {
+        seen = progress.begun;
+        since = Clock::now();
+      } else if (Clock::now() - since > kPatience) {
+        kill(worker, SIGKILL);
+        waitpid(worker, &status, 0);
+        return "no answer within a minute";
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what waits here is the watch, not a test
+    }
+  }
+
+  void Report(double seconds) const {
+    uint64_t finished = 0, ran = 0, slowest = 0, slowest_ns = 0, peak = 0;
+    for (uint64_t job = 0; job < choices_.jobs; ++job) {
+      const Progress& progress = shared_[job];
+      finished += progress.finished;
+      ran += progress.ran;
+      peak = std::max<uint64_t>(peak, progress.peak_kilobytes);
+      if (progress.slowest_ns > slowest_ns) {
+        slowest_ns = progress.slowest_ns;
+        slowest = progress.slowest;
+      }
+    }
+    std::printf("seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak memory %llu MB; %.0f s\n",
+                static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(finished), static_cast<unsigned long long>(faults_.load()),
+                100.0 * static_cast<double>(ran) / static_cast<double>(std::max<uint64_t>(finished, 1)), static_cast<double>(slowest_ns) * 1e-9,
+                static_cast<unsigned long long>(slowest), static_cast<unsigned long long>(peak / 1024), seconds);
+  }
+
+  const Choices choices_;
+  Progress* const shared_;
+  std::atomic<uint64_t> faults_{0};
+};
+
+}  // namespace
+}  // namespace tenon::hostile
+
+int main(int argc, char** argv) {
+  CLI::App app("Damages good graphs and tries them");
+  tenon::hostile::Choices choices;
+  app.add_option("--seed", choices.seed, "Of all dice");
+  app.add_option("--count", choices.count, "How many mutations");
+  app.add_option("--only", choices.only, "This one alone, in this process, telling what happens");
+  app.add_option("--write", choices.write, "With --only: the damaged GraphDef goes to this file");
+  app.add_option("--jobs", choices.jobs, "Processes")->check(CLI::Range(1, 64));
+  app.add_option("--faults", choices.faults, "Stop after so many");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return choices.only >= 0 ? tenon::hostile::ShowOne(choices) : tenon::hostile::Watch(choices).Run();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mutate: %s\n", error.what());
+    return 2;
+  }
+}
