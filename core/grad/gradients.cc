@@ -352,6 +352,8 @@ class Differentiator {
       }
       return Status(Code::kUnimplemented, StrCat("op '", node.op->name, "' of plugin '", node.op->package, "' has no gradient"));
     }
+    // Gradient functions rely on what the op's shape function has checked; a node that cannot run has no gradient.
+    TENON_RETURN_IF_ERROR(builder_->Check(id));
     std::vector<tenon_output> inputs, outputs;
     for (const Edge& edge : node.inputs) inputs.push_back(graph::ToC(edge));
     for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({id, static_cast<int32_t>(k), 0});

@@ -41,7 +41,7 @@ class Builder : public tenon_graph_builder_context {
   const OutputFacts& Facts(Edge edge);
   // Inferring begins anew: an input was changed after the fact.
   void Forget() { inference_ = ShapeInference(graph_); inferred_ = 0; }
-  // Checks the newest node with its shape function.
+  // Whether a node's inputs are such as its op allows, as far as they are known: what its shape function says.
   Status Check(int32_t node);
 
   const tenon_graph_builder* c() const { return &table_; }
