@@ -24,82 +24,57 @@ std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
   return indices;
 }
 
-void Component::Own(uint32_t dtype, uint64_t bytes, uint64_t extra) {
-  bytes_ = std::make_unique_for_overwrite<char[]>(bytes + extra);
-  copied_.dtype = dtype;
-  copied_.byte_size = bytes;
-  copied_.dl.data = bytes_.get();
-  copied_.dl.ndim = static_cast<int32_t>(dims_.size());
+void CheckRoom(const RunContext& c, int64_t count, size_t size) {
+  const int64_t bytes[] = {count, static_cast<int64_t>(size)};
+  NewTensor(c, TENON_DT_UINT8, bytes);  // which goes at once: where it fits, so does what is to come
 }
 
-Component::Component(const tenon_tensor_view& batch, int64_t row)
-    : Component(batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
+Component::Component(const RunContext& c, const tenon_tensor_view& batch, int64_t row)
+    : Component(c, batch, row * Count(DimsOf(batch).subspan(1)), std::vector<int64_t>(batch.dl.shape + 1, batch.dl.shape + batch.dl.ndim)) {}
 
-Component::Component(const tenon_tensor_view& from, int64_t first, std::vector<int64_t> dims) : copied_(from), dims_(std::move(dims)) {
-  copied_.buffer = nullptr;
-  copied_.dl.byte_offset = 0;
-  const int64_t count = Count(Dims(dims_));
-  uint64_t extra = 0;
-  const bool strings = from.dtype == TENON_DT_STRING;
-  if (strings)
-    for (int64_t i = 0; i < count; ++i) extra += StringAt(from, first + i).size();
-  const uint64_t size = strings ? sizeof(tenon_string_cell) : ElementSize(from.dtype);
-  const uint64_t bytes = static_cast<uint64_t>(count) * size;
-  Own(from.dtype, bytes, extra);
-  if (strings) {
-    auto* cells = reinterpret_cast<tenon_string_cell*>(bytes_.get());
-    uint64_t offset = bytes;
-    for (int64_t i = 0; i < count; ++i) {
-      const std::string_view text = StringAt(from, first + i);
-      cells[i] = {offset, text.size()};
-      if (!text.empty()) std::memcpy(bytes_.get() + offset, text.data(), text.size());
-      offset += text.size();
-    }
-  } else if (bytes != 0) {
-    std::memcpy(bytes_.get(), Data<const char>(from) + static_cast<uint64_t>(first) * size, bytes);
+static KeptTensor CopyOf(const RunContext& c, const tenon_tensor_view& from, int64_t first, Dims dims) {
+  const int64_t count = Count(dims);
+  if (from.dtype == TENON_DT_STRING) {
+    std::vector<std::string_view> texts;
+    for (int64_t i = 0; i < count; ++i) texts.push_back(StringAt(from, first + i));
+    return NewStrings(c, dims, texts);
   }
+  const uint64_t size = ElementSize(from.dtype);
+  if (size == 0) Fail(TENON_UNIMPLEMENTED, "a part of a tensor of ", TypeName(from.dtype), " cannot be kept");
+  KeptTensor copy = NewTensor(c, from.dtype, dims);
+  if (count != 0) std::memcpy(Data<char>(copy.view()), Data<const char>(from) + static_cast<uint64_t>(first) * size, static_cast<uint64_t>(count) * size);
+  return copy;
 }
 
-Component Component::Zeros(uint32_t dtype, std::vector<int64_t> dims) {
-  Component zeros;
-  zeros.dims_ = std::move(dims);
-  const uint64_t size = dtype == TENON_DT_STRING ? sizeof(tenon_string_cell) : ElementSize(dtype);
-  const uint64_t bytes = static_cast<uint64_t>(Count(Dims(zeros.dims_))) * size;
-  zeros.Own(dtype, bytes, 0);
-  std::memset(zeros.bytes_.get(), 0, bytes);
-  return zeros;
+Component::Component(const RunContext& c, const tenon_tensor_view& from, int64_t first, const std::vector<int64_t>& dims)
+    : kept_(CopyOf(c, from, first, dims)) {}
+
+Component Component::Zeros(const RunContext& c, uint32_t dtype, const std::vector<int64_t>& dims) {
+  KeptTensor zeros = NewTensor(c, dtype, dims);
+  if (zeros.view().byte_size != 0) std::memset(Data<char>(zeros.view()), 0, zeros.view().byte_size);
+  return Component(std::move(zeros));
 }
 
-void Component::Add(const tenon_tensor_view& more) {
-  if (kept_) {
-    Component own(kept_->view(), 0, std::vector<int64_t>(more.dl.shape, more.dl.shape + more.dl.ndim));
-    *this = std::move(own);
-  }
+Component Component::Sum(const RunContext& c, const tenon_tensor_view& a, const tenon_tensor_view& b) {
+  KeptTensor sum = NewTensor(c, a.dtype, DimsOf(a));
   const auto add = [&]<class T>(uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) reinterpret_cast<T*>(bytes_.get())[i] = static_cast<T>(reinterpret_cast<T*>(bytes_.get())[i] + Data<const T>(more)[i]);
+    T* to = Data<T>(sum.view());
+    for (uint64_t i = 0; i < count; ++i) to[i] = static_cast<T>(Data<const T>(a)[i] + Data<const T>(b)[i]);
   };
   // Complex numbers are added by their parts.
-  if (more.dtype == TENON_DT_COMPLEX64) return add.operator()<float>(more.byte_size / sizeof(float));
-  if (more.dtype == TENON_DT_COMPLEX128) return add.operator()<double>(more.byte_size / sizeof(double));
-  Numbers::Dispatch(more.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    add.template operator()<T>(more.byte_size / sizeof(T));
-  });
-}
-
-tenon_tensor_view Component::view() const {
-  if (kept_) return kept_->view();
-  tenon_tensor_view view = copied_;
-  view.dl.shape = const_cast<int64_t*>(dims_.data());
-  return view;
+  if (a.dtype == TENON_DT_COMPLEX64) add.operator()<float>(a.byte_size / sizeof(float));
+  else if (a.dtype == TENON_DT_COMPLEX128) add.operator()<double>(a.byte_size / sizeof(double));
+  else
+    Numbers::Dispatch(a.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      add.template operator()<T>(a.byte_size / sizeof(T));
+    });
+  return Component(std::move(sum));
 }
 
 void Component::Give(const RunContext& c, int32_t index) const {
   const tenon_tensor_view from = view();
-  if (from.buffer != nullptr) return Check(c.services().set_output(c.frame(), index, &from));
-  if (from.dtype == TENON_DT_STRING) return SetStrings(c, index, DimsOf(from), StringsOf(from));
-  c.AllocOutput(index, DimsOf(from));
-  if (from.byte_size != 0) std::memcpy(c.output<char>(index), Data<const char>(from), from.byte_size);
+  Check(c.services().set_output(c.frame(), index, &from));
 }
 
 namespace {

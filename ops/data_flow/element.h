@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a queue or a tensor array holds: elements, each of several components, each a tensor.
 //
-// A component that came as a whole stays in the buffer that it came in; a row of a batch is a copy, so that one row that is
+// A component lies in a buffer of the session's memory. One that came as a whole stays in the buffer that it came in; a row of a batch is a copy, so that one row that is
 // left keeps no batch alive.
 #ifndef TENON_OPS_DATA_FLOW_ELEMENT_H_
 #define TENON_OPS_DATA_FLOW_ELEMENT_H_
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "tenon/sdk/kept_tensor.h"
@@ -18,28 +16,26 @@ namespace tenon::ops {
 class Component {
  public:
   explicit Component(sdk::KeptTensor kept) : kept_(std::move(kept)) {}
-  // A copy of row `row` of a batch: plain types and strings.
-  Component(const tenon_tensor_view& batch, int64_t row);
+  // A copy of row `row` of a batch: plain types and strings. What is copied lies in the session's memory, as its limit asks.
+  Component(const sdk::RunContext& c, const tenon_tensor_view& batch, int64_t row);
   // A copy of the elements from `first` on, as a tensor of these dims.
-  Component(const tenon_tensor_view& from, int64_t first, std::vector<int64_t> dims);
-  static Component Zeros(uint32_t dtype, std::vector<int64_t> dims);
-  // Adds a tensor of the same type and dims. UNIMPLEMENTED: they are no numbers.
-  void Add(const tenon_tensor_view& more);
+  Component(const sdk::RunContext& c, const tenon_tensor_view& from, int64_t first, const std::vector<int64_t>& dims);
+  static Component Zeros(const sdk::RunContext& c, uint32_t dtype, const std::vector<int64_t>& dims);
+  // The sum of two tensors of one type and shape. UNIMPLEMENTED: they are no numbers.
+  static Component Sum(const sdk::RunContext& c, const tenon_tensor_view& a, const tenon_tensor_view& b);
   // Valid as long as this.
-  tenon_tensor_view view() const;
-  // As output `index` of the frame, without a copy where it lies in a buffer.
+  tenon_tensor_view view() const { return kept_.view(); }
+  // As output `index` of the frame, without a copy.
   void Give(const sdk::RunContext& c, int32_t index) const;
 
  private:
-  Component() = default;
-  void Own(uint32_t dtype, uint64_t bytes, uint64_t extra);
-  std::optional<sdk::KeptTensor> kept_;
-  tenon_tensor_view copied_ = {};
-  std::vector<int64_t> dims_;
-  std::unique_ptr<char[]> bytes_;
+  sdk::KeptTensor kept_;
 };
 
 using Element = std::vector<Component>;
+
+// RESOURCE_EXHAUSTED: the session has no memory for `count` things of `size` bytes, which a kernel is about to keep on its own heap.
+void CheckRoom(const sdk::RunContext& c, int64_t count, size_t size);
 
 // The numbers of input `input`, int32 or int64.
 std::vector<int64_t> IndicesOf(const sdk::RunContext& c, int32_t input);

@@ -123,7 +123,7 @@ struct EnqueueKernel {
     }
     std::vector<Element> rows(static_cast<size_t>(DimsOf(c.input_view(1))[0]));
     for (size_t row = 0; row < rows.size(); ++row)
-      for (int32_t i = 1; i < c.input_count(); ++i) rows[row].emplace_back(c.input_view(i), static_cast<int64_t>(row));
+      for (int32_t i = 1; i < c.input_count(); ++i) rows[row].emplace_back(c, c.input_view(i), static_cast<int64_t>(row));
     return rows;
   }
   std::vector<uint32_t> types;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,10 @@ struct TensorArrayOptions {
 
 class TensorArray {
  public:
-  TensorArray(TensorArrayOptions options, int64_t size);
+  TensorArray(const sdk::RunContext& c, TensorArrayOptions options, int64_t size);
 
   void CheckType(uint32_t dtype) const;
-  void Write(int64_t index, Component value);
+  void Write(const sdk::RunContext& c, int64_t index, Component value);
   // As output `output` of the frame.
   void Read(const sdk::RunContext& c, int32_t output, int64_t index);
   // The elements as rows, or one after the other with their lengths as output 1.
@@ -41,7 +42,7 @@ class TensorArray {
   void Close();
   // The array of gradients named `source`; `make` makes the first one's handle and says what array it stands for.
   using Make = void (*)(void* argument, std::unique_ptr<TensorArray> array, tenon_resource** out_handle);
-  tenon_resource* Gradient(std::string_view source, Make make, void* argument);
+  tenon_resource* Gradient(const sdk::RunContext& c, std::string_view source, Make make, void* argument);
 
  private:
   struct Slot {
@@ -50,12 +51,16 @@ class TensorArray {
   };
   [[noreturn]] void Refuse(const std::string& why) const;
   Slot& At(int64_t index);
-  std::shared_ptr<const Component> Take(int64_t index);
-  std::vector<Element> TakeAll(const std::vector<int64_t>& indices);
+  std::shared_ptr<const Component> Take(const sdk::RunContext& c, int64_t index);
+  std::vector<std::shared_ptr<const Component>> TakeAll(const sdk::RunContext& c, const std::vector<int64_t>& indices);
+  // Makes room for `size` elements, in the session's memory too: its limit holds for elements that nobody writes.
+  void Grow(const sdk::RunContext& c, int64_t size);
 
   TensorArrayOptions options_;  // element_shape gets more precise
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
+  std::optional<sdk::KeptTensor> charge_;  // as much memory as the slots
+  int64_t charged_ = 0;
   bool closed_ = false;
   std::map<std::string, tenon_resource*, std::less<>> gradients_;
 };

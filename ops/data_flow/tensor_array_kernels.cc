@@ -39,7 +39,7 @@ struct MakeArray {
     options.identical_element_shapes = c.Bool("identical_element_shapes");
   }
   void Run(RunContext c) const {
-    *c.output<tenon_resource*>(0) = Keep(c, std::make_unique<TensorArray>(options, *c.input<int32_t>(0)));
+    *c.output<tenon_resource*>(0) = Keep(c, std::make_unique<TensorArray>(c, options, *c.input<int32_t>(0)));
     *c.output<float>(1) = 0;
   }
   TensorArrayOptions options;
@@ -49,7 +49,7 @@ struct GradientArray {
   explicit GradientArray(CreateContext& c) : source(c.String("source")) {}
   void Run(RunContext c) const {
     *c.output<tenon_resource*>(0) = ArrayOf(c).Gradient(
-        source,
+        c, source,
         [](void* argument, std::unique_ptr<TensorArray> array, tenon_resource** out_handle) {
           *out_handle = Keep(*static_cast<RunContext*>(argument), std::move(array));
         },
@@ -63,7 +63,7 @@ struct Write {
   void Run(RunContext c) const {
     TensorArray& array = ArrayOf(c);
     array.CheckType(c.input_view(2).dtype);
-    array.Write(*c.input<int32_t>(1), Component(KeptTensor::OfInput(c, 2)));
+    array.Write(c, *c.input<int32_t>(1), Component(KeptTensor::OfInput(c, 2)));
     *c.output<float>(0) = *c.input<float>(3);
   }
 };
@@ -96,7 +96,7 @@ struct Scatter {
     const std::vector<int64_t> indices = IndicesOf(c, 1);
     if (value.dl.ndim == 0 || value.dl.shape[0] != static_cast<int64_t>(indices.size()))
       Fail(TENON_INVALID_ARGUMENT, "value has ", value.dl.ndim == 0 ? 0 : value.dl.shape[0], " rows for ", indices.size(), " indices");
-    for (size_t row = 0; row < indices.size(); ++row) array.Write(indices[row], Component(value, static_cast<int64_t>(row)));
+    for (size_t row = 0; row < indices.size(); ++row) array.Write(c, indices[row], Component(c, value, static_cast<int64_t>(row)));
     *c.output<float>(0) = *c.input<float>(3);
   }
 };
@@ -124,7 +124,7 @@ struct Split {
       if (lengths[i] < 0 || lengths[i] > rows - row) Fail(TENON_INVALID_ARGUMENT, "length ", i, " is ", lengths[i], "; ", rows - row, " of ", rows, " rows are left");
       std::vector<int64_t> part = dims;
       part[0] = lengths[i];
-      array.Write(i, Component(value, rows == 0 ? 0 : row * (Count(Dims(dims)) / rows), std::move(part)));
+      array.Write(c, i, Component(c, value, rows == 0 ? 0 : row * (Count(Dims(dims)) / rows), part));
       row += lengths[i];
     }
     if (row != rows || (count != array.size())) Fail(TENON_INVALID_ARGUMENT, count, " lengths take ", row, " of ", rows, " rows for an array of ", array.size());

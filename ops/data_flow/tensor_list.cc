@@ -62,10 +62,17 @@ tenon_tensor_view TensorList::At(int64_t index) const {
   return element;
 }
 
+std::vector<tenon_tensor_view> TensorList::Elements() const {
+  CheckRoom(c_, size_, sizeof(tenon_tensor_view));
+  std::vector<tenon_tensor_view> elements(static_cast<size_t>(size_));
+  for (int64_t i = 0; i < size_; ++i) elements[static_cast<size_t>(i)] = At(i);
+  return elements;
+}
+
 Shape TensorList::ShapeOfEmpty(const Shape& wanted, bool ask_elements) const {
   Shape shape = MergeShapes(type_.element_shape, wanted, "the list's element shape and the one asked for");
-  for (int64_t i = 0, all = ask_elements && !shape.fully_known() ? size_ : 0; i < all; ++i) {
-    const tenon_tensor_view element = At(i);
+  const bool asks = ask_elements && !shape.fully_known();
+  for (const tenon_tensor_view& element : asks ? Elements() : std::vector<tenon_tensor_view>()) {
     if (element.dtype != TENON_DT_INVALID) shape = MergeShapes(shape, ShapeOf(element), "the shapes of elements");
   }
   if (!shape.fully_known()) Fail(TENON_INVALID_ARGUMENT, "an element that was never set is read, and its shape ", shape, " is not fully known");

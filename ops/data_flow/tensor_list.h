@@ -37,6 +37,9 @@ class TensorList {
   int64_t size() const { return size_; }
   // dtype TENON_DT_INVALID: the place is empty.
   tenon_tensor_view At(int64_t index) const;
+  // All of them. A list may have billions of empty places at no cost: RESOURCE_EXHAUSTED where telling them would take more memory
+  // than the session has.
+  std::vector<tenon_tensor_view> Elements() const;
   // The shape of what is read at an empty place: what the list and `wanted` say, and with ask_elements those that are set, all of which
   // must then have one shape. INVALID_ARGUMENT when that is not all of it.
   sdk::Shape ShapeOfEmpty(const sdk::Shape& wanted, bool ask_elements) const;

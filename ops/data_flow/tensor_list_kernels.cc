@@ -18,16 +18,16 @@ struct Typed {
   uint32_t dtype;
 };
 
-Component ZerosOf(uint32_t dtype, const Shape& shape) {
+Component ZerosOf(const RunContext& c, uint32_t dtype, const Shape& shape) {
   if (dtype != TENON_DT_STRING && ElementSize(dtype) == 0) Fail(TENON_UNIMPLEMENTED, "an element of ", TypeName(dtype), " that was never set has no zeros");
-  return Component::Zeros(dtype, shape.dims());
+  return Component::Zeros(c, dtype, shape.dims());
 }
 
 // Element `index` as an output, zeros where the place is empty. wanted, ask_elements: see ShapeOfEmpty.
 void GiveElement(const RunContext& c, int32_t output, const TensorList& list, int64_t index, const Shape& wanted, bool ask_elements) {
   const tenon_tensor_view element = list.At(index);
   if (element.dtype != TENON_DT_INVALID) return Check(c.services().set_output(c.frame(), output, &element));
-  ZerosOf(list.type().dtype, list.ShapeOfEmpty(wanted, ask_elements)).Give(c, output);
+  ZerosOf(c, list.type().dtype, list.ShapeOfEmpty(wanted, ask_elements)).Give(c, output);
 }
 
 void CheckFits(const TensorList& list, const tenon_tensor_view& element) {
@@ -130,6 +130,7 @@ struct ElementShape {
 // The elements at `indices` (all of one shape) as the rows of output 0.
 void GiveRowsOf(const RunContext& c, const TensorList& list, const std::vector<int64_t>& indices, const Shape& wanted) {
   Shape shape = MergeShapes(list.type().element_shape, wanted, "the list's element shape and the one asked for");
+  CheckRoom(c, static_cast<int64_t>(indices.size()), sizeof(tenon_tensor_view));
   std::vector<tenon_tensor_view> rows;
   for (int64_t index : indices) {
     rows.push_back(list.At(index));
@@ -139,7 +140,7 @@ void GiveRowsOf(const RunContext& c, const TensorList& list, const std::vector<i
   std::optional<Component> zeros;
   for (tenon_tensor_view& row : rows) {
     if (row.dtype != TENON_DT_INVALID) continue;
-    if (!zeros) zeros.emplace(ZerosOf(list.type().dtype, shape));
+    if (!zeros) zeros.emplace(ZerosOf(c, list.type().dtype, shape));
     row = zeros->view();
   }
   GiveJoined(c, 0, list.type().dtype, rows, Join({static_cast<int64_t>(rows.size())}, shape).dims());
@@ -150,6 +151,7 @@ struct Stack : Typed {
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     if (num_elements >= 0 && list.size() != num_elements) Fail(TENON_INVALID_ARGUMENT, "a list of ", num_elements, " elements is expected, found one of ", list.size());
+    CheckRoom(c, list.size(), sizeof(int64_t));
     std::vector<int64_t> all(static_cast<size_t>(list.size()));
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
     GiveRowsOf(c, list, all, ShapeOfInput(c, 1));
@@ -174,16 +176,16 @@ struct ConcatRows : Typed {
     const Shape whole = MergeShapes(list.type().element_shape, ShapeOfInput(c, 1), "the list's element shape and the one asked for");
     if (whole.rank() == 0) Fail(TENON_INVALID_ARGUMENT, "the list's elements are scalars, which have no rows");
     Shape rest = whole.Slice(1);
-    std::vector<tenon_tensor_view> parts;
+    std::vector<tenon_tensor_view> parts = list.Elements();
     int64_t common = whole[0];  // how many rows each element has; -2: not all the same
-    for (int64_t i = 0; i < list.size(); ++i) {
-      parts.push_back(list.At(i));
-      if (parts.back().dtype == TENON_DT_INVALID) continue;
-      if (parts.back().dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, "element ", i, " is a scalar, which has no rows");
-      if (whole[0] >= 0 && whole[0] != parts.back().dl.shape[0])
-        Fail(TENON_INVALID_ARGUMENT, "element ", i, " has ", parts.back().dl.shape[0], " rows; the element shape ", whole, " says ", whole[0]);
-      rest = MergeShapes(rest, ShapeOf(parts.back()).Slice(1), "the shapes of the rows of elements");
-      common = common == -1 || common == parts.back().dl.shape[0] ? parts.back().dl.shape[0] : -2;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const tenon_tensor_view& part = parts[i];
+      if (part.dtype == TENON_DT_INVALID) continue;
+      if (part.dl.ndim == 0) Fail(TENON_INVALID_ARGUMENT, "element ", i, " is a scalar, which has no rows");
+      if (whole[0] >= 0 && whole[0] != part.dl.shape[0])
+        Fail(TENON_INVALID_ARGUMENT, "element ", i, " has ", part.dl.shape[0], " rows; the element shape ", whole, " says ", whole[0]);
+      rest = MergeShapes(rest, ShapeOf(part).Slice(1), "the shapes of the rows of elements");
+      common = common == -1 || common == part.dl.shape[0] ? part.dl.shape[0] : -2;
     }
     if (!rest.fully_known()) Fail(TENON_INVALID_ARGUMENT, "no element of the list was set, and the shape of their rows, ", rest, ", is not fully known");
     const std::vector<Component> zeros = FillEmpty(c, common, rest, dtype, &parts);
@@ -208,7 +210,7 @@ struct ConcatRows : Typed {
       if ((*parts)[i].dtype != TENON_DT_INVALID) continue;
       const int64_t rows = i < leading.size() ? leading[i] : common;
       if (rows < 0) Fail(TENON_INVALID_ARGUMENT, "element ", i, " was never set, and neither leading_dims nor the other elements say how many rows it has");
-      zeros.push_back(ZerosOf(dtype, Join({rows}, rest)));
+      zeros.push_back(ZerosOf(c, dtype, Join({rows}, rest)));
       (*parts)[i] = zeros.back().view();
     }
     return zeros;
@@ -274,7 +276,9 @@ void ScatterRows(const RunContext& c, int32_t input, const std::vector<int64_t>&
     Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", tensor, " has not ", indices.size(), " rows, one for each index");
   for (int64_t index : indices) {
     if (index < 0) Fail(TENON_INVALID_ARGUMENT, "index ", index, " is negative");
-    if (index >= static_cast<int64_t>(elements.size())) elements.resize(static_cast<size_t>(index) + 1);
+    if (index < static_cast<int64_t>(elements.size())) continue;
+    CheckRoom(c, index + 1, sizeof(tenon_tensor_view));
+    elements.resize(static_cast<size_t>(index) + 1);
   }
   const KeptTensor kept = KeptTensor::OfInput(c, input);
   std::vector<Part> parts;
@@ -296,6 +300,7 @@ struct Scatter : Typed {
     for (int64_t index : indices)
       if (size >= 0 && index >= size) Fail(TENON_INVALID_ARGUMENT, "index ", index, " is outside of a list of ", size);
     CheckRows(ShapeOf(c.input_view(0)).Slice(1), shape);
+    CheckRoom(c, std::max<int64_t>(size, 0), sizeof(tenon_tensor_view));
     const auto give = [&](const std::vector<tenon_tensor_view>& elements) { GiveList(c, 0, {dtype, shape}, elements); };
     ScatterRows(c, 0, indices, std::vector<tenon_tensor_view>(static_cast<size_t>(std::max<int64_t>(size, 0))), give);
   }
@@ -306,10 +311,8 @@ struct ScatterInto : Typed {
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, dtype);
     CheckRows(ShapeOf(c.input_view(1)).Slice(1), list.type().element_shape);
-    std::vector<tenon_tensor_view> elements;
-    for (int64_t i = 0; i < list.size(); ++i) elements.push_back(list.At(i));
     const auto give = [&](const std::vector<tenon_tensor_view>& all) { GiveList(c, 0, list.type(), all); };
-    ScatterRows(c, 1, IndicesOf(c, 2), std::move(elements), give);
+    ScatterRows(c, 1, IndicesOf(c, 2), list.Elements(), give);
   }
 };
 
@@ -319,13 +322,10 @@ struct ZerosLikeList {
   void Run(RunContext c) const {
     const TensorList list = TensorList::OfInput(c, 0, TENON_DT_INVALID);
     std::vector<KeptTensor> zeros;
-    std::vector<tenon_tensor_view> elements(static_cast<size_t>(list.size()));
+    std::vector<tenon_tensor_view> elements = list.Elements();
     zeros.reserve(elements.size());
-    for (size_t i = 0; i < elements.size(); ++i) {
-      const tenon_tensor_view element = list.At(static_cast<int64_t>(i));
-      if (element.dtype == TENON_DT_INVALID) continue;
-      elements[i] = zeros.emplace_back(Zeros(c, element)).view();
-    }
+    for (tenon_tensor_view& element : elements)
+      if (element.dtype != TENON_DT_INVALID) element = zeros.emplace_back(Zeros(c, element)).view();
     GiveList(c, 0, list.type(), elements);
   }
   static KeptTensor Zeros(const RunContext& c, const tenon_tensor_view& like) {
@@ -346,27 +346,26 @@ struct AddLists {
         Fail(TENON_INVALID_ARGUMENT, "lists of ", lists[0].size(), " and ", lists[static_cast<size_t>(i)].size(), " elements cannot be added");
       type.element_shape = MergeShapes(type.element_shape, lists[static_cast<size_t>(i)].type().element_shape, "the element shapes of lists that are added");
     }
-    std::vector<KeptTensor> sums;
+    Element sums;
+    CheckRoom(c, lists[0].size(), sizeof(tenon_tensor_view));
     std::vector<tenon_tensor_view> elements(static_cast<size_t>(lists[0].size()));
-    sums.reserve(elements.size());
+    sums.reserve(elements.size() * (lists.size() - 1));  // views of them stay
     for (size_t i = 0; i < elements.size(); ++i) elements[i] = Sum(c, lists, static_cast<int64_t>(i), &sums);
     GiveList(c, 0, type, elements);
   }
   // The sum of the lists' elements `index`, of which those that were never set count as zeros.
-  static tenon_tensor_view Sum(const RunContext& c, const std::vector<TensorList>& lists, int64_t index, std::vector<KeptTensor>* sums) {
+  static tenon_tensor_view Sum(const RunContext& c, const std::vector<TensorList>& lists, int64_t index, Element* sums) {
     std::vector<tenon_tensor_view> terms;
     for (const TensorList& list : lists)
       if (const tenon_tensor_view element = list.At(index); element.dtype != TENON_DT_INVALID) terms.push_back(element);
     if (terms.empty()) return {};
     if (terms.size() == 1) return terms[0];
-    Component sum(terms[0], 0, ShapeOf(terms[0]).dims());
+    tenon_tensor_view sum = terms[0];
     for (size_t i = 1; i < terms.size(); ++i) {
       if (ShapeOf(terms[i]) != ShapeOf(terms[0])) Fail(TENON_INVALID_ARGUMENT, "elements ", index, " of lists that are added have shapes ", ShapeOf(terms[0]), " and ", ShapeOf(terms[i]));
-      sum.Add(terms[i]);
+      sum = sums->emplace_back(Component::Sum(c, sum, terms[i])).view();
     }
-    KeptTensor& kept = sums->emplace_back(NewTensor(c, terms[0].dtype, DimsOf(terms[0])));
-    std::memcpy(Data<char>(kept.view()), Data<const char>(sum.view()), terms[0].byte_size);
-    return kept.view();
+    return sum;
   }
 };
 
