@@ -68,6 +68,9 @@ class Gaps {
 
 }  // namespace
 
+// Where sums stop, so that none begins at zero again: nobody has so much memory, whoever asks for it is refused.
+constexpr uint64_t kTooMuch = uint64_t{1} << 62;
+
 std::vector<uint64_t> MemoryPlanner::Plan() {
   std::vector<size_t> order(values_.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -87,7 +90,7 @@ std::vector<uint64_t> MemoryPlanner::Plan() {
       const uint64_t tail = gaps.Tail(total_);
       if (tail > 0) gaps.RemoveTail();
       offsets[i] = total_ - tail;
-      total_ = offsets[i] + bytes;
+      total_ = std::min(offsets[i] + bytes, kTooMuch);
     }
     alive.emplace(values_[i].last, i);
   }

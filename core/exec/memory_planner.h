@@ -17,7 +17,7 @@ class MemoryPlanner {
   void Add(uint64_t bytes, int32_t first, int32_t last) { values_.push_back({bytes, first, last}); }
   // One offset a value, in the order of Add; multiples of 64.
   std::vector<uint64_t> Plan();
-  // The arena's size.
+  // The arena's size; never more than 2^62, which no pool gives.
   uint64_t total() const { return total_; }
 
  private:

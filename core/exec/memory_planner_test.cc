@@ -51,6 +51,12 @@ TEST(MemoryPlanner, JoinsPiecesThatAreFreeSideBySide) {
   EXPECT_EQ(offsets[3], std::min(offsets[0], offsets[1]));
 }
 
+TEST(MemoryPlanner, NeverBeginsAgainAtZeroHoweverMuchIsAsked) {
+  uint64_t total = 0;
+  Plan(std::vector<Value>(9, Value{uint64_t{1} << 61, 0, 1}), &total);
+  EXPECT_EQ(total, uint64_t{1} << 62);
+}
+
 TEST(MemoryPlanner, GivesEvenEmptyValuesAPlaceOfTheirOwn) {
   uint64_t total = 0;
   const auto offsets = Plan({{0, 0, 1}, {0, 0, 1}}, &total);

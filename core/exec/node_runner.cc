@@ -140,6 +140,16 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
   return instances_[i];
 }
 
+// That outputs are not larger than memory can be: who plans memory takes their bytes as they are.
+static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs) {
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (!outputs[k].shape.fully_known() || SizeOf(node.output_types[k]) == 0) continue;
+    if (Status status = ByteSize(node.output_types[k], outputs[k].shape).status(); !status.ok())
+      return std::move(status).Annotate(StrCat(node.Describe(), ", output ", k));
+  }
+  return Status::Ok();
+}
+
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                                 const std::vector<graph::OutputFacts>& outputs) {
   std::vector<tenon_tensor_view> views;
@@ -147,6 +157,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
   for (size_t i = 0; i < outputs.size(); ++i) views.push_back(ShapeView(node_->output_types[i], outputs[i], false));
   std::vector<const tenon_tensor_view*> pointers;
   for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+  TENON_RETURN_IF_ERROR(CheckSizes(*node_, outputs));
   Status refused;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     auto node = std::make_shared<PreparedNode>();

@@ -13,7 +13,6 @@ namespace tenon {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 void* HostAllocate(void*, uint64_t bytes, Status*) { return std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment)); }
 void HostFree(void*, void* data, uint64_t) { std::free(data); }

@@ -21,6 +21,8 @@
 
 namespace tenon {
 class BufferPool;
+// More than any machine has; so little that sums of many stay far from 2^64.
+inline constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 }  // namespace tenon
 
 // The C ABI's opaque buffer.

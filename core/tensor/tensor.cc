@@ -17,8 +17,8 @@ Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
   if (SizeOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
   int64_t bytes = 0;
-  if (!CheckedMultiply(count, SizeOf(dtype), &bytes))
-    return ResourceExhausted(StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more than 2^63 bytes"));
+  if (!CheckedMultiply(count, SizeOf(dtype), &bytes) || static_cast<uint64_t>(bytes) > kMaxBytes)
+    return ResourceExhausted(StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more memory than any machine has"));
   return bytes;
 }
 

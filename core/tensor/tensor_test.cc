@@ -13,7 +13,9 @@ TEST(ByteSize, IsCheckedAgainstOverflow) {
   EXPECT_EQ(*ByteSize(TENON_DT_STRING, {2}), 32);
   EXPECT_EQ(*ByteSize(TENON_DT_FLOAT, {0, 5}), 0);
   EXPECT_EQ(ByteSize(TENON_DT_FLOAT, {int64_t{1} << 62}).status().ToString(),
-            "RESOURCE_EXHAUSTED: a tensor of float[4611686018427387904] needs more than 2^63 bytes");
+            "RESOURCE_EXHAUSTED: a tensor of float[4611686018427387904] needs more memory than any machine has");
+  EXPECT_EQ(*ByteSize(TENON_DT_UINT8, {int64_t{1} << 46}), int64_t{1} << 46);
+  EXPECT_EQ(ByteSize(TENON_DT_UINT8, {(int64_t{1} << 46) + 1}).status().code(), Code::kResourceExhausted);
   EXPECT_EQ(ByteSize(99, {1}).status().ToString(), "INVALID_ARGUMENT: there is no element type 99");
   EXPECT_EQ(ByteSize(TENON_DT_FLOAT, {-1}).status().ToString(), "INVALID_ARGUMENT: shape [?] is not fully known");
 }

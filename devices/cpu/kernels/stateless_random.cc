@@ -138,7 +138,7 @@ struct LogUniformKernel {
     }
     constexpr int64_t kNumbersPerSample = 2048;
     Numbers32 numbers = Reserve(stream, kNumbersPerSample * sampled);
-    const int64_t tries = Draw(numbers, c.output<int64_t>(0));
+    const int64_t tries = Draw(c, numbers, c.output<int64_t>(0));
     for (int64_t i = 0; i < sampled; ++i) c.output<float>(2)[i] = Expected(c.output<int64_t>(0)[i], tries);
     for (int64_t i = 0; i < sdk::Count(dims); ++i) c.output<float>(1)[i] = Expected(c.input<int64_t>(0)[i], tries);
   }
@@ -146,10 +146,12 @@ struct LogUniformKernel {
  private:
   int64_t One(Numbers32& numbers) const { return (static_cast<int64_t>(std::exp(numbers.NextDouble() * log_range)) - 1) % range; }
   // How often it drew.
-  int64_t Draw(Numbers32& numbers, int64_t* out) const {
+  int64_t Draw(const sdk::RunContext& c, Numbers32& numbers, int64_t* out) const {
     std::unordered_set<int64_t> seen;
     int64_t tries = 0;
     for (int64_t i = 0; i < sampled; ++tries) {
+      // The last of nearly all classes may take very long to find.
+      if (tries % 65536 == 65535 && c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was cancelled while ", sampled, " different classes of ", range, " were drawn");
       const int64_t value = One(numbers);
       if (!unique || seen.insert(value).second) out[i++] = value;
     }
