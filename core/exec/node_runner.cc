@@ -140,12 +140,15 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
   return instances_[i];
 }
 
-// That outputs are not larger than memory can be: who plans memory takes their bytes as they are.
-static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs) {
+// That outputs are not larger than memory can be: who plans memory takes their bytes as they are, and what a kernel prepares for
+// each pixel of an image that will not fit is not worth preparing. limit: of the memory; 0: none.
+static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs, uint64_t limit) {
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!outputs[k].shape.fully_known() || SizeOf(node.output_types[k]) == 0) continue;
-    if (Status status = ByteSize(node.output_types[k], outputs[k].shape).status(); !status.ok())
-      return std::move(status).Annotate(StrCat(node.Describe(), ", output ", k));
+    Result<int64_t> bytes = ByteSize(node.output_types[k], outputs[k].shape);
+    if (bytes.ok() && limit != 0 && static_cast<uint64_t>(*bytes) > limit)
+      bytes = ResourceExhausted(StrCat(*bytes, " bytes would pass the memory limit of ", limit, " bytes; raise the limit or make the step smaller"));
+    if (!bytes.ok()) return Status(bytes.status()).Annotate(StrCat(node.Describe(), ", output ", k));
   }
   return Status::Ok();
 }
@@ -157,7 +160,7 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
   for (size_t i = 0; i < outputs.size(); ++i) views.push_back(ShapeView(node_->output_types[i], outputs[i], false));
   std::vector<const tenon_tensor_view*> pointers;
   for (const tenon_tensor_view& view : views) pointers.push_back(&view);
-  TENON_RETURN_IF_ERROR(CheckSizes(*node_, outputs));
+  TENON_RETURN_IF_ERROR(CheckSizes(*node_, outputs, env_->pool == nullptr || queued_on_ != nullptr ? 0 : env_->pool->limit()));
   Status refused;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     auto node = std::make_shared<PreparedNode>();

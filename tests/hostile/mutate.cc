@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -123,65 +124,67 @@ uint64_t PeakKilobytes() {
 // How long a trial may be at the same place: many times what one takes with its deadlines, on a busy machine and under a sanitizer.
 constexpr std::chrono::seconds kPatience{60};
 
+// Starts the workers and sees how they end. It has one thread, so that what forks of it knows all that its parent did.
 class Watch {
  public:
-  Watch(const Choices& choices) : choices_(choices), shared_(MapShared(choices.jobs)) {}
+  explicit Watch(const Choices& choices) : choices_(choices), shared_(MapShared(choices.jobs)), workers_(choices.jobs) {}
 
   int Run() {
-    std::vector<std::thread> watchers;
     const auto begin = Clock::now();
-    for (uint64_t job = 0; job < choices_.jobs; ++job) watchers.emplace_back([this, job] { WatchJob(job); });
-    for (std::thread& watcher : watchers) watcher.join();
+    for (uint64_t job = 0; job < choices_.jobs; ++job) Start(job, job);
+    while (std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.process != 0; })) {
+      for (uint64_t job = 0; job < choices_.jobs; ++job) Look(job);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what waits here is the watch, not a test
+    }
     Report(std::chrono::duration<double>(Clock::now() - begin).count());
     return faults_ == 0 ? 0 : 1;
   }
 
  private:
+  struct Worker {
+    pid_t process = 0;  // 0: none
+    uint64_t seen = 0;
+    Clock::time_point since;
+  };
   static Progress* MapShared(uint64_t count) {
     void* memory = mmap(nullptr, count * sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no shared memory");
     return static_cast<Progress*>(memory);
   }
 
+  void Start(uint64_t job, uint64_t first) {
+    if (first >= choices_.count || faults_ >= choices_.faults) return;
+    shared_[job].at = first;
+    const pid_t worker = fork();
+    if (worker == 0) Work(choices_, first, &shared_[job]);
+    if (worker < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
+    workers_[job] = {worker, shared_[job].begun, Clock::now()};
+  }
   // A worker that dies is told of, and another goes on behind the trial that killed it.
-  void WatchJob(uint64_t job) {
-    Progress& progress = shared_[job];
-    uint64_t next = job;
-    while (next < choices_.count && faults_ < choices_.faults) {
-      progress.at = next;
-      const pid_t worker = fork();
-      if (worker == 0) Work(choices_, next, &progress);
-      if (worker < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
-      const std::string end = WaitFor(worker, progress);
-      if (end.empty()) return;
-      ++faults_;
-      const uint64_t number = progress.at;
-      std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", static_cast<unsigned long long>(number), end.c_str(),
-                   static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(number));
-      next = number + choices_.jobs;
+  void Look(uint64_t job) {
+    Worker& worker = workers_[job];
+    if (worker.process == 0) return;
+    int status = 0;
+    if (waitpid(worker.process, &status, WNOHANG) == worker.process) {
+      worker.process = 0;
+      if (WIFSIGNALED(status)) Fault(job, std::string("killed by ") + strsignal(WTERMSIG(status)));
+      else if (WEXITSTATUS(status) != 0) Fault(job, "the process ended with code " + std::to_string(WEXITSTATUS(status)));
+    } else if (shared_[job].begun != worker.seen) {
+      worker.seen = shared_[job].begun;
+      worker.since = Clock::now();
+    } else if (Clock::now() - worker.since > kPatience) {
+      kill(worker.process, SIGKILL);
+      waitpid(worker.process, &status, 0);
+      worker.process = 0;
+      Fault(job, "no answer within a minute");
     }
   }
-  // "": it ended well.
-  static std::string WaitFor(pid_t worker, const Progress& progress) {
-    uint64_t seen = progress.begun;
-    auto since = Clock::now();
-    for (;;) {
-      int status = 0;
-      const pid_t ended = waitpid(worker, &status, WNOHANG);
-      if (ended == worker) {
-        if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
-        return WEXITSTATUS(status) == 0 ? "" : "the process ended with code " + std::to_string(WEXITSTATUS(status));
-      }
-      if (progress.begun != seen) {
-        seen = progress.begun;
-        since = Clock::now();
-      } else if (Clock::now() - since > kPatience) {
-        kill(worker, SIGKILL);
-        waitpid(worker, &status, 0);
-        return "no answer within a minute";
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what waits here is the watch, not a test
-    }
+  void Fault(uint64_t job, const std::string& what) {
+    ++faults_;
+    const uint64_t number = shared_[job].at;
+    std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", static_cast<unsigned long long>(number), what.c_str(),
+                 static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(number));
+    Start(job, number + choices_.jobs);
   }
 
   void Report(double seconds) const {
@@ -197,14 +200,15 @@ class Watch {
       }
     }
     std::printf("seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak memory %llu MB; %.0f s\n",
-                static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(finished), static_cast<unsigned long long>(faults_.load()),
+                static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(finished), static_cast<unsigned long long>(faults_),
                 100.0 * static_cast<double>(ran) / static_cast<double>(std::max<uint64_t>(finished, 1)), static_cast<double>(slowest_ns) * 1e-9,
                 static_cast<unsigned long long>(slowest), static_cast<unsigned long long>(peak / 1024), seconds);
   }
 
   const Choices choices_;
   Progress* const shared_;
-  std::atomic<uint64_t> faults_{0};
+  std::vector<Worker> workers_;
+  uint64_t faults_ = 0;
 };
 
 }  // namespace

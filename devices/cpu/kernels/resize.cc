@@ -35,7 +35,8 @@ std::vector<Between> Positions(const Sampling& s, int64_t source, int64_t target
   for (int64_t i = 0; i < target; ++i) {
     const float at = s.half_pixel_centers ? (static_cast<float>(i) + 0.5f) * scale - 0.5f : static_cast<float>(i) * scale;
     const float floor = std::floor(at);
-    out.push_back({std::max<int64_t>(0, static_cast<int64_t>(floor)), std::min(source - 1, static_cast<int64_t>(std::ceil(at))), at - floor});
+    // Where rounding puts a pixel behind the last one, it is the last one.
+    out.push_back({std::clamp<int64_t>(static_cast<int64_t>(floor), 0, source - 1), std::min(source - 1, static_cast<int64_t>(std::ceil(at))), at - floor});
   }
   return out;
 }
@@ -72,7 +73,8 @@ struct ResizeKernel : Sampling {
   struct Plan {
     Plan(const ResizeKernel& kernel, sdk::PrepareContext& c)
         : s(c.input(0), c.output(0)), rows(Along(kernel, s.from_height, s.to_height)), columns(Along(kernel, s.from_width, s.to_width)) {}
-    static auto Along(const Sampling& sampling, int64_t from, int64_t to) {
+    auto Along(const Sampling& sampling, int64_t from, int64_t to) const {
+      if (s.batch == 0) return decltype(kPositions(sampling, from, to))();  // no images, however large each would be
       return kGradient ? kPositions(sampling, to, from) : kPositions(sampling, from, to);
     }
     Sizes s;
