@@ -133,10 +133,12 @@ tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_s
   std::lock_guard lock(handle->mutex);
   if (handle->object == nullptr) {
     if (create == nullptr)
-      return Fail(frame, NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet; run its initialiser")));
+      return Fail(frame, NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser")));
     if (tenon_status* status = create(argument, &handle->object)) return Fail(frame, Status(status));
     handle->destroy = destroy;
   }
+  if (destroy != nullptr && destroy != handle->destroy)
+    return Fail(frame, InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on")));
   *out_object = handle->object;
   return nullptr;
 }

@@ -83,6 +83,11 @@ namespace {
 constexpr std::chrono::milliseconds kTurnPoll(10);
 constexpr int kTurnPolls = 3000;  // 30 s
 
+// That the handle is of no plugin's object: a queue has no value, and gets none.
+Status CheckVariable(const Resource& resource) {
+  return resource.object == nullptr ? Status::Ok() : InvalidArgument(StrCat(Describe(resource), " is no variable"));
+}
+
 // Whether the one update of a resource variable writes the value itself.
 bool IsBeingWritten(const Resource& resource, const void* reader) {
   if (resource.updater == nullptr || resource.updater == reader) return false;
@@ -102,6 +107,7 @@ Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view*
   }
   if (resource->poisoned)
     return Status(Code::kDataLoss, StrCat(Describe(*resource), " lost its value when its last write failed; assign it again"));
+  TENON_RETURN_IF_ERROR(CheckVariable(*resource));
   if (resource->value == nullptr)
     return FailedPrecondition(StrCat(Describe(*resource), " has no value yet; run its initialiser, or restore it"));
   TENON_RETURN_IF_ERROR(CheckMemory(*resource, device));
@@ -163,6 +169,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   const bool initialize = (flags & TENON_UPDATE_INITIALIZE) != 0;
   std::unique_lock lock(resource->mutex);
   TENON_RETURN_IF_ERROR(WaitForTurn(resource, updater, locks, &lock));
+  TENON_RETURN_IF_ERROR(CheckVariable(*resource));
   TENON_RETURN_IF_ERROR(CheckMemory(*resource, updater.device));
   if (!initialize && shape.rank < 0 && resource->value != nullptr) shape = DimsOf(resource->value);
   if (!initialize) TENON_RETURN_IF_ERROR(CheckUpdate(*resource, dtype, shape));

@@ -26,6 +26,11 @@ void CheckOptions(const QueueOptions& o) {
 
 enum class Order { kFifo, kPadding, kShuffle };
 
+void DropQueue(void* object) noexcept {
+  const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(object));
+  (*queue)->Abandon();
+}
+
 template <Order kOrder>
 struct MakeQueue {
   explicit MakeQueue(CreateContext& c) {
@@ -61,12 +66,7 @@ struct MakeQueue {
             return nullptr;
           });
         },
-        const_cast<QueueOptions*>(&options),
-        [](void* object) noexcept {
-          const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(object));
-          (*queue)->Abandon();
-        },
-        &object));
+        const_cast<QueueOptions*>(&options), &DropQueue, &object));
     (*static_cast<std::shared_ptr<Queue>*>(object))->CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
@@ -76,7 +76,7 @@ struct MakeQueue {
 
 std::shared_ptr<Queue> QueueOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropQueue, &object));
   return *static_cast<std::shared_ptr<Queue>*>(object);
 }
 

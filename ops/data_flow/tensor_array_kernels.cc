@@ -7,9 +7,11 @@ using namespace sdk;
 
 namespace {
 
+void DropArray(void* object) noexcept { delete static_cast<TensorArray*>(object); }
+
 TensorArray& ArrayOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropArray, &object));
   return *static_cast<TensorArray*>(object);
 }
 
@@ -24,7 +26,7 @@ tenon_resource* Keep(const RunContext& c, std::unique_ptr<TensorArray> array) {
         *out_object = static_cast<std::unique_ptr<TensorArray>*>(argument)->release();
         return nullptr;
       },
-      &array, [](void* object) noexcept { delete static_cast<TensorArray*>(object); }, &object));
+      &array, &DropArray, &object));
   return handle;
 }
 

@@ -14,6 +14,8 @@ namespace {
 
 enum class Kind { kFixed, kMutable, kMutableRows };
 
+void DropTable(void* object) noexcept { delete static_cast<Table*>(object); }
+
 template <Kind kKind>
 struct MakeTable {
   explicit MakeTable(CreateContext& c) {
@@ -43,7 +45,7 @@ struct MakeTable {
             return CurrentFailure();
           }
         },
-        const_cast<TableOptions*>(&options), [](void* object) noexcept { delete static_cast<Table*>(object); }, &object));
+        const_cast<TableOptions*>(&options), &DropTable, &object));
     static_cast<Table*>(object)->CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
@@ -53,7 +55,7 @@ struct MakeTable {
 
 Table& TableOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropTable, &object));
   return *static_cast<Table*>(object);
 }
 

@@ -59,9 +59,11 @@ class Stack {
   bool closed_ = false;
 };
 
+void DropStack(void* object) noexcept { delete static_cast<Stack*>(object); }
+
 Stack& StackOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, nullptr, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropStack, &object));
   return *static_cast<Stack*>(object);
 }
 
@@ -87,7 +89,7 @@ struct MakeStack {
             return nullptr;
           });
         },
-        &arguments, [](void* object) noexcept { delete static_cast<Stack*>(object); }, &object));
+        &arguments, &DropStack, &object));
     *c.output<tenon_resource*>(0) = handle;
   }
   uint32_t element_type;

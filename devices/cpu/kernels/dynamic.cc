@@ -2,6 +2,7 @@
 // Ops whose output shapes depend on values: Unique, DynamicStitch, DynamicPartition. And sums by segment.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -247,8 +248,9 @@ struct SegmentSumKernel {
       for (int64_t i = 0, last = 0; i < count; ++i) {
         const int64_t row = IndexAt(id, ids.dtype, i);
         if (row < last) sdk::Fail(TENON_INVALID_ARGUMENT, "segment ids are not increasing, or negative, at ", i);
+        if (row == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", row, " leaves no number for how many there are");
         last = row;
-        rows = sdk::Multiply(1, row + 1);
+        rows = row + 1;
       }
       CheckRank(tail);
       std::array<int64_t, kMaxRank + 1> shape = {rows};

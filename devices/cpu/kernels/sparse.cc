@@ -2,9 +2,11 @@
 // SparseToDense, SparseReshape, SparseFillEmptyRows and its gradient, SparseTensorDenseMatMul.
 #include <algorithm>
 #include <complex>
+#include <span>
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/kept_tensor.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
@@ -109,14 +111,17 @@ struct FillEmptyRowsKernel {
     const int64_t rows = c.input<int64_t>(2)[0];
     if (rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_shape[0] is ", rows);
     if (rows == 0 && count != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", count);
-    std::vector<int64_t> starts(static_cast<size_t>(rows) + 1, 0);
+    const int64_t row_dims[] = {rows};
+    c.AllocOutput(2, row_dims);
+    const int64_t start_dims[] = {rows + 1};
+    const sdk::KeptTensor memory = sdk::NewTensor(c, TENON_DT_INT64, start_dims);
+    const std::span<int64_t> starts(sdk::Data<int64_t>(memory.view()), static_cast<size_t>(rows) + 1);
+    std::fill(starts.begin(), starts.end(), 0);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = c.input<int64_t>(0)[i * rank];
       if (row < 0 || row >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "indices(", i, ", 0) is invalid: ", row, " is not in [0, ", rows, ")");
       ++starts[static_cast<size_t>(row) + 1];
     }
-    const int64_t row_dims[] = {rows};
-    c.AllocOutput(2, row_dims);
     for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
       const bool empty = starts[r + 1] == 0;
       c.output<bool>(2)[r] = empty;

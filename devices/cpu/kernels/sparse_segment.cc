@@ -2,6 +2,7 @@
 // SparseSegmentSum, ...Mean, ...SqrtN and their gradients. Halves are summed as floats and rounded once.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/types.h"
@@ -53,6 +54,7 @@ struct SegmentKernel {
     for (int64_t i = 0, before = 0; i < count; ++i) {
       const int64_t id = NumberAt(ids, i);
       if (id < before) sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing", ": segment_ids[", i, "] = ", id);
+      if (id == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " leaves no number for how many there are");
       before = id;
       sdk::CheckRow(NumberAt(c.input_view(1), i), i, data.dl.shape[0]);
     }

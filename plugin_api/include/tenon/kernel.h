@@ -157,8 +157,8 @@ typedef struct tenon_frame_services {
   /* The resource of input `index` (resource or reference). */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*input_resource)(struct tenon_frame* frame, int32_t index, tenon_resource** out_handle);
-  /* The object of a resource; made by create(argument, &object) when absent; destroyed by destroy(object) when the
-   * container is cleared or the session ends, never while a step that asked for it runs. create NULL: NOT_FOUND. */
+  /* The object of a resource; made by create(argument, &object) when absent (create NULL: NOT_FOUND), never gone while a step that asked for it runs;
+   * destroy(object) ends it, and says of what kind it is: an object that was made with another destroy is INVALID_ARGUMENT (NULL: any will do). */
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle,
                                    tenon_status* (*create)(void* argument, void** out_object), void* argument,

@@ -248,6 +248,11 @@ struct BroadcastToBuilder {
     const Dims in = DimsOf(*inputs[0]);
     const Dims out = DimsOf(output);
     CheckRank(out);
+    // The output's shape may come from the input's alone, before the value of the wanted shape was there.
+    CheckCount(*inputs[1], out.size(), "shape");
+    for (size_t i = 0; i < out.size(); ++i)
+      if (const int64_t wanted = ValueAt(*inputs[1], static_cast<int64_t>(i)); wanted != out[i])
+        Fail(TENON_INVALID_ARGUMENT, "a tensor of shape ", in, " does not broadcast to a shape whose dim ", i, " is ", wanted);
     if (in.size() > out.size()) Fail(TENON_INVALID_ARGUMENT, "shape ", in, " does not broadcast to ", out);
     std::array<int64_t, kMaxRank> source = {}, steps = {};
     FillStrides(in, source);
