@@ -211,6 +211,52 @@ TEST(Select, ChoosesByElementRowOrScalar) {
   EXPECT_EQ(Values<float>(Kernel("SelectV2").Run({Make<bool>({2, 1}, {true, false}), Scalar(5.f), Vector<float>({1, 2, 3})}, {Out<float>({2, 3})})[0]), (F{5, 5, 5, 1, 2, 3}));
 }
 
+TEST(Select, ChoosesFromLongRowsAndWritesOverAChoice) {
+  const int64_t n = 203;
+  std::vector<bool> condition;
+  for (int64_t i = 0; i < n; ++i) condition.push_back(i % 3 != 0 && i % 5 != 1);
+  const Tensor t = Ramp({n}), one = Scalar(-1.f), cond = Make<bool>({n}, condition);
+  for (int form = 0; form < 4; ++form) {
+    const Result r = Kernel("SelectV2").Run({cond, form & 1 ? one : t, form & 2 ? one : t}, {Out<float>({n})});
+    const auto got = Values<float>(r[0]);
+    for (int64_t i = 0; i < n; ++i) {
+      const bool is_one = condition[static_cast<size_t>(i)] ? (form & 1) != 0 : (form & 2) != 0;
+      ASSERT_EQ(got[static_cast<size_t>(i)], is_one ? -1.f : static_cast<float>(i)) << form;
+    }
+  }
+  const Tensor low = Make<float>({n}, F(static_cast<size_t>(n), -1.f));
+  for (const char* op : {"Select", "SelectV2"}) {
+    const auto over = Values<float>(Kernel(op).InPlace(1).Run({cond, t, low}, {Out<float>({n})})[0]);
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(over[static_cast<size_t>(i)], condition[static_cast<size_t>(i)] ? static_cast<float>(i) : -1.f) << op;
+  }
+}
+
+TEST(Where, WritesThePlacesOfWhatIsNotZeroInEveryRank) {
+  for (const I& dims : std::vector<I>{{}, {70}, {5, 13}, {2, 3, 11}, {2, 3, 2, 5}, {0, 3}}) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= d;
+    F x;
+    I want;
+    for (int64_t i = 0; i < n; ++i) {
+      x.push_back(i % 3 == 1 || n == 1 ? -2.5f : 0.f);
+      if (x.back() == 0) continue;
+      I at(dims.size());
+      int64_t rest = i;
+      for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) at[d] = rest % dims[d];
+      want.insert(want.end(), at.begin(), at.end());
+    }
+    const Result r = Kernel("Where").Run({Make<float>(dims, x)}, {Out<int64_t>()});
+    ASSERT_EQ(r.code, TENON_OK) << r.message;
+    EXPECT_EQ(Values<int64_t>(r[0]), want) << dims.size();
+  }
+  EXPECT_EQ(Kernel("Where").Run({Make<float>({9}, F(9, 0.f))}, {Out<int64_t>()})[0].dims, (I{0, 1}));
+}
+
+TEST(Reverse, TurnsLongRowsRound) {
+  const auto got = Values<float>(Kernel("ReverseV2").Run({Ramp({3, 100}), Vector<int32_t>({1})}, {Out<float>({3, 100})})[0]);
+  for (int64_t i = 0; i < 300; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<float>(i / 100 * 100 + 99 - i % 100));
+}
+
 TEST(Dynamic, FindsItsOutputsSizesWhileItRuns) {
   const Result where = Kernel("Where").Run({Make<bool>({2, 2}, {true, false, false, true})}, {Out<int64_t>()});
   EXPECT_EQ(where[0].dims, (I{2, 2}));
@@ -247,6 +293,23 @@ TEST(Plain, MovesEveryElementSize) {
     EXPECT_EQ(static_cast<float>(got[2]), 0.f);
   };
   check(Tag<bool>()), check(Tag<int8_t>()), check(Tag<Half>()), check(Tag<int32_t>()), check(Tag<double>());
+}
+
+TEST(Plain, TransposesPlanesThatAreNoWholeTiles) {
+  const auto check = []<class T>(Tag<T>) {
+    for (auto [rows, columns] : {std::pair<int64_t, int64_t>{37, 70}, {16, 16}, {64, 48}, {19, 129}}) {
+      std::vector<T> x;
+      for (int64_t i = 0; i < 2 * rows * columns; ++i) x.push_back(T(i % 113));
+      const Result r = Kernel("Transpose").Threads(3).Run({Make<T>({2, rows, columns}, x), Vector<int32_t>({0, 2, 1})}, {Out<T>({2, columns, rows})});
+      ASSERT_EQ(r.code, TENON_OK) << r.message;
+      const auto got = Values<T>(r[0]);
+      for (int64_t i = 0; i < 2 * rows * columns; ++i) {
+        const int64_t plane = i / (rows * columns), row = i % rows, column = i / rows % columns;
+        ASSERT_TRUE(got[static_cast<size_t>(i)] == x[static_cast<size_t>((plane * rows + row) * columns + column)]) << rows << "x" << columns << " at " << i;
+      }
+    }
+  };
+  check(Tag<int8_t>()), check(Tag<int16_t>()), check(Tag<float>()), check(Tag<double>()), check(Tag<std::complex<double>>());
 }
 
 TEST(Strings, MoveLikeAnyElement) {

@@ -11,6 +11,35 @@ namespace {
 
 using sdk::Broadcast;
 
+// Strides of t and e are 0 or 1; out may be the memory of one of them. Both are read whatever the condition is, and that as
+// bytes: otherwise the compiler makes branches, which are guessed wrong half of the time.
+template <class T>
+void ChooseRow(const bool* condition, const T* t, const T* e, T* out, int64_t n, int64_t t_stride, int64_t e_stride) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(condition);
+  const auto choose = [&](auto then, auto otherwise) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      const T yes = then(i), no = otherwise(i);
+      out[i] = bytes[i] != 0 ? yes : no;
+    }
+  };
+  const auto each = [](const T* x) { return [x](int64_t i) { return x[i]; }; };
+  const auto same = [](const T* x) { return [value = *x](int64_t) { return value; }; };
+  if (t_stride == 1 && e_stride == 1) return choose(each(t), each(e));
+  if (t_stride == 1) return choose(each(t), same(e));
+  if (e_stride == 1) return choose(same(t), each(e));
+  choose(same(t), same(e));
+}
+
+template <class T>
+void CopyRow(const T* x, T* out, int64_t n, int64_t stride) {
+  if (stride == 0) {
+    std::fill_n(out, n, *x);
+  } else if (x != out) {
+    std::copy_n(x, n, out);
+  }
+}
+
 // Equal shapes; the condition has the same shape, or is a scalar, or a vector that chooses rows.
 struct SelectKernel {
   struct Plan {
@@ -41,14 +70,13 @@ struct SelectKernel {
       T* out = c.output<T>(0);
       const int64_t width = plan.width;
       if (width == 1) {
-        c.ParallelFor(plan.count, 0.1 * sizeof(T), [&](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-          for (int64_t i = begin; i < end; ++i) out[i] = cond[i] ? t[i] : e[i];
+        c.ParallelFor(plan.count, 0.05 * sizeof(T), [&](int64_t begin, int64_t end) {
+          ChooseRow(cond + begin, t + begin, e + begin, out + begin, end - begin, 1, 1);
         });
         return;
       }
       c.ParallelFor(plan.count / width, static_cast<double>(width) * 0.05 * sizeof(T), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) std::copy_n((cond[r] ? t : e) + r * width, width, out + r * width);
+        for (int64_t r = begin; r < end; ++r) CopyRow((cond[r] ? t : e) + r * width, out + r * width, width, 1);
       });
     });
   }
@@ -68,17 +96,13 @@ struct SelectV2Kernel {
       const T* e = c.input<T>(2);
       T* out = c.output<T>(0);
       const int64_t sc = s.inner_stride[0], st = s.inner_stride[1], se = s.inner_stride[2];
-      c.ParallelFor(s.total, 0.15 * sizeof(T), [&](int64_t begin, int64_t end) {
+      c.ParallelFor(s.total, 0.05 * sizeof(T), [&](int64_t begin, int64_t end) {
         s.ForEachRow(begin, end, [&](const std::array<int64_t, 3>& at, int64_t to, int64_t n) {
-          const bool* cr = cond + at[0];
-          const T* tr = t + at[1];
-          const T* er = e + at[2];
-          T* o = out + to;
-          if (sc == 1 && st == 1 && se == 1) {
-#pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) o[i] = cr[i] ? tr[i] : er[i];
+          if (sc == 1) {
+            ChooseRow(cond + at[0], t + at[1], e + at[2], out + to, n, st, se);
           } else {
-            for (int64_t i = 0; i < n; ++i) o[i] = cr[i * sc] ? tr[i * st] : er[i * se];
+            const bool yes = cond[at[0]];
+            CopyRow(yes ? t + at[1] : e + at[2], out + to, n, yes ? st : se);
           }
         });
       });
@@ -93,22 +117,44 @@ struct WhereKernel {
     WhereTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* x = c.input<T>(0);
       const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
-      const int64_t n = sdk::Count(dims);
+      CheckRank(dims);
+      int64_t n = sdk::Count(dims);
       int64_t found = 0;
-      for (int64_t i = 0; i < n; ++i) found += static_cast<Wide<T>>(x[i]) != Wide<T>(0) ? 1 : 0;
+      for (int64_t i = 0; i < n; ++i) found += Nonzero(x[i]) ? 1 : 0;
       const int64_t shape[2] = {found, static_cast<int64_t>(dims.size())};
       c.AllocOutput(0, shape);
+      while (n > 0 && !Nonzero(x[n - 1])) --n;
+      if (n == 0) return;
       int64_t* out = c.output<int64_t>(0);
-      for (int64_t i = 0; i < n; ++i) {
-        if (static_cast<Wide<T>>(x[i]) == Wide<T>(0)) continue;
-        int64_t rest = i;
-        for (size_t d = dims.size(); d-- > 0;) {
-          out[d] = rest % dims[d];
-          rest /= dims[d];
-        }
-        out += dims.size();
+      switch (dims.size()) {
+        case 1: return Find<1>(x, n, dims, out);
+        case 2: return Find<2>(x, n, dims, out);
+        case 3: return Find<3>(x, n, dims, out);
+        default: return Find<0>(x, n, dims, out);
       }
     });
+  }
+
+ private:
+  template <class T>
+  static bool Nonzero(T x) {
+    return static_cast<Wide<T>>(x) != Wide<T>(0);
+  }
+  // kRank dims, or any number of them if it is 0. Every place is written down, and the next one over it where this was zero:
+  // no branch. The last of the n elements is not zero, so that there is room.
+  template <size_t kRank, class T>
+  static void Find(const T* x, int64_t n, sdk::Dims dims, int64_t* out) {
+    const size_t rank = kRank == 0 ? dims.size() : kRank;
+    std::array<int64_t, kMaxRank> at = {};
+    for (int64_t i = 0; i < n;) {
+      const int64_t columns = rank == 0 ? 1 : std::min(dims[rank - 1], n - i);
+      for (int64_t column = 0; column < columns; ++column, ++i) {
+        for (size_t d = 0; d + 1 < rank; ++d) out[d] = at[d];
+        if (rank > 0) out[rank - 1] = column;
+        out += Nonzero(x[i]) ? rank : 0;
+      }
+      for (size_t d = rank; d > 1 && ++at[d - 2] == dims[d - 2]; --d) at[d - 2] = 0;
+    }
   }
 };
 

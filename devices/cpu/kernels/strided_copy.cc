@@ -4,7 +4,43 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/transpose_tile.h"
+
 namespace tenon::cpu {
+namespace {
+
+// A transposed plane: its rows are contiguous down the source (stride 1) and along the target.
+struct Plane {
+  int64_t height, width;
+  int64_t from_step;             // along a row of the source
+  int64_t to_row, to_step;
+};
+constexpr int64_t kStrip = 16;
+
+// Rows [top, bottom) of a plane, block by block, so that every cache line that is read is used.
+template <class T>
+void CopyStrip(const Plane& p, const T* source, T* target, int64_t top, int64_t bottom) {
+  constexpr int64_t kTile = kTransposeTile<T>;
+  const auto copy_block = [&](int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
+    for (int64_t y = y0; y < y1; ++y) {
+      for (int64_t x = x0; x < x1; ++x) target[y * p.to_row + x * p.to_step] = source[y + x * p.from_step];
+    }
+  };
+  int64_t x = 0;
+  if constexpr (kTile > 0) {
+    static_assert(kStrip % kTile == 0);
+    if (p.to_step == 1) {
+      const int64_t whole = top + (bottom - top) / kTile * kTile;
+      for (; x + kTile <= p.width; x += kTile) {
+        for (int64_t y = top; y < whole; y += kTile) TransposeTile<T>::Run(source + y + x * p.from_step, p.from_step, target + y * p.to_row + x, p.to_row);
+        copy_block(whole, bottom, x, x + kTile);
+      }
+    }
+  }
+  for (; x < p.width; x += kStrip) copy_block(top, bottom, x, std::min(p.width, x + kStrip));
+}
+
+}  // namespace
 
 template <class T>
 void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) const {
@@ -25,6 +61,9 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
     } else if (from_step == 0 && to_step == 1) {
       std::fill_n(to, n, *from);
+    } else if (from_step == -1 && to_step == 1) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
     } else {
       for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
     }
@@ -46,27 +85,16 @@ void StridedCopy::RunTyped(sdk::RunContext context, const T* source, T* target) 
     return;
   }
   const double cost = static_cast<double>(inner) * (from_step == 1 ? 0.05 : 0.3) * sizeof(T) + 2;
-  // A transposed plane: blocks of it, so that every cache line that is read is used.
   const auto before = static_cast<size_t>(rank_ > 1 ? rank_ - 2 : 0);
-  constexpr int64_t kBlock = 16;
-  if (source_strides_[before] == 1 && from_step != 1 && dims_[before] >= kBlock && inner >= kBlock) {
-    const int64_t height = dims_[before];
-    const int64_t strips = (height + kBlock - 1) / kBlock;
-    const int64_t planes = rows / height;
-    context.ParallelFor(planes * strips, cost * kBlock, [&](int64_t begin, int64_t end) {
+  if (source_strides_[before] == 1 && from_step != 1 && dims_[before] >= kStrip && inner >= kStrip) {
+    const Plane plane = {dims_[before], inner, from_step, target_strides_[before], to_step};
+    const int64_t strips = (plane.height + kStrip - 1) / kStrip;
+    context.ParallelFor(rows / plane.height * strips, cost * kStrip, [&](int64_t begin, int64_t end) {
       for (int64_t strip = begin; strip < end; ++strip) {
-        const int64_t y0 = strip % strips * kBlock;
-        const int64_t y1 = std::min(height, y0 + kBlock);
+        const int64_t top = strip % strips * kStrip;
         int64_t from, to;
-        offsets(strip / strips * height, &from, &to);
-        for (int64_t x0 = 0; x0 < inner; x0 += kBlock) {
-          const int64_t x1 = std::min(inner, x0 + kBlock);
-          for (int64_t y = y0; y < y1; ++y) {
-            const T* f = source + from + y;
-            T* t = target + to + y * target_strides_[before];
-            for (int64_t x = x0; x < x1; ++x) t[x * to_step] = f[x * from_step];
-          }
-        }
+        offsets(strip / strips * plane.height, &from, &to);
+        CopyStrip(plane, source + from, target + to, top, std::min(plane.height, top + kStrip));
       }
     });
     return;
