@@ -118,11 +118,11 @@ TEST(Reduce, KeepsPrecisionOverAMillionElements) {
 
 TEST(Reduce, PassesANanThrough) {
   for (const char* op : {"Max", "Min", "Sum", "Prod"}) {
-    for (size_t at : {0u, 5u, 37u}) {
-      std::vector<float> x(40, 1.f);
+    for (auto [size, at] : {std::pair<size_t, size_t>{40, 0}, {40, 5}, {40, 37}, {700, 0}, {700, 63}, {700, 64}, {700, 699}}) {
+      std::vector<float> x(size, 1.f);
       x[at] = kNan;
       EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run({Vector<float>(x), Vector<int32_t>({0})}, {Out<float>()})[0])[0])) << op << at;
-      EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run({Make<float>({40, 1}, x), Vector<int64_t>({0})}, {Out<float>({1})})[0])[0])) << op;
+      EXPECT_TRUE(std::isnan(Values<float>(Kernel(op).Run({Make<float>({static_cast<int64_t>(size), 1}, x), Vector<int64_t>({0})}, {Out<float>({1})})[0])[0])) << op;
     }
   }
 }
@@ -132,6 +132,20 @@ TEST(Reduce, DecidesAllAndAny) {
   EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({x, Vector<int32_t>({1})}, {Out<bool>({2})})[0]), (std::vector<uint8_t>{0, 1}));
   EXPECT_EQ(Values<uint8_t>(Kernel("Any").Run({x, Vector<int32_t>({0, 1})}, {Out<bool>()})[0]), (std::vector<uint8_t>{1}));
   EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({Make<bool>({0}, {}), Vector<int32_t>({0})}, {Out<bool>()})[0]), (std::vector<uint8_t>{1}));
+}
+
+TEST(Reduce, SeesEveryBoolOfALongRow) {
+  for (size_t size : {3u, 64u, 130u, 1500u}) {
+    for (size_t at : {size_t{0}, size / 2, size - 1}) {
+      std::vector<bool> x(size, true);
+      x[at] = false;
+      EXPECT_EQ(Values<uint8_t>(Kernel("All").Run({Vector<bool>(x), Vector<int32_t>({0})}, {Out<bool>()})[0])[0], 0);
+      x.flip();
+      EXPECT_EQ(Values<uint8_t>(Kernel("Any").Run({Vector<bool>(x), Vector<int32_t>({0})}, {Out<bool>()})[0])[0], 1);
+      x[at] = false;
+      EXPECT_EQ(Values<uint8_t>(Kernel("Any").Run({Vector<bool>(x), Vector<int32_t>({0})}, {Out<bool>()})[0])[0], 0);
+    }
+  }
 }
 
 TEST(Reduce, NamesAnAxisThatIsOutside) {
@@ -145,6 +159,39 @@ TEST(Arg, FindsTheFirstLargestAlongAnAxis) {
   EXPECT_EQ(Values<int64_t>(Kernel("ArgMax").Run({x, Scalar<int32_t>(1)}, {Out<int64_t>({2})})[0]), (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(Values<int32_t>(Kernel("ArgMin").Run({x, Scalar<int32_t>(0)}, {Out<int32_t>({3})})[0]), (std::vector<int32_t>{0, 1, 1}));
   EXPECT_EQ(Kernel("ArgMax").Run({x, Scalar<int32_t>(5)}, {Out<int64_t>({2})}).code, TENON_INVALID_ARGUMENT);
+}
+
+TEST(Arg, FindsTheFirstLargestOfALongRowAndPassesOverNans) {
+  for (int64_t n : {63, 64, 65, 127, 200}) {
+    for (int64_t best : {int64_t{0}, int64_t{1}, n / 2, n - 2, n - 1}) {
+      std::vector<float> x(static_cast<size_t>(n), 1.f);
+      x[static_cast<size_t>(best)] = x.back() = 2.f;
+      if (best != 2) x[2] = kNan;
+      const auto arg = [&](const char* op) { return Values<int64_t>(Kernel(op).Run({Vector<float>(x), Scalar<int32_t>(0)}, {Out<int64_t>()})[0])[0]; };
+      EXPECT_EQ(arg("ArgMax"), best) << n;
+      for (float& v : x) v = -v;
+      EXPECT_EQ(arg("ArgMin"), best) << n;
+      x[0] = kNan;
+      EXPECT_EQ(arg("ArgMax"), 0) << n;
+    }
+  }
+}
+
+TEST(AddN, AddsAnyNumberOfLongInputs) {
+  for (size_t n = 1; n <= 9; ++n) {
+    for (bool over : {false, true}) {
+      Kernel kernel("AddN");
+      if (over) kernel.InPlace(0);
+      std::vector<float> want(77);
+      std::vector<Tensor> inputs;
+      for (size_t k = 0; k < n; ++k) {
+        std::vector<float> x;
+        for (size_t i = 0; i < want.size(); ++i) x.push_back(static_cast<float>(i * 10 + k)), want[i] += x.back();
+        inputs.push_back(Vector<float>(x));
+      }
+      EXPECT_EQ(Values<float>(kernel.Run(inputs, {Out<float>({77})})[0]), want) << n;
+    }
+  }
 }
 
 TEST(AddN, AddsInOrderAndOverItsFirstInput) {
@@ -179,6 +226,29 @@ TEST(Cast, ConvertsBetweenNumbers) {
   EXPECT_EQ(cast(Tag<bool>(), Tag<float>(), {true, false}), (std::vector<float>{1, 0}));
   EXPECT_EQ(cast(Tag<float>(), Tag<int32_t>(), {kNan, 1e20f}), (std::vector<int32_t>{INT32_MIN, INT32_MIN}));
   EXPECT_EQ(static_cast<float>(cast(Tag<double>(), Tag<Half>(), {0.5, 1.0})[0]), 0.5f);
+}
+
+TEST(Cast, ConvertsManyHalvesAsItConvertsOne) {
+  const auto cast = []<class From, class To>(Tag<From>, Tag<To>, const std::vector<From>& x) {
+    const int64_t n = static_cast<int64_t>(x.size());
+    return Values<To>(Kernel("Cast").Threads(3).Run({Vector<From>(x)}, {Out<To>({n})})[0]);
+  };
+  std::vector<Half> halves;
+  std::vector<float> floats;
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    Half h;
+    h.bits = static_cast<uint16_t>(bits);
+    halves.push_back(h);
+    floats.push_back(std::bit_cast<float>(bits << 16 | (bits * 40503 & 0xffff)));
+  }
+  const auto wide = cast(Tag<Half>(), Tag<float>(), halves);
+  const auto narrow = cast(Tag<float>(), Tag<Half>(), floats);
+  const auto integers = cast(Tag<Half>(), Tag<int32_t>(), halves);
+  for (size_t i = 0; i < halves.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(static_cast<float>(halves[i])));
+    ASSERT_EQ(narrow[i].bits, Half(floats[i]).bits) << floats[i];
+    ASSERT_EQ(integers[i], Convert<int32_t>(halves[i]));
+  }
 }
 
 TEST(CheckNumerics, SaysWhatItFound) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/half.h"
 #include "kernels/types.h"
 #include "tenon/sdk/update.h"
 
@@ -58,8 +59,32 @@ struct CastKernel {
       return;
     }
     c.ParallelFor(count, 0.3, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = Convert<To>(x[i]);
+      if constexpr (std::is_same_v<From, Half> != std::is_same_v<To, Half>) {
+        ThroughFloats(x + begin, out + begin, end - begin);
+      } else {
+        for (int64_t i = begin; i < end; ++i) out[i] = Convert<To>(x[i]);
+      }
     });
+  }
+  // A block at a time, for the processor's conversion of several halves.
+  template <class From, class To>
+  static void ThroughFloats(const From* x, To* out, int64_t n) {
+    constexpr int64_t kBlock = 256;
+    float values[kBlock];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t m = std::min(kBlock, n - i);
+      if constexpr (std::is_same_v<From, float>) {
+        FromFloats(x + i, out + i, m);
+      } else if constexpr (std::is_same_v<To, float>) {
+        ToFloats(x + i, out + i, m);
+      } else if constexpr (std::is_same_v<To, Half>) {
+        for (int64_t k = 0; k < m; ++k) values[k] = Convert<float>(x[i + k]);
+        FromFloats(values, out + i, m);
+      } else {
+        ToFloats(x + i, values, m);
+        for (int64_t k = 0; k < m; ++k) out[i + k] = Convert<To>(values[k]);
+      }
+    }
   }
   template <class From, class To>
   static void TruncatedRows(sdk::RunContext c, int64_t count) {
@@ -89,29 +114,34 @@ struct AddNKernel {
   };
   void Run(const Plan& plan, sdk::RunContext c) const { plan.function(plan, c); }
 
+  // Several inputs in one pass: the output is read and written less often.
   template <class T>
   static void Add(const Plan& plan, sdk::RunContext c) {
-    constexpr int64_t kBlock = 1024;
     T* out = c.output<T>(0);
     const int32_t n = c.input_count();
+    const auto sum = [](T x, T y) { return AddOrSubtract<false>(x, y); };
     c.ParallelFor(plan.count, 0.1 * n, [&](int64_t begin, int64_t end) {
-      for (int64_t from = begin; from < end; from += kBlock) {
-        const int64_t to = std::min(end, from + kBlock);
-        const T* first = c.input<T>(0);
-        if (n == 1) {
-          if (first != out) std::copy(first + from, first + to, out + from);
-          continue;
-        }
-        const T* second = c.input<T>(1);
-#pragma GCC ivdep
-        for (int64_t i = from; i < to; ++i) out[i] = AddOrSubtract<false>(first[i], second[i]);
-        for (int32_t k = 2; k < n; ++k) {
-          const T* next = c.input<T>(k);
-#pragma GCC ivdep
-          for (int64_t i = from; i < to; ++i) out[i] = AddOrSubtract<false>(out[i], next[i]);
+      const T* x = c.input<T>(0);
+      if (n == 1 && x != out) std::copy(x + begin, x + end, out + begin);
+      for (int32_t k = 1; k < n; x = out) {
+        const auto input = [&](int32_t at) { return c.input<T>(at); };
+        if (n - k >= 3) {
+          AddOver(begin, end, out, [sum, x, y = input(k), z = input(k + 1), w = input(k + 2)](int64_t i) { return sum(sum(sum(x[i], y[i]), z[i]), w[i]); });
+          k += 3;
+        } else if (n - k == 2) {
+          AddOver(begin, end, out, [sum, x, y = input(k), z = input(k + 1)](int64_t i) { return sum(sum(x[i], y[i]), z[i]); });
+          k += 2;
+        } else {
+          AddOver(begin, end, out, [sum, x, y = input(k)](int64_t i) { return sum(x[i], y[i]); });
+          k += 1;
         }
       }
     });
+  }
+  template <class T, class Function>
+  static void AddOver(int64_t begin, int64_t end, T* out, const Function& function) {
+#pragma GCC ivdep
+    for (int64_t i = begin; i < end; ++i) out[i] = function(i);
   }
 };
 
@@ -166,22 +196,53 @@ struct ArgKernel {
     const tenon_tensor_view& out = c.output_view(0);
     Comparable::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* x = c.input<T>(0);
-      c.ParallelFor(outer * inner, static_cast<double>(size) * 0.7, [&](int64_t begin, int64_t end) {
+      c.ParallelFor(outer * inner, static_cast<double>(size) * (inner == 1 ? 0.1 : 0.7), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T* from = x + i / inner * size * inner + i % inner;
-          int64_t best = 0;
-          Wide<T> value = from[0];
-          for (int64_t k = 1; k < size; ++k) {
-            const Wide<T> v = from[k * inner];
-            if (kMax ? v > value : v < value) {
-              value = v;
-              best = k;
-            }
-          }
-          Put(out, i, best);
+          Put(out, i, inner == 1 ? BestOf(from, size) : Best(from, size, inner));
         }
       });
     });
+  }
+  template <class V>
+  static bool Better(V x, V y) {
+    return kMax ? x > y : x < y;
+  }
+  template <class T>
+  static int64_t Best(const T* x, int64_t n, int64_t stride) {
+    int64_t best = 0;
+    Wide<T> value = x[0];
+    for (int64_t k = 1; k < n; ++k) {
+      if (const Wide<T> v = x[k * stride]; Better(v, value)) value = v, best = k;
+    }
+    return best;
+  }
+  // Its value first, then where it stands: both several elements at a time.
+  template <class T>
+  static int64_t BestOf(const T* x, int64_t n) {
+    using A = Wide<T>;
+    constexpr int64_t kLanes = 64, kFewLanes = 8;
+    const A first = x[0];
+    if (n < kLanes || first != first) return first != first ? 0 : Best(x, n, 1);
+    A lanes[kLanes];
+    std::fill_n(lanes, kLanes, first);
+    const auto add = [&](const T* from) {
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] = Better(static_cast<A>(from[l]), lanes[l]) ? static_cast<A>(from[l]) : lanes[l];
+    };
+    for (int64_t i = 0; i + kLanes <= n; i += kLanes) add(x + i);
+    add(x + n - kLanes);  // the rest, some of it again
+    for (int64_t width = kLanes / 2; width >= kFewLanes; width /= 2) {
+      for (int64_t l = 0; l < width; ++l) lanes[l] = Better(lanes[l + width], lanes[l]) ? lanes[l + width] : lanes[l];
+    }
+    const A value = lanes[Best(lanes, kFewLanes, 1)];
+    int64_t at = 0;
+    for (; at + kLanes <= n; at += kLanes) {
+      int equal = 0;
+      for (int64_t l = 0; l < kLanes; ++l) equal |= static_cast<A>(x[at + l]) == value;
+      if (equal != 0) break;
+    }
+    while (static_cast<A>(x[at]) != value) ++at;
+    return at;
   }
   static void Put(const tenon_tensor_view& out, int64_t i, int64_t value) {
     switch (out.dtype) {

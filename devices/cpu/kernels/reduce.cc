@@ -21,17 +21,16 @@ using sdk::kMaxDims;
 using sdk::ReduceShape;
 
 constexpr int64_t kBlockLength = 1024;
-constexpr int kLanes = 16;
-
 // A reduction's neutral element and step. Accumulators are Accumulator<Op, T>; float sums of blocks are added in double.
-struct SumOp {
+struct Arithmetic {};
+struct SumOp : Arithmetic {
   template <class A>
   static A First() { return A(0); }
   template <class A>
   static A Step(A x, A y) { return sdk::AddOp()(x, y); }
 };
 struct MeanOp : SumOp {};
-struct ProdOp {
+struct ProdOp : Arithmetic {
   template <class A>
   static A First() { return A(1); }
   template <class A>
@@ -83,6 +82,13 @@ struct AnyOp {
   static A Step(A x, A y) { return x | y; }
 };
 
+// Accumulators in flight: several vectors in long rows. The compiler makes vectors of comparisons only where it does not unroll
+// the lanes, so that they take many from the start; sums of few are done sooner.
+constexpr int kFewLanes = 16;
+constexpr int kManyLanes = 64;
+template <class Op>
+constexpr int64_t kLong = std::is_base_of_v<Arithmetic, Op> ? 512 : kManyLanes;
+
 // A mean of integers is of a sum that does not wrap.
 template <class Op, class T>
 using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_integral_v<T> && (sizeof(T) < 8), int64_t, Wide<T>>;
@@ -91,8 +97,8 @@ using Accumulator = std::conditional_t<std::is_same_v<Op, MeanOp> && std::is_int
 template <class Op, class A>
 using Total = std::conditional_t<std::is_base_of_v<SumOp, Op> && std::is_same_v<A, float>, double, A>;
 
-template <class Op, class T>
-Accumulator<Op, T> ReduceBlock(const T* x, int64_t n) {
+template <class Op, class T, int kLanes>
+Accumulator<Op, T> ReduceLanes(const T* x, int64_t n) {
   using A = Accumulator<Op, T>;
   A lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = Op::template First<A>();
@@ -105,6 +111,11 @@ Accumulator<Op, T> ReduceBlock(const T* x, int64_t n) {
     for (int l = 0; l < width; ++l) lanes[l] = Op::template Step<A>(lanes[l], lanes[l + width]);
   }
   return lanes[0];
+}
+
+template <class Op, class T>
+Accumulator<Op, T> ReduceBlock(const T* x, int64_t n) {
+  return n < kLong<Op> ? ReduceLanes<Op, T, kFewLanes>(x, n) : ReduceLanes<Op, T, kManyLanes>(x, n);
 }
 
 // n contiguous elements into total.

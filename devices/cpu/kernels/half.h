@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of halves to and from floats: by the processor's conversion of eight at a time where it has one (F16C), bit-equal to
+// one at a time (tenon/sdk/element.h). Input and output do not overlap.
+#ifndef TENON_DEVICES_CPU_KERNELS_HALF_H_
+#define TENON_DEVICES_CPU_KERNELS_HALF_H_
+
+#include <cstdint>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/types.h"
+
+namespace tenon::cpu {
+
+inline void ToFloats(const Half* x, float* out, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+#endif
+  for (; i < n; ++i) out[i] = static_cast<float>(x[i]);
+}
+
+// To the nearest, of two to the even one.
+inline void FromFloats(const float* x, Half* out, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+#endif
+  for (; i < n; ++i) out[i] = Half(x[i]);
+}
+
+}  // namespace tenon::cpu
+
+#endif  // TENON_DEVICES_CPU_KERNELS_HALF_H_
