@@ -3,7 +3,7 @@
 #include "package.h"
 
 #define TENON_ONEDNN_KERNELS(X) \
-  X(MatMul) X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter) X(MaxPool) X(AvgPool) X(AvgPoolGrad) X(Softmax)
+  X(MatMul) X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter) X(MaxPool) X(AvgPool) X(AvgPoolGrad)
 
 namespace tenon::cpu_onednn {
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool, AvgPoolGrad and Softmax through oneDNN; parts of the batch are shared.
+// MaxPool, AvgPool and AvgPoolGrad through oneDNN; parts of the batch are shared.
 //
 // MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
 // pool again for them would take about as long as the plain kernel.
 #include <algorithm>
-#include <limits>
 
 #include "program.h"
 #include "tenon/sdk/window.h"
@@ -113,49 +112,10 @@ struct AvgPoolGradKernel {
   sdk::WindowAttributes attributes;
 };
 
-struct SoftmaxKernel {
-  struct Plan {
-    Plan(const SoftmaxKernel&, sdk::PrepareContext& c) {
-      const sdk::Dims dims = sdk::DimsOf(c.input(0));
-      if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "logits must have a dim; they are a scalar");
-      width = dims.back(), rows = sdk::Count(dims.first(dims.size() - 1));
-      RefuseBelow(static_cast<double>(rows * width), kSmallest);
-      ForEachPart(rows, Shares(c), [&](int64_t from, int64_t to) {
-        const auto desc = Strided({to - from, width}, {width, 1});
-        const auto pd = Made([&] {
-          return dnnl::softmax_forward::primitive_desc(
-              dnnl::softmax_forward::desc(dnnl::prop_kind::forward_inference, desc, 1), UserScratchpad(), Engine());
-        });
-        Program& p = programs.emplace_back();
-        p.Step(c, Made([&] { return dnnl::softmax_forward(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, p.Input(0, desc, from * width * kFloat)},
-                {DNNL_ARG_DST, p.Output(0, desc, from * width * kFloat)}});
-      });
-      cost = static_cast<double>(rows * width) * 0.5 / static_cast<double>(programs.size());
-    }
-    std::vector<Program> programs;
-    int64_t width, rows;
-    double cost;
-  };
-  void Run(const Plan& plan, sdk::RunContext c) const {
-    RunShares(c, plan.programs, plan.cost);
-    // oneDNN leaves a NaN where it stands, and 0 beside it; it has no answer for the whole row.
-    c.ParallelFor(plan.rows, static_cast<double>(plan.width) * 0.05, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        float* y = c.output<float>(0) + row * plan.width;
-        int nan = 0;
-        for (int64_t i = 0; i < plan.width; ++i) nan |= y[i] != y[i];
-        if (nan != 0) std::fill_n(y, plan.width, std::numeric_limits<float>::quiet_NaN());
-      }
-    });
-  }
-};
-
 }  // namespace
 
 TENON_ONEDNN_KERNEL(MaxPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_max>>("MaxPool");
 TENON_ONEDNN_KERNEL(AvgPool) = OnednnKernel<PoolKernel<dnnl::algorithm::pooling_avg_exclude_padding>>("AvgPool");
 TENON_ONEDNN_KERNEL(AvgPoolGrad) = OnednnKernel<AvgPoolGradKernel>("AvgPoolGrad");
-TENON_ONEDNN_KERNEL(Softmax) = OnednnKernel<SoftmaxKernel>("Softmax");
 
 }  // namespace tenon::cpu_onednn

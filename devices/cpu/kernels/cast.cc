@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/fold.h"
 #include "kernels/half.h"
 #include "kernels/types.h"
 #include "tenon/sdk/update.h"
@@ -221,7 +222,7 @@ struct ArgKernel {
   template <class T>
   static int64_t BestOf(const T* x, int64_t n) {
     using A = Wide<T>;
-    constexpr int64_t kLanes = 64, kFewLanes = 8;
+    constexpr int64_t kLanes = 64;
     const A first = x[0];
     if (n < kLanes || first != first) return first != first ? 0 : Best(x, n, 1);
     A lanes[kLanes];
@@ -231,10 +232,7 @@ struct ArgKernel {
     };
     for (int64_t i = 0; i + kLanes <= n; i += kLanes) add(x + i);
     add(x + n - kLanes);  // the rest, some of it again
-    for (int64_t width = kLanes / 2; width >= kFewLanes; width /= 2) {
-      for (int64_t l = 0; l < width; ++l) lanes[l] = Better(lanes[l + width], lanes[l]) ? lanes[l + width] : lanes[l];
-    }
-    const A value = lanes[Best(lanes, kFewLanes, 1)];
+    const A value = Fold(lanes, [](A u, A v) { return Better(v, u) ? v : u; });
     int64_t at = 0;
     for (; at + kLanes <= n; at += kLanes) {
       int equal = 0;

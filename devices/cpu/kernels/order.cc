@@ -86,7 +86,7 @@ struct TopKKernel {
  private:
   template <class T>
   static void Typed(const Plan& p, sdk::RunContext c, int64_t k) {
-    const double cost = 8.0 * static_cast<double>(p.columns) * static_cast<double>(p.rows) / static_cast<double>(p.tasks);
+    const double cost = 2.0 * static_cast<double>(p.columns) * static_cast<double>(p.rows) / static_cast<double>(p.tasks);
     c.ParallelFor(p.tasks, cost, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         int32_t* places = c.workspace<int32_t>() + task * p.columns;
@@ -101,19 +101,51 @@ struct TopKKernel {
       }
     });
   }
+  // Whether place a comes before place b.
+  template <class T>
+  static bool Before(const T* x, int32_t a, int32_t b) {
+    const Wide<T> u = x[a], v = x[b];
+    if constexpr (kIsReal<T>) {
+      const bool u_nan = u != u, v_nan = v != v;
+      if (u_nan || v_nan) return u_nan == v_nan ? a < b : v_nan;
+    }
+    return u == v ? a < b : u > v;
+  }
   template <class T>
   static void Choose(const T* x, int64_t columns, int64_t k, int32_t* places) {
+    constexpr int64_t kFew = 32;
+    if (k <= kFew && k < columns) return ChooseFew(x, columns, k, places);
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
-    const auto before = [x](int32_t a, int32_t b) {
-      const Wide<T> u = x[a], v = x[b];
-      if constexpr (kIsReal<T>) {
-        const bool u_nan = u != u, v_nan = v != v;
-        if (u_nan || v_nan) return u_nan == v_nan ? a < b : v_nan;
-      }
-      return u == v ? a < b : u > v;
-    };
+    const auto before = [x](int32_t a, int32_t b) { return Before(x, a, b); };
     if (k < columns) std::nth_element(places, places + k, places + columns, before);
     std::sort(places, places + k, before);
+  }
+  // The first k are kept in order, and each of the others sorted in if it comes before the last. Most do not: blocks in which no
+  // element is larger are passed over, several elements at a time.
+  template <class T>
+  static void ChooseFew(const T* x, int64_t columns, int64_t k, int32_t* places) {
+    const auto insert = [&](int64_t kept, int64_t i) {
+      const auto place = static_cast<int32_t>(i);
+      for (; kept > 0 && Before(x, place, places[kept - 1]); --kept) {
+        if (kept < k) places[kept] = places[kept - 1];
+      }
+      if (kept < k) places[kept] = place;
+    };
+    int64_t i = 0;
+    for (; i < k; ++i) insert(i, i);
+    for (int64_t end; i < columns; i = end) {
+      constexpr int64_t kBlock = 64;
+      end = std::min(columns, i + kBlock);
+      const Wide<T> last = x[places[k - 1]];
+      int larger = end - i < kBlock || last != last;
+      if (end - i == kBlock) {
+        for (int64_t l = 0; l < kBlock; ++l) larger |= static_cast<Wide<T>>(x[i + l]) > last;
+      }
+      if (larger == 0) continue;
+      for (int64_t j = i; j < end; ++j) {
+        if (Before(x, static_cast<int32_t>(j), places[k - 1])) insert(k, j);
+      }
+    }
   }
   static void PutIndex(const View& output, int64_t i, int32_t index) {
     switch (output.dtype) {

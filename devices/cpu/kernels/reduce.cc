@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/fold.h"
 #include "kernels/types.h"
 #include "tenon/sdk/elementwise.h"
 #include "tenon/sdk/reduce_shape.h"
@@ -107,10 +108,7 @@ Accumulator<Op, T> ReduceLanes(const T* x, int64_t n) {
     for (int l = 0; l < kLanes; ++l) lanes[l] = Op::template Step<A>(lanes[l], static_cast<A>(x[i + l]));
   }
   for (int l = 0; i < n; ++i, ++l) lanes[l] = Op::template Step<A>(lanes[l], static_cast<A>(x[i]));
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lanes[l] = Op::template Step<A>(lanes[l], lanes[l + width]);
-  }
-  return lanes[0];
+  return Fold(lanes, [](A x, A y) { return Op::template Step<A>(x, y); });
 }
 
 template <class Op, class T>

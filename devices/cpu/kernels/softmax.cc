@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/elementwise.h"
+#include "kernels/fold.h"
 #include "kernels/math.h"
 #include "kernels/types.h"
 
@@ -14,16 +15,6 @@ namespace {
 using Losses = Types<float, double, Half, Bfloat16>;
 constexpr int64_t kShortBlock = 16;      // rows of few classes
 constexpr int64_t kLongBlock = 64;  // several vectors in flight
-
-template <int64_t kLanes, class A>
-A Fold(A (&lanes)[kLanes], bool max) {
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t l = 0; l < width; ++l) {
-      lanes[l] = max ? (lanes[l] > lanes[l + width] ? lanes[l] : lanes[l + width]) : lanes[l] + lanes[l + width];
-    }
-  }
-  return lanes[0];
-}
 
 // The largest of a row. A NaN is passed over here; its own exponential makes everything that follows NaN.
 template <class T, int64_t kLanes, class A = Wide<T>>
@@ -41,7 +32,7 @@ A MaxBlocks(const T* x, int64_t n) {
     const A v = x[i];
     lanes[l] = lanes[l] > v ? lanes[l] : v;
   }
-  return Fold(lanes, true);
+  return Fold(lanes, [](A x, A y) { return x > y ? x : y; });
 }
 template <class T>
 Wide<T> RowMax(const T* x, int64_t n) {
@@ -68,7 +59,7 @@ A ExpBlocks(const T* x, int64_t n, A max, T* out) {
     for (int64_t l = 0; l < m; ++l) sums[l] += values[l];
     for (int64_t l = 0; out != nullptr && l < m; ++l) out[i + l] = static_cast<T>(values[l]);
   }
-  return Fold(sums, false);
+  return Fold(sums, [](A x, A y) { return x + y; });
 }
 template <class T>
 Wide<T> RowExp(const T* x, int64_t n, Wide<T> max, T* out) {
