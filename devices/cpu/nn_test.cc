@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "testing/harness.h"
 
@@ -287,6 +289,60 @@ TEST(Loss, HalvesTheSquaresAndRanksPredictions) {
   const Tensor p = Make<float>({3, 3}, {0.1f, 0.7f, 0.2f, 0.5f, 0.5f, 0.0f, 0.2f, INFINITY, 0.1f});
   EXPECT_EQ(Values<uint8_t>(Kernel("InTopKV2").Run({p, Vector<int32_t>({2, 1, 0}), Scalar<int32_t>(1)}, {Out<bool>({3})})[0]), (std::vector<uint8_t>{0, 1, 0}));
   EXPECT_EQ(Values<uint8_t>(Kernel("InTopKV2").Run({p, Vector<int64_t>({2, 5, -1}), Scalar<int64_t>(2)}, {Out<bool>({3})})[0]), (std::vector<uint8_t>{1, 0, 0}));
+}
+
+TEST(Lrn, FollowsItsFormulaForAnyWindowAndNumberOfChannels) {
+  for (int64_t channels : {1, 3, 64, 130}) {
+    for (int64_t radius : {0, 2, 5, 70}) {
+      for (float beta : {0.5f, 1.f, 0.75f}) {
+        std::vector<float> x, dy, y;
+        for (int64_t i = 0; i < 2 * channels; ++i) x.push_back(static_cast<float>(i * 7 % 11 - 5) / 4), dy.push_back(static_cast<float>(i * 5 % 7 - 3) / 2);
+        const auto configure = [&](Kernel& k) { k.Attr("depth_radius", radius).Attr("bias", 1.5f).Attr("alpha", 0.3f).Attr("beta", beta); };
+        const auto near = [&](int64_t k, int64_t i) { return k / channels == i / channels && std::abs(k - i) <= radius; };
+        const auto norm = [&](int64_t k) {
+          double sum = 0;
+          for (int64_t i = 0; i < 2 * channels; ++i) sum += near(k, i) ? std::pow(x[static_cast<size_t>(i)], 2.) : 0.;
+          return 1.5 + 0.3f * sum;
+        };
+        Kernel forward("LRN"), backward("LRNGrad");
+        configure(forward), configure(backward);
+        const std::vector<int64_t> dims = {1, 2, 1, channels};
+        y = Values<float>(forward.Threads(2).Run({Make<float>(dims, x)}, {Out<float>(dims)})[0]);
+        const auto dx = Values<float>(backward.Threads(2).Run({Make<float>(dims, dy), Make<float>(dims, x), Make<float>(dims, y)}, {Out<float>(dims)})[0]);
+        for (int64_t k = 0; k < 2 * channels; ++k) {
+          const auto at = static_cast<size_t>(k);
+          ASSERT_NEAR(y[at], x[at] * std::pow(norm(k), -beta), 1e-5) << channels << " " << radius;
+          double want = dy[at] * std::pow(norm(k), -beta);
+          for (int64_t i = 0; i < 2 * channels; ++i) {
+            const auto j = static_cast<size_t>(i);
+            if (near(k, i)) want -= 2 * 0.3f * beta * x[at] * y[j] * dy[j] / norm(i);
+          }
+          ASSERT_NEAR(dx[at], want, 1e-4) << channels << " " << radius;
+        }
+      }
+    }
+  }
+}
+
+TEST(TopK, GivesTheLargestInOrderTheFirstOfEqualOnesAndNanLast) {
+  for (int64_t n : {5, 64, 200, 333}) {
+    for (int64_t k : {int64_t{1}, int64_t{4}, std::min<int64_t>(n, 32), std::min<int64_t>(n, 40), n}) {
+      std::vector<float> x;
+      for (int64_t i = 0; i < n; ++i) x.push_back(i % 4 == 1 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(i * 37 % 101));
+      std::vector<int32_t> order(static_cast<size_t>(n));
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+        const float u = x[static_cast<size_t>(a)], v = x[static_cast<size_t>(b)];
+        return v != v ? u == u : u > v;
+      });
+      order.resize(static_cast<size_t>(k));
+      Kernel kernel("TopKV2");
+      kernel.Attr("sorted", true);
+      const Result r = kernel.Run({Vector<float>(x), Scalar<int32_t>(static_cast<int32_t>(k))}, {Out<float>({k}), Out<int32_t>({k})});
+      ASSERT_EQ(r.code, TENON_OK) << r.message;
+      EXPECT_EQ(Values<int32_t>(r[1]), order) << n << " " << k;
+    }
+  }
 }
 
 }  // namespace

@@ -33,7 +33,11 @@ struct Lrn {
     float values[kBlock + 2 * kWidest] = {};
     const int64_t start = begin - radius, first = First(begin);
     for (int64_t i = first; i < Last(begin + kBlock - 1, channels); ++i) values[i - start] = value(i);
-    for (int64_t d = 0; d <= 2 * radius; ++d) {
+    int64_t d = 0;
+    for (; d + 4 <= 2 * radius + 1; d += 4) {
+      for (int64_t k = 0; k < kBlock; ++k) sums[k] += (values[k + d] + values[k + d + 1]) + (values[k + d + 2] + values[k + d + 3]);
+    }
+    for (; d <= 2 * radius; ++d) {
       for (int64_t k = 0; k < kBlock; ++k) sums[k] += values[k + d];
     }
   }
