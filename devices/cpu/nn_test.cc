@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -289,6 +290,43 @@ TEST(Loss, HalvesTheSquaresAndRanksPredictions) {
   const Tensor p = Make<float>({3, 3}, {0.1f, 0.7f, 0.2f, 0.5f, 0.5f, 0.0f, 0.2f, INFINITY, 0.1f});
   EXPECT_EQ(Values<uint8_t>(Kernel("InTopKV2").Run({p, Vector<int32_t>({2, 1, 0}), Scalar<int32_t>(1)}, {Out<bool>({3})})[0]), (std::vector<uint8_t>{0, 1, 0}));
   EXPECT_EQ(Values<uint8_t>(Kernel("InTopKV2").Run({p, Vector<int64_t>({2, 5, -1}), Scalar<int64_t>(2)}, {Out<bool>({3})})[0]), (std::vector<uint8_t>{1, 0, 0}));
+}
+
+TEST(Depthwise, FollowsItsFormulaAndSoDoItsGradients) {
+  for (auto [size, window, stride, channels, multiplier] : std::vector<std::array<int64_t, 5>>{{9, 3, 1, 37, 1}, {9, 3, 2, 16, 1}, {8, 3, 2, 5, 1}, {40, 3, 1, 2, 1}, {7, 3, 1, 3, 2}, {6, 2, 1, 4, 1}, {5, 5, 1, 4, 1}, {2, 3, 1, 4, 1}}) {
+    for (const char* padding : {"SAME", "VALID"}) {
+      const bool same = padding[0] == 'S';
+      if (!same && size < window) continue;
+      const int64_t to = same ? (size + stride - 1) / stride : (size - window) / stride + 1, out_channels = channels * multiplier;
+      const int64_t before = same ? std::max<int64_t>(0, (to - 1) * stride + window - size) / 2 : 0;
+      const I x_dims = {2, size, size, channels}, f_dims = {window, window, channels, multiplier}, y_dims = {2, to, to, out_channels};
+      const auto numbers = [](const I& dims, int64_t salt) {
+        F v(static_cast<size_t>(dims[0] * dims[1] * dims[2] * dims[3]));
+        for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((static_cast<int64_t>(i) * 7 + salt) % 11 - 5) / 4;
+        return v;
+      };
+      const F x = numbers(x_dims, 0), f = numbers(f_dims, 3), dy = numbers(y_dims, 5);
+      F y(dy.size()), dx(x.size()), df(f.size());
+      for (int64_t i = 0; i < static_cast<int64_t>(y.size()); ++i) {
+        const int64_t k = i % out_channels, ox = i / out_channels % to, oy = i / out_channels / to % to, n = i / out_channels / to / to;
+        for (int64_t tap = 0; tap < window * window; ++tap) {
+          const int64_t iy = oy * stride - before + tap / window, ix = ox * stride - before + tap % window;
+          if (iy < 0 || ix < 0 || iy >= size || ix >= size) continue;
+          const auto from = static_cast<size_t>(((n * size + iy) * size + ix) * channels + k / multiplier), by = static_cast<size_t>(tap * out_channels + k), at = static_cast<size_t>(i);
+          y[at] += x[from] * f[by], dx[from] += dy[at] * f[by], df[by] += dy[at] * x[from];
+        }
+      }
+      const auto run = [&](const char* op, std::vector<Tensor> inputs, const I& dims) {
+        Kernel kernel(op);
+        kernel.Attr("strides", I{1, stride, stride, 1}).Attr("padding", std::string(padding)).Attr("data_format", std::string("NHWC")).Attr("dilations", I{1, 1, 1, 1});
+        return Values<float>(kernel.Threads(2).Run(std::move(inputs), {Out<float>(dims)})[0]);
+      };
+      const auto ints = [](const I& dims) { return Vector<int32_t>(std::vector<int32_t>(dims.begin(), dims.end())); };
+      EXPECT_EQ(run("DepthwiseConv2dNative", {Make<float>(x_dims, x), Make<float>(f_dims, f)}, y_dims), y) << size << " " << window << padding;
+      EXPECT_EQ(run("DepthwiseConv2dNativeBackpropInput", {ints(x_dims), Make<float>(f_dims, f), Make<float>(y_dims, dy)}, x_dims), dx) << size << " " << window << padding;
+      EXPECT_EQ(run("DepthwiseConv2dNativeBackpropFilter", {Make<float>(x_dims, x), ints(f_dims), Make<float>(y_dims, dy)}, f_dims), df) << size << " " << window << padding;
+    }
+  }
 }
 
 TEST(Lrn, FollowsItsFormulaForAnyWindowAndNumberOfChannels) {

@@ -5,6 +5,7 @@
 // threads. Halves are summed as floats.
 #include <algorithm>
 
+#include "kernels/vector.h"
 #include "kernels/window.h"
 
 namespace tenon::cpu {
@@ -21,16 +22,13 @@ struct Depthwise {
     multiplier = filter[3];
   }
   int64_t TapAt(int64_t ky, int64_t kx) const { return (ky * columns.size + kx) * y.channels; }
+  template <class T>
+  bool IsCommon() const { return std::is_floating_point_v<T> && multiplier == 1 && rows.size == 3 && columns.size == 3; }
   double Work() const { return 0.3 * static_cast<double>(y.count()) * static_cast<double>(rows.size * columns.size); }
 
   // sums[c * multiplier + m] += x[c] * f[c * multiplier + m].
   template <class T, class A>
   void MultiplyAdd(const T* pixel, const T* filter, A* sums) const {
-    if (multiplier == 1) {
-#pragma GCC ivdep
-      for (int64_t k = 0; k < x.channels; ++k) sums[k] += static_cast<A>(pixel[k]) * static_cast<A>(filter[k]);
-      return;
-    }
     for (int64_t k = 0; k < x.channels; ++k) {
       const A value = static_cast<A>(pixel[k]);
       for (int64_t m = 0; m < multiplier; ++m) sums[k * multiplier + m] += value * static_cast<A>(filter[k * multiplier + m]);
@@ -49,6 +47,101 @@ struct Depthwise {
   Image x, y;
   WindowDim rows, columns;
   int64_t multiplier = 1;
+};
+
+// sums[k] += a[k] * b[k] for several pairs of rows of one filter a channel, three at a time: the sums are read and written less
+// often. End() before they are looked at.
+template <class T>
+class Products {
+ public:
+  using A = Wide<T>;
+  Products(A* sums, int64_t channels) : sums_(sums), channels_(channels) { std::fill_n(sums, channels, A(0)); }
+  void Add(const T* a, const T* b) {
+    a_[count_] = a, b_[count_] = b;
+    if (++count_ == kTogether) Flush(a_[0], b_[0], a_[1], b_[1], a_[2], b_[2]);
+  }
+  void End() {
+    if (count_ == 2) Flush(a_[0], b_[0], a_[1], b_[1]);
+    if (count_ == 1) Flush(a_[0], b_[0]);
+  }
+
+ private:
+  static constexpr int kTogether = 3;
+  template <class... Rows>
+  void Flush(Rows... rows) {
+    A* sums = sums_;
+#pragma GCC ivdep
+    for (int64_t k = 0; k < channels_; ++k) sums[k] += Sum(k, rows...);
+    count_ = 0;
+  }
+  static A Sum(int64_t) { return A(0); }
+  template <class... More>
+  static A Sum(int64_t k, const T* a, const T* b, More... more) {
+    const A product = static_cast<A>(a[k]) * static_cast<A>(b[k]);
+    if constexpr (sizeof...(More) == 0) {
+      return product;
+    } else {
+      return product + Sum(k, more...);
+    }
+  }
+  A* sums_;
+  int64_t channels_;
+  const T* a_[kTogether];
+  const T* b_[kTogether];
+  int count_ = 0;
+};
+
+// Pixels along a row whose windows of 3 x 3 lie inside the image, one filter a channel: the filters of as many channels as a
+// register holds stay in registers for several pixels.
+template <class T>
+struct Inside3x3 {
+  const T* x;           // the first pixel of the first window
+  int64_t row, pixel;   // from one of its rows to the next, and from one window to the next
+  const T* filter;
+  int64_t tap;          // from one of its taps to the next: -channels where they go backwards
+  int64_t channels;
+
+  void Run(T* out, int64_t count) const {
+    constexpr int64_t kPixels = 16;  // what one pass reads stays in the cache for the next channels
+    for (int64_t i = 0; i < count; i += kPixels) {
+      const Inside3x3 some = {x + i * pixel, row, pixel, filter, tap, channels};
+      if constexpr (std::is_floating_point_v<T>) some.RunSome(out + i * channels, std::min(kPixels, count - i));
+    }
+  }
+
+ private:
+  void RunSome(T* out, int64_t count) const {
+    using Vector = VectorOf<T>;
+    int64_t k = 0;
+    for (; k + Vector::kLanes <= channels; k += Vector::kLanes) {
+      Channels<typename Vector::Type>(k, count, [](const T* from) { return Vector::Load(from); },
+                                      [&](int64_t i, typename Vector::Type v) { Vector::Store(out + i * channels + k, v); });
+    }
+    for (; k < channels; ++k) {
+      Channels<T>(k, count, [](const T* from) { return *from; }, [&](int64_t i, T v) { out[i * channels + k] = v; });
+    }
+  }
+  template <class V, class Load, class Store>
+  void Channels(int64_t k, int64_t count, const Load& load, const Store& store) const {
+    V taps[9];
+    for (int t = 0; t < 9; ++t) taps[t] = load(filter + t * tap + k);
+    for (int64_t i = 0; i < count; ++i) {
+      const T* at = x + i * pixel + k;
+      const auto along = [&](int y) {
+        const T* from = at + y * row;
+        return load(from) * taps[3 * y] + load(from + channels) * taps[3 * y + 1] + load(from + 2 * channels) * taps[3 * y + 2];
+      };
+      store(i, along(0) + along(1) + along(2));
+    }
+  }
+};
+
+// Of `count` windows, the first at `before` cells before the image, those that lie inside it: [first, last).
+struct InsideRange {
+  InsideRange(int64_t before, int64_t stride, int64_t size, int64_t count)
+      : first(std::min(count, (before + stride - 1) / stride)),
+        last(size + before < 3 ? first : std::clamp((size + before - 3) / stride + 1, first, count)) {}
+  int64_t first, last;
 };
 
 struct Attributes {
@@ -100,17 +193,28 @@ struct ForwardKernel : Attributes {
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
     const int64_t n = row / v.y.height, top = row % v.y.height * v.Depthwise::rows.stride - v.Depthwise::rows.before;
+    T* out = c.output<T>(0) + row * v.y.width * v.y.channels;
+    const bool reached = v.IsCommon<T>() && top >= 0 && top + 3 <= v.x.height;
+    const InsideRange inside(v.columns.before, v.columns.stride, reached ? v.x.width : 0, v.y.width);
+    if (inside.last > inside.first) {
+      const T* first = c.input<T>(0) + ((n * v.x.height + top) * v.x.width + inside.first * v.columns.stride - v.columns.before) * v.x.channels;
+      const Inside3x3<T> windows = {first, v.x.width * v.x.channels, v.columns.stride * v.x.channels, c.input<T>(1), v.x.channels, v.x.channels};
+      windows.Run(out + inside.first * v.y.channels, inside.last - inside.first);
+    }
     for (int64_t ox = 0; ox < v.y.width; ++ox) {
-      std::fill_n(sums, v.y.channels, Wide<T>(0));
+      if (ox == inside.first) ox = inside.last;
+      if (ox == v.y.width) break;
       const int64_t left = ox * v.columns.stride - v.columns.before;
+      Products<T> products(sums, v.y.channels);
       for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); ++ky) {
         for (int64_t kx = std::max<int64_t>(0, -left); kx < std::min(v.columns.size, v.x.width - left); ++kx) {
           const T* pixel = c.input<T>(0) + ((n * v.x.height + top + ky) * v.x.width + left + kx) * v.x.channels;
-          v.MultiplyAdd(pixel, c.input<T>(1) + v.TapAt(ky, kx), sums);
+          const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
+          v.multiplier == 1 ? products.Add(pixel, filter) : v.MultiplyAdd(pixel, filter, sums);
         }
       }
-      T* out = c.output<T>(0) + (row * v.y.width + ox) * v.y.channels;
-      for (int64_t k = 0; k < v.y.channels; ++k) out[k] = static_cast<T>(sums[k]);
+      products.End();
+      for (int64_t k = 0; k < v.y.channels; ++k) out[ox * v.y.channels + k] = static_cast<T>(sums[k]);
     }
   }
 };
@@ -128,16 +232,29 @@ struct BackpropInputKernel : Attributes {
   template <class T>
   static void Row(const Plan& v, sdk::RunContext c, int64_t row, Wide<T>* sums) {
     const int64_t n = row / v.x.height, iy = row % v.x.height;
+    // With stride 1 a window of dy saw the pixel, with the taps backwards.
+    T* out = c.output<T>(0) + row * v.x.width * v.x.channels;
+    const int64_t top = iy + v.Depthwise::rows.before - 2, before = 2 - v.columns.before;
+    const bool dense = v.IsCommon<T>() && v.Depthwise::rows.stride == 1 && v.columns.stride == 1 && before >= 0;
+    const InsideRange inside(dense ? before : 0, 1, dense && top >= 0 && top + 3 <= v.y.height ? v.y.width : 0, v.x.width);
+    if (inside.last > inside.first) {
+      const T* first = c.input<T>(2) + ((n * v.y.height + top) * v.y.width + inside.first - before) * v.y.channels;
+      const Inside3x3<T> windows = {first, v.y.width * v.y.channels, v.y.channels, c.input<T>(1) + v.TapAt(2, 2), -v.x.channels, v.x.channels};
+      windows.Run(out + inside.first * v.x.channels, inside.last - inside.first);
+    }
     for (int64_t ix = 0; ix < v.x.width; ++ix) {
-      std::fill_n(sums, v.x.channels, Wide<T>(0));
+      if (ix == inside.first) ix = inside.last;
+      if (ix == v.x.width) break;
+      Products<T> products(sums, v.x.channels);
       ForEachWindow(v.Depthwise::rows, iy, [&](int64_t ky, int64_t oy) {
         ForEachWindow(v.columns, ix, [&](int64_t kx, int64_t ox) {
           const T* dy = c.input<T>(2) + ((n * v.y.height + oy) * v.y.width + ox) * v.y.channels;
-          v.MultiplyBack(dy, c.input<T>(1) + v.TapAt(ky, kx), sums);
+          const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
+          v.multiplier == 1 ? products.Add(dy, filter) : v.MultiplyBack(dy, filter, sums);
         });
       });
-      T* out = c.output<T>(0) + (row * v.x.width + ix) * v.x.channels;
-      for (int64_t k = 0; k < v.x.channels; ++k) out[k] = static_cast<T>(sums[k]);
+      products.End();
+      for (int64_t k = 0; k < v.x.channels; ++k) out[ix * v.x.channels + k] = static_cast<T>(sums[k]);
     }
   }
  private:
@@ -173,13 +290,15 @@ struct BackpropFilterKernel : Attributes {
     for (int64_t row = 0; row < v.y.batch * v.y.height; ++row) {
       const int64_t n = row / v.y.height, iy = row % v.y.height * v.Depthwise::rows.stride + down;
       if (iy < 0 || iy >= v.x.height) continue;
-      std::fill_n(sums, v.y.channels, Wide<T>(0));
+      Products<T> products(sums, v.y.channels);
       for (int64_t ox = 0; ox < v.y.width; ++ox) {
         const int64_t ix = ox * v.columns.stride + along;
         if (ix < 0 || ix >= v.x.width) continue;
-        v.MultiplyAdd(c.input<T>(0) + ((n * v.x.height + iy) * v.x.width + ix) * v.x.channels,
-                      c.input<T>(2) + (row * v.y.width + ox) * v.y.channels, sums);
+        const T* pixel = c.input<T>(0) + ((n * v.x.height + iy) * v.x.width + ix) * v.x.channels;
+        const T* dy = c.input<T>(2) + (row * v.y.width + ox) * v.y.channels;
+        v.multiplier == 1 ? products.Add(pixel, dy) : v.MultiplyAdd(pixel, dy, sums);
       }
+      products.End();
       for (int64_t k = 0; k < v.y.channels; ++k) totals[k] += static_cast<double>(sums[k]);
     }
     T* out = c.output<T>(0) + tap * v.y.channels;

@@ -105,6 +105,7 @@ struct BilinearKernel : ResizeKernel<Positions, false> {
       const T* top_right = x + s.From(n, row.low, column.high);
       const T* bottom_left = x + s.From(n, row.high, column.low);
       const T* bottom_right = x + s.From(n, row.high, column.high);
+#pragma GCC ivdep
       for (int64_t k = 0; k < s.channels; ++k) {
         const float a = static_cast<float>(top_left[k]), b = static_cast<float>(top_right[k]);
         const float d = static_cast<float>(bottom_left[k]), e = static_cast<float>(bottom_right[k]);

@@ -7,20 +7,12 @@
 #define TENON_DEVICES_CPU_KERNELS_TRANSPOSE_TILE_H_
 
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "kernels/types.h"
+#include "kernels/vector.h"
 
 namespace tenon::cpu {
-
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
 
 // No more than 16 rows, which are the registers that every level has; 0 of elements that have no tile.
 template <class T>
@@ -31,18 +23,19 @@ inline constexpr int kTransposeTile<Bytes16> = 0;
 template <class T>
 struct TransposeTile {
   static constexpr int kRows = kTransposeTile<T>;
-  typedef T Row __attribute__((vector_size(kRows * sizeof(T))));
+  using Vector = VectorOf<T, kRows>;
+  using Row = typename Vector::Type;
 
   // to[c * to_stride + r] = from[r * from_stride + c].
   static void Run(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
     Row rows[kRows];
-    for (int r = 0; r < kRows; ++r) std::memcpy(&rows[r], from + r * from_stride, sizeof(Row));
+    for (int r = 0; r < kRows; ++r) rows[r] = Vector::Load(from + r * from_stride);
     for (int turn = 1; turn < kRows; turn *= 2) {
       Row next[kRows];
       for (int r = 0; r < kRows / 2; ++r) Interleave(rows[r], rows[r + kRows / 2], &next[2 * r], std::make_integer_sequence<int, kRows>());
       for (int r = 0; r < kRows; ++r) rows[r] = next[r];
     }
-    for (int r = 0; r < kRows; ++r) std::memcpy(to + r * to_stride, &rows[r], sizeof(Row));
+    for (int r = 0; r < kRows; ++r) Vector::Store(to + r * to_stride, rows[r]);
   }
 
  private:
