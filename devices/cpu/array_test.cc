@@ -201,6 +201,30 @@ TEST(Fill, WritesConstantsAndRanges) {
   EXPECT_EQ(range(0, 3, 1, 5).code, TENON_INVALID_ARGUMENT) << "another output size";
 }
 
+TEST(Pad, WritesTheValueAroundAnyDims) {
+  for (const auto& [dims, paddings] : std::vector<std::pair<I, std::vector<int32_t>>>{
+           {{2, 3, 4}, {1, 0, 0, 2, 3, 1}}, {{2, 3, 4}, {0, 0, 2, 1, 0, 0}}, {{2, 3, 4}, {1, 2, 0, 0, 0, 0}}, {{2, 3, 4}, {0, 0, 0, 0, 0, 0}}, {{2, 0, 3}, {1, 1, 1, 1, 1, 0}}, {{}, {}}}) {
+    I out;
+    int64_t total = 1;
+    for (size_t d = 0; d < dims.size(); ++d) out.push_back(paddings[2 * d] + dims[d] + paddings[2 * d + 1]), total *= out.back();
+    F want(static_cast<size_t>(total), -1.f);
+    for (int64_t i = 0; i < total; ++i) {
+      int64_t at = 0, step = 1, rest = i;
+      bool inside = true;
+      for (size_t d = dims.size(); d-- > 0; rest /= out[d]) {
+        const int64_t index = rest % out[d] - paddings[2 * d];
+        inside &= index >= 0 && index < dims[d];
+        at += index * step, step *= dims[d];
+      }
+      if (inside) want[static_cast<size_t>(i)] = static_cast<float>(at);
+    }
+    const Tensor p = Make<int32_t>({static_cast<int64_t>(dims.size()), 2}, paddings);
+    const Result r = Kernel("PadV2").Threads(3).Run({Ramp(dims), p, Scalar(-1.f)}, {Out<float>(out)});
+    ASSERT_EQ(r.code, TENON_OK) << r.message;
+    EXPECT_EQ(Values<float>(r[0]), want) << dims.size();
+  }
+}
+
 TEST(Select, ChoosesByElementRowOrScalar) {
   const Tensor t = Ramp({2, 2}), e = Make<float>({2, 2}, {10, 11, 12, 13});
   const auto select = [&](Tensor cond) { return Values<float>(Kernel("Select").Run({cond, t, e}, {Out<float>({2, 2})})[0]); };

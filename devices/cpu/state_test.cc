@@ -164,6 +164,19 @@ TEST(Philox, SkipsAsManyBlocksAsItIsTold) {
   EXPECT_EQ(a.Next(), b.Next());
 }
 
+TEST(Philox, GivesManyBlocksAsItGivesThemOneByOne) {
+  for (uint32_t low : {0u, ~0u - 20}) {
+    for (uint32_t high : {5u, ~0u}) {
+      Philox many({3, 4}, {low, high, ~0u, 6}), one = many;
+      for (int turn = 0; turn < 2; ++turn) {
+        Philox::Many words;
+        many.NextMany(words);
+        for (size_t i = 0; i < Philox::kMany; ++i) ASSERT_EQ(Philox::Get(words, i), one.Next()) << i;
+      }
+    }
+  }
+}
+
 Kernel Random(const char* op, int64_t seed) {
   Kernel kernel(op);
   kernel.Attr("seed", seed).Attr("seed2", int64_t{5});

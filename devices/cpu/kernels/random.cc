@@ -13,7 +13,7 @@ void Generate(sdk::RunContext c, const sdk::Stream& stream, const Distribution& 
   T* out = c.output<T>(0);
   const int64_t n = sdk::Count(c.output_view(0));
   const sdk::Philox base = stream.Reserve(n);
-  c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 10 : 80, [&](int64_t begin, int64_t end) {
+  c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 2 : 40, [&](int64_t begin, int64_t end) {
     sdk::GenerateGroups(base, distribution, n, begin, end, out);
   });
 }

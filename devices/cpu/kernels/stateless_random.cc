@@ -33,7 +33,7 @@ void Generate(sdk::RunContext c, const sdk::Philox& base) {
   Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
     T* out = c.output<T>(0);
     const int64_t n = sdk::Count(c.output_view(0));
-    c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 10 : 80, [&](int64_t begin, int64_t end) {
+    c.ParallelFor(sdk::GroupsOf<T>(n), std::is_same_v<Distribution, sdk::Uniform> ? 2 : 40, [&](int64_t begin, int64_t end) {
       sdk::GenerateGroups(base, Distribution(), n, begin, end, out);
     });
   });

@@ -38,20 +38,43 @@ class Philox {
 
   Block Next() {
     Block c = counter_;
-    std::array<uint32_t, 2> k = key_;
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = UINT64_C(0xD2511F53) * c[0];
-      const uint64_t p1 = UINT64_C(0xCD9E8D57) * c[2];
-      c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(p1),
-           static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1], static_cast<uint32_t>(p0)};
-      k[0] += 0x9E3779B9u;
-      k[1] += 0xBB67AE85u;
-    }
+    ForEachRound([&](uint32_t k0, uint32_t k1) { c = Round(c, k0, k1); });
     Skip(1);
     return c;
   }
 
+  // Word w of the i-th of the next kMany blocks is words[w][i]: vectors of blocks, several times as fast as one by one.
+  static constexpr size_t kMany = 64;
+  using Many = std::array<std::array<uint32_t, kMany>, 4>;
+  void NextMany(Many& words) {
+    for (size_t i = 0; i < kMany; ++i) {
+      Philox at = *this;
+      at.Skip(i);
+      Put(words, i, at.counter_);
+    }
+    ForEachRound([&](uint32_t k0, uint32_t k1) {
+      for (size_t i = 0; i < kMany; ++i) Put(words, i, Round(Get(words, i), k0, k1));
+    });
+    Skip(kMany);
+  }
+  static Block Get(const Many& words, size_t i) { return {words[0][i], words[1][i], words[2][i], words[3][i]}; }
+
  private:
+  static void Put(Many& words, size_t i, const Block& c) {
+    for (size_t w = 0; w < 4; ++w) words[w][i] = c[w];
+  }
+  static Block Round(const Block& c, uint32_t k0, uint32_t k1) {
+    const uint64_t p0 = UINT64_C(0xD2511F53) * c[0];
+    const uint64_t p1 = UINT64_C(0xCD9E8D57) * c[2];
+    return {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+            static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+  }
+  template <class Function>
+  void ForEachRound(const Function& function) const {
+    uint32_t k0 = key_[0], k1 = key_[1];
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) function(k0, k1);
+  }
+
   std::array<uint32_t, 2> key_;
   Block counter_;
 };
@@ -80,8 +103,8 @@ inline void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double
   *d1 = std::cos(v1) * u2;
 }
 
-// A distribution fills a group of kGroup<T> elements from the generator standing at the group's first block, and says
-// how many blocks lie between groups.
+// A distribution fills a group of kGroup<T> elements from one block; or, if there are several blocks between groups, from the
+// generator standing at the group's first one.
 template <class T>
 constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
 
@@ -89,8 +112,7 @@ struct Uniform {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
   template <class T>
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
+  void operator()(const Philox::Block& x, T* out) const {
     if constexpr (std::is_same_v<T, double>) {
       for (size_t i = 0; i < 2; ++i) out[i] = UnitDouble(x[2 * i], x[2 * i + 1]);
     } else {
@@ -115,8 +137,7 @@ struct Normal {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
   template <class T>
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
+  void operator()(const Philox::Block& x, T* out) const {
     if constexpr (std::is_same_v<T, double>) {
       BoxMuller(x[0], x[1], x[2], x[3], &out[0], &out[1]);
     } else {
@@ -162,8 +183,7 @@ struct UniformInteger {
   using U = std::make_unsigned_t<T>;
   template <class>
   static constexpr uint64_t kBlocks = 1;
-  void operator()(Philox& generator, T* out) const {
-    const Philox::Block x = generator.Next();
+  void operator()(const Philox::Block& x, T* out) const {
     for (size_t i = 0; i < kGroup<T>; ++i) {
       const U bits = sizeof(T) == 4 ? static_cast<U>(x[i]) : static_cast<U>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
       out[i] = static_cast<T>(static_cast<U>(low) + bits % range);
@@ -194,16 +214,33 @@ template <class T, class Distribution>
 void GenerateGroups(Philox base, const Distribution& distribution, int64_t n, int64_t begin, int64_t end, T* out) {
   constexpr uint64_t kBlocks = Distribution::template kBlocks<T>;
   base.Skip(static_cast<uint64_t>(begin) * kBlocks);
-  for (int64_t g = begin; g < end; ++g) {
+  const auto one = [&](T* to) {
     Philox local = base;
-    if ((g + 1) * kGroup<T> <= n) {
-      distribution(local, out + g * kGroup<T>);
+    if constexpr (kBlocks == 1) {
+      distribution(local.Next(), to);
     } else {
-      T last[kGroup<T>];
-      distribution(local, last);
-      std::copy_n(last, n - g * kGroup<T>, out + g * kGroup<T>);
+      distribution(local, to);
     }
     base.Skip(kBlocks);
+  };
+  int64_t g = begin;
+  if constexpr (kBlocks == 1) {
+    constexpr auto kMany = static_cast<int64_t>(Philox::kMany);
+    for (; g + kMany <= end && (g + kMany) * kGroup<T> <= n; g += kMany) {
+      Philox::Many words;
+      base.NextMany(words);
+      T* to = out + g * kGroup<T>;
+      for (int64_t i = 0; i < kMany; ++i) distribution(Philox::Get(words, static_cast<size_t>(i)), to + i * kGroup<T>);
+    }
+  }
+  for (; g < end; ++g) {
+    if ((g + 1) * kGroup<T> <= n) {
+      one(out + g * kGroup<T>);
+    } else {
+      T last[kGroup<T>];
+      one(last);
+      std::copy_n(last, n - g * kGroup<T>, out + g * kGroup<T>);
+    }
   }
 }
 template <class T>
