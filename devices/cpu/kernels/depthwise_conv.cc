@@ -102,7 +102,7 @@ struct Inside3x3 {
   int64_t channels;
 
   void Run(T* out, int64_t count) const {
-    constexpr int64_t kPixels = 16;  // what one pass reads stays in the cache for the next channels
+    constexpr int64_t kPixels = 64;  // what one pass reads stays in the cache for the next channels
     for (int64_t i = 0; i < count; i += kPixels) {
       const Inside3x3 some = {x + i * pixel, row, pixel, filter, tap, channels};
       if constexpr (std::is_floating_point_v<T>) some.RunSome(out + i * channels, std::min(kPixels, count - i));
