@@ -32,6 +32,7 @@ TENON_CPU_DECLARE(sin)
 TENON_CPU_DECLARE(cos)
 TENON_CPU_DECLARE(tanh)
 TENON_CPU_DECLARE(erf)
+TENON_CPU_DECLARE(erfc)
 #undef TENON_CPU_DECLARE
 TENON_CPU_SIMD double pow(double, double) noexcept(true);
 TENON_CPU_SIMD float powf(float, float) noexcept(true);
@@ -49,6 +50,7 @@ TENON_CPU_DEFINE(Sin, ::sin)
 TENON_CPU_DEFINE(Cos, ::cos)
 TENON_CPU_DEFINE(Tanh, ::tanh)
 TENON_CPU_DEFINE(Erf, ::erf)
+TENON_CPU_DEFINE(Erfc, ::erfc)
 #undef TENON_CPU_DEFINE
 inline double Exp(double x) { return ::exp(x); }
 

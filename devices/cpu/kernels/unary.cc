@@ -40,17 +40,9 @@ TENON_CPU_MATH_OP(Sin)
 TENON_CPU_MATH_OP(Cos)
 TENON_CPU_MATH_OP(Tanh)
 TENON_CPU_MATH_OP(Erf)
+TENON_CPU_MATH_OP(Erfc)
 TENON_CPU_MATH_OP(Sigmoid)
 #undef TENON_CPU_MATH_OP
-
-// The library's scalar one: there is no vector variant.
-struct ErfcOp {
-  static constexpr double kCost = 8;
-  template <class T>
-  T operator()(T x) const {
-    return std::erfc(x);
-  }
-};
 
 using Signed = Types<float, double, int32_t, int64_t, Half, Bfloat16, int8_t, int16_t>;
 using SignedOrComplex = Signed::AndComplex;
