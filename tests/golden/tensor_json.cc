@@ -57,7 +57,36 @@ std::string FromBase64(std::string_view text) {
   return bytes;
 }
 
+namespace {
+
+// Numbers as a tensor's bytes.
+Result<std::string> BytesOf(DType dtype, const Json& numbers) {
+  std::string bytes;
+  const auto put = [&]<class T>(T, auto from) {
+    for (const Json& one : numbers) {
+      const auto number = static_cast<T>(from(one));
+      bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+    }
+    return bytes;
+  };
+  const auto whole = [](const Json& one) { return one.get<int64_t>(); };
+  switch (dtype) {
+    case DType::kFloat: return put(float{}, FloatFrom);
+    case DType::kDouble: return put(double{}, FloatFrom);
+    case DType::kInt64: return put(int64_t{}, whole);
+    case DType::kInt32: return put(int32_t{}, whole);
+    case DType::kUint64: return put(uint64_t{}, whole);
+    case DType::kInt8: return put(int8_t{}, whole);
+    case DType::kUint8: return put(uint8_t{}, whole);
+    case DType::kBool: return put(uint8_t{}, [](const Json& one) { return one.get<bool>() ? 1 : 0; });
+    default: return Status(Code::kInvalidArgument, "numbers of this type are not written as numbers");
+  }
+}
+
+}  // namespace
+
 Result<Tensor> TensorFrom(const Json& json) {
+  if (json[0] == "text") return Tensor::Strings(json[2].get<std::vector<std::string>>(), ShapeFrom(json[1]));
   const DType dtype = TypeFrom(json[0]);
   const Shape shape = ShapeFrom(json[1]);
   const auto count = static_cast<size_t>(shape.element_count());
@@ -68,7 +97,12 @@ Result<Tensor> TensorFrom(const Json& json) {
   }
   const size_t size = host::DTypeSize(dtype);
   if (size == 0) return Status(Code::kInvalidArgument, "no tensors of type " + json[0].get<std::string>());
-  std::string bytes = FromBase64(json[2].get<std::string>());
+  std::string bytes;
+  if (json[2].is_array()) {
+    TENON_TRY_ASSIGN(bytes, BytesOf(dtype, json[2]));
+  } else {
+    bytes = FromBase64(json[2].get<std::string>());
+  }
   if (bytes.size() == size) {
     const std::string one = bytes;
     for (size_t i = 1; i < count; ++i) bytes += one;
@@ -93,6 +127,7 @@ Result<Attr> AttrFrom(const std::string& name, const Json& json) {
   if (kind == "texts") return Attr(name, value.get<std::vector<std::string>>());
   if (kind == "types") return Attr(name, ListOf<DType>(value, TypeFrom));
   if (kind == "shapes") return Attr(name, ListOf<Shape>(value, ShapeFrom));
+  if (kind == "function") return Attr(name, host::Function{value.get<std::string>()});
   if (kind == "tensor") {
     TENON_TRY_ASSIGN(const Tensor tensor, TensorFrom(value));
     return Attr(name, tensor);
