@@ -34,7 +34,7 @@ struct Choices {
 
 // What a worker says, in memory that it shares with the program that watches it.
 struct Progress {
-  std::atomic<uint64_t> at, begun, finished, ran, slowest, slowest_ns, peak_kilobytes;
+  std::atomic<uint64_t> at, begun, finished, ran, slowest, slowest_ns, largest, largest_kilobytes, peak_kilobytes;
 };
 
 std::vector<std::string> OpsOf(const host::Runtime& runtime) {
@@ -99,6 +99,7 @@ uint64_t PeakKilobytes() {
       progress->at = number;
       ++progress->begun;
       const auto begin = Clock::now();
+      const uint64_t before = PeakKilobytes();
       const Outcome outcome = RunOne(bench, choices, number);
       const auto took = static_cast<uint64_t>((Clock::now() - begin).count());
       if (took > progress->slowest_ns) {
@@ -106,7 +107,12 @@ uint64_t PeakKilobytes() {
         progress->slowest = number;
       }
       progress->ran += outcome.ran ? 1 : 0;
-      progress->peak_kilobytes = std::max<uint64_t>(progress->peak_kilobytes, PeakKilobytes());
+      const uint64_t peak = PeakKilobytes(), grown = peak - std::min(before, peak);
+      if (grown > progress->largest_kilobytes) {
+        progress->largest_kilobytes = grown;
+        progress->largest = number;
+      }
+      progress->peak_kilobytes = std::max<uint64_t>(progress->peak_kilobytes, peak);
       ++progress->finished;
       if (!outcome.fault.empty()) {
         std::fprintf(stderr, "%s\n", outcome.fault.c_str());
@@ -136,8 +142,8 @@ class Watch {
       for (uint64_t job = 0; job < choices_.jobs; ++job) Look(job);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what waits here is the watch, not a test
     }
-    Report(std::chrono::duration<double>(Clock::now() - begin).count());
-    return faults_ == 0 ? 0 : 1;
+    const bool tried = Report(std::chrono::duration<double>(Clock::now() - begin).count());
+    return faults_ == 0 && tried ? 0 : 1;
   }
 
  private:
@@ -182,28 +188,30 @@ class Watch {
   void Fault(uint64_t job, const std::string& what) {
     ++faults_;
     const uint64_t number = shared_[job].at;
-    std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", static_cast<unsigned long long>(number), what.c_str(),
-                 static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(number));
+    std::fprintf(stderr, "FAULT at mutation %llu: %s\n  again: mutate --seed %llu --only %llu\n", Number(number), what.c_str(),
+                 Number(choices_.seed), Number(number));
     Start(job, number + choices_.jobs);
   }
 
-  void Report(double seconds) const {
-    uint64_t finished = 0, ran = 0, slowest = 0, slowest_ns = 0, peak = 0;
-    for (uint64_t job = 0; job < choices_.jobs; ++job) {
-      const Progress& progress = shared_[job];
-      finished += progress.finished;
-      ran += progress.ran;
-      peak = std::max<uint64_t>(peak, progress.peak_kilobytes);
-      if (progress.slowest_ns > slowest_ns) {
-        slowest_ns = progress.slowest_ns;
-        slowest = progress.slowest;
-      }
+  // False: it was no trial at all.
+  bool Report(double seconds) const {
+    uint64_t finished = 0, ran = 0, peak = 0;
+    const Progress *slowest = shared_, *largest = shared_;
+    for (const Progress* progress = shared_; progress != shared_ + choices_.jobs; ++progress) {
+      finished += progress->finished;
+      ran += progress->ran;
+      peak = std::max<uint64_t>(peak, progress->peak_kilobytes);
+      if (progress->slowest_ns > slowest->slowest_ns) slowest = progress;
+      if (progress->largest_kilobytes > largest->largest_kilobytes) largest = progress;
     }
-    std::printf("seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak memory %llu MB; %.0f s\n",
-                static_cast<unsigned long long>(choices_.seed), static_cast<unsigned long long>(finished), static_cast<unsigned long long>(faults_),
-                100.0 * static_cast<double>(ran) / static_cast<double>(std::max<uint64_t>(finished, 1)), static_cast<double>(slowest_ns) * 1e-9,
-                static_cast<unsigned long long>(slowest), static_cast<unsigned long long>(peak / 1024), seconds);
+    const double share = static_cast<double>(ran) / static_cast<double>(std::max<uint64_t>(finished, 1));
+    std::printf("seed %llu: %llu mutations, %llu faults; %.0f%% ran all the same; the longest took %.2f s (number %llu); peak memory %llu MB (most grew at number %llu); %.0f s\n",
+                Number(choices_.seed), Number(finished), Number(faults_), 100 * share, static_cast<double>(slowest->slowest_ns) * 1e-9, Number(slowest->slowest),
+                Number(peak / 1024), Number(largest->largest), seconds);
+    // The damage must neither all be refused nor all be harmless, or it tests little.
+    return finished < 1000 || (share > 0.2 && share < 0.9);
   }
+  static unsigned long long Number(uint64_t number) { return number; }
 
   const Choices choices_;
   Progress* const shared_;
