@@ -105,7 +105,8 @@ void AddInitializers(std::string* bytes, std::vector<std::string>* targets) {
   const int count = graph.node_size();
   for (int i = 0; i < count; ++i) {
     const tensorflow::NodeDef variable = graph.node(i);
-    if (variable.op() != "VarHandleOp" || !variable.attr().count("shape")) continue;
+    const bool is_reference = variable.op() == "VariableV2";
+    if ((variable.op() != "VarHandleOp" && !is_reference) || !variable.attr().count("shape")) continue;
     tensorflow::NodeDef* value = graph.add_node();
     value->set_name("value_" + std::to_string(i));
     value->set_op("Const");
@@ -115,10 +116,10 @@ void AddInitializers(std::string* bytes, std::vector<std::string>* targets) {
     *tensor->mutable_tensor_shape() = variable.attr().at("shape").shape();
     tensorflow::NodeDef* assign = graph.add_node();
     assign->set_name("assign_" + std::to_string(i));
-    assign->set_op("AssignVariableOp");
+    assign->set_op(is_reference ? "Assign" : "AssignVariableOp");
     assign->add_input(variable.name());
     assign->add_input(value->name());
-    (*assign->mutable_attr())["dtype"] = variable.attr().at("dtype");
+    (*assign->mutable_attr())[is_reference ? "T" : "dtype"] = variable.attr().at("dtype");
     targets->push_back(assign->name());
   }
   *bytes = graph.SerializePartialAsString();
@@ -138,6 +139,14 @@ Subjects::Subjects(const host::Runtime& runtime) : runtime_(runtime) {
 }
 
 size_t Subjects::count() const { return ops_.size() + graphs_.size() + networks_.size() + whole_.size(); }
+
+Subject Subjects::At(size_t index, Dice& dice) const {
+  for (const std::vector<Line>* lines : {&ops_, &graphs_, &networks_}) {
+    if (index < lines->size()) return OfLine((*lines)[index], dice);
+    index -= lines->size();
+  }
+  return whole_[index];
+}
 
 void Subjects::ReadLines(const std::string& path, std::vector<Line>* lines) {
   std::ifstream file(path);

@@ -34,6 +34,8 @@ class Subjects {
   // The texts and graphs are kept; a case becomes a graph when it is drawn.
   Subject Draw(Dice& dice) const;
   size_t count() const;
+  // The `index`th of all; without a graph: a case that is refused as it is built.
+  Subject At(size_t index, Dice& dice) const;
 
  private:
   struct Line {

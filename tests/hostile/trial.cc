@@ -81,8 +81,10 @@ class Trial {
 
   void Step(const Session& session, Ask ask) {
     if (!IsHarmless(ask)) return;
-    Disturb(&ask);
-    if (dice_.OneIn(3)) FeedConstants(session, &ask);
+    if (!damage_.edits.empty()) {
+      Disturb(&ask);
+      if (dice_.OneIn(3)) FeedConstants(session, &ask);
+    }
     const auto values = RunIn(session, ask.feeds, {ask.fetches.begin(), ask.fetches.end()}, {ask.targets.begin(), ask.targets.end()});
     Note("a step", values.status());
     outcome_.ran |= values.ok() && !(ask.fetches.empty() && ask.targets.empty());

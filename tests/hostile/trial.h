@@ -20,6 +20,7 @@ struct Outcome {
   std::string fault;               // a refusal without a reason
 };
 
+// Without edits the subject is tried as it is, and nothing that it is fed is changed.
 Outcome Try(const host::Runtime& runtime, const Subject& subject, const Damage& damage, Dice& dice);
 
 }  // namespace tenon::hostile
