@@ -103,6 +103,11 @@ struct Inside3x3 {
 
   void Run(T* out, int64_t count) const {
     constexpr int64_t kPixels = 64;  // what one pass reads stays in the cache for the next channels
+    // The next row's pixels and this one's results, which the passes over channels would ask for in strides.
+    constexpr int64_t kLine = 64, kSize = sizeof(T);
+    const auto below = reinterpret_cast<uintptr_t>(x) + static_cast<uintptr_t>(3 * row * kSize);  // perhaps beyond the image
+    for (int64_t i = 0; i < count * pixel * kSize; i += kLine) __builtin_prefetch(reinterpret_cast<const void*>(below + static_cast<uintptr_t>(i)));
+    for (int64_t i = 0; i < count * channels; i += kLine / kSize) __builtin_prefetch(out + i, 1);
     for (int64_t i = 0; i < count; i += kPixels) {
       const Inside3x3 some = {x + i * pixel, row, pixel, filter, tap, channels};
       if constexpr (std::is_floating_point_v<T>) some.RunSome(out + i * channels, std::min(kPixels, count - i));
