@@ -285,6 +285,17 @@ TEST(Bias, AddsAndSumsOverEverythingButTheChannels) {
   EXPECT_EQ(kernel.Run({x, Vector<float>({1, 2})}, {Out<float>({1, 2, 1, 3})}).code, TENON_INVALID_ARGUMENT);
 }
 
+TEST(Loss, SumsManySquaresWithTheSameBitsWhateverTheThreads) {
+  F x(200003);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 13) - 6;
+  double want = 0;
+  for (float v : x) want += v * v / 2.;
+  const auto loss = [&](uint32_t threads) { return Values<float>(Kernel("L2Loss").Threads(threads).Run({Vector<float>(x)}, {Out<float>()})[0])[0]; };
+  EXPECT_EQ(loss(1), static_cast<float>(want));
+  for (float& v : x) v *= 0.1f;
+  EXPECT_EQ(loss(1), loss(4));
+}
+
 TEST(Loss, HalvesTheSquaresAndRanksPredictions) {
   EXPECT_EQ(Values<float>(Kernel("L2Loss").Run({Vector<float>({1, 2, 3})}, {Out<float>()})[0])[0], 7);
   const Tensor p = Make<float>({3, 3}, {0.1f, 0.7f, 0.2f, 0.5f, 0.5f, 0.0f, 0.2f, INFINITY, 0.1f});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/fold.h"
 #include "kernels/types.h"
 #include "tenon/sdk/update.h"
 
@@ -130,29 +131,44 @@ struct BiasAddGradKernel {
 };
 
 using Losses = Types<float, double, Half, Bfloat16>;
-// sum(x^2) / 2, in fixed blocks.
+// sum(x^2) / 2, in fixed blocks and shares, which are added up in double.
 struct L2LossKernel {
-  void Run(sdk::RunContext c) const {
+  static constexpr int64_t kBlock = 2048, kShare = 32 * kBlock;
+  struct Plan {
+    Plan(const L2LossKernel&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))), shares((count + kShare - 1) / kShare) {
+      c.Workspace(sdk::Multiply(shares + 1, sizeof(double)));
+    }
+    int64_t count, shares;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
     Losses::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      constexpr int64_t kBlock = 2048;
-      const T* x = c.input<T>(0);
-      const int64_t n = sdk::Count(c.input_view(0));
+      double* sums = c.workspace<double>();
+      c.ParallelFor(plan.shares, static_cast<double>(std::min(plan.count, kShare)) * 0.06, [&](int64_t begin, int64_t end) {
+        for (int64_t s = begin; s < end; ++s) sums[s] = Share(c.input<T>(0) + s * kShare, std::min(kShare, plan.count - s * kShare));
+      });
       double total = 0;
-      for (int64_t begin = 0; begin < n; begin += kBlock) {
-        const int64_t end = std::min(n, begin + kBlock);
-        Wide<T> lanes[16] = {};
-        int64_t i = begin;
-        for (; i + 16 <= end; i += 16) {
-          for (int l = 0; l < 16; ++l) {
-            const Wide<T> v = x[i + l];
-            lanes[l] += v * v;
-          }
-        }
-        for (int l = 0; i < end; ++i, ++l) lanes[l] += static_cast<Wide<T>>(x[i]) * static_cast<Wide<T>>(x[i]);
-        for (Wide<T> lane : lanes) total += static_cast<double>(lane);
-      }
+      for (int64_t s = 0; s < plan.shares; ++s) total += sums[s];
       *c.output<T>(0) = static_cast<T>(static_cast<Wide<T>>(total / 2));
     });
+  }
+
+ private:
+  template <class T>
+  static double Share(const T* x, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i += kBlock) total += static_cast<double>(Squares(x + i, std::min(kBlock, n - i)));
+    return total;
+  }
+  template <class T>
+  static Wide<T> Squares(const T* x, int64_t n) {
+    constexpr int64_t kLanes = 64;
+    Wide<T> lanes[kLanes] = {};
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t l = 0; l < kLanes; ++l) lanes[l] += static_cast<Wide<T>>(x[i + l]) * static_cast<Wide<T>>(x[i + l]);
+    }
+    for (int64_t l = 0; i < n; ++i, ++l) lanes[l] += static_cast<Wide<T>>(x[i]) * static_cast<Wide<T>>(x[i]);
+    return Fold(lanes, [](Wide<T> a, Wide<T> b) { return a + b; });
   }
 };
 
