@@ -18,6 +18,7 @@
 
 #include "tenon/ext/files.h"
 #include "tenon/plugin.h"
+#include "tenon/sdk/span.h"
 
 struct tenon_status {
   uint32_t code;
@@ -332,6 +333,15 @@ inline const tenon_frame_services* FrameServices() {
       Tensor& output = frame->context->outputs[static_cast<size_t>(i)];
       output = Tensor(dtype, std::vector<int64_t>(shape.dims, shape.dims + shape.rank), bytes + extra);
       *frame->outputs[i] = output.view();
+      return nullptr;
+    };
+    s.alloc_tensor = [](tenon_frame*, uint32_t dtype, tenon_shape shape, uint64_t extra, tenon_tensor_view* out) -> tenon_status* {
+      uint64_t bytes = dtype == TENON_DT_STRING ? sizeof(tenon_string_cell) : sdk::ElementSize(dtype);
+      for (int32_t d = 0; d < shape.rank; ++d) bytes *= static_cast<uint64_t>(shape.dims[d]);
+      const Tensor tensor(dtype, std::vector<int64_t>(shape.dims, shape.dims + shape.rank), bytes + extra);
+      *out = tensor.view();
+      out->byte_size = bytes;
+      ++out->buffer->references;
       return nullptr;
     };
     s.set_output = [](tenon_frame* frame, int32_t i, const tenon_tensor_view* view) -> tenon_status* {
