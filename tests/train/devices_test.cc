@@ -76,7 +76,8 @@ void ExpectAgree(const Outcome& a, const Outcome& b) {
   ASSERT_EQ(a.losses.size(), 200u);
   for (size_t step = 0; step < a.losses.size(); ++step) {
     const double difference = std::fabs(a.losses[step] - b.losses[step]) / std::fabs(a.losses[step]);
-    ASSERT_LE(difference, step < 20 ? 1e-5 : 1e-3) << "step " << step << ": " << a.losses[step] << " and " << b.losses[step];
+    // Later a sum within rounding of a rectifier's kink may fall on either side of it.
+    ASSERT_LE(difference, step < 20 ? 1e-5 : 1e-2) << "step " << step << ": " << a.losses[step] << " and " << b.losses[step];
   }
 }
 
