@@ -55,7 +55,7 @@ def make(name, batch, folder):
         outputs = session.run([f"{one}:0" for one in model.outputs], {f"{key}:0": value for key, value in feeds.items()})
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "graph.pb").write_bytes(frozen.SerializeToString())
-    np.savez(folder / "feeds.npz", **feeds)
+    np.savez(folder / "feeds.npz", **{key: value.astype(bytes) if value.dtype == object else value for key, value in feeds.items()})
     np.savez(folder / "outputs.npz", **{one.replace("/", "."): value for one, value in zip(model.outputs, outputs)})
     about = {"inputs": inputs, "outputs": model.outputs}
     try:
@@ -170,18 +170,16 @@ def check(found, folder, about):
 
 
 def time_peer(engine, folder, threads, seconds):
+    """The median step in us. One number of threads a process: some libraries keep to their first."""
     import numpy as np
     about = json.loads((folder / "model.json").read_text())
     if engine != "tensorflow" and "onnx" in about:
         raise RuntimeError(f"no ONNX: {about['onnx']}")
     with np.load(folder / "feeds.npz") as archive:
         feeds = {name: archive[name] for name in archive.files}
-    found = {}
-    for count in threads:
-        step = PEERS[engine](folder, about, feeds, count)
-        check(step(), folder, about)
-        found[count] = median(step, seconds)
-    return found
+    step = PEERS[engine](folder, about, feeds, threads)
+    check(step(), folder, about)
+    return median(step, seconds)
 
 
 def time_tenon(options, folder, seconds, guesses):
@@ -192,7 +190,7 @@ def time_tenon(options, folder, seconds, guesses):
         ends = folder / "tenon.npz"
         command = [options.build / "bin" / "tenon", "run", folder / "graph.pb", "--feed", folder / "feeds.npz", "--time", "--threads", threads]
         command += [word for one in about["outputs"] for word in ("--fetch", f"{one}={ends}")]
-        repeat = 3 if threads not in guesses else max(3, int(seconds * 1e6 / guesses[threads]))
+        repeat = 5 if threads not in guesses else max(8, int(seconds * 1e6 / guesses[threads]))  # the first ones warm
         out = program([*command, "--repeat", repeat])
         number, unit = re.search(r"median ([\d.]+) (\w+)", out).groups()
         found[threads] = guesses[threads] = float(number) * {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[unit]
@@ -226,8 +224,10 @@ def measure(options, name, batch):
                 if engine == "tenon":
                     fresh = time_tenon(options, folder, options.seconds, guesses)
                 else:
-                    out = program([sys.executable, __file__, "--peer", engine, folder, "--threads", *options.threads, "--seconds", options.seconds])
-                    fresh = {int(threads): value for threads, value in json.loads(out.strip().splitlines()[-1]).items()}
+                    fresh = {}
+                    for threads in options.threads:
+                        out = program([sys.executable, __file__, "--peer", engine, folder, "--threads", threads, "--seconds", options.seconds])
+                        fresh[threads] = float(out.strip().splitlines()[-1])
                 for threads, value in fresh.items():
                     times[threads] = min(times.get(threads, math.inf), value)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
@@ -298,7 +298,7 @@ def main():
     if options.make:
         return make(options.only[0], options.batch[0], options.make)
     if options.peer:
-        return print(json.dumps(time_peer(options.peer[0], pathlib.Path(options.peer[1]), options.threads, options.seconds)))
+        return print(time_peer(options.peer[0], pathlib.Path(options.peer[1]), options.threads[0], options.seconds))
     listed = re.findall(r'@network\("(\w+)"\)', "".join(path.read_text() for path in sorted((HERE.parent / "models" / "networks").glob("*.py"))))
     options.out.mkdir(parents=True, exist_ok=True)
     results = {}
@@ -306,9 +306,9 @@ def main():
         for batch in options.batch:
             results[name, batch] = measure(options, name, batch)
             print(name, batch, results[name, batch], flush=True)
+            (options.out / "networks.json").write_text(json.dumps({f"{name}.{batch}": found for (name, batch), found in results.items()}, indent=1) + "\n")
     text = report(options, results)
     (options.out / "networks.md").write_text(text)
-    (options.out / "networks.json").write_text(json.dumps({f"{name}.{batch}": found for (name, batch), found in results.items()}, indent=1) + "\n")
     print(text)
 
 
