@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/base/clock.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -660,9 +662,9 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
     status = call.place.device == nullptr ? work_.CatchUp() : work_.Follow(call.place.queue);
     if (!status.ok()) return Conclude(info, &call, std::move(status));
   }
-  if ((kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && call.place.device == nullptr &&
-      RunsElsewhere(kernel))
-    return StartElsewhere(&call);
+  const bool may_run_elsewhere =
+      (kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && call.place.device == nullptr;
+  if (may_run_elsewhere && RunsElsewhere(*call.last)) return StartElsewhere(&call);
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
     status = RunView(info, &call, iteration);
   } else if (call.place.device != nullptr) {
@@ -672,7 +674,9 @@ void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) 
       status = Workspace(call.last->workspace_bytes);
       call.frame.workspace = workspace_;
     }
+    const uint64_t begin = may_run_elsewhere ? NowNs() : 0;
     if (status.ok()) status = RunPrepared(*call.last, &call.frame);
+    if (may_run_elsewhere) call.last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
   }
   Conclude(info, &call, std::move(status));
 }
@@ -777,11 +781,15 @@ void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) 
   Finished(info, iteration);
 }
 
-bool DynamicInstance::RunsElsewhere(const tenon_kernel_registration& kernel) const {
+bool DynamicInstance::RunsElsewhere(const PreparedNode& prepared) const {
+  constexpr uint64_t kWorthAThread = 50000;  // ns; to hand work over and back takes some tens of microseconds
+  const tenon_kernel_registration& kernel = prepared.kernel->registration();
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
-  // A kernel worth a thread goes to one when there is other work for this one.
-  return (kernel.traits & TENON_KERNEL_BLOCKING) != 0 || (ready_head_ != ready_tail_ && step_->env->threads->threads() > 1);
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
+  // A kernel worth a thread goes to one when there is other work for this one. What a schedule's seed decides no clock does.
+  const bool long_enough = shuffled_ || prepared.took_ns.load(std::memory_order_relaxed) >= kWorthAThread;
+  return long_enough && ready_head_ != ready_tail_ && step_->env->threads->threads() > 1;
 }
 
 Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {
@@ -905,7 +913,9 @@ void DynamicInstance::StartElsewhere(Call* call) {
     return;
   }
   const auto run = [call] {
+    const uint64_t begin = NowNs();
     call->status = RunPrepared(*call->last, &call->frame);
+    call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
     call->instance->Post(call);
   };
   if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return step_->env->threads->ScheduleWaiting(run);

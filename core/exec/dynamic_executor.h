@@ -202,7 +202,7 @@ class DynamicInstance {
   void Emit(const NodeInfo& info, Iteration* iteration, bool dead);
 
   // Kernels that run elsewhere.
-  bool RunsElsewhere(const tenon_kernel_registration& kernel) const;
+  bool RunsElsewhere(const PreparedNode& prepared) const;
   void StartElsewhere(Call* call);
   static void CallDone(void* argument, tenon_status* status);
   void Post(Call* call);

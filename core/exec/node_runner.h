@@ -6,6 +6,7 @@
 #ifndef TENON_CORE_EXEC_NODE_RUNNER_H_
 #define TENON_CORE_EXEC_NODE_RUNNER_H_
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -49,6 +50,7 @@ struct PreparedNode {
   std::vector<graph::OutputFacts> outputs;  // inferred; kernels' dynamic outputs may be unknown
   std::vector<uint64_t> output_bytes;
   std::vector<int64_t> key;
+  mutable std::atomic<uint64_t> took_ns{0};  // its kernel's last run, of kernels that may run elsewhere (dynamic_executor.h)
 };
 
 class NodeRunner {
