@@ -787,9 +787,10 @@ bool DynamicInstance::RunsElsewhere(const PreparedNode& prepared) const {
   if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
   if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
-  // A kernel worth a thread goes to one when there is other work for this one. What a schedule's seed decides no clock does.
-  const bool long_enough = shuffled_ || prepared.took_ns.load(std::memory_order_relaxed) >= kWorthAThread;
-  return long_enough && ready_head_ != ready_tail_ && step_->env->threads->threads() > 1;
+  // A kernel worth a thread goes to one when there is other work for this one, unless it was seen to be short. What a schedule's
+  // seed decides no clock does.
+  const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
+  return (shuffled_ || took == 0 || took >= kWorthAThread) && ready_head_ != ready_tail_ && step_->env->threads->threads() > 1;
 }
 
 Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {

@@ -50,7 +50,7 @@ struct PreparedNode {
   std::vector<graph::OutputFacts> outputs;  // inferred; kernels' dynamic outputs may be unknown
   std::vector<uint64_t> output_bytes;
   std::vector<int64_t> key;
-  mutable std::atomic<uint64_t> took_ns{0};  // its kernel's last run, of kernels that may run elsewhere (dynamic_executor.h)
+  mutable std::atomic<uint64_t> took_ns{0};  // its kernel's last run, of kernels that may run elsewhere; 0: none yet
 };
 
 class NodeRunner {
