@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tenon/sdk/element.h"
+#include "tenon/sdk/slices.h"
 #include "tenon/sdk/string_tensor.h"
 
 namespace tenon::ops {
@@ -20,7 +21,7 @@ bool Fits(const Shape& shape, const Shape& wanted) {
 std::vector<int64_t> IndicesOf(const RunContext& c, int32_t input) {
   const tenon_tensor_view& view = c.input_view(input);
   std::vector<int64_t> indices(static_cast<size_t>(Count(view)));
-  for (size_t i = 0; i < indices.size(); ++i) indices[i] = IndexAt(Data<const char>(view), view.dtype, static_cast<int64_t>(i));
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] = ValueAt(view, static_cast<int64_t>(i));
   return indices;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optionals: variants of type "tenon.Optional" that hold some tensors, or nothing.
-#include <algorithm>
 #include <vector>
 
 #include "element.h"

@@ -54,8 +54,7 @@ class Edit {
     switch (dice_.Under(24)) {
       case 0: case 1: case 2: case 3: case 4: case 5: return ChangeAttr();
       case 6: case 7: case 8: case 9: return ChangeConstant();
-      case 10: return Rewire();
-      case 11: return Rewire();
+      case 10: case 11: return Rewire();
       case 12: return AddOrDropInput();
       case 13: return SwapInputs();
       case 14: return ChangeOp();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/types.h"
+#include "tenon/sdk/slices.h"
 
 namespace tenon::cpu {
 namespace {
@@ -19,7 +20,7 @@ struct BincountKernel {
     const tenon_tensor_view &values = c.input_view(0), &weights = c.input_view(2);
     const sdk::Dims shape = sdk::DimsOf(values);
     const int64_t count = sdk::Count(values), rows = kDense && shape.size() == 2 ? shape[0] : 1;
-    const int64_t bins = IndexAt(sdk::Data<void>(c.input_view(1)), c.input_view(1).dtype, 0);
+    const int64_t bins = sdk::ValueAt(c.input_view(1), 0);
     const bool weighted = sdk::Count(weights) != 0 && !binary;
     const bool fit = kDense ? std::ranges::equal(sdk::DimsOf(weights), shape) : sdk::Count(weights) == count;
     if (sdk::Count(weights) != 0 && !fit)
@@ -29,7 +30,7 @@ struct BincountKernel {
       std::fill_n(out, rows * bins, T(0));
       const int64_t columns = rows == 0 ? 0 : count / rows;
       for (int64_t i = 0; i < count; ++i) {
-        const int64_t value = IndexAt(sdk::Data<void>(values), values.dtype, i);
+        const int64_t value = sdk::ValueAt(values, i);
         if (value < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", i, "] is ", value);
         if (value >= bins) continue;
         T& bin = out[i / columns * bins + value];

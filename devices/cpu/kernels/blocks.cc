@@ -5,11 +5,10 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
+#include "tenon/sdk/slices.h"
 
 namespace tenon::cpu {
 namespace {
-
-int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
 // The image has the pixels in their places, the batches have them apart: pixel p of the image, counted with what stands before it,
 // is place p % block, pixel p / block.
@@ -32,7 +31,7 @@ struct BatchKernel {
 
  private:
   static int64_t Block(sdk::RunContext c, int64_t i) {
-    const int64_t block = NumberAt(c.input_view(1), i);
+    const int64_t block = sdk::ValueAt(c.input_view(1), i);
     if (block < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "block_shape[", i, "] = ", block, " is not positive");
     return block;
   }
@@ -56,7 +55,7 @@ struct BatchKernel {
     add(in[0], image[0], apart[0]);
     for (int64_t i = 0; i < count; ++i) {
       const auto d = static_cast<size_t>(i + 1);
-      const int64_t block = Block(c, i), before = NumberAt(c.input_view(2), 2 * i), after = NumberAt(c.input_view(2), 2 * i + 1);
+      const int64_t block = Block(c, i), before = sdk::ValueAt(c.input_view(2), 2 * i), after = sdk::ValueAt(c.input_view(2), 2 * i + 1);
       if (before < 0 || after < 0 || in[d] + before + after != out[d] * block) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "dims ", in[d], " and ", out[d], " do not go with blocks of ", block, " and ", before, " and ", after, " at the ends");
       }

@@ -6,13 +6,12 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
+#include "tenon/sdk/slices.h"
 
 namespace tenon::cpu {
 namespace {
 
 using View = tenon_tensor_view;
-
-int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
 // x as [outer, first dim, middle, second dim, inner], the two dims being the batch and the sequence in some order.
 struct ReverseSequenceKernel {
@@ -29,7 +28,7 @@ struct ReverseSequenceKernel {
       sdk::Fail(TENON_INVALID_ARGUMENT, "Length of seq_lengths != input.dims(", batch, "), (", sdk::Count(lengths), " vs. ", batches, ")");
     }
     for (int64_t i = 0; i < batches; ++i) {
-      const int64_t length = NumberAt(lengths, i);
+      const int64_t length = sdk::ValueAt(lengths, i);
       if (length < 0 || length > steps) sdk::Fail(TENON_INVALID_ARGUMENT, "seq_lengths[", i, "] = ", length, " is not in [0, ", steps, "]");
     }
     DispatchSize(c.input_view(0).dtype, [&]<class T>(Tag<T>) { Typed<T>(c, dims, steps, batches); });
@@ -48,7 +47,7 @@ struct ReverseSequenceKernel {
     c.ParallelFor(sdk::Count(dims) / inner, 4 + 0.1 * static_cast<double>(inner), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = i * inner, t = at / step_stride % steps;
-        const int64_t length = NumberAt(c.input_view(1), at / batch_stride % batches);
+        const int64_t length = sdk::ValueAt(c.input_view(1), at / batch_stride % batches);
         const int64_t source = t < length ? at + (length - 1 - 2 * t) * step_stride : at;
         std::memcpy(static_cast<void*>(to + at), from + source, static_cast<size_t>(inner) * sizeof(T));
       }
@@ -76,7 +75,7 @@ struct TopKKernel {
     int64_t rows = 0, columns = 0, tasks = 1;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const int64_t k = NumberAt(c.input_view(1), 0);
+    const int64_t k = sdk::ValueAt(c.input_view(1), 0);
     if (k < 0 || k > plan.columns) sdk::Fail(TENON_INVALID_ARGUMENT, "input must have at least k columns. Had ", plan.columns, ", needed ", k);
     if (sdk::DimsOf(c.output_view(0)).back() != k) sdk::Fail(TENON_INTERNAL, "outputs of shape ", sdk::DimsOf(c.output_view(0)), " for k = ", k);
     if (plan.rows == 0 || k == 0) return;
@@ -161,7 +160,7 @@ struct BandKernel {
     const sdk::Dims dims = sdk::DimsOf(c.input_view(0));
     if (dims.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "input must be at least 2-dim, received shape: ", dims);
     const int64_t rows = dims[dims.size() - 2], columns = dims.back();
-    const int64_t lower = NumberAt(c.input_view(1), 0), upper = NumberAt(c.input_view(2), 0);
+    const int64_t lower = sdk::ValueAt(c.input_view(1), 0), upper = sdk::ValueAt(c.input_view(2), 0);
     if (lower > rows) sdk::Fail(TENON_INVALID_ARGUMENT, "num_lower must be negative or less or equal to number of rows (", rows, ") got: ", lower);
     if (upper > columns) sdk::Fail(TENON_INVALID_ARGUMENT, "num_upper must be negative or less or equal to number of columns (", columns, ") got: ", upper);
     if (rows == 0 || columns == 0) return;
@@ -186,7 +185,7 @@ struct BandKernel {
 using LinSpaceTypes = Types<float, double>;
 struct LinSpaceKernel {
   void Run(sdk::RunContext c) const {
-    const int64_t count = NumberAt(c.input_view(2), 0);
+    const int64_t count = sdk::ValueAt(c.input_view(2), 0);
     if (count < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Requires num > 0: ", count);
     if (count != sdk::Count(c.output_view(0))) sdk::Fail(TENON_INTERNAL, "num is ", count, ", the output has the shape ", sdk::DimsOf(c.output_view(0)));
     LinSpaceTypes::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/slices.h"
 #include "tenon/sdk/string_tensor.h"
 
 namespace tenon::cpu {
 namespace {
 
 using View = tenon_tensor_view;
-
-int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
 // One way in which rows are parted: which row of the level above each row belongs to.
 class Partition {
@@ -30,21 +29,21 @@ class Partition {
     const int64_t count = sdk::Count(view_);
     if (!splits_) return ForEachId(count, parents, function);
     if (count - 1 != parents) sdk::Fail(TENON_INVALID_ARGUMENT, "ROW_SPLITS has ", count, " numbers for ", parents, " rows");
-    if (NumberAt(view_, 0) != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "ROW_SPLITS begins with ", NumberAt(view_, 0), ", not with 0");
+    if (sdk::ValueAt(view_, 0) != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "ROW_SPLITS begins with ", sdk::ValueAt(view_, 0), ", not with 0");
     for (int64_t parent = 0, row = 0; parent < parents; ++parent) {
-      const int64_t end = NumberAt(view_, parent + 1);
+      const int64_t end = sdk::ValueAt(view_, parent + 1);
       if (end < row) sdk::Fail(TENON_INVALID_ARGUMENT, "ROW_SPLITS falls from ", row, " to ", end, " at ", parent + 1);
       for (int64_t column = 0; row < end; ++row, ++column) function(row, parent, column);
     }
   }
-  int64_t rows() const { return splits_ ? NumberAt(view_, sdk::Count(view_) - 1) : sdk::Count(view_); }
+  int64_t rows() const { return splits_ ? sdk::ValueAt(view_, sdk::Count(view_) - 1) : sdk::Count(view_); }
 
  private:
   template <class Function>
   void ForEachId(int64_t count, int64_t parents, const Function& function) const {
     int64_t before = -1, column = 0;
     for (int64_t row = 0; row < count; ++row) {
-      const int64_t parent = NumberAt(view_, row);
+      const int64_t parent = sdk::ValueAt(view_, row);
       if (parent < 0 || parent >= parents) sdk::Fail(TENON_INVALID_ARGUMENT, "VALUE_ROWIDS[", row, "] is ", parent, ", which is not in [0, ", parents, ")");
       if (parent < before) sdk::Fail(TENON_INVALID_ARGUMENT, "VALUE_ROWIDS falls from ", before, " to ", parent, " at ", row);
       column = parent == before ? column + 1 : 0;
@@ -91,7 +90,7 @@ struct ToTensorKernel {
   int64_t FirstDim(const View& view) const {
     if (types[0] == "ROW_SPLITS") return sdk::Count(view) - 1;
     if (view.dl.ndim != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "FIRST_DIM_SIZE has shape ", sdk::DimsOf(view), "; it is a scalar");
-    const int64_t size = NumberAt(view, 0);
+    const int64_t size = sdk::ValueAt(view, 0);
     if (size < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "FIRST_DIM_SIZE is ", size);
     return size;
   }
@@ -100,9 +99,9 @@ struct ToTensorKernel {
     const View &shape = c.input_view(0), &values = c.input_view(1);
     const size_t rank = partitions.size() + sdk::DimsOf(values).size();
     std::vector<int64_t> dims(rank, -1);
-    if (shape.dl.ndim == 0 && NumberAt(shape, 0) != -1) sdk::Fail(TENON_INVALID_ARGUMENT, "shape is the scalar ", NumberAt(shape, 0), "; only -1 stands for any shape");
+    if (shape.dl.ndim == 0 && sdk::ValueAt(shape, 0) != -1) sdk::Fail(TENON_INVALID_ARGUMENT, "shape is the scalar ", sdk::ValueAt(shape, 0), "; only -1 stands for any shape");
     for (size_t d = 0; shape.dl.ndim == 1 && d < rank; ++d) {
-      dims[d] = NumberAt(shape, static_cast<int64_t>(d));
+      dims[d] = sdk::ValueAt(shape, static_cast<int64_t>(d));
       if (dims[d] < -1) sdk::Fail(TENON_INVALID_ARGUMENT, "shape[", d, "] is ", dims[d], "; it must be >= -1");
     }
     int64_t parents = first;

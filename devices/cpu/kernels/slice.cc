@@ -54,7 +54,7 @@ struct PadKernel {
       sdk::StridedWalk walk;  // checks the paddings
       const View* inputs[] = {&input, &paddings};
       PadBuilder().Build(inputs, output, &walk);
-      for (size_t d = 0; d < in.size(); ++d) before[d] = IndexAt(sdk::Data<void>(paddings), paddings.dtype, static_cast<int64_t>(2 * d));
+      for (size_t d = 0; d < in.size(); ++d) before[d] = sdk::ValueAt(paddings, static_cast<int64_t>(2 * d));
       for (outer = in.size(); outer > 0;) {
         --outer;
         left = before[outer] * row, piece = in[outer] * row, row *= out[outer];

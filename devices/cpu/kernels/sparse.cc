@@ -7,14 +7,13 @@
 
 #include "kernels/types.h"
 #include "tenon/sdk/kept_tensor.h"
+#include "tenon/sdk/slices.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
 
 using View = tenon_tensor_view;
-
-int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
 struct SparseToDenseKernel {
   explicit SparseToDenseKernel(sdk::CreateContext& c) : validate(c.Bool("validate_indices")) {}
@@ -45,7 +44,7 @@ struct SparseToDenseKernel {
   static int64_t Place(const View& indices, int64_t i, int64_t rank, sdk::Dims out) {
     int64_t at = 0;
     for (int64_t d = 0; d < rank; ++d) {
-      const int64_t index = NumberAt(indices, i * rank + d), dim = out[static_cast<size_t>(d)];
+      const int64_t index = sdk::ValueAt(indices, i * rank + d), dim = out[static_cast<size_t>(d)];
       if (index < 0 || index >= dim) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", i, "] is out of bounds: ", index, " is not in [0, ", dim, ")");
       at = at * dim + index;
     }
@@ -187,7 +186,7 @@ struct SparseMatMulKernel {
     Plan(const SparseMatMulKernel&, sdk::PrepareContext& c) { c.Workspace(sdk::Multiply(sdk::Count(c.output(0)), 16)); }
   };
   void Run(const Plan&, sdk::RunContext c) const {
-    const int64_t count = sdk::Count(c.input_view(1)), rows = NumberAt(c.input_view(2), adjoint_a ? 1 : 0), inner = NumberAt(c.input_view(2), adjoint_a ? 0 : 1);
+    const int64_t count = sdk::Count(c.input_view(1)), rows = sdk::ValueAt(c.input_view(2), adjoint_a ? 1 : 0), inner = sdk::ValueAt(c.input_view(2), adjoint_a ? 0 : 1);
     const sdk::Dims b = sdk::DimsOf(c.input_view(3)), out = sdk::DimsOf(c.output_view(0));
     if (b[adjoint_b ? 1 : 0] != inner) sdk::Fail(TENON_INVALID_ARGUMENT, "Cannot multiply A and B because inner dimension does not match: ", inner, " vs. ", b[adjoint_b ? 1 : 0]);
     if (sdk::Count(c.input_view(0)) != 2 * count || out[0] != rows) sdk::Fail(TENON_INVALID_ARGUMENT, "a_indices of shape ", sdk::DimsOf(c.input_view(0)), " for ", count, " values");
@@ -198,7 +197,7 @@ struct SparseMatMulKernel {
       A* sums = c.workspace<A>();
       std::fill_n(sums, rows * columns, A(0));
       for (int64_t i = 0; i < count; ++i) {
-        const int64_t m = NumberAt(c.input_view(0), 2 * i + (adjoint_a ? 1 : 0)), k = NumberAt(c.input_view(0), 2 * i + (adjoint_a ? 0 : 1));
+        const int64_t m = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 1 : 0)), k = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 0 : 1));
         if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
         if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
         const A value = Turned(static_cast<A>(c.input<T>(1)[i]), adjoint_a);

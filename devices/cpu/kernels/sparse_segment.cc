@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/slices.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
@@ -22,8 +23,6 @@ A Divisor(int64_t count) {
   if constexpr (kOver == Over::kRoot) return std::sqrt(static_cast<A>(count));
   return A(1);
 }
-
-int64_t NumberAt(const View& view, int64_t i) { return IndexAt(sdk::Data<void>(view), view.dtype, i); }
 
 int64_t CheckedCount(sdk::RunContext c) {
   const int64_t count = sdk::Count(c.input_view(1));
@@ -52,14 +51,14 @@ struct SegmentKernel {
     const View& ids = c.input_view(2);
     const int64_t count = CheckedCount(c), row = RowOf(data);
     for (int64_t i = 0, before = 0; i < count; ++i) {
-      const int64_t id = NumberAt(ids, i);
+      const int64_t id = sdk::ValueAt(ids, i);
       if (id < before) sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing", ": segment_ids[", i, "] = ", id);
       if (id == std::numeric_limits<int64_t>::max()) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " leaves no number for how many there are");
       before = id;
-      sdk::CheckRow(NumberAt(c.input_view(1), i), i, data.dl.shape[0]);
+      sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, data.dl.shape[0]);
     }
     std::vector<int64_t> dims(data.dl.shape, data.dl.shape + data.dl.ndim);
-    dims[0] = count == 0 ? 0 : NumberAt(ids, count - 1) + 1;
+    dims[0] = count == 0 ? 0 : sdk::ValueAt(ids, count - 1) + 1;
     c.AllocOutput(0, dims);
     Set::Dispatch(data.dtype, [&]<class T>(Tag<T>) { Sum<T>(c, count, row); });
   }
@@ -72,11 +71,11 @@ struct SegmentKernel {
     A* sums = c.workspace<A>();
     std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
     for (int64_t i = 0; i < count;) {
-      const int64_t id = NumberAt(c.input_view(2), i);
+      const int64_t id = sdk::ValueAt(c.input_view(2), i);
       const int64_t first = i;
       std::fill_n(sums, row, A(0));
-      for (; i < count && NumberAt(c.input_view(2), i) == id; ++i) {
-        const T* from = c.input<T>(0) + NumberAt(c.input_view(1), i) * row;
+      for (; i < count && sdk::ValueAt(c.input_view(2), i) == id; ++i) {
+        const T* from = c.input<T>(0) + sdk::ValueAt(c.input_view(1), i) * row;
         for (int64_t j = 0; j < row; ++j) sums[j] += static_cast<A>(from[j]);
       }
       const A divisor = Divisor<kOver, A>(i - first);
@@ -90,9 +89,9 @@ void CountSegments(sdk::RunContext c, int64_t count, int64_t rows, int64_t* coun
   const int64_t segments = c.input_view(0).dl.shape[0];
   std::fill_n(counts, segments, int64_t{0});
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = NumberAt(c.input_view(2), i);
+    const int64_t id = sdk::ValueAt(c.input_view(2), i);
     if (id < 0 || id >= segments) sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids[", i, "] = ", id, " is not in [0, ", segments, ")");
-    sdk::CheckRow(NumberAt(c.input_view(1), i), i, rows);
+    sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, rows);
     ++counts[id];
   }
 }
@@ -104,10 +103,10 @@ void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<
   const int64_t row = RowOf(c.input_view(0));
   std::fill_n(sums, total, A(0));
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t id = NumberAt(c.input_view(2), i);
+    const int64_t id = sdk::ValueAt(c.input_view(2), i);
     const A scale = A(1) / Divisor<kOver, A>(counts[id]);
     const T* from = c.input<T>(0) + id * row;
-    A* to = sums + place(NumberAt(c.input_view(1), i)) * row;
+    A* to = sums + place(sdk::ValueAt(c.input_view(1), i)) * row;
     for (int64_t j = 0; j < row; ++j) to[j] += static_cast<A>(from[j]) * scale;
   }
   for (int64_t i = 0; i < total; ++i) c.output<T>(0)[i] = static_cast<T>(sums[i]);
@@ -151,10 +150,10 @@ struct SegmentGradV2Kernel {
     const View& grad = c.input_view(0);
     const int64_t count = CheckedCount(c), row = RowOf(grad);
     int64_t *counts = c.workspace<int64_t>(plan.counts), *named = c.workspace<int64_t>(plan.named);
-    const int64_t all_rows = NumberAt(c.input_view(3), 0);
+    const int64_t all_rows = sdk::ValueAt(c.input_view(3), 0);
     if (all_rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_output_dim0 is ", all_rows, "; it must not be negative");
     CountSegments(c, count, all_rows, counts);
-    for (int64_t i = 0; i < count; ++i) named[i] = NumberAt(c.input_view(1), i);
+    for (int64_t i = 0; i < count; ++i) named[i] = sdk::ValueAt(c.input_view(1), i);
     std::sort(named, named + count);
     const int64_t rows = std::unique(named, named + count) - named;
     std::vector<int64_t> dims(grad.dl.shape, grad.dl.shape + grad.dl.ndim);
