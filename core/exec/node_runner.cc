@@ -38,6 +38,7 @@ bool SameShapes(const std::vector<int64_t>& key, std::span<const tenon_tensor_vi
 
 tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value) {
   if (with_value && facts.value.has_value()) return facts.value.view();
+  if (with_value && facts.constant.has_value()) return facts.constant.view();
   tenon_tensor_view view = MakeView(dtype, facts.shape.c(), nullptr, 0, nullptr);
   if (facts.shape.fully_known())
     if (auto bytes = ByteSize(dtype, facts.shape); bytes.ok()) view.byte_size = static_cast<uint64_t>(*bytes);
@@ -113,11 +114,11 @@ NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelSt
     : node_(&node), env_(&env), store_(store),
       device_(env.devices.empty() ? nullptr : &env.devices[static_cast<size_t>(device)]), candidates_(std::move(candidates)),
       instances_(candidates_.size()) {
+  main_queue_only_ = TouchesState(node) || registration().dynamic_outputs != 0;
   if (device_ == nullptr || !device_->queued() || registration().device_type.size == 0) return;
   queued_on_ = device_;
   host_inputs_ = HostArguments(node.op->inputs, node.input_ranges, node.input_types, registration());
   host_outputs_ = HostArguments(node.op->outputs, node.output_ranges, node.output_types, registration());
-  main_queue_only_ = TouchesState(node) || registration().dynamic_outputs != 0;
 }
 
 Place NodeRunner::PlaceFor(QueueWork* work, int32_t queue) const {

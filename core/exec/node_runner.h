@@ -69,7 +69,8 @@ class NodeRunner {
   // Whether an argument lies in the host's memory.
   bool host_input(size_t i) const { return queued_on_ == nullptr || host_inputs_[i]; }
   bool host_output(size_t k) const { return queued_on_ == nullptr || host_outputs_[k]; }
-  // Whether it may only run on the device's main queue: it touches variables, or memory of the device's pool.
+  // Whether it touches variables, or memory of the device's pool: then it may only run on the device's main queue, and in no
+  // compiled set of nodes.
   bool main_queue_only() const { return main_queue_only_; }
   // For a frame of the kernel in a step with this work.
   Place PlaceFor(QueueWork* work, int32_t queue) const;

@@ -176,7 +176,7 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
   if (node.has(TENON_OP_SWITCH)) {
     for (OutputFacts& output : *outputs) {
       output = *inputs[0];
-      output.value = Tensor();
+      output.value = output.constant = Tensor();
     }
     return true;
   }
@@ -188,7 +188,7 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
       else merged.shape = Widen(merged.shape, input->shape);
       first = false;
     }
-    merged.value = Tensor();
+    merged.value = merged.constant = Tensor();
     if (outputs->size() > 1) (*outputs)[1].shape = Shape();
     return true;
   }
@@ -198,7 +198,7 @@ bool InferByTrait(const Node& node, const std::vector<const OutputFacts*>& input
       const AttrValue* invariant = node.FindAttr("is_constant");
       const bool keeps = node.has(TENON_OP_ENTER) && invariant != nullptr && invariant->kind() == TENON_ATTR_BOOL && invariant->b();
       if (node.has(TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_NO_FOLD) && !keeps)
-        (*outputs)[i].value = Tensor();
+        (*outputs)[i].value = (*outputs)[i].constant = Tensor();
     }
     return true;
   }
@@ -217,6 +217,7 @@ Shape Widen(const Shape& a, const Shape& b) {
 OutputFacts FactsOf(const Tensor& tensor) {
   OutputFacts facts;
   facts.shape = tensor.shape();
+  facts.constant = tensor;
   if (tensor.byte_size() <= kMaxTrackedBytes) facts.value = tensor;
   return facts;
 }

@@ -17,11 +17,12 @@ namespace tenon::graph {
 struct OutputFacts {
   Shape shape = Shape::Unknown();
   Tensor value;  // when known and small
+  Tensor constant;  // a constant's, however large: kernels prepare with it, but nothing is inferred or computed from it
   Shape handle_shape = Shape::Unknown();  // of a resource or reference
   DType handle_type = TENON_DT_INVALID;
 };
 
-// Values larger than this are not tracked.
+// Values larger than this are not tracked, but for a constant's own.
 inline constexpr uint64_t kMaxTrackedBytes = 4096;
 
 class ShapeInference {
