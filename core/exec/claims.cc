@@ -33,22 +33,33 @@ struct ClaimSink {
 
 namespace {
 
-// Whether a compiler may have it: work of a queue, and nothing that outlives the step.
+// Whether a compiler may have it: work of a queue, or of the host for a device without, and nothing that outlives the step.
 bool MayBeClaimed(const Plan& plan, int32_t id, const SessionDevice& device) {
   const NodeRunner* runner = plan.runner(id).get();
-  return runner != nullptr && runner->queued_on() == &device && !runner->main_queue_only();
+  if (runner == nullptr || runner->main_queue_only()) return false;
+  if (device.queued()) return runner->queued_on() == &device;
+  return plan.DeviceOf(id) == device.index && runner->queued_on() == nullptr &&
+         !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
 }
 
 }  // namespace
 
 Claims::Claims(const Plan& plan)
-    : cursor_(plan.graph(), plan.order()), claim_of_(static_cast<size_t>(plan.graph().size()), -1) {}
+    : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
+      claim_of_(static_cast<size_t>(plan.graph().size()), -1) {}
+
+tenon_shape Claims::ShapeOf(Edge edge) {
+  // What cannot be inferred is unknown here; who binds the plan says why.
+  if (!std::exchange(inferred_, true)) static_cast<void>(inference_.Run());
+  return inference_.facts(edge).shape.c();
+}
 
 Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   std::unique_ptr<Claims> claims(new Claims(plan));
+  const std::vector<CompilerEntry> compilers = plan.env().compilers();
   for (const SessionDevice& device : plan.env().devices)
-    for (const CompilerEntry& compiler : plan.env().compilers)
-      if (device.queued() && View(compiler.table->device_type) == device.device->type) {
+    for (const CompilerEntry& compiler : compilers)
+      if (View(compiler.table->device_type) == device.device->type) {
         const auto first = static_cast<int32_t>(claims->claims_.size());
         Status status = claims->Ask(plan, compiler, device);
         if (status.ok()) status = claims->BreakCircles(plan, first);
@@ -91,7 +102,7 @@ Status Claims::Ask(const Plan& plan, const CompilerEntry& compiler, const Sessio
 
 Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
   Claim claim;
-  claim.compiler = &compiler;
+  claim.compiler = compiler;
   claim.device = &device;
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
@@ -190,7 +201,7 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
                           out.size(),
                           claim.device->device->handle,
                           plan.env().precision,
-                          0,
+                          plan.env().threads == nullptr ? 1 : plan.env().threads->threads(),
                           reinterpret_cast<tenon_compile_context*>(&views),
                           &EdgeViews::Get,
                           0};
@@ -198,17 +209,17 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
   region->nodes_ = nodes;
   region->label_ = plan.graph().node(nodes[0]).name;
   if (nodes.size() > 1) region->label_ += StrCat(" and ", nodes.size() - 1, " more");
-  Status status(claim.compiler->table->compile(claim.compiler->self, &args, &region->executable_));
+  Status status(claim.compiler.table->compile(claim.compiler.self, &args, &region->executable_));
   if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
   if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
   region->compiler_ = claim.compiler;
   region->workspace_bytes_ = args.out_workspace_bytes;
-  region->live_ = std::make_unique<LiveObject>(claim.compiler->plugin);
+  region->live_ = std::make_unique<LiveObject>(claim.compiler.plugin);
   return std::shared_ptr<const CompiledRegion>(std::move(region));
 }
 
 CompiledRegion::~CompiledRegion() {
-  if (executable_ != nullptr && compiler_ != nullptr) compiler_->table->destroy(executable_);
+  if (executable_ != nullptr) compiler_.table->destroy(executable_);
 }
 
 }  // namespace tenon::exec

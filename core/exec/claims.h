@@ -2,7 +2,7 @@
 // Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to.
 //
 // A compiler sees the plan's graph once and claims sets of the nodes that stand on its device. The host checks each: nodes of
-// one device, with queue kernels, without state, in no other claim. The sets and single nodes that remain depend on each
+// one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and single nodes that remain depend on each
 // other without a circle: where sets of two devices would, one is given up. When shapes are bound a claim is compiled, and runs as one operation.
 #ifndef TENON_CORE_EXEC_CLAIMS_H_
 #define TENON_CORE_EXEC_CLAIMS_H_
@@ -22,12 +22,12 @@ class Plan;
 
 class Claims {
  public:
-  // Asks the environment's compilers. INVALID_ARGUMENT when one breaks the rules.
+  // Asks the compilers that are loaded, as those of the plan's kernels are. INVALID_ARGUMENT when one breaks the rules.
   static Result<std::unique_ptr<Claims>> Find(const Plan& plan);
 
   struct Claim {
     std::vector<int32_t> nodes;  // in the plan's order
-    const CompilerEntry* compiler = nullptr;
+    CompilerEntry compiler;
     const SessionDevice* device = nullptr;
   };
   const std::vector<Claim>& claims() const { return claims_; }
@@ -45,6 +45,11 @@ class Claims {
   Status BreakCircles(const Plan& plan, int32_t first);
   std::vector<int32_t> InCircles(const Plan& plan) const;
 
+  tenon_shape ShapeOf(graph::Edge edge);
+
+  const Plan& plan_;
+  graph::ShapeInference inference_;  // without the feeds' shapes, once a compiler has asked for one
+  bool inferred_ = false;
   graph::Cursor cursor_;
   std::vector<Claim> claims_;
   std::vector<int32_t> claim_of_;  // by node
@@ -64,7 +69,7 @@ class CompiledRegion {
                                                                const std::vector<graph::Edge>& inputs,
                                                                const std::vector<graph::Edge>& outputs,
                                                                const graph::ShapeInference& inference);
-  tenon_status* Run(tenon_frame* frame) const { return compiler_->table->run(executable_, frame); }
+  tenon_status* Run(tenon_frame* frame) const { return compiler_.table->run(executable_, frame); }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
   // "MatMul_1 and 3 more".
   const std::string& label() const { return label_; }
@@ -72,7 +77,7 @@ class CompiledRegion {
 
  private:
   CompiledRegion() = default;
-  const CompilerEntry* compiler_ = nullptr;
+  CompilerEntry compiler_;
   tenon_executable* executable_ = nullptr;
   uint64_t workspace_bytes_ = 0;
   std::string label_;

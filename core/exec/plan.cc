@@ -48,7 +48,7 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   for (int32_t id : plan->order_)
     if (plan->graph_.node(id).has(TENON_OP_RECV)) plan->receives_.push_back(id);
   // A part keeps the order of all parts, which sets of nodes as wholes would not.
-  if (plan->uses_queues_ && plan->options_.compile && plan->options_.part == nullptr && !plan->env_.compilers.empty()) {
+  if (plan->options_.compile && plan->options_.part == nullptr && plan->env_.compilers) {
     TENON_ASSIGN_OR_RETURN(plan->claims_, Claims::Find(*plan));
   }
   plan->always_dynamic_.store(plan->options_.force_dynamic);

@@ -7,12 +7,12 @@
 namespace tenon::exec {
 namespace {
 
-// Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
 // Where a queue's kernels have their workspace.
 size_t MemoryOfQueue(const Program& program, int32_t queue) {
   return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
 }
 
+// Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
 tenon_status* NameNode(tenon_status* bad, Operation::Kind kind, const graph::Node& node) {
   return kind == Operation::Kind::kRun ? Status(bad).Annotate(node.Describe()).release() : bad;
 }
@@ -168,6 +168,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     }
     switch (operation.kind) {
       case Operation::Kind::kRun: instruction.run = operation.prepared->kernel->registration().run; break;
+      case Operation::Kind::kCompiled: instruction.run = &RunCompiled; break;
       case Operation::Kind::kGuarded: instruction.run = &RunGuarded; break;
       case Operation::Kind::kQueued: instruction.run = &RunQueued; break;
       case Operation::Kind::kTransfer: instruction.run = &RunTransfer; break;
@@ -294,7 +295,8 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
     tenon_status* bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
     if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
         context->operation->kind != Operation::Kind::kBranch)
-      trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
+      trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
+                 context->node->op->name, begin, trace::Trace::Now());
     if (bad != nullptr) return NameNode(bad, context->operation->kind, *context->node);
   }
   return nullptr;
@@ -304,6 +306,12 @@ tenon_status* ProgramInstance::RunCheck(tenon_kernel*, const tenon_prepared*, te
   Context* context = ContextOf(frame);
   if (!context->step->cancellation->cancelled()) return nullptr;
   return context->step->cancellation->reason().Annotate(StrCat("before ", context->node->Describe())).release();
+}
+
+tenon_status* ProgramInstance::RunCompiled(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
+  const CompiledRegion& region = *ContextOf(frame)->operation->region;
+  tenon_status* bad = region.Run(frame);
+  return bad == nullptr ? nullptr : Status(bad).Annotate(region.label()).release();
 }
 
 tenon_status* ProgramInstance::RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {

@@ -41,6 +41,7 @@ struct Operation {
   enum class Kind : uint8_t {
     kRun,      // the kernel itself
     kGuarded,  // the kernel with variables or outputs of its own: pins and shapes are looked after
+    kCompiled, // what a compiler made of a set of nodes, on the host
     kQueued,   // the kernel submits work to a device's queue
     kTransfer, // a value into another memory, or within a device
     kWait,     // the host waits for points
@@ -61,7 +62,7 @@ struct Operation {
   std::vector<int32_t> inputs;   // slots
   std::vector<int32_t> outputs;  // slots
   std::shared_ptr<const PreparedNode> prepared;
-  std::shared_ptr<const CompiledRegion> region;  // of a kQueued that stands for a set of nodes; `node` is the first
+  std::shared_ptr<const CompiledRegion> region;  // of what stands for a set of nodes; `node` is the first
   bool guarded = false;  // as kGuarded, of a queue's kernel
   int32_t queue = -1;    // of the session's; -1: the host
   std::vector<int32_t> waits;  // points (numbers of the program's) that must be reached before
@@ -209,6 +210,7 @@ class ProgramInstance {
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }
+  static tenon_status* RunCompiled(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunDynamic(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   static tenon_status* RunRead(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);

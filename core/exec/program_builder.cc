@@ -275,7 +275,7 @@ class ProgramBuilder {
     const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
     TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, needed_order_, frame));
     OpenBranches open{block, {}};
-    for (const LoopAnalysis::Item& item : plan_.claims() == nullptr ? items : ClaimsAsWholes(items, frame)) {
+    for (const LoopAnalysis::Item& item : HasClaims() ? ClaimsAsWholes(items, frame) : items) {
       // A loop belongs to the part in which it is entered.
       const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
       bool body = f.body.contains(entry);
@@ -354,6 +354,27 @@ class ProgramBuilder {
     return false;
   }
 
+  bool HasClaims() const { return plan_.claims() != nullptr && !plan_.claims()->claims().empty(); }
+  // The claim that the node is run with; -1: none. A claim whose nodes do not run in the same loop and branch, whatever its
+  // compiler thought, is none.
+  int32_t ClaimOf(int32_t id) const {
+    const int32_t claim = HasClaims() ? plan_.claims()->ClaimOf(id) : -1;
+    if (claim < 0) return -1;
+    whole_claims_.resize(plan_.claims()->claims().size(), -1);
+    int8_t& whole = whole_claims_[static_cast<size_t>(claim)];
+    if (whole < 0) {
+      const auto& nodes = plan_.claims()->claims()[static_cast<size_t>(claim)].nodes;
+      whole = std::all_of(nodes.begin(), nodes.end(), [&](int32_t node) { return RunTogether(node, id); });
+    }
+    return whole != 0 ? claim : -1;
+  }
+  bool RunTogether(int32_t a, int32_t b) const {
+    const int frame = loops_.frame_of(a);
+    if (frame != loops_.frame_of(b) || branches_->region_of(a) != branches_->region_of(b)) return false;
+    const auto& body = loops_.frames()[static_cast<size_t>(frame)].body;
+    return body.contains(a) == body.contains(b);
+  }
+
   // The items in an order in which the nodes of a claim follow each other.
   std::vector<LoopAnalysis::Item> ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, int frame) const {
     // Items and claims by number; a loop stands for all of its nodes.
@@ -367,7 +388,7 @@ class ProgramBuilder {
     std::vector<size_t> whole(items.size());
     std::unordered_map<int32_t, size_t> first_of_claim;
     for (size_t i = 0; i < items.size(); ++i) {
-      const int32_t claim = items[i].node < 0 ? -1 : plan_.claims()->ClaimOf(items[i].node);
+      const int32_t claim = items[i].node < 0 ? -1 : ClaimOf(items[i].node);
       whole[i] = claim < 0 ? i : first_of_claim.try_emplace(claim, i).first->second;
     }
     std::vector<std::vector<size_t>> members(items.size()), users(items.size());
@@ -456,24 +477,30 @@ class ProgramBuilder {
 
   Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<Edge>& in,
                     const std::vector<Edge>& out, std::vector<Operation>* block) {
+    const Node& first = graph_.node(region->nodes()[0]);
     std::vector<int32_t> inputs, outputs;
     for (const Edge& edge : in) {
-      TENON_ASSIGN_OR_RETURN(inputs.emplace_back(), SlotOf(edge));
-      Use(inputs.back());
+      TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(edge));
+      if (IsRef(At(slot).dtype)) {
+        TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, first, edge, block));
+      }
+      Use(inputs.emplace_back(slot));
     }
-    const int32_t compute = device.compute_count();
-    const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
-    KeepForQueue(queue, device, inputs);
+    int32_t queue = -1;
     double seconds = 0;
-    for (int32_t id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
+    if (device.queued()) {
+      queue = chooser_.Choose(device.first_queue, device.compute_count(), RootsOf(inputs));
+      KeepForQueue(queue, device, inputs);
+      for (int32_t id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
+    }
     for (const Edge& edge : out) {
       outputs.push_back(NewSlot(graph_.TypeOf(edge), inference_.facts(edge).shape, Home::kArena, plan_.MemoryOf(edge)));
       SetSlot(edge, outputs.back());
     }
-    chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
+    if (queue >= 0) chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
     uint64_t& workspace = program_->workspace_offset_[static_cast<size_t>(queue + 1)];
     workspace = std::max(workspace, region->workspace_bytes());
-    Operation& operation = Push(block, Operation::Kind::kQueued, region->nodes()[0]);
+    Operation& operation = Push(block, queue >= 0 ? Operation::Kind::kQueued : Operation::Kind::kCompiled, first.id);
     operation.inputs = std::move(inputs);
     operation.outputs = std::move(outputs);
     operation.queue = queue;
@@ -483,7 +510,7 @@ class ProgramBuilder {
 
   Status EmitNode(int32_t id, std::vector<Operation>* block) {
     const Node& node = graph_.node(id);
-    if (plan_.claims() != nullptr && plan_.claims()->ClaimOf(id) >= 0) return EmitClaim(plan_.claims()->ClaimOf(id), block);
+    if (const int32_t claim = ClaimOf(id); claim >= 0) return EmitClaim(claim, block);
     constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
     constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_MERGE | TENON_OP_SWITCH | TENON_OP_EXIT;
     if (const BranchMerge* merge = branches_->FindMerge(id)) return EmitSelect(node, *merge, block);
@@ -996,6 +1023,7 @@ class ProgramBuilder {
   const BranchAnalysis* branches_ = nullptr;
   QueueChooser chooser_;
   std::set<int32_t> emitted_claims_;
+  mutable std::vector<int8_t> whole_claims_;  // by claim: -1 not looked at
   std::unordered_map<int32_t, int32_t> writer_of_;  // root of an arena: the queue that first writes it
   std::unordered_set<int32_t> crossing_;            // roots that another queue reads
   std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader

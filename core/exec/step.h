@@ -4,6 +4,7 @@
 #define TENON_CORE_EXEC_STEP_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,7 +40,7 @@ struct Environment {
   HostThreads* threads = nullptr;
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
   std::vector<SessionQueue> queues;
-  std::vector<CompilerEntry> compilers;
+  std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
   uint64_t seed = 0;
   uint32_t precision = 0;
 };

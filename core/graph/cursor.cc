@@ -39,16 +39,19 @@ tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, 
   return nullptr;
 }
 
-// Shapes follow from feeds, which are not there when a graph is read.
-tenon_status* OutputShape(const tenon_graph*, tenon_output, tenon_shape* out_shape) {
-  *out_shape = {nullptr, -1, 0};
+tenon_status* OutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
+  const Node* node = Find(graph, output.node);
+  if (node == nullptr) return NoSuch(output.node, "node");
+  if (output.index < 0 || static_cast<size_t>(output.index) >= node->output_types.size()) return NoSuch(output.index, "such output");
+  *out_shape = graph->shape_of({node->id, output.index});
   return nullptr;
 }
 
 }  // namespace
 
-Cursor::Cursor(const Graph& graph, const std::vector<int32_t>& order) {
+Cursor::Cursor(const Graph& graph, const std::vector<int32_t>& order, std::function<tenon_shape(Edge)> shape_of) {
   state_.graph = &graph;
+  state_.shape_of = std::move(shape_of);
   std::vector<bool> ordered(static_cast<size_t>(graph.size()), false);
   for (int32_t id : order) ordered[static_cast<size_t>(id)] = true;
   for (int32_t id = 0; id < graph.size(); ++id)

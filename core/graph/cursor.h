@@ -5,6 +5,7 @@
 #ifndef TENON_CORE_GRAPH_CURSOR_H_
 #define TENON_CORE_GRAPH_CURSOR_H_
 
+#include <functional>
 #include <vector>
 
 #include "core/graph/graph.h"
@@ -14,6 +15,7 @@ struct tenon_graph {
   const tenon::graph::Graph* graph = nullptr;
   std::vector<int32_t> ids;      // by number
   std::vector<int64_t> numbers;  // by id
+  std::function<tenon_shape(tenon::graph::Edge)> shape_of;
 };
 
 namespace tenon::graph {
@@ -21,8 +23,8 @@ namespace tenon::graph {
 // Refers to the graph. Const use from any thread.
 class Cursor {
  public:
-  // order: topological, back edges excepted.
-  Cursor(const Graph& graph, const std::vector<int32_t>& order);
+  // order: topological, back edges excepted. shape_of: the dims live as long as what it refers to.
+  Cursor(const Graph& graph, const std::vector<int32_t>& order, std::function<tenon_shape(Edge)> shape_of);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 

@@ -103,7 +103,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   PlacementOptions& placement = session->options_.placement;
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
-  env.compilers = runtime->compilers();
+  env.compilers = [runtime] { return runtime->compilers(); };
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   return session;

@@ -86,7 +86,7 @@ typedef struct tenon_graph_cursor {
   TENON_THREAD(any) TENON_OWN(borrow) int32_t (*control_input_count)(const tenon_graph* graph, int64_t id);
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*control_input)(const tenon_graph* graph, int64_t id, int32_t index, int64_t* out_source);
-  /* The inferred shape of an output; rank -1 when unknown. */
+  /* The shape of an output as far as it follows from the graph alone; rank -1, dims -1: unknown. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*output_shape)(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape);
   /* The graph (or function, by name; "" is the graph) as serialized GraphDef; borrowed for the call. */

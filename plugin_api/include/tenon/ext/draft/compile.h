@@ -4,7 +4,8 @@
  * The compiler reads the graph through the cursor, claims sets of nodes, and says for each node that it refuses why. The
  * host checks that each claim is convex, and that claims do not depend on each other in a circle. compile() is called when
  * shapes are known and gives an executable, which is run like a kernel of the claim's device: one call a step, however many
- * nodes it stands for.
+ * nodes it stands for. A device without queues is the host's: its executables run on the step's thread and may use the
+ * frame's parallel_for.
  *
  * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's frame
  * too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work of a run
@@ -54,7 +55,7 @@ typedef struct tenon_compile_args {
   uint64_t output_count;
   tenon_device* device;
   uint32_t precision; /* TENON_PRECISION_* */
-  uint32_t reserved;
+  uint32_t threads;   /* that parallel_for may use; at least 1 */
   tenon_compile_context* context;
   /* Shape, dtype and size of any edge of a claimed node; dl.data is NULL unless the value is constant in this plan (host
    * memory). Valid until compile() returns. UNIMPLEMENTED from compile(): the nodes run one by one. */
