@@ -1,138 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image.
+// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image (conv.h).
 //
-// Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered in every run, unless they are
-// constant in the plan. The gradient of the filter is one sum a share, added at the end in the order of the shares.
-#include <algorithm>
+// The gradient of the filter is one sum a share, added at the end in the order of the shares.
+#include "conv.h"
+
 #include <cmath>
 
-#include "program.h"
-#include "tenon/sdk/window.h"
-
 namespace tenon::cpu_onednn {
-namespace {
 
 using dnnl::memory;
 
-constexpr int64_t kFloat = sizeof(float);
-// Below this the plain kernels are as fast: measured, see README.md.
-constexpr double kSmallest = 400e3;
-constexpr double kSmallestGradient = 50e3;
-
-// Geometry of one convolution and the layouts of its tensors.
-struct Convolution {
-  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out)
-      : x(in, a.channels_first), y(out, a.channels_first), channels_first(a.channels_first) {
-    if (filter.size() != 4 || filter[2] <= 0 || x.channels % filter[2] != 0 || filter[3] != y.channels || x.batch != y.batch) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not take ", in, " to ", out);
-    }
-    kernel_height = filter[0], kernel_width = filter[1], in_group = filter[2];
-    groups = x.channels / in_group;
-    if (groups == 0 || y.channels % groups != 0) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " has no whole number of groups");
-    }
-    height = a.Geometry(0, x.height, kernel_height, y.height);
-    width = a.Geometry(1, x.width, kernel_width, y.width);
-    work = static_cast<double>(y.count()) * static_cast<double>(in_group * kernel_height * kernel_width);
+ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
+  RefuseBelow(v.work, kSmallestConvolution);
+  const int64_t shares = Shares(c);
+  if (v.x.batch >= shares) {
+    for (auto images : Parts(v.x.batch, shares)) Add(v, c, epilogue, image, filter, images, {0, v.y.height});
+  } else {
+    const int64_t each = (shares + v.x.batch - 1) / v.x.batch;
+    for (int64_t n = 0; n < v.x.batch; ++n)
+      for (auto rows : Parts(v.y.height, each)) Add(v, c, epilogue, image, filter, {n, n + 1}, rows);
   }
-
-  // Rows of one image are as dense as an image: oneDNN's fast primitives take no others.
-  memory::desc ImageDesc(const sdk::Image& i, int64_t batch, int64_t rows) const {
-    const int64_t c = i.channels, plane = i.height * i.width, image = c * (batch == 1 ? rows * i.width : plane);
-    return channels_first ? Strided({batch, c, rows, i.width}, {c * plane, plane, i.width, 1})
-                          : Strided({batch, c, rows, i.width}, {image, 1, i.width * c, c});
-  }
-  // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
-  memory::desc Asked(const memory::desc& image) const { return channels_first ? Any(image.dims()) : image; }
-  int64_t RowOffset(const sdk::Image& i, int64_t row) const {
-    return row * i.width * (channels_first ? 1 : i.channels) * kFloat;
-  }
-  int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * kFloat; }
-
-  memory::dims FilterDims() const {
-    const int64_t out_group = y.channels / groups;
-    return groups == 1 ? memory::dims{y.channels, x.channels, kernel_height, kernel_width}
-                       : memory::dims{groups, out_group, in_group, kernel_height, kernel_width};
-  }
-  memory::desc FilterDesc() const {  // [height, width, in, out]
-    const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
-    return groups == 1 ? Strided(FilterDims(), {1, o, w, i}) : Strided(FilterDims(), {o / groups, 1, o, w, i});
-  }
-  memory::dims Strides() const { return {height.stride, width.stride}; }
-  memory::dims Dilations() const { return {height.dilation - 1, width.dilation - 1}; }
-  static int64_t After(const sdk::WindowDim& w) {
-    return std::max<int64_t>(0, (w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1 - w.input - w.before);
-  }
-
-  using Forward = dnnl::convolution_forward;
-  Forward::primitive_desc ForwardDesc(const memory::desc& in, const memory::desc& filter, const memory::desc& out,
-                                      const memory::dims& before, const memory::dims& after) const {
-    return Made([&] {
-      return Forward::primitive_desc(
-          Forward::desc(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in, filter, out, Strides(),
-                        Dilations(), before, after),
-          UserScratchpad(), Engine());
-    });
-  }
-
-  sdk::Image x, y;
-  bool channels_first;
-  int64_t kernel_height, kernel_width, in_group, groups;
-  sdk::WindowDim height, width;
-  double work;
-};
-
-// Parts of [0, total), at most `shares`.
-std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t shares) {
-  std::vector<std::pair<int64_t, int64_t>> parts;
-  shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, total));
-  for (int64_t i = 0; i < shares; ++i) parts.emplace_back(total * i / shares, total * (i + 1) / shares);
-  return parts;
+  cost_ = v.work / 110 / static_cast<double>(programs_.size());
 }
+
+// Some images' output rows: a convolution of its own over the rows that they reach.
+void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter,
+                        std::pair<int64_t, int64_t> images, std::pair<int64_t, int64_t> rows) {
+  const auto [r0, r1] = rows;
+  const int64_t count = images.second - images.first;
+  const int64_t reach = (v.height.size - 1) * v.height.dilation + 1;
+  const int64_t first = r0 * v.height.stride - v.height.before;
+  const int64_t last = (r1 - 1) * v.height.stride - v.height.before + reach;
+  const bool whole = r0 == 0 && r1 == v.y.height;  // with rows, too, that no window reaches
+  const int64_t begin = std::max<int64_t>(0, first), end = whole ? v.x.height : std::min(v.x.height, last);
+  if (end <= begin) sdk::Fail(TENON_UNIMPLEMENTED, "a share of the image lies in the padding alone");
+  const auto in = v.ImageDesc(v.x, count, end - begin), out = v.ImageDesc(v.y, count, r1 - r0);
+  const int64_t result_at = v.BatchOffset(v.y, images.first) + v.RowOffset(v.y, r0);
+
+  using From = Epilogue::Vector::From;
+  const memory::dims channels = {1, v.y.channels, 1, 1};
+  const auto by_channel = Strided(channels, {v.y.channels, 1, 1, 1});
+  const bool bias = epilogue.shift.from != From::kNone && epilogue.scale.from == From::kNone;
+  const auto bias_desc = bias ? Strided({v.y.channels}, {1}) : memory::desc();
+  dnnl::post_ops after;
+  if (epilogue.scale.from != From::kNone) after.append_binary(dnnl::algorithm::binary_mul, by_channel);
+  if (epilogue.shift.from != From::kNone && !bias) after.append_binary(dnnl::algorithm::binary_add, by_channel);
+  if (epilogue.addend >= 0) after.append_sum(1);
+  if (epilogue.activation.algorithm != dnnl::algorithm::undef)
+    after.append_eltwise(1, epilogue.activation.algorithm, epilogue.activation.alpha, epilogue.activation.beta);
+  const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims()), bias_desc, v.Asked(out), {begin - first, v.width.before},
+                                {std::max<int64_t>(0, last - end), Convolution::After(v.width)}, after);
+  RefuseSlow(pd);
+
+  Program& p = programs_.emplace_back();
+  const auto vector = [&](const Epilogue::Vector& values, const memory::desc& desc) {
+    switch (values.from) {
+      case From::kInput: return p.Input(static_cast<int32_t>(values.at), desc);
+      case From::kWorkspace: return p.WorkspaceAt(values.at, desc);
+      default: return p.Constant(values.values, desc);
+    }
+  };
+  const int weights = Filter(v, c, epilogue, filter, pd.weights_desc(), &p);
+  const int source = p.Converted(c, p.Input(image, in, v.BatchOffset(v.x, images.first) + v.RowOffset(v.x, begin)), pd.src_desc());
+  const int result = p.Output(0, out, result_at);
+  const int target = p.Target(c, result, pd.dst_desc());
+  // The sum's other operand lies where the sum goes.
+  if (epilogue.addend >= 0) p.Finish(p.Input(epilogue.addend, out, result_at), target);
+  std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
+  if (bias) arguments.emplace_back(DNNL_ARG_BIAS, vector(epilogue.shift, bias_desc));
+  int position = 0;
+  const auto operand = [&](const Epilogue::Vector& values) {
+    arguments.emplace_back(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position++) | DNNL_ARG_SRC_1, vector(values, by_channel));
+  };
+  if (epilogue.scale.from != From::kNone) operand(epilogue.scale);
+  if (epilogue.shift.from != From::kNone && !bias) operand(epilogue.shift);
+  p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(), std::move(arguments));
+  p.Finish(target, result);
+}
+
+// The filter in the layout that a share wants: one copy for all shares that want it so.
+int ForwardShares::Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const memory::desc& wanted,
+                          Program* program) {
+  if (c.Constant<float>(filter) != nullptr)
+    return program->Constant(Packed(c.input(filter), 0, v.FilterDesc(), wanted, epilogue.filter_scale));
+  if (v.FilterDesc() == wanted) return program->Input(filter, wanted);
+  auto made = std::find_if(reordered_filters_.begin(), reordered_filters_.end(), [&](const auto& each) { return each.first == wanted; });
+  if (made == reordered_filters_.end()) {
+    reordered_filters_.emplace_back(wanted, c.Workspace(static_cast<int64_t>(wanted.get_size())));
+    made = std::prev(reordered_filters_.end());
+    Program& reorder = filters_.emplace_back();
+    reorder.Finish(reorder.Input(filter, v.FilterDesc()), reorder.WorkspaceAt(made->second, wanted));
+  }
+  return program->WorkspaceAt(made->second, wanted);
+}
+
+void ForwardShares::Run(sdk::RunContext c) const {
+  for (const Program& filter : filters_) filter.Run(c);
+  RunShares(c, programs_, cost_);
+}
+
+namespace {
+
+constexpr double kSmallestGradient = 50e3;
 
 struct ForwardKernel {
   explicit ForwardKernel(sdk::CreateContext& c) : attributes(c, "") {}
   struct Plan {
-    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c) {
-      const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0)));
-      RefuseBelow(v.work, kSmallest);
-      const int64_t shares = Shares(c);
-      if (v.x.batch >= shares) {
-        for (auto [from, to] : Parts(v.x.batch, shares)) Add(v, c, from, to, 0, v.y.height);
-      } else {
-        const int64_t rows = (shares + v.x.batch - 1) / v.x.batch;
-        for (int64_t n = 0; n < v.x.batch; ++n)
-          for (auto [from, to] : Parts(v.y.height, rows)) Add(v, c, n, n + 1, from, to);
-      }
-      cost = v.work / 110 / static_cast<double>(programs.size());
-    }
-    // Images [n0, n1), output rows [r0, r1): a convolution of its own over the rows that they reach.
-    void Add(const Convolution& v, sdk::PrepareContext& c, int64_t n0, int64_t n1, int64_t r0, int64_t r1) {
-      const int64_t reach = (v.height.size - 1) * v.height.dilation + 1;
-      const int64_t first = r0 * v.height.stride - v.height.before;
-      const int64_t last = (r1 - 1) * v.height.stride - v.height.before + reach;
-      const bool whole = r0 == 0 && r1 == v.y.height;  // with rows, too, that no window reaches
-      const int64_t begin = std::max<int64_t>(0, first), end = whole ? v.x.height : std::min(v.x.height, last);
-      if (end <= begin) sdk::Fail(TENON_UNIMPLEMENTED, "a share of the image lies in the padding alone");
-      const auto in = v.ImageDesc(v.x, n1 - n0, end - begin), out = v.ImageDesc(v.y, n1 - n0, r1 - r0);
-      const auto pd = v.ForwardDesc(v.Asked(in), Any(v.FilterDims()), v.Asked(out), {begin - first, v.width.before},
-                                    {std::max<int64_t>(0, last - end), Convolution::After(v.width)});
-      RefuseSlow(pd);
-      Program& p = programs.emplace_back();
-      const float* constant = c.Constant<float>(1);
-      const int filter = constant != nullptr ? p.Constant(v.FilterDesc(), constant, pd.weights_desc())
-                                             : p.Converted(c, p.Input(1, v.FilterDesc()), pd.weights_desc());
-      const int source = p.Converted(c, p.Input(0, in, v.BatchOffset(v.x, n0) + v.RowOffset(v.x, begin)), pd.src_desc());
-      const int result = p.Output(0, out, v.BatchOffset(v.y, n0) + v.RowOffset(v.y, r0));
-      const int target = p.Target(c, result, pd.dst_desc());
-      p.Step(c, Made([&] { return dnnl::convolution_forward(pd); }), pd.scratchpad_desc(),
-             {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DST, target}});
-      p.Finish(target, result);
-    }
-    std::vector<Program> programs;
-    double cost;
+    Plan(const ForwardKernel& kernel, sdk::PrepareContext& c)
+        : shares(Convolution(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.input(1)), sdk::DimsOf(c.output(0))), c) {}
+    ForwardShares shares;
   };
-  void Run(const Plan& plan, sdk::RunContext c) const { RunShares(c, plan.programs, plan.cost); }
+  void Run(const Plan& plan, sdk::RunContext c) const { plan.shares.Run(c); }
   sdk::WindowAttributes attributes;
 };
 
@@ -150,7 +128,7 @@ struct BackpropInputKernel {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};
         const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims()), v.Asked(dy), before, after);
+        const auto hint = v.ForwardDesc(v.Asked(dx), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
         using Backward = dnnl::convolution_backward_data;
         const auto pd = Made([&] {
           return Backward::primitive_desc(
@@ -160,9 +138,8 @@ struct BackpropInputKernel {
         });
         RefuseSlow(pd);
         Program& p = programs.emplace_back();
-        const float* constant = c.Constant<float>(1);
-        const int filter = constant != nullptr ? p.Constant(v.FilterDesc(), constant, pd.weights_desc())
-                                               : p.Converted(c, p.Input(1, v.FilterDesc()), pd.weights_desc());
+        const int filter = c.Constant<float>(1) != nullptr ? p.Constant(Packed(c.input(1), 0, v.FilterDesc(), pd.weights_desc()))
+                                                           : p.Converted(c, p.Input(1, v.FilterDesc()), pd.weights_desc());
         const int source = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
         const int result = p.Output(0, dx, v.BatchOffset(v.x, from));
         const int target = p.Target(c, result, pd.diff_src_desc());
@@ -192,7 +169,7 @@ struct BackpropFilterKernel {
         const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};
         const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-        const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims()), v.Asked(dy), before, after);
+        const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
         using Backward = dnnl::convolution_backward_weights;
         const auto pd = Made([&] {
           return Backward::primitive_desc(

@@ -48,7 +48,7 @@ struct MatMulKernel {
         });
         const int weights =
             constant != nullptr
-                ? p.Constant(right, constant + column * b_strides[1], pd.weights_desc())
+                ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
                 : p.Input(1, right, column * b_strides[1] * static_cast<int64_t>(sizeof(float)));
         p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
                {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * static_cast<int64_t>(sizeof(float)))},

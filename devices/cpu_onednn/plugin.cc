@@ -3,12 +3,14 @@
 #include <charconv>
 #include <string>
 
+#include "chain.h"
 #include "package.h"
 #include "program.h"
 
 namespace {
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu_onednn::kKernelPackage}};
+const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu_onednn::kKernelPackage},
+                                          {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::cpu_onednn::kCompiler}};
 const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
      TENON_OPTION_INT, 0},

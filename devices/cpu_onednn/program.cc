@@ -3,6 +3,9 @@
 
 #include <omp.h>
 
+#include <mutex>
+#include <unordered_map>
+
 namespace tenon::cpu_onednn {
 
 const dnnl::engine& Engine() {
@@ -35,6 +38,82 @@ void CheckDnnl(dnnl_status_t status, const char* what) {
 
 }  // namespace
 
+struct PackedConstant {
+  PackedConstant(tenon_buffer* source, dnnl::memory memory) : source(source), memory(std::move(memory)) {
+    if (source != nullptr) tenon_plugin_host->buffer_retain(source);
+  }
+  PackedConstant(const PackedConstant&) = delete;
+  ~PackedConstant() {
+    if (source != nullptr) tenon_plugin_host->buffer_release(source);
+  }
+  tenon_buffer* source;  // kept, so that no other constant can take its address
+  dnnl::memory memory;
+};
+
+namespace {
+
+// What has been packed and is still in use.
+class PackedConstants {
+ public:
+  struct Key {
+    const float* data;
+    dnnl::memory::desc from, wanted;
+    std::vector<float> scale;
+    bool operator==(const Key&) const = default;
+  };
+  static PackedConstants& The() {
+    static PackedConstants all;
+    return all;
+  }
+  std::shared_ptr<const PackedConstant> Find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = by_data_.equal_range(key.data);
+    for (auto at = begin; at != end; ++at)
+      if (at->second.first == key)
+        if (auto found = at->second.second.lock()) return found;
+    return nullptr;
+  }
+  void Keep(Key key, const std::shared_ptr<const PackedConstant>& packed) {
+    const std::lock_guard lock(mutex_);
+    if (by_data_.size() >= sweep_at_) {
+      std::erase_if(by_data_, [](const auto& entry) { return entry.second.second.expired(); });
+      sweep_at_ = 2 * by_data_.size() + 64;
+    }
+    const float* data = key.data;
+    by_data_.emplace(data, std::pair(std::move(key), std::weak_ptr(packed)));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_multimap<const float*, std::pair<Key, std::weak_ptr<const PackedConstant>>> by_data_;
+  size_t sweep_at_ = 64;
+};
+
+}  // namespace
+
+std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
+                                             const dnnl::memory::desc& wanted, const std::vector<float>& scale) {
+  const float* value = sdk::Data<const float>(constant);
+  PackedConstants::Key key{value + offset, from, wanted, scale};
+  if (auto found = PackedConstants::The().Find(key)) return found;
+  std::vector<float> scaled;
+  if (!scale.empty()) {
+    scaled.assign(value, value + sdk::Count(constant));
+    for (size_t i = 0; i < scaled.size(); ++i) scaled[i] *= scale[i % scale.size()];
+    value = scaled.data();
+  }
+  const SingleThread single;
+  dnnl::stream stream(Engine());
+  dnnl::memory source(from, Engine(), const_cast<float*>(value + offset));
+  dnnl::memory target(wanted, Engine());
+  dnnl::reorder(source, target).execute(stream, source, target);
+  stream.wait();
+  auto packed = std::make_shared<const PackedConstant>(constant.buffer, std::move(target));
+  // A constant without a buffer may go, and its address with it.
+  if (constant.buffer != nullptr) PackedConstants::The().Keep(std::move(key), packed);
+  return packed;
+}
+
 // Memory objects and argument lists of one run in flight.
 struct Program::Execution {
   std::vector<dnnl::memory> memories;
@@ -46,6 +125,7 @@ Program::Program(Program&& other) noexcept
     : slots_(std::move(other.slots_)),
       steps_(std::move(other.steps_)),
       constants_(std::move(other.constants_)),
+      packed_(std::move(other.packed_)),
       free_(std::exchange(other.free_, nullptr)) {}
 
 Program::~Program() {
@@ -59,14 +139,15 @@ int Program::Workspace(sdk::PrepareContext& c, const Desc& desc) {
   return WorkspaceAt(c.Workspace(static_cast<int64_t>(desc.get_size())), desc);
 }
 
-int Program::Constant(const Desc& from, const void* value, const Desc& desc) {
-  const SingleThread single;
-  dnnl::stream stream(Engine());
-  dnnl::memory source(from, Engine(), const_cast<void*>(value));
-  dnnl::memory target(desc, Engine());
-  dnnl::reorder(source, target).execute(stream, source, target);
-  stream.wait();
-  constants_.push_back(target);
+int Program::Constant(std::shared_ptr<const PackedConstant> value) {
+  constants_.push_back(value->memory);
+  packed_.push_back(std::move(value));
+  return Add({Kind::kConstant, static_cast<int32_t>(constants_.size()) - 1, 0, constants_.back().get_desc()});
+}
+
+int Program::Constant(const std::vector<float>& values, const Desc& desc) {
+  constants_.emplace_back(desc, Engine());
+  std::copy(values.begin(), values.end(), static_cast<float*>(constants_.back().get_data_handle()));
   return Add({Kind::kConstant, static_cast<int32_t>(constants_.size()) - 1, 0, desc});
 }
 

@@ -44,6 +44,13 @@ class SingleThread {
   int before_;
 };
 
+// A constant of the plan, from `offset` (in elements) on, in the layout `wanted`, each of its innermost elements times its
+// `scale` (empty: 1). Whoever asks for the same while another still has it gets the same copy: shares of a kernel, bindings of a
+// plan, plans of a graph. Any thread.
+struct PackedConstant;
+std::shared_ptr<const PackedConstant> Packed(const tenon_tensor_view& constant, int64_t offset, const dnnl::memory::desc& from,
+                                             const dnnl::memory::desc& wanted, const std::vector<float>& scale = {});
+
 class Program {
  public:
   using Desc = dnnl::memory::desc;
@@ -57,8 +64,8 @@ class Program {
   int Output(int32_t index, const Desc& desc, int64_t offset = 0) { return Add({Kind::kOutput, index, offset, desc}); }
   int Workspace(sdk::PrepareContext& c, const Desc& desc);
   int WorkspaceAt(int64_t offset, const Desc& desc) { return Add({Kind::kWorkspace, 0, offset, desc}); }
-  // The value, copied in the layout `desc`.
-  int Constant(const Desc& from, const void* value, const Desc& desc);
+  int Constant(std::shared_ptr<const PackedConstant> value);
+  int Constant(const std::vector<float>& values, const Desc& desc);
 
   // `slot` in the layout `desc`: itself, or a part of the workspace that a reorder fills.
   int Converted(sdk::PrepareContext& c, int slot, const Desc& desc);
@@ -96,6 +103,7 @@ class Program {
   std::vector<Slot> slots_;
   std::vector<StepEntry> steps_;
   std::vector<dnnl::memory> constants_;
+  std::vector<std::shared_ptr<const PackedConstant>> packed_;  // that constants_ are of
   mutable std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
   mutable Execution* free_ = nullptr;
 };

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain.h"
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conv.h"
+
+namespace tenon::cpu_onednn {
+namespace {
+
+// A node with its attributes.
+class ChainNode : public sdk::NodeContext {
+ public:
+  ChainNode(const tenon_graph_cursor& cursor, int64_t id) : NodeContext(cursor.node_services, cursor.node(cursor.graph, id)), cursor_(cursor), id_(id) {}
+  int64_t id() const { return id_; }
+  tenon_output source(int32_t input) const {
+    tenon_output source = {-1, 0, 0};
+    sdk::Check(cursor_.input(cursor_.graph, id_, input, &source));
+    return source;
+  }
+  // Its attributes' failure, if there was one, as an exception.
+  void Done() { sdk::Check(Finish()); }
+  sdk::WindowAttributes Window() const {
+    tenon_create_args args{TENON_HEAD(tenon_create_args), services_, node_, nullptr, nullptr, nullptr};
+    sdk::CreateContext context(args);
+    sdk::WindowAttributes window(context, "");
+    sdk::Check(context.Finish());
+    return window;
+  }
+
+  bool IsConvolution() const { return op() == "Conv2D" || op() == "DepthwiseConv2dNative"; }
+  bool IsNormalization() const { return op() == "FusedBatchNorm" || op() == "FusedBatchNormV2" || op() == "FusedBatchNormV3"; }
+  bool IsSum() const { return op() == "Add" || op() == "AddV2"; }
+
+ private:
+  const tenon_graph_cursor& cursor_;
+  int64_t id_;
+};
+
+bool IsActivation(std::string_view op) {
+  constexpr std::string_view known[] = {"Relu", "Relu6", "LeakyRelu", "Elu", "Tanh", "Sigmoid"};
+  return std::find(std::begin(known), std::end(known), op) != std::end(known);
+}
+
+Epilogue::Activation ActivationOf(ChainNode& node) {
+  using dnnl::algorithm;
+  const std::string_view op = node.op();
+  if (op == "Relu") return {algorithm::eltwise_relu, 0, 0};
+  if (op == "Relu6") return {algorithm::eltwise_clip, 0, 6};
+  if (op == "LeakyRelu") return {algorithm::eltwise_relu, node.Float("alpha"), 0};
+  if (op == "Elu") return {algorithm::eltwise_elu, 1, 0};
+  if (op == "Tanh") return {algorithm::eltwise_tanh, 0, 0};
+  return {algorithm::eltwise_logistic, 0, 0};
+}
+
+// ---- claim ----
+
+class Finder {
+ public:
+  Finder(const tenon_graph_cursor& cursor, const int64_t* nodes, uint64_t count)
+      : cursor_(cursor), may_(static_cast<size_t>(cursor.node_count(cursor.graph))), readers_(may_.size()) {
+    for (uint64_t i = 0; i < count; ++i) may_[static_cast<size_t>(nodes[i])] = true;
+    for (int64_t id = 0; id < static_cast<int64_t>(readers_.size()); ++id) {
+      const int32_t inputs = cursor.node_services->input_count(cursor.node(cursor.graph, id));
+      for (int32_t i = 0; i < inputs; ++i) Read(id, i);
+      const int32_t controls = cursor.control_input_count(cursor.graph, id);
+      for (int32_t i = 0; i < controls; ++i) {
+        int64_t source = -1;
+        sdk::Check(cursor.control_input(cursor.graph, id, i, &source));
+        if (source >= 0) readers_[static_cast<size_t>(source)].push_back({-1, 0, 0});
+      }
+    }
+  }
+
+  // The nodes of the chain that begins with the convolution; itself alone when nothing follows.
+  std::vector<int64_t> From(int64_t first) const {
+    std::vector<int64_t> chain = {first};
+    ChainNode convolution(cursor_, first);
+    if (convolution.output_type(0) != TENON_DT_FLOAT) return chain;
+    const std::string format(convolution.String("data_format"));
+    bool summed = false;
+    for (bool goes_on = true; goes_on;) {
+      const auto& readers = readers_[static_cast<size_t>(chain.back())];
+      if (readers.size() != 1 || readers[0].node < 0 || readers[0].output != 0) break;
+      const Reader& reader = readers[0];
+      if (!may_[static_cast<size_t>(reader.node)] || taken_[static_cast<size_t>(reader.node)] ||
+          cursor_.control_input_count(cursor_.graph, reader.node) != 0)
+        break;
+      ChainNode node(cursor_, reader.node);
+      goes_on = Follows(node, reader.input, format, &summed);
+      if (goes_on || IsActivation(node.op())) chain.push_back(reader.node);
+    }
+    return chain;
+  }
+  void Take(const std::vector<int64_t>& chain) {
+    for (int64_t id : chain) taken_[static_cast<size_t>(id)] = true;
+  }
+  bool MayTake(int64_t id) const { return may_[static_cast<size_t>(id)] && !taken_[static_cast<size_t>(id)]; }
+
+ private:
+  struct Reader {
+    int64_t node;
+    int32_t input;
+    int32_t output;  // which of the read node's
+  };
+  void Read(int64_t id, int32_t input) {
+    tenon_output source = {-1, 0, 0};
+    sdk::Check(cursor_.input(cursor_.graph, id, input, &source));
+    if (source.node >= 0) readers_[static_cast<size_t>(source.node)].push_back({id, input, source.index});
+  }
+  // Whether the node belongs to the chain and more may follow.
+  bool Follows(ChainNode& node, int32_t input, const std::string& format, bool* summed) const {
+    if (node.op() == "BiasAdd") return input == 0 && !*summed && node.String("data_format") == format;
+    if (node.IsNormalization()) return input == 0 && !*summed && !node.Bool("is_training") && node.String("data_format") == format;
+    if (!node.IsSum()) return false;
+    const int32_t rank = Rank(node.source(1 - input));
+    if (rank == 1 && format == "NHWC") return !*summed;
+    if (rank != 4 || *summed || !SameShape(node.source(0), node.source(1))) return false;
+    *summed = true;
+    return true;
+  }
+  int32_t Rank(tenon_output edge) const { return ShapeOf(edge).rank; }
+  bool SameShape(tenon_output a, tenon_output b) const {
+    const tenon_shape left = ShapeOf(a), right = ShapeOf(b);
+    for (int32_t d = 0; d < left.rank && left.rank == right.rank; ++d)
+      if (left.dims[d] >= 0 && right.dims[d] >= 0 && left.dims[d] != right.dims[d]) return false;
+    return left.rank == right.rank;
+  }
+  tenon_shape ShapeOf(tenon_output edge) const {
+    tenon_shape shape = {nullptr, -1, 0};
+    if (edge.node >= 0) sdk::Check(cursor_.output_shape(cursor_.graph, edge, &shape));
+    return shape;
+  }
+
+  const tenon_graph_cursor& cursor_;
+  std::vector<bool> may_, taken_ = std::vector<bool>(may_.size());
+  std::vector<std::vector<Reader>> readers_;  // node -1: one that waits for it
+};
+
+tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t count, tenon_device*,
+                    const tenon_claim_sink* sink) noexcept {
+  try {
+    Finder finder(*cursor, nodes, count);
+    // From the last on: where two convolutions are added, the later one has the sum, and the other is there by then.
+    for (uint64_t i = count; i-- > 0;) {
+      if (!finder.MayTake(nodes[i]) || !ChainNode(*cursor, nodes[i]).IsConvolution()) continue;
+      const std::vector<int64_t> chain = finder.From(nodes[i]);
+      if (chain.size() < 2) continue;
+      finder.Take(chain);
+      sdk::Check(sink->claim(sink->context, chain.data(), chain.size()));
+    }
+    return nullptr;
+  } catch (...) {
+    return sdk::CurrentFailure();
+  }
+}
+
+// ---- compile ----
+
+// A factor and a term of each channel that inputs give in each run: x -> scale x + shift, one step after the other.
+struct AffineStep {
+  bool is_sum;                    // of one vector; else a normalisation
+  std::array<int32_t, 4> inputs;  // the vector; or scale, offset, mean, variance
+  float epsilon;
+};
+struct Affine {
+  // `value` gives the vectors of an input.
+  template <class Value>
+  void Compute(int64_t channels, Value&& value, float* scale, float* shift) const {
+    std::fill_n(scale, channels, 1.f);
+    std::fill_n(shift, channels, 0.f);
+    for (const AffineStep& step : steps) {
+      const float* first = value(step.inputs[0]);
+      if (step.is_sum) {
+        for (int64_t i = 0; i < channels; ++i) shift[i] += first[i];
+        continue;
+      }
+      const float *offset = value(step.inputs[1]), *mean = value(step.inputs[2]), *variance = value(step.inputs[3]);
+      for (int64_t i = 0; i < channels; ++i) {
+        const float factor = first[i] / std::sqrt(variance[i] + step.epsilon);
+        scale[i] *= factor;
+        shift[i] = (shift[i] - mean[i]) * factor + offset[i];
+      }
+    }
+  }
+  bool scales() const {
+    return std::any_of(steps.begin(), steps.end(), [](const AffineStep& step) { return !step.is_sum; });
+  }
+  std::vector<AffineStep> steps;
+};
+
+// What a chain is made of, and its shapes.
+class Builder {
+ public:
+  explicit Builder(tenon_compile_args& args) : args_(args) {
+    for (uint64_t i = 0; i < args.input_count; ++i) views_.push_back(&View(args.inputs[i]));
+    if (args.output_count != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted too");
+    views_.push_back(&View(args.outputs[0]));
+  }
+
+  std::unique_ptr<tenon_executable> Build();
+
+ private:
+  const tenon_tensor_view& View(tenon_output edge) const {
+    const tenon_tensor_view* view = nullptr;
+    sdk::Check(args_.edge(args_.context, edge, &view));
+    return *view;
+  }
+  int32_t InputOf(tenon_output edge) const {
+    for (uint64_t i = 0; i < args_.input_count; ++i)
+      if (args_.inputs[i].node == edge.node && args_.inputs[i].index == edge.index) return static_cast<int32_t>(i);
+    sdk::Fail(TENON_UNIMPLEMENTED, "what a chain reads does not come from outside of it");
+  }
+  void Add(ChainNode& node);
+  // An input that holds a value of each channel.
+  int32_t Vector(tenon_output edge) const {
+    if (sdk::DimsOf(View(edge)).size() != 1 || sdk::Count(View(edge)) != channels_)
+      sdk::Fail(TENON_UNIMPLEMENTED, "a vector of ", sdk::DimsOf(View(edge)), " beside ", channels_, " channels");
+    return InputOf(edge);
+  }
+  bool IsConstant(int32_t input) const { return views_[static_cast<size_t>(input)]->dl.data != nullptr; }
+
+  tenon_compile_args& args_;
+  std::vector<const tenon_tensor_view*> views_;  // of the inputs, then of the output
+  int64_t channels_ = 0;
+  tenon_output value_ = {-1, 0, 0};  // the chain's so far
+  Affine affine_;
+  Epilogue epilogue_;
+};
+
+}  // namespace
+}  // namespace tenon::cpu_onednn
+
+struct tenon_executable {
+  tenon::cpu_onednn::ForwardShares shares;
+  tenon::cpu_onednn::Affine affine;  // of values that are not constant; empty: none
+  int64_t channels, scale_at, shift_at;
+};
+
+namespace tenon::cpu_onednn {
+namespace {
+
+void Builder::Add(ChainNode& node) {
+  // Both operands of a sum may be another one's result; which is the chain's is the one that it made.
+  const auto is_value = [&](tenon_output edge) { return edge.node == value_.node && edge.index == value_.index; };
+  if (node.op() == "BiasAdd") {
+    affine_.steps.push_back({true, {Vector(node.source(1))}, 0});
+  } else if (node.IsNormalization()) {
+    affine_.steps.push_back({false, {Vector(node.source(1)), Vector(node.source(2)), Vector(node.source(3)), Vector(node.source(4))},
+                             node.Float("epsilon")});
+  } else if (node.IsSum()) {
+    const tenon_output other = node.source(is_value(node.source(0)) ? 1 : 0);
+    if (sdk::DimsOf(View(other)).size() == 1) {
+      affine_.steps.push_back({true, {Vector(other)}, 0});
+    } else {
+      const auto ours = sdk::DimsOf(View(value_)), theirs = sdk::DimsOf(View(other));
+      if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end())) sdk::Fail(TENON_UNIMPLEMENTED, "a sum of ", ours, " and ", theirs);
+      epilogue_.addend = InputOf(other);
+    }
+  } else {
+    epilogue_.activation = ActivationOf(node);
+  }
+  node.Done();
+  value_ = {node.id(), 0, 0};
+}
+
+std::unique_ptr<tenon_executable> Builder::Build() {
+  ChainNode first(*args_.cursor, args_.nodes[0]);
+  const bool depthwise = first.op() == "DepthwiseConv2dNative";
+  const int32_t image = InputOf(first.source(0)), filter = InputOf(first.source(1));
+  value_ = {first.id(), 0, 0};
+  const sdk::Dims x = sdk::DimsOf(View(first.source(0))), w = sdk::DimsOf(View(first.source(1))), y = sdk::DimsOf(View(value_));
+  if (w.size() != 4 || x.size() != 4 || y.size() != 4) sdk::Fail(TENON_UNIMPLEMENTED, "a filter of shape ", w);
+  // A depthwise filter is one of a group a channel.
+  const std::array<int64_t, 4> grouped = {w[0], w[1], 1, sdk::Multiply(w[2], w[3])};
+  const Convolution convolution(first.Window(), x, depthwise ? sdk::Dims(grouped) : w, y);
+  channels_ = convolution.y.channels;
+  for (uint64_t i = 1; i < args_.node_count; ++i) {
+    ChainNode node(*args_.cursor, args_.nodes[i]);
+    Add(node);
+  }
+  if (value_.node != args_.outputs[0].node || args_.outputs[0].index != 0) sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted");
+
+  const auto inputs = static_cast<int32_t>(args_.input_count);
+  tenon_prepare_args prepare{TENON_HEAD(tenon_prepare_args), views_.data(), views_.data() + inputs, inputs, 1, args_.precision,
+                             args_.threads, args_.device, nullptr, 0};
+  sdk::PrepareContext c(prepare);
+  using From = Epilogue::Vector::From;
+  int64_t scale_at = 0, shift_at = 0;
+  const bool constant = IsConstant(filter) && std::all_of(affine_.steps.begin(), affine_.steps.end(), [&](const AffineStep& step) {
+    return IsConstant(step.inputs[0]) && (step.is_sum || (IsConstant(step.inputs[1]) && IsConstant(step.inputs[2]) && IsConstant(step.inputs[3])));
+  });
+  if (constant && !affine_.steps.empty()) {
+    epilogue_.filter_scale.resize(static_cast<size_t>(channels_));
+    epilogue_.shift.from = From::kConstant;
+    epilogue_.shift.values.resize(static_cast<size_t>(channels_));
+    affine_.Compute(channels_, [&](int32_t input) { return c.Constant<float>(input); }, epilogue_.filter_scale.data(), epilogue_.shift.values.data());
+    if (!affine_.scales()) epilogue_.filter_scale.clear();
+    affine_.steps.clear();
+  } else if (affine_.steps.size() == 1 && affine_.steps[0].is_sum) {
+    epilogue_.shift = {From::kInput, affine_.steps[0].inputs[0], {}};
+    affine_.steps.clear();
+  } else if (!affine_.steps.empty()) {
+    scale_at = c.Workspace(sdk::Multiply(channels_, kFloat));
+    shift_at = c.Workspace(sdk::Multiply(channels_, kFloat));
+    if (affine_.scales()) epilogue_.scale = {From::kWorkspace, scale_at, {}};
+    epilogue_.shift = {From::kWorkspace, shift_at, {}};
+  }
+  ForwardShares shares(convolution, c, epilogue_, image, filter);
+  args_.out_workspace_bytes = prepare.out_workspace_bytes;
+  return std::unique_ptr<tenon_executable>(new tenon_executable{std::move(shares), std::move(affine_), channels_, scale_at, shift_at});
+}
+
+tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) noexcept {
+  *out_executable = nullptr;
+  args->out_workspace_bytes = 0;
+  try {
+    *out_executable = Builder(*args).Build().release();
+    return nullptr;
+  } catch (...) {
+    return sdk::CurrentFailure();
+  }
+}
+
+void Destroy(tenon_executable* executable) noexcept { delete executable; }
+
+tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
+  try {
+    const sdk::RunContext c(frame);
+    if (!executable->affine.steps.empty())
+      executable->affine.Compute(executable->channels, [&](int32_t input) { return c.input<float>(input); },
+                                 c.workspace<float>(executable->scale_at), c.workspace<float>(executable->shift_at));
+    executable->shares.Run(c);
+    return nullptr;
+  } catch (...) {
+    return sdk::CurrentFailure();
+  }
+}
+
+}  // namespace
+
+constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), TENON_SPAN("CPU"), Claim, Compile, Destroy, Run};
+
+}  // namespace tenon::cpu_onednn

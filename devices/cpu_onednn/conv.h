@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution as oneDNN sees it, and its forward pass in shares, with what is done to the result before it is stored.
+//
+// Images stay in the layout of the graph where oneDNN takes it (NHWC); filters are reordered in every run, unless they are
+// constant in the plan. Shares are parts of the batch, or rows of one image; all read one copy of the filter.
+#ifndef TENON_DEVICES_CPU_ONEDNN_CONV_H_
+#define TENON_DEVICES_CPU_ONEDNN_CONV_H_
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "program.h"
+#include "tenon/sdk/window.h"
+
+namespace tenon::cpu_onednn {
+
+inline constexpr int64_t kFloat = sizeof(float);
+// Multiply-adds below which the plain kernels are as fast: measured, see README.md.
+inline constexpr double kSmallestConvolution = 400e3;
+
+// Geometry of one convolution and the layouts of its tensors.
+struct Convolution {
+  Convolution(const sdk::WindowAttributes& a, sdk::Dims in, sdk::Dims filter, sdk::Dims out)
+      : x(in, a.channels_first), y(out, a.channels_first), channels_first(a.channels_first) {
+    if (filter.size() != 4 || filter[2] <= 0 || x.channels % filter[2] != 0 || filter[3] != y.channels || x.batch != y.batch) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " does not take ", in, " to ", out);
+    }
+    kernel_height = filter[0], kernel_width = filter[1], in_group = filter[2];
+    groups = x.channels / in_group;
+    if (groups == 0 || y.channels % groups != 0) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a filter of shape ", filter, " has no whole number of groups");
+    }
+    height = a.Geometry(0, x.height, kernel_height, y.height);
+    width = a.Geometry(1, x.width, kernel_width, y.width);
+    work = static_cast<double>(y.count()) * static_cast<double>(in_group * kernel_height * kernel_width);
+  }
+
+  // Rows of one image are as dense as an image: oneDNN's fast primitives take no others.
+  dnnl::memory::desc ImageDesc(const sdk::Image& i, int64_t batch, int64_t rows) const {
+    const int64_t c = i.channels, plane = i.height * i.width, image = c * (batch == 1 ? rows * i.width : plane);
+    return channels_first ? Strided({batch, c, rows, i.width}, {c * plane, plane, i.width, 1})
+                          : Strided({batch, c, rows, i.width}, {image, 1, i.width * c, c});
+  }
+  // What the primitive is asked for: NHWC as it is, NCHW as oneDNN likes.
+  dnnl::memory::desc Asked(const dnnl::memory::desc& image) const { return channels_first ? Any(image.dims()) : image; }
+  int64_t RowOffset(const sdk::Image& i, int64_t row) const {
+    return row * i.width * (channels_first ? 1 : i.channels) * kFloat;
+  }
+  int64_t BatchOffset(const sdk::Image& i, int64_t n) const { return n * i.pixels() * i.channels * kFloat; }
+
+  dnnl::memory::dims FilterDims() const {
+    const int64_t out_group = y.channels / groups;
+    return groups == 1 ? dnnl::memory::dims{y.channels, x.channels, kernel_height, kernel_width}
+                       : dnnl::memory::dims{groups, out_group, in_group, kernel_height, kernel_width};
+  }
+  dnnl::memory::desc FilterDesc() const {  // [height, width, in, out]
+    const int64_t o = y.channels, i = in_group * o, w = kernel_width * i;
+    return groups == 1 ? Strided(FilterDims(), {1, o, w, i}) : Strided(FilterDims(), {o / groups, 1, o, w, i});
+  }
+  dnnl::memory::dims Strides() const { return {height.stride, width.stride}; }
+  dnnl::memory::dims Dilations() const { return {height.dilation - 1, width.dilation - 1}; }
+  static int64_t After(const sdk::WindowDim& w) {
+    return std::max<int64_t>(0, (w.output - 1) * w.stride + (w.size - 1) * w.dilation + 1 - w.input - w.before);
+  }
+
+  using Forward = dnnl::convolution_forward;
+  // bias: empty, or the channels of the result. `after`: what is done to it.
+  Forward::primitive_desc ForwardDesc(const dnnl::memory::desc& in, const dnnl::memory::desc& filter, const dnnl::memory::desc& bias,
+                                      const dnnl::memory::desc& out, const dnnl::memory::dims& before, const dnnl::memory::dims& padding_after,
+                                      const dnnl::post_ops& after = {}) const {
+    return Made([&] {
+      dnnl::primitive_attr attributes = UserScratchpad();
+      attributes.set_post_ops(after);
+      return Forward::primitive_desc(
+          Forward::desc(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, in, filter, bias, out, Strides(),
+                        Dilations(), before, padding_after),
+          attributes, Engine());
+    });
+  }
+
+  sdk::Image x, y;
+  bool channels_first;
+  int64_t kernel_height, kernel_width, in_group, groups;
+  sdk::WindowDim height, width;
+  double work;
+};
+
+// What is done to each element of a convolution's result: times scale, plus shift, plus an addend, then an activation.
+struct Epilogue {
+  // A value of each channel.
+  struct Vector {
+    enum class From { kNone, kInput, kWorkspace, kConstant } from = From::kNone;
+    int64_t at = 0;             // the input's number, or where in the workspace
+    std::vector<float> values;  // of a constant
+  };
+  Vector scale, shift;
+  std::vector<float> filter_scale;  // of a constant filter: each output channel's; empty: none
+  int addend = -1;                  // the number of an input of the result's shape; -1: none
+  struct Activation {
+    dnnl::algorithm algorithm = dnnl::algorithm::undef;  // undef: none
+    float alpha = 0, beta = 0;
+  } activation;
+};
+
+class ForwardShares {
+ public:
+  // The image, the filter, and the result are inputs 0 and 1 and output 0 of the node, or as said. UNIMPLEMENTED: the plain
+  // kernels are faster, or oneDNN has no fast primitive.
+  ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue = {}, int image = 0, int filter = 1);
+  void Run(sdk::RunContext c) const;
+
+ private:
+  void Add(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter, std::pair<int64_t, int64_t> images,
+           std::pair<int64_t, int64_t> rows);
+  int Filter(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int filter, const dnnl::memory::desc& wanted, Program* program);
+
+  std::vector<Program> filters_;  // reorders of the filter, before the shares
+  std::vector<Program> programs_;
+  std::vector<std::pair<dnnl::memory::desc, int64_t>> reordered_filters_;  // where in the workspace
+  double cost_;
+};
+
+// Parts of [0, total), at most `shares`.
+inline std::vector<std::pair<int64_t, int64_t>> Parts(int64_t total, int64_t shares) {
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  shares = std::clamp<int64_t>(shares, 1, std::max<int64_t>(1, total));
+  for (int64_t i = 0; i < shares; ++i) parts.emplace_back(total * i / shares, total * (i + 1) / shares);
+  return parts;
+}
+
+}  // namespace tenon::cpu_onednn
+
+#endif  // TENON_DEVICES_CPU_ONEDNN_CONV_H_
