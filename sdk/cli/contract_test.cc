@@ -335,6 +335,16 @@ TEST_F(Contract, RunsASignatureByItsOwnNames) {
   ExpectHas(Fails("run graph.pb --signature a --fetch y").err, "'graph.pb' is a GraphDef, which has none");
 }
 
+TEST_F(Contract, FeedsTheDefaultsOfASignature) {
+  const std::string model = TENON_TEST_SOURCE_DIR "/tests/golden/models/defaults";
+  const std::vector<float> values = {1, 2, 4}, line = {3, 0.5f};
+  ASSERT_TRUE(train::WriteNpy(At("three.npy"), *Tensor::From(std::span<const float>(values), {3})).ok());
+  ASSERT_TRUE(train::WriteNpy(At("line.npy"), *Tensor::From(std::span<const float>(line), {2})).ok());
+  ExpectHas(Works("run " + model + " --feed x=three.npy").out, "[1.5, 4, 9]");
+  ExpectHas(Works("run " + model + " --feed x=three.npy --feed line=line.npy").out, "[3.5, 6.5, 12.5]");
+  ExpectHas(Works("inspect " + model).out, "in  line  float[2]  (has a default)");
+}
+
 TEST_F(Contract, PlacesAndInspectsASavedModel) {
   ExpectHas(Works("place " + kModel).out, "MatMul");
   const Json model = Json::parse(Works("inspect " + kModel + " --json").out);

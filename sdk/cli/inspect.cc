@@ -141,6 +141,7 @@ Json TensorsJson(const std::vector<model::TensorInfo>& infos) {
   for (const model::TensorInfo& info : infos) {
     Json entry = {{"name", info.key}, {"tensor", info.tensor}, {"dtype", host::DTypeName(info.dtype)}, {"shape", info.shape.ToString()}};
     if (!info.parts.empty()) entry["parts"] = info.parts;
+    if (!info.default_value.empty()) entry["has_default"] = true;
     json.push_back(std::move(entry));
   }
   return json;
@@ -184,7 +185,8 @@ Json SummaryJson(const model::ModelFile& file, const GraphView& graph, const Sum
 void PrintTensors(const char* what, const std::vector<model::TensorInfo>& infos) {
   for (const model::TensorInfo& info : infos) {
     const char* kind = info.kind == model::TensorInfo::Kind::kSparse ? "  (sparse)" : info.kind == model::TensorInfo::Kind::kComposite ? "  (several parts)" : "";
-    fmt::print("  {} {}  {}{}{}\n", what, info.key, host::DTypeName(info.dtype), info.shape.ToString(), kind);
+    fmt::print("  {} {}  {}{}{}{}\n", what, info.key, host::DTypeName(info.dtype), info.shape.ToString(), kind,
+               info.default_value.empty() ? "" : "  (has a default)");
   }
 }
 

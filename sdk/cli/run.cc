@@ -129,13 +129,24 @@ class Runner {
     }
     return whole_signature_ ? CheckInputs() : Status();
   }
-  // A signature that is run as a whole wants all its inputs.
+  // A signature that is run as a whole wants all its inputs; some have defaults.
   Status CheckInputs() const {
     for (const model::TensorInfo& input : signature_->inputs) {
-      const bool fed = std::any_of(feeds_.begin(), feeds_.end(), [&](const NamedTensor& feed) { return feed.tensor == input.tensor; });
-      if (fed || input.kind != model::TensorInfo::Kind::kDense) continue;
+      if (IsFed(input) || input.kind != model::TensorInfo::Kind::kDense || !input.default_value.empty()) continue;
       return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': signature '" + signature_->name + "' wants '" + input.key + "', " +
                                                 host::DTypeName(input.dtype) + input.shape.ToString() + "; give --feed " + input.key + "=FILE.npy");
+    }
+    return Status();
+  }
+  bool IsFed(const model::TensorInfo& input) const {
+    return std::any_of(feeds_.begin(), feeds_.end(), [&](const NamedTensor& feed) { return feed.tensor == input.tensor; });
+  }
+  Status FeedDefaults() {
+    for (size_t i = 0; whole_signature_ && i < signature_->inputs.size(); ++i) {
+      const model::TensorInfo& input = signature_->inputs[i];
+      if (input.default_value.empty() || IsFed(input)) continue;
+      TENON_TRY_ASSIGN(Tensor value, model::DefaultOf(*runtime_, *signature_, input));
+      feeds_.push_back({input.key, std::move(value), "", input.tensor});
     }
     return Status();
   }
@@ -150,6 +161,7 @@ class Runner {
 
   Status RunSteps() {
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());
+    TENON_TRY(FeedDefaults());
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.record_costs = !arguments_.session.costs.empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());

@@ -7,9 +7,13 @@
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/train/file.h"
+#include "tenon/train/wire.h"
 
 namespace tenon::model {
 namespace {
+
+// Field numbers of tensorflow.GraphDef and the messages in it.
+constexpr uint32_t kGraphNode = 1, kNodeName = 1, kNodeOp = 2, kNodeAttr = 5, kMapKey = 1, kMapValue = 2, kAttrType = 6, kAttrTensor = 8;
 
 // Whether a name stays in the folder that it is looked up in.
 bool StaysInside(std::string_view name) {
@@ -119,8 +123,8 @@ std::string KeysOf(const std::vector<TensorInfo>& infos) {
   return keys.empty() ? "none" : keys;
 }
 
-// The given tensors as feeds of a signature's inputs: all of them, and no others.
-Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTensors& given) {
+// The given tensors as feeds of a signature's inputs, with defaults where none is given: all of them, and no others.
+Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTensors& given, const NamedTensors& defaults) {
   const std::string where = "signature '" + signature.name + "'";
   std::vector<host::Feed> feeds;
   for (const auto& [key, value] : given) {
@@ -133,8 +137,14 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTen
     feeds.push_back({std::move(tensor), View(value)});
   }
   for (const TensorInfo& info : signature.inputs) {
-    const bool there = std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first == info.key; });
-    if (!there) return Status(Code::kInvalidArgument, where + ": input '" + info.key + "' is missing; the inputs are: " + KeysOf(signature.inputs));
+    if (std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first == info.key; })) continue;
+    const auto own = std::find_if(defaults.begin(), defaults.end(), [&](const auto& each) { return each.first == info.key; });
+    if (own != defaults.end()) {
+      TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, info));
+      feeds.push_back({std::move(tensor), View(own->second)});
+      continue;
+    }
+    return Status(Code::kInvalidArgument, where + ": input '" + info.key + "' is missing; the inputs are: " + KeysOf(signature.inputs));
   }
   return feeds;
 }
@@ -163,17 +173,50 @@ Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view n
   return Status(Code::kNotFound, "the model has no signature '" + std::string(name) + "'; it has: " + (names.empty() ? "none" : names));
 }
 
+Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, const TensorInfo& input) {
+  // Of a graph with that constant alone: the engine reads what the file has, with its checks.
+  train::WireWriter type, value, node, graph;
+  type.Varint(kAttrType, static_cast<uint64_t>(input.dtype));
+  value.Bytes(kAttrTensor, input.default_value);
+  node.Bytes(kNodeName, "default");
+  node.Bytes(kNodeOp, "Const");
+  for (const auto& [name, content] : {std::pair("dtype", &type), std::pair("value", &value)}) {
+    train::WireWriter entry;
+    entry.Bytes(kMapKey, name);
+    entry.Bytes(kMapValue, content->bytes());
+    node.Bytes(kNodeAttr, entry.bytes());
+  }
+  graph.Bytes(kGraphNode, node.bytes());
+  const auto read = [&]() -> Result<Tensor> {
+    TENON_TRY_ASSIGN(const host::Graph made, host::Graph::Import(runtime, graph.bytes()));
+    TENON_TRY_ASSIGN(Session session, Session::Create(runtime, made));
+    TENON_TRY_ASSIGN(std::vector<Tensor> values, session.Run({}, {"default"}));
+    return std::move(values[0]);
+  };
+  Result<Tensor> tensor = read();
+  if (tensor.ok()) return tensor;
+  return tensor.status().Annotate("signature '" + signature.name + "': the default of input '" + input.key + "'");
+}
+
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   TENON_TRY(LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
-  return Model(file, std::move(session));
+  Model model(file, std::move(session));
+  for (const Signature& signature : model.meta().signatures)
+    for (const TensorInfo& input : signature.inputs) {
+      if (input.default_value.empty()) continue;
+      TENON_TRY_ASSIGN(Tensor value, DefaultOf(runtime, signature, input));
+      model.defaults_[signature.name].emplace_back(input.key, std::move(value));
+    }
+  return model;
 }
 
 Result<const Signature*> Model::FindSignature(std::string_view name) const { return model::FindSignature(meta(), name); }
 
 Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs, const host::RunOptions& options) const {
   TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
-  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs));
+  const auto defaults = defaults_.find(name);
+  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs, defaults == defaults_.end() ? NamedTensors() : defaults->second));
   std::vector<host::Name> fetches;
   for (const TensorInfo& output : signature->outputs) {
     TENON_TRY_ASSIGN(std::string tensor, TensorOf(*signature, output));

@@ -63,7 +63,7 @@ TEST_P(Goldens, GiveWhatTensorFlowGives) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::Values("v1", "partitioned", "module", "vocabulary", "keras_dense", "keras_lstm"));
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::Values("v1", "partitioned", "module", "vocabulary", "defaults", "keras_dense", "keras_lstm"));
 
 TEST(LoadModel, FeedsAssetsWithTheirPaths) {
   const Result<Model> model = LoadModel(JoinPath(kModels, "v1"));

@@ -78,7 +78,8 @@ Signature ParseSignature(std::string_view entry) {
   signature.inputs = ParseTensorMap(bytes, kSignatureInput);
   signature.outputs = ParseTensorMap(bytes, kSignatureOutput);
   for (std::string_view given : AllBytes(bytes, kSignatureDefault)) {
-    for (TensorInfo& input : signature.inputs) input.has_default = input.has_default || input.key == FindBytes(given, kMapKey);
+    for (TensorInfo& input : signature.inputs)
+      if (input.key == FindBytes(given, kMapKey)) input.default_value = FindBytes(given, kMapValue);
   }
   return signature;
 }

@@ -147,11 +147,29 @@ def write_keras(folder, layers):
     return [case("serving_default", {name: x}, signature(**{name: tf.constant(x)}))]
 
 
+class Defaults(tf.Module):
+    """TF2: an input that a caller may leave out."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([2], tf.float32, name="line")])
+    def apply(self, x, line=tf.constant([2.5, -1.0])):
+        return {"y": x * line[0] + line[1]}
+
+
+def write_defaults(folder):
+    module = Defaults()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.apply})
+    loaded = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    x, line = np.array([1, 2, 4], np.float32), np.array([3, 0.5], np.float32)
+    return [case("serving_default", {"x": x}, module.apply(tf.constant(x))),
+            case("serving_default", {"x": x, "line": line}, loaded(x=tf.constant(x), line=tf.constant(line)))]
+
+
 MAKERS = {
     "v1": write_v1,
     "partitioned": write_partitioned,
     "module": write_module,
     "vocabulary": write_vocabulary,
+    "defaults": write_defaults,
     "keras_dense": lambda folder: write_keras(folder, [tf.keras.Input([3]), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(2, "softmax")]),
     "keras_lstm": lambda folder: write_keras(folder, [tf.keras.Input([5, 3]), tf.keras.layers.LSTM(4)]),
 }

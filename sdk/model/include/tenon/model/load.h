@@ -17,6 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tenon/model/base.h"
 #include "tenon/model/model_file.h"
 
@@ -31,6 +36,10 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 // names their parts.
 Result<std::string> TensorOf(const Signature& signature, const TensorInfo& info);
 
+// What the file gives where a caller gives no value for an input that has a default_value. INVALID_ARGUMENT: it is damaged, or of
+// another type.
+Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, const TensorInfo& input);
+
 // A loaded model: what its author named can be called by these names. Any thread may run it, several at once.
 class Model {
  public:
@@ -42,13 +51,15 @@ class Model {
   const MetaGraph& meta() const { return file_.meta(); }
   // NOT_FOUND lists those that there are.
   Result<const Signature*> FindSignature(std::string_view name) const;
-  // Every output of a signature. Inputs: all of it, by key; INVALID_ARGUMENT names what is missing, unknown or of another type.
+  // Every output of a signature. Inputs: all of it, by key, but for those that have a default; INVALID_ARGUMENT names what is
+  // missing, unknown or of another type.
   Result<NamedTensors> Run(std::string_view signature, const NamedTensors& inputs, const host::RunOptions& options = {}) const;
 
  private:
   Model(ModelFile file, Session session) : file_(std::move(file)), session_(std::move(session)) {}
   ModelFile file_;
   Session session_;
+  std::map<std::string, NamedTensors, std::less<>> defaults_;  // by signature
 };
 
 // NOT_FOUND lists the signatures that there are.

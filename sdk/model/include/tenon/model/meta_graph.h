@@ -24,7 +24,7 @@ struct TensorInfo {
   Kind kind = Kind::kDense;
   // In the graph: of a sparse one the values, the indices and the dense shape; of a composite one all its components.
   std::vector<std::string> parts;
-  bool has_default = false;  // the file has a value for a caller who gives none
+  std::string_view default_value;  // of a caller who gives none: a serialized TensorProto; empty: there is none (DefaultOf)
 };
 
 // A function of the graph that the model's author named.
