@@ -204,6 +204,8 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
                           plan.env().threads == nullptr ? 1 : plan.env().threads->threads(),
                           reinterpret_cast<tenon_compile_context*>(&views),
                           &EdgeViews::Get,
+                          0,
+                          nullptr,
                           0};
   std::shared_ptr<CompiledRegion> region(new CompiledRegion);
   region->nodes_ = nodes;
@@ -214,6 +216,7 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
   if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
   region->compiler_ = claim.compiler;
   region->workspace_bytes_ = args.out_workspace_bytes;
+  region->in_place_ = {args.out_in_place, args.out_in_place_count};
   region->live_ = std::make_unique<LiveObject>(claim.compiler.plugin);
   return std::shared_ptr<const CompiledRegion>(std::move(region));
 }

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class CompiledRegion {
                                                                const graph::ShapeInference& inference);
   tenon_status* Run(tenon_frame* frame) const { return compiler_.table->run(executable_, frame); }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Inputs whose memory an output may take over.
+  std::span<const tenon_in_place> in_place() const { return in_place_; }
   // "MatMul_1 and 3 more".
   const std::string& label() const { return label_; }
   const std::vector<int32_t>& nodes() const { return nodes_; }
@@ -80,6 +83,7 @@ class CompiledRegion {
   CompilerEntry compiler_;
   tenon_executable* executable_ = nullptr;
   uint64_t workspace_bytes_ = 0;
+  std::span<const tenon_in_place> in_place_;
   std::string label_;
   std::vector<int32_t> nodes_;
   std::unique_ptr<LiveObject> live_;

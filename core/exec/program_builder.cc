@@ -871,6 +871,13 @@ class ProgramBuilder {
 
   // ---- Memory ----
 
+  static std::span<const tenon_in_place> InPlaceOf(const Operation& operation) {
+    if (operation.region != nullptr) return operation.region->in_place();
+    if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued) return {};
+    const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
+    return {kernel.in_place, kernel.in_place_count};
+  }
+
   // Lets outputs take over inputs that die with the operation, where the kernel allows it.
   void ShareInPlace(std::vector<Operation>& block) {
     for (Operation& operation : block) {
@@ -880,13 +887,8 @@ class ProgramBuilder {
         ShareInPlace(loop.condition_block);
         ShareInPlace(loop.body_block);
       }
-      if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued)
-        continue;
-      if (operation.region != nullptr) continue;
-      const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
-      for (uint64_t p = 0; p < kernel.in_place_count; ++p) {
-        const auto in = static_cast<size_t>(kernel.in_place[p].input);
-        const auto out = static_cast<size_t>(kernel.in_place[p].output);
+      for (const tenon_in_place& pair : InPlaceOf(operation)) {
+        const auto in = static_cast<size_t>(pair.input), out = static_cast<size_t>(pair.output);
         if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
         const int32_t root = Root(operation.inputs[in]);
         Slot& target = At(operation.outputs[out]);

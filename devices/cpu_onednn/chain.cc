@@ -240,6 +240,7 @@ struct tenon_executable {
   tenon::cpu_onednn::ForwardShares shares;
   tenon::cpu_onednn::Affine affine;  // of values that are not constant; empty: none
   int64_t channels, scale_at, shift_at;
+  tenon_in_place in_place;  // of the addend; input -1: none
 };
 
 namespace tenon::cpu_onednn {
@@ -313,7 +314,12 @@ std::unique_ptr<tenon_executable> Builder::Build() {
   }
   ForwardShares shares(convolution, c, epilogue_, image, filter);
   args_.out_workspace_bytes = prepare.out_workspace_bytes;
-  return std::unique_ptr<tenon_executable>(new tenon_executable{std::move(shares), std::move(affine_), channels_, scale_at, shift_at});
+  std::unique_ptr<tenon_executable> executable(
+      new tenon_executable{std::move(shares), std::move(affine_), channels_, scale_at, shift_at, {epilogue_.addend, 0}});
+  // The addend lies where the sum goes. The image is still read then: its rows are those of other shares.
+  args_.out_in_place = &executable->in_place;
+  args_.out_in_place_count = epilogue_.addend >= 0 && epilogue_.addend != image ? 1 : 0;
+  return executable;
 }
 
 tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) noexcept {

@@ -65,7 +65,10 @@ void ForwardShares::Add(const Convolution& v, sdk::PrepareContext& c, const Epil
   const int result = p.Output(0, out, result_at);
   const int target = p.Target(c, result, pd.dst_desc());
   // The sum's other operand lies where the sum goes.
-  if (epilogue.addend >= 0) p.Finish(p.Input(epilogue.addend, out, result_at), target);
+  if (epilogue.addend >= 0) {
+    const int addend = p.Input(epilogue.addend, out, result_at);
+    target == result ? p.CopyUnlessSame(addend, target) : p.Finish(addend, target);
+  }
   std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, target}};
   if (bias) arguments.emplace_back(DNNL_ARG_BIAS, vector(epilogue.shift, bias_desc));
   int position = 0;

@@ -174,6 +174,11 @@ void Program::Finish(int target, int slot) {
   });
 }
 
+void Program::CopyUnlessSame(int from, int to) {
+  Finish(from, to);
+  if (from != to) steps_.back().unless_same = true;
+}
+
 void Program::Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
                    std::vector<std::pair<int, int>> arguments) {
   if (scratchpad.get_size() != 0) arguments.emplace_back(DNNL_ARG_SCRATCHPAD, Workspace(c, scratchpad));
@@ -227,7 +232,9 @@ void Program::Run(sdk::RunContext c) const {
     CheckDnnl(dnnl_memory_set_data_handle(borrowed.execution->memories[i].get(), base + slot.offset), "bind a memory");
   }
   const dnnl_stream_t stream = ThreadStream();
+  const auto address = [&](int slot) { return borrowed.execution->memories[static_cast<size_t>(slot)].get_data_handle(); };
   for (size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].unless_same && address(steps_[i].arguments[0].second) == address(steps_[i].arguments[1].second)) continue;
     const auto& arguments = borrowed.execution->arguments[i];
     CheckDnnl(dnnl_primitive_execute(steps_[i].primitive.get(), stream, static_cast<int>(arguments.size()), arguments.data()),
               "execute a primitive");

@@ -72,6 +72,8 @@ class Program {
   // Where a primitive writes `desc` for `slot`: itself, or a part of the workspace; Finish() then adds the reorder.
   int Target(sdk::PrepareContext& c, int slot, const Desc& desc);
   void Finish(int target, int slot);
+  // Copies one into the other, unless they are one memory in the run. Both have one layout.
+  void CopyUnlessSame(int from, int to);
 
   // A primitive with its arguments; a scratchpad is added.
   void Step(sdk::PrepareContext& c, const dnnl::primitive& primitive, const Desc& scratchpad,
@@ -90,6 +92,7 @@ class Program {
   struct StepEntry {
     dnnl::primitive primitive;
     std::vector<std::pair<int, int>> arguments;
+    bool unless_same = false;  // of two slots in one place there is nothing to do
   };
   struct Execution;
 

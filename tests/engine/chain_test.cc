@@ -66,7 +66,8 @@ class ChainTest : public ::testing::TestWithParam<Form> {
       y = Output(g_.AddNode(f.normalization, {y, Vector(f.constant, 0.5, 2), Vector(f.constant), Vector(f.constant), Vector(f.constant, 0.2, 3)},
                             {{"is_training", false}, {"data_format", f.format}}));
     if (f.addend) {
-      const Output other = Fed(Numbers(Image(f.batch, side / f.stride, kOut, f.format), -2, 2));
+      // Made by the step and read by nobody else: the sum may take its memory.
+      const Output other = g_.Op("Tanh", {Fed(Numbers(Image(f.batch, side / f.stride, kOut, f.format), -2, 2))});
       y = g_.Op("AddV2", f.addend_first ? std::vector<Output>{other, y} : std::vector<Output>{y, other});
     }
     if (f.activation[0] != '\0') y = g_.Op(f.activation, {y});
@@ -214,6 +215,16 @@ TEST_F(ChainTest, TakesOneConvolutionOfTwoThatAreAdded) {
   const int compiled = Compare({g_.Op("Relu", {g_.Op("AddV2", {left, right})})});
   NEEDS_ONEDNN();
   EXPECT_EQ(compiled, 6);
+}
+
+// The sum may not take the image's memory, of which other rows are still read.
+TEST_F(ChainTest, AddsTheImageItself) {
+  const Output image = g_.Op("Tanh", {Fed(Numbers({1, kSide, kSide, kOut}, -1, 1))});
+  const Output filter = g_.Const(Numbers({3, 3, kOut, kOut}, -0.3, 0.3));
+  const Output y = g_.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+  const int compiled = Compare({g_.Op("Relu", {g_.Op("AddV2", {image, y})})});
+  NEEDS_ONEDNN();
+  EXPECT_EQ(compiled, 3);
 }
 
 // What is added comes from a branch, the convolution does not: they are not dead together.

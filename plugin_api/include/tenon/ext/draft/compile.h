@@ -9,7 +9,8 @@
  *
  * Inputs that the claimed nodes' kernels take in the host's memory (host_memory_args) lie there in the executable's frame
  * too; an edge that is taken in both memories is two inputs. The executable and the workspace stay until the work of a run
- * is done. An executable may not change its inputs. */
+ * is done. An executable may not change its inputs, but for one that lies where an output lies: where it says that it can take that
+ * (out_in_place), and nobody reads the input afterwards, the host may do so, and need not. */
 #ifndef TENON_EXT_DRAFT_COMPILE_H_
 #define TENON_EXT_DRAFT_COMPILE_H_
 
@@ -63,6 +64,8 @@ typedef struct tenon_compile_args {
   tenon_status* (*edge)(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view);
   /* Filled by compile(). */
   uint64_t out_workspace_bytes; /* of the device, given to every run */
+  const tenon_in_place* out_in_place; /* [out_in_place_count] inputs and outputs of the frame; live as long as the executable */
+  uint64_t out_in_place_count;
 } tenon_compile_args;
 
 typedef struct tenon_compiler {
