@@ -91,6 +91,10 @@ struct BiasAddGradKernel {
     constexpr int64_t kColumns = 64, kRows = 128;
     const T* x = c.input<T>(0);
     T* out = c.output<T>(0);
+    if (s.outer == 1 && s.inner == 1) {  // -0 stays what it is: nothing is added to it
+      std::copy_n(x, s.channels, out);
+      return;
+    }
     if (s.inner == 1) {
       c.ParallelFor(s.channels, static_cast<double>(s.outer) * 0.1 + 1, [&](int64_t begin, int64_t end) {
         for (int64_t j0 = begin; j0 < end; j0 += kColumns) {
