@@ -23,11 +23,17 @@ using sdk::TruncateDivOp;
 using sdk::XdivyOp;
 using sdk::XlogyOp;
 
-// Of halves the rounded quotient is what is rounded down, as in TensorFlow: -11.01 is -11 in bfloat16.
+// Of halves the rounded quotient is what is rounded down or towards 0, as in TensorFlow: -11.01 is -11 in bfloat16.
 struct HalfFloorDivOp : FloorDivOp {
   template <class T>
   T Rounded(float x, float y) const {
     return T(std::floor(static_cast<float>(T(x / y))));
+  }
+};
+struct HalfTruncateDivOp : TruncateDivOp {
+  template <class T>
+  T Rounded(float x, float y) const {
+    return T(std::trunc(static_cast<float>(T(x / y))));
   }
 };
 
@@ -55,7 +61,7 @@ TENON_CPU_KERNEL(Div) = CpuBinary<DivOp, AnyNumbers>("Div");
 TENON_CPU_KERNEL(FloorDiv) = CpuBinary<HalfFloorDivOp, Numbers>("FloorDiv");
 TENON_CPU_KERNEL(FloorMod) = CpuBinary<FloorModOp, Numbers>("FloorMod");
 TENON_CPU_KERNEL(DivNoNan) = CpuBinary<DivNoNanOp, Reals::AndComplex>("DivNoNan");
-TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<TruncateDivOp, Numbers>("TruncateDiv");
+TENON_CPU_KERNEL(TruncateDiv) = CpuBinary<HalfTruncateDivOp, Numbers>("TruncateDiv");
 TENON_CPU_KERNEL(MulNoNan) = CpuBinary<MulNoNanOp, Reals::AndComplex>("MulNoNan");
 TENON_CPU_KERNEL(Xdivy) = CpuBinary<XdivyOp, Reals::AndComplex>("Xdivy");
 TENON_CPU_KERNEL(Xlogy) = CpuBinary<XlogyOp, Reals::AndComplex>("Xlogy");
