@@ -56,25 +56,36 @@ struct Sizes {
   Sizes(const View& from, const View& to) {
     const sdk::Dims a = sdk::DimsOf(from), b = sdk::DimsOf(to);
     if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
-    if (a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
-    if (a[1] <= 0 || a[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
     if (b[1] <= 0 || b[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", b);
     batch = a[0], channels = a[3], from_height = a[1], from_width = a[2], to_height = b[1], to_width = b[2];
+  }
+  // Nothing is read: no images, or none with pixels or channels.
+  bool empty() const { return batch == 0 || channels == 0 || from_height == 0 || from_width == 0; }
+  void CheckPixels() const {
+    if (from_height == 0 || from_width == 0)
+      sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; its height and width are ", from_height, " and ", from_width);
+  }
+  void CheckChannels() const {
+    if (channels == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel");
   }
   int64_t From(int64_t n, int64_t y, int64_t x) const { return ((n * from_height + y) * from_width + x) * channels; }
   int64_t To(int64_t n, int64_t y, int64_t x) const { return ((n * to_height + y) * to_width + x) * channels; }
   int64_t batch, channels, from_height, from_width, to_height, to_width;
 };
 
-// Where the pixels of the resized images lie in the original ones: of a gradient the resized ones are what is read.
-template <auto kPositions, bool kGradient>
+// Where the pixels of the resized images lie in the original ones: of a gradient the resized ones are what is read, and there may be
+// nothing of them as far as TensorFlow takes it.
+template <auto kPositions, bool kGradient, bool kNeedsPixels>
 struct ResizeKernel : Sampling {
   using Sampling::Sampling;
   struct Plan {
     Plan(const ResizeKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Along(kernel, s.from_height, s.to_height)), columns(Along(kernel, s.from_width, s.to_width)) {}
+        : s(c.input(0), c.output(0)), rows(Along(kernel, s.from_height, s.to_height)), columns(Along(kernel, s.from_width, s.to_width)) {
+      if (!kGradient) s.CheckChannels();
+      if (kNeedsPixels) s.CheckPixels();
+    }
     auto Along(const Sampling& sampling, int64_t from, int64_t to) const {
-      if (s.batch == 0) return decltype(kPositions(sampling, from, to))();  // no images, however large each would be
+      if (s.empty()) return decltype(kPositions(sampling, from, to))();  // however large the images would be
       return kGradient ? kPositions(sampling, to, from) : kPositions(sampling, from, to);
     }
     Sizes s;
@@ -82,7 +93,7 @@ struct ResizeKernel : Sampling {
   };
 };
 
-struct BilinearKernel : ResizeKernel<Positions, false> {
+struct BilinearKernel : ResizeKernel<Positions, false, true> {
   using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
@@ -127,7 +138,7 @@ void AddTo(T& sum, T value) {
 }
 
 // Images are shared among threads: what is added to one pixel is added in order.
-struct BilinearGradKernel : ResizeKernel<Positions, true> {
+struct BilinearGradKernel : ResizeKernel<Positions, true, true> {
   using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
@@ -156,7 +167,7 @@ struct BilinearGradKernel : ResizeKernel<Positions, true> {
   }
 };
 
-struct NearestKernel : ResizeKernel<Nearest, false> {
+struct NearestKernel : ResizeKernel<Nearest, false, true> {
   using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
@@ -174,7 +185,7 @@ struct NearestKernel : ResizeKernel<Nearest, false> {
   }
 };
 
-struct NearestGradKernel : ResizeKernel<Nearest, true> {
+struct NearestGradKernel : ResizeKernel<Nearest, true, false> {
   using ResizeKernel::ResizeKernel;
   void Run(const Plan& plan, sdk::RunContext c) const {
     const Sizes& s = plan.s;
