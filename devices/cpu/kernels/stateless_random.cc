@@ -46,13 +46,14 @@ struct SeededKernel {
 template <class Distribution>
 struct KeyedKernel {
   void Run(sdk::RunContext c) const {
-    const int32_t algorithm = *c.input<int32_t>(3);
-    // 1 is Philox, 3 leaves the choice to the device.
-    if (algorithm != 1 && algorithm != 3) sdk::Fail(TENON_INVALID_ARGUMENT, "algorithm ", algorithm, "; the CPU has 1, Philox, and 3, its own choice");
     if (sdk::Count(c.input_view(1)) != 1 || sdk::Count(c.input_view(2)) < 2) {
       sdk::Fail(TENON_INVALID_ARGUMENT, "Philox needs a key of 1 number and a counter of 2; the shapes are ", sdk::DimsOf(c.input_view(1)), " and ",
                 sdk::DimsOf(c.input_view(2)));
     }
+    if (sdk::Count(c.output_view(0)) == 0) return;  // of any algorithm
+    const int32_t algorithm = *c.input<int32_t>(3);
+    // 1 is Philox, 3 leaves the choice to the device.
+    if (algorithm != 1 && algorithm != 3) sdk::Fail(TENON_INVALID_ARGUMENT, "algorithm ", algorithm, "; the CPU has 1, Philox, and 3, its own choice");
     const uint64_t key = *c.input<uint64_t>(1), low = c.input<uint64_t>(2)[0], high = c.input<uint64_t>(2)[1];
     Generate<Distribution>(c, sdk::Philox({static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)},
                                           {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
