@@ -129,7 +129,8 @@ class FloatDistance {
     if (apart <= std::max(format_.smallest, tolerance_.nothing)) return 0;
     if (std::isinf(want) && tolerance_.overflows && format_.size == 2 && std::signbit(want) == std::signbit(got) && std::abs(got) > 0x1p14) return 0;
     if (!std::isfinite(apart)) return kFar;
-    const double scale = tolerance_.of_one ? std::max(largest_, 1.0) : tolerance_.of_largest ? largest_ : size;
+    const bool of_one = tolerance_.of_one || (tolerance_.complex_of_one && parts_ == 2);
+    const double scale = of_one ? std::max(largest_, 1.0) : tolerance_.of_largest ? largest_ : size;
     // Formulas of complex functions cancel in ways of their own.
     const double units = std::max(1.0, tolerance_.units * format_.share) * (parts_ == 2 ? 8 : 1);
     return apart / std::max(scale * format_.epsilon * units, format_.smallest);
@@ -194,6 +195,7 @@ Tolerance Differences::Of(const char* table, const std::string& op) const {
     tolerance.units = found->value("units", tolerance.units);
     tolerance.of_largest = found->value("of_largest", tolerance.of_largest);
     tolerance.of_one = found->value("of_one", tolerance.of_one);
+    tolerance.complex_of_one = found->value("complex_of_one", tolerance.complex_of_one);
     tolerance.overflows = found->value("overflows", tolerance.overflows);
     tolerance.signed_zero = found->value("signed_zero", tolerance.signed_zero);
     tolerance.nothing = found->value("nothing", tolerance.nothing);

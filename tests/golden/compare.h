@@ -18,6 +18,7 @@ struct Tolerance {
   double units = 8;         // of the last place; of half and bfloat16 a quarter of it
   bool of_largest = false;  // measured at the largest finite element
   bool of_one = false;      // which counts as 1 at least
+  bool complex_of_one = false;  // the same, of complex numbers alone
   bool overflows = false;   // infinity may stand for a half that is nearly as large
   bool signed_zero = true;  // 0 and -0 differ
   double nothing = 0;       // differences up to this are none
