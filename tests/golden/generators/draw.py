@@ -61,6 +61,7 @@ class Case:
     attrs: dict = dataclasses.field(default_factory=dict)
     gradients: bool = True  # ask for them where there are any
     differentiated: tuple | None = None  # the outputs that have a gradient; None: all
+    answered: object = None  # of the case, when it may have been disturbed: whether TensorFlow writes all outputs; None: always
     disturb: bool = True  # now and then; not where the input of another op's output would be no such output
     blind: bool | None = None  # feeds of unknown shape; None: sometimes
     op: str = ""

@@ -32,7 +32,10 @@ def batch_norm(d):
     averages = (0,) if training and "exponential_avg_factor" not in attrs and d.chance(0.5) else (channels,)
     x = d.tensor(t, shape, special=0.03 if training else 0.1)
     vectors = [d.tensor(u, (channels,), -2, 2), d.tensor(u, (channels,), -2, 2), d.tensor(u, averages, -1, 1), d.tensor(u, averages, 0.1, 2)]
-    return Case([x, *vectors], attrs, differentiated=(0,)) if training else _inference(d, [x, *vectors], attrs)
+    if not training:
+        return _inference(d, [x, *vectors], attrs)
+    # Of no elements TensorFlow leaves the batch's mean and variance uninitialised.
+    return Case([x, *vectors], attrs, differentiated=(0,), answered=lambda case: case.inputs[0].size > 0)
 
 
 def _inference(d, values, attrs):
@@ -85,7 +88,9 @@ def depthwise(d):
 def depthwise_input(d):
     t = d.dtype()
     x, f, y, attrs = _depthwise(d)
-    return Case([d.ints(x), d.tensor(t, f, special=0), d.tensor(t, y, special=0.05)], attrs)
+    inputs = [d.ints(x), d.tensor(t, f, special=0), d.tensor(t, y, special=0.05)]
+    # TensorFlow's gradient of the filter multiplies the padding's zeros too, which makes NaN of what is not finite; ours leaves the padding out.
+    return Case(inputs, attrs, gradients=bool(np.isfinite(inputs[2].astype(np.float32)).all()))
 
 
 @op("DepthwiseConv2dNativeBackpropFilter")
