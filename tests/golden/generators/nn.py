@@ -145,7 +145,6 @@ def pool(d):
     # The gradient of an average over a window larger than the image is divided by too many cells in TensorFlow.
     w = Window(d, explicit=d.op == "MaxPool", fits=d.op == "AvgPool")
     x = d.tensor(d.dtype(), w.shape(w.image), special=0.1)
-    x[np.isneginf(x.astype(np.float64))] = 0  # the largest of -inf alone is the lowest finite number in TensorFlow
     return Case([x], w.attrs(pool=True), gradients=not np.isnan(x.astype(np.float64)).any())  # of NaN any may be the largest
 
 

@@ -2,8 +2,8 @@
 // Pooling: the geometry of a node, and the work on one plane of it.
 //
 // A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
-// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. A NaN is passed
-// over by the maximum unless it comes first: TensorFlow leaves it open.
+// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over, and
+// where nothing else is finite either, the maximum is the lowest finite number, as in TensorFlow and oneDNN.
 #ifndef TENON_SDK_POOL_H_
 #define TENON_SDK_POOL_H_
 
@@ -46,6 +46,17 @@ struct Cells {
 };
 
 template <class T>
+constexpr Wide<T> Lowest() {
+  if constexpr (std::is_same_v<T, Half>) {
+    return -65504.0f;
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    return -0x1.fep127f;
+  } else {
+    return std::numeric_limits<T>::lowest();
+  }
+}
+
+template <class T>
 void MaxPlane(const PoolPlan& p, const T* in, T* out) {
   const int64_t lanes = p.lanes();
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
@@ -53,13 +64,7 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out) {
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
       const Cells xs(p.x, ox);
       T* to = out + (oy * p.out.width + ox) * lanes;
-      if constexpr (std::numeric_limits<T>::has_infinity) {
-        std::fill_n(to, lanes, -std::numeric_limits<T>::infinity());
-      } else if constexpr (kIsHalf<T>) {
-        std::fill_n(to, lanes, T(-std::numeric_limits<float>::infinity()));
-      } else {
-        std::fill_n(to, lanes, std::numeric_limits<T>::lowest());
-      }
+      std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
       for (int64_t y = ys.begin; y < ys.end; ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           const T* from = in + (y * p.in.width + x) * lanes;
@@ -119,7 +124,8 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& functio
             const int64_t from = (y * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
             for (int64_t k = 0; k < n; ++k) {
-              const Flag equal = static_cast<Wide<T>>(in[from + k]) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+              const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
+              const Flag equal = (value > Lowest<T>() ? value : Lowest<T>()) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
               const Flag hit = equal & wanting[k];
               function(from + k, at + k, hit);
               wanting[k] ^= hit;
