@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the training package: the other optimizers, dense and by rows."""
+import numpy as np
+import tensorflow as tf
+
 from .draw import Case, op
 from .state import variable
 from .training import _positive, _scalar
@@ -66,10 +69,18 @@ def _ftrl_rates(d, t):
     return [_scalar(d, t, -0.1 if d.chance(0.1) else 0.1, 1), _scalar(d, t, 0, 0.5), _scalar(d, t, 0, 0.5), power]
 
 
+def _weights(d, t, shape):
+    """Of halves finite ones: TensorFlow rounds a difference of two powers to 0, which makes NaN of infinity."""
+    weights = variable(d, t, shape)
+    if t in (tf.half, tf.bfloat16):
+        weights.value = np.where(np.isfinite(weights.value.astype(np.float32)), weights.value, weights.value.dtype.type(1))
+    return weights
+
+
 @op("ApplyFtrl", "ResourceApplyFtrl")
 def ftrl(d):
     t, shape = d.dtype(), d.shape()
-    return Case([variable(d, t, shape), _positive(d, t, shape), variable(d, t, shape), d.tensor(t, shape, -3, 3), *_ftrl_rates(d, t)],
+    return Case([_weights(d, t, shape), _positive(d, t, shape), variable(d, t, shape), d.tensor(t, shape, -3, 3), *_ftrl_rates(d, t)],
                 _common(d, multiply_linear_by_lr=d.chance(0.4)))
 
 
@@ -78,5 +89,5 @@ def sparse_ftrl(d):
     types = d.types()
     t, shape = types["T"], d.shape(1, 3)
     indices = _rows(d, types, shape)
-    return Case([variable(d, t, shape), _positive(d, t, shape), variable(d, t, shape), d.tensor(t, indices.shape + shape[1:], -3, 3), indices,
+    return Case([_weights(d, t, shape), _positive(d, t, shape), variable(d, t, shape), d.tensor(t, indices.shape + shape[1:], -3, 3), indices,
                  *_ftrl_rates(d, t)], _common(d, multiply_linear_by_lr=d.chance(0.4)))

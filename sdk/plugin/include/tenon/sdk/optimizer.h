@@ -125,14 +125,18 @@ struct Ftrl {
   static constexpr bool kReal = true;
   explicit Ftrl(CreateContext& c)
       : multiply_linear_by_rate(c.Has("multiply_linear_by_lr") && c.Bool("multiply_linear_by_lr")),
-        zero_of_nan(c.op().find("Sparse") == std::string_view::npos) {}
+        dense(c.op().find("Sparse") == std::string_view::npos) {}
   bool multiply_linear_by_rate;
-  bool zero_of_nan;  // TensorFlow's dense form asks whether |linear| is larger, and NaN is not; its sparse form clips
+  // TensorFlow's dense form takes scalars of any sign, and makes 0 of NaN, which is not larger than a limit; its sparse form clips.
+  bool dense;
   template <class A>
   struct Step {
     Step(const Ftrl& o, const A* scalars)
-        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), zero_of_nan(o.zero_of_nan) {
-      if (!multiply_linear_by_rate && !(rate > A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), dense(o.dense) {
+      if (!dense) Check();
+    }
+    void Check() const {
+      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate == A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
       if (!(l1 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l1 regularization strength is not a non-negative scalar: ", static_cast<double>(l1));
       if (!(l2 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l2 regularization strength is not a non-negative scalar: ", static_cast<double>(l2));
       if (!(power <= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr_power is not a non-positive scalar: ", static_cast<double>(power));
@@ -143,7 +147,7 @@ struct Ftrl {
       const A scale = multiply_linear_by_rate ? rate : A(1), inverse = multiply_linear_by_rate ? A(1) : rate;
       v[2] += g * scale - (grown - before) / inverse * v[0];
       const A limit = l1 * scale, quadratic = grown / inverse + A(2) * l2 * scale;
-      if (zero_of_nan && !(std::abs(v[2]) > limit)) {
+      if (dense && !(std::abs(v[2]) > limit)) {
         v[0] = A(0);
       } else {
         v[0] = ((v[2] > limit ? limit : v[2] < -limit ? -limit : v[2]) - v[2]) / quadratic;
@@ -152,7 +156,7 @@ struct Ftrl {
     }
     A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
     A rate, l1, l2, power;
-    bool multiply_linear_by_rate, zero_of_nan;
+    bool multiply_linear_by_rate, dense;
   };
 };
 
