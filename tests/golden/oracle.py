@@ -200,8 +200,6 @@ def ask(case):
     """The case with TensorFlow's answer as a JSON object. NoAnswer where there is nothing to compare with."""
     if isinstance(case, draw.Program):
         return _ask_program(case)
-    if case.answered and not case.answered(case):
-        raise NoAnswer("TensorFlow gives memory that it never wrote")
     definition = registry.definition(case.op)
     attrs = _attrs(case, definition)
     kinds = {attr.name: attr for attr in definition.attr}
@@ -225,12 +223,14 @@ def ask(case):
             outputs, after = _run(session, graph, case, variables, unset)
         except REFUSALS as error:
             return {**line, "error": _refusal(error)}
+        if not case.says(case.answered):
+            raise NoAnswer("TensorFlow gives memory that it never wrote")
         if case.blind and not _fits(case, definition, attrs):
             raise NoAnswer("TensorFlow refuses it where it knows the shapes before the step")
         line["out"] = [tensor(one) for one in outputs]
         if after is not None:
             line["after"] = [tensor(one) for one in after]
-        elif case.gradients and not variables:
+        elif case.says(case.gradients) and not variables:
             line.update(_gradients(session, graph, case, outputs))
     return line
 
@@ -287,6 +287,9 @@ def _gradients(session, graph, case, outputs):
         values = session.run([one for one in dense if one is not None], _feeds(case))
     except (*REFUSALS, LookupError, AttributeError, IndexError, AssertionError):
         return {}
+    shapes = [case.flat()[i].shape for i, one in zip(asked, dense) if one is not None]
+    if [value.shape for value in values] != shapes:
+        return {}  # TensorFlow forgot to add up what it had broadcast
     values = iter(values)
     return {"asked": asked, "dy": [None if one is None else tensor(one) for one in directions],
             "dx": [None if one is None else tensor(next(values)) for one in dense]}

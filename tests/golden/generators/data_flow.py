@@ -224,9 +224,14 @@ def lists(d):
     with graph.as_default():
         one = Lists(d)
         handles = [one.make(d.op if d.op in MAKERS else d.pick(MAKERS))]
+        counts = [one.count]
         for step in range(d.int(1, 4)):
+            name = d.op if d.op in CHANGERS and step == 0 else d.pick(CHANGERS)
             # Mostly the newest: an older one has other elements, which then must have stayed.
-            handles.append(one.change(d.op if d.op in CHANGERS and step == 0 else d.pick(CHANGERS), handles[-1] if d.chance(0.85) else d.pick(handles)))
+            chosen = len(handles) - 1 if d.chance(0.85) else d.pick(range(len(handles)))
+            one.count = counts[chosen]
+            handles.append(one.change(name, handles[chosen]))
+            counts.append(one.count)
             if one.uneven and handles[-1].op.type in ("TensorListPushBack", "TensorListSetItem"):
                 one.differentiable = False  # TensorFlow takes all elements to have the shape of this one
         one.read(d.op if d.op in READERS else "TensorListLength", handles[-1])

@@ -59,13 +59,16 @@ class Case:
     """One node. inputs: arrays, in the order of the op's arguments, lists of arrays for lists of tensors."""
     inputs: list
     attrs: dict = dataclasses.field(default_factory=dict)
-    gradients: bool = True  # ask for them where there are any
+    gradients: object = True  # ask for them where there are any; or a function that says so of the case, when it may have been disturbed
     differentiated: tuple | None = None  # the outputs that have a gradient; None: all
-    answered: object = None  # of the case, when it may have been disturbed: whether TensorFlow writes all outputs; None: always
+    answered: object = True  # whether TensorFlow writes all outputs; or such a function
     disturb: bool = True  # now and then; not where the input of another op's output would be no such output
     blind: bool | None = None  # feeds of unknown shape; None: sometimes
     op: str = ""
     seed: int = 0
+
+    def says(self, which):
+        return which(self) if callable(which) else which
 
     def flat(self):
         return [one for given in self.inputs for one in (given if isinstance(given, list) else [given])]

@@ -77,27 +77,38 @@ def _depthwise(d):
     return (batch, height, width, channels), f, (batch, *out, channels * f[3]), attrs
 
 
+def _some(case):
+    """Whether nothing is empty: where there is nothing to add up, TensorFlow leaves the gradients uninitialised."""
+    values = [getattr(one, "value", one) for one in case.inputs]
+    return all(value.size and (value.dtype != np.int32 or value.all()) for value in values)
+
+
+def _written(case):
+    """The same of a gradient itself, which is whole where it has no elements either."""
+    return _some(case) or any(not value.all() for value in (getattr(one, "value", one) for one in case.inputs[:2]) if value.dtype == np.int32)
+
+
 @op("DepthwiseConv2dNative")
 def depthwise(d):
     t = d.dtype()
     x, f, _, attrs = _depthwise(d)
-    return Case([d.tensor(t, x, special=0.05), d.tensor(t, f, special=0)], attrs)
+    return Case([d.tensor(t, x, special=0.05), d.tensor(t, f, special=0)], attrs, gradients=_some)
 
 
 @op("DepthwiseConv2dNativeBackpropInput")
 def depthwise_input(d):
     t = d.dtype()
     x, f, y, attrs = _depthwise(d)
-    inputs = [d.ints(x), d.tensor(t, f, special=0), d.tensor(t, y, special=0.05)]
     # TensorFlow's gradient of the filter multiplies the padding's zeros too, which makes NaN of what is not finite; ours leaves the padding out.
-    return Case(inputs, attrs, gradients=bool(np.isfinite(inputs[2].astype(np.float32)).all()))
+    return Case([d.ints(x), d.tensor(t, f, special=0), d.tensor(t, y, special=0.05)], attrs, answered=_written,
+                gradients=lambda case: _some(case) and bool(np.isfinite(case.inputs[2].astype(np.float32)).all()))
 
 
 @op("DepthwiseConv2dNativeBackpropFilter")
 def depthwise_filter(d):
     t = d.dtype()
     x, f, y, attrs = _depthwise(d)
-    return Case([d.tensor(t, x, special=0.05), d.ints(f), d.tensor(t, y, special=0)], attrs)
+    return Case([d.tensor(t, x, special=0.05), d.ints(f), d.tensor(t, y, special=0)], attrs, answered=_written, gradients=_some)
 
 
 def _lrn(d):
