@@ -67,7 +67,10 @@ extern const tenon_op_definition kTensorListFromTensor = DefineOp({
 });
 
 static void SplitGradient(GradientContext& g) {
-  const int64_t whole = g.Node("TensorListConcatV2", {g.dy(0), AnyShape(g), g.input(2)}, {Typed(ElementType(g))});
+  // What the rows are is not left to the elements: none may be set.
+  const Shape row = g.shape(g.input(0)).Slice(1);
+  const Output element = row.fully_known() ? g.Vector(Join({-1}, row).dims()) : g.Concat({g.Vector({-1}), RowShape(g, g.input(0))});
+  const int64_t whole = g.Node("TensorListConcatV2", {g.dy(0), element, g.input(2)}, {Typed(ElementType(g))});
   g.SetDx(0, {whole, 0, 0});
 }
 
