@@ -147,6 +147,7 @@ struct BilinearGradKernel : ResizeKernel<Positions, true, true> {
     Reals::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0.0f));
+      if (s.empty()) return;  // of however many images
       c.ParallelFor(s.batch, 8.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) {
           const float* dy = c.input<float>(0) + s.From(n, 0, 0);
@@ -194,6 +195,7 @@ struct NearestGradKernel : ResizeKernel<Nearest, true, false> {
     Pictures::Dispatch(c.output_view(0).dtype, [&]<class T>(Tag<T>) {
       T* out = c.output<T>(0);
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
+      if (s.empty()) return;  // of however many images
       c.ParallelFor(s.batch, 2.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
         for (int64_t n = begin; n < end; ++n) {
           const T* dy = c.input<T>(0) + s.From(n, 0, 0);
