@@ -247,4 +247,4 @@ def _reshaped(d, value):
     else:
         place = d.int(0, len(dims) - 1)
         dims[place] = max(0, dims[place] + d.pick([-1, 1, 2])) if how == 2 else 0
-    return np.resize(value, dims) if value.size else d.tensor(tf.as_dtype(value.dtype), dims)
+    return np.resize(value, dims) if value.size else d.tensor(tf.as_dtype(value.dtype), dims, special=0)
