@@ -34,9 +34,9 @@ struct ClaimSink {
 namespace {
 
 // Whether a compiler may have it: work of a queue, or of the host for a device without, and nothing that outlives the step.
-bool MayBeClaimed(const Plan& plan, int32_t id, const SessionDevice& device) {
+bool MayBeClaimed(const Plan& plan, int32_t id, const CompilerEntry& compiler, const SessionDevice& device) {
   const NodeRunner* runner = plan.runner(id).get();
-  if (runner == nullptr || runner->main_queue_only()) return false;
+  if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > compiler.table->priority) return false;
   if (device.queued()) return runner->queued_on() == &device;
   return plan.DeviceOf(id) == device.index && runner->queued_on() == nullptr &&
          !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
@@ -93,7 +93,7 @@ const std::string& Claims::RefusalOf(int32_t node) const {
 Status Claims::Ask(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
   for (int32_t id : plan.order())
-    if (MayBeClaimed(plan, id, device)) nodes.push_back(cursor_.NumberOf(id));
+    if (MayBeClaimed(plan, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &plan, &compiler, &device};
   const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
@@ -107,7 +107,7 @@ Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const Sessi
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
     const int32_t id = cursor_.IdOf(nodes[i]);
-    if (!MayBeClaimed(plan, id, device)) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (!MayBeClaimed(plan, id, compiler, device)) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is not one of those that may be claimed"));
     if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is claimed twice"));
     claim_of_[static_cast<size_t>(id)] = static_cast<int32_t>(claims_.size());
     claim.nodes.push_back(id);

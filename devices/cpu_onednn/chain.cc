@@ -350,6 +350,6 @@ tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
 
 }  // namespace
 
-constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), TENON_SPAN("CPU"), Claim, Compile, Destroy, Run};
+constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), TENON_SPAN("CPU"), kPriority, 0, Claim, Compile, Destroy, Run};
 
 }  // namespace tenon::cpu_onednn

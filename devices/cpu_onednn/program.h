@@ -151,12 +151,14 @@ inline dnnl::memory::desc Any(dnnl::memory::dims dims) {
 // Runs the programs, one a share.
 void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost);
 
+inline constexpr int32_t kPriority = 10;  // above that of devices/cpu
+
 template <class Kernel>
 constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t flags = TENON_KERNEL_DETERMINISTIC) {
   return sdk::Registration<Kernel>(op, {.device_type = "CPU",
                                         .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list,
                                         .flags = flags | TENON_KERNEL_EXPENSIVE,
-                                        .priority = 10});
+                                        .priority = kPriority});
 }
 
 #define TENON_ONEDNN_KERNEL(name)                  \

@@ -27,7 +27,7 @@ tenon_status* Compile(tenon_plugin_self* self, tenon_compile_args* args, tenon_e
 void DestroyExecutable(tenon_executable* executable);
 tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame);
 
-inline constexpr tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), sdk::ToSpan(kDeviceType), Claim, Compile,
+inline constexpr tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), sdk::ToSpan(kDeviceType), 0, 0, Claim, Compile,
                                              DestroyExecutable, RunExecutable};
 
 }  // namespace tenon::tpu_sim

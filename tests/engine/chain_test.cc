@@ -217,6 +217,24 @@ TEST_F(ChainTest, TakesOneConvolutionOfTwoThatAreAdded) {
   EXPECT_EQ(compiled, 6);
 }
 
+// Whoever brings a better kernel has his way, whatever a compiler would take.
+TEST_F(ChainTest, LeavesANodeToAKernelOfAHigherPriority) {
+  auto runtime = Runtime::Create();
+  ASSERT_TRUE(runtime.ok() && runtime->LoadPlugin(TENON_TEST_OUTRANKING_PLUGIN).ok());
+  const auto run = [&](Runtime& where) {
+    Graph g(where);
+    const Output image = g.Const(*Tensor::From(std::vector<float>(kSide * kSide * kIn, 0.5f), Shape{1, kSide, kSide, kIn}));
+    const Output filter = g.Const(*Tensor::From(std::vector<float>(9 * kIn * kOut, 0.25f), Shape{3, 3, kIn, kOut}));
+    const Output y = g.Op("Conv2D", {image, filter}, {{"strides", std::vector<int64_t>{1, 1, 1, 1}}, {"padding", "SAME"}});
+    const Output out = g.Op("Relu", {g.Op("BiasAdd", {y, g.Const(*Tensor::From(std::vector<float>(kOut, 1), Shape{kOut}))})});
+    auto session = Session::Create(where, g);
+    return Values<float>((*session->Run({}, {out}))[0]);
+  };
+  const auto plain = run(TheRuntime()), better = run(*runtime);
+  ASSERT_EQ(plain.size(), better.size());
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(plain[i] + 1, better[i], 1e-5f) << i;
+}
+
 // The sum may not take the image's memory, of which other rows are still read.
 TEST_F(ChainTest, AddsTheImageItself) {
   const Output image = g_.Op("Tanh", {Fed(Numbers({1, kSide, kSide, kOut}, -1, 1))});
@@ -242,7 +260,6 @@ TEST_F(ChainTest, KeepsBranchesApart) {
 }
 
 TEST_F(ChainTest, RunsInALoop) {
-  const Form f{.name = ""};
   const Output zero = g_.Const(*Tensor::Scalar(int32_t{0})), image = Fed(Numbers({1, kSide, kSide, kIn}, -1, 1));
   const Output filter = g_.Const(Numbers({3, 3, kIn, kIn}, -0.1, 0.1)), bias = g_.Const(Numbers({kIn}, -1, 1));
   const auto last = While(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole networks, inference: Tenon beside TensorFlow, ONNX Runtime, OpenVINO and PyTorch, on the same weights and pictures.
 
-    networks.py [--only NAME]... [--batch 1 8] [--threads 1 2] [--seconds 1] [--rounds 2] [--out build/networks] [--build build/release]
+    networks.py [--only NAME]... [--batch 1 8] [--threads 1 2] [--seconds 1] [--rounds 2] [--out build/networks] [--build build/release] [--made]
 
 A network of tests/models, in its published size where that is not what tests/models has, is built by TensorFlow with seeded weights and
 frozen into one GraphDef, which Tenon and TensorFlow run as it is (`tenon run --time`; a prepared callable with TensorFlow's fast kernels
@@ -212,7 +212,8 @@ def program(command):
 def measure(options, name, batch):
     """{engine: {threads: us} or why not}"""
     folder = options.out / f"{name}.{batch}"
-    program([sys.executable, __file__, "--make", folder, "--only", name, "--batch", batch])
+    if not (options.made and (folder / "model.json").exists()):
+        program([sys.executable, __file__, "--make", folder, "--only", name, "--batch", batch])
     found, guesses = {}, {}
     for engine in ["tenon", *options.engines]:
         found[engine] = {}
@@ -292,6 +293,7 @@ def main():
     parser.add_argument("--engines", nargs="+", choices=sorted(PEERS), default=["tensorflow", "onnxruntime", "openvino", "pytorch"])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/networks"))
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--made", action="store_true", help="networks that --out holds already are not made again")
     parser.add_argument("--make", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()

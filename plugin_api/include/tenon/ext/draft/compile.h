@@ -72,7 +72,9 @@ typedef struct tenon_compiler {
   uint32_t struct_size;
   uint32_t must_understand;
   tenon_span device_type;
-  /* nodes: those placed on the device. */
+  int32_t priority; /* beside those of kernels: nodes whose best kernel has a higher one are not offered */
+  uint32_t reserved;
+  /* nodes: those placed on the device that it may claim. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*claim)(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
                          uint64_t node_count, tenon_device* device, const tenon_claim_sink* sink);
