@@ -53,21 +53,16 @@ std::vector<int64_t> Nearest(const Sampling& s, int64_t source, int64_t target) 
 
 // Batch, height, width and channels of what is read and of what is written.
 struct Sizes {
-  Sizes(const View& from, const View& to) {
+  Sizes(const View& from, const View& to, bool needs_channels, bool needs_pixels) {
     const sdk::Dims a = sdk::DimsOf(from), b = sdk::DimsOf(to);
     if (a.size() != 4 || b.size() != 4 || a[0] != b[0] || a[3] != b[3]) sdk::Fail(TENON_INVALID_ARGUMENT, "images of shape ", a, " cannot become ", b);
+    if (needs_channels && a[3] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel; it has the shape ", a);
+    if (needs_pixels && (a[1] <= 0 || a[2] <= 0)) sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; it has the shape ", a);
     if (b[1] <= 0 || b[2] <= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "output dimensions must be positive; they are ", b);
     batch = a[0], channels = a[3], from_height = a[1], from_width = a[2], to_height = b[1], to_width = b[2];
   }
   // Nothing is read: no images, or none with pixels or channels.
   bool empty() const { return batch == 0 || channels == 0 || from_height == 0 || from_width == 0; }
-  void CheckPixels() const {
-    if (from_height == 0 || from_width == 0)
-      sdk::Fail(TENON_INVALID_ARGUMENT, "input image must be of non-zero size; its height and width are ", from_height, " and ", from_width);
-  }
-  void CheckChannels() const {
-    if (channels == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "image must have at least one channel");
-  }
   int64_t From(int64_t n, int64_t y, int64_t x) const { return ((n * from_height + y) * from_width + x) * channels; }
   int64_t To(int64_t n, int64_t y, int64_t x) const { return ((n * to_height + y) * to_width + x) * channels; }
   int64_t batch, channels, from_height, from_width, to_height, to_width;
@@ -80,10 +75,9 @@ struct ResizeKernel : Sampling {
   using Sampling::Sampling;
   struct Plan {
     Plan(const ResizeKernel& kernel, sdk::PrepareContext& c)
-        : s(c.input(0), c.output(0)), rows(Along(kernel, s.from_height, s.to_height)), columns(Along(kernel, s.from_width, s.to_width)) {
-      if (!kGradient) s.CheckChannels();
-      if (kNeedsPixels) s.CheckPixels();
-    }
+        : s(c.input(0), c.output(0), !kGradient, kNeedsPixels),
+          rows(Along(kernel, s.from_height, s.to_height)),
+          columns(Along(kernel, s.from_width, s.to_width)) {}
     auto Along(const Sampling& sampling, int64_t from, int64_t to) const {
       if (s.empty()) return decltype(kPositions(sampling, from, to))();  // however large the images would be
       return kGradient ? kPositions(sampling, to, from) : kPositions(sampling, from, to);
