@@ -2,8 +2,8 @@
 // Pooling: the geometry of a node, and the work on one plane of it.
 //
 // A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
-// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over, and
-// where nothing else is finite either, the maximum is the lowest finite number, as in TensorFlow and oneDNN.
+// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over; of
+// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN.
 #ifndef TENON_SDK_POOL_H_
 #define TENON_SDK_POOL_H_
 
