@@ -76,8 +76,9 @@ def segment(d):
     if count and d.chance(0.08):
         ids[0] = d.pick([-1, 7])
     indices = d.tensor(types["Tidx"], (count,), 0, max(1, shape[0]) + (1 if d.chance(0.08) else 0))
-    # TensorFlow's sparse gradients of no rows are nothing that adds up.
-    return Case([d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)], {"sparse_gradient": d.chance(0.4) and count > 0})
+    # TensorFlow's sparse gradients of no rows are nothing that adds up, and its dense ones are never written.
+    return Case([d.tensor(types["T"], shape, -5, 5), indices, ids.astype(types["Tsegmentids"].as_numpy_dtype)], {"sparse_gradient": d.chance(0.4) and count > 0},
+                gradients=lambda case: case.inputs[0].size == 0 or case.inputs[1].size > 0)
 
 
 @op("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
