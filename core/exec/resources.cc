@@ -71,6 +71,14 @@ void ResourceManager::ClearAll() {
   for (auto& [key, resource] : resources_) Drop(resource.get());
 }
 
+int64_t ResourceManager::CountHeld(const std::function<bool(const Device*)>& in) const {
+  std::lock_guard lock(mutex_);
+  return std::count_if(resources_.begin(), resources_.end(), [&](const auto& entry) {
+    std::lock_guard own(entry.second->mutex);
+    return (entry.second->value != nullptr || entry.second->object != nullptr) && in(entry.second->device);
+  });
+}
+
 std::vector<const Resource*> ResourceManager::All() const {
   std::lock_guard lock(mutex_);
   std::vector<const Resource*> out;

@@ -69,7 +69,9 @@ class ResourceManager {
   void Clear(std::string_view container);
   // The same for all.
   void ClearAll();
-  // Variables with a value: container/name, for reports.
+  // Variables with a value, and objects, in the memory of the devices that `in` says; nullptr is the host's.
+  int64_t CountHeld(const std::function<bool(const Device*)>& in) const;
+  // All handles, for reports.
   std::vector<const Resource*> All() const;
 
  private:

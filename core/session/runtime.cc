@@ -36,7 +36,7 @@ Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) 
 
 Runtime::~Runtime() {
   Mounts::The().RemoveAll(this);
-  resources_.ClearAll();  // while their devices are there
+  DropResources();  // while their devices are there
   for (const auto& device : devices_) CloseDevice(device.get());
 }
 
@@ -183,7 +183,18 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
   return NotFound(StrCat("no loaded plugin brings the transport '", scheme, "'; those that are there: ", known.empty() ? "none" : known));
 }
 
-int64_t Runtime::LiveObjects(std::string_view id) const { return exec::LiveKernels(id) + Mounts::The().OpenFiles(this, id); }
+int64_t Runtime::LiveObjects(std::string_view id) const {
+  int64_t count = exec::LiveKernels(id) + Mounts::The().OpenFiles(this, id);
+  bool has_host_device = false;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& device : devices_) has_host_device = has_host_device || (device->plugin == id && device->queues == nullptr);
+  }
+  // Named variables outlive their sessions; their memory is the device's that made it.
+  return count + resources_.CountHeld([&](const exec::Device* device) { return device == nullptr ? has_host_device : device->plugin == id; });
+}
+
+void Runtime::DropResources() { resources_.ClearAll(); }
 
 std::vector<exec::Device> Runtime::devices() const {
   std::lock_guard lock(mutex_);

@@ -31,8 +31,10 @@ class Runtime {
   };
   Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
   void UnregisterPlugin(std::string_view id);
-  // Objects of the plugin that live (kernels, open files); 0 when it may be unloaded.
+  // Objects of the plugin that live (kernels, open files, named variables in its devices' memory); 0 when it may be unloaded.
   int64_t LiveObjects(std::string_view id) const;
+  // What named containers hold.
+  void DropResources();
 
   graph::OpRegistry& ops() { return ops_; }
   const graph::OpRegistry& ops() const { return ops_; }

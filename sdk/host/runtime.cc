@@ -215,7 +215,8 @@ tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_r
 void tenon_runtime_release(tenon_runtime* runtime) {
   if (runtime == nullptr) return;
   session::Mounts::The().RemoveOpener(runtime);
-  // Devices are closed and registries emptied before the loader unloads.
+  // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory goes first.
+  runtime->runtime.DropResources();
   for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) runtime->runtime.UnregisterPlugin(plugin->id());
   delete runtime;
 }
@@ -239,7 +240,8 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
     const auto live = [&]() -> std::vector<std::string> {
       const int64_t objects = runtime->runtime.LiveObjects(name);
       if (objects == 0) return {};
-      return {StrCat(objects, " kernels of sessions or open files; release the callables and sessions that use them, and close the files")};
+      return {StrCat(objects, " kernels of sessions, open files or named variables; release the callables and sessions that use them, "
+                              "close the files, and destroy the variables (DestroyResourceOp)")};
     };
     // Out of the registries first, so that nothing new begins while it unloads; back again when it is refused.
     if (!live().empty())

@@ -162,5 +162,32 @@ TEST(Variable, IsWrittenAndDifferentiatedThroughAnIdentityOfItsReference) {
   }
 }
 
+// A named container outlives its sessions; the memory is the device's, which the plugin brings.
+TEST(Variable, OfANamedContainerGoesBeforeItsDevice) {
+  auto runtime = Runtime::Create();
+  ASSERT_TRUE(runtime.ok());
+  const Attrs named = {{"dtype", DType::kFloat}, {"shape", Shape{3}}, {"container", "kept"}, {"shared_name", "v"}};
+  const auto run = [&](const char* op, bool has_value) {
+    Graph g(*runtime);
+    const Output handle = g.Op("VarHandleOp", {}, named);
+    std::vector<Output> inputs = {handle};
+    if (has_value) inputs.push_back(g.Const(std::vector<float>{1, 2, 3}, {3}));
+    g.AddNode(op, inputs, {}, "change");
+    auto session = Session::Create(*runtime, g);
+    return session.ok() ? session->RunTargets({"change"}) : session.status();
+  };
+  ASSERT_TRUE(run("AssignVariableOp", true).ok());
+  const Status refused = runtime->UnloadPlugin("tenon.cpu");
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
+  EXPECT_NE(refused.message().find("1 kernels of sessions, open files or named variables"), std::string::npos) << refused.message();
+  ASSERT_TRUE(run("DestroyResourceOp", false).ok());
+  const Status unloaded = runtime->UnloadPlugin("tenon.cpu");
+  EXPECT_TRUE(unloaded.ok()) << unloaded.message();
+
+  runtime = Runtime::Create();
+  ASSERT_TRUE(run("AssignVariableOp", true).ok());
+  runtime = Status(Code::kCancelled, "released with the variable in it");
+}
+
 }  // namespace
 }  // namespace tenon::engine

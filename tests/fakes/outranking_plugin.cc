@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tenon/plugin.h"
+#include "tenon/sdk/kernel.h"
 
 namespace {
 
