@@ -445,6 +445,9 @@ class Differentiator {
     }
     if (!any) return Status::Ok();
     if (frame.condition < 0) return Unimplemented(StrCat("loop '", frame.name, "' has no loop condition; it has no gradient"));
+    for (const LoopVariable& variable : variables)
+      if (variable.enter < 0)
+        return InvalidArgument(StrCat("loop '", frame.name, "': ", graph_.node(variable.merge).Describe(), " does not begin with an Enter; it has no gradient"));
     Backward back;
     back.frame = index;
     back.parent = parent;
@@ -554,7 +557,7 @@ class Differentiator {
       variable.merge = id;
       for (const Edge& edge : node.inputs) {
         if (graph_.node(edge.node).has(TENON_OP_NEXT_ITERATION)) variable.next = edge.node;
-        else variable.enter = edge.node;
+        else if (graph_.node(edge.node).has(TENON_OP_ENTER)) variable.enter = edge.node;
       }
       by_merge[id] = variable;
     }

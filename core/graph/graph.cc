@@ -22,6 +22,11 @@ Status CheckAttr(const AttrDef& def, const AttrValue& value) {
       return InvalidArgument(StrCat("attribute '", def.name, "' must be at least ", *def.minimum,
                                     list ? " long, found " : ", found ", found));
   }
+  // What a kernel made as values would be read as references to variables.
+  if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE)
+    for (size_t i = 0; i < value.size(); ++i)
+      if (IsRef(value.type(i)))
+        return InvalidArgument(StrCat("attribute '", def.name, "' is ", TypeName(value.type(i)), "; whether an argument is a reference, the op's definition says"));
   if ((def.kind & ~TENON_ATTR_LIST) == TENON_ATTR_TYPE && !def.allowed_types.empty())
     for (size_t i = 0; i < value.size(); ++i)
       if (std::find(def.allowed_types.begin(), def.allowed_types.end(), BaseType(value.type(i))) ==

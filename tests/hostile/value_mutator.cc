@@ -196,7 +196,7 @@ void MutateTensor(Dice& dice, TensorProto* tensor) {
 void MutateAttr(Dice& dice, const std::vector<std::string>& functions, AttrValue* attr) {
   if (dice.OneIn(6)) return OtherKind(dice, attr);
   switch (attr->value_case()) {
-    case AttrValue::kI: return attr->set_i(dice.OneIn(3) ? attr->i() + static_cast<int64_t>(dice.Under(3)) - 1 : dice.OddInt());
+    case AttrValue::kI: return attr->set_i(dice.OneIn(3) ? static_cast<int64_t>(static_cast<uint64_t>(attr->i()) + dice.Under(3) - 1) : dice.OddInt());
     case AttrValue::kF: return attr->set_f(static_cast<float>(dice.OddFloat()));
     case AttrValue::kB: return attr->set_b(!attr->b());
     case AttrValue::kS: return ChangeString(dice, attr->mutable_s());

@@ -12,6 +12,7 @@
 #include "kernels/product.h"
 #include "kernels/strided_copy.h"
 #include "kernels/types.h"
+#include "tenon/sdk/elementwise.h"
 
 namespace tenon::cpu {
 namespace {
@@ -73,7 +74,7 @@ void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
       const From* base = from + At(move.dims, move.from, cell);
       Sum sum{0};
       for (int64_t term = 0; term < move.terms; ++term) {
-        sum += static_cast<Sum>(static_cast<Wide<From>>(base[At(move.summed, move.summed_from, term)]));
+        sum = sdk::AddOp()(sum, static_cast<Sum>(static_cast<Wide<From>>(base[At(move.summed, move.summed_from, term)])));
       }
       to[At(move.dims, move.to, cell)] = static_cast<To>(static_cast<Wide<To>>(sum));
     }

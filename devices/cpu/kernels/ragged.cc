@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RaggedTensorToTensor.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -36,7 +37,12 @@ class Partition {
       for (int64_t column = 0; row < end; ++row, ++column) function(row, parent, column);
     }
   }
-  int64_t rows() const { return splits_ ? sdk::ValueAt(view_, sdk::Count(view_) - 1) : sdk::Count(view_); }
+  // INVALID_ARGUMENT: the last of the splits is negative.
+  int64_t rows() const {
+    const int64_t rows = splits_ ? sdk::ValueAt(view_, sdk::Count(view_) - 1) : sdk::Count(view_);
+    if (rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "ROW_SPLITS ends with ", rows);
+    return rows;
+  }
 
  private:
   template <class Function>
@@ -55,6 +61,21 @@ class Partition {
   bool splits_;
 };
 
+// Numbers in the session's memory, so that its limit holds: how many there are stands in tensors that anybody may have written.
+class Numbers {
+ public:
+  Numbers(const sdk::RunContext& c, int64_t count, int64_t value) : tensor_(sdk::NewTensor(c, TENON_DT_INT64, std::array{count})), count_(count) {
+    std::fill_n(data(), count, value);
+  }
+  int64_t size() const { return count_; }
+  int64_t& operator[](int64_t i) { return data()[i]; }
+
+ private:
+  int64_t* data() { return sdk::Data<int64_t>(tensor_.view()); }
+  sdk::KeptTensor tensor_;
+  int64_t count_;
+};
+
 struct ToTensorKernel {
   explicit ToTensorKernel(sdk::CreateContext& c) {
     for (const std::string_view type : c.Strings("row_partition_types")) types.emplace_back(type);
@@ -65,24 +86,31 @@ struct ToTensorKernel {
     std::vector<Partition> partitions;
     for (size_t i = types[0] == "FIRST_DIM_SIZE" ? 1 : 0; i < types.size(); ++i) partitions.emplace_back(c.input_view(3 + static_cast<int32_t>(i)), types[i]);
     const int64_t first = FirstDim(c.input_view(3));
+    std::vector<Numbers> places;  // by level
+    places.emplace_back(c, first, -1);
+    for (const Partition& partition : partitions) places.emplace_back(c, partition.rows(), -1);
     const std::vector<int64_t> dims = DimsOfResult(c, partitions, first);
-    const std::vector<int64_t> places = PlacesOf(partitions, first, dims);
-    if (static_cast<int64_t>(places.size()) != sdk::DimsOf(values)[0])
-      sdk::Fail(TENON_INVALID_ARGUMENT, "the row partitions have ", places.size(), " innermost rows, values has ", sdk::DimsOf(values)[0]);
+    if (places.back().size() != sdk::DimsOf(values)[0])
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the row partitions have ", places.back().size(), " innermost rows, values has ", sdk::DimsOf(values)[0]);
+    FindPlaces(partitions, dims, places);
     const std::vector<int64_t> inner(dims.begin() + static_cast<ptrdiff_t>(partitions.size()) + 1, dims.end());
-    const std::vector<int64_t> fill = Broadcast(sdk::DimsOf(filler), inner);
+    CheckBroadcast(sdk::DimsOf(filler), inner);
     int64_t blocks = 1;
     for (size_t d = 0; d <= partitions.size(); ++d) blocks = sdk::Multiply(blocks, dims[d]);
-    std::vector<int64_t> rows(static_cast<size_t>(blocks), -1);
-    for (size_t row = 0; row < places.size(); ++row)
-      if (places[row] >= 0) rows[static_cast<size_t>(places[row])] = static_cast<int64_t>(row);
+    if (sdk::Count(dims) == 0) return c.AllocOutput(0, dims);
+    sdk::NewTensor(c, values.dtype, dims);  // whether there is memory for the result, before there is any for what it is made of
+    const std::vector<int64_t> fill = Broadcast(sdk::DimsOf(filler), inner);
+    Numbers rows(c, blocks, -1);
+    for (int64_t row = 0; row < places.back().size(); ++row)
+      if (const int64_t place = places.back()[row]; place >= 0) rows[place] = row;
     if (values.dtype == TENON_DT_STRING) return GiveStrings(c, dims, rows, fill);
     c.AllocOutput(0, dims);
     DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
       std::vector<T> nothing;
       for (const int64_t at : fill) nothing.push_back(c.input<T>(2)[at]);
       T* out = c.output<T>(0);
-      for (const int64_t row : rows) out = std::copy_n(row < 0 ? nothing.data() : c.input<T>(1) + row * static_cast<int64_t>(fill.size()), fill.size(), out);
+      for (int64_t i = 0; i < blocks; ++i)
+        out = std::copy_n(rows[i] < 0 ? nothing.data() : c.input<T>(1) + rows[i] * static_cast<int64_t>(fill.size()), fill.size(), out);
     });
   }
 
@@ -116,42 +144,44 @@ struct ToTensorKernel {
     return dims;
   }
 
-  // Which block of the result each innermost row becomes; -1: it is beyond.
-  static std::vector<int64_t> PlacesOf(const std::vector<Partition>& partitions, int64_t first, const std::vector<int64_t>& dims) {
-    std::vector<int64_t> places(static_cast<size_t>(first));
-    for (int64_t i = 0; i < first; ++i) places[static_cast<size_t>(i)] = i < dims[0] ? i : -1;
-    for (size_t i = 0; i < partitions.size(); ++i) {
-      std::vector<int64_t> next(static_cast<size_t>(partitions[i].rows()), -1);
-      partitions[i].ForEach(static_cast<int64_t>(places.size()), [&](int64_t row, int64_t parent, int64_t column) {
-        const int64_t above = places[static_cast<size_t>(parent)];
-        if (above >= 0 && column < dims[i + 1]) next[static_cast<size_t>(row)] = above * dims[i + 1] + column;
+  // Which block of the result each row of each level becomes; -1, which stands there before: it is beyond.
+  static void FindPlaces(const std::vector<Partition>& partitions, const std::vector<int64_t>& dims, std::vector<Numbers>& places) {
+    for (int64_t i = 0; i < std::min(places[0].size(), dims[0]); ++i) places[0][i] = i;
+    for (size_t level = 0; level < partitions.size(); ++level) {
+      Numbers &above = places[level], &own = places[level + 1];
+      partitions[level].ForEach(above.size(), [&](int64_t row, int64_t parent, int64_t column) {
+        if (above[parent] >= 0 && column < dims[level + 1]) own[row] = above[parent] * dims[level + 1] + column;
       });
-      places = std::move(next);
     }
-    return places;
   }
 
+  static int64_t OwnDim(sdk::Dims from, const std::vector<int64_t>& to, size_t d) {
+    return d + from.size() < to.size() ? 1 : from[d + from.size() - to.size()];
+  }
+  static void CheckBroadcast(sdk::Dims from, const std::vector<int64_t>& to) {
+    bool fits = from.size() <= to.size();
+    for (size_t d = 0; fits && d < to.size(); ++d) fits = OwnDim(from, to, d) == 1 || OwnDim(from, to, d) == to[d];
+    if (!fits) sdk::Fail(TENON_INVALID_ARGUMENT, "default_value of shape ", from, " does not broadcast to a value's shape ", sdk::Dims(to));
+  }
   // For each element of a block of these dims: which of the default value it gets.
   static std::vector<int64_t> Broadcast(sdk::Dims from, const std::vector<int64_t>& to) {
-    bool fits = from.size() <= to.size();
     std::vector<int64_t> at = {0};
-    for (size_t d = 0; fits && d < to.size(); ++d) {
-      const int64_t own = d + from.size() < to.size() ? 1 : from[d + from.size() - to.size()];
-      fits = own == 1 || own == to[d];
+    for (size_t d = 0; d < to.size(); ++d) {
+      const int64_t own = OwnDim(from, to, d);
       std::vector<int64_t> next;
       for (const int64_t base : at)
         for (int64_t i = 0; i < to[d]; ++i) next.push_back(base * own + (own == 1 ? 0 : i));
       at = std::move(next);
     }
-    if (!fits) sdk::Fail(TENON_INVALID_ARGUMENT, "default_value of shape ", from, " does not broadcast to a value's shape ", sdk::Dims(to));
     return at;
   }
 
-  static void GiveStrings(const sdk::RunContext& c, const std::vector<int64_t>& dims, const std::vector<int64_t>& rows, const std::vector<int64_t>& fill) {
+  static void GiveStrings(const sdk::RunContext& c, const std::vector<int64_t>& dims, Numbers& rows, const std::vector<int64_t>& fill) {
     std::vector<std::string_view> out;
-    for (const int64_t row : rows)
+    for (int64_t block = 0; block < rows.size(); ++block)
       for (size_t i = 0; i < fill.size(); ++i)
-        out.push_back(row < 0 ? sdk::StringAt(c.input_view(2), fill[i]) : sdk::StringAt(c.input_view(1), row * static_cast<int64_t>(fill.size()) + static_cast<int64_t>(i)));
+        out.push_back(rows[block] < 0 ? sdk::StringAt(c.input_view(2), fill[i])
+                                      : sdk::StringAt(c.input_view(1), rows[block] * static_cast<int64_t>(fill.size()) + static_cast<int64_t>(i)));
     sdk::SetStrings(c, 0, dims, out);
   }
 

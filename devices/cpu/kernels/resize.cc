@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/elementwise.h"
 
 namespace tenon::cpu {
 namespace {
@@ -124,11 +125,7 @@ struct BilinearKernel : ResizeKernel<Positions, false, true> {
 
 template <class T>
 void AddTo(T& sum, T value) {
-  if constexpr (kIsHalf<T>) {
-    sum = static_cast<T>(static_cast<float>(sum) + static_cast<float>(value));
-  } else {
-    sum = static_cast<T>(sum + value);
-  }
+  sum = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(sum), static_cast<Wide<T>>(value)));  // integers wrap
 }
 
 // Images are shared among threads: what is added to one pixel is added in order.

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "tenon/sdk/element.h"
+#include "tenon/sdk/elementwise.h"
 #include "tenon/sdk/window.h"
 
 namespace tenon::sdk {
@@ -142,7 +143,7 @@ template <class T>
 void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
   ForEachMax(p, in, out, [=](int64_t from, int64_t at, auto hit) {
     const Wide<T> part = hit != 0 ? static_cast<Wide<T>>(dy[at]) : Wide<T>(0);
-    dx[from] = static_cast<T>(static_cast<Wide<T>>(dx[from]) + part);
+    dx[from] = static_cast<T>(AddOp()(static_cast<Wide<T>>(dx[from]), part));
   });
 }
 

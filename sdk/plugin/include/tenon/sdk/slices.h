@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "tenon/sdk/element.h"
@@ -63,7 +64,7 @@ struct StridedSliceMasks {
         ellipsis(c.Int("ellipsis_mask")),
         new_axis(c.Int("new_axis_mask")),
         shrink(c.Int("shrink_axis_mask")) {
-    if ((ellipsis & (ellipsis - 1)) != 0) c.Invalid("a strided slice with more than one ellipsis");
+    if (std::popcount(static_cast<uint64_t>(ellipsis)) > 1) c.Invalid("a strided slice with more than one ellipsis");
   }
   int64_t begin, end, ellipsis, new_axis, shrink;
 
