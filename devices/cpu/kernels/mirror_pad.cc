@@ -5,6 +5,7 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
+#include "tenon/sdk/elementwise.h"
 
 namespace tenon::cpu {
 namespace {
@@ -110,12 +111,9 @@ struct MirrorPadGradKernel : MirrorKernel {
     const T* from = c.input<T>(0);
     T* to = c.output<T>(0);
     std::fill_n(to, sdk::Count(c.output_view(0)), T(0));
+    // Integers wrap.
     mirror.ForEach([&](int64_t outer, int64_t inner) {
-      if constexpr (kIsHalf<T>) {
-        to[inner] = static_cast<T>(static_cast<float>(to[inner]) + static_cast<float>(from[outer]));
-      } else {
-        to[inner] = static_cast<T>(to[inner] + from[outer]);
-      }
+      to[inner] = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(to[inner]), static_cast<Wide<T>>(from[outer])));
     });
   }
 };

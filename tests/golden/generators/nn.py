@@ -123,7 +123,8 @@ def conv(d):
     t, w = d.dtype(), Window(d, dilate=True, explicit=True)
     out, groups = d.pick([1, 2, 4, 6]), 2 if d.chance(0.1) else 1
     x = d.tensor(t, w.shape(w.image, w.depth * groups), -2, 2)
-    return Case([x, d.tensor(t, (*w.size, w.depth, out * groups), -1, 1)], w.attrs())
+    # Of an image without pixels TensorFlow leaves the filter's gradient uninitialised.
+    return Case([x, d.tensor(t, (*w.size, w.depth, out * groups), -1, 1)], w.attrs(), gradients=lambda case: case.inputs[0].size > 0)
 
 
 @op("Conv2DBackpropInput", count=40)
@@ -137,7 +138,8 @@ def conv_input(d):
 def conv_filter(d):
     t, w = d.dtype(), Window(d, dilate=True, explicit=True)
     out = d.pick([1, 2, 4, 6])
-    return Case([d.tensor(t, w.shape(w.image), -1, 1), d.ints((*w.size, w.depth, out)), d.tensor(t, w.shape(w.output(), out), -1, 1)], w.attrs())
+    return Case([d.tensor(t, w.shape(w.image), -1, 1), d.ints((*w.size, w.depth, out)), d.tensor(t, w.shape(w.output(), out), -1, 1)], w.attrs(),
+                answered=lambda case: case.inputs[0].size > 0)
 
 
 @op("MaxPool", "AvgPool", count=45)
