@@ -15,13 +15,12 @@ using graph::Node;
 // Behind a compiler's tenon_claim_sink.
 struct ClaimSink {
   Claims* claims;
-  const Plan* plan;
   const CompilerEntry* compiler;
   const SessionDevice* device;
 
   static tenon_status* Claim(tenon_claim_context* context, const int64_t* nodes, uint64_t count) {
     auto* sink = reinterpret_cast<ClaimSink*>(context);
-    return sink->claims->Take(*sink->plan, *sink->compiler, *sink->device, nodes, count).release();
+    return sink->claims->Take(*sink->compiler, *sink->device, nodes, count).release();
   }
   static tenon_status* Refuse(tenon_claim_context* context, int64_t node, uint32_t, tenon_span text) {
     auto* sink = reinterpret_cast<ClaimSink*>(context);
@@ -61,8 +60,8 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
     for (const CompilerEntry& compiler : compilers)
       if (View(compiler.table->device_type) == device.device->type) {
         const auto first = static_cast<int32_t>(claims->claims_.size());
-        Status status = claims->Ask(plan, compiler, device);
-        if (status.ok()) status = claims->BreakCircles(plan, first);
+        Status status = claims->Ask(compiler, device);
+        if (status.ok() && static_cast<size_t>(first) < claims->claims_.size()) status = claims->BreakCircles(first);
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
         break;
       }
@@ -70,8 +69,8 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
 }
 
 // Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
-Status Claims::BreakCircles(const Plan& plan, int32_t first) {
-  for (std::vector<int32_t> stuck = InCircles(plan); !stuck.empty(); stuck = InCircles(plan)) {
+Status Claims::BreakCircles(int32_t first) {
+  for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
     if (first == 0 || stuck.back() < first)
       return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
     Claim& given_up = claims_[static_cast<size_t>(stuck.back())];
@@ -90,25 +89,25 @@ const std::string& Claims::RefusalOf(int32_t node) const {
   return it == refusals_.end() ? none : it->second;
 }
 
-Status Claims::Ask(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device) {
+Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
-  for (int32_t id : plan.order())
-    if (MayBeClaimed(plan, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
+  for (int32_t id : plan_.order())
+    if (MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
-  ClaimSink own{this, &plan, &compiler, &device};
+  ClaimSink own{this, &compiler, &device};
   const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
   return Status(compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink));
 }
 
-Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
+Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
   Claim claim;
   claim.compiler = compiler;
   claim.device = &device;
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
     const int32_t id = cursor_.IdOf(nodes[i]);
-    if (!MayBeClaimed(plan, id, compiler, device)) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is not one of those that may be claimed"));
-    if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan.graph().node(id).Describe(), " is claimed twice"));
+    if (!MayBeClaimed(plan_, id, compiler, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
     claim_of_[static_cast<size_t>(id)] = static_cast<int32_t>(claims_.size());
     claim.nodes.push_back(id);
   }
@@ -119,14 +118,14 @@ Status Claims::Take(const Plan& plan, const CompilerEntry& compiler, const Sessi
 }
 
 // With each claim as one, every node must come after what it depends on: the claims that do not, or come behind such.
-std::vector<int32_t> Claims::InCircles(const Plan& plan) const {
-  const graph::Graph& graph = plan.graph();
+std::vector<int32_t> Claims::InCircles() const {
+  const graph::Graph& graph = plan_.graph();
   const size_t count = static_cast<size_t>(graph.size());
   const auto whole = [&](int32_t id) { return ClaimOf(id) < 0 ? static_cast<size_t>(id) : count + static_cast<size_t>(ClaimOf(id)); };
   std::vector<std::vector<size_t>> users(count + claims_.size());
   std::vector<int32_t> pending(users.size(), 0);
   std::set<size_t> all;
-  for (int32_t id : plan.order()) {
+  for (int32_t id : plan_.order()) {
     all.insert(whole(id));
     const Node& node = graph.node(id);
     const auto depend = [&](int32_t source) {

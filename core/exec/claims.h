@@ -2,8 +2,9 @@
 // Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to.
 //
 // A compiler sees the plan's graph once and claims sets of the nodes that stand on its device. The host checks each: nodes of
-// one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and single nodes that remain depend on each
-// other without a circle: where sets of two devices would, one is given up. When shapes are bound a claim is compiled, and runs as one operation.
+// one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and
+// single nodes that remain depend on each other without a circle: where sets of two devices would, one is given up. When shapes
+// are bound a claim is compiled, and runs as one operation.
 #ifndef TENON_CORE_EXEC_CLAIMS_H_
 #define TENON_CORE_EXEC_CLAIMS_H_
 
@@ -41,11 +42,10 @@ class Claims {
  private:
   explicit Claims(const Plan& plan);
   friend struct ClaimSink;
-  Status Ask(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device);
-  Status Take(const Plan& plan, const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count);
-  Status BreakCircles(const Plan& plan, int32_t first);
-  std::vector<int32_t> InCircles(const Plan& plan) const;
-
+  Status Ask(const CompilerEntry& compiler, const SessionDevice& device);
+  Status Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count);
+  Status BreakCircles(int32_t first);
+  std::vector<int32_t> InCircles() const;
   tenon_shape ShapeOf(graph::Edge edge);
 
   const Plan& plan_;

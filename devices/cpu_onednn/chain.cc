@@ -145,10 +145,12 @@ class Finder {
 tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t count, tenon_device*,
                     const tenon_claim_sink* sink) noexcept {
   try {
+    const auto is_convolution = [cursor](int64_t id) { return ChainNode(*cursor, id).IsConvolution(); };
+    if (std::none_of(nodes, nodes + count, is_convolution)) return nullptr;  // before the whole graph is read
     Finder finder(*cursor, nodes, count);
     // From the last on: where two convolutions are added, the later one has the sum, and the other is there by then.
     for (uint64_t i = count; i-- > 0;) {
-      if (!finder.MayTake(nodes[i]) || !ChainNode(*cursor, nodes[i]).IsConvolution()) continue;
+      if (!finder.MayTake(nodes[i]) || !is_convolution(nodes[i])) continue;
       const std::vector<int64_t> chain = finder.From(nodes[i]);
       if (chain.size() < 2) continue;
       finder.Take(chain);

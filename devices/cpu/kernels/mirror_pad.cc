@@ -5,7 +5,7 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
@@ -111,10 +111,7 @@ struct MirrorPadGradKernel : MirrorKernel {
     const T* from = c.input<T>(0);
     T* to = c.output<T>(0);
     std::fill_n(to, sdk::Count(c.output_view(0)), T(0));
-    // Integers wrap.
-    mirror.ForEach([&](int64_t outer, int64_t inner) {
-      to[inner] = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(to[inner]), static_cast<Wide<T>>(from[outer])));
-    });
+    mirror.ForEach([&](int64_t outer, int64_t inner) { to[inner] = sdk::AddOrSubtract<false>(to[inner], from[outer]); });
   }
 };
 

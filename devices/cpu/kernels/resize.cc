@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
 namespace {
@@ -125,7 +125,7 @@ struct BilinearKernel : ResizeKernel<Positions, false, true> {
 
 template <class T>
 void AddTo(T& sum, T value) {
-  sum = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(sum), static_cast<Wide<T>>(value)));  // integers wrap
+  sum = sdk::AddOrSubtract<false>(sum, value);
 }
 
 // Images are shared among threads: what is added to one pixel is added in order.

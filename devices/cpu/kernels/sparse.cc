@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/elementwise.h"
 #include "tenon/sdk/kept_tensor.h"
 #include "tenon/sdk/slices.h"
 #include "tenon/sdk/update.h"
@@ -172,7 +171,7 @@ struct FillEmptyRowsGradKernel {
       for (int64_t i = 0; i < count; ++i) c.output<T>(0)[i] = grad[c.input<int64_t>(0)[i]];
       T sum = T(0);
       for (int64_t i = 0; i < total; ++i) {
-        if (!taken[i]) sum = static_cast<T>(sdk::AddOp()(static_cast<Wide<T>>(sum), static_cast<Wide<T>>(grad[i])));
+        if (!taken[i]) sum = sdk::AddOrSubtract<false>(sum, grad[i]);
       }
       *c.output<T>(1) = sum;
     });
