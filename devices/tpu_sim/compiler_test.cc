@@ -4,9 +4,9 @@
 #include <set>
 
 #include "tenon/ext/draft/compile.h"
-#include "testing/kernel.h"
+#include "tests/device/kernel.h"
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 namespace {
 
 struct Source {
@@ -23,10 +23,10 @@ struct GraphNode {
 };
 
 }  // namespace
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test
 
 struct tenon_graph {
-  std::vector<tenon::tpu_sim::testing::GraphNode> nodes;
+  std::vector<tenon::device_test::GraphNode> nodes;
 };
 
 // What claim() says.
@@ -40,7 +40,7 @@ struct tenon_compile_context {
   std::map<std::pair<int64_t, int32_t>, tenon_tensor_view> views;
 };
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 namespace {
 
 // Services over GraphNode: a tenon_node is the first member of one.
@@ -378,7 +378,7 @@ std::map<std::pair<int64_t, int32_t>, Value> OneByOne(Bench& bench, const Progra
       continue;
     }
     std::vector<Value> out;
-    EXPECT_EQ(bench.OnTpu(c, &out), "");
+    EXPECT_EQ(bench.OnDevice(c, &out), "");
     for (size_t k = 0; k < out.size(); ++k) all[{id, static_cast<int32_t>(k)}] = out[k];
   }
   return all;
@@ -517,4 +517,4 @@ TEST(Regions, WithArgumentsThatAreNotConstantAreNotCompiled) {
 }
 
 }  // namespace
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test

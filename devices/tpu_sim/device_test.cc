@@ -7,9 +7,9 @@
 #include <mutex>
 #include <thread>
 
-#include "testing/plugin.h"
+#include "tests/device/plugin.h"
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 namespace {
 
 std::string LoadText(const Settings& settings) {
@@ -793,4 +793,4 @@ TEST(Profile, KeepsTheLatestSpansAndReadsInPieces) {
 }
 
 }  // namespace
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test

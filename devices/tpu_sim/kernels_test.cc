@@ -4,9 +4,12 @@
 #include <limits>
 
 #include "model/cycle_model.h"
-#include "testing/kernel.h"
+#include "tests/device/kernel.h"
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
+
+const Settings kBenchSettings = {{"precision", "exact"}};
+
 namespace {
 
 constexpr double kClose = 1e-6;
@@ -96,9 +99,9 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
 TEST(Elementwise, QuestionsOfOperandsWithoutAnAnswerFailLateAndSayWhere) {
   Bench bench;
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"FloorMod", {}, {Ints({1, 2}), Ints({3, 0})}, {{TENON_DT_INT32, {2}}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"FloorMod", {}, {Ints({1, 2}), Ints({3, 0})}, {{TENON_DT_INT32, {2}}}}, &out),
             "INVALID_ARGUMENT: FloorMod 'node' on TPU:0: Integer division by zero");
-  EXPECT_EQ(bench.OnTpu({"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
             "INVALID_ARGUMENT: shape [2] does not broadcast to [2,3]");
 }
 
@@ -159,7 +162,7 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
   }
   EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloatsOf({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"Sum", {}, {RandomFloatsOf({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
+  EXPECT_EQ(bench.OnDevice({"Sum", {}, {RandomFloatsOf({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
             "INVALID_ARGUMENT: axis 3 of a reduction of shape [2] is outside [-1, 1)");
 }
 
@@ -182,7 +185,7 @@ TEST(Softmax, AndTheLossesAreTheCpus) {
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, 9, 3, 3, 1})}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
+  EXPECT_EQ(bench.OnDevice({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
             "INVALID_ARGUMENT: SparseSoftmaxCrossEntropyWithLogits 'node' on TPU:0: Received a label value of 10 which is "
             "outside the valid range of [0, 10); it is label 3");
 }
@@ -251,7 +254,7 @@ TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
   for (const bool round : {false, true}) {
     Bench bench({{"rows", "8"}, {"columns", "8"}, {"precision", round ? "bfloat16" : "exact"}});
     std::vector<Value> got;
-    EXPECT_EQ(bench.OnTpu(ProductCase(s, a, b), &got), "");
+    EXPECT_EQ(bench.OnDevice(ProductCase(s, a, b), &got), "");
     EXPECT_EQ(got[0].As<float>(), ByFolds(s, 8, a, b, round));
     // And what it took is what the model says.
     Machine machine;
@@ -290,9 +293,9 @@ TEST(Products, RoundWhenTheStepAllowsIt) {
   const Sizes s = {2, 2, 2, false, false};
   Case c = ProductCase(s, {1.001f, 0, 0, 1}, {1, 0, 0, 1});
   std::vector<Value> strict, allowed;
-  EXPECT_EQ(bench.OnTpu(c, &strict), "");
+  EXPECT_EQ(bench.OnDevice(c, &strict), "");
   c.precision = TENON_PRECISION_ALLOW_BFLOAT16;
-  EXPECT_EQ(bench.OnTpu(c, &allowed), "");
+  EXPECT_EQ(bench.OnDevice(c, &allowed), "");
   EXPECT_EQ(strict[0].As<float>()[0], 1.001f);
   EXPECT_EQ(allowed[0].As<float>()[0], 1.0f);
 }
@@ -306,7 +309,7 @@ TEST(Products, OfBfloat16RoundTheirOutputOnce) {
   };
   std::vector<Value> got;
   // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
-  EXPECT_EQ(bench.OnTpu({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
+  EXPECT_EQ(bench.OnDevice({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
                          {Tensor<sdk::Bfloat16>({1, 3}, half({256, 1, 1})), Tensor<sdk::Bfloat16>({3, 1}, half({1, 1, 1}))},
                          {{TENON_DT_BFLOAT16, {1, 1}}}},
                         &got),
@@ -318,9 +321,9 @@ TEST(Products, RefuseShapesThatDoNotFit) {
   Bench bench;
   std::vector<Value> out;
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
-  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
-  EXPECT_EQ(bench.OnTpu({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: matrices have 2 dims; the shapes are [2,3] and [3]");
 }
 
@@ -373,7 +376,7 @@ TEST(Convolution, InBfloat16RoundsWhatGoesIn) {
     return Floats(value.dims, out);
   };
   std::vector<Value> got, want;
-  EXPECT_EQ(bench.OnTpu({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got), "");
+  EXPECT_EQ(bench.OnDevice({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got), "");
   EXPECT_EQ(bench.OnCpu({"Conv2D", WindowAttributes(w, false), {rounded(image), rounded(filter)}, {{TENON_DT_FLOAT, w.result}}}, &want), "");
   EXPECT_EQ(Difference(got, want, kClose), "");
 }
@@ -452,7 +455,7 @@ TEST(Moves, AreTheCpus) {
 TEST(Moves, ByAnIndexThatIsNoneFailLate) {
   Bench bench;
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloatsOf({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
+  EXPECT_EQ(bench.OnDevice({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloatsOf({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
             "INVALID_ARGUMENT: GatherV2 'node' on TPU:0: indices[1] = 3 is not in [0, 3)");
 }
 
@@ -466,7 +469,7 @@ TEST(Shapes, AreToldOnTheHostWithoutWork) {
   } cases[] = {{"Shape", {TENON_DT_INT32, {2}}, {4, 5}}, {"Size", {TENON_DT_INT64, {}}, {20}}, {"Rank", {TENON_DT_INT32, {}}, {2}}};
   for (const auto& [op, out, want] : cases) {
     std::vector<Value> got;
-    EXPECT_EQ(bench.OnTpu({op, {}, {x}, {out}, {}, {0}}, &got), "");
+    EXPECT_EQ(bench.OnDevice({op, {}, {x}, {out}, {}, {0}}, &got), "");
     EXPECT_EQ(got[0].Numbers(), want);
   }
   EXPECT_EQ(LatestKernel(bench).code, 0u);
@@ -498,12 +501,12 @@ TEST(Variables, AreAssignedReadAndAddedTo) {
   tenon_resource r;
   std::vector<Value> out;
   const Case read = {"ReadVariableOp", {}, {Variable()}, {{TENON_DT_FLOAT, {3}}}};
-  EXPECT_EQ(bench.OnTpu(read, &out, {&r}), "FAILED_PRECONDITION: no value");
-  EXPECT_EQ(bench.OnTpu({"AssignVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnTpu({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnTpu({"AssignSubVariableOp", {}, {Variable(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: no value");
+  EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {Variable(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
   const size_t spans = bench.device.Profile().size();
-  EXPECT_EQ(bench.OnTpu(read, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "");
   EXPECT_EQ(out[0].As<float>(), (std::vector<float>{10, 21, 32}));
   EXPECT_EQ(bench.device.Profile().size(), spans + 1);  // the test's own download: a read submits nothing
   EXPECT_EQ(r.updates, 3);
@@ -517,7 +520,7 @@ TEST(Variables, OfReferencesAreGivenOn) {
   // A reference output is a resource in the host's memory.
   const auto run = [&](const char* op, const Value& value) {
     Value reference = {TENON_DT_INT64, {1}};  // as large as the handle
-    const std::string text = bench.OnTpu({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {Variable(), value}, {reference}, {}, {0}}, &out, {&r});
+    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {Variable(), value}, {reference}, {}, {0}}, &out, {&r});
     EXPECT_EQ(reinterpret_cast<tenon_resource*>(out[0].As<int64_t>()[0]), &r);
     return text;
   };
@@ -533,7 +536,7 @@ TEST(Variables, UpdatesThatFailBeforeTheirWorkIsSubmittedLeaveThemAsTheyAre) {
   Bench bench;
   Twin v(bench, {1, 2});
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_tpu}),
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_tpu}),
             "INVALID_ARGUMENT: another shape");
   EXPECT_EQ(v.on_tpu.commits, 0);
   EXPECT_EQ(ValueOf(bench, v.on_tpu), (std::vector<float>{1, 2}));
@@ -570,7 +573,7 @@ TEST(Optimizers, StepAsTheCpusDo) {
     given.inputs.insert(given.inputs.end(), c.others.begin(), c.others.end());
     std::vector<Value> out;
     for (int step = 0; step < 3; ++step) {
-      EXPECT_EQ(bench.OnTpu(given, &out, on_tpu), "") << c.op;
+      EXPECT_EQ(bench.OnDevice(given, &out, on_tpu), "") << c.op;
       EXPECT_EQ(bench.OnCpu(given, &out, on_cpu), "") << c.op;
     }
     for (size_t i = 0; i < c.variables; ++i) {
@@ -603,9 +606,9 @@ TEST(Kernels, ReturnBeforeTheirWorkIsDoneAndAreTheirTimelinesWork) {
   Bench bench({{"fail_late", "AddV2:2"}});
   const Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}};
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnTpu(add, &out), "");
-  EXPECT_EQ(bench.OnTpu(add, &out), "INTERNAL: AddV2 'node' failed on TPU:0 (option fail_late=AddV2:2)");
-  EXPECT_EQ(bench.OnTpu(add, &out), "");
+  EXPECT_EQ(bench.OnDevice(add, &out), "");
+  EXPECT_EQ(bench.OnDevice(add, &out), "INTERNAL: AddV2 'node' failed on TPU:0 (option fail_late=AddV2:2)");
+  EXPECT_EQ(bench.OnDevice(add, &out), "");
   EXPECT_EQ(out[0].As<float>(), (std::vector<float>{4, 6}));
 }
 
@@ -613,10 +616,10 @@ TEST(Kernels, RefuseMemoryThatIsNotTheirDevices) {
   Bench bench;
   std::vector<Value> out;
   Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}, {1}};
-  EXPECT_EQ(bench.OnTpu(add, &out), "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
+  EXPECT_EQ(bench.OnDevice(add, &out), "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
   add.host = {};
   add.host_outputs = {0};
-  EXPECT_EQ(bench.OnTpu(add, &out), "INVALID_ARGUMENT: output 0 of a kernel on TPU:0, of 8 bytes, is no device memory");
+  EXPECT_EQ(bench.OnDevice(add, &out), "INVALID_ARGUMENT: output 0 of a kernel on TPU:0, of 8 bytes, is no device memory");
 }
 
 TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
@@ -632,4 +635,4 @@ TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
 }
 
 }  // namespace
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test

@@ -6,9 +6,9 @@
 // fails, exactly the work that depends on it, directly or not, must fail with it.
 #include <random>
 
-#include "testing/plugin.h"
+#include "tests/device/plugin.h"
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 namespace {
 
 constexpr int kBlocks = 8;  // 0-2 on device 0, 3-5 on device 1, 6 staging of device 0, 7 the host's
@@ -147,4 +147,4 @@ TEST(Schedules, RandomOnesWithALateFailureFailExactlyWhereTheyDependOnIt) {
 }
 
 }  // namespace
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test

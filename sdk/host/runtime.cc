@@ -2,6 +2,7 @@
 // The runtime of app.h: packages are found at once and opened when something of theirs is first needed.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "core/base/log.h"
 #include "core/place/device_name.h"
@@ -65,10 +66,11 @@ void tenon_runtime::NoteRefused() {
 
 Status tenon_runtime::OpenFile(const std::string& path) {
   std::lock_guard lock(mutex);
-  // The options of a file's package are known by its id, which its manifest says.
+  // The options of a file's package are known by its id, which its manifest says; the path may lead there by another way.
   plugins::OptionList given;
+  std::error_code ignored;
   for (const auto& package : loader.packages())
-    if (package->path == path && package->manifest) given = OptionsFor(package->manifest->id);
+    if (package->manifest && std::filesystem::equivalent(package->path, path, ignored)) given = OptionsFor(package->manifest->id);
   return Register(loader.OpenFile(path, given));
 }
 

@@ -33,10 +33,13 @@ RULES = {
     # An example is either an application or a stranger's package.
     "sdk/examples": (("public host API", "plugin_api", "sdk/plugin"), ("*",)),
     "sdk/templates": PACKAGE,
+    # One source for two vendors.
+    "devices/cuda": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
+    "devices/rocm": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
 }
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
-# JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
-PRIVATE_LIBRARIES = {"boost": ("plugins",), "json": ("plugins", "sdk/cli", "net/grpc")}
+# Boost: the loader, and the fibers of an emulated grid. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
+PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "json": ("plugins", "sdk/cli", "net/grpc")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
 
 # Inside core: a folder may include itself and the folders named here.

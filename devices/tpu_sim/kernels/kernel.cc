@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/kernel.h"
 
-#include <algorithm>
-
 namespace tenon::tpu_sim {
 namespace {
 
@@ -31,20 +29,11 @@ Cycles CyclesOf(const Machine& machine, const Effort& effort) {
 
 Shapes::Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
                const Device& device, uint32_t precision, uint64_t host_inputs)
-    : inputs_(inputs), outputs_(outputs), input_count_(input_count), output_count_(output_count), device_(device),
-      precision_(precision), host_inputs_(host_inputs) {
+    : OperandShapes(inputs, input_count, outputs, output_count, host_inputs), device_(device), precision_(precision) {
   for (int32_t i = 0; i < input_count; ++i) {
-    const bool host = i < 64 && (host_inputs >> i & 1) != 0;
-    if (!host) effort.read_bytes += Bytes(input(i));
+    if (!on_host(i)) effort.read_bytes += Bytes(input(i));
   }
   for (int32_t i = 0; i < output_count; ++i) effort.written_bytes += Bytes(output(i));
-}
-
-bool Shapes::complete() const {
-  for (int32_t i = 0; i < std::min(input_count_, 64); ++i) {
-    if ((host_inputs_ >> i & 1) != 0 && input(i).dl.data == nullptr && sdk::Count(input(i)) != 0) return false;
-  }
-  return true;
 }
 
 bool Shapes::Rounds(uint32_t dtype) const {
@@ -60,13 +49,6 @@ void Shapes::Matrix(int64_t m, int64_t n, int64_t k, uint32_t dtype, int64_t tim
   effort.product.input_bytes = effort.product.output_bytes = static_cast<int64_t>(sdk::ElementSize(dtype));
   effort.product.passes = Rounds(dtype) ? 1 : kFloatPasses;
   effort.products += times;
-}
-
-int32_t Shapes::InRange(int32_t index, int32_t limit) {
-  if (index < 0 || index >= limit) [[unlikely]] {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "the kernel needs tensor ", index, "; the node has ", limit);
-  }
-  return index;
 }
 
 char* Address(const sdk::RunContext& c, const View& view, const char* what, int32_t index) {

@@ -17,7 +17,6 @@
 #ifndef TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 #define TENON_DEVICES_TPU_SIM_KERNELS_KERNEL_H_
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -25,10 +24,13 @@
 #include "driver.h"
 #include "tenon/sdk/element.h"
 #include "tenon/sdk/kernel.h"
+#include "tenon/sdk/operands.h"
 
 namespace tenon::tpu_sim {
 
 using sdk::Bfloat16;
+using sdk::HostInput;
+using sdk::Operands;
 using sdk::Tag;
 using sdk::Types;
 using sdk::Wide;
@@ -48,25 +50,12 @@ struct Effort {
 Cycles CyclesOf(const Machine& machine, const Effort& effort);
 
 // Shapes of a node's operands, the values of its host arguments, and what its plan says of the work.
-class Shapes {
+class Shapes : public sdk::OperandShapes {
  public:
   Shapes(const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count, const Device& device,
          uint32_t precision, uint64_t host_inputs);
 
-  int32_t input_count() const { return input_count_; }
-  int32_t output_count() const { return output_count_; }
-  const View& input(int32_t index) const { return *inputs_[InRange(index, input_count_)]; }
-  const View& output(int32_t index) const { return *outputs_[InRange(index, output_count_)]; }
-  const View* const* inputs() const { return inputs_; }
-  sdk::Dims in(int32_t index) const { return sdk::DimsOf(input(index)); }
-  sdk::Dims out(int32_t index) const { return sdk::DimsOf(output(index)); }
   const Machine& machine() const { return device_.options().machine; }
-  // Whether every host argument is there.
-  bool complete() const;
-  // Element i of a host argument of an integer type.
-  int64_t Integer(int32_t index, int64_t i = 0) const {
-    return sdk::IndexAt(sdk::Data<const void>(input(index)), input(index).dtype, i);
-  }
   // Whether the matrix unit gets the elements of this type as bfloat16.
   bool Rounds(uint32_t dtype) const;
 
@@ -77,14 +66,8 @@ class Shapes {
   Effort effort;
 
  private:
-  static int32_t InRange(int32_t index, int32_t limit);
-
-  const View* const* inputs_;
-  const View* const* outputs_;
-  int32_t input_count_, output_count_;
   const Device& device_;
   uint32_t precision_;
-  uint64_t host_inputs_;
 };
 
 // A plan of any kernel.
@@ -107,21 +90,6 @@ const char* OpName(std::string_view op);
 // The kernel of the op that has a plan; NULL: there is none, or it has no plan.
 const tenon_kernel_registration* PlannedKernel(std::string_view op);
 
-// Addresses of operands; few of them lie in the object itself.
-class Operands {
- public:
-  explicit Operands(int32_t count) {
-    if (count > kFew) many_ = std::make_unique<char*[]>(static_cast<size_t>(count));
-  }
-  char** at() { return many_ == nullptr ? few_ : many_.get(); }
-  char* const* at() const { return many_ == nullptr ? few_ : many_.get(); }
-
- private:
-  static constexpr int32_t kFew = 12;
-  char* few_[kFew] = {};
-  std::unique_ptr<char*[]> many_;
-};
-
 // Where the elements of a view are, for work of the frame's device. what and index: for a failure.
 char* Address(const sdk::RunContext& c, const View& view, const char* what, int32_t index);
 // Those of the frame's inputs and outputs; NULL for inputs whose bit in host_inputs is set.
@@ -137,43 +105,7 @@ void Submit(const sdk::RunContext& c, const char* op, const Cycles& cost, Functi
 void Submit(const sdk::RunContext& c, const PreparedWork& work);
 void Submit(const sdk::RunContext& c, std::unique_ptr<const PreparedWork> work);
 
-// An argument that stays on the host; a negative index counts from the last input.
-struct HostInput {
-  tenon_span name;
-  int32_t index;
-};
-
 namespace internal {
-
-template <class K>
-concept HasHostInputs = requires { K::kHostInputs; };
-
-template <class K>
-constexpr size_t HostInputCount() {
-  if constexpr (HasHostInputs<K>) return std::size(K::kHostInputs);
-  return 0;
-}
-template <class K>
-struct HostInputNames {
-  static constexpr auto list = [] {
-    std::array<tenon_span, HostInputCount<K>()> names = {};
-    if constexpr (HasHostInputs<K>) {
-      for (size_t i = 0; i < names.size(); ++i) names[i] = K::kHostInputs[i].name;
-    }
-    return names;
-  }();
-};
-template <class K>
-uint64_t HostInputBits(int32_t input_count) {
-  uint64_t bits = 0;
-  if constexpr (HasHostInputs<K>) {
-    for (const HostInput& host : K::kHostInputs) {
-      const int32_t index = host.index < 0 ? host.index + input_count : host.index;
-      if (index < 64) bits |= UINT64_C(1) << index;
-    }
-  }
-  return bits;
-}
 
 // K with what the SDK wants of a kernel.
 template <class K>
@@ -188,7 +120,7 @@ struct Launch {
          int32_t output_count, const tenon_device* device, uint32_t given_precision) {
       op = launch.op;
       precision = given_precision;
-      host_inputs = HostInputBits<K>(input_count);
+      host_inputs = sdk::HostInputBits<K>(input_count);
       Shapes shapes(inputs, input_count, outputs, output_count, *device->device, precision, host_inputs);
       if (!shapes.complete()) return;
       plan.emplace(launch.kernel, shapes);
@@ -223,7 +155,7 @@ struct Launch {
 template <class K>
 constexpr tenon_kernel_registration Kernel(std::string_view op, sdk::Traits traits) {
   traits.device_type = kDeviceType;
-  traits.host_memory = internal::HostInputNames<K>::list;
+  traits.host_memory = sdk::HostInputNames<K>::list;
   return sdk::Registration<internal::Launch<K>>(op, traits);
 }
 // The registration of a class with a Run of its own.

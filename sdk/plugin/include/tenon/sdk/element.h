@@ -18,9 +18,13 @@ struct Half {
   Half() = default;
   template <class Number>
     requires std::is_arithmetic_v<Number>
-  explicit Half(Number value) : bits(FromFloat(static_cast<float>(value))) {}
-  operator float() const {  // NOLINT(google-explicit-constructor)
-#if defined(__FLT16_MANT_DIG__)
+  constexpr explicit Half(Number value) : bits(FromFloat(static_cast<float>(value))) {}
+  constexpr operator float() const {  // NOLINT(google-explicit-constructor)
+#if defined(__CUDA_ARCH__)
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+#elif defined(__FLT16_MANT_DIG__)
     return static_cast<float>(std::bit_cast<_Float16>(bits));
 #else
     const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
@@ -32,8 +36,12 @@ struct Half {
     return sign != 0 ? -magnitude : magnitude;
 #endif
   }
-  static uint16_t FromFloat(float value) {
-#if defined(__FLT16_MANT_DIG__)
+  static constexpr uint16_t FromFloat(float value) {
+#if defined(__CUDA_ARCH__)
+    uint16_t rounded;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
+    return rounded;
+#elif defined(__FLT16_MANT_DIG__)
     return std::bit_cast<uint16_t>(static_cast<_Float16>(value));
 #else
     // Round to nearest even through float arithmetic (Fabian Giesen's method).
@@ -58,9 +66,9 @@ struct Bfloat16 {
   Bfloat16() = default;
   template <class Number>
     requires std::is_arithmetic_v<Number>
-  explicit Bfloat16(Number value) : bits(FromFloat(static_cast<float>(value))) {}
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }  // NOLINT
-  static uint16_t FromFloat(float value) {
+  constexpr explicit Bfloat16(Number value) : bits(FromFloat(static_cast<float>(value))) {}
+  constexpr operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }  // NOLINT
+  static constexpr uint16_t FromFloat(float value) {
     const uint32_t x = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (x + 0x7fffu + ((x >> 16) & 1u)) >> 16;
     return static_cast<uint16_t>(value != value ? 0x7fc0u : rounded);
@@ -84,7 +92,7 @@ using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
 // Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does.
 template <class To, class From>
-To Convert(From from) {
+constexpr To Convert(From from) {
   if constexpr (kIsComplex<From>) {  // a complex number's real part
     if constexpr (kIsComplex<To>) {
       return To(from);

@@ -3,6 +3,7 @@
 //
 // What differs between devices is not here: functions whose vector variants round in ways of their own (exp, tanh, ...).
 // An op whose operands may have no answer has Invalid(y) and kInvalidText, to be asked before.
+// Everything is constexpr, which lets compilers of accelerators' code call it too (nvcc: --expt-relaxed-constexpr).
 #ifndef TENON_SDK_ELEMENTWISE_H_
 #define TENON_SDK_ELEMENTWISE_H_
 
@@ -18,7 +19,7 @@ namespace tenon::sdk {
 
 // The number itself where it is not complex.
 template <class T>
-inline T Conjugate(T x) {
+constexpr T Conjugate(T x) {
   if constexpr (kIsComplex<T>) {
     return std::conj(x);
   } else {
@@ -29,7 +30,7 @@ inline T Conjugate(T x) {
 // ---- Of one tensor ----
 
 template <class T>
-inline T Negated(T x) {
+constexpr T Negated(T x) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(0u - static_cast<std::make_unsigned_t<T>>(x));
   } else {
@@ -39,11 +40,11 @@ inline T Negated(T x) {
 
 struct NegOp {
   template <class T>
-  T operator()(T x) const { return Negated(x); }
+  constexpr T operator()(T x) const { return Negated(x); }
 };
 struct AbsOp {
   template <class T>
-  T operator()(T x) const {
+  constexpr T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
       return x < 0 ? Negated(x) : x;
     } else {
@@ -54,7 +55,7 @@ struct AbsOp {
 // Of complex numbers the direction.
 struct SignOp {
   template <class T>
-  T operator()(T x) const {
+  constexpr T operator()(T x) const {
     if constexpr (kIsComplex<T>) {
       return x == T(0) ? T(0) : x / std::abs(x);
     } else {
@@ -64,7 +65,7 @@ struct SignOp {
 };
 struct SquareOp {
   template <class T>
-  T operator()(T x) const {
+  constexpr T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
       using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
       return static_cast<T>(static_cast<Unsigned>(x) * static_cast<Unsigned>(x));
@@ -75,28 +76,28 @@ struct SquareOp {
 };
 struct ReciprocalOp {
   template <class T>
-  T operator()(T x) const { return T(1) / x; }
+  constexpr T operator()(T x) const { return T(1) / x; }
 };
 struct SqrtOp {
   template <class T>
-  T operator()(T x) const { return std::sqrt(x); }
+  constexpr T operator()(T x) const { return std::sqrt(x); }
 };
 struct RsqrtOp {
   template <class T>
-  T operator()(T x) const { return T(1) / std::sqrt(x); }
+  constexpr T operator()(T x) const { return T(1) / std::sqrt(x); }
 };
 struct FloorOp {
   template <class T>
-  T operator()(T x) const { return std::floor(x); }
+  constexpr T operator()(T x) const { return std::floor(x); }
 };
 struct CeilOp {
   template <class T>
-  T operator()(T x) const { return std::ceil(x); }
+  constexpr T operator()(T x) const { return std::ceil(x); }
 };
 // Half to even: the default rounding mode.
 struct RoundOp {
   template <class T>
-  T operator()(T x) const {
+  constexpr T operator()(T x) const {
     if constexpr (std::is_integral_v<T>) {
       return x;
     } else {
@@ -108,16 +109,17 @@ struct RoundOp {
 // Activations. A NaN goes in and comes out.
 struct ReluOp {
   template <class T>
-  T operator()(T x) const { return x <= T(0) ? T(0) : x; }  // 0 for -0
+  constexpr T operator()(T x) const { return x <= T(0) ? T(0) : x; }  // 0 for -0
 };
 struct Relu6Op {
   template <class T>
-  T operator()(T x) const { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
+  constexpr T operator()(T x) const { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
 };
 struct LeakyReluOp {
   explicit LeakyReluOp(CreateContext& c) : alpha(c.Float("alpha")) {}
+  constexpr explicit LeakyReluOp(float alpha) : alpha(alpha) {}
   template <class T>
-  T operator()(T x) const { return x > T(0) ? x : static_cast<T>(alpha) * x; }
+  constexpr T operator()(T x) const { return x > T(0) ? x : static_cast<T>(alpha) * x; }
   float alpha;
 };
 
@@ -126,7 +128,7 @@ struct LeakyReluOp {
 // Integer arithmetic wraps, as TensorFlow's does; signed overflow is undefined in C++, so it is done unsigned. Types
 // narrower than int are promoted and need nothing.
 template <class T, class Function>
-inline T Wrapping(T x, T y, Function function) {
+constexpr T Wrapping(T x, T y, Function function) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
     using Wider = std::conditional_t<(sizeof(T) < 4), uint32_t, Unsigned>;
@@ -138,25 +140,25 @@ inline T Wrapping(T x, T y, Function function) {
 
 struct AddOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return Wrapping(x, y, [](auto a, auto b) { return a + b; });
   }
 };
 struct SubOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return Wrapping(x, y, [](auto a, auto b) { return a - b; });
   }
 };
 struct MulOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return Wrapping(x, y, [](auto a, auto b) { return a * b; });
   }
 };
 struct SquaredDifferenceOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (kIsComplex<T>) return Conjugate(x - y) * (x - y);
     return Wrapping(x, y, [](auto a, auto b) { return (a - b) * (a - b); });
   }
@@ -164,7 +166,7 @@ struct SquaredDifferenceOp {
 // A NaN on either side comes out.
 struct MaximumOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) {
       const T larger = x > y ? x : y;  // y when x is NaN
       return x != x ? x : larger;
@@ -175,7 +177,7 @@ struct MaximumOp {
 };
 struct MinimumOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) {
       const T smaller = x < y ? x : y;
       return x != x ? x : smaller;
@@ -188,13 +190,13 @@ struct MinimumOp {
 struct ByZero {
   static constexpr std::string_view kInvalidText = "Integer division by zero";
   template <class T>
-  static bool Invalid(T y) {
+  static constexpr bool Invalid(T y) {
     return y == 0;
   }
 };
 // Truncates; INT_MIN / -1 wraps.
 template <class T>
-inline T Truncated(T x, T y) {
+constexpr T TruncatedQuotient(T x, T y) {
   if constexpr (std::is_signed_v<T>) {
     if (y == -1) return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(x));
   }
@@ -202,9 +204,9 @@ inline T Truncated(T x, T y) {
 }
 struct DivOp : ByZero {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      return Truncated(x, y);
+      return TruncatedQuotient(x, y);
     } else {
       return x / y;
     }
@@ -212,9 +214,9 @@ struct DivOp : ByZero {
 };
 struct TruncateDivOp : ByZero {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      return Truncated(x, y);
+      return TruncatedQuotient(x, y);
     } else {
       return std::trunc(x / y);
     }
@@ -222,9 +224,9 @@ struct TruncateDivOp : ByZero {
 };
 struct FloorDivOp : ByZero {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
-      const T quotient = Truncated(x, y);
+      const T quotient = TruncatedQuotient(x, y);
       if constexpr (std::is_signed_v<T>) {
         return y != -1 && x % y != 0 && ((x < 0) != (y < 0)) ? static_cast<T>(quotient - 1) : quotient;
       } else {
@@ -237,7 +239,7 @@ struct FloorDivOp : ByZero {
 };
 struct FloorModOp : ByZero {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
       if constexpr (std::is_signed_v<T>) {
         if (y == -1) return 0;
@@ -254,26 +256,26 @@ struct FloorModOp : ByZero {
 };
 struct DivNoNanOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return y == T(0) ? T(0) : x / y;
   }
 };
 struct MulNoNanOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return y == T(0) ? T(0) : x * y;
   }
 };
 struct XdivyOp {
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return x == T(0) ? T(0) : x / y;
   }
 };
 struct XlogyOp {
   static constexpr double kCost = 4;
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     return x == T(0) ? T(0) : x * std::log(y);
   }
 };
@@ -281,11 +283,11 @@ struct IntegerPowOp {
   static constexpr double kCost = 4;
   static constexpr std::string_view kInvalidText = "Integers to negative integer powers are not allowed";
   template <class T>
-  static bool Invalid(T y) {
+  static constexpr bool Invalid(T y) {
     return y < 0;
   }
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     using Wider = std::make_unsigned_t<std::conditional_t<(sizeof(T) < 4), int32_t, T>>;
     Wider base = static_cast<Wider>(x);
     Wider result = 1;
@@ -301,11 +303,11 @@ template <class FloatingPow>
 struct AnyPowOp : FloatingPow {
   static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
   template <class T>
-  static bool Invalid(T y) {
+  static constexpr bool Invalid(T y) {
     return IntegerPowOp::Invalid(y);
   }
   template <class T>
-  T operator()(T x, T y) const {
+  constexpr T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
       return IntegerPowOp()(x, y);
     } else {
@@ -318,29 +320,29 @@ struct AnyPowOp : FloatingPow {
 // TanhGrad and SigmoidGrad have made before. A gradient that is 0 stays 0 also where y is 0 or infinite.
 struct TanhGradOp {
   template <class T>
-  T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
+  constexpr T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
 };
 struct SigmoidGradOp {
   template <class T>
-  T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
+  constexpr T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
 };
 struct SqrtGradOp {
   template <class T>
-  T operator()(T y, T dy) const {
+  constexpr T operator()(T y, T dy) const {
     const T dx = T(0.5) * dy / Conjugate(y);
     return dy == T(0) ? T(0) : dx;
   }
 };
 struct RsqrtGradOp {
   template <class T>
-  T operator()(T y, T dy) const {
+  constexpr T operator()(T y, T dy) const {
     const T dx = T(-0.5) * dy * Conjugate(y) * (Conjugate(y) * Conjugate(y));
     return dy == T(0) ? T(0) : dx;
   }
 };
 struct ReciprocalGradOp {
   template <class T>
-  T operator()(T y, T dy) const {
+  constexpr T operator()(T y, T dy) const {
     const T dx = -Conjugate(y) * Conjugate(y) * dy;
     return dy == T(0) ? T(0) : dx;
   }
@@ -349,20 +351,21 @@ struct ReciprocalGradOp {
 // (gradients, features or outputs). Nothing passes is a product with 0: of -1 it is -0, of infinity NaN.
 struct ReluGradOp {
   template <class T>
-  T operator()(T dy, T y) const { return dy * (y > T(0) ? T(1) : T(0)); }
+  constexpr T operator()(T dy, T y) const { return dy * (y > T(0) ? T(1) : T(0)); }
 };
 struct Relu6GradOp {
   template <class T>
-  T operator()(T dy, T y) const { return dy * ((y > T(0)) & (y < T(6)) ? T(1) : T(0)); }
+  constexpr T operator()(T dy, T y) const { return dy * (((y > T(0)) & (y < T(6))) ? T(1) : T(0)); }
 };
 struct EluGradOp {
   template <class T>
-  T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(1)) : dy; }
+  constexpr T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(1)) : dy; }
 };
 struct LeakyReluGradOp {
   explicit LeakyReluGradOp(CreateContext& c) : alpha(c.Float("alpha")) {}
+  constexpr explicit LeakyReluGradOp(float alpha) : alpha(alpha) {}
   template <class T>
-  T operator()(T dy, T x) const { return x > T(0) ? dy : static_cast<T>(alpha) * dy; }
+  constexpr T operator()(T dy, T x) const { return x > T(0) ? dy : static_cast<T>(alpha) * dy; }
   float alpha;
 };
 
@@ -370,48 +373,48 @@ struct LeakyReluGradOp {
 
 struct EqualOp {
   template <class T>
-  bool operator()(T x, T y) const { return x == y; }
+  constexpr bool operator()(T x, T y) const { return x == y; }
 };
 struct NotEqualOp {
   template <class T>
-  bool operator()(T x, T y) const { return x != y; }
+  constexpr bool operator()(T x, T y) const { return x != y; }
 };
 struct LessOp {
   template <class T>
-  bool operator()(T x, T y) const { return x < y; }
+  constexpr bool operator()(T x, T y) const { return x < y; }
 };
 struct LessEqualOp {
   template <class T>
-  bool operator()(T x, T y) const { return x <= y; }
+  constexpr bool operator()(T x, T y) const { return x <= y; }
 };
 struct GreaterOp {
   template <class T>
-  bool operator()(T x, T y) const { return x > y; }
+  constexpr bool operator()(T x, T y) const { return x > y; }
 };
 struct GreaterEqualOp {
   template <class T>
-  bool operator()(T x, T y) const { return x >= y; }
+  constexpr bool operator()(T x, T y) const { return x >= y; }
 };
 struct AndOp {
-  bool operator()(bool x, bool y) const { return x & y; }
+  constexpr bool operator()(bool x, bool y) const { return x & y; }
 };
 struct OrOp {
-  bool operator()(bool x, bool y) const { return x | y; }
+  constexpr bool operator()(bool x, bool y) const { return x | y; }
 };
 struct NotOp {
-  bool operator()(bool x) const { return !x; }
+  constexpr bool operator()(bool x) const { return !x; }
 };
 struct IsNanOp {
   template <class T>
-  bool operator()(T x) const { return x != x; }
+  constexpr bool operator()(T x) const { return x != x; }
 };
 struct IsInfOp {
   template <class T>
-  bool operator()(T x) const { return x == x && x - x != T(0); }
+  constexpr bool operator()(T x) const { return x == x && x - x != T(0); }
 };
 struct IsFiniteOp {
   template <class T>
-  bool operator()(T x) const { return x - x == T(0); }
+  constexpr bool operator()(T x) const { return x - x == T(0); }
 };
 
 }  // namespace tenon::sdk

@@ -19,8 +19,8 @@ struct GradientDescent {
   explicit GradientDescent(CreateContext&) {}
   template <class A>
   struct Step {
-    Step(const GradientDescent&, const A* scalars) : alpha(scalars[0]) {}
-    void operator()(A* v, A g) const { v[0] -= alpha * g; }
+    constexpr Step(const GradientDescent&, const A* scalars) : alpha(scalars[0]) {}
+    constexpr void operator()(A* v, A g) const { v[0] -= alpha * g; }
     A alpha;
   };
 };
@@ -33,8 +33,8 @@ struct Momentum {
   bool nesterov;
   template <class A>
   struct Step {
-    Step(const Momentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
-    void operator()(A* v, A g) const {
+    constexpr Step(const Momentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr void operator()(A* v, A g) const {
       v[1] = momentum * v[1] + g;
       v[0] -= nesterov ? rate * g + rate * momentum * v[1] : rate * v[1];
     }
@@ -51,8 +51,8 @@ struct Adagrad {
   bool update_slots;
   template <class A>
   struct Step {
-    Step(const Adagrad& o, const A* scalars) : rate(scalars[0]), update_slots(o.update_slots) {}
-    void operator()(A* v, A g) const {
+    constexpr Step(const Adagrad& o, const A* scalars) : rate(scalars[0]), update_slots(o.update_slots) {}
+    constexpr void operator()(A* v, A g) const {
       v[1] += update_slots ? g * g : A(0);
       v[0] -= rate * g / std::sqrt(v[1]);
     }
@@ -70,8 +70,8 @@ struct AdagradV2 {
   bool update_slots;
   template <class A>
   struct Step {
-    Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
-    void operator()(A* v, A g) const {
+    constexpr Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
+    constexpr void operator()(A* v, A g) const {
       v[1] += update_slots ? g * g : A(0);
       v[0] -= rate * g / (std::sqrt(v[1]) + epsilon);
     }
@@ -89,8 +89,8 @@ struct KerasMomentum {
   bool nesterov;
   template <class A>
   struct Step {
-    Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
-    void operator()(A* v, A g) const {
+    constexpr Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr void operator()(A* v, A g) const {
       v[1] = v[1] * momentum - rate * g;
       v[0] += nesterov ? v[1] * momentum - rate * g : v[1];
     }
@@ -107,8 +107,8 @@ struct RmsProp {
   explicit RmsProp(CreateContext&) {}
   template <class A>
   struct Step {
-    Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
-    void operator()(A* v, A g) const {
+    constexpr Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
+    constexpr void operator()(A* v, A g) const {
       v[1] += (g * g - v[1]) * (A(1) - rho);
       v[2] = v[2] * momentum + g * rate / std::sqrt(v[1] + epsilon);
       v[0] -= v[2];
@@ -131,17 +131,17 @@ struct Ftrl {
   bool dense;
   template <class A>
   struct Step {
-    Step(const Ftrl& o, const A* scalars)
+    constexpr Step(const Ftrl& o, const A* scalars)
         : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), dense(o.dense) {
       if (!dense) Check();
     }
-    void Check() const {
+    constexpr void Check() const {
       if (!(rate > A(0)) && !(multiply_linear_by_rate && rate == A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
       if (!(l1 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l1 regularization strength is not a non-negative scalar: ", static_cast<double>(l1));
       if (!(l2 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l2 regularization strength is not a non-negative scalar: ", static_cast<double>(l2));
       if (!(power <= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr_power is not a non-positive scalar: ", static_cast<double>(power));
     }
-    void operator()(A* v, A g) const {
+    constexpr void operator()(A* v, A g) const {
       const A sum = v[1] + g * g;
       const A grown = Power(sum), before = Power(v[1]);
       const A scale = multiply_linear_by_rate ? rate : A(1), inverse = multiply_linear_by_rate ? A(1) : rate;
@@ -154,7 +154,7 @@ struct Ftrl {
       }
       v[1] = sum;
     }
-    A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
+    constexpr A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
     A rate, l1, l2, power;
     bool multiply_linear_by_rate, dense;
   };
@@ -168,11 +168,11 @@ struct Adam {
   bool nesterov;
   template <class A>
   struct Step {
-    Step(const Adam& o, const A* scalars)
+    constexpr Step(const Adam& o, const A* scalars)
         : beta1(scalars[3]), beta2(scalars[4]), epsilon(scalars[5]), nesterov(o.nesterov) {
       alpha = scalars[2] * std::sqrt(A(1) - scalars[1]) / (A(1) - scalars[0]);
     }
-    void operator()(A* v, A g) const {
+    constexpr void operator()(A* v, A g) const {
       v[1] += (g - v[1]) * (A(1) - beta1);
       v[2] += (g * g - v[2]) * (A(1) - beta2);
       const A numerator = nesterov ? g * (A(1) - beta1) + beta1 * v[1] : v[1];

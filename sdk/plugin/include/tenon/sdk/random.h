@@ -23,12 +23,12 @@ class Philox {
   using Block = std::array<uint32_t, 4>;
 
   // TensorFlow's seeding: the first seed is the key, the second the counter's upper half.
-  Philox(uint64_t seed, uint64_t seed2)
+  constexpr Philox(uint64_t seed, uint64_t seed2)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
         counter_{0, 0, static_cast<uint32_t>(seed2), static_cast<uint32_t>(seed2 >> 32)} {}
-  Philox(std::array<uint32_t, 2> key, Block counter) : key_(key), counter_(counter) {}
+  constexpr Philox(std::array<uint32_t, 2> key, Block counter) : key_(key), counter_(counter) {}
 
-  void Skip(uint64_t blocks) {
+  constexpr void Skip(uint64_t blocks) {
     const uint64_t low = counter_[0] | static_cast<uint64_t>(counter_[1]) << 32;
     const uint64_t sum = low + blocks;
     counter_[0] = static_cast<uint32_t>(sum);
@@ -36,7 +36,7 @@ class Philox {
     if (sum < low && ++counter_[2] == 0) ++counter_[3];
   }
 
-  Block Next() {
+  constexpr Block Next() {
     Block c = counter_;
     ForEachRound([&](uint32_t k0, uint32_t k1) { c = Round(c, k0, k1); });
     Skip(1);
@@ -63,14 +63,14 @@ class Philox {
   static void Put(Many& words, size_t i, const Block& c) {
     for (size_t w = 0; w < 4; ++w) words[w][i] = c[w];
   }
-  static Block Round(const Block& c, uint32_t k0, uint32_t k1) {
+  static constexpr Block Round(const Block& c, uint32_t k0, uint32_t k1) {
     const uint64_t p0 = UINT64_C(0xD2511F53) * c[0];
     const uint64_t p1 = UINT64_C(0xCD9E8D57) * c[2];
     return {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
             static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
   }
   template <class Function>
-  void ForEachRound(const Function& function) const {
+  constexpr void ForEachRound(const Function& function) const {
     uint32_t k0 = key_[0], k1 = key_[1];
     for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) function(k0, k1);
   }
@@ -81,21 +81,23 @@ class Philox {
 
 inline constexpr uint64_t kReservedPerOutput = 256;
 
-inline float UnitFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f; }
-inline double UnitDouble(uint32_t x0, uint32_t x1) {
+constexpr float UnitFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f; }
+constexpr double UnitDouble(uint32_t x0, uint32_t x1) {
   const uint64_t mantissa = static_cast<uint64_t>(x0 & 0xfffffu) << 32 | x1;
   return std::bit_cast<double>(mantissa | UINT64_C(0x3ff0000000000000)) - 1.0;
 }
 
 // The epsilon keeps the logarithm finite.
-inline void BoxMuller(uint32_t x0, uint32_t x1, float* f0, float* f1) {
+template <class Real>
+constexpr void BoxMuller(uint32_t x0, uint32_t x1, Real* f0, Real* f1) {
   const float u1 = std::max(UnitFloat(x0), 1.0e-7f);
   const auto v1 = static_cast<float>(2.0 * M_PI * static_cast<double>(UnitFloat(x1)));
   const float u2 = std::sqrt(-2.0f * std::log(u1));
   *f0 = std::sin(v1) * u2;
   *f1 = std::cos(v1) * u2;
 }
-inline void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, double* d0, double* d1) {
+template <class Real>
+constexpr void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, Real* d0, Real* d1) {
   const double u1 = std::max(UnitDouble(x0, x1), 1.0e-7);
   const double v1 = 2.0 * M_PI * UnitDouble(x2, x3);
   const double u2 = std::sqrt(-2.0 * std::log(u1));
@@ -112,7 +114,7 @@ struct Uniform {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
   template <class T>
-  void operator()(const Philox::Block& x, T* out) const {
+  constexpr void operator()(const Philox::Block& x, T* out) const {
     if constexpr (std::is_same_v<T, double>) {
       for (size_t i = 0; i < 2; ++i) out[i] = UnitDouble(x[2 * i], x[2 * i + 1]);
     } else {
@@ -120,7 +122,7 @@ struct Uniform {
     }
   }
   template <class T>
-  static T One(uint32_t x) {
+  static constexpr T One(uint32_t x) {
     if constexpr (std::is_same_v<T, float>) {
       return UnitFloat(x);
     } else {
@@ -137,7 +139,7 @@ struct Normal {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
   template <class T>
-  void operator()(const Philox::Block& x, T* out) const {
+  constexpr void operator()(const Philox::Block& x, T* out) const {
     if constexpr (std::is_same_v<T, double>) {
       BoxMuller(x[0], x[1], x[2], x[3], &out[0], &out[1]);
     } else {
@@ -156,7 +158,7 @@ struct Truncated {
   template <class T>
   static constexpr uint64_t kBlocks = kGroup<T> * kReservedPerOutput / 4;
   template <class T>
-  void operator()(Philox& generator, T* out) const {
+  constexpr void operator()(Philox& generator, T* out) const {
     for (int found = 0; found < kGroup<T>;) {
       const Philox::Block x = generator.Next();
       if constexpr (std::is_same_v<T, double>) {
@@ -183,7 +185,7 @@ struct UniformInteger {
   using U = std::make_unsigned_t<T>;
   template <class>
   static constexpr uint64_t kBlocks = 1;
-  void operator()(const Philox::Block& x, T* out) const {
+  constexpr void operator()(const Philox::Block& x, T* out) const {
     for (size_t i = 0; i < kGroup<T>; ++i) {
       const U bits = sizeof(T) == 4 ? static_cast<U>(x[i]) : static_cast<U>(x[2 * i] | static_cast<uint64_t>(x[2 * i + 1]) << 32);
       out[i] = static_cast<T>(static_cast<U>(low) + bits % range);

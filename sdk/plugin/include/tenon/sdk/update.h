@@ -64,7 +64,7 @@ inline uint32_t UpdateLock(CreateContext& c) {
 
 // Integers wrap.
 template <bool kSubtract, class T>
-inline T AddOrSubtract(T x, T y) {
+constexpr T AddOrSubtract(T x, T y) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;
     return static_cast<T>(kSubtract ? static_cast<U>(x) - static_cast<U>(y) : static_cast<U>(x) + static_cast<U>(y));

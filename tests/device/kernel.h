@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs kernels from their registrations: those of the simulator on a device, and the CPU's, which say what is right.
+// Runs kernels from their registrations: those of the tested plugin on a device, and the CPU's, which say what is right.
 //
 //   Case add = {"AddV2", {}, {Floats({2, 1}, {1, 2}), Floats({3}, {1, 2, 3})}, {{TENON_DT_FLOAT, {2, 3}}}};
 //   Bench bench;
-//   bench.OnTpu(add, &outputs);                 // "" or the failure; values come back from the device
+//   bench.OnDevice(add, &outputs);                 // "" or the failure; values come back from the device
 //   EXPECT_EQ(Compare(bench, add, 1e-6), "");   // against the CPU's kernel
 //
 // Inputs in `host` stay in the host's memory, as the registration's host_memory_args say. Variables are inputs of type
 // TENON_DT_RESOURCE: their values are kept by the bench, in device memory for the device's kernels.
-#ifndef TENON_DEVICES_TPU_SIM_TESTING_KERNEL_H_
-#define TENON_DEVICES_TPU_SIM_TESTING_KERNEL_H_
+#ifndef TENON_TESTS_DEVICE_KERNEL_H_
+#define TENON_TESTS_DEVICE_KERNEL_H_
 
 #include <cmath>
 #include <functional>
@@ -24,9 +24,13 @@
 #include "tenon/dtype.h"
 #include "tenon/graph.h"
 #include "tenon/sdk/element.h"
-#include "testing/plugin.h"
+#include "tests/device/plugin.h"
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
+
+inline constexpr char kCpuPlugin[] = TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu.so";
+// What a bench loads the tested plugin with; each test program defines it.
+extern const Settings kBenchSettings;
 
 struct Type {
   uint32_t dtype;
@@ -109,11 +113,11 @@ struct Case {
   bool constant = true;  // host inputs are known to prepare()
 };
 
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test
 
 struct tenon_node {
   std::string op;
-  tenon::tpu_sim::testing::Attributes attributes;
+  tenon::device_test::Attributes attributes;
   std::vector<uint32_t> input_types, output_types;
   mutable tenon_span text = {};
 };
@@ -130,7 +134,7 @@ struct tenon_frame_context {
   std::vector<std::vector<int64_t>> output_dims;  // of outputs that were set
 };
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 
 inline const tenon_node_services* NodeServices() {
   static const tenon_node_services services = [] {
@@ -254,16 +258,17 @@ class KernelTable {
 // Devices, and the CPU's kernels beside them.
 class Bench {
  public:
-  Bench() : Bench({{"precision", "exact"}}) {}
-  Bench(std::initializer_list<Settings::value_type> settings)
-      : plugin_(settings), device(plugin_, 0), queue(device.Queue()), tpu(Descriptor()), cpu(LoadCpu()) {}
+  Bench() : Bench(kBenchSettings, 0) {}
+  Bench(std::initializer_list<Settings::value_type> settings) : Bench(Settings(settings), 0) {}
+  Bench(const Settings& settings, uint32_t index)
+      : plugin_(settings), device(plugin_, index), queue(device.Queue()), tested(Descriptor()), cpu(LoadCpu()) {}
   ~Bench() {
     for (void* memory : host_memory_) std::free(memory);
-    Descriptor("cpu")->unload(cpu_self_);
+    Descriptor(kCpuPlugin)->unload(cpu_self_);
   }
 
   // Gives "" or the failure, also a late one; then the outputs.
-  std::string OnTpu(const Case& given, std::vector<Value>* out_outputs, const std::vector<tenon_resource*>& variables = {}) {
+  std::string OnDevice(const Case& given, std::vector<Value>* out_outputs, const std::vector<tenon_resource*>& variables = {}) {
     Run run(given, variables);
     const auto upload = [&](Value& value) -> void* {
       if (value.bytes.empty()) return nullptr;
@@ -281,7 +286,7 @@ class Bench {
       if (at == given.host_outputs.end()) run.OutputView(i).dl.data = bytes == 0 ? nullptr : device.Memory(bytes);
     }
     tenon_semaphore* timeline = device.Semaphore();
-    const tenon_kernel_registration* kernel = tpu.Find(run.node);
+    const tenon_kernel_registration* kernel = tested.Find(run.node);
     if (kernel == nullptr) return "no kernel";
     tenon_frame_context context = {[&](uint64_t bytes) { return device.Memory(std::max<uint64_t>(bytes, 1)); }, {}};
     run.frame.device = device.device;
@@ -329,7 +334,7 @@ class Bench {
  public:
   Handle device;
   tenon_queue* queue;
-  KernelTable tpu, cpu;
+  KernelTable tested, cpu;
 
  private:
   // One node, its operands, and one run.
@@ -426,8 +431,8 @@ class Bench {
   };
 
   KernelTable LoadCpu() {
-    EXPECT_EQ(Text(Load({}, &cpu_self_, Descriptor("cpu"))), "");
-    return KernelTable(Descriptor("cpu"));
+    EXPECT_EQ(Text(Load({}, &cpu_self_, Descriptor(kCpuPlugin))), "");
+    return KernelTable(Descriptor(kCpuPlugin));
   }
 };
 
@@ -452,15 +457,15 @@ inline std::string Compare(Bench& bench, const Case& given, double tolerance) {
   std::vector<Value> got, want;
   std::string text = bench.OnCpu(given, &want);
   if (!text.empty()) return given.op + " on the CPU: " + text;
-  const tenon_kernel_registration* kernel = bench.tpu.Find({given.op, given.attributes, {}, {}});
+  const tenon_kernel_registration* kernel = bench.tested.Find({given.op, given.attributes, {}, {}});
   if (kernel == nullptr) return given.op + " has no kernel";
   if ((kernel->host_memory_count == 0) != (given.host.empty() && given.host_outputs.empty())) return given.op + ": what is the host's?";
-  text = bench.OnTpu(given, &got);
-  if (!text.empty()) return given.op + " on the TPU: " + text;
+  text = bench.OnDevice(given, &got);
+  if (!text.empty()) return given.op + " on the device: " + text;
   text = Difference(got, want, tolerance);
   return text.empty() ? "" : given.op + ": " + text;
 }
 
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test
 
-#endif  // TENON_DEVICES_TPU_SIM_TESTING_KERNEL_H_
+#endif  // TENON_TESTS_DEVICE_KERNEL_H_

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the built plugin from outside: opens the library, loads it with options, and calls its tables only.
+// Drives a device's built plugin from outside: opens the library, loads it with options, and calls its tables only. The test
+// program says which one: TENON_TESTED_PLUGIN is the library's path.
 //
 //   Plugin plugin{{"devices", "2"}};
 //   Handle device(plugin, 0);                  // closed at the end of the scope
@@ -8,8 +9,8 @@
 //
 // A status becomes "CODE: message" (Text), which owns and releases it; "" is success. Statuses are counted: a leak of
 // one fails the test that made the Plugin.
-#ifndef TENON_DEVICES_TPU_SIM_TESTING_PLUGIN_H_
-#define TENON_DEVICES_TPU_SIM_TESTING_PLUGIN_H_
+#ifndef TENON_TESTS_DEVICE_PLUGIN_H_
+#define TENON_TESTS_DEVICE_PLUGIN_H_
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ struct tenon_status {
   std::string message;
 };
 
-namespace tenon::tpu_sim::testing {
+namespace tenon::device_test {
 
 inline std::atomic<int> living_statuses{0};
 
@@ -82,15 +83,15 @@ inline uint64_t Soon(std::chrono::milliseconds more = std::chrono::minutes(2)) {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// Of a built plugin, by its short name.
-inline const tenon_plugin* Descriptor(const std::string& name = "tpu_sim") {
+// Of a built plugin, by its path.
+inline const tenon_plugin* Descriptor(const std::string& path = TENON_TESTED_PLUGIN) {
   static std::map<std::string, const tenon_plugin*> known;
-  if (const auto found = known.find(name); found != known.end()) return found->second;
-  void* library = dlopen((TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_" + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (const auto found = known.find(path); found != known.end()) return found->second;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return nullptr;
   const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
   tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
-  return known[name] = query == nullptr ? nullptr : query(&args);
+  return known[path] = query == nullptr ? nullptr : query(&args);
 }
 
 inline const void* Capability(const char* id, const tenon_plugin* descriptor = Descriptor()) {
@@ -253,6 +254,6 @@ class Handle {
   std::vector<tenon_semaphore*> semaphores_;
 };
 
-}  // namespace tenon::tpu_sim::testing
+}  // namespace tenon::device_test
 
-#endif  // TENON_DEVICES_TPU_SIM_TESTING_PLUGIN_H_
+#endif  // TENON_TESTS_DEVICE_PLUGIN_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise functions that every device rounds in its own way: what tenon/sdk/elementwise.h leaves to devices. By the
+// standard library's names, which the vendors' compilers map to their own.
+#ifndef TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
+#define TENON_DEVICES_GPU_CODE_FUNCTIONS_H_
+
+#include <cmath>
+
+#include "tenon/sdk/elementwise.h"
+
+namespace tenon::gpu {
+
+#define TENON_GPU_MATH(Name, expression)     \
+  struct Name##Op {                          \
+    template <class T>                       \
+    constexpr T operator()(T x) const {      \
+      return expression;                     \
+    }                                        \
+  };
+TENON_GPU_MATH(Exp, std::exp(x))
+TENON_GPU_MATH(Expm1, std::expm1(x))
+TENON_GPU_MATH(Log, std::log(x))
+TENON_GPU_MATH(Log1p, std::log1p(x))
+TENON_GPU_MATH(Sin, std::sin(x))
+TENON_GPU_MATH(Cos, std::cos(x))
+TENON_GPU_MATH(Tanh, std::tanh(x))
+TENON_GPU_MATH(Erf, std::erf(x))
+TENON_GPU_MATH(Erfc, std::erfc(x))
+TENON_GPU_MATH(Sigmoid, T(1) / (T(1) + std::exp(-x)))
+TENON_GPU_MATH(Elu, x < T(0) ? std::expm1(x) : x)
+#undef TENON_GPU_MATH
+
+// TensorFlow's threshold: beyond it the answer is x, or exp(x), to the last bit.
+struct SoftplusOp {
+  template <class T>
+  constexpr T operator()(T x) const {
+    const T threshold = sizeof(T) == 4 ? T(-13.942385) : T(-34.043653389117715);
+    const T small = std::exp(x);
+    return x > -threshold ? x : x < threshold ? small : std::log1p(small);
+  }
+};
+struct SoftplusGradOp {
+  template <class T>
+  constexpr T operator()(T dy, T x) const { return dy / (std::exp(-x) + T(1)); }
+};
+struct FloatingPowOp {
+  template <class T>
+  constexpr T operator()(T x, T y) const { return std::pow(x, y); }
+};
+using PowOp = sdk::AnyPowOp<FloatingPowOp>;
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_CODE_FUNCTIONS_H_

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "queue.h"
+
+namespace tenon::gpu {
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+constexpr uint64_t kMostAlignment = UINT64_C(2) << 20;
+constexpr uint64_t kRecordsOfSlab = 256;
+
+// The text with numbers where it has {0}, {1} and {2}.
+std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}') {
+      out += std::to_string(numbers[text[i + 1] - '0']);
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+System::System(Options options) : watcher(&mutex), options_(std::move(options)), runtime_(kVendor.make(options_)) {}
+
+Outcome System::Count(uint32_t* out_count) {
+  *out_count = 0;
+  if (options_.devices == 0) return Fault(TENON_NOT_FOUND, "the option ", kVendor.plugin, ".devices is 0");
+  Outcome outcome = runtime_->Count(out_count);
+  if (options_.devices > 0) *out_count = std::min(*out_count, static_cast<uint32_t>(options_.devices));
+  return outcome;
+}
+
+Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std::shared_ptr<Device>* out_device) {
+  std::shared_ptr<Device> device(new Device(system, index));
+  device->name_ = sdk::Concat("GPU:", index);
+  Outcome outcome = system->runtime().Open(index, &device->card_);
+  if (!outcome.ok()) return outcome;
+  outcome = device->card_->Activate();
+  if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
+  if (!outcome.ok()) return outcome;
+  const std::lock_guard lock(system->mutex);
+  std::erase_if(system->devices, [](const auto& each) { return each.expired(); });
+  for (const auto& weak : system->devices) {
+    if (const auto other = weak.lock()) {
+      (void)other->card_->EnablePeer(*device->card_);
+      (void)device->card_->EnablePeer(*other->card_);
+    }
+  }
+  system->devices.push_back(device);
+  *out_device = std::move(device);
+  return {};
+}
+
+void Device::Close() {
+  std::vector<std::shared_ptr<Queue>> queues;
+  {
+    const std::lock_guard lock(system_->mutex);
+    closed_ = true;
+    for (const auto& weak : queues_) {
+      if (auto queue = weak.lock()) queues.push_back(std::move(queue));
+    }
+  }
+  for (const auto& queue : queues) queue->Close();
+}
+
+Device::~Device() {
+  if (card_ == nullptr) return;
+  (void)card_->Activate();  // a lost GPU frees nothing, but what lies in the host's memory is given back
+  if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
+  for (const auto& [address, block] : blocks_) {
+    block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
+  }
+  for (void* slab : record_slabs_) card_->FreePinned(slab);
+  if (module_ != nullptr) card_->UnloadModule(module_);
+}
+
+// ---- Memory ----
+
+Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data) {
+  *out_data = nullptr;
+  if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
+  if (kind >= kKinds) return Fault(TENON_NOT_FOUND, "memory kind ", kind, "; ", name_, " has 0 (device) and 1 (pinned)");
+  if ((alignment & (alignment - 1)) != 0 || alignment > kMostAlignment) {
+    return Fault(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kMostAlignment);
+  }
+  const uint64_t limit = static_cast<uint64_t>(system_->options().memory_limit), most = facts().memory_bytes;
+  const uint64_t slack = alignment > kAlignment ? alignment : 0;
+  const auto refuse = [&](const Outcome* why) {
+    return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, kind == kDeviceKind ? " bytes of device memory: " : " bytes of pinned memory: ",
+                 memory_in_use(), " of ", most, " are in use", limit != 0 ? sdk::Concat(", the option memory_limit is ", limit) : "",
+                 why == nullptr ? "" : sdk::Concat(" (", why->message, ")"));
+  };
+  if (kind == kDeviceKind && !Charge(bytes)) return refuse(nullptr);
+  void* base = nullptr;
+  Outcome outcome = card_->Activate();
+  if (outcome.ok()) {
+    outcome = kind == kDeviceKind ? card_->Allocate(bytes + slack, queue == nullptr ? nullptr : queue->stream(), &base)
+                                  : card_->AllocatePinned(bytes + slack, &base);
+  }
+  if (!outcome.ok()) {
+    if (kind == kDeviceKind) Uncharge(bytes);
+    outcome = Note(std::move(outcome));
+    return outcome.code == TENON_RESOURCE_EXHAUSTED ? refuse(&outcome) : outcome;
+  }
+  const uintptr_t at = slack == 0 ? reinterpret_cast<uintptr_t>(base) : (reinterpret_cast<uintptr_t>(base) + alignment - 1) & ~(alignment - 1);
+  const std::lock_guard lock(memory_mutex_);
+  blocks_[at] = {base, bytes, kind};
+  *out_data = reinterpret_cast<void*>(at);
+  return {};
+}
+
+// Counts the bytes in, if the device and the option memory_limit have them.
+bool Device::Charge(uint64_t bytes) {
+  const auto limit = static_cast<uint64_t>(system_->options().memory_limit);
+  const std::lock_guard lock(memory_mutex_);
+  if (bytes > facts().memory_bytes || (limit != 0 && (bytes > limit || in_use_ > limit - bytes))) return false;
+  in_use_ += bytes;
+  return true;
+}
+void Device::Uncharge(uint64_t bytes) {
+  const std::lock_guard lock(memory_mutex_);
+  in_use_ -= bytes;
+}
+
+void Device::Free(uint32_t kind, void* data, Queue* queue) {
+  Block block = {};
+  {
+    const std::lock_guard lock(memory_mutex_);
+    const auto found = blocks_.find(reinterpret_cast<uintptr_t>(data));
+    if (found == blocks_.end() || found->second.kind != kind) {
+      const std::string text = sdk::Concat(name_, ": free of an address that is no block of memory kind ", kind);
+      tenon_plugin_host->log(TENON_LOG_ERROR, sdk::ToSpan(text));
+      return;
+    }
+    block = found->second;
+    blocks_.erase(found);
+    if (kind == kDeviceKind) in_use_ -= block.bytes;
+  }
+  (void)card_->Activate();
+  if (kind == kDeviceKind) return card_->Free(block.base, queue == nullptr ? nullptr : queue->stream());
+  if (queue == nullptr) return card_->FreePinned(block.base);
+  queue->FreeLater([self = shared_from_this(), base = block.base] {
+    (void)self->card_->Activate();
+    self->card_->FreePinned(base);
+  });
+}
+
+bool Device::Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  const std::lock_guard lock(memory_mutex_);
+  auto block = blocks_.upper_bound(at);
+  if (block == blocks_.begin()) return false;
+  --block;
+  const uint64_t offset = at - block->first;
+  *out_kind = block->second.kind;
+  return offset < block->second.bytes && bytes <= block->second.bytes - offset;
+}
+
+uint64_t Device::memory_in_use() const {
+  const std::lock_guard lock(memory_mutex_);
+  return in_use_;
+}
+
+Outcome Device::NewRecord(FaultRecord** out_record) {
+  const std::lock_guard lock(memory_mutex_);
+  if (spare_records_.empty()) {
+    void* slab = nullptr;
+    if (Outcome outcome = card_->Activate(); !outcome.ok()) return outcome;
+    if (Outcome outcome = card_->AllocatePinned(kRecordsOfSlab * sizeof(FaultRecord), &slab); !outcome.ok()) return outcome;
+    record_slabs_.push_back(slab);
+    for (uint64_t i = 0; i < kRecordsOfSlab; ++i) spare_records_.push_back(static_cast<FaultRecord*>(slab) + i);
+  }
+  *out_record = spare_records_.back();
+  spare_records_.pop_back();
+  return {};
+}
+void Device::ReturnRecord(FaultRecord* record) {
+  const std::lock_guard lock(memory_mutex_);
+  spare_records_.push_back(record);
+}
+
+// ---- Code ----
+
+Outcome Device::FindFunction(std::string_view name, Function* out_function) {
+  const std::lock_guard lock(code_mutex_);
+  std::string key(name);
+  if (const auto found = functions_.find(key); found != functions_.end()) {
+    *out_function = found->second;
+    return {};
+  }
+  Outcome outcome = card_->Activate();
+  if (outcome.ok() && module_ == nullptr) {
+    const void* image = nullptr;
+    uint64_t bytes = 0;
+    outcome = system_->runtime().Image(&image, &bytes);
+    if (outcome.ok()) outcome = card_->LoadModule(image, bytes, &module_);
+  }
+  if (outcome.ok()) outcome = card_->FindFunction(module_, key.c_str(), out_function);
+  if (!outcome.ok()) return Note(std::move(outcome));
+  functions_.emplace(std::move(key), *out_function);
+  return {};
+}
+
+uint64_t Device::AddSite(std::string node, std::string_view op, const Complaint& complaint) {
+  const std::lock_guard lock(site_mutex_);
+  std::string where = sdk::Concat("node '", node, "' (", op, ")");
+  const std::string key = sdk::Concat(where, complaint.code, complaint.text);
+  const auto [found, is_new] = site_numbers_.emplace(key, sites_.size());
+  if (is_new) sites_.push_back({std::move(where), complaint});
+  return found->second;
+}
+Outcome Device::Describe(const FaultRecord& record) const {
+  const std::lock_guard lock(site_mutex_);
+  if (record.site >= sites_.size()) return Fault(TENON_INTERNAL, name_, ": a kernel reported bad data for a place that is not known");
+  const Site& site = sites_[record.site];
+  return Fault(site.complaint.code, site.where, " on ", name_, ": ",
+               WithNumbers(site.complaint.text, {record.position, record.value, record.limit}));
+}
+
+// ---- Queues and timelines ----
+
+Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
+  if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
+  auto queue = std::make_shared<Queue>(shared_from_this(), priority);
+  if (Outcome outcome = Note(queue->Open()); !outcome.ok()) return outcome;
+  const std::lock_guard lock(system_->mutex);
+  std::erase_if(queues_, [](const auto& each) { return each.expired(); });
+  queues_.push_back(queue);
+  *out_queue = std::move(queue);
+  return {};
+}
+
+Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline) {
+  if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
+  FaultRecord* record = nullptr;
+  if (Outcome outcome = NewRecord(&record); !outcome.ok()) return Note(std::move(outcome));
+  *out_timeline = std::make_shared<Timeline>(shared_from_this(), record, initial);
+  return {};
+}
+
+// ---- Loss ----
+
+Outcome Device::lost() const {
+  const std::lock_guard lock(loss_mutex_);
+  return lost_;
+}
+Outcome Device::CheckAlive() const {
+  if (is_lost()) return lost();
+  if (closed_) return Fault(TENON_FAILED_PRECONDITION, name_, " is closed");
+  return {};
+}
+Outcome Device::Note(Outcome outcome) {
+  if (outcome.code != TENON_UNAVAILABLE) return outcome;
+  const std::lock_guard lock(loss_mutex_);
+  if (lost_.ok()) lost_ = Fault(TENON_UNAVAILABLE, name_, " (", facts().name, ") is lost: ", outcome.message);
+  is_lost_.store(true, std::memory_order_release);
+  return lost_;
+}
+void Device::CheckHealth() {
+  if (is_lost()) return;
+  Outcome outcome = card_->Activate();
+  if (outcome.ok()) outcome = card_->Health(service_stream_);
+  (void)Note(std::move(outcome));
+}
+
+}  // namespace tenon::gpu

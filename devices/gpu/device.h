@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// System and Device: the GPUs of one load(), and one of them: its memory, its code, its queues and who watches over them.
+//
+// System::mutex guards timelines and what is said of loss; memory has a lock of its own; a queue's lock orders what is given
+// to its stream. Order: a queue's, then the system's, then memory's. Callbacks are made without any.
+#ifndef TENON_DEVICES_GPU_DEVICE_H_
+#define TENON_DEVICES_GPU_DEVICE_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "options.h"
+#include "runtime.h"
+#include "timeline.h"
+#include "watcher.h"
+
+namespace tenon::gpu {
+
+inline constexpr uint32_t kDeviceKind = 0, kPinnedKind = 1, kKinds = 2;
+
+class Queue;
+
+class System {
+ public:
+  explicit System(Options options);
+  const Options& options() const { return options_; }
+  Runtime& runtime() { return *runtime_; }
+  // How many devices are offered; a status says why none is.
+  Outcome Count(uint32_t* out_count);
+
+  std::mutex mutex;
+  Watcher watcher;
+  std::vector<std::weak_ptr<Device>> devices;
+
+ private:
+  const Options options_;
+  const std::unique_ptr<Runtime> runtime_;
+};
+
+// What a kernel may find wrong with its data. {0}, {1} and {2} of the text are position, value and limit.
+struct Complaint {
+  uint32_t code;
+  const char* text;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  static Outcome Open(const std::shared_ptr<System>& system, uint32_t index, std::shared_ptr<Device>* out_device);
+  ~Device();
+  void Close();
+
+  System& system() const { return *system_; }
+  const std::shared_ptr<System>& shared_system() const { return system_; }
+  Card& card() const { return *card_; }
+  const CardFacts& facts() const { return card_->facts(); }
+  const std::string& name() const { return name_; }
+  uint32_t index() const { return index_; }
+
+  // ---- Memory ----
+  Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
+  void Free(uint32_t kind, void* data, Queue* queue);
+  // Whether all bytes lie in one living block; of which kind.
+  bool Contains(const void* address, uint64_t bytes, uint32_t* out_kind) const;
+  uint64_t memory_in_use() const;
+
+  // ---- Code ----
+  // The kernel of that name. NOT_FOUND is a mistake of ours.
+  Outcome FindFunction(std::string_view name, Function* out_function);
+  // A place that may report faults: the number for FaultSite.
+  uint64_t AddSite(std::string node, std::string_view op, const Complaint& complaint);
+  Outcome Describe(const FaultRecord& record) const;
+
+  // ---- Queues and timelines ----
+  Outcome MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue);
+  Outcome MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_timeline);
+  void ReturnRecord(FaultRecord* record);
+  Outcome NewRecord(FaultRecord** out_record);
+
+  // ---- Loss ----
+  bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
+  Outcome lost() const;
+  // OK, or why nothing is taken any more.
+  Outcome CheckAlive() const;
+  // Passes an outcome of the card on; one that says that the GPU is lost is noted.
+  Outcome Note(Outcome outcome);
+  // Asks the driver. Needs no lock.
+  void CheckHealth();
+
+ private:
+  Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
+
+  bool Charge(uint64_t bytes);
+  void Uncharge(uint64_t bytes);
+
+  const std::shared_ptr<System> system_;
+  const uint32_t index_;
+  std::unique_ptr<Card> card_;
+  std::string name_;
+  Stream service_stream_ = nullptr;  // for questions after its health
+  Module module_ = nullptr;
+
+  struct Block {
+    void* base;
+    uint64_t bytes;
+    uint32_t kind;
+  };
+  mutable std::mutex memory_mutex_;
+  std::map<uintptr_t, Block> blocks_;
+  uint64_t in_use_ = 0;
+  std::vector<FaultRecord*> spare_records_;
+  std::vector<void*> record_slabs_;
+
+  std::mutex code_mutex_;
+  std::unordered_map<std::string, Function> functions_;
+  struct Site {
+    std::string where;
+    Complaint complaint;
+  };
+  mutable std::mutex site_mutex_;
+  std::vector<Site> sites_;
+  std::map<std::string, uint64_t, std::less<>> site_numbers_;
+
+  mutable std::mutex loss_mutex_;
+  Outcome lost_;
+  std::atomic<bool> is_lost_{false}, closed_{false};
+  std::vector<std::weak_ptr<Queue>> queues_;  // guarded by System::mutex
+};
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_DEVICE_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C tables of a GPU plugin over System, Device, Queue and Timeline. Each plugin (devices/cuda, devices/rocm, the emulation)
+// is these objects, its vendor's Runtime, and a plugin.cc.
+#ifndef TENON_DEVICES_GPU_DRIVER_H_
+#define TENON_DEVICES_GPU_DRIVER_H_
+
+#include <memory>
+
+#include "device.h"
+#include "queue.h"
+#include "tenon/plugin.h"
+
+struct tenon_device {
+  std::shared_ptr<tenon::gpu::Device> device;
+};
+struct tenon_queue {
+  std::shared_ptr<tenon::gpu::Queue> queue;
+};
+struct tenon_semaphore {
+  std::shared_ptr<tenon::gpu::Timeline> timeline;
+};
+
+namespace tenon::gpu {
+
+inline constexpr char kDeviceType[] = "GPU";
+
+extern const tenon_device_driver kDeviceDriver;
+extern const tenon_kernel_package kKernelPackage;
+
+// The device, when this library opened it: several plugins may offer GPUs side by side. NULL for those of others.
+Device* OwnDevice(const tenon_device* device);
+
+tenon_status* LoadPlugin(const tenon_load_args* args, const tenon_option_declaration* declarations, uint64_t declaration_count,
+                         tenon_plugin_self** out_self);
+void UnloadPlugin(tenon_plugin_self* self);
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_DRIVER_H_

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.gpu_emulated: what devices/cuda and devices/rocm share, over a runtime in the host's memory. For tests.
+#include "driver.h"
+
+namespace {
+
+const tenon_capability kCapabilities[] = {
+    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::gpu::kDeviceDriver},
+    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::gpu::kKernelPackage},
+};
+
+constexpr tenon_option_declaration kOptions[] = {
+    TENON_GPU_OPTIONS("0"),
+    TENON_GPU_OPTION("lose_after", "-1", TENON_OPTION_INT, "the first device is lost after so many pieces of work; -1: never"),
+};
+
+tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
+  return tenon::gpu::LoadPlugin(args, kOptions, std::size(kOptions), out_self);
+}
+
+}  // namespace
+
+TENON_PLUGIN_WITH("tenon.gpu_emulated", "0.1.0", "GPUs on the host's threads: the kernels and the engine of the GPU plugins, without a GPU.",
+                  kCapabilities, kOptions, std::size(kOptions), OnLoad, tenon::gpu::UnloadPlugin)

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vendor's runtime in the host's memory: streams are threads that do their work in order, kernels are emulated grids.
+//
+// It stands in for a GPU where there is none, so that everything above it is tested; what it computes is real, its speed means
+// nothing. A GPU that is "lost" (option lose_after) fails every call from then on, as after a sticky error.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "emulation/grid.h"
+#include "options.h"
+#include "runtime.h"
+
+namespace tenon::gpu {
+
+struct Work {
+  std::function<Outcome()> run;
+  bool always = false;  // on a lost GPU too: memory is given back
+};
+
+struct CapturedGraphTag {
+  std::vector<Work> works;
+};
+struct EventTag {
+  std::atomic<uint64_t> nanoseconds{0};
+};
+
+namespace {
+
+uint64_t Now() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+class EmulatedCard;
+
+}  // namespace
+
+struct StreamTag {
+  explicit StreamTag(EmulatedCard* card) : card(card), thread([this] { Serve(); }) {}
+  ~StreamTag() {
+    {
+      const std::lock_guard lock(mutex);
+      closing = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+  void Put(Work work) {
+    {
+      const std::lock_guard lock(mutex);
+      works.push_back(std::move(work));
+    }
+    changed.notify_all();
+  }
+  void Finish() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return works.empty() && !busy; });
+  }
+  void Serve();
+
+  EmulatedCard* const card;
+  std::unique_ptr<CapturedGraphTag> capture;  // being made
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Work> works;
+  bool busy = false, closing = false;
+  std::thread thread;
+};
+
+namespace {
+
+class EmulatedCard final : public Card {
+ public:
+  EmulatedCard(int32_t number, int64_t lose_after) : lose_after_(lose_after) {
+    facts_.name = "Emulated GPU";
+    facts_.number = number;
+    facts_.dl_device_type = 12;  // kDLExtDev: no other library may read it
+    facts_.memory_bytes = UINT64_C(4) << 30;
+    facts_.processors = 2;
+    facts_.architecture = "host";
+    facts_.flops = 1e9;
+    facts_.bytes_per_second = 1e9;
+    facts_.link_bytes_per_second = 1e9;
+  }
+
+  Outcome Activate() override { return Alive(); }
+
+  Outcome Allocate(uint64_t bytes, Stream, void** out_data) override {
+    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    if (bytes > facts_.memory_bytes) return Fault(TENON_RESOURCE_EXHAUSTED, "the emulated GPU has ", facts_.memory_bytes, " bytes");
+    const int failed = posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1));
+    return failed == 0 ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+  }
+  void Free(void* data, Stream stream) override {
+    if (stream == nullptr) return std::free(data);
+    stream->Put({[data]() -> Outcome {
+                   std::free(data);
+                   return {};
+                 },
+                 true});
+  }
+  Outcome AllocatePinned(uint64_t bytes, void** out_data) override { return Allocate(bytes, nullptr, out_data); }
+  void FreePinned(void* data) override { std::free(data); }
+  Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) override {
+    *out_free = *out_total = facts_.memory_bytes;
+    return {};
+  }
+  Outcome EnablePeer(Card&) override { return {}; }
+
+  Outcome CreateStream(int32_t, Stream* out_stream) override {
+    *out_stream = new StreamTag(this);
+    return {};
+  }
+  void DestroyStream(Stream stream) override { delete stream; }
+  Outcome Synchronize(Stream stream) override {
+    stream->Finish();
+    return Alive();
+  }
+  Outcome Health(Stream) override { return Alive(); }
+
+  Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
+    return Put(stream, [=]() -> Outcome {
+      std::memmove(target, source, bytes);
+      return {};
+    });
+  }
+  Outcome CopyFromPeer(void* target, Card&, const void* source, uint64_t bytes, Stream stream) override {
+    return Copy(target, source, bytes, stream);
+  }
+  Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
+    return Put(stream, [=]() -> Outcome {
+      for (uint64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(target) + i * unit, &value, unit);
+      return {};
+    });
+  }
+  Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) override {
+    return Put(stream, [=]() -> Outcome {
+      __atomic_store_n(word, value, __ATOMIC_RELEASE);
+      return {};
+    });
+  }
+  Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) override {
+    return Put(stream, [=, this]() -> Outcome {
+      for (int turn = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) < at_least; ++turn) {
+        if (Outcome alive = Alive(); !alive.ok()) return alive;
+        turn < 100 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+      return {};
+    });
+  }
+  Outcome CallHost(void (*function)(void*), void* argument, Stream stream) override {
+    return Put(stream, [=]() -> Outcome {
+      function(argument);
+      return {};
+    });
+  }
+
+  Outcome LoadModule(const void*, uint64_t, Module* out_module) override {
+    *out_module = reinterpret_cast<Module>(this);
+    return {};
+  }
+  void UnloadModule(Module) override {}
+  Outcome FindFunction(Module, const char* name, Function* out_function) override {
+    const EmulatedKernel* kernel = EmulatedKernel::Find(name);
+    *out_function = reinterpret_cast<Function>(const_cast<EmulatedKernel*>(kernel));
+    return kernel == nullptr ? Fault(TENON_NOT_FOUND, "no kernel ", name) : Outcome();
+  }
+  Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) override {
+    const auto* kernel = reinterpret_cast<const EmulatedKernel*>(function);
+    if (params_bytes != kernel->params_bytes()) {
+      return Fault(TENON_INTERNAL, kernel->name(), " takes ", kernel->params_bytes(), " bytes of parameters, not ", params_bytes);
+    }
+    // What a real driver refuses.
+    for (uint32_t blocks : grid.blocks) {
+      if (blocks == 0 || grid.threads == 0 || grid.threads > 1024) return Fault(TENON_INVALID_ARGUMENT, "an empty or too large grid for ", kernel->name());
+    }
+    if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535) return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
+    std::vector<char> copy(static_cast<const char*>(params), static_cast<const char*>(params) + params_bytes);
+    return Put(stream, [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
+      // The copy's memory is aligned for any type, as vectors of chars are.
+      const std::string text = kernel->Run(grid.blocks, grid.threads, copy.data());
+      if (!text.empty()) return Lose(text);
+      return {};
+    });
+  }
+
+  Outcome CreateEvent(Event* out_event) override {
+    *out_event = new EventTag;
+    return {};
+  }
+  void DestroyEvent(Event event) override { delete event; }
+  Outcome Record(Event event, Stream stream) override {
+    return Put(stream, [event]() -> Outcome {
+      event->nanoseconds = Now();
+      return {};
+    });
+  }
+  Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) override {
+    *out_nanoseconds = static_cast<double>(end->nanoseconds) - static_cast<double>(begin->nanoseconds);
+    return {};
+  }
+
+  Outcome BeginCapture(Stream stream) override {
+    if (stream->capture != nullptr) return Fault(TENON_FAILED_PRECONDITION, "the stream is being captured");
+    stream->capture = std::make_unique<CapturedGraphTag>();
+    return {};
+  }
+  Outcome EndCapture(Stream stream, CapturedGraph* out_graph, uint64_t* out_nodes) override {
+    if (stream->capture == nullptr) return Fault(TENON_FAILED_PRECONDITION, "the stream is not being captured");
+    *out_nodes = stream->capture->works.size();
+    *out_graph = stream->capture.release();
+    return {};
+  }
+  Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
+    return Put(stream, [graph]() -> Outcome {
+      for (const Work& work : graph->works) {
+        if (Outcome outcome = work.run(); !outcome.ok()) return outcome;
+      }
+      return {};
+    });
+  }
+  void DestroyGraph(CapturedGraph graph) override { delete graph; }
+
+  Outcome Alive() {
+    if (!lost_.load(std::memory_order_acquire)) return {};
+    return Fault(TENON_UNAVAILABLE, why_);
+  }
+  Outcome Lose(std::string why) {
+    const std::lock_guard lock(mutex_);
+    if (!lost_) why_ = std::move(why);
+    lost_ = true;
+    return Fault(TENON_UNAVAILABLE, why_);
+  }
+
+ private:
+  Outcome Put(Stream stream, std::function<Outcome()> run) {
+    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
+    if (stream->capture != nullptr) {
+      stream->capture->works.push_back({std::move(run)});
+    } else {
+      stream->Put({std::move(run)});
+    }
+    return {};
+  }
+
+  const int64_t lose_after_;
+  std::atomic<int64_t> works_{0};
+  std::atomic<bool> lost_{false};
+  std::mutex mutex_;
+  std::string why_;
+};
+
+class EmulatedRuntime final : public Runtime {
+ public:
+  explicit EmulatedRuntime(const Options& options) : devices_(options.devices) {
+    const auto found = options.more.find("lose_after");
+    if (found != options.more.end()) (void)ParseInteger(found->first, found->second, -1, INT64_MAX, &lose_after_);
+  }
+  Outcome Count(uint32_t* out_count) override {
+    *out_count = static_cast<uint32_t>(std::max<int64_t>(devices_, 0));
+    return *out_count > 0 ? Outcome() : Fault(TENON_NOT_FOUND, "no emulated GPU was asked for: set the option devices");
+  }
+  Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) override {
+    *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1);
+    return {};
+  }
+  Outcome Image(const void** out_image, uint64_t* out_bytes) override {
+    *out_image = "";  // kernels are found in the library itself
+    *out_bytes = 0;
+    return {};
+  }
+
+ private:
+  const int64_t devices_;
+  int64_t lose_after_ = -1;
+};
+
+}  // namespace
+
+void StreamTag::Serve() {
+  std::unique_lock lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] { return closing || !works.empty(); });
+    if (works.empty()) return;
+    Work work = std::move(works.front());
+    works.pop_front();
+    busy = true;
+    lock.unlock();
+    if (work.always || card->Alive().ok()) {
+      const Outcome outcome = work.run();
+      if (!outcome.ok()) (void)card->Lose(outcome.message);
+    }
+    work.run = nullptr;
+    lock.lock();
+    busy = false;
+    changed.notify_all();
+  }
+}
+
+const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU",
+                        [](const Options& options) -> std::unique_ptr<Runtime> { return std::make_unique<EmulatedRuntime>(options); }};
+
+}  // namespace tenon::gpu

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel.h"
+
+namespace tenon::gpu {
+
+std::string_view Suffix(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_FLOAT: return "f32";
+    case TENON_DT_DOUBLE: return "f64";
+    case TENON_DT_HALF: return "f16";
+    case TENON_DT_BFLOAT16: return "bf16";
+    case TENON_DT_INT8: return "i8";
+    case TENON_DT_INT16: return "i16";
+    case TENON_DT_INT32: return "i32";
+    case TENON_DT_INT64: return "i64";
+    case TENON_DT_UINT8: return "u8";
+    case TENON_DT_UINT16: return "u16";
+    case TENON_DT_UINT32: return "u32";
+    case TENON_DT_UINT64: return "u64";
+    case TENON_DT_BOOL: return "b8";
+    default: sdk::Fail(TENON_UNIMPLEMENTED, "GPUs have no kernel for dtype ", sdk::TypeName(dtype));
+  }
+}
+
+Function Shapes::Code(std::string_view name) const {
+  Function function = nullptr;
+  const Outcome outcome = device_.FindFunction(name, &function);
+  if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
+  return function;
+}
+Function Shapes::Code(std::string_view name, uint32_t dtype) const { return Code(sdk::Concat(name, "_", Suffix(dtype))); }
+
+int64_t Shapes::Workspace(int64_t bytes) {
+  const int64_t offset = workspace_bytes_;
+  if (bytes < 0 || bytes > (INT64_C(1) << 60) - offset) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "a workspace of ", bytes, " bytes");
+  workspace_bytes_ = (offset + bytes + 255) / 256 * 256;
+  return offset;
+}
+
+void Launcher::Refuse(Outcome outcome) const {
+  outcome = queue_.device().Note(std::move(outcome));
+  sdk::Fail(outcome.code, outcome.message);
+}
+
+Device& RequireOwn(const tenon_device* device) {
+  Device* const own = OwnDevice(device);
+  if (own == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "a GPU that another plugin than ", kVendor.plugin, " has opened");
+  return *own;
+}
+
+void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* argument, Launcher& on), void* argument) {
+  if (frame.queue == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, "a kernel of a GPU in a frame without a queue");
+  Queue& queue = *frame.queue->queue;
+  const Queue::Turn turn(queue, frame.timeline == nullptr ? nullptr : frame.timeline->timeline.get());
+  if (!turn.outcome().ok()) sdk::Fail(turn.outcome().code, turn.outcome().message);
+  if (turn.pointless()) return;
+  Launcher on(queue, workspace);
+  launch(argument, on);
+}
+
+void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspace) {
+  const int32_t inputs = c.input_count(), outputs = c.output_count();
+  sdk::Operands operands(inputs + outputs);
+  char** at = operands.at();
+  for (int32_t i = 0; i < inputs; ++i) {
+    const bool host = i < 64 && (work.host_inputs >> i & 1) != 0;
+    at[i] = host ? nullptr : static_cast<char*>(sdk::Data<void>(c.input_view(i)));
+  }
+  for (int32_t i = 0; i < outputs; ++i) at[inputs + i] = static_cast<char*>(sdk::Data<void>(c.output_view(i)));
+  const tenon_frame& frame = *c.frame();
+  const auto launch = [&](Launcher& on) { work.Launch(on, at); };
+  using Launch = decltype(launch);
+  void (*const call)(void*, Launcher&) = [](void* argument, Launcher& on) { (*static_cast<Launch*>(argument))(on); };
+  void* const argument = const_cast<void*>(static_cast<const void*>(&launch));
+  if (!own_workspace || work.workspace_bytes == 0) {
+    // The host aligns to 64 bytes.
+    const auto workspace = (reinterpret_cast<uintptr_t>(frame.workspace) + 255) & ~uintptr_t{255};
+    return SubmitTo(frame, reinterpret_cast<char*>(workspace), call, argument);
+  }
+  void* workspace = nullptr;
+  const Outcome outcome = work.device->Allocate(kDeviceKind, static_cast<uint64_t>(work.workspace_bytes), 256, frame.queue->queue.get(), &workspace);
+  if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
+  struct Given {
+    ~Given() { device->Free(kDeviceKind, memory, queue); }
+    Device* device;
+    void* memory;
+    Queue* queue;
+  } given{work.device, workspace, frame.queue->queue.get()};
+  SubmitTo(frame, static_cast<char*>(workspace), call, argument);
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may be chosen when a GPU plugin is loaded.
+#ifndef TENON_DEVICES_GPU_OPTIONS_H_
+#define TENON_DEVICES_GPU_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tenon/plugin.h"
+#include "tenon/sdk/outcome.h"
+
+namespace tenon::gpu {
+
+struct Options {
+  int64_t devices = -1;      // at most so many; -1: all
+  int64_t queues = 1;        // of kernels
+  int64_t memory_limit = 0;  // of each device, in bytes; 0: what the driver gives
+  std::map<std::string, std::string> more;  // what the vendor's plugin declares besides
+};
+
+// The declarations that every GPU plugin has.
+#define TENON_GPU_OPTION(key, value, type, text) {TENON_SPAN(key), TENON_SPAN(value), TENON_SPAN(text), type, 0}
+#define TENON_GPU_OPTIONS(devices)                                                                                             \
+  TENON_GPU_OPTION("devices", devices, TENON_OPTION_INT, "how many devices are used at most; -1: all that there are"),          \
+      TENON_GPU_OPTION("queues", "1", TENON_OPTION_INT, "how many kernels of a device may run side by side"),                    \
+      TENON_GPU_OPTION("memory_limit", "0", TENON_OPTION_INT, "bytes of each device's memory that may be in use; 0: all of it")
+
+// INVALID_ARGUMENT names the option and what it may be.
+sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,
+                          Options* out_options);
+// A whole number of `more`.
+sdk::Outcome ParseInteger(std::string_view key, std::string_view text, int64_t low, int64_t high, int64_t* out);
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_OPTIONS_H_

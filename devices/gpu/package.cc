@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels there are: one line an op. Each is defined in a file of kernels/ with TENON_GPU_REGISTER.
+#include "code/elementwise.h"
+#include "driver.h"
+
+#define TENON_GPU_KERNELS(X)                                                                               \
+  /* elementwise.cc */                                                                                     \
+  TENON_GPU_UNARY_OF_NUMBERS(X) TENON_GPU_UNARY_OF_FLOATS(X) TENON_GPU_UNARY_QUESTIONS(X) X(LogicalNot)    \
+  TENON_GPU_BINARY_OF_NUMBERS(X) TENON_GPU_BINARY_THAT_MAY_FAIL(X) TENON_GPU_BINARY_OF_FLOATS(X)           \
+  TENON_GPU_BINARY_QUESTIONS(X) TENON_GPU_BINARY_EQUALITIES(X) X(LogicalAnd) X(LogicalOr) X(AddV2)         \
+  X(RealDiv) X(BiasAdd)                                                                                    \
+  /* what sums and chooses: reduce.cc, ... */                                                              \
+  /* what moves: move.cc, ... */                                                                           \
+  /* products, state, random numbers: matmul.cc, ... */
+
+namespace tenon::gpu {
+
+#define TENON_GPU_DECLARE(name) extern const tenon_kernel_registration k##name;
+TENON_GPU_KERNELS(TENON_GPU_DECLARE)
+#undef TENON_GPU_DECLARE
+
+namespace {
+#define TENON_GPU_ADDRESS(name) &k##name,
+constexpr const tenon_kernel_registration* kRegistrations[] = {TENON_GPU_KERNELS(TENON_GPU_ADDRESS)};
+#undef TENON_GPU_ADDRESS
+}  // namespace
+
+constinit const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kRegistrations, TENON_PLUGIN_COUNT(kRegistrations)};
+
+}  // namespace tenon::gpu

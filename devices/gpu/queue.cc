@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver.h"
+
+namespace tenon::gpu {
+namespace {
+
+// Bytes that pass between pageable memory and the GPU in one piece.
+constexpr uint64_t kStagingBytes = UINT64_C(4) << 20;
+
+struct HostCopy {
+  char* target;
+  const char* source;
+  uint64_t bytes;
+};
+void CopyOnHost(void* argument) {
+  const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(argument));
+  std::memcpy(copy->target, copy->source, copy->bytes);
+}
+
+}  // namespace
+
+// ---- Life ----
+
+Outcome Queue::Open() {
+  Card& card = this->card();
+  Outcome outcome = card.Activate();
+  if (outcome.ok()) outcome = card.CreateStream(priority_, &stream_);
+  void* control = nullptr;
+  if (outcome.ok()) outcome = card.Allocate(sizeof(FaultControl), nullptr, &control);
+  control_ = static_cast<FaultControl*>(control);
+  for (FaultRecord** record : {&progress_, &called_}) {
+    if (outcome.ok()) outcome = device_->NewRecord(record);
+    if (outcome.ok()) **record = {};
+  }
+  return outcome.ok() ? SwitchTo(nullptr) : outcome;
+}
+
+void Queue::Close() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+  }
+  if (stream_ == nullptr || !card().Activate().ok()) return;
+  (void)device_->Note(card().Synchronize(stream_));
+}
+
+Queue::~Queue() {
+  Close();
+  (void)card().Activate();
+  if (stream_ != nullptr) card().DestroyStream(stream_);
+  if (control_ != nullptr) card().Free(control_, nullptr);
+  if (staging_ != nullptr) card().FreePinned(staging_);
+  for (FaultRecord* record : {progress_, called_}) {
+    if (record != nullptr) device_->ReturnRecord(record);
+  }
+}
+
+// ---- Submitting ----
+
+Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
+  outcome_ = queue.device_->CheckAlive();
+  if (outcome_.ok() && queue.closed_) outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
+  if (outcome_.ok()) outcome_ = queue.card().Activate();
+  if (outcome_.ok() && timeline != nullptr) {
+    if (timeline->number() != queue.current_) outcome_ = queue.SwitchTo(timeline);
+    pointless_ = timeline->has_failed();
+  }
+  if (!outcome_.ok()) outcome_ = queue.device_->Note(std::move(outcome_));
+}
+
+// What kernels report from now on is said of this timeline.
+Outcome Queue::SwitchTo(Timeline* timeline) {
+  FaultRecord* const record = timeline == nullptr ? nullptr : timeline->record();
+  Outcome outcome = card().WriteWord(&control_->record, reinterpret_cast<uint64_t>(record), stream_);
+  if (outcome.ok()) outcome = card().WriteWord(&control_->claimed, 0, stream_);
+  if (outcome.ok()) current_ = timeline == nullptr ? 0 : timeline->number();
+  return outcome;
+}
+
+std::shared_ptr<Timeline> Queue::TimelineOf(const tenon_submission& submission) {
+  return submission.timeline == nullptr ? nullptr : submission.timeline->timeline;
+}
+
+Outcome Queue::Await(const tenon_submission& submission, Timeline* timeline) {
+  for (uint64_t i = 0; i < submission.wait_count; ++i) {
+    const tenon_timeline_point& point = submission.waits[i];
+    const std::shared_ptr<Timeline>& other = point.semaphore->timeline;
+    {
+      const std::lock_guard lock(device_->system().mutex);
+      if (other->At(point.value) == Timeline::State::kReached) continue;
+      if (timeline != nullptr) timeline->DependOn(other, point.value);
+    }
+    if (Outcome outcome = card().WaitForWord(&other->record()->word, point.value, stream_); !outcome.ok()) return outcome;
+  }
+  return {};
+}
+
+Outcome Queue::Tell(const tenon_submission& submission, Timeline* timeline) {
+  if (submission.signal == 0 || timeline == nullptr) return {};
+  {
+    const std::lock_guard lock(device_->system().mutex);
+    if (timeline->word() == kReleased) return {};  // it has failed: who waits goes on
+    timeline->NoteSubmitted(submission.signal);
+  }
+  return card().WriteWord(&timeline->record()->word, submission.signal, stream_);
+}
+
+Outcome Queue::Mark(uint64_t* out_mark) {
+  *out_mark = ++marks_;
+  return card().WriteWord(&progress_->word, *out_mark, stream_);
+}
+
+Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(const Outcome&)> function) {
+  const std::shared_ptr<Timeline> timeline = TimelineOf(submission);
+  const std::shared_ptr<Queue> self = shared_from_this();
+  const Turn turn(*this, timeline.get());
+  Outcome outcome = turn.outcome();
+  if (!outcome.ok() && outcome.code != TENON_UNAVAILABLE) return outcome;
+  uint64_t mark = 0;
+  if (outcome.ok()) outcome = Await(submission, timeline.get());
+  if (outcome.ok()) outcome = Mark(&mark);
+  const uint64_t call = ++calls_;
+  if (outcome.ok()) outcome = card().WaitForWord(&called_->word, call, stream_);
+  if (outcome.ok()) outcome = Tell(submission, timeline.get());
+  (void)device_->Note(std::move(outcome));
+  // A lost GPU takes host calls too; the watcher finds out.
+  const std::lock_guard lock(device_->system().mutex);
+  device_->system().watcher.Watch(
+      device_, [self, mark] { return self->device_->is_lost() || self->HasReached(mark); },
+      [self, timeline, call, function = std::move(function)] {
+        Outcome before;
+        {
+          const std::lock_guard lock(self->device_->system().mutex);
+          if (timeline != nullptr && timeline->At(timeline->next_point()) == Timeline::State::kFailed) before = timeline->failure();
+          if (self->device_->is_lost()) before = self->device_->lost();
+        }
+        function(before);
+        __atomic_store_n(&self->called_->word, call, __ATOMIC_RELEASE);
+      });
+  return {};
+}
+
+void Queue::FreeLater(std::function<void()> free) {
+  uint64_t mark = 0;
+  {
+    const Turn turn(*this, nullptr);
+    if (!turn.outcome().ok() || !device_->Note(Mark(&mark)).ok()) mark = 0;
+  }
+  const std::lock_guard lock(device_->system().mutex);
+  device_->system().watcher.Watch(
+      device_, [self = shared_from_this(), mark] { return self->device_->is_lost() || self->HasReached(mark); }, std::move(free));
+}
+
+// ---- Copies and fills ----
+
+Outcome Queue::Copy(const Place& target, const Place& source, uint64_t bytes) {
+  if (bytes == 0) return {};
+  if ((target.device == nullptr && !target.pinned) || (source.device == nullptr && !source.pinned)) {
+    return CopyThroughStaging(target, source, bytes);
+  }
+  if (source.device != nullptr && target.device != nullptr && source.device != target.device) {
+    return card().CopyFromPeer(target.address, source.device->card(), source.address, bytes, stream_);
+  }
+  return card().Copy(target.address, source.address, bytes, stream_);
+}
+
+// Pageable memory is read and written by the host when the stream gets there: a driver that did so while it submits would wait
+// for work that this thread has still to submit.
+Outcome Queue::CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes) {
+  const auto on_host = [&](char* to, const char* from, uint64_t n) {
+    auto copy = std::make_unique<HostCopy>(to, from, n);
+    Outcome outcome = card().CallHost(&CopyOnHost, copy.get(), stream_);
+    if (outcome.ok()) (void)copy.release();
+    return outcome;
+  };
+  if (target.device == nullptr && source.device == nullptr) return on_host(target.address, source.address, bytes);
+  if (staging_ == nullptr) {
+    void* memory = nullptr;
+    if (Outcome outcome = card().AllocatePinned(kStagingBytes, &memory); !outcome.ok()) return outcome;
+    staging_ = static_cast<char*>(memory);
+  }
+  Outcome outcome;
+  for (uint64_t done = 0; done < bytes && outcome.ok(); done += kStagingBytes) {
+    const uint64_t n = std::min(kStagingBytes, bytes - done);
+    if (target.device != nullptr) {
+      outcome = on_host(staging_, source.address + done, n);
+      if (outcome.ok()) outcome = card().Copy(target.address + done, staging_, n, stream_);
+    } else {
+      outcome = card().Copy(staging_, source.address + done, n, stream_);
+      if (outcome.ok()) outcome = on_host(target.address + done, staging_, n);
+    }
+  }
+  return outcome;
+}
+
+Outcome Queue::Fill(char* target, uint64_t bytes, const char* pattern, uint64_t pattern_bytes) {
+  if (bytes == 0) return {};
+  const bool even = std::all_of(pattern, pattern + pattern_bytes, [&](char c) { return c == pattern[0]; });
+  const uint64_t unit = even ? 1 : pattern_bytes;
+  uint32_t value = 0;
+  std::memcpy(&value, pattern, std::min<uint64_t>(unit, 4));
+  if (unit <= 4 && bytes % unit == 0 && reinterpret_cast<uintptr_t>(target) % unit == 0) {
+    return card().Fill(target, value, static_cast<uint32_t>(unit), bytes / unit, stream_);
+  }
+  // The filled part doubles until all is filled; its beginning is written byte by byte.
+  uint64_t done = std::min(bytes, pattern_bytes);
+  Outcome outcome;
+  for (uint64_t i = 0; i < done && outcome.ok(); ++i) outcome = card().Fill(target + i, static_cast<unsigned char>(pattern[i]), 1, 1, stream_);
+  while (done < bytes && outcome.ok()) {
+    const uint64_t more = std::min(done, bytes - done);
+    outcome = card().Copy(target + done, target, more, stream_);
+    done += more;
+  }
+  return outcome;
+}
+
+}  // namespace tenon::gpu

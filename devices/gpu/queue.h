@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue: a stream of the GPU, with what a queue of device.h asks beyond one: timelines, host calls, copies of any memory.
+//
+// Work goes to the stream at once, from the submitting thread; the GPU waits and signals by itself. A Turn is the right to
+// submit: one piece of work, of one timeline, at a time. In a Turn the GPU is the calling thread's, so that libraries of the
+// vendor may be called. What a failed timeline is given is not submitted, as far as its failure is known.
+#ifndef TENON_DEVICES_GPU_QUEUE_H_
+#define TENON_DEVICES_GPU_QUEUE_H_
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "device.h"
+#include "tenon/device.h"
+
+namespace tenon::gpu {
+
+class Queue : public std::enable_shared_from_this<Queue> {
+ public:
+  Queue(std::shared_ptr<Device> device, int32_t priority) : device_(std::move(device)), priority_(priority) {}
+  ~Queue();
+  Outcome Open();
+  // Waits for what was submitted; nothing is taken any more. Idempotent.
+  void Close();
+
+  Device& device() const { return *device_; }
+  Card& card() const { return device_->card(); }
+  Stream stream() const { return stream_; }
+  // Needs a Turn.
+  FaultControl* control() const { return control_; }
+
+  class Turn {
+   public:
+    // timeline NULL: the work belongs to none. Fails when the GPU is lost or the queue is closed.
+    Turn(Queue& queue, Timeline* timeline);
+    const Outcome& outcome() const { return outcome_; }
+    // Whether the timeline is known to have failed: its work is left out.
+    bool pointless() const { return pointless_; }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+    Outcome outcome_;
+    bool pointless_ = false;
+  };
+
+  // One submission: its waits, the work, its signal. work(): gives an Outcome; not called where it would be pointless.
+  template <class Work>
+  Outcome Submit(const tenon_submission& submission, Work&& work) {
+    const std::shared_ptr<Timeline> timeline = TimelineOf(submission);
+    const Turn turn(*this, timeline.get());
+    Outcome outcome = turn.outcome();
+    if (outcome.ok()) outcome = Await(submission, timeline.get());
+    if (outcome.ok() && !turn.pointless()) outcome = work();
+    if (outcome.ok()) outcome = Tell(submission, timeline.get());
+    return device_->Note(std::move(outcome));
+  }
+  // Calls function(outcome so far) on the watcher's thread when the queue gets there, and goes on when it has returned.
+  Outcome CallHost(const tenon_submission& submission, std::function<void(const Outcome&)> function);
+
+  // Where the bytes of a copy are.
+  struct Place {
+    char* address = nullptr;
+    Device* device = nullptr;  // NULL: the host
+    bool pinned = false;       // the stream may read and write it by itself
+  };
+  // Needs a Turn.
+  Outcome Copy(const Place& target, const Place& source, uint64_t bytes);
+  Outcome Fill(char* target, uint64_t bytes, const char* pattern, uint64_t pattern_bytes);
+
+  // Runs free() when the work submitted so far is done.
+  void FreeLater(std::function<void()> free);
+
+ private:
+  static std::shared_ptr<Timeline> TimelineOf(const tenon_submission& submission);
+  Outcome Await(const tenon_submission& submission, Timeline* timeline);
+  Outcome Tell(const tenon_submission& submission, Timeline* timeline);
+  Outcome SwitchTo(Timeline* timeline);
+  Outcome CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes);
+  // Asks the stream to say when it has got here; needs a Turn.
+  Outcome Mark(uint64_t* out_mark);
+  bool HasReached(uint64_t mark) const { return __atomic_load_n(&progress_->word, __ATOMIC_ACQUIRE) >= mark; }
+
+  const std::shared_ptr<Device> device_;
+  const int32_t priority_;
+  std::mutex mutex_;
+  Stream stream_ = nullptr;
+  FaultControl* control_ = nullptr;   // device memory
+  FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
+  FaultRecord* called_ = nullptr;     // its word is which host calls have returned
+  uint64_t current_ = 0;              // number of the timeline that control_ names
+  uint64_t marks_ = 0, calls_ = 0;
+  char* staging_ = nullptr;  // pinned
+  bool closed_ = false;
+};
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_QUEUE_H_

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "timeline.h"
+
+#include <algorithm>
+
+#include "device.h"
+
+namespace tenon::gpu {
+namespace {
+std::atomic<uint64_t> timelines_made{0};
+}  // namespace
+
+Timeline::Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t initial)
+    : device_(std::move(device)), record_(record), number_(++timelines_made), submitted_(initial) {
+  *record_ = {};
+  __atomic_store_n(&record_->word, initial, __ATOMIC_RELEASE);
+}
+Timeline::~Timeline() { device_->ReturnRecord(record_); }
+
+void Timeline::FailFrom(uint64_t point, const Outcome& why) {
+  if (!failure_.ok()) return;
+  failure_ = why;
+  failed_at_ = point - 1;
+  has_failed_.store(true, std::memory_order_relaxed);
+}
+
+// Looks at what may have failed it since.
+void Timeline::Settle() {
+  if (!failure_.ok()) return;
+  if (__atomic_load_n(&record_->state, __ATOMIC_ACQUIRE) == kFaulted) {
+    FailFrom(record_->reached + 1, device_->Describe(*record_));
+    return;
+  }
+  std::erase_if(dependencies_, [this](const Dependency& each) {
+    const State state = each.timeline->At(each.value);
+    if (state == State::kFailed) FailFrom(each.from, each.timeline->failure_.ok() ? each.timeline->device_->lost() : each.timeline->failure_);
+    return state != State::kOpen;
+  });
+}
+
+Timeline::State Timeline::At(uint64_t value) {
+  if (device_->is_lost()) {
+    if (failure_.ok()) FailFrom(word() + 1, device_->lost());
+    return State::kFailed;
+  }
+  Settle();
+  if (value > failed_at_) return State::kFailed;
+  return word() >= value ? State::kReached : State::kOpen;
+}
+
+uint64_t Timeline::value() {
+  Settle();
+  return std::min(word(), failed_at_);
+}
+
+void Timeline::Signal(uint64_t value) {
+  submitted_ = value;
+  __atomic_store_n(&record_->word, value, __ATOMIC_RELEASE);
+}
+
+void Timeline::Fail(const Outcome& why) {
+  Settle();
+  FailFrom(word() + 1, why);
+  KeepReleased();
+}
+void Timeline::KeepReleased() {
+  if (failure_.ok()) return;
+  if (word() == submitted_) word_stays_ = true;
+  __atomic_store_n(&record_->word, kReleased, __ATOMIC_RELEASE);
+}
+
+void Timeline::DependOn(std::shared_ptr<Timeline> other, uint64_t value) {
+  Settle();
+  dependencies_.push_back({std::move(other), value, submitted_ + 1});
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timeline: what a timeline semaphore is here. Its value is a word that streams write and wait for, in pinned memory, so that
+// queues of one driver wait for each other on the GPU and the host sees a point without a call of the driver.
+//
+// A stream cannot leave out what it was given, so a failure does not stop the GPU: it is known to the host. The value then
+// becomes kReleased, which lets go whatever waits, and points above failed_at() have the failure: what a kernel reported
+// (FaultRecord), what the host said, or the failure of a point that the timeline's work waited for.
+// Not thread-safe but for word(): guarded by System::mutex. Held by all who may still ask it.
+#ifndef TENON_DEVICES_GPU_TIMELINE_H_
+#define TENON_DEVICES_GPU_TIMELINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "code/fault.h"
+#include "runtime.h"
+
+namespace tenon::gpu {
+
+class Device;
+
+inline constexpr uint64_t kReleased = UINT64_MAX;
+
+class Timeline {
+ public:
+  // record: of the device, given back when the last holder has gone.
+  Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t initial);
+  ~Timeline();
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+
+  enum class State { kOpen, kReached, kFailed };
+  State At(uint64_t value);
+  // Of a failed point; OK while there is none.
+  const Outcome& failure() const { return failure_; }
+  uint64_t value();
+
+  void Signal(uint64_t value);  // the host does
+  void Fail(const Outcome& why);
+  // Work of the timeline that was submitted now waits for a point of another: its failure is this one's, from the next point on.
+  void DependOn(std::shared_ptr<Timeline> other, uint64_t value);
+  void NoteSubmitted(uint64_t signal) { submitted_ = signal; }
+  // What work that is submitted now may signal.
+  uint64_t next_point() const { return submitted_ + 1; }
+  // A guess without a lock: false may be late news.
+  bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
+  // Lets waiting streams go again, where a late signal of a stream has put the word back.
+  void KeepReleased();
+  // Whether no stream will write the word any more: all the signals that were submitted have come.
+  bool word_stays() const { return word_stays_; }
+  void DropDependencies() { dependencies_.clear(); }
+
+  Device& device() const { return *device_; }
+  FaultRecord* record() const { return record_; }
+  // Records serve one timeline after the other; numbers are never used again. 0 is none's.
+  uint64_t number() const { return number_; }
+  uint64_t word() const { return __atomic_load_n(&record_->word, __ATOMIC_ACQUIRE); }
+
+ private:
+  struct Dependency {
+    std::shared_ptr<Timeline> timeline;
+    uint64_t value;
+    uint64_t from;  // this timeline's points from here on need it
+  };
+  void Settle();
+  void FailFrom(uint64_t point, const Outcome& why);
+
+  const std::shared_ptr<Device> device_;
+  FaultRecord* const record_;
+  const uint64_t number_;
+  uint64_t submitted_;  // the last value that a queue was told to signal
+  Outcome failure_;
+  std::atomic<bool> has_failed_{false};
+  bool word_stays_ = false;
+  uint64_t failed_at_ = kReleased;  // the last good point
+  std::vector<Dependency> dependencies_;
+};
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_TIMELINE_H_
