@@ -80,7 +80,7 @@ Device::~Device() {
     block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
   }
   for (void* slab : record_slabs_) card_->FreePinned(slab);
-  if (module_ != nullptr) card_->UnloadModule(module_);
+  for (Module module : modules_) card_->UnloadModule(module);
 }
 
 // ---- Memory ----
@@ -198,13 +198,17 @@ Outcome Device::FindFunction(std::string_view name, Function* out_function) {
     return {};
   }
   Outcome outcome = card_->Activate();
-  if (outcome.ok() && module_ == nullptr) {
-    const void* image = nullptr;
-    uint64_t bytes = 0;
-    outcome = system_->runtime().Image(&image, &bytes);
-    if (outcome.ok()) outcome = card_->LoadModule(image, bytes, &module_);
+  if (outcome.ok() && modules_.empty()) {
+    for (const Image& image : system_->runtime().Images()) {
+      Module module = nullptr;
+      if (outcome.ok()) outcome = card_->LoadModule(image.data, image.bytes, &module);
+      if (outcome.ok()) modules_.push_back(module);
+    }
   }
-  if (outcome.ok()) outcome = card_->FindFunction(module_, key.c_str(), out_function);
+  if (outcome.ok()) outcome = Fault(TENON_NOT_FOUND, "no kernel ", key);
+  for (size_t i = 0; i < modules_.size() && outcome.code == TENON_NOT_FOUND; ++i) {
+    outcome = card_->FindFunction(modules_[i], key.c_str(), out_function);
+  }
   if (!outcome.ok()) return Note(std::move(outcome));
   functions_.emplace(std::move(key), *out_function);
   return {};

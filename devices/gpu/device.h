@@ -103,7 +103,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<Card> card_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
-  Module module_ = nullptr;
+  std::vector<Module> modules_;  // guarded by code_mutex_
 
   struct Block {
     void* base;

@@ -43,10 +43,21 @@ Outcome Queue::Open() {
 void Queue::Close() {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(closed_, true)) return;
+    if (closed_.exchange(true)) return;
+    const std::lock_guard system_lock(device_->system().mutex);
+    for (const auto& [timeline, value] : waits_) {
+      if (timeline->At(value) != Timeline::State::kOpen) continue;
+      timeline->Fail(Fault(TENON_CANCELLED, "a queue of ", device_->name(), " was destroyed while its work waited for point ", value));
+    }
+    waits_.clear();
   }
-  if (stream_ == nullptr || !card().Activate().ok()) return;
-  (void)device_->Note(card().Synchronize(stream_));
+  if (stream_ == nullptr) return;
+  // The stream does not wait for host calls any more; they are made all the same.
+  __atomic_store_n(&called_->word, kReleased, __ATOMIC_RELEASE);
+  if (card().Activate().ok()) (void)device_->Note(card().Synchronize(stream_));
+  if (device_->system().watcher.IsThisThread()) return;
+  std::unique_lock lock(call_mutex_);
+  call_ended_.wait(lock, [&] { return open_calls_ == 0; });
 }
 
 Queue::~Queue() {
@@ -94,6 +105,8 @@ Outcome Queue::Await(const tenon_submission& submission, Timeline* timeline) {
       const std::lock_guard lock(device_->system().mutex);
       if (other->At(point.value) == Timeline::State::kReached) continue;
       if (timeline != nullptr) timeline->DependOn(other, point.value);
+      std::erase_if(waits_, [](const auto& wait) { return wait.first->At(wait.second) != Timeline::State::kOpen; });
+      waits_.emplace_back(other, point.value);
     }
     if (Outcome outcome = card().WaitForWord(&other->record()->word, point.value, stream_); !outcome.ok()) return outcome;
   }
@@ -128,20 +141,29 @@ Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(c
   if (outcome.ok()) outcome = card().WaitForWord(&called_->word, call, stream_);
   if (outcome.ok()) outcome = Tell(submission, timeline.get());
   (void)device_->Note(std::move(outcome));
+  {
+    const std::lock_guard lock(call_mutex_);
+    ++open_calls_;
+  }
   // A lost GPU takes host calls too; the watcher finds out.
   const std::lock_guard lock(device_->system().mutex);
   device_->system().watcher.Watch(
       device_, [self, mark] { return self->device_->is_lost() || self->HasReached(mark); },
       [self, timeline, call, function = std::move(function)] {
-        Outcome before;
-        {
-          const std::lock_guard lock(self->device_->system().mutex);
-          if (timeline != nullptr && timeline->At(timeline->next_point()) == Timeline::State::kFailed) before = timeline->failure();
-          if (self->device_->is_lost()) before = self->device_->lost();
-        }
-        function(before);
-        __atomic_store_n(&self->called_->word, call, __ATOMIC_RELEASE);
+        function(self->OutcomeOfCall(timeline.get()));
+        if (!self->closed_) __atomic_store_n(&self->called_->word, call, __ATOMIC_RELEASE);
+        const std::lock_guard lock(self->call_mutex_);
+        --self->open_calls_;
+        self->call_ended_.notify_all();
       });
+  return {};
+}
+
+Outcome Queue::OutcomeOfCall(Timeline* timeline) {
+  if (device_->is_lost()) return device_->lost();
+  const std::lock_guard lock(device_->system().mutex);
+  if (timeline != nullptr && timeline->At(timeline->next_point()) == Timeline::State::kFailed) return timeline->failure();
+  if (closed_) return Fault(TENON_CANCELLED, "a queue of ", device_->name(), " was destroyed before its host call began");
   return {};
 }
 

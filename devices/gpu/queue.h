@@ -7,9 +7,12 @@
 #ifndef TENON_DEVICES_GPU_QUEUE_H_
 #define TENON_DEVICES_GPU_QUEUE_H_
 
+#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "device.h"
 #include "tenon/device.h"
@@ -21,7 +24,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   Queue(std::shared_ptr<Device> device, int32_t priority) : device_(std::move(device)), priority_(priority) {}
   ~Queue();
   Outcome Open();
-  // Waits for what was submitted; nothing is taken any more. Idempotent.
+  // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a wait), host
+  // calls that have not begun are told so, and all has ended when this returns, but for the host call that it is called from.
   void Close();
 
   Device& device() const { return *device_; }
@@ -76,6 +80,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   Outcome Await(const tenon_submission& submission, Timeline* timeline);
   Outcome Tell(const tenon_submission& submission, Timeline* timeline);
   Outcome SwitchTo(Timeline* timeline);
+  Outcome OutcomeOfCall(Timeline* timeline);
   Outcome CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes);
   // Asks the stream to say when it has got here; needs a Turn.
   Outcome Mark(uint64_t* out_mark);
@@ -90,8 +95,13 @@ class Queue : public std::enable_shared_from_this<Queue> {
   FaultRecord* called_ = nullptr;     // its word is which host calls have returned
   uint64_t current_ = 0;              // number of the timeline that control_ names
   uint64_t marks_ = 0, calls_ = 0;
+  std::vector<std::pair<std::shared_ptr<Timeline>, uint64_t>> waits_;  // that were open when they were submitted
   char* staging_ = nullptr;  // pinned
-  bool closed_ = false;
+  std::atomic<bool> closed_{false};
+
+  std::mutex call_mutex_;
+  std::condition_variable call_ended_;
+  uint64_t open_calls_ = 0;
 };
 
 }  // namespace tenon::gpu

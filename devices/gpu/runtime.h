@@ -11,10 +11,10 @@
 #ifndef TENON_DEVICES_GPU_RUNTIME_H_
 #define TENON_DEVICES_GPU_RUNTIME_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tenon/sdk/outcome.h"
 
@@ -43,6 +43,12 @@ struct CardFacts {
   std::string architecture;       // "sm_90", "gfx90a"
   double flops = 0, bytes_per_second = 0, link_bytes_per_second = 0;  // peaks; 0: unknown
   uint64_t most_shared_bytes = 48 * 1024;  // of a block
+};
+
+// Device code as a compiler gave it, for LoadModule.
+struct Image {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
 };
 
 struct Grid {
@@ -115,8 +121,8 @@ class Runtime {
   // How many GPUs there are. A status says why there is none, and what would help.
   virtual Outcome Count(uint32_t* out_count) = 0;
   virtual Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) = 0;
-  // The image of this plugin's kernels.
-  virtual Outcome Image(const void** out_image, uint64_t* out_bytes) = 0;
+  // The images of this plugin's kernels.
+  virtual std::vector<Image> Images() = 0;
 };
 
 // The vendor's, defined by each plugin (and the emulation) once.

@@ -32,6 +32,7 @@ void Watcher::Stop() {
 }
 
 void Watcher::Serve() {
+  id_ = std::this_thread::get_id();
   std::unique_lock lock(*mutex_);
   auto pause = kShortest;
   Clock::time_point checked = Clock::now();

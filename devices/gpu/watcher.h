@@ -4,6 +4,7 @@
 #ifndef TENON_DEVICES_GPU_WATCHER_H_
 #define TENON_DEVICES_GPU_WATCHER_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -28,6 +29,7 @@ class Watcher {
   void Watch(std::shared_ptr<Device> device, std::function<bool()> due, std::function<void()> call);
   // Ends the thread; what is still watched is called if it is due, else dropped. Before the system is given up, never from call().
   void Stop();
+  bool IsThisThread() const { return id_ == std::this_thread::get_id(); }
 
  private:
   struct Item {
@@ -41,6 +43,7 @@ class Watcher {
   std::condition_variable changed_;
   std::vector<Item> items_;
   bool stopping_ = false;
+  std::atomic<std::thread::id> id_{};
   std::thread thread_;
 };
 

@@ -8,6 +8,8 @@
 
 namespace tenon::device_test {
 
+using namespace tpu_sim;  // NOLINT(google-build-using-namespace)
+
 const Settings kBenchSettings = {{"precision", "exact"}};
 
 namespace {

@@ -272,11 +272,8 @@ class EmulatedRuntime final : public Runtime {
     *out_card = std::make_unique<EmulatedCard>(static_cast<int32_t>(index), index == 0 ? lose_after_ : -1);
     return {};
   }
-  Outcome Image(const void** out_image, uint64_t* out_bytes) override {
-    *out_image = "";  // kernels are found in the library itself
-    *out_bytes = 0;
-    return {};
-  }
+  // Kernels are found in the library itself.
+  std::vector<Image> Images() override { return {{"", 0}}; }
 
  private:
   const int64_t devices_;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin tenon.cuda: NVIDIA GPUs as devices of type "GPU".
+#include "driver.h"
+
+namespace {
+
+const tenon_capability kCapabilities[] = {
+    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::gpu::kDeviceDriver},
+    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::gpu::kKernelPackage},
+};
+
+constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};
+
+tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {
+  return tenon::gpu::LoadPlugin(args, kOptions, std::size(kOptions), out_self);
+}
+
+}  // namespace
+
+TENON_PLUGIN_WITH("tenon.cuda", "0.1.0", "NVIDIA GPUs.", kCapabilities, kOptions, std::size(kOptions), OnLoad, tenon::gpu::UnloadPlugin)

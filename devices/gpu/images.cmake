@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# tenon_gpu_images(target OUTPUT_SUFFIX suffix COMPILER command...)
+#
+# Compiles each file of devices/gpu/code with the vendor's compiler, and puts what it gives into the target as data
+# (devices/gpu/images.h). The command gets the source, -o and the output after it. What the compiler says goes into a log beside
+# the image, which report.cmake reads; it is shown when the compiler fails.
+set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
+
+function(tenon_gpu_images target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_SUFFIX" "COMPILER")
+  file(GLOB sources CONFIGURE_DEPENDS "${TENON_GPU_FOLDER}/code/*.cu")
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/images")
+  file(MAKE_DIRECTORY "${folder}")
+  set(images "")
+  set(text "/* Made by images.cmake. */\n#include <stdint.h>\n")
+  set(table "")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    set(image "${folder}/${name}.${arg_OUTPUT_SUFFIX}")
+    list(JOIN arg_COMPILER " " command)
+    add_custom_command(OUTPUT "${image}"
+      COMMAND sh -c "${command} -I'${TENON_GPU_FOLDER}' -I'${PROJECT_SOURCE_DIR}/sdk/plugin/include' -I'${PROJECT_SOURCE_DIR}/plugin_api/include' -MD -MF '${image}.d' '${source}' -o '${image}' >'${image}.log' 2>&1 || { cat '${image}.log'; exit 1; }"
+      DEPENDS "${source}" DEPFILE "${image}.d" COMMENT "Device code ${name}.${arg_OUTPUT_SUFFIX}" VERBATIM)
+    list(APPEND images "${image}")
+    string(APPEND text "__asm__(\".section .rodata\\n.balign 64\\ntenon_image_${name}:\\n.incbin \\\"${image}\\\"\\ntenon_image_${name}_end:\\n.byte 0\\n.previous\\n\");\n"
+                       "extern const char tenon_image_${name}[] __attribute__((visibility(\"hidden\")));\n"
+                       "extern const char tenon_image_${name}_end[] __attribute__((visibility(\"hidden\")));\n")
+    string(APPEND table "  {tenon_image_${name}, tenon_image_${name}_end},\n")
+  endforeach()
+  list(LENGTH images count)
+  string(APPEND text "const struct { const char* begin; const char* end; } tenon_gpu_images[] = {\n${table}};\n"
+                     "const uint64_t tenon_gpu_image_count = ${count};\n")
+  file(GENERATE OUTPUT "${folder}/images.c" CONTENT "${text}")
+  set_source_files_properties("${folder}/images.c" PROPERTIES OBJECT_DEPENDS "${images}")
+  target_sources(${target} PRIVATE "${folder}/images.c")
+endfunction()

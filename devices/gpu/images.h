@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device code that is built into this library, one image a file of code/ (tenon_gpu_images in CMakeLists.txt makes the list).
+#ifndef TENON_DEVICES_GPU_IMAGES_H_
+#define TENON_DEVICES_GPU_IMAGES_H_
+
+#include <vector>
+
+#include "runtime.h"
+
+extern "C" {
+struct tenon_gpu_image {
+  const char* begin;
+  const char* end;
+};
+extern const tenon_gpu_image tenon_gpu_images[];
+extern const uint64_t tenon_gpu_image_count;
+}
+
+namespace tenon::gpu {
+
+inline std::vector<Image> EmbeddedImages() {
+  std::vector<Image> images;
+  for (uint64_t i = 0; i < tenon_gpu_image_count; ++i) {
+    images.push_back({tenon_gpu_images[i].begin, static_cast<uint64_t>(tenon_gpu_images[i].end - tenon_gpu_images[i].begin)});
+  }
+  return images;
+}
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_IMAGES_H_
