@@ -216,6 +216,7 @@ Status PartedRun::End(Step* step) {
   for (const auto& part : parts_) {
     if (part->token != 0) part->cancellation->Unsubscribe(part->token);
     step->host_waits += std::exchange(part->step.host_waits, 0);
+    step->captured_launches += std::exchange(part->step.captured_launches, 0);
   }
   if (first_failed_ < 0) return Status::Ok();
   const auto first = static_cast<size_t>(first_failed_);

@@ -194,6 +194,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     SetPlace(context.place, *context.node, &context.frame);
     block->instructions.push_back(instruction);
   }
+  FindStretches(block);
 }
 
 Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
@@ -294,7 +295,7 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
     const uint64_t begin = trace::Trace::Now();
     tenon_status* bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
     if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
-        context->operation->kind != Operation::Kind::kBranch)
+        context->operation->kind != Operation::Kind::kBranch && context->stretch == nullptr)
       trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
                  context->node->op->name, begin, trace::Trace::Now());
     if (bad != nullptr) return NameNode(bad, context->operation->kind, *context->node);

@@ -182,6 +182,28 @@ class ProgramInstance {
   struct Block {
     std::vector<Instruction> instructions;
   };
+  // Consecutive work of one queue that is the same in every step, as far as addresses are. After a few steps it is captured,
+  // once for each set of addresses (a variable's buffers change places), and launched as one piece.
+  struct Stretch {
+    Stretch() = default;
+    ~Stretch();
+    Stretch(const Stretch&) = delete;
+    Stretch& operator=(const Stretch&) = delete;
+
+    Block all;                 // in the program's order
+    Block reads, work, drops;  // of it, what gives the queue nothing and comes before; what is captured; what comes after
+    std::vector<const tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
+    const tenon_graph_capture* capture = nullptr;
+    struct Captured {
+      std::vector<const void*> addresses;
+      tenon_captured_graph* graph;
+    };
+    std::vector<Captured> captured;  // the latest used last
+    std::vector<const void*> addresses;  // of `moving`, in this step
+    int runs = 0;                    // until it is worth it
+    int replaced = 0;
+    bool refused = false;
+  };
   struct LoopState {
     const Loop* plan;
     Block condition, body;
@@ -201,12 +223,20 @@ class ProgramInstance {
     std::vector<tenon_tensor_view*> outputs;
     LoopState* loop = nullptr;
     BranchState* branch = nullptr;
+    std::unique_ptr<Stretch> stretch;
     std::vector<tenon_timeline_point> waits;
   };
 
   explicit ProgramInstance(Program* program) : program_(program), work_(&program->plan().env()) {}
   Status MakeArenas();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
+  void FindStretches(Block* block);
+  bool JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const;
+  void AddToStretch(const Instruction& instruction, Stretch* stretch) const;
+  bool MayMove(int32_t slot) const;
+  static tenon_status* RunStretch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  tenon_status* RunCaptured(Stretch* stretch);
+  Result<tenon_captured_graph*> Capture(const Stretch& stretch);
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }

@@ -87,6 +87,13 @@ Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<con
   return Status::Ok();
 }
 
+Status QueueWork::Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
+  const tenon_submission submission = Submission(queue, {}, 0, label);
+  TENON_RETURN_IF_ERROR(Status(capture.launch(this->queue(queue), graph, &submission)));
+  ++step_->captured_launches;
+  return Status::Ok();
+}
+
 Status QueueWork::HostWait(const tenon_timeline_point& point) {
   if (point.value == 0) return Status::Ok();
   if (step_->cancellation->cancelled()) return step_->cancellation->reason();

@@ -19,6 +19,7 @@
 
 #include "core/exec/cancellation.h"
 #include "core/exec/timeline.h"
+#include "tenon/ext/draft/capture.h"
 
 struct tenon_resource;
 
@@ -46,6 +47,8 @@ class QueueWork {
   // Copies; out_point: where its end is told, NULL: nobody asks.
   Status Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
               tenon_timeline_point* out_point);
+  // Launches what was captured for the queue.
+  Status Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label);
   // The host waits.
   Status HostWait(const tenon_timeline_point& point);
 

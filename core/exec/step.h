@@ -43,6 +43,7 @@ struct Environment {
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
   uint64_t seed = 0;
   uint32_t precision = 0;
+  bool capture = true;  // queues may keep work that is the same in every step
 };
 
 // One run of a plan.
@@ -53,6 +54,7 @@ struct Step {
   uint64_t id = 0;
   Rendezvous* rendezvous = nullptr;  // of a part: where it meets the others
   uint64_t host_waits = 0;  // for devices
+  uint64_t captured_launches = 0;
   std::mutex mutex;  // guards local_resources
   std::vector<std::unique_ptr<Resource>> local_resources;
 };

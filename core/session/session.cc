@@ -106,6 +106,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.compilers = [runtime] { return runtime->compilers(); };
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
+  env.capture = session->options_.capture;
   return session;
 }
 
@@ -400,7 +401,7 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
 
 SessionMetrics Session::metrics() const {
   SessionMetrics out{steps_.load(), plans_built_.load(), plans_reused_.load(), 0, pool_->bytes_in_use(), pool_->peak_bytes(), 0,
-                     nodes_merged_.load(), host_waits_.load(), 0, 0};
+                     nodes_merged_.load(), host_waits_.load(), 0, 0, captured_launches_.load()};
   for (const exec::SessionDevice& device : env_.devices) {
     if (!device.queued()) continue;
     out.device_bytes_in_use += device.pool->bytes_in_use();
@@ -552,6 +553,7 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     status = ExecuteIn(context, options, feeds, taker, argument);
     devices.Finish();
     session.host_waits_.fetch_add(std::exchange(context->step.host_waits, 0), std::memory_order_relaxed);
+    session.captured_launches_.fetch_add(std::exchange(context->step.captured_launches, 0), std::memory_order_relaxed);
     if (options.trace != nullptr && session.options_.record_costs && status.ok() && plan_ != nullptr)
       session.placer_->RecordCosts(*plan_, feeds, *options.trace);
     context->active.store(false, std::memory_order_release);

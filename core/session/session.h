@@ -106,6 +106,7 @@ struct SessionOptions {
   uint32_t schedule_seed = 0;
   bool one_queue = false;  // all work of a device goes to one queue
   bool compile = true;  // devices' compilers may take whole sets of nodes
+  bool capture = true;  // work of a queue that is the same in every step is launched as one piece, where the device can
   exec::TransferPrecision transfer_precision = exec::TransferPrecision::kFull;
   bool early_transfers = false;  // values go to devices as soon as they are there, not when they are needed
   bool partition = false;  // a part for each device, on a thread of its own, instead of one program for all
@@ -120,7 +121,7 @@ struct SessionOptions {
 
 struct SessionMetrics {
   uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
-      device_bytes_in_use, device_peak_bytes;
+      device_bytes_in_use, device_peak_bytes, captured_launches;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -194,7 +195,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::weak_ptr<Callable>> callables_;
   std::atomic<bool> closing_{false};
   std::atomic<int64_t> active_{0};
-  std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, host_waits_{0}, next_step_{1};
+  std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, host_waits_{0}, captured_launches_{0}, next_step_{1};
 };
 
 // A step whose feeds arrive in several calls. One call at a time.

@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tenon/ext/draft/capture.h"
+
 namespace tenon::gpu {
 namespace {
 
@@ -373,7 +375,53 @@ tenon_status* SemaphoreNotify(tenon_semaphore* semaphore, uint64_t value, tenon_
   });
 }
 
-const void* GetExtension(tenon_device*, tenon_span) { return nullptr; }
+// ---- Captured graphs ----
+
+tenon_status* CaptureBegin(tenon_queue* queue, tenon_queue** out_capture) {
+  *out_capture = nullptr;
+  return Answer([&]() -> Outcome {
+    const Queue& parent = *queue->queue;
+    if (Outcome alive = parent.device().CheckAlive(); !alive.ok()) return alive;
+    auto keeping = std::make_shared<Queue>(parent.device().shared_from_this(), 0);
+    Outcome outcome = parent.device().Note(keeping->OpenCapture(parent));
+    if (outcome.ok()) *out_capture = new tenon_queue{std::move(keeping)};
+    return outcome;
+  });
+}
+
+tenon_status* CaptureEnd(tenon_queue* capture, tenon_captured_graph** out_graph, uint64_t* out_nodes) {
+  *out_graph = nullptr;
+  *out_nodes = 0;
+  return Answer([&]() -> Outcome {
+    const std::unique_ptr<tenon_queue> own(capture);
+    CapturedGraph graph = nullptr;
+    Outcome outcome = own->queue->EndCapture(&graph, out_nodes);
+    if (outcome.ok()) *out_graph = new tenon_captured_graph{own->queue->device().shared_from_this(), graph};
+    return outcome;
+  });
+}
+
+tenon_status* CaptureLaunch(tenon_queue* queue, tenon_captured_graph* graph, const tenon_submission* submission) {
+  return Answer([&]() -> Outcome {
+    if (Outcome outcome = Check(queue, *submission); !outcome.ok()) return outcome;
+    Queue& q = *queue->queue;
+    if (graph->device.get() != &q.device()) return Fault(TENON_INVALID_ARGUMENT, "a graph that was captured on ", graph->device->name());
+    return q.Submit(*submission, [&] { return q.card().LaunchGraph(graph->graph, q.stream()); });
+  });
+}
+
+void CaptureDestroy(tenon_captured_graph* graph) {
+  if (graph == nullptr) return;
+  (void)graph->device->card().Activate();
+  graph->device->card().DestroyGraph(graph->graph);
+  delete graph;
+}
+
+constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), CaptureBegin, CaptureEnd, CaptureLaunch, CaptureDestroy};
+
+const void* GetExtension(tenon_device*, tenon_span id) {
+  return sdk::ToText(id) == TENON_EXTENSION_GRAPH_CAPTURE ? &kGraphCapture : nullptr;
+}
 
 constexpr tenon_device_driver MakeDriver() {
   tenon_device_driver driver = {};

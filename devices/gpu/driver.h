@@ -16,6 +16,10 @@ struct tenon_device {
 struct tenon_queue {
   std::shared_ptr<tenon::gpu::Queue> queue;
 };
+struct tenon_captured_graph {
+  std::shared_ptr<tenon::gpu::Device> device;
+  tenon::gpu::CapturedGraph graph;
+};
 struct tenon_semaphore {
   std::shared_ptr<tenon::gpu::Timeline> timeline;
 };

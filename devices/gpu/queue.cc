@@ -40,6 +40,14 @@ Outcome Queue::Open() {
   return outcome.ok() ? SwitchTo(nullptr) : outcome;
 }
 
+Outcome Queue::OpenCapture(const Queue& parent) {
+  keeps_ = true;
+  control_ = parent.control_;
+  Outcome outcome = card().Activate();
+  if (outcome.ok()) outcome = card().CreateStream(priority_, &stream_);
+  return outcome.ok() ? card().BeginCapture(stream_) : outcome;
+}
+
 void Queue::Close() {
   {
     const std::lock_guard lock(mutex_);
@@ -51,7 +59,7 @@ void Queue::Close() {
     }
     waits_.clear();
   }
-  if (stream_ == nullptr) return;
+  if (stream_ == nullptr || keeps_) return;
   // The stream does not wait for host calls any more; they are made all the same.
   __atomic_store_n(&called_->word, kReleased, __ATOMIC_RELEASE);
   if (card().Activate().ok()) (void)device_->Note(card().Synchronize(stream_));
@@ -64,7 +72,7 @@ Queue::~Queue() {
   Close();
   (void)card().Activate();
   if (stream_ != nullptr) card().DestroyStream(stream_);
-  if (control_ != nullptr) card().Free(control_, nullptr);
+  if (control_ != nullptr && !keeps_) card().Free(control_, nullptr);
   if (staging_ != nullptr) card().FreePinned(staging_);
   for (FaultRecord* record : {progress_, called_}) {
     if (record != nullptr) device_->ReturnRecord(record);

@@ -24,6 +24,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   Queue(std::shared_ptr<Device> device, int32_t priority) : device_(std::move(device)), priority_(priority) {}
   ~Queue();
   Outcome Open();
+  // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
+  Outcome OpenCapture(const Queue& parent);
+  Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) { return device_->Note(card().EndCapture(stream_, out_graph, out_nodes)); }
   // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a wait), host
   // calls that have not begun are told so, and all has ended when this returns, but for the host call that it is called from.
   void Close();
@@ -91,6 +94,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   std::mutex mutex_;
   Stream stream_ = nullptr;
   FaultControl* control_ = nullptr;   // device memory
+  bool keeps_ = false;                // a capture: control_ is another's
   FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
   FaultRecord* called_ = nullptr;     // its word is which host calls have returned
   uint64_t current_ = 0;              // number of the timeline that control_ names

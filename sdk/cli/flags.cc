@@ -97,6 +97,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
       ->type_name("NAME");
   command.add_option("--placement", placement, "A placement to follow: lines of a node's name or pattern, and a device")->type_name("FILE");
   command.add_flag("--no-compile", no_compile, "Devices run nodes one by one, whatever their compilers would take");
+  command.add_flag("--no-capture", no_capture, "Devices get every kernel in every step, never a captured piece of the step");
   command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
   command.add_option("--costs", costs, "What nodes took in earlier runs, to place by; `tenon run` adds to it")->type_name("FILE");
   command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
@@ -142,6 +143,7 @@ Result<host::SessionOptions> SessionFlags::Options() const {
   }
   options.soft_placement = !hard_placement;
   options.compile = !no_compile;
+  options.capture = !no_capture;
   options.placer = placer;
   options.device = device;
   options.seed = seed;

@@ -43,6 +43,7 @@ struct SessionFlags {
   uint64_t seed = 0;         // --seed N
   bool no_optimize = false;  // --no-optimize
   bool no_compile = false;      // --no-compile
+  bool no_capture = false;      // --no-capture
   bool hard_placement = false;  // --hard-placement
   std::string master;           // --master ADDRESS
   std::string credentials;      // --credentials FILE

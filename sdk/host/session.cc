@@ -91,6 +91,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.transfer_precision = static_cast<exec::TransferPrecision>(options.transfer_precision);
     core.compile = options.no_compile == 0;
     core.one_queue = options.one_queue != 0;
+    core.capture = options.no_capture == 0;
     core.device = View(options.device);
     core.record_costs = options.record_costs != 0;
     TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
@@ -293,7 +294,7 @@ tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_sess
     const tenon_session_metrics value = {TENON_HEAD(tenon_session_metrics), metrics.steps, metrics.plans_built, metrics.plans_reused,
                                          metrics.bindings_built, metrics.bytes_in_use, metrics.peak_bytes, metrics.nodes_folded,
                                          metrics.nodes_merged, metrics.host_waits, metrics.device_bytes_in_use,
-                                         metrics.device_peak_bytes};
+                                         metrics.device_peak_bytes, metrics.captured_launches};
     return Status(host::WriteOut(value, out_metrics));
   });
 }

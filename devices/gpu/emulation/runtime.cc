@@ -26,7 +26,7 @@ struct Work {
 };
 
 struct CapturedGraphTag {
-  std::vector<Work> works;
+  std::shared_ptr<std::vector<Work>> works = std::make_shared<std::vector<Work>>();  // a launch keeps them
 };
 struct EventTag {
   std::atomic<uint64_t> nanoseconds{0};
@@ -81,7 +81,7 @@ class EmulatedCard final : public Card {
   EmulatedCard(int32_t number, int64_t lose_after) : lose_after_(lose_after) {
     facts_.name = "Emulated GPU";
     facts_.number = number;
-    facts_.dl_device_type = 12;  // kDLExtDev: no other library may read it
+    facts_.dl_device_type = 17;  // one that no other device here has
     facts_.memory_bytes = UINT64_C(4) << 30;
     facts_.processors = 2;
     facts_.architecture = "host";
@@ -214,13 +214,13 @@ class EmulatedCard final : public Card {
   }
   Outcome EndCapture(Stream stream, CapturedGraph* out_graph, uint64_t* out_nodes) override {
     if (stream->capture == nullptr) return Fault(TENON_FAILED_PRECONDITION, "the stream is not being captured");
-    *out_nodes = stream->capture->works.size();
+    *out_nodes = stream->capture->works->size();
     *out_graph = stream->capture.release();
     return {};
   }
   Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
-    return Put(stream, [graph]() -> Outcome {
-      for (const Work& work : graph->works) {
+    return Put(stream, [works = graph->works]() -> Outcome {
+      for (const Work& work : *works) {
         if (Outcome outcome = work.run(); !outcome.ok()) return outcome;
       }
       return {};
@@ -244,7 +244,7 @@ class EmulatedCard final : public Card {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
     if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
     if (stream->capture != nullptr) {
-      stream->capture->works.push_back({std::move(run)});
+      stream->capture->works->push_back({std::move(run)});
     } else {
       stream->Put({std::move(run)});
     }

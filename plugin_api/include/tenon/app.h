@@ -317,6 +317,8 @@ typedef struct tenon_session_options {
   /* On a cluster: whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps,
    * so that nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
   tenon_span owner;
+  uint32_t no_capture; /* 1: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */
+  uint32_t reserved;
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,
@@ -424,6 +426,7 @@ typedef struct tenon_session_metrics {
   uint64_t host_waits;     /* times that a step waited for a device, of all steps */
   uint64_t device_bytes_in_use; /* of devices with memory of their own, all together */
   uint64_t device_peak_bytes;
+  uint64_t captured_launches; /* times that a stretch of kernels was launched as one piece of work */
 } tenon_session_metrics;
 
 TENON_EXPORT tenon_status* tenon_session_get_metrics(const tenon_session* session, tenon_session_metrics* out_metrics);

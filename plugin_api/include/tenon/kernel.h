@@ -40,9 +40,10 @@ typedef struct tenon_create_context tenon_create_context; /* opaque; the host's 
 #define TENON_KERNEL_STATEFUL 2u      /* created once per session and node, shared by all plans */
 #define TENON_KERNEL_DETERMINISTIC 4u /* the same bits for the same inputs, whatever the threads */
 #define TENON_KERNEL_EXPENSIVE 8u     /* worth a thread of its own */
-#define TENON_KERNEL_CAPTURE_SAFE 16u
+#define TENON_KERNEL_CAPTURE_SAFE 16u /* run() gives its queue the same work every time (ext/draft/capture.h) and uses no service */
 #define TENON_KERNEL_VIEW 32u         /* output 0 is input 0's memory with the inferred shape; run is never called */
 #define TENON_KERNEL_BLOCKING 64u     /* may wait for other steps; never run on a thread that others need */
+#define TENON_KERNEL_PASSIVE 128u     /* on a device with queues: run() gives its queue no work and reads no data */
 
 /* Frozen value: attribute `attr` (of type `type`) must be one of dtypes. */
 typedef struct tenon_type_constraint {

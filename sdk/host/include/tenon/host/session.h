@@ -241,6 +241,7 @@ struct SessionOptions {
   std::string placer;      // id of the package whose placer chooses; "": the engine's own
   bool compile = true;         // devices' compilers may take whole sets of nodes
   bool one_queue = false;      // all work of a device goes to one queue
+  bool capture = true;         // work of a queue that is the same in every step is launched as one piece, where the device can
   bool soft_placement = true;  // a device name that cannot hold is dropped
   bool record_costs = false;   // traced steps are measured, for Costs()
   std::string placement_source, costs_source;  // the names of both texts in errors
@@ -286,6 +287,7 @@ class Session {
     c_options.hard_placement = options.soft_placement ? 0 : 1;
     c_options.no_compile = options.compile ? 0 : 1;
     c_options.one_queue = options.one_queue ? 1 : 0;
+    c_options.no_capture = options.capture ? 0 : 1;
     c_options.record_costs = options.record_costs ? 1 : 0;
     c_options.placement_source = Span(options.placement_source);
     c_options.costs_source = Span(options.costs_source);

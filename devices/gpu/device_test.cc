@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is the GPU plugins' own of queues and timelines: failures that streams cannot be told of, late faults of kernels, a lost
+// GPU, memory limits, captured graphs. What every device has to do is in tests/device/conformance_test.cc.
+#include "tenon/ext/draft/capture.h"
+#include "tests/device/kernel.h"
+
+namespace tenon::device_test {
+namespace {
+
+constexpr char kAborted[] = "ABORTED: the step was aborted";
+tenon_status* Aborted() { return Host()->status_new(TENON_ABORTED, Span("the step was aborted")); }
+
+TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
+  const Plugin plugin{{"devices", "0"}};
+  uint32_t count = 9;
+  EXPECT_EQ(Text(plugin.driver->count(plugin.self, &count)), "NOT_FOUND: the option tenon.gpu_emulated.devices is 0");
+  EXPECT_EQ(count, 0u);
+}
+
+TEST(Memory, IsRefusedBeyondTheLimitAndGivenAgain) {
+  const Plugin plugin{{"memory_limit", "65536"}};
+  Handle device(plugin, 0);
+  void* all = device.Memory(65536);
+  void* more = &all;
+  const std::string text = Text(plugin.driver->allocate(device.device, 0, 1, 64, nullptr, &more));
+  EXPECT_TRUE(text.starts_with("RESOURCE_EXHAUSTED: GPU:0 has no 1 bytes of device memory: 65536 of ")) << text;
+  EXPECT_TRUE(text.ends_with("are in use, the option memory_limit is 65536")) << text;
+  EXPECT_EQ(more, nullptr);
+  plugin.driver->free(device.device, 0, all, 65536, device.Queue());
+  EXPECT_NE(device.Memory(65536), nullptr);
+}
+
+TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  char* data = static_cast<char*>(device.Memory(256));
+  char host[512];
+  EXPECT_EQ(device.CopyWithin(queue, host, data, 4),
+            "INVALID_ARGUMENT: GPU:0: the source of a copy of 4 bytes is not in a living block of its memory");
+  EXPECT_EQ(device.CopyWithin(queue, data, data + 200, 57),
+            "INVALID_ARGUMENT: GPU:0: the target of a copy of 57 bytes is not in a living block of its memory");
+  EXPECT_EQ(device.Copy(queue, data, nullptr, host, nullptr, 4), "INVALID_ARGUMENT: GPU:0: the source of a copy is said to be host memory and is the device's");
+  EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4), "INVALID_ARGUMENT: GPU:0: the source of a copy is NULL");
+}
+
+// Larger than what passes through staging in one piece.
+TEST(Queue, CopiesLargePageableMemoryPieceByPiece) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  std::vector<uint32_t> values(3'000'000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint32_t>(i * 2654435761u);
+  void* there = device.Memory(values.size() * 4);
+  device.Upload(queue, values, there);
+  EXPECT_EQ(device.Download<uint32_t>(queue, there, values.size()), values);
+}
+
+TEST(Timeline, ThatTheHostFailsLetsGoWhatWaitsAndFailsIt) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* waiting = device.Queue();
+  tenon_queue* own = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  tenon_semaphore* never = device.Semaphore();
+  tenon_semaphore* s = device.Semaphore();
+  tenon_semaphore* later = device.Semaphore();
+  void* data = device.Memory(8);
+  EXPECT_EQ(device.Fill(waiting, data, 8, 1, {{{gate, 1}}, s, 1}), "");
+  EXPECT_EQ(device.Fill(own, data, 8, 2, {{{never, 1}}, gate, 1}), "");
+  plugin.driver->semaphore_fail(gate, Aborted());
+  EXPECT_EQ(device.Wait(s, 1), kAborted);
+  EXPECT_EQ(device.Finish(waiting), "");
+  // What waits for a failed point fails from there on, and the queue goes on with other timelines.
+  EXPECT_EQ(device.Barrier(waiting, {{}, later, 1}), "");
+  EXPECT_EQ(device.Barrier(waiting, {{{s, 1}}, later, 2}), "");
+  EXPECT_EQ(device.Wait(later, 1), "");
+  EXPECT_EQ(device.Wait(later, 2), kAborted);
+  plugin.driver->semaphore_fail(never, Aborted());
+  EXPECT_EQ(device.Finish(own), "");
+}
+
+TEST(Timeline, StaysReleasedWhenAStreamSignalsLate) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  tenon_semaphore* gate = device.Semaphore();
+  tenon_semaphore* s = device.Semaphore();
+  EXPECT_EQ(device.Barrier(first, {{{gate, 1}}, s, 1}), "");
+  EXPECT_EQ(device.Barrier(first, {{}, s, 2}), "");
+  EXPECT_EQ(device.Barrier(second, {{{s, 9}}}), "");  // a point that nobody will signal
+  plugin.driver->semaphore_fail(s, Aborted());
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");  // the first queue goes on, and signals below 9
+  EXPECT_EQ(device.Finish(second), "");
+  EXPECT_EQ(device.Finish(first), "");
+}
+
+TEST(Queue, ThatIsDestroyedEndsWhatItWaitsFor) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  tenon_semaphore* never = device.Semaphore();
+  tenon_semaphore* blocked = device.Semaphore();
+  std::string told;
+  EXPECT_EQ(device.Barrier(queue, {{{never, 1}}, blocked, 1}), "");
+  EXPECT_EQ(device.HostCall(queue, &told, {{}, blocked, 2}), "");
+  device.Destroy(queue);
+  const char* const text = "CANCELLED: a queue of GPU:0 was destroyed while its work waited for point 1";
+  EXPECT_EQ(device.Wait(blocked, 1), text);
+  EXPECT_EQ(told, text);
+}
+
+TEST(Faults, OfDataAreSaidOfTheNodeAndOfItsTimelineAlone) {
+  Bench bench;
+  const auto divide = [](int32_t divisor) {
+    return Case{"FloorDiv", {}, {Ints({4, 6, 9}), Ints({2, divisor, 3})}, {{TENON_DT_INT32, {3}}}};
+  };
+  std::vector<Value> out;
+  EXPECT_EQ(bench.OnDevice(divide(0), &out), "INVALID_ARGUMENT: node 'FloorDiv' (FloorDiv) on GPU:0: Integer division by zero (element 1)");
+  EXPECT_EQ(bench.OnDevice(divide(2), &out), "");
+  EXPECT_EQ(out[0].As<int32_t>(), (std::vector<int32_t>{2, 3, 3}));
+}
+
+TEST(Faults, LostGpuFailsEverythingAndLeavesTheOtherAlone) {
+  const Plugin plugin{{"devices", "2"}, {"lose_after", "40"}};
+  Handle device(plugin, 0), other(plugin, 1);
+  tenon_queue* queue = device.Queue();
+  tenon_queue* second = device.Queue();
+  tenon_queue* elsewhere = other.Queue();
+  tenon_semaphore* never = device.Semaphore();
+  tenon_semaphore* t = other.Semaphore();
+  void* data = device.Memory(8);
+  std::string called, lost;
+  EXPECT_EQ(device.Barrier(second, {{{never, 1}}, t, 9}), "");
+  EXPECT_EQ(device.HostCall(second, &called), "");
+  for (int i = 0; i < 100 && lost.empty(); ++i) lost = device.Fill(queue, data, 8, 1);
+  EXPECT_EQ(lost, "UNAVAILABLE: GPU:0 (Emulated GPU) is lost: it is lost (option lose_after=40)");
+  EXPECT_EQ(device.Wait(never, 1), lost);
+  EXPECT_EQ(Text(plugin.driver->semaphore_signal(never, 1)), lost);
+  EXPECT_EQ(device.Barrier(second, {}), lost);
+  void* more = nullptr;
+  EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 8, 64, nullptr, &more)), lost);
+  // A queue still says when it has got past what it had.
+  std::string past;
+  EXPECT_EQ(device.HostCall(second, &past), "");
+  device.Destroy(second);
+  EXPECT_EQ(called, lost);
+  EXPECT_EQ(past, lost);
+  void* there = other.Memory(8);
+  EXPECT_EQ(other.Fill(elsewhere, there, 8, 1), "");
+  EXPECT_EQ(other.Download<uint8_t>(elsewhere, there, 8), std::vector<uint8_t>(8, 1));
+}
+
+// A graph of two kernels, run again with other data; faults are those of the launch's timeline.
+TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
+  Bench bench;
+  const tenon_device_driver& driver = *bench.device.driver;
+  const auto* capture = static_cast<const tenon_graph_capture*>(driver.get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  ASSERT_NE(capture, nullptr);
+  const tenon_kernel_registration* kernel = bench.tested.Find({"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {}, {}});
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_NE(kernel->traits & TENON_KERNEL_CAPTURE_SAFE, 0u);
+  const tenon_node node = {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {TENON_DT_INT32, TENON_DT_INT32}, {TENON_DT_INT32}};
+  const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr, bench.device.device};
+  tenon_kernel* object = nullptr;
+  ASSERT_EQ(Text(kernel->create(&create, &object)), "");
+  std::vector<int64_t> dims = {3};
+  void* const a = bench.device.Memory(12);
+  void* const b = bench.device.Memory(12);
+  tenon_tensor_view x = ViewOf(TENON_DT_INT32, dims, a), y = ViewOf(TENON_DT_INT32, dims, b), out = x;
+  const tenon_tensor_view* inputs[] = {&x, &y};
+  tenon_tensor_view* outputs[] = {&out};
+  tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0};
+  ASSERT_EQ(Text(kernel->prepare(object, &prepare)), "");
+  tenon_queue* keeping = nullptr;
+  ASSERT_EQ(Text(capture->begin(bench.queue, &keeping)), "");
+  tenon_frame frame = {};
+  frame.struct_size = sizeof frame;
+  frame.inputs = inputs;
+  frame.outputs = outputs;
+  frame.input_count = 2;
+  frame.output_count = 1;
+  frame.device = bench.device.device;
+  frame.queue = keeping;
+  frame.services = FrameServices();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Text(kernel->run(object, prepare.out_prepared, &frame)), "");  // x = x / y / y
+  tenon_captured_graph* graph = nullptr;
+  uint64_t nodes = 0;
+  ASSERT_EQ(Text(capture->end(keeping, &graph, &nodes)), "");
+  EXPECT_EQ(nodes, 2u);
+  const auto launch = [&](const std::vector<int32_t>& left, const std::vector<int32_t>& right) {
+    bench.device.Upload(bench.queue, left, a);
+    bench.device.Upload(bench.queue, right, b);
+    tenon_semaphore* timeline = bench.device.Semaphore();
+    const Submission submission = {{}, timeline, 1};
+    EXPECT_EQ(Text(capture->launch(bench.queue, graph, submission.get())), "");
+    return bench.device.Wait(timeline, 1);
+  };
+  EXPECT_EQ(launch({100, 36, 8}, {5, 3, 2}), "");
+  EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{4, 4, 2}));
+  EXPECT_EQ(launch({1, 2, 3}, {1, 1, 0}), "INVALID_ARGUMENT: node 'FloorDiv' (FloorDiv) on GPU:0: Integer division by zero (element 2)");
+  EXPECT_EQ(launch({49, 25, 9}, {7, 5, 3}), "");
+  EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{1, 1, 1}));
+  capture->destroy(graph);
+  kernel->destroy_prepared(prepare.out_prepared);
+  kernel->destroy(object);
+}
+
+}  // namespace
+}  // namespace tenon::device_test
