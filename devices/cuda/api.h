@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+#include "nvrtc.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -123,6 +124,11 @@ class CudaApi {
   Result GraphDestroy(GraphHandle graph) const { return f_.cuGraphDestroy(graph); }
   Result GraphLaunch(ExecutableHandle executable, StreamHandle stream) const { return f_.cuGraphLaunch(executable, stream); }
   Result ExecutableDestroy(ExecutableHandle executable) const { return f_.cuGraphExecDestroy(executable); }
+
+  std::string CompilerName(const CardFacts& facts) const { return sdk::Concat(Nvrtc::The().version(), " ", facts.architecture); }
+  Outcome Compile(const CardFacts& facts, const std::string& source, std::vector<char>* out_image) const {
+    return Nvrtc::The().Compile(facts.major, facts.minor, source, out_image);
+  }
 
  private:
   static CUdeviceptr Address(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fuse/cache.h"
+#include "images.h"
 #include "queue.h"
 
 namespace tenon::gpu {
@@ -80,7 +82,9 @@ Device::~Device() {
     block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
   }
   for (void* slab : record_slabs_) card_->FreePinned(slab);
-  for (Module module : modules_) card_->UnloadModule(module);
+  for (const auto* modules : {&modules_, &modules_of_chains_}) {
+    for (Module module : *modules) card_->UnloadModule(module);
+  }
 }
 
 // ---- Memory ----
@@ -212,6 +216,35 @@ Outcome Device::FindFunction(std::string_view name, Function* out_function) {
   if (!outcome.ok()) return Note(std::move(outcome));
   functions_.emplace(std::move(key), *out_function);
   return {};
+}
+
+Outcome Device::FindCompiled(const std::string& source, const char* name, Function* out_function) {
+  const std::lock_guard lock(code_mutex_);
+  if (const auto found = compiled_.find(source); found != compiled_.end()) {
+    *out_function = found->second;
+    return {};
+  }
+  const CodeCache cache(CodeCache::FolderOf(system_->options().cache));
+  // The same source is other code with other headers, or for another GPU.
+  std::string text = sdk::Concat(card_->CompilerName(), "\n");
+  for (uint64_t i = 0; i < tenon_gpu_header_count; ++i) text += tenon_gpu_headers[i].text;
+  text += source;
+  std::vector<char> image;
+  const std::optional<std::vector<char>> kept = cache.Find(text);
+  if (kept.has_value()) {
+    image = *kept;
+  } else {
+    if (Outcome outcome = card_->Compile(source, &image); !outcome.ok()) return Note(std::move(outcome));
+    cache.Keep(text, image);
+  }
+  Module module = nullptr;
+  Outcome outcome = card_->Activate();
+  if (outcome.ok()) outcome = card_->LoadModule(image.data(), image.size(), &module);
+  if (!outcome.ok()) return Note(std::move(outcome));
+  modules_of_chains_.push_back(module);
+  outcome = card_->FindFunction(module, name, out_function);
+  if (outcome.ok()) compiled_.emplace(source, *out_function);
+  return Note(std::move(outcome));
 }
 
 uint64_t Device::AddSite(std::string node, std::string_view op, const Complaint& complaint) {

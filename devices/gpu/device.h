@@ -72,6 +72,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // ---- Code ----
   // The kernel of that name. NOT_FOUND is a mistake of ours.
   Outcome FindFunction(std::string_view name, Function* out_function);
+  // The kernel of that name in what the source compiles to: kept for the device, and in the cache.
+  Outcome FindCompiled(const std::string& source, const char* name, Function* out_function);
   // A place that may report faults: the number for FaultSite.
   uint64_t AddSite(std::string node, std::string_view op, const Complaint& complaint);
   Outcome Describe(const FaultRecord& record) const;
@@ -103,7 +105,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<Card> card_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
-  std::vector<Module> modules_;  // guarded by code_mutex_
+  std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_
 
   struct Block {
     void* base;
@@ -118,6 +120,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   std::mutex code_mutex_;
   std::unordered_map<std::string, Function> functions_;
+  std::unordered_map<std::string, Function> compiled_;  // by source
   struct Site {
     std::string where;
     Complaint complaint;

@@ -126,6 +126,9 @@ class DriverCard final : public Card {
     return Check(api_.Launch(reinterpret_cast<typename Api::FunctionHandle>(function), grid.blocks, grid.threads, Native(stream), list), "Launch");
   }
 
+  std::string CompilerName() override { return api_.CompilerName(facts_); }
+  Outcome Compile(const std::string& source, std::vector<char>* out_image) override { return api_.Compile(facts_, source, out_image); }
+
   Outcome CreateEvent(Event* out_event) override {
     typename Api::EventHandle event = nullptr;
     Outcome outcome = Check(api_.EventCreate(&event), "EventCreate");

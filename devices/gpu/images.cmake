@@ -1,13 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon_gpu_images(target OUTPUT_SUFFIX suffix COMPILER command...)
+# tenon_gpu_images(target OUTPUT_SUFFIX suffix COMPILER command... EXACT option...)
 #
 # Compiles each file of devices/gpu/code with the vendor's compiler, and puts what it gives into the target as data
 # (devices/gpu/images.h). The command gets the source, -o and the output after it. What the compiler says goes into a log beside
-# the image, which report.cmake reads; it is shown when the compiler fails.
+# the image, which report.py reads; it is shown when the compiler fails. EXACT: what keeps a product and a sum two roundings; for
+# element-wise ops, whose numbers do not depend on whether a chain of them is compiled.
 set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
 
+# tenon_gpu_headers(target): puts the headers that are compiled at run time into the target as texts.
+function(tenon_gpu_headers target)
+  set(text "/* Made by images.cmake. */\n#include <stdint.h>\n")
+  set(table "")
+  set(files "")
+  set(count 0)
+  foreach(name code/apply.h code/fault.h code/functions.h code/fused.h code/grid.h tenon/sdk/half.h tenon/sdk/elementwise.h bit cmath complex
+               cstdint type_traits)
+    if(name MATCHES "^tenon/")
+      set(file "${PROJECT_SOURCE_DIR}/sdk/plugin/include/${name}")
+    elseif(name MATCHES "^code/")
+      set(file "${TENON_GPU_FOLDER}/${name}")
+    else()
+      set(file "${TENON_GPU_FOLDER}/fuse/rtc/${name}")
+    endif()
+    string(MAKE_C_IDENTIFIER "tenon_header_${name}" symbol)
+    string(APPEND text "__asm__(\".section .rodata\\n${symbol}:\\n.incbin \\\"${file}\\\"\\n.byte 0\\n.previous\\n\");\n"
+                       "extern const char ${symbol}[] __attribute__((visibility(\"hidden\")));\n")
+    string(APPEND table "  {\"${name}\", ${symbol}},\n")
+    list(APPEND files "${file}")
+    math(EXPR count "${count} + 1")
+  endforeach()
+  string(APPEND text "const struct { const char* name; const char* text; } tenon_gpu_headers[] = {\n${table}};\n"
+                     "const uint64_t tenon_gpu_header_count = ${count};\n")
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${target}_headers.c" CONTENT "${text}")
+  set_source_files_properties("${CMAKE_CURRENT_BINARY_DIR}/${target}_headers.c" PROPERTIES OBJECT_DEPENDS "${files}")
+  target_sources(${target} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${target}_headers.c")
+endfunction()
+
 function(tenon_gpu_images target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_SUFFIX" "COMPILER")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OUTPUT_SUFFIX" "COMPILER;EXACT")
   file(GLOB sources CONFIGURE_DEPENDS "${TENON_GPU_FOLDER}/code/*.cu")
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/images")
   file(MAKE_DIRECTORY "${folder}")
@@ -18,6 +48,9 @@ function(tenon_gpu_images target)
     cmake_path(GET source STEM name)
     set(image "${folder}/${name}.${arg_OUTPUT_SUFFIX}")
     list(JOIN arg_COMPILER " " command)
+    if(name STREQUAL "elementwise")
+      string(APPEND command " ${arg_EXACT}")
+    endif()
     add_custom_command(OUTPUT "${image}"
       COMMAND sh -c "${command} -I'${TENON_GPU_FOLDER}' -I'${PROJECT_SOURCE_DIR}/sdk/plugin/include' -I'${PROJECT_SOURCE_DIR}/plugin_api/include' -MD -MF '${image}.d' '${source}' -o '${image}' >'${image}.log' 2>&1 || { cat '${image}.log'; exit 1; }"
       DEPENDS "${source}" DEPFILE "${image}.d" COMMENT "Device code ${name}.${arg_OUTPUT_SUFFIX}" VERBATIM)
@@ -33,4 +66,5 @@ function(tenon_gpu_images target)
   file(GENERATE OUTPUT "${folder}/images.c" CONTENT "${text}")
   set_source_files_properties("${folder}/images.c" PROPERTIES OBJECT_DEPENDS "${images}")
   target_sources(${target} PRIVATE "${folder}/images.c")
+  tenon_gpu_headers(${target})
 endfunction()

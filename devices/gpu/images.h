@@ -14,6 +14,13 @@ struct tenon_gpu_image {
 };
 extern const tenon_gpu_image tenon_gpu_images[];
 extern const uint64_t tenon_gpu_image_count;
+// The headers that sources compiled at run time include; texts that end with a 0.
+struct tenon_gpu_header {
+  const char* name;
+  const char* text;
+};
+extern const tenon_gpu_header tenon_gpu_headers[];
+extern const uint64_t tenon_gpu_header_count;
 }
 
 namespace tenon::gpu {

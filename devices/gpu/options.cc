@@ -11,6 +11,13 @@ sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) 
   if (key == "devices") return ParseInteger(key, value, -1, 1024, &o->devices);
   if (key == "queues") return ParseInteger(key, value, 1, 16, &o->queues);
   if (key == "memory_limit") return ParseInteger(key, value, 0, INT64_MAX, &o->memory_limit);
+  if (key == "cache") {
+    if (value != "auto" && value != "off" && !value.starts_with('/')) {
+      return sdk::Fault(TENON_INVALID_ARGUMENT, "option cache is '", value, "'; it may be auto, off, or an absolute path");
+    }
+    o->cache = value;
+    return {};
+  }
   o->more[std::string(key)] = value;
   return {};
 }

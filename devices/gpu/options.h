@@ -16,6 +16,7 @@ struct Options {
   int64_t devices = -1;      // at most so many; -1: all
   int64_t queues = 1;        // of kernels
   int64_t memory_limit = 0;  // of each device, in bytes; 0: what the driver gives
+  std::string cache = "auto";  // where compiled chains are kept (fuse/cache.h)
   std::map<std::string, std::string> more;  // what the vendor's plugin declares besides
 };
 
@@ -24,7 +25,9 @@ struct Options {
 #define TENON_GPU_OPTIONS(devices)                                                                                             \
   TENON_GPU_OPTION("devices", devices, TENON_OPTION_INT, "how many devices are used at most; -1: all that there are"),          \
       TENON_GPU_OPTION("queues", "1", TENON_OPTION_INT, "how many kernels of a device may run side by side"),                    \
-      TENON_GPU_OPTION("memory_limit", "0", TENON_OPTION_INT, "bytes of each device's memory that may be in use; 0: all of it")
+      TENON_GPU_OPTION("memory_limit", "0", TENON_OPTION_INT, "bytes of each device's memory that may be in use; 0: all of it"), \
+      TENON_GPU_OPTION("cache", "auto", TENON_OPTION_STRING,                                                                     \
+                       "folder of compiled chains; auto: tenon/gpu in the user's cache folder; off: none")
 
 // INVALID_ARGUMENT names the option and what it may be.
 sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,

@@ -108,6 +108,11 @@ class Card {
   virtual Outcome LaunchGraph(CapturedGraph graph, Stream stream) = 0;
   virtual void DestroyGraph(CapturedGraph graph) = 0;
 
+  // What compiles device code at run time, by name, version and target; "": nothing does, and Compile() says why.
+  virtual std::string CompilerName() { return ""; }
+  // The image of a source that includes headers of code/ and tenon/sdk (images.h). A status holds the compiler's log.
+  virtual Outcome Compile(const std::string& source, std::vector<char>* out_image) = 0;
+
   // The driver's own stream, for other libraries of the vendor ("tenon.native_handle/1").
   virtual void* NativeStream(Stream stream) { return stream; }
 

@@ -8,6 +8,7 @@
 
 #include <hip/hip_runtime_api.h>
 
+#include "hiprtc.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -133,6 +134,11 @@ class HipApi {
   Result GraphDestroy(GraphHandle graph) const { return f_.hipGraphDestroy(graph); }
   Result GraphLaunch(ExecutableHandle executable, StreamHandle stream) const { return f_.hipGraphLaunch(executable, stream); }
   Result ExecutableDestroy(ExecutableHandle executable) const { return f_.hipGraphExecDestroy(executable); }
+
+  std::string CompilerName(const CardFacts& facts) const { return sdk::Concat(Hiprtc::The().version(), " ", facts.name); }
+  Outcome Compile(const CardFacts&, const std::string& source, std::vector<char>* out_image) const {
+    return Hiprtc::The().Compile("", source, out_image);
+  }
 
  private:
   struct Functions {

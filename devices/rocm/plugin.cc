@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.rocm: AMD GPUs as devices of type "GPU".
 #include "driver.h"
+#include "fuse/compiler.h"
 
 namespace {
 
 const tenon_capability kCapabilities[] = {
     {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::gpu::kDeviceDriver},
     {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::gpu::kKernelPackage},
+    {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::gpu::kCompiler},
 };
 
 constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};

@@ -20,7 +20,7 @@
 #define TENON_DEVICES_GPU_CODE_GRID_H_
 
 #include "code/fault.h"
-#include "tenon/sdk/element.h"
+#include "tenon/sdk/half.h"
 
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>

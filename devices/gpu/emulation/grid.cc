@@ -106,7 +106,7 @@ void Block::Start(Member* member) {
                                           member->back = std::move(back);
                                           while (true) {
                                             After(&grid_begins);
-                                            body_(params_);
+                                            body_(params_, &member->at);
                                             Before(&grid_ends);
                                             member->done = true;
                                             member->back = std::move(member->back).resume();
@@ -200,7 +200,7 @@ std::map<std::string_view, const EmulatedKernel*>& Kernels() {
 
 EmulatedKernel::EmulatedKernel(const char* name, bool meets, size_t params_bytes, Body body)
     : name_(name), meets_(meets), params_bytes_(params_bytes), body_(body) {
-  Kernels()[name] = this;
+  Kernels().emplace(name, this);
 }
 const EmulatedKernel* EmulatedKernel::Find(const char* name) {
   const auto found = Kernels().find(name);
@@ -229,11 +229,11 @@ std::string EmulatedKernel::Run(const uint32_t blocks[3], uint32_t threads, cons
           void* const here = Watched::Current();
           flat[number++ % kFlatFibers].Enter();
           After(&grid_begins);
-          body_(params);
+          body_(params, &at);
           Before(&grid_ends);
           Watched::Leave(here);
 #else
-          body_(params);
+          body_(params, &at);
 #endif
         }
       }

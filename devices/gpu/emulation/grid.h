@@ -20,9 +20,19 @@
   type* const name = static_cast<type*>(::tenon::gpu::SharedMemory(name##_place, sizeof(type) * (count)))
 #define TENON_GPU_KERNEL(symbol, Params, ...) TENON_GPU_EMULATED_KERNEL(symbol, false, Params, __VA_ARGS__)
 #define TENON_GPU_BLOCK_KERNEL(symbol, Params, ...) TENON_GPU_EMULATED_KERNEL(symbol, true, Params, __VA_ARGS__)
+#if defined(TENON_GPU_LOADED)  // a library of its own, compiled at run time
+#define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                            \
+  extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params);               \
+  extern "C" __attribute__((visibility("default"))) void symbol(const void* params, ::tenon::gpu::EmulatedThread* at) {  \
+    ::tenon::gpu::emulated_thread = at;                                                                                  \
+    __VA_ARGS__(*static_cast<const Params*>(params));                                                                    \
+  }
+#else
 #define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                        \
   static const ::tenon::gpu::EmulatedKernel emulated_##symbol(                                                       \
-      #symbol, meets, sizeof(Params), [](const void* params) { __VA_ARGS__(*static_cast<const Params*>(params)); });
+      #symbol, meets, sizeof(Params),                                                                                \
+      [](const void* params, ::tenon::gpu::EmulatedThread*) { __VA_ARGS__(*static_cast<const Params*>(params)); });
+#endif
 
 namespace tenon::gpu {
 
@@ -32,12 +42,16 @@ struct EmulatedThread {
   uint32_t block[3] = {0, 0, 0};
   uint32_t blocks[3] = {1, 1, 1};
 };
+#if defined(TENON_GPU_LOADED)
+inline thread_local EmulatedThread* emulated_thread = nullptr;
+#else
 extern thread_local EmulatedThread* emulated_thread;
+#endif
 
-// A kernel by name. Lives as long as the library.
+// A kernel; by its name, if it is one of this library. Lives as long as the library.
 class EmulatedKernel {
  public:
-  using Body = void (*)(const void* params);
+  using Body = void (*)(const void* params, EmulatedThread* at);
   EmulatedKernel(const char* name, bool meets, size_t params_bytes, Body body);
   static const EmulatedKernel* Find(const char* name);
 

@@ -3,13 +3,20 @@
 //
 // It stands in for a GPU where there is none, so that everything above it is tested; what it computes is real, its speed means
 // nothing. A GPU that is "lost" (option lose_after) fails every call from then on, as after a sticky error.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -162,15 +169,45 @@ class EmulatedCard final : public Card {
     });
   }
 
-  Outcome LoadModule(const void*, uint64_t, Module* out_module) override {
+  // No image: this library itself; else a library that Compile() made.
+  Outcome LoadModule(const void* image, uint64_t bytes, Module* out_module) override {
     *out_module = reinterpret_cast<Module>(this);
-    return {};
+    if (bytes == 0) return {};
+    const int file = memfd_create("tenon_gpu_emulated", MFD_CLOEXEC);
+    const bool written = file >= 0 && write(file, image, bytes) == static_cast<ssize_t>(bytes);
+    void* const library = written ? dlopen(sdk::Concat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    const char* const why = library == nullptr ? dlerror() : nullptr;
+    if (file >= 0) close(file);
+    *out_module = static_cast<Module>(library);
+    return library != nullptr ? Outcome() : Fault(TENON_INTERNAL, "what was compiled cannot be opened: ", why == nullptr ? "no memory file" : why);
   }
-  void UnloadModule(Module) override {}
-  Outcome FindFunction(Module, const char* name, Function* out_function) override {
+  void UnloadModule(Module module) override {
+    if (module != reinterpret_cast<Module>(this)) dlclose(module);
+  }
+  Outcome FindFunction(Module module, const char* name, Function* out_function) override {
+    if (module != reinterpret_cast<Module>(this)) return FindLoaded(module, name, out_function);
     const EmulatedKernel* kernel = EmulatedKernel::Find(name);
     *out_function = reinterpret_cast<Function>(const_cast<EmulatedKernel*>(kernel));
     return kernel == nullptr ? Fault(TENON_NOT_FOUND, "no kernel ", name) : Outcome();
+  }
+  std::string CompilerName() override { return sdk::Concat(TENON_GPU_EMULATED_COMPILER, " ", __VERSION__); }
+  Outcome Compile(const std::string& source, std::vector<char>* out_image) override {
+    char folder[] = "/tmp/tenon_gpu_XXXXXX";
+    if (mkdtemp(folder) == nullptr) return Fault(TENON_INTERNAL, "no folder for a source");
+    const std::string path(folder);
+    std::ofstream(path + "/chain.cc") << source;
+    const std::string command = sdk::Concat(TENON_GPU_EMULATED_COMPILER " -std=c++20 -O1 -shared -fPIC -fvisibility=hidden -ffp-contract=off -w "
+                                            "-DTENON_GPU_LOADED " TENON_GPU_EMULATED_INCLUDES " ",
+                                            path, "/chain.cc -o ", path, "/chain.so >", path, "/log 2>&1");
+    const auto read = [&](const char* name) {
+      std::ifstream file(path + name, std::ios::binary);
+      return std::vector<char>((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    };
+    const bool compiled = std::system(command.c_str()) == 0;
+    *out_image = read(compiled ? "/chain.so" : "/log");
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+    return compiled ? Outcome() : Fault(TENON_INTERNAL, "a chain does not compile: ", std::string_view(out_image->data(), out_image->size()));
   }
   Outcome Launch(Function function, const Grid& grid, const void* params, uint64_t params_bytes, Stream stream) override {
     const auto* kernel = reinterpret_cast<const EmulatedKernel*>(function);
@@ -251,7 +288,18 @@ class EmulatedCard final : public Card {
     return {};
   }
 
+  Outcome FindLoaded(Module module, const char* name, Function* out_function) {
+    const auto body = reinterpret_cast<EmulatedKernel::Body>(dlsym(module, name));
+    const auto* bytes = static_cast<const uint64_t*>(dlsym(module, sdk::Concat(name, "_params_bytes").c_str()));
+    if (body == nullptr || bytes == nullptr) return Fault(TENON_NOT_FOUND, "no kernel ", name);
+    const std::lock_guard lock(mutex_);
+    loaded_.push_back(std::make_unique<EmulatedKernel>("fused", false, *bytes, body));
+    *out_function = reinterpret_cast<Function>(loaded_.back().get());
+    return {};
+  }
+
   const int64_t lose_after_;
+  std::vector<std::unique_ptr<EmulatedKernel>> loaded_;
   std::atomic<int64_t> works_{0};
   std::atomic<bool> lost_{false};
   std::mutex mutex_;
@@ -273,7 +321,7 @@ class EmulatedRuntime final : public Runtime {
     return {};
   }
   // Kernels are found in the library itself.
-  std::vector<Image> Images() override { return {{"", 0}}; }
+  std::vector<Image> Images() override { return {{nullptr, 0}}; }
 
  private:
   const int64_t devices_;

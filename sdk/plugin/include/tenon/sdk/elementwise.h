@@ -8,12 +8,11 @@
 #define TENON_SDK_ELEMENTWISE_H_
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
-#include <string_view>
 #include <type_traits>
 
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/half.h"
 
 namespace tenon::sdk {
 
@@ -21,7 +20,7 @@ namespace tenon::sdk {
 template <class T>
 constexpr T Conjugate(T x) {
   if constexpr (kIsComplex<T>) {
-    return std::conj(x);
+    return conj(x);
   } else {
     return x;
   }
@@ -116,7 +115,8 @@ struct Relu6Op {
   constexpr T operator()(T x) const { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
 };
 struct LeakyReluOp {
-  explicit LeakyReluOp(CreateContext& c) : alpha(c.Float("alpha")) {}
+  template <class Context>
+  explicit LeakyReluOp(Context& c) requires requires { c.Float("alpha"); } : alpha(c.Float("alpha")) {}
   constexpr explicit LeakyReluOp(float alpha) : alpha(alpha) {}
   template <class T>
   constexpr T operator()(T x) const { return x > T(0) ? x : static_cast<T>(alpha) * x; }
@@ -188,7 +188,7 @@ struct MinimumOp {
 };
 
 struct ByZero {
-  static constexpr std::string_view kInvalidText = "Integer division by zero";
+  static constexpr char kInvalidText[] = "Integer division by zero";
   template <class T>
   static constexpr bool Invalid(T y) {
     return y == 0;
@@ -281,7 +281,7 @@ struct XlogyOp {
 };
 struct IntegerPowOp {
   static constexpr double kCost = 4;
-  static constexpr std::string_view kInvalidText = "Integers to negative integer powers are not allowed";
+  static constexpr char kInvalidText[] = "Integers to negative integer powers are not allowed";
   template <class T>
   static constexpr bool Invalid(T y) {
     return y < 0;
@@ -301,7 +301,7 @@ struct IntegerPowOp {
 // One op name, two op objects by kind of number; that of floating ones is the device's.
 template <class FloatingPow>
 struct AnyPowOp : FloatingPow {
-  static constexpr std::string_view kInvalidText = IntegerPowOp::kInvalidText;
+  static constexpr const char* kInvalidText = IntegerPowOp::kInvalidText;
   template <class T>
   static constexpr bool Invalid(T y) {
     return IntegerPowOp::Invalid(y);
@@ -362,7 +362,8 @@ struct EluGradOp {
   constexpr T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(1)) : dy; }
 };
 struct LeakyReluGradOp {
-  explicit LeakyReluGradOp(CreateContext& c) : alpha(c.Float("alpha")) {}
+  template <class Context>
+  explicit LeakyReluGradOp(Context& c) requires requires { c.Float("alpha"); } : alpha(c.Float("alpha")) {}
   constexpr explicit LeakyReluGradOp(float alpha) : alpha(alpha) {}
   template <class T>
   constexpr T operator()(T dy, T x) const { return x > T(0) ? dy : static_cast<T>(alpha) * dy; }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the compiler of chains writes is what NVRTC takes: compiled to machine code, which needs no GPU.
+#include <gtest/gtest.h>
+
+#include "nvrtc.h"
+#include "testing/chains.h"
+
+namespace tenon::gpu {
+namespace {
+
+TEST(Nvrtc, TakesTheSourcesOfAllFunctionsOnAllTypes) {
+  const Nvrtc& nvrtc = Nvrtc::The();
+  if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;
+  for (const std::string& source : SourcesOfAllFunctions()) {
+    std::vector<char> image;
+    const Outcome outcome = nvrtc.Compile(9, 0, source, &image);
+    ASSERT_TRUE(outcome.ok()) << outcome.message << source;
+    EXPECT_GT(image.size(), 1000u);
+    EXPECT_NE(std::string(image.begin(), image.end()).find(kFusedName), std::string::npos);
+  }
+}
+
+TEST(Nvrtc, SaysWhatIsWrongWithASource) {
+  const Nvrtc& nvrtc = Nvrtc::The();
+  if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;
+  std::vector<char> image;
+  const Outcome outcome = nvrtc.Compile(8, 0, "#include \"code/apply.h\"\nint broken(", &image);
+  EXPECT_EQ(outcome.code, TENON_INTERNAL);
+  EXPECT_NE(outcome.message.find("chain.cu(2): error"), std::string::npos) << outcome.message;
+}
+
+}  // namespace
+}  // namespace tenon::gpu

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuse/compiler.h"
+
+#include <algorithm>
+#include <map>
+
+#include "code/fused.h"
+#include "driver.h"
+#include "fuse/source.h"
+#include "kernels/kernel.h"
+#include "tenon/sdk/regions.h"
+
+namespace tenon::gpu {
+namespace {
+
+constexpr size_t kMostNodes = 24;
+
+struct Refusal {
+  uint32_t reason = 0;  // 0: none
+  std::string text;
+};
+
+bool IsFused(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_FLOAT:
+    case TENON_DT_DOUBLE:
+    case TENON_DT_HALF:
+    case TENON_DT_BFLOAT16:
+    case TENON_DT_INT32:
+    case TENON_DT_INT64:
+    case TENON_DT_BOOL: return true;
+    default: return false;
+  }
+}
+// Integers that are divided by zero are reported by the op's own kernel.
+bool MayFail(std::string_view op, uint32_t dtype) {
+  return (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) && sdk::IsOneOf(op, {"Div", "RealDiv", "FloorDiv", "FloorMod", "TruncateDiv", "Pow"});
+}
+
+Refusal CheckNode(const sdk::RegionGraph& graph, int64_t id) {
+  const sdk::RegionGraph::Node& n = graph.at(id);
+  if (FusedFunction(n.op).empty()) return {TENON_REFUSE_OP, sdk::Concat(n.op, " is not element-wise, or is run by its own kernel")};
+  const tenon_node_services& services = graph.services();
+  const auto inputs = static_cast<int32_t>(n.inputs.size());
+  for (int32_t i = 0; i < inputs; ++i) {
+    if (!IsFused(services.input_dtype(n.node, i))) return {TENON_REFUSE_DTYPE, sdk::Concat("chains of ", sdk::TypeName(services.input_dtype(n.node, i)), " are not compiled")};
+  }
+  if (!IsFused(services.output_dtype(n.node, 0))) return {TENON_REFUSE_DTYPE, sdk::Concat("chains of ", sdk::TypeName(services.output_dtype(n.node, 0)), " are not compiled")};
+  if (MayFail(n.op, services.output_dtype(n.node, 0))) return {TENON_REFUSE_OP, sdk::Concat(n.op, " of integers may have no answer")};
+  if (n.op == "Cast") {
+    tenon_attr_value truncate = {};
+    sdk::Check(services.attr(n.node, TENON_SPAN("Truncate"), &truncate));
+    if (truncate.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(truncate.data) != 0) return {TENON_REFUSE_OP, "a cast that truncates"};
+  }
+  return {};
+}
+
+// The shape as far as the graph says it; nothing where the rank is unknown.
+std::vector<int64_t> ShapeOf(const tenon_graph_cursor& cursor, int64_t id) {
+  tenon_shape shape = {nullptr, -1, 0};
+  sdk::Check(cursor.output_shape(cursor.graph, {id, 0, 0}, &shape));
+  if (shape.rank < 0) return {INT64_MIN};
+  return {shape.dims, shape.dims + shape.rank};
+}
+
+void ClaimChains(const tenon_graph_cursor& cursor, const int64_t* ids, uint64_t id_count, const tenon_claim_sink& sink) {
+  const sdk::RegionGraph graph(cursor);
+  std::vector<bool> ours(graph.size(), false);
+  for (uint64_t i = 0; i < id_count; ++i) ours[static_cast<size_t>(ids[i])] = true;
+  sdk::Regions regions(graph);
+  std::map<size_t, std::vector<int64_t>> members;
+  std::vector<std::vector<int64_t>> shapes(graph.size());
+  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
+    const Refusal refusal = ours[static_cast<size_t>(id)] ? CheckNode(graph, id) : Refusal{TENON_REFUSE_OTHER, ""};
+    if (refusal.reason != 0) {
+      regions.Pass(id);
+      if (ours[static_cast<size_t>(id)]) sdk::Check(sink.refuse(sink.context, id, refusal.reason, sdk::ToSpan(refusal.text)));
+      continue;
+    }
+    std::vector<int64_t>& shape = shapes[static_cast<size_t>(id)] = ShapeOf(cursor, id);
+    std::vector<size_t> joined;
+    size_t size = 1;
+    regions.Place(id, [&](size_t region) {
+      const std::vector<int64_t>& others = members[region];
+      if (shapes[static_cast<size_t>(others.front())] != shape || size + others.size() > kMostNodes) return false;
+      size += others.size();
+      joined.push_back(region);
+      return true;
+    });
+    std::vector<int64_t> all;
+    for (size_t region : joined) {
+      if (regions.Of(members[region].front()) != regions.Of(id)) continue;  // it would have made a circle
+      all.insert(all.end(), members[region].begin(), members[region].end());
+      members.erase(region);
+    }
+    all.push_back(id);
+    members[regions.Of(id)] = std::move(all);
+  }
+  for (auto& [region, nodes] : members) {
+    std::sort(nodes.begin(), nodes.end());
+    if (nodes.size() >= 2) {
+      sdk::Check(sink.claim(sink.context, nodes.data(), nodes.size()));
+    } else {
+      for (int64_t id : nodes) {
+        const tenon_span text = TENON_SPAN("it stands alone: nothing is saved");
+        sdk::Check(sink.refuse(sink.context, id, TENON_REFUSE_COST, text));
+      }
+    }
+  }
+}
+
+// How inputs of any shape walk beside the elements of `out`; dims over which all walk on evenly are one.
+struct Walk {
+  Walk(const std::vector<sdk::Dims>& inputs, sdk::Dims out) {
+    params.total = sdk::Count(out);
+    struct Dim {
+      int64_t size;
+      std::vector<int64_t> steps;
+    };
+    std::vector<Dim> dims;  // the fastest first
+    std::vector<int64_t> walked(inputs.size(), 1);
+    for (size_t back = 1; back <= out.size(); ++back) {
+      const int64_t size = out[out.size() - back];
+      Dim dim{size, std::vector<int64_t>(inputs.size())};
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const int64_t own = back <= inputs[i].size() ? inputs[i][inputs[i].size() - back] : 1;
+        if (own != 1 && own != size) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", inputs[i], " and ", out);
+        dim.steps[i] = own == 1 ? 0 : walked[i];
+        walked[i] *= own;
+      }
+      if (size == 1) continue;
+      const auto goes_on = [&] {
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          if (dim.steps[i] != dims.back().steps[i] * dims.back().size) return false;
+        }
+        return true;
+      };
+      if (!dims.empty() && goes_on()) {
+        dims.back().size *= size;
+      } else {
+        dims.push_back(std::move(dim));
+      }
+    }
+    for (const sdk::Dims& input : inputs) {
+      if (input.size() > out.size() && sdk::Count(input) != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with shapes ", input, " and ", out);
+    }
+    if (dims.size() > kMostFusedDims + 1) sdk::Fail(TENON_UNIMPLEMENTED, "a chain whose shapes alternate ", dims.size(), " times");
+    spreads.resize(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      spreads[i] = sdk::Count(inputs[i]) == 1 ? FusedInput::kSingle : dims.size() <= 1 ? FusedInput::kEven : FusedInput::kStrided;
+      if (sdk::Count(inputs[i]) == params.total && spreads[i] == FusedInput::kStrided) spreads[i] = FusedInput::kEven;
+    }
+    params.inner = dims.empty() ? 1 : dims.front().size;
+    params.rank = dims.empty() ? 0 : static_cast<int64_t>(dims.size()) - 1;
+    for (size_t i = 0; i < inputs.size(); ++i) params.steps[i] = dims.empty() ? 0 : dims.front().steps[i];
+    for (int64_t d = 0; d < params.rank; ++d) {
+      const Dim& dim = dims[dims.size() - 1 - static_cast<size_t>(d)];
+      params.dims[d] = dim.size;
+      for (size_t i = 0; i < inputs.size(); ++i) params.strides[i][d] = dim.steps[i];
+    }
+  }
+  FusedParams params = {};
+  std::vector<FusedInput::Spread> spreads;
+};
+
+}  // namespace
+}  // namespace tenon::gpu
+
+struct tenon_executable {
+  tenon::gpu::Function code = nullptr;
+  tenon::gpu::FusedParams params = {};
+  std::vector<tenon_in_place> in_place;
+};
+
+namespace tenon::gpu {
+namespace {
+
+class Compilation {
+ public:
+  explicit Compilation(tenon_compile_args& args) : args_(args), device_(RequireOwn(args.device)) {}
+
+  std::unique_ptr<tenon_executable> Make() {
+    if (args_.input_count > kMostFusedInputs || args_.output_count > kMostFusedOutputs) {
+      sdk::Fail(TENON_UNIMPLEMENTED, "a chain of ", args_.input_count, " inputs and ", args_.output_count, " outputs; it may have ", kMostFusedInputs,
+                " and ", kMostFusedOutputs);
+    }
+    const sdk::Dims out = sdk::DimsOf(ViewOf(args_.outputs[0]));
+    for (uint64_t i = 1; i < args_.output_count; ++i) {
+      const sdk::Dims other = sdk::DimsOf(ViewOf(args_.outputs[i]));
+      if (!std::equal(out.begin(), out.end(), other.begin(), other.end())) sdk::Fail(TENON_UNIMPLEMENTED, "a chain with outputs of shapes ", out, " and ", other);
+    }
+    std::vector<sdk::Dims> shapes;
+    for (uint64_t i = 0; i < args_.input_count; ++i) shapes.push_back(sdk::DimsOf(ViewOf(args_.inputs[i])));
+    const Walk walk(shapes, out);
+    for (uint64_t i = 0; i < args_.input_count; ++i) {
+      kernel_.inputs.push_back({ViewOf(args_.inputs[i]).dtype, walk.spreads[i]});
+      operand_[{args_.inputs[i].node, args_.inputs[i].index}] = -1 - static_cast<int>(i);
+    }
+    for (uint64_t i = 0; i < args_.node_count; ++i) AddNode(args_.nodes[i]);
+    for (uint64_t i = 0; i < args_.output_count; ++i) kernel_.outputs.push_back(operand_.at({args_.outputs[i].node, args_.outputs[i].index}));
+    auto made = std::make_unique<tenon_executable>();
+    made->params = walk.params;
+    const Outcome outcome = device_.FindCompiled(SourceOf(kernel_), kFusedName, &made->code);
+    if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
+    AddInPlace(made.get());
+    return made;
+  }
+
+ private:
+  const tenon_tensor_view& ViewOf(const tenon_output& output) {
+    const tenon_tensor_view* view = nullptr;
+    sdk::Check(args_.edge(args_.context, output, &view));
+    return *view;
+  }
+
+  void AddNode(int64_t id) {
+    const tenon_graph_cursor& cursor = *args_.cursor;
+    const tenon_node_services& services = *cursor.node_services;
+    const tenon_node* node = cursor.node(cursor.graph, id);
+    const std::string_view op = sdk::ToText(services.op(node));
+    FusedNode fused;
+    fused.function = FusedFunction(op);
+    const int32_t inputs = services.input_count(node);
+    for (int32_t i = 0; i < inputs; ++i) {
+      tenon_output source = {-1, 0, 0};
+      sdk::Check(cursor.input(cursor.graph, id, i, &source));
+      fused.operands.push_back(operand_.at({source.node, source.index}));
+    }
+    fused.dtype = services.input_dtype(node, inputs - 1);
+    fused.result = services.output_dtype(node, 0);
+    if (op == "LeakyRelu" || op == "LeakyReluGrad") {
+      tenon_attr_value alpha = {};
+      sdk::Check(services.attr(node, TENON_SPAN("alpha"), &alpha));
+      fused.alpha = *static_cast<const float*>(alpha.data);
+    }
+    operand_[{id, 0}] = static_cast<int>(kernel_.nodes.size());
+    kernel_.nodes.push_back(std::move(fused));
+  }
+
+  // A thread reads all that stands at its place before it writes there.
+  void AddInPlace(tenon_executable* made) const {
+    for (size_t i = 0; i < kernel_.inputs.size(); ++i) {
+      if (kernel_.inputs[i].spread != FusedInput::kEven) continue;
+      for (size_t k = 0; k < kernel_.outputs.size(); ++k) {
+        const uint32_t result = kernel_.nodes[static_cast<size_t>(kernel_.outputs[k])].result;
+        if (sdk::ElementSize(kernel_.inputs[i].dtype) == sdk::ElementSize(result)) {
+          made->in_place.push_back({static_cast<int32_t>(i), static_cast<int32_t>(k)});
+        }
+      }
+    }
+  }
+
+  tenon_compile_args& args_;
+  Device& device_;
+  FusedKernel kernel_;
+  std::map<std::pair<int64_t, int32_t>, int> operand_;
+};
+
+template <class Function>
+tenon_status* Try(Function&& function) {
+  try {
+    function();
+    return nullptr;
+  } catch (...) {
+    return sdk::CurrentFailure();
+  }
+}
+
+tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count, tenon_device* device,
+                    const tenon_claim_sink* sink) {
+  if (OwnDevice(device) == nullptr) return nullptr;
+  return Try([&] { ClaimChains(*cursor, nodes, node_count, *sink); });
+}
+
+tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) {
+  *out_executable = nullptr;
+  return Try([&] {
+    auto made = Compilation(*args).Make();
+    args->out_workspace_bytes = 0;
+    args->out_in_place = made->in_place.data();
+    args->out_in_place_count = made->in_place.size();
+    *out_executable = made.release();
+  });
+}
+
+void DestroyExecutable(tenon_executable* executable) { delete executable; }
+
+tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame) {
+  return Try([&] {
+    FusedParams params = executable->params;
+    for (int32_t i = 0; i < frame->input_count; ++i) params.inputs[i] = sdk::Data<const void>(*frame->inputs[i]);
+    for (int32_t i = 0; i < frame->output_count; ++i) params.outputs[i] = sdk::Data<void>(*frame->outputs[i]);
+    SubmitTo(*frame, [&](Launcher& on) { on(executable->code, Flat(params.total, 4), params); });
+  });
+}
+
+}  // namespace
+
+constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), {kDeviceType, sizeof(kDeviceType) - 1}, 0, 0, Claim, Compile, DestroyExecutable, RunExecutable};
+
+}  // namespace tenon::gpu

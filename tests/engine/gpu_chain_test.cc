@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels give; what cannot be
+// one kernel runs node by node. On the emulated GPU, whose chains this machine's compiler compiles.
+#include <filesystem>
+
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+const std::string& CacheFolder() {
+  static const std::string folder = TENON_TEST_BUILD_DIR "/tests/gpu_chain_cache_" + std::to_string(getpid());
+  return folder;
+}
+
+Runtime& Gpus() {
+  static Runtime* const runtime = [] {
+    RuntimeOptions options;
+    options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
+    options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", CacheFolder()}};
+    auto made = Runtime::Create(options);
+    if (!made.ok()) {
+      ADD_FAILURE() << made.status().message();
+      std::abort();  // NOLINT: nothing can be tested without a runtime
+    }
+    return new Runtime(std::move(*made));
+  }();
+  return *runtime;
+}
+
+size_t FilesInCache() {
+  std::error_code none;
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(CacheFolder(), none)) count += entry.is_regular_file() ? 1 : 0;
+  return count;
+}
+
+struct Answer {
+  std::string bytes, error, explanation;
+};
+
+Answer Run(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile) {
+  SessionOptions options;
+  options.device = "/device:GPU:0";
+  options.compile = compile;
+  Answer answer;
+  auto session = Session::Create(Gpus(), graph, options);
+  if (!session.ok()) return {"", std::string(session.status().message()), ""};
+  auto values = session->Run(feeds, {fetch});
+  if (!values.ok()) return {"", std::string(values.status().message()), ""};
+  const auto bytes = (*values)[0].bytes();
+  answer.bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return answer;
+}
+
+// Compiles once (the cache tells), and gives the same bits.
+void ExpectSame(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, size_t compiled) {
+  const size_t before = FilesInCache();
+  const Answer alone = Run(graph, feeds, fetch, false);
+  EXPECT_EQ(FilesInCache(), before);
+  const Answer chain = Run(graph, feeds, fetch, true);
+  EXPECT_EQ(FilesInCache(), before + compiled);
+  EXPECT_EQ(alone.error, "");
+  EXPECT_EQ(chain.error, "");
+  EXPECT_FALSE(alone.bytes.empty());
+  EXPECT_EQ(chain.bytes, alone.bytes);
+}
+
+Tensor Ramp(const Shape& shape, float step, float begin) {
+  size_t count = 1;
+  for (int64_t dim : shape.dims()) count *= static_cast<size_t>(dim);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = begin + step * static_cast<float>(i);
+  return *Tensor::From(values, shape);
+}
+
+TEST(GpuChain, OfOneShapeIsOneKernelForAllShapes) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{-1, 5});
+  const Output y = g.Op("Mul", {g.Op("Tanh", {x}), g.Op("Sigmoid", {g.Op("AddV2", {x, g.Op("Square", {x})})})});
+  ExpectSame(g, {{x, Ramp(Shape{3, 5}, 0.1f, -0.7f)}}, y, 1);
+  ExpectSame(g, {{x, Ramp(Shape{4, 5}, 0.1f, -0.7f)}}, y, 0);  // other numbers, the same kernel
+  ExpectSame(g, {{x, Ramp(Shape{1, 5}, 0.3f, 2)}}, y, 0);
+}
+
+TEST(GpuChain, BroadcastsWhatComesFromOutside) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3, 4});
+  const Output row = g.Placeholder("row", DType::kFloat, Shape{4});
+  const Output middle = g.Placeholder("middle", DType::kFloat, Shape{3, 1});
+  const Output one = g.Placeholder("one", DType::kFloat, Shape{});
+  const Output y = g.Op("Maximum", {g.Op("AddV2", {g.Op("Mul", {x, row}), middle}), one});
+  ExpectSame(g, {{x, Ramp(Shape{2, 3, 4}, 0.25f, -3)}, {row, Ramp(Shape{4}, 1, -1)}, {middle, Ramp(Shape{3, 1}, 2, 0)}, {one, Ramp(Shape{}, 0, 0.5f)}}, y, 1);
+}
+
+TEST(GpuChain, GoesThroughCastsQuestionsAndChoices) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{7});
+  const Output small = g.Op("Cast", {x}, {{"DstT", DType::kHalf}});
+  const Output wide = g.Op("Cast", {g.Op("Mul", {small, small})}, {{"DstT", DType::kFloat}});
+  const Output y = g.Op("SelectV2", {g.Op("Less", {wide, x}), wide, g.Op("Neg", {x})});
+  ExpectSame(g, {{x, Ramp(Shape{7}, 0.37f, -1.1f)}}, y, 1);
+}
+
+// A sum between two chains; a product and a sum, which stay two roundings.
+TEST(GpuChain, EndsWhereItWouldBeACircle) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3});
+  const Output a = g.Op("Exp", {g.Op("Neg", {x})});
+  const Output b = g.Op("BiasAdd", {a, g.Const(std::vector<float>{1, 2, 3}, Shape{3})});  // none of the chain's functions
+  const Output y = g.Op("AddV2", {g.Op("Mul", {a, x}), g.Op("Sqrt", {b})});
+  ExpectSame(g, {{x, Ramp(Shape{2, 3}, 0.21f, -0.4f)}}, y, 2);
+}
+
+TEST(GpuChain, LeavesDivisionOfIntegersToItsKernel) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kInt32, Shape{3});
+  const Output y = g.Op("FloorDiv", {g.Op("Square", {g.Op("Neg", {x})}), x}, {}, "quotient");
+  const Answer chain = Run(g, {{x, *Tensor::From(std::vector<int32_t>{3, 0, 2}, Shape{3})}}, y, true);
+  EXPECT_NE(chain.error.find("Integer division by zero (element 1)"), std::string::npos) << chain.error;
+}
+
+}  // namespace
+}  // namespace tenon::engine
