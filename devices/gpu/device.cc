@@ -19,7 +19,7 @@ constexpr uint64_t kRecordsOfSlab = 256;
 std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}') {
+    if (text[i] == '{' && i + 2 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '2' && text[i + 2] == '}') {
       out += std::to_string(numbers[text[i + 1] - '0']);
       i += 2;
     } else {

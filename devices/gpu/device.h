@@ -46,7 +46,7 @@ class System {
 // What a kernel may find wrong with its data. {0}, {1} and {2} of the text are position, value and limit.
 struct Complaint {
   uint32_t code;
-  const char* text;
+  std::string text;
 };
 
 class Device : public std::enable_shared_from_this<Device> {

@@ -10,6 +10,8 @@
   TENON_GPU_BINARY_QUESTIONS(X) TENON_GPU_BINARY_EQUALITIES(X) X(LogicalAnd) X(LogicalOr) X(AddV2)         \
   X(RealDiv) X(BiasAdd)                                                                                    \
   /* what sums and chooses: reduce.cc, ... */                                                              \
+  X(Sum) X(Mean) X(Prod) X(Max) X(Min) X(All) X(Any) X(L2Loss) X(BiasAddGrad) X(ArgMax) X(ArgMin)          \
+  X(CheckNumerics) X(AddN)                                                                                 \
   /* what moves: move.cc, ... */                                                                           \
   /* products, state, random numbers: matmul.cc, ... */
 

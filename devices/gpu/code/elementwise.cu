@@ -2,17 +2,9 @@
 #include "code/elementwise.h"
 
 #include "code/apply.h"
+#include "code/pack.h"
 
 namespace tenon::gpu {
-
-// Elements that are loaded and stored at once.
-template <class T>
-struct alignas(16) Pack {
-  static constexpr int kCount = 16 / sizeof(T);
-  T at[kCount];
-};
-TENON_GPU_FUNCTION bool IsEven(const void* a, const void* b) {
-  return ((reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) & 15) == 0;
 }
 
 template <class Op, class T>

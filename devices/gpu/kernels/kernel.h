@@ -75,8 +75,8 @@ class Shapes : public sdk::OperandShapes {
   // 256-byte aligned device memory of every run; gives its offset. May be called several times.
   int64_t Workspace(int64_t bytes);
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  // For Launcher::Site. The text may hold {0}, {1}, {2}: position, value, limit. Static.
-  uint64_t Site(uint32_t code, const char* text) const { return device_.AddSite(std::string(node_), op_, {code, text}); }
+  // For Launcher::Site. The text may hold {0}, {1}, {2}: position, value, limit.
+  uint64_t Site(uint32_t code, std::string_view text) const { return device_.AddSite(std::string(node_), op_, {code, std::string(text)}); }
 
  private:
   Device& device_;
