@@ -12,6 +12,10 @@
   /* what sums and chooses: reduce.cc, ... */                                                              \
   X(Sum) X(Mean) X(Prod) X(Max) X(Min) X(All) X(Any) X(L2Loss) X(BiasAddGrad) X(ArgMax) X(ArgMin)          \
   X(CheckNumerics) X(AddN)                                                                                 \
+  X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits)         \
+  X(InTopKV2)                                                                                              \
+  X(FusedBatchNorm) X(FusedBatchNormV2) X(FusedBatchNormV3) X(FusedBatchNormGrad) X(FusedBatchNormGradV2)  \
+  X(FusedBatchNormGradV3)                                                                                  \
   /* what moves: move.cc, ... */                                                                           \
   /* products, state, random numbers: matmul.cc, ... */
 

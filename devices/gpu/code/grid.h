@@ -40,6 +40,8 @@ inline constexpr uint32_t kMostThreads = 1024;
 #if defined(__CUDACC__) || defined(__HIPCC__)
 
 #define TENON_GPU_FUNCTION __device__ inline
+#define TENON_GPU_UNROLL(count) _Pragma(TENON_GPU_TEXT(unroll count))  // before a loop; 1: as it stands, where size matters
+#define TENON_GPU_TEXT(words) #words
 #define TENON_GPU_SHARED(type, name, count) __shared__ type name[count]
 #define TENON_GPU_KERNEL(symbol, Params, ...) \
   extern "C" __global__ void __launch_bounds__(tenon::gpu::kMostThreads) symbol(const Params params) { __VA_ARGS__(params); }

@@ -21,7 +21,8 @@ struct WalkShape {
 struct ReductionShape {
   WalkShape kept, reduced;
   int64_t outputs;    // elements of the result
-  int64_t inputs;     // elements that each is of
+  int64_t inputs;     // elements that each is of, in this launch
+  int64_t inputs_of_result;  // elements that each is of
   int64_t splits;     // shares of the inputs of one result, which are combined by the last kernel
   int64_t per_split;  // inputs of a share
   uint32_t lanes;     // Rows: threads for one share of one result. Columns: results side by side in a block. A power of 2

@@ -27,6 +27,7 @@ namespace tenon::gpu {
 template <class Index>
 TENON_GPU_FUNCTION int64_t OffsetOf(const WalkShape& walk, Index index) {
   int64_t offset = 0;
+  TENON_GPU_UNROLL(1)
   for (int d = walk.rank - 1; d > 0; --d) {
     const auto dim = static_cast<Index>(walk.dims[d]);
     const Index above = index / dim;
@@ -48,43 +49,78 @@ TENON_GPU_FUNCTION typename Policy::Total MergeEvery(int64_t begin, int64_t end,
   using Total = typename Policy::Total;
   Total total = Policy::First();
   int64_t r = begin;
+  TENON_GPU_UNROLL(1)
   for (; r + 3 * step < end; r += 4 * step) {
     const Part a = load(r), b = load(r + step), c = load(r + 2 * step), d = load(r + 3 * step);
     total = Policy::template Merge<Total>(total, static_cast<Total>(Policy::template Merge<Part>(Policy::template Merge<Part>(a, b), Policy::template Merge<Part>(c, d))));
   }
+  TENON_GPU_UNROLL(1)
   for (; r < end; r += step) total = Policy::template Merge<Total>(total, static_cast<Total>(load(r)));
   return total;
 }
 
-// What one thread of `step` merges of inputs [begin, end) of result o.
+// What one thread of `step` merges of a line: n elements from `at` on, `stride` apart, the first being the r-th of result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& policy, const ReductionShape& s, int64_t o, int64_t begin, int64_t end, int64_t lane, int64_t step) {
-  const int64_t base = Offset(s.kept, o);
-  if (s.reduced.rank > 1) {
-    return MergeEvery<Policy>(begin + lane, end, step, [&](int64_t r) { return policy.Load(base + Offset(s.reduced, r), o, r); });
-  }
-  const int64_t stride = s.reduced.rank == 0 ? 0 : s.reduced.strides[0];
+TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o, int64_t r, int64_t n, int64_t lane, int64_t step) {
   if constexpr (requires { typename Policy::Element; }) {
     using Part = typename Policy::Part;
     using Total = typename Policy::Total;
     using Elements = Pack<typename Policy::Element>;
-    const auto* from = policy.elements() + base + begin;
-    if (stride == 1 && IsEven(from, nullptr)) {
-      const int64_t packs = (end - begin) / Elements::kCount;
+    const auto* from = policy.elements() + at;
+    if (stride == 1) {
+      // In the same order wherever the line begins.
+      const bool even = IsEven(from, nullptr);
+      const int64_t packs = n / Elements::kCount;
       Total total = Policy::First();
+      TENON_GPU_UNROLL(2)
       for (int64_t i = lane; i < packs; i += step) {
-        const Elements pack = reinterpret_cast<const Elements*>(from)[i];
+        Elements pack;
+        if (even) {
+          pack = reinterpret_cast<const Elements*>(from)[i];
+        } else {
+          for (int k = 0; k < Elements::kCount; ++k) pack.at[k] = from[i * Elements::kCount + k];
+        }
         Part part = Policy::Of(pack.at[0]);
         for (int k = 1; k < Elements::kCount; ++k) part = Policy::template Merge<Part>(part, Policy::Of(pack.at[k]));
         total = Policy::template Merge<Total>(total, static_cast<Total>(part));
       }
-      for (int64_t i = packs * Elements::kCount + lane; i < end - begin; i += step) {
+      TENON_GPU_UNROLL(1)
+      for (int64_t i = packs * Elements::kCount + lane; i < n; i += step) {
         total = Policy::template Merge<Total>(total, static_cast<Total>(Policy::Of(from[i])));
       }
       return total;
     }
   }
-  return MergeEvery<Policy>(begin + lane, end, step, [&](int64_t r) { return policy.Load(base + r * stride, o, r); });
+  return MergeEvery<Policy>(lane, n, step, [&](int64_t i) { return policy.Load(at + i * stride, o, r + i); });
+}
+
+// What one thread of `step` merges of inputs [begin, end) of result o.
+template <class Policy>
+TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& policy, const ReductionShape& s, int64_t o, int64_t begin, int64_t end, int64_t lane, int64_t step) {
+  using Total = typename Policy::Total;
+  const int64_t base = Offset(s.kept, o);
+  const int last = s.reduced.rank - 1;
+  const int64_t stride = last < 0 ? 0 : s.reduced.strides[last];
+  Total total = Policy::First();
+  if (last > 0 && s.reduced.dims[last] < 4 * step) {  // short lines
+    TENON_GPU_UNROLL(1)
+    for (int64_t r = begin + lane; r < end; r += step) {
+      total = Policy::template Merge<Total>(total, static_cast<Total>(policy.Load(base + Offset(s.reduced, r), o, r)));
+    }
+    return total;
+  }
+  TENON_GPU_UNROLL(1)
+  for (int64_t r = begin; r < end;) {
+    int64_t n = end - r, at = base + r * stride;
+    if (last > 0) {
+      const int64_t line = s.reduced.dims[last], rest = line - r % line;
+      n = rest < n ? rest : n;
+      at = base + Offset(s.reduced, r);
+    }
+    total = Policy::template Merge<Total>(total, MergeLine(policy, at, stride, o, r, n, lane, step));
+    r += n;
+  }
+  return total;
 }
 
 template <class Policy>

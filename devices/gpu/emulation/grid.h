@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #define TENON_GPU_FUNCTION inline
+#define TENON_GPU_UNROLL(count)
 // Memory of the running block, found by the place in the source; the function's template arguments make it another place.
 #define TENON_GPU_SHARED(type, name, count)                          \
   static const int name##_place = ::tenon::gpu::NewSharedPlace();    \

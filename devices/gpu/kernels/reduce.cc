@@ -54,18 +54,13 @@ struct L2Loss {
 struct BiasAddGrad {
   explicit BiasAddGrad(sdk::CreateContext& c) : channels_first(c.Has("data_format") && c.String("data_format") == "NCHW") {}
   struct Plan {
-    Plan(const BiasAddGrad& kernel, Shapes& s) : Plan(s, AllBut(kernel, s.in(0))) {}
+    Plan(const BiasAddGrad& kernel, Shapes& s) : Plan(s, Summed(kernel, s.in(0))) {}
     Plan(Shapes& s, const sdk::ReduceShape& shape) : bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
       if (shape.inputs != 1) sum.emplace(s, shape, "Sum", s.dtype(0));
     }
-    static sdk::ReduceShape AllBut(const BiasAddGrad& kernel, Dims in) {
+    static sdk::ReduceShape Summed(const BiasAddGrad& kernel, Dims in) {
       if (in.size() < 2) sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", in, "; BiasAddGrad needs rank 2 or more");
-      const size_t channels = kernel.channels_first ? 1 : in.size() - 1;
-      std::vector<int64_t> axes;
-      for (size_t d = 0; d < in.size(); ++d) {
-        if (d != channels) axes.push_back(static_cast<int64_t>(d));
-      }
-      return sdk::ReduceShape(in, axes.data(), TENON_DT_INT64, static_cast<int64_t>(axes.size()));
+      return AllBut(in, kernel.channels_first ? 1 : in.size() - 1);
     }
     void Launch(Launcher& on, char* const* at) const {
       if (!sum.has_value()) return on.Copy(at[1], at[0], bytes);

@@ -2,13 +2,14 @@
 #include "kernels/reduction.h"
 
 #include <bit>
+#include <vector>
 
 namespace tenon::gpu {
 namespace {
 
 constexpr int64_t kThreads = kFlatThreads;
 constexpr int64_t kBlocksOfProcessor = 8;  // that keep a GPU's memory busy
-constexpr int64_t kMostOfGroup = 1024;     // elements for a warp, before a block is worth it
+constexpr int64_t kShare = 4096;           // elements, before blocks share a row
 
 int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 uint32_t Blocks(int64_t wanted, int64_t most) { return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, most)); }
@@ -24,18 +25,26 @@ Grid ColumnGrid(const CardFacts& facts, int64_t outputs, uint32_t columns, int64
 
 }  // namespace
 
-uint32_t LanesFor(int64_t count) {
-  if (count > kMostOfGroup) return kFlatThreads;
+uint32_t LanesFor(int64_t count, int64_t most_of_warp) {
+  if (count > most_of_warp) return kFlatThreads;
   return static_cast<uint32_t>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(Quotient(count, 4), 1, 32))));
 }
 Grid GroupGrid(const CardFacts& facts, int64_t items, uint32_t lanes) {
   return {{Blocks(Quotient(items, kFlatThreads / lanes), int64_t{facts.processors} * 64), 1, 1}, kFlatThreads};
 }
 
+sdk::ReduceShape AllBut(sdk::Dims dims, size_t channels) {
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (d != channels) axes.push_back(static_cast<int64_t>(d));
+  }
+  return sdk::ReduceShape(dims, axes.data(), TENON_DT_INT64, static_cast<int64_t>(axes.size()));
+}
+
 Reduction::Reduction(Shapes& s, const sdk::ReduceShape& shape, std::string_view name, uint32_t dtype) {
   static_assert(kMostWalkDims >= sdk::kMaxDims);
   shape_.outputs = shape.outputs;
-  shape_.inputs = shape_.per_split = shape.inputs;
+  shape_.inputs = shape_.inputs_of_result = shape_.per_split = shape.inputs;
   shape_.splits = 1;
   if (shape.outputs == 0) return;
   std::array<int64_t, sdk::kMaxDims> strides = {};
@@ -61,7 +70,7 @@ Reduction::Reduction(Shapes& s, const sdk::ReduceShape& shape, std::string_view 
   const bool rows = shape.rank == 0 || shape.reduced[static_cast<size_t>(shape.rank - 1)];
   if (rows) {
     shape_.lanes = LanesFor(shape.inputs);
-    if (shape_.lanes == kFlatThreads) split(blocks / shape.outputs, 4 * kMostOfGroup, kMostOfGroup);
+    if (shape_.lanes == kFlatThreads) split(blocks / shape.outputs, kShare, kFlatThreads);
     grid_ = GroupGrid(facts, shape_.outputs * shape_.splits, shape_.lanes);
   } else {
     shape_.lanes = ColumnsFor(shape.outputs, shape.inputs);

@@ -9,10 +9,14 @@
 
 namespace tenon::gpu {
 
-// Threads of a group, of blocks of kFlatThreads, that walk along `count` elements: few for few, a warp, the block for many.
-uint32_t LanesFor(int64_t count);
+// Threads of a group, of blocks of kFlatThreads, that walk along `count` elements: few for few, a warp up to `most_of_warp`, the
+// block for more.
+uint32_t LanesFor(int64_t count, int64_t most_of_warp = 1024);
 // Blocks of groups for so many items, not more than fill the GPU many times over.
 Grid GroupGrid(const CardFacts& facts, int64_t items, uint32_t lanes);
+
+// Over all dims but the one of the channels.
+sdk::ReduceShape AllBut(sdk::Dims dims, size_t channels);
 
 class Reduction {
  public:

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/batch_norm.h"
+
+#include <cmath>
+
+#include "code/reduction.h"
+
+namespace tenon::gpu {
+
+struct AddedUp {
+  using Part = float;
+  using Total = double;
+  static TENON_GPU_FUNCTION Total First() { return 0; }
+  template <class A>
+  static TENON_GPU_FUNCTION A Merge(A x, A y) { return x + y; }
+};
+TENON_GPU_FUNCTION void Average(const BatchStatisticsParams& p, int64_t channel, float now) {
+  p.average[channel] = p.keep == 0.0f ? now : p.keep * p.given[channel] + p.take * now;
+}
+
+template <class T>
+struct MeanOfBatch : AddedUp {
+  using Element = T;
+  TENON_GPU_FUNCTION explicit MeanOfBatch(const BatchStatisticsParams& given) : p(given) {}
+  static TENON_GPU_FUNCTION float Of(T element) { return static_cast<float>(element); }
+  TENON_GPU_FUNCTION const T* elements() const { return static_cast<const T*>(p.x); }
+  TENON_GPU_FUNCTION float Load(int64_t at, int64_t, int64_t) const { return Of(elements()[at]); }
+  TENON_GPU_FUNCTION void Store(int64_t o, double total) const {
+    const auto mean = static_cast<float>(total / static_cast<double>(p.shape.inputs_of_result));
+    p.mean[o] = mean;
+    Average(p, o, mean);
+  }
+  const BatchStatisticsParams& p;
+};
+
+// The mean is subtracted before squares are taken.
+template <class T>
+struct VarianceOfBatch : AddedUp {
+  TENON_GPU_FUNCTION explicit VarianceOfBatch(const BatchStatisticsParams& given) : p(given) {}
+  TENON_GPU_FUNCTION float Load(int64_t at, int64_t o, int64_t) const {
+    const float distance = static_cast<float>(static_cast<const T*>(p.x)[at]) - p.mean[o];
+    return distance * distance;
+  }
+  TENON_GPU_FUNCTION void Store(int64_t o, double total) const {
+    const auto variance = static_cast<float>(total / static_cast<double>(p.shape.inputs_of_result));
+    p.variance[o] = variance;
+    p.factors[o] = p.scale[o] / std::sqrt(variance + p.epsilon);
+    Average(p, o, variance * p.correction);
+  }
+  const BatchStatisticsParams& p;
+};
+
+template <class A>
+struct Moments {
+  A sum, moment;
+  template <class B>
+  TENON_GPU_FUNCTION explicit operator Moments<B>() const {
+    return {static_cast<B>(sum), static_cast<B>(moment)};
+  }
+};
+template <class A>
+TENON_GPU_FUNCTION Moments<A> ShuffleXor(Moments<A> moments, uint32_t mask) {
+  return {ShuffleXor(moments.sum, mask), ShuffleXor(moments.moment, mask)};
+}
+
+template <class T>
+struct MomentsOfBatch {
+  using Part = Moments<float>;
+  using Total = Moments<double>;
+  TENON_GPU_FUNCTION explicit MomentsOfBatch(const BatchMomentsParams& given) : p(given) {}
+  static TENON_GPU_FUNCTION Total First() { return {0, 0}; }
+  template <class A>
+  static TENON_GPU_FUNCTION A Merge(A x, A y) { return {x.sum + y.sum, x.moment + y.moment}; }
+  TENON_GPU_FUNCTION Part Load(int64_t at, int64_t o, int64_t) const {
+    const auto dy = static_cast<float>(static_cast<const T*>(p.dy)[at]);
+    return {dy, dy * (static_cast<float>(static_cast<const T*>(p.x)[at]) - p.mean[o])};
+  }
+  TENON_GPU_FUNCTION void Store(int64_t o, Total total) const {
+    const int64_t channels = p.shape.outputs, count = p.shape.inputs_of_result > 0 ? p.shape.inputs_of_result : 1;
+    const double r2 = 1.0 / (static_cast<double>(p.variance[o]) + static_cast<double>(p.epsilon)), r = std::sqrt(r2);
+    p.d_scale[o] = p.shape.inputs_of_result == 0 ? 0.0f : static_cast<float>(total.moment * r);
+    p.d_offset[o] = static_cast<float>(total.sum);
+    p.vectors[o] = static_cast<float>(static_cast<double>(p.scale[o]) * r);
+    p.vectors[channels + o] = static_cast<float>(total.sum / static_cast<double>(count));
+    p.vectors[2 * channels + o] = static_cast<float>(total.moment / static_cast<double>(count) * r2);
+  }
+  const BatchMomentsParams& p;
+};
+
+TENON_GPU_FUNCTION void BatchGiven(const BatchGivenParams& p) {
+  for (int64_t k = Thread(); k < p.channels; k += Threads()) {
+    for (int i = 0; i < 2; ++i) {
+      p.means[i][k] = p.mean[k];
+      p.variances[i][k] = p.variance[k];
+    }
+    p.factors[k] = p.scale[k] / std::sqrt(p.variance[k] + p.epsilon);
+  }
+}
+
+// function(i, channel) for every element of a thread, packs of kCount elements at a time: before(i) and after(i) of each pack.
+template <int kCount, class Before, class Function, class After>
+TENON_GPU_FUNCTION void ForEachElement(int64_t total, int64_t pixels, int64_t channels, const Before& before, const Function& function, const After& after) {
+  for (int64_t first = Thread() * kCount; first < total; first += Threads() * kCount) {
+    int64_t pixel, channel;
+    if (total <= INT32_MAX) {  // 32 bits divide faster
+      const auto i = static_cast<uint32_t>(first), row = i / static_cast<uint32_t>(pixels);
+      pixel = i - row * static_cast<uint32_t>(pixels);
+      channel = row % static_cast<uint32_t>(channels);
+    } else {
+      pixel = first % pixels;
+      channel = first / pixels % channels;
+    }
+    const int64_t rest = total - first;
+    before(first, rest >= kCount);
+    for (int k = 0; k < kCount; ++k) {
+      if (k < rest) function(k, first + k, channel);
+      if (++pixel == pixels) {
+        pixel = 0;
+        channel = channel + 1 == channels ? 0 : channel + 1;
+      }
+    }
+    after(first, rest >= kCount);
+  }
+}
+
+template <class T>
+TENON_GPU_FUNCTION void BatchNorm(const BatchNormParams& p) {
+  constexpr int kCount = Pack<T>::kCount;
+  const T* x = static_cast<const T*>(p.x);
+  T* y = static_cast<T*>(p.y);
+  const bool even = IsEven(x, y);
+  Pack<T> pack;
+  ForEachElement<kCount>(
+      p.total, p.pixels, p.channels,
+      [&](int64_t first, bool whole) {
+        if (even && whole) pack = *reinterpret_cast<const Pack<T>*>(x + first);
+      },
+      [&](int k, int64_t i, int64_t channel) {
+        const bool packed = even && i - k + kCount <= p.total;
+        const auto value = static_cast<float>(packed ? pack.at[k] : x[i]);
+        const auto result = static_cast<T>((value - p.mean[channel]) * p.factors[channel] + p.offset[channel]);
+        if (packed) {
+          pack.at[k] = result;
+        } else {
+          y[i] = result;
+        }
+      },
+      [&](int64_t first, bool whole) {
+        if (even && whole) *reinterpret_cast<Pack<T>*>(y + first) = pack;
+      });
+}
+
+template <class T>
+TENON_GPU_FUNCTION void BatchNormGrad(const BatchNormGradParams& p) {
+  constexpr int kCount = Pack<T>::kCount;
+  const T* dy = static_cast<const T*>(p.dy);
+  const T* x = static_cast<const T*>(p.x);
+  T* dx = static_cast<T*>(p.dx);
+  const float* factors = p.vectors;
+  const float* shifts = factors + p.channels;
+  const float* slopes = shifts + p.channels;
+  const bool even = IsEven(x, dx) && IsEven(dy, nullptr);
+  Pack<T> pack, pack_x;
+  ForEachElement<kCount>(
+      p.total, p.pixels, p.channels,
+      [&](int64_t first, bool whole) {
+        if (!even || !whole) return;
+        pack = *reinterpret_cast<const Pack<T>*>(dy + first);
+        if (p.training != 0) pack_x = *reinterpret_cast<const Pack<T>*>(x + first);
+      },
+      [&](int k, int64_t i, int64_t channel) {
+        const bool packed = even && i - k + kCount <= p.total;
+        float result = static_cast<float>(packed ? pack.at[k] : dy[i]);
+        // A constant variance has no part in it, were x NaN.
+        if (p.training != 0) {
+          result = result - shifts[channel] - (static_cast<float>(packed ? pack_x.at[k] : x[i]) - p.mean[channel]) * slopes[channel];
+        }
+        const auto rounded = static_cast<T>(factors[channel] * result);
+        if (packed) {
+          pack.at[k] = rounded;
+        } else {
+          dx[i] = rounded;
+        }
+      },
+      [&](int64_t first, bool whole) {
+        if (even && whole) *reinterpret_cast<Pack<T>*>(dx + first) = pack;
+      });
+}
+
+#define TENON_GPU_BATCH_NORM(suffix, T)                                                        \
+  TENON_GPU_REDUCTION(BatchNormMean, suffix, BatchStatisticsParams, MeanOfBatch<T>)            \
+  TENON_GPU_REDUCTION(BatchNormVariance, suffix, BatchStatisticsParams, VarianceOfBatch<T>)    \
+  TENON_GPU_REDUCTION(BatchNormMoments, suffix, BatchMomentsParams, MomentsOfBatch<T>)         \
+  TENON_GPU_KERNEL(BatchNorm_##suffix, BatchNormParams, BatchNorm<T>)                          \
+  TENON_GPU_KERNEL(BatchNormGrad_##suffix, BatchNormGradParams, BatchNormGrad<T>)
+TENON_GPU_BATCH_NORM(f32, float)
+TENON_GPU_BATCH_NORM(f16, Half)
+TENON_GPU_BATCH_NORM(bf16, Bfloat16)
+TENON_GPU_KERNEL(BatchNormGiven_f32, BatchGivenParams, BatchGiven)
+
+}  // namespace tenon::gpu
