@@ -15,7 +15,8 @@
   X(Softmax) X(LogSoftmax) X(SoftmaxCrossEntropyWithLogits) X(SparseSoftmaxCrossEntropyWithLogits)         \
   X(InTopKV2)                                                                                              \
   X(FusedBatchNorm) X(FusedBatchNormV2) X(FusedBatchNormV3) X(FusedBatchNormGrad) X(FusedBatchNormGradV2)  \
-  X(FusedBatchNormGradV3)                                                                                  \
+  X(FusedBatchNormGradV3) X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)           \
+  X(Cumsum) X(Cumprod)                                                                                     \
   /* what moves: move.cc, ... */                                                                           \
   /* products, state, random numbers: matmul.cc, ... */
 
