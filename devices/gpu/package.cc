@@ -16,7 +16,7 @@
   X(InTopKV2)                                                                                              \
   X(FusedBatchNorm) X(FusedBatchNormV2) X(FusedBatchNormV3) X(FusedBatchNormGrad) X(FusedBatchNormGradV2)  \
   X(FusedBatchNormGradV3) X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)           \
-  X(Cumsum) X(Cumprod) X(TopKV2)                                                                           \
+  X(Cumsum) X(Cumprod) X(TopKV2) X(LRN) X(LRNGrad)                                                         \
   /* what moves: move.cc, ... */                                                                           \
   /* products, state, random numbers: matmul.cc, ... */
 
