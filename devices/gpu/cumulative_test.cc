@@ -10,7 +10,8 @@ TEST(Cumulative, AlongAnyAxisIsTheCpus) {
   const struct {
     Dimensions dims;
     std::vector<int32_t> axes;
-  } shapes[] = {{{4, 5, 6}, {0, 1, -1}}, {{1}, {0}}, {{257}, {0}}, {{9001}, {0}}, {{3, 300}, {0, 1}}, {{300, 3}, {0, 1}}, {{400, 9}, {0}}, {{0, 3}, {0, 1}}, {{3, 0}, {0, 1}}};
+  } shapes[] = {{{4, 5, 6}, {0, 1, -1}}, {{1}, {0}},      {{257}, {0}},     {{9001}, {0}},   {{3, 300}, {0, 1}},
+                {{300, 3}, {0, 1}},      {{400, 9}, {0}}, {{0, 3}, {0, 1}}, {{3, 0}, {0, 1}}};
   for (const char* op : {"Cumsum", "Cumprod"}) {
     const bool product = op[3] == 'p';
     for (const uint32_t dtype : kNumberTypes) {

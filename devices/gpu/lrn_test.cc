@@ -24,7 +24,8 @@ TEST(Lrn, AndItsGradientAreTheCpus) {
   }
   std::vector<Value> out;
   const Attributes attributes = {{"depth_radius", int64_t{1}}, {"bias", 2.0f}, {"alpha", 0.5f}, {"beta", 1.0f}};
-  EXPECT_EQ(bench.OnDevice({"LRN", attributes, {RandomFloatsOf({2, 3})}, {{TENON_DT_FLOAT, {2, 3}}}}, &out), "INVALID_ARGUMENT: images need 4 dims; the shape is [2,3]");
+  EXPECT_EQ(bench.OnDevice({"LRN", attributes, {RandomFloatsOf({2, 3})}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
+            "INVALID_ARGUMENT: images need 4 dims; the shape is [2,3]");
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ Case TopK(const Value& x, int32_t k, uint32_t index_type = TENON_DT_INT32) {
 TEST(TopK, OfEveryTypeIsTheCpus) {
   Bench bench;
   for (const uint32_t dtype : kNumberTypes) {
-    for (const Dimensions& dims : {Dimensions{1}, Dimensions{5, 10}, Dimensions{2, 3, 31}, Dimensions{3, 257}, Dimensions{2, 1500}, Dimensions{0, 4}, Dimensions{3, 0}}) {
+    for (const Dimensions& dims :
+         {Dimensions{1}, Dimensions{5, 10}, Dimensions{2, 3, 31}, Dimensions{3, 257}, Dimensions{2, 1500}, Dimensions{0, 4}, Dimensions{3, 0}}) {
       const auto columns = static_cast<int32_t>(dims.back());
       for (const int32_t k : {0, 1, 3, 17, columns / 2, columns}) {
         if (k > columns) continue;
@@ -28,7 +29,8 @@ TEST(TopK, OfEveryTypeIsTheCpus) {
           for (float& x : whole) x = std::round(x);
           EXPECT_EQ(Compare(bench, TopK(ValuesOf(dtype, Floats(dims, whole)), k), 0), "") << dtype << " " << k << " of " << columns;
         }
-        EXPECT_EQ(Compare(bench, TopK(ValuesOf(dtype, RandomFloatsOf(dims, 9), 1e9f), k, TENON_DT_INT64), 0), "") << dtype << " " << k << " of " << columns;
+        EXPECT_EQ(Compare(bench, TopK(ValuesOf(dtype, RandomFloatsOf(dims, 9), 1e9f), k, TENON_DT_INT64), 0), "")
+            << dtype << " " << k << " of " << columns;
       }
     }
   }
@@ -56,7 +58,8 @@ TEST(TopK, RefusesWhatTheCpuRefuses) {
   Bench bench;
   std::vector<Value> out;
   EXPECT_EQ(bench.OnDevice(TopK(RandomFloatsOf({2, 3}), 4), &out), "INVALID_ARGUMENT: input must have at least k columns. Had 3, needed 4");
-  EXPECT_EQ(bench.OnDevice(TopK(RandomFloatsOf({40000}), 4, TENON_DT_INT16), &out), "INVALID_ARGUMENT: rows of 40000 elements are longer than index_type int16 counts");
+  EXPECT_EQ(bench.OnDevice(TopK(RandomFloatsOf({40000}), 4, TENON_DT_INT16), &out),
+            "INVALID_ARGUMENT: rows of 40000 elements are longer than index_type int16 counts");
 }
 
 }  // namespace

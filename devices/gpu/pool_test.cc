@@ -16,8 +16,9 @@ struct Window {
   const char* padding;
   int64_t out_height, out_width;
 };
-const Window kWindows[] = {{6, 7, 2, 2, 2, 2, "VALID", 3, 3}, {6, 7, 3, 3, 2, 2, "SAME", 3, 4}, {5, 5, 3, 2, 1, 1, "SAME", 5, 5}, {5, 9, 1, 2, 2, 3, "VALID", 3, 3},
-                           {4, 4, 7, 7, 1, 1, "SAME", 4, 4},  {4, 5, 4, 5, 4, 5, "VALID", 1, 1}, {5, 5, 1, 1, 2, 2, "VALID", 3, 3}, {9, 6, 3, 3, 2, 1, "EXPLICIT", 5, 7}};
+const Window kWindows[] = {{6, 7, 2, 2, 2, 2, "VALID", 3, 3}, {6, 7, 3, 3, 2, 2, "SAME", 3, 4},    {5, 5, 3, 2, 1, 1, "SAME", 5, 5},
+                           {5, 9, 1, 2, 2, 3, "VALID", 3, 3}, {4, 4, 7, 7, 1, 1, "SAME", 4, 4},    {4, 5, 4, 5, 4, 5, "VALID", 1, 1},
+                           {5, 5, 1, 1, 2, 2, "VALID", 3, 3}, {9, 6, 3, 3, 2, 1, "EXPLICIT", 5, 7}};
 
 struct Pooled {
   Pooled(const Window& w, bool first, int64_t batch, int64_t channels) {
@@ -53,8 +54,10 @@ TEST(Pool, OfMaximaAndTheirGradientsIsTheCpus) {
           EXPECT_EQ(Compare(bench, pool, 0), "") << dtype << w.padding;
           std::vector<Value> result;
           ASSERT_EQ(bench.OnCpu(pool, &result), "");
-          EXPECT_EQ(Compare(bench, {"MaxPoolGrad", pooled.attributes, {image, result[0], d_result}, {{dtype, pooled.image}}}, 0), "") << dtype << w.padding;
-          EXPECT_EQ(Compare(bench, {"MaxPoolGradGrad", pooled.attributes, {image, result[0], d_image}, {{dtype, pooled.result}}}, 0), "") << dtype << w.padding;
+          EXPECT_EQ(Compare(bench, {"MaxPoolGrad", pooled.attributes, {image, result[0], d_result}, {{dtype, pooled.image}}}, 0), "")
+              << dtype << w.padding;
+          EXPECT_EQ(Compare(bench, {"MaxPoolGradGrad", pooled.attributes, {image, result[0], d_image}, {{dtype, pooled.result}}}, 0), "")
+              << dtype << w.padding;
         }
       }
     }
@@ -70,9 +73,17 @@ TEST(Pool, PassesOverNanAsTheCpuDoes) {
   std::vector<Value> result;
   ASSERT_EQ(bench.OnDevice(pool, &result), "");
   EXPECT_EQ(result[0].As<float>()[1], std::numeric_limits<float>::lowest());
-  EXPECT_EQ(Compare(bench, {"MaxPoolGrad", pooled.attributes, {image, result[0], Floats(pooled.result, {1, 2, 3, 4})}, {{TENON_DT_FLOAT, pooled.image}}}, 0), "");
+  EXPECT_EQ(Compare(bench,
+                    {"MaxPoolGrad", pooled.attributes, {image, result[0], Floats(pooled.result, {1, 2, 3, 4})}, {{TENON_DT_FLOAT, pooled.image}}}, 0),
+            "");
   // A result that is none of the window's: nothing goes back.
-  EXPECT_EQ(Compare(bench, {"MaxPoolGrad", pooled.attributes, {image, Floats(pooled.result, {9, 9, 9, 9}), Floats(pooled.result, {1, 2, 3, 4})}, {{TENON_DT_FLOAT, pooled.image}}}, 0), "");
+  EXPECT_EQ(Compare(bench,
+                    {"MaxPoolGrad",
+                     pooled.attributes,
+                     {image, Floats(pooled.result, {9, 9, 9, 9}), Floats(pooled.result, {1, 2, 3, 4})},
+                     {{TENON_DT_FLOAT, pooled.image}}},
+                    0),
+            "");
 }
 
 TEST(Pool, OfAveragesAndTheirGradientIsTheCpus) {
@@ -84,11 +95,13 @@ TEST(Pool, OfAveragesAndTheirGradientIsTheCpus) {
         const Pooled pooled(w, first, batch[0], batch[1]);
         for (const uint32_t dtype : kFloatTypes) {
           const Value image = ValuesOf(dtype, RandomFloatsOf(pooled.image, 3)), d_result = ValuesOf(dtype, RandomFloatsOf(pooled.result, 4));
-          EXPECT_EQ(Compare(bench, {"AvgPool", pooled.attributes, {image}, {{dtype, pooled.result}}}, ToleranceOf(dtype, 1e-6)), "") << dtype << w.padding;
+          EXPECT_EQ(Compare(bench, {"AvgPool", pooled.attributes, {image}, {{dtype, pooled.result}}}, ToleranceOf(dtype, 1e-6)), "")
+              << dtype << w.padding;
           Attributes attributes = pooled.attributes;
           attributes["T"] = Type{dtype};
           const Value shape = Ints({pooled.image.begin(), pooled.image.end()});
-          EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, d_result}, {{dtype, pooled.image}}, {0}}, ToleranceOf(dtype, 1e-6)), "") << dtype << w.padding;
+          EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, d_result}, {{dtype, pooled.image}}, {0}}, ToleranceOf(dtype, 1e-6)), "")
+              << dtype << w.padding;
         }
       }
     }
@@ -101,7 +114,11 @@ TEST(Pool, RefusesWhatDoesNotFit) {
   const Pooled pooled({4, 4, 2, 2, 2, 2, "VALID", 2, 2}, false, 1, 1);
   EXPECT_EQ(bench.OnDevice({"MaxPool", pooled.attributes, {RandomFloatsOf(pooled.image)}, {{TENON_DT_FLOAT, {1, 3, 2, 1}}}}, &out),
             "INVALID_ARGUMENT: a window of 2 with stride 2 over 4 cells gives 2 cells; the tensor has 3");
-  EXPECT_EQ(bench.OnDevice({"MaxPoolGrad", pooled.attributes, {RandomFloatsOf(pooled.image), RandomFloatsOf(pooled.result), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, pooled.image}}}, &out),
+  EXPECT_EQ(bench.OnDevice({"MaxPoolGrad",
+                            pooled.attributes,
+                            {RandomFloatsOf(pooled.image), RandomFloatsOf(pooled.result), RandomFloatsOf({3})},
+                            {{TENON_DT_FLOAT, pooled.image}}},
+                           &out),
             "INVALID_ARGUMENT: a gradient of shape [3] for a result of shape [1,2,2,1]");
 }
 

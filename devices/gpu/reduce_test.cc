@@ -17,11 +17,27 @@ TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
     Dimensions in;
     std::vector<int32_t> axes;
     Dimensions out;
-  } shapes[] = {{{4, 5, 6}, {1}, {4, 6}}, {{4, 5, 6}, {0, 2}, {5}},    {{4, 5, 6}, {-1}, {4, 5}}, {{4, 5, 6}, {}, {4, 5, 6}},
-                {{4, 5}, {0, 1}, {}},     {{3, 1, 2}, {1}, {3, 1, 2}}, {{0, 3}, {0}, {3}},        {{0, 3}, {1}, {0}},
-                {{}, {}, {}},             {{1}, {0}, {}},              {{31}, {0}, {}},           {{9001}, {0}, {}},
-                {{3, 257}, {1}, {3}},     {{2, 1031}, {1}, {2}},       {{1031, 3}, {0}, {3}},     {{400, 33}, {0}, {33}},
-                {{2, 3, 2, 5, 3}, {0, 2, 4}, {3, 5}}, {{3, 5, 2, 33}, {0, 2}, {5, 33}}, {{700, 2, 9}, {0, 2}, {2}}, {{1, 300}, {0}, {300}}, {{3, 300}, {0}, {300}}};
+  } shapes[] = {{{4, 5, 6}, {1}, {4, 6}},
+                {{4, 5, 6}, {0, 2}, {5}},
+                {{4, 5, 6}, {-1}, {4, 5}},
+                {{4, 5, 6}, {}, {4, 5, 6}},
+                {{4, 5}, {0, 1}, {}},
+                {{3, 1, 2}, {1}, {3, 1, 2}},
+                {{0, 3}, {0}, {3}},
+                {{0, 3}, {1}, {0}},
+                {{}, {}, {}},
+                {{1}, {0}, {}},
+                {{31}, {0}, {}},
+                {{9001}, {0}, {}},
+                {{3, 257}, {1}, {3}},
+                {{2, 1031}, {1}, {2}},
+                {{1031, 3}, {0}, {3}},
+                {{400, 33}, {0}, {33}},
+                {{2, 3, 2, 5, 3}, {0, 2, 4}, {3, 5}},
+                {{3, 5, 2, 33}, {0, 2}, {5, 33}},
+                {{700, 2, 9}, {0, 2}, {2}},
+                {{1, 300}, {0}, {300}},
+                {{3, 300}, {0}, {300}}};
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
     for (const uint32_t dtype : kNumberTypes) {
       for (const auto& [in, axes, out] : shapes) {
@@ -42,7 +58,8 @@ TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
 TEST(Reduce, OfSpecialNumbersIsTheCpus) {
   Bench bench;
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
-    for (const std::vector<float>& x : {std::vector<float>{1, kNan, 3, -kInfinity}, {kInfinity, 2, 5}, {kInfinity, -kInfinity}, {-kInfinity, -kInfinity}, {-0.0f}}) {
+    for (const std::vector<float>& x :
+         {std::vector<float>{1, kNan, 3, -kInfinity}, {kInfinity, 2, 5}, {kInfinity, -kInfinity}, {-kInfinity, -kInfinity}, {-0.0f}}) {
       const auto n = static_cast<int64_t>(x.size());
       EXPECT_EQ(Compare(bench, {op, {}, {Floats({n}, x), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, 0), "") << n;
       EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(TENON_DT_HALF, Floats({n, 1}, x)), Ints({0})}, {{TENON_DT_HALF, {1}}}, {1}}, 0), "") << n;
@@ -96,7 +113,8 @@ TEST(Reduce, SquaresAndBiasGradientsAreTheCpus) {
   }
   for (const uint32_t dtype : kNumberTypes) {
     for (const char* format : {"NHWC", "NCHW"}) {
-      for (const Dimensions& in : {Dimensions{2, 3, 4, 3}, Dimensions{1, 5}, Dimensions{300, 7, 1}, Dimensions{0, 2, 2, 2}, Dimensions{3, 2, 40, 17}}) {
+      for (const Dimensions& in :
+           {Dimensions{2, 3, 4, 3}, Dimensions{1, 5}, Dimensions{300, 7, 1}, Dimensions{0, 2, 2, 2}, Dimensions{3, 2, 40, 17}}) {
         const int64_t channels = format[1] == 'C' ? in[1] : in.back();
         const Case grad = {"BiasAddGrad", {{"data_format", std::string(format)}}, {ValuesOf(dtype, RandomFloatsOf(in), 100)}, {{dtype, {channels}}}};
         EXPECT_EQ(Compare(bench, grad, ToleranceOf(dtype, 3e-6)), "") << dtype << format << in.size();
@@ -108,7 +126,8 @@ TEST(Reduce, SquaresAndBiasGradientsAreTheCpus) {
 TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
   Bench bench;
   for (const char* op : {"ArgMax", "ArgMin"}) {
-    for (const Dimensions& in : {Dimensions{3, 5}, Dimensions{1, 1}, Dimensions{2, 300}, Dimensions{33, 40}, Dimensions{2, 9000}, Dimensions{1500, 3}}) {
+    for (const Dimensions& in :
+         {Dimensions{3, 5}, Dimensions{1, 1}, Dimensions{2, 300}, Dimensions{33, 40}, Dimensions{2, 9000}, Dimensions{1500, 3}}) {
       for (const int32_t axis : {0, 1, -1}) {
         for (const uint32_t dtype : kNumberTypes) {
           // Few values, so that many are equal.
@@ -120,13 +139,19 @@ TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
         }
       }
     }
-    for (const std::vector<float>& x : {std::vector<float>{kNan, 1, 2}, {1, kNan, 3, 3}, {-kInfinity, -kInfinity}, {kNan, kInfinity, -kInfinity}, {kNan, kNan}, {5, kNan, -kInfinity}}) {
+    for (const std::vector<float>& x : {std::vector<float>{kNan, 1, 2},
+                                        {1, kNan, 3, 3},
+                                        {-kInfinity, -kInfinity},
+                                        {kNan, kInfinity, -kInfinity},
+                                        {kNan, kNan},
+                                        {5, kNan, -kInfinity}}) {
       EXPECT_EQ(Compare(bench, {op, {}, {Floats({static_cast<int64_t>(x.size())}, x), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, 0), "");
     }
     EXPECT_EQ(Compare(bench, {op, {}, {Bools({4}, {0, 1, 0, 1}), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, 0), "");
     EXPECT_EQ(Compare(bench, {op, {}, {Floats({0, 3}, {}), Int(1)}, {{TENON_DT_INT64, {0}}}, {1}}, 0), "");
     std::vector<Value> out;
-    EXPECT_EQ(bench.OnDevice({op, {}, {Floats({0, 3}, {}), Int(0)}, {{TENON_DT_INT64, {3}}}, {1}}, &out), "INVALID_ARGUMENT: Reduction axis 0 is empty in shape [0,3]");
+    EXPECT_EQ(bench.OnDevice({op, {}, {Floats({0, 3}, {}), Int(0)}, {{TENON_DT_INT64, {3}}}, {1}}, &out),
+              "INVALID_ARGUMENT: Reduction axis 0 is empty in shape [0,3]");
     EXPECT_EQ(bench.OnDevice({op, {}, {Floats({1}, {1}), Int(1)}, {{TENON_DT_INT64, {}}}, {1}}, &out),
               "INVALID_ARGUMENT: Expected dimension in the range [-1, 1), but got 1");
   }
@@ -154,7 +179,8 @@ TEST(CheckNumerics, GivesWhatIsFiniteAndSaysLateWhatIsNot) {
   for (const uint32_t dtype : kFloatTypes) {
     EXPECT_EQ(Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({5001}))}, {{dtype, {5001}}}}, 0), "");
     EXPECT_EQ(Compare(bench, {"CheckNumerics", message, {ValuesOf(dtype, RandomFloatsOf({0}))}, {{dtype, {0}}}}, 0), "");
-    for (const auto& [a, b, what] : {std::tuple<float, float, const char*>{kNan, 0, "NaN"}, {1, -kInfinity, "Inf"}, {kNan, kInfinity, "Inf and NaN"}}) {
+    for (const auto& [a, b, what] :
+         {std::tuple<float, float, const char*>{kNan, 0, "NaN"}, {1, -kInfinity, "Inf"}, {kNan, kInfinity, "Inf and NaN"}}) {
       std::vector<float> x(5001, 1.0f);
       x[1234] = a;
       x[5000] = b;

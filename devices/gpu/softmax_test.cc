@@ -17,29 +17,34 @@ TEST(Softmax, OfEveryTypeIsTheCpus) {
   for (const uint32_t dtype : kFloatTypes) {
     for (const Dimensions& dims : kRows) {
       for (const char* op : {"Softmax", "LogSoftmax"}) {
-        EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(dtype, RandomFloatsOf(dims, 8, -9, 9))}, {{dtype, dims}}}, ToleranceOf(dtype, 2e-6)), "") << dtype << " " << dims.back();
+        EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(dtype, RandomFloatsOf(dims, 8, -9, 9))}, {{dtype, dims}}}, ToleranceOf(dtype, 2e-6)), "")
+            << dtype << " " << dims.back();
       }
     }
   }
-  const Value special = Floats({6, 3}, {kNan, 1, 2, 1, 2, kNan, kInfinity, 1, 2, -kInfinity, 1, 2, -kInfinity, -kInfinity, -kInfinity, 1000, -1000, 0});
+  const Value special =
+      Floats({6, 3}, {kNan, 1, 2, 1, 2, kNan, kInfinity, 1, 2, -kInfinity, 1, 2, -kInfinity, -kInfinity, -kInfinity, 1000, -1000, 0});
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {special}, {{TENON_DT_FLOAT, {6, 3}}}}, 1e-6), "");
   }
   std::vector<Value> out;
-  EXPECT_EQ(bench.OnDevice({"Softmax", {}, {Floats({}, {1})}, {{TENON_DT_FLOAT, {}}}}, &out), "INVALID_ARGUMENT: logits must have a dim; they are a scalar");
+  EXPECT_EQ(bench.OnDevice({"Softmax", {}, {Floats({}, {1})}, {{TENON_DT_FLOAT, {}}}}, &out),
+            "INVALID_ARGUMENT: logits must have a dim; they are a scalar");
 }
 
 TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
   Bench bench;
   const char* dense = "SoftmaxCrossEntropyWithLogits";
   for (const uint32_t dtype : kFloatTypes) {
-    for (const Dimensions& dims : {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{0, 3}, Dimensions{2, 0}}) {
+    for (const Dimensions& dims :
+         {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{0, 3}, Dimensions{2, 0}}) {
       const std::vector<Value> outputs = {{dtype, {dims[0]}}, {dtype, dims}};
       for (const Dimensions& x : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}, Dimensions{1, 1}}) {
         for (const Dimensions& y : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}}) {
           const Value logits = ValuesOf(dtype, RandomFloatsOf(x, 8, -9, 9)), labels = ValuesOf(dtype, RandomFloatsOf(y, 9, 0, 1));
           if (dims[1] == 0 && (x[1] == 1 || y[1] == 1)) continue;
-          EXPECT_EQ(Compare(bench, {dense, {}, {logits, labels}, outputs}, ToleranceOf(dtype, dims[1] > 1000 ? 1e-4 : 5e-6)), "") << dtype << " " << dims[1];
+          EXPECT_EQ(Compare(bench, {dense, {}, {logits, labels}, outputs}, ToleranceOf(dtype, dims[1] > 1000 ? 1e-4 : 5e-6)), "")
+              << dtype << " " << dims[1];
         }
       }
     }
@@ -61,14 +66,16 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
       const Value logits = ValuesOf(dtype, RandomFloatsOf({3, width}, 8, -9, 9));
       const auto last = static_cast<int32_t>(width - 1);
       EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, last, last / 2})}, outputs}, ToleranceOf(dtype, 5e-6)), "") << dtype << " " << width;
-      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({3}, {last, 0, last / 3})}, outputs}, ToleranceOf(dtype, 5e-6)), "") << dtype << " " << width;
+      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({3}, {last, 0, last / 3})}, outputs}, ToleranceOf(dtype, 5e-6)), "")
+          << dtype << " " << width;
     }
   }
   const std::vector<Value> outputs = {{TENON_DT_FLOAT, {3}}, {TENON_DT_FLOAT, {3, 10}}};
   for (const int32_t bad : {10, -1}) {
     std::vector<Value> out;
     const std::string text = bench.OnDevice({sparse, {}, {RandomFloatsOf({3, 10}), Ints({0, bad, 9})}, outputs}, &out);
-    EXPECT_TRUE(text.ends_with("Received a label value of " + std::to_string(bad) + " which is outside the valid range of [0, 10); it is label 1")) << text;
+    EXPECT_TRUE(text.ends_with("Received a label value of " + std::to_string(bad) + " which is outside the valid range of [0, 10); it is label 1"))
+        << text;
   }
 }
 
@@ -82,7 +89,10 @@ TEST(InTopK, IsTheCpus) {
     }
     for (const int64_t width : {33, 1300}) {
       const Value many = RandomFloatsOf({3, width}, 1, 0, 1);
-      EXPECT_EQ(Compare(bench, {"InTopKV2", wide, {many, Tensor<int64_t>({3}, {1, width - 1, 5}), Tensor<int64_t>({}, {width / 2})}, {{TENON_DT_BOOL, {3}}}}, 0), "");
+      EXPECT_EQ(
+          Compare(bench,
+                  {"InTopKV2", wide, {many, Tensor<int64_t>({3}, {1, width - 1, 5}), Tensor<int64_t>({}, {width / 2})}, {{TENON_DT_BOOL, {3}}}}, 0),
+          "");
     }
   }
 }

@@ -97,9 +97,15 @@ TENON_GPU_FUNCTION void BatchGiven(const BatchGivenParams& p) {
   }
 }
 
-// function(i, channel) for every element of a thread, packs of kCount elements at a time: before(i) and after(i) of each pack.
-template <int kCount, class Before, class Function, class After>
-TENON_GPU_FUNCTION void ForEachElement(int64_t total, int64_t pixels, int64_t channels, const Before& before, const Function& function, const After& after) {
+// out[i] = function(in[0][i], .., vectors[0][channel of i], ..), by packs. Channels last, and so many that a pack begins at every
+// kCount-th, vectors are read by packs too.
+template <class T, int kInputs, int kVectors, class Function>
+TENON_GPU_FUNCTION void MapElements(int64_t total, int64_t pixels, int64_t channels, const T* const (&in)[kInputs],
+                                    const float* const (&vectors)[kVectors], T* out, const Function& function) {
+  constexpr int kCount = Pack<T>::kCount;
+  bool even = IsEven(out, nullptr), vectors_even = pixels == 1 && channels % kCount == 0;
+  for (int n = 0; n < kInputs; ++n) even = even && IsEven(in[n], nullptr);
+  for (int n = 0; n < kVectors; ++n) vectors_even = vectors_even && IsEven(vectors[n], nullptr);
   for (int64_t first = Thread() * kCount; first < total; first += Threads() * kCount) {
     int64_t pixel, channel;
     if (total <= INT32_MAX) {  // 32 bits divide faster
@@ -110,81 +116,67 @@ TENON_GPU_FUNCTION void ForEachElement(int64_t total, int64_t pixels, int64_t ch
       pixel = first % pixels;
       channel = first / pixels % channels;
     }
-    const int64_t rest = total - first;
-    before(first, rest >= kCount);
-    for (int k = 0; k < kCount; ++k) {
-      if (k < rest) function(k, first + k, channel);
-      if (++pixel == pixels) {
-        pixel = 0;
-        channel = channel + 1 == channels ? 0 : channel + 1;
+    float by[kVectors][kCount];
+    if (vectors_even) {
+      constexpr int kFloats = Pack<float>::kCount;
+      for (int n = 0; n < kVectors; ++n) {
+        for (int k = 0; k < kCount; k += kFloats) {
+          const Pack<float> part = *reinterpret_cast<const Pack<float>*>(vectors[n] + channel + k);
+          for (int e = 0; e < kFloats; ++e) by[n][k + e] = part.at[e];
+        }
+      }
+    } else {
+      for (int k = 0; k < kCount; ++k) {
+        for (int n = 0; n < kVectors; ++n) by[n][k] = vectors[n][channel];
+        if (++pixel == pixels) {
+          pixel = 0;
+          channel = channel + 1 == channels ? 0 : channel + 1;
+        }
       }
     }
-    after(first, rest >= kCount);
+    const bool whole = even && total - first >= kCount;
+    Pack<T> from[kInputs], to;
+    for (int n = 0; n < kInputs; ++n) {
+      if (whole) {
+        from[n] = *reinterpret_cast<const Pack<T>*>(in[n] + first);
+      } else {
+        for (int k = 0; k < kCount; ++k) from[n].at[k] = first + k < total ? in[n][first + k] : T(0.0f);
+      }
+    }
+    for (int k = 0; k < kCount; ++k) {
+      float values[kInputs], at_channel[kVectors];
+      for (int n = 0; n < kInputs; ++n) values[n] = static_cast<float>(from[n].at[k]);
+      for (int n = 0; n < kVectors; ++n) at_channel[n] = by[n][k];
+      to.at[k] = static_cast<T>(function(values, at_channel));
+    }
+    if (whole) {
+      *reinterpret_cast<Pack<T>*>(out + first) = to;
+    } else {
+      for (int k = 0; k < kCount && first + k < total; ++k) out[first + k] = to.at[k];
+    }
   }
 }
 
 template <class T>
 TENON_GPU_FUNCTION void BatchNorm(const BatchNormParams& p) {
-  constexpr int kCount = Pack<T>::kCount;
-  const T* x = static_cast<const T*>(p.x);
-  T* y = static_cast<T*>(p.y);
-  const bool even = IsEven(x, y);
-  Pack<T> pack;
-  ForEachElement<kCount>(
-      p.total, p.pixels, p.channels,
-      [&](int64_t first, bool whole) {
-        if (even && whole) pack = *reinterpret_cast<const Pack<T>*>(x + first);
-      },
-      [&](int k, int64_t i, int64_t channel) {
-        const bool packed = even && i - k + kCount <= p.total;
-        const auto value = static_cast<float>(packed ? pack.at[k] : x[i]);
-        const auto result = static_cast<T>((value - p.mean[channel]) * p.factors[channel] + p.offset[channel]);
-        if (packed) {
-          pack.at[k] = result;
-        } else {
-          y[i] = result;
-        }
-      },
-      [&](int64_t first, bool whole) {
-        if (even && whole) *reinterpret_cast<Pack<T>*>(y + first) = pack;
-      });
+  const T* const in[] = {static_cast<const T*>(p.x)};
+  const float* const vectors[] = {p.mean, p.factors, p.offset};
+  MapElements(p.total, p.pixels, p.channels, in, vectors, static_cast<T*>(p.y),
+              [](const float* x, const float* by) { return (x[0] - by[0]) * by[1] + by[2]; });
 }
 
 template <class T>
 TENON_GPU_FUNCTION void BatchNormGrad(const BatchNormGradParams& p) {
-  constexpr int kCount = Pack<T>::kCount;
-  const T* dy = static_cast<const T*>(p.dy);
-  const T* x = static_cast<const T*>(p.x);
-  T* dx = static_cast<T*>(p.dx);
-  const float* factors = p.vectors;
-  const float* shifts = factors + p.channels;
-  const float* slopes = shifts + p.channels;
-  const bool even = IsEven(x, dx) && IsEven(dy, nullptr);
-  Pack<T> pack, pack_x;
-  ForEachElement<kCount>(
-      p.total, p.pixels, p.channels,
-      [&](int64_t first, bool whole) {
-        if (!even || !whole) return;
-        pack = *reinterpret_cast<const Pack<T>*>(dy + first);
-        if (p.training != 0) pack_x = *reinterpret_cast<const Pack<T>*>(x + first);
-      },
-      [&](int k, int64_t i, int64_t channel) {
-        const bool packed = even && i - k + kCount <= p.total;
-        float result = static_cast<float>(packed ? pack.at[k] : dy[i]);
-        // A constant variance has no part in it, were x NaN.
-        if (p.training != 0) {
-          result = result - shifts[channel] - (static_cast<float>(packed ? pack_x.at[k] : x[i]) - p.mean[channel]) * slopes[channel];
-        }
-        const auto rounded = static_cast<T>(factors[channel] * result);
-        if (packed) {
-          pack.at[k] = rounded;
-        } else {
-          dx[i] = rounded;
-        }
-      },
-      [&](int64_t first, bool whole) {
-        if (even && whole) *reinterpret_cast<Pack<T>*>(dx + first) = pack;
-      });
+  const T* const in[] = {static_cast<const T*>(p.dy), static_cast<const T*>(p.x)};
+  const float* const vectors[] = {p.vectors, p.vectors + p.channels, p.vectors + 2 * p.channels, p.mean};
+  if (p.training != 0) {
+    MapElements(p.total, p.pixels, p.channels, in, vectors, static_cast<T*>(p.dx),
+                [](const float* x, const float* by) { return by[0] * (x[0] - by[1] - (x[1] - by[3]) * by[2]); });
+  } else {  // a constant variance has no part in it, were x NaN
+    const T* const alone[] = {in[0]};
+    const float* const factors[] = {vectors[0]};
+    MapElements(p.total, p.pixels, p.channels, alone, factors, static_cast<T*>(p.dx), [](const float* dy, const float* by) { return by[0] * dy[0]; });
+  }
 }
 
 #define TENON_GPU_BATCH_NORM(suffix, T)                                                        \

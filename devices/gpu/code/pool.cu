@@ -15,7 +15,8 @@ struct PoolPlace {
 template <class Index>
 TENON_GPU_FUNCTION PoolPlace PlaceOf(Index i, Index lanes, Index height, Index width) {
   const Index pixel = i / lanes, row = pixel / width, plane = row / height;
-  return {static_cast<int64_t>(plane), static_cast<int64_t>(i - pixel * lanes), static_cast<int32_t>(row - plane * height), static_cast<int32_t>(pixel - row * width)};
+  return {static_cast<int64_t>(plane), static_cast<int64_t>(i - pixel * lanes), static_cast<int32_t>(row - plane * height),
+          static_cast<int32_t>(pixel - row * width)};
 }
 // 32 bits divide faster.
 TENON_GPU_FUNCTION PoolPlace PlaceOf(const PoolParams& p, int64_t i, int32_t height, int32_t width) {

@@ -52,7 +52,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeEvery(int64_t begin, int64_t end,
   TENON_GPU_UNROLL(1)
   for (; r + 3 * step < end; r += 4 * step) {
     const Part a = load(r), b = load(r + step), c = load(r + 2 * step), d = load(r + 3 * step);
-    total = Policy::template Merge<Total>(total, static_cast<Total>(Policy::template Merge<Part>(Policy::template Merge<Part>(a, b), Policy::template Merge<Part>(c, d))));
+    total = Policy::template Merge<Total>(
+        total, static_cast<Total>(Policy::template Merge<Part>(Policy::template Merge<Part>(a, b), Policy::template Merge<Part>(c, d))));
   }
   TENON_GPU_UNROLL(1)
   for (; r < end; r += step) total = Policy::template Merge<Total>(total, static_cast<Total>(load(r)));
@@ -61,7 +62,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeEvery(int64_t begin, int64_t end,
 
 // What one thread of `step` merges of a line: n elements from `at` on, `stride` apart, the first being the r-th of result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o, int64_t r, int64_t n, int64_t lane, int64_t step) {
+TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_t at, int64_t stride, int64_t o, int64_t r, int64_t n, int64_t lane,
+                                                    int64_t step) {
   if constexpr (requires { typename Policy::Element; }) {
     using Part = typename Policy::Part;
     using Total = typename Policy::Total;
@@ -96,7 +98,8 @@ TENON_GPU_FUNCTION typename Policy::Total MergeLine(const Policy& policy, int64_
 
 // What one thread of `step` merges of inputs [begin, end) of result o.
 template <class Policy>
-TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& policy, const ReductionShape& s, int64_t o, int64_t begin, int64_t end, int64_t lane, int64_t step) {
+TENON_GPU_FUNCTION typename Policy::Total MergeShare(const Policy& policy, const ReductionShape& s, int64_t o, int64_t begin, int64_t end,
+                                                     int64_t lane, int64_t step) {
   using Total = typename Policy::Total;
   const int64_t base = Offset(s.kept, o);
   const int last = s.reduced.rank - 1;

@@ -87,7 +87,8 @@ struct BatchNorm : Settings {
         }
         on(given, Flat(shape.channels), p);
       }
-      on(normalise, Flat(shape.total, 4), BatchNormParams{at[0], out[0], As<const float>(out[3]), by, As<const float>(at[2]), shape.total, shape.pixels, shape.channels});
+      on(normalise, Flat(shape.total, 4),
+         BatchNormParams{at[0], out[0], As<const float>(out[3]), by, As<const float>(at[2]), shape.total, shape.pixels, shape.channels});
     }
 
    private:
@@ -138,7 +139,8 @@ struct BatchNormGrad : Settings {
       char* const* out = at + inputs;
       const auto vector = [](char* address) { return As<float>(address); };
       auto* const made = on.Workspace<float>(vectors);
-      moments(on, BatchMomentsParams{{}, at[0], at[1], vector(at[2]), vector(at[3]), vector(at[4]), vector(out[1]), vector(out[2]), made, settings.epsilon});
+      moments(on, BatchMomentsParams{
+                      {}, at[0], at[1], vector(at[2]), vector(at[3]), vector(at[4]), vector(out[1]), vector(out[2]), made, settings.epsilon});
       on(code, Flat(shape.total, 4),
          BatchNormGradParams{at[0], at[1], out[0], vector(at[3]), made, shape.total, shape.pixels, shape.channels, settings.training ? 1 : 0});
     }

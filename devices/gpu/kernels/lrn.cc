@@ -50,7 +50,8 @@ struct LrnBackward : Lrn {
         : params(kernel.Of(s.out(0))), slopes(s.Workspace(sdk::Multiply(params.total, sizeof(float)))),
           find(s.Code("LRNSlopes", s.dtype(0))), sum(s.Code("LRNGrad", s.dtype(0))) {
       for (int32_t i = 0; i < 3; ++i) {
-        if (!std::ranges::equal(s.in(i), s.out(0))) sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " has the shape ", s.in(i), ", the output ", s.out(0));
+        if (!std::ranges::equal(s.in(i), s.out(0)))
+          sdk::Fail(TENON_INVALID_ARGUMENT, "input ", i, " has the shape ", s.in(i), ", the output ", s.out(0));
       }
     }
     void Launch(Launcher& on, char* const* at) const {

@@ -23,6 +23,15 @@ struct PoolOf : sdk::PoolPlan {
     params.y = DimOf(y);
     params.x = DimOf(x);
   }
+  // (orig_input, orig_output, grad) and the result.
+  PoolParams OfMaxima(char* const* at) const {
+    PoolParams p = params;
+    p.in = at[0];
+    p.out = at[1];
+    p.d = at[2];
+    p.to = at[3];
+    return p;
+  }
   PoolParams params = {};
 };
 struct Pooling {
@@ -59,11 +68,7 @@ struct MaxPoolGrad : Pooling {
       places = s.Workspace(sdk::Multiply(out.count(), sizeof(int32_t)));
     }
     void Launch(Launcher& on, char* const* at) const {
-      PoolParams p = params;
-      p.in = at[0];
-      p.out = at[1];
-      p.d = at[2];
-      p.to = at[3];
+      PoolParams p = OfMaxima(at);
       p.places = on.Workspace<int32_t>(places);
       p.count = out.count();
       on(find, Flat(p.count), p);
@@ -86,11 +91,7 @@ struct MaxPoolGradGrad : Pooling {
       }
     }
     void Launch(Launcher& on, char* const* at) const {
-      PoolParams p = params;
-      p.in = at[0];
-      p.out = at[1];
-      p.d = at[2];
-      p.to = at[3];
+      PoolParams p = OfMaxima(at);
       p.count = out.count();
       on(code, Flat(p.count), p);
     }

@@ -14,7 +14,8 @@ struct Reduce {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("reduction_indices"), 1}};
   static constexpr bool kMean = std::string_view(kCode.data) == "Mean";
   struct Plan {
-    Plan(const Reduce&, Shapes& s) : Plan(s, sdk::ReduceShape(s.in(0), sdk::Data<const void>(s.input(1)), s.input(1).dtype, sdk::Count(s.input(1)))) {}
+    Plan(const Reduce&, Shapes& s)
+        : Plan(s, sdk::ReduceShape(s.in(0), sdk::Data<const void>(s.input(1)), s.input(1).dtype, sdk::Count(s.input(1)))) {}
     Plan(Shapes& s, const sdk::ReduceShape& shape) : inputs(shape.inputs), bytes(shape.outputs * static_cast<int64_t>(sdk::ElementSize(s.dtype(0)))) {
       if (shape.outputs != sdk::Count(s.out(0))) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "the axes leave ", shape.outputs, " elements; the output has ", sdk::Count(s.out(0)));
@@ -76,7 +77,8 @@ template <sdk::FixedString kCode>
 struct Arg {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("dimension"), 1}};
   struct Plan {
-    Plan(const Arg&, Shapes& s) : place_bytes(static_cast<int32_t>(sdk::ElementSize(s.output(0).dtype))), reduction(s, Shape(s), kCode.data, s.dtype(0)) {}
+    Plan(const Arg&, Shapes& s)
+        : place_bytes(static_cast<int32_t>(sdk::ElementSize(s.output(0).dtype))), reduction(s, Shape(s), kCode.data, s.dtype(0)) {}
     static sdk::ReduceShape Shape(Shapes& s) {
       const Dims in = s.in(0);
       const auto rank = static_cast<int64_t>(in.size());
@@ -102,7 +104,9 @@ struct CheckNumerics {
   struct Plan {
     Plan(const CheckNumerics& kernel, Shapes& s)
         : bytes(static_cast<int64_t>(sdk::ElementSize(s.dtype(0))) * sdk::Count(s.in(0))), check(s, Whole(sdk::Count(s.in(0))), "Check", s.dtype(0)) {
-      const auto site = [&](const char* what) { return s.Site(TENON_INVALID_ARGUMENT, sdk::Concat(kernel.message, " : Tensor had ", what, " values")); };
+      const auto site = [&](const char* what) {
+        return s.Site(TENON_INVALID_ARGUMENT, sdk::Concat(kernel.message, " : Tensor had ", what, " values"));
+      };
       nan = site("NaN");
       infinite = site("Inf");
       both = site("Inf and NaN");
