@@ -18,6 +18,9 @@
   X(FusedBatchNormGradV3) X(MaxPool) X(AvgPool) X(MaxPoolGrad) X(MaxPoolGradGrad) X(AvgPoolGrad)           \
   X(Cumsum) X(Cumprod) X(TopKV2) X(LRN) X(LRNGrad)                                                         \
   /* what moves: move.cc, ... */                                                                           \
+  X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo) X(Pad)     \
+  X(PadV2) X(MirrorPad) X(MirrorPadGrad) X(Concat) X(ConcatV2) X(Pack) X(Unpack) X(Split) X(SplitV)        \
+  X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace)                                                    \
   /* products, state, random numbers: matmul.cc, ... */
 
 namespace tenon::gpu {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors for tests of kernels that move: of any dtype, compared byte for byte.
+#ifndef TENON_DEVICES_GPU_TEST_VALUES_H_
+#define TENON_DEVICES_GPU_TEST_VALUES_H_
+
+#include <algorithm>
+
+#include "tests/device/kernel.h"
+
+namespace tenon::device_test {
+
+// Every byte another one than its neighbours: elements of any size are told apart.
+inline Value Numbered(uint32_t dtype, Dimensions dims, int first = 1) {
+  Value value = {dtype, std::move(dims)};
+  for (size_t i = 0; i < value.bytes.size(); ++i) value.bytes[i] = static_cast<char>((static_cast<size_t>(first) + i * 37 + i / 251) & 0x7f);
+  return value;
+}
+template <class T>
+Value Rounded(const Value& floats, double scale) {
+  std::vector<T> values;
+  for (double x : floats.Numbers()) values.push_back(static_cast<T>(static_cast<float>(x * scale)));
+  return Tensor<T>(floats.dims, values);
+}
+inline Value RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) {
+  const Value floats = RandomFloatsOf(std::move(dims), seed);
+  switch (dtype) {
+    case TENON_DT_DOUBLE: return Rounded<double>(floats, 1);
+    case TENON_DT_HALF: return Rounded<sdk::Half>(floats, 1);
+    case TENON_DT_BFLOAT16: return Rounded<sdk::Bfloat16>(floats, 1);
+    case TENON_DT_INT32: return Rounded<int32_t>(floats, 1000);
+    case TENON_DT_INT64: return Rounded<int64_t>(floats, 1000);
+    default: return floats;
+  }
+}
+// The same bytes, whatever they mean.
+inline std::string Same(Bench& bench, const Case& given) {
+  std::vector<Value> got, want;
+  std::string text = bench.OnCpu(given, &want);
+  if (!text.empty()) return given.op + " on the CPU: " + text;
+  text = bench.OnDevice(given, &got);
+  if (!text.empty()) return given.op + " on the device: " + text;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto at = std::mismatch(want[i].bytes.begin(), want[i].bytes.end(), got[i].bytes.begin(), got[i].bytes.end());
+    if (got[i].dims != want[i].dims || at.first != want[i].bytes.end() || at.second != got[i].bytes.end()) {
+      return given.op + ": output " + std::to_string(i) + " differs at byte " + std::to_string(at.first - want[i].bytes.begin());
+    }
+  }
+  return "";
+}
+
+// One dtype for each size of elements; and those that kernels add.
+inline constexpr uint32_t kSizes[] = {TENON_DT_UINT8, TENON_DT_HALF, TENON_DT_FLOAT, TENON_DT_INT64, TENON_DT_COMPLEX128};
+inline constexpr uint32_t kAdded[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64};
+
+}  // namespace tenon::device_test
+
+#endif  // TENON_DEVICES_GPU_TEST_VALUES_H_
