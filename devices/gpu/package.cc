@@ -21,6 +21,10 @@
   X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo) X(Pad)     \
   X(PadV2) X(MirrorPad) X(MirrorPadGrad) X(Concat) X(ConcatV2) X(Pack) X(Unpack) X(Split) X(SplitV)        \
   X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace)                                                    \
+  /* shape.cc */                                                                                           \
+  X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                    \
+  /* select.cc */                                                                                          \
+  X(Select) X(SelectV2) X(OneHot) X(MatrixBandPart) X(Cast)                                                \
   /* products, state, random numbers: matmul.cc, ... */
 
 namespace tenon::gpu {

@@ -17,22 +17,6 @@ using sdk::AddOrSubtract;
 
 using CastTypes = Numbers::And<bool>::AndComplex;
 
-// Cut instead of rounded: the attribute Truncate.
-template <class To, class From>
-To Truncated(From from) {
-  const float value = static_cast<float>(static_cast<Wide<From>>(from));
-  if constexpr (std::is_same_v<To, Bfloat16>) {
-    Bfloat16 result;
-    result.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-    return result;
-  } else {
-    Half result = Half(value);
-    // One step toward zero where rounding went away from it.
-    if (std::fabs(static_cast<float>(result)) > std::fabs(value)) --result.bits;
-    return result;
-  }
-}
-
 struct CastKernel {
   explicit CastKernel(sdk::CreateContext& c) : truncate(c.Has("Truncate") && c.Bool("Truncate")) {}
   struct Plan {
@@ -91,7 +75,7 @@ struct CastKernel {
   static void TruncatedRows(sdk::RunContext c, int64_t count) {
     const From* x = c.input<From>(0);
     To* out = c.output<To>(0);
-    for (int64_t i = 0; i < count; ++i) out[i] = Truncated<To>(x[i]);
+    for (int64_t i = 0; i < count; ++i) out[i] = sdk::ConvertCut<To>(x[i]);
   }
   bool truncate;
 };

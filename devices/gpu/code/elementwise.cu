@@ -5,7 +5,6 @@
 #include "code/pack.h"
 
 namespace tenon::gpu {
-}
 
 template <class Op, class T>
 TENON_GPU_FUNCTION void Unary(const UnaryParams& p) {

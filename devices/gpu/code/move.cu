@@ -1,37 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "code/move.h"
 
-#include "code/grid.h"
+#include "code/each.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::gpu {
-
-// ---- What most kernels here are: out[target(i)] = value(i), several of them under way ----
-
-// take(i, &to) gives the value and where it goes; by 32-bit indices where they suffice.
-template <class T, class Take>
-TENON_GPU_FUNCTION void ForEach(T* target, int64_t total, const Take& take) {
-  const int64_t step = Threads();
-  if (total > INT32_MAX) {
-    TENON_GPU_ROLLED for (int64_t i = Thread(); i < total; i += step) {
-      int64_t to;
-      const T value = take(static_cast<uint64_t>(i), &to);
-      target[to] = value;
-    }
-    return;
-  }
-  for (int64_t i = Thread(); i < total; i += kMoveItems * step) {
-    T values[kMoveItems];
-    int64_t to[kMoveItems];
-    for (int k = 0; k < kMoveItems; ++k) {
-      const int64_t at = i + k * step;
-      if (at < total) values[k] = take(static_cast<uint32_t>(at), &to[k]);
-    }
-    for (int k = 0; k < kMoveItems; ++k) {
-      if (i + k * step < total) target[to[k]] = values[k];
-    }
-  }
-}
 
 // ---- Strided walks ----
 

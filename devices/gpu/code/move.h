@@ -3,14 +3,11 @@
 #ifndef TENON_DEVICES_GPU_CODE_MOVE_H_
 #define TENON_DEVICES_GPU_CODE_MOVE_H_
 
-#include "code/divide.h"
+#include "code/index.h"
 
 namespace tenon::gpu {
 
 inline constexpr int kMostMoveDims = 16;
-// What a thread has under way at once: enough that the memory is kept busy by narrow elements too.
-inline constexpr int kMoveItems = 4;
-
 // 16 bytes that are loaded and stored at once: addresses are checked before.
 struct alignas(16) Aligned16 {
   uint64_t low, high;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided walks on a GPU, and the widest unit that moves bytes.
+// Strided walks on a GPU, the widest unit that moves bytes, and dtypes of indices.
 #ifndef TENON_DEVICES_GPU_KERNELS_MOVE_H_
 #define TENON_DEVICES_GPU_KERNELS_MOVE_H_
 
@@ -43,6 +43,19 @@ class UnitCode {
 inline Grid GridOver(const Launcher& on, int64_t count, int64_t items) {
   const int64_t per_block = kFlatThreads * items, most = static_cast<int64_t>(on.card().facts().processors) * 16;
   return {{static_cast<uint32_t>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most)), 1, 1}, kFlatThreads};
+}
+
+// Of indices in device memory.
+inline IndexKind KindOf(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_INT32: return IndexKind::kInt32;
+    case TENON_DT_INT64: return IndexKind::kInt64;
+    case TENON_DT_INT16: return IndexKind::kInt16;
+    case TENON_DT_UINT16: return IndexKind::kUint16;
+    case TENON_DT_INT8: return IndexKind::kInt8;
+    case TENON_DT_UINT8: return IndexKind::kUint8;
+    default: sdk::Fail(TENON_UNIMPLEMENTED, "indices of dtype ", sdk::TypeName(dtype));
+  }
 }
 
 class Walk : public sdk::StridedWalk {

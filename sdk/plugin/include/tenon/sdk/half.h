@@ -119,6 +119,22 @@ constexpr To Convert(From from) {
   }
 }
 
+// To Half or Bfloat16, cut instead of rounded: Cast's attribute Truncate.
+template <class To, class From>
+constexpr To ConvertCut(From from) {
+  const float value = static_cast<float>(static_cast<Wide<From>>(from));
+  To result = To(0);
+  if constexpr (std::is_same_v<To, Bfloat16>) {
+    result.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  } else {
+    result = To(value);
+    // One step toward zero where rounding went away from it.
+    const float rounded = static_cast<float>(result);
+    if (value < 0 ? rounded < value : rounded > value) --result.bits;
+  }
+  return result;
+}
+
 }  // namespace tenon::sdk
 
 #endif  // TENON_SDK_HALF_H_

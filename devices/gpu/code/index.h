@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Division by a number that the plan knows: a product and a shift where 32 bits suffice.
-#ifndef TENON_DEVICES_GPU_CODE_DIVIDE_H_
-#define TENON_DEVICES_GPU_CODE_DIVIDE_H_
+// Indices: what they are divided by, a product and a shift where 32 bits suffice, and tensors of them.
+#ifndef TENON_DEVICES_GPU_CODE_INDEX_H_
+#define TENON_DEVICES_GPU_CODE_INDEX_H_
 
 #include <cstdint>
 
@@ -44,6 +44,17 @@ constexpr int64_t TakeDim(Index* index, const Dim& dim) {
   return static_cast<int64_t>(at);
 }
 
+// What a thread of a kernel that moves has under way at once (each.h).
+inline constexpr int kMoveItems = 4;
+
+// ---- Indices of any integer type ----
+
+enum class IndexKind : uint32_t { kInt32, kInt64, kInt16, kUint16, kInt8, kUint8 };
+struct IndexTensor {
+  const void* at;
+  IndexKind kind;
+};
+
 }  // namespace tenon::gpu
 
-#endif  // TENON_DEVICES_GPU_CODE_DIVIDE_H_
+#endif  // TENON_DEVICES_GPU_CODE_INDEX_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. And the views.
+#include "tenon/sdk/shape_kernels.h"
+
+#include "kernels/kernel.h"
+
+namespace tenon::gpu {
+namespace {
+
+// The engine gives the output the input's memory and never runs this; it is right all the same.
+struct ViewKernel {
+  void Run(sdk::RunContext c) const {
+    RequireOwn(c.frame()->device);
+    const View &from = c.input_view(0), &to = c.output_view(0);
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      on.Copy(sdk::Data<void>(to), sdk::Data<void>(from), static_cast<int64_t>(std::min(from.byte_size, to.byte_size)));
+    });
+  }
+};
+
+constexpr tenon_span kOutput[] = {TENON_SPAN("output")};
+constexpr tenon_span kShapeArgument[] = {TENON_SPAN("shape")};
+constexpr tenon_span kDimArgument[] = {TENON_SPAN("dim")};
+constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
+constexpr sdk::Traits kTraits = {.constraints = kPlain, .host_memory = kOutput};
+constexpr sdk::Traits ViewTraits(std::span<const tenon_span> host) {
+  return {.constraints = kPlain, .in_place = sdk::kInPlaceFirst, .host_memory = host, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_VIEW};
+}
+
+}  // namespace
+
+TENON_GPU_REGISTER(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
+TENON_GPU_REGISTER(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
+TENON_GPU_REGISTER(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
+TENON_GPU_REGISTER(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
+TENON_GPU_REGISTER(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
+TENON_GPU_REGISTER(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
+TENON_GPU_REGISTER(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));
+TENON_GPU_REGISTER(EnsureShape) = PlainKernel<ViewKernel>("EnsureShape", ViewTraits({}));
+
+}  // namespace tenon::gpu
