@@ -25,6 +25,11 @@
   X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                    \
   /* select.cc */                                                                                          \
   X(Select) X(SelectV2) X(OneHot) X(MatrixBandPart) X(Cast)                                                \
+  /* gather.cc */                                                                                          \
+  X(Gather) X(GatherV2) X(GatherNd) X(ResourceGather) X(ResourceGatherNd) X(ScatterNd)                     \
+  X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub) X(TensorScatterMin) X(TensorScatterMax)   \
+  X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
+  X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
   /* products, state, random numbers: matmul.cc, ... */
 
 namespace tenon::gpu {

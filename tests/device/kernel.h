@@ -133,6 +133,7 @@ struct tenon_resource {
 struct tenon_frame_context {
   std::function<void*(uint64_t)> allocate;
   std::vector<std::vector<int64_t>> output_dims;  // of outputs that were set
+  std::function<void(const void* from, void* to, uint64_t bytes)> copy;  // within that memory
 };
 
 namespace tenon::device_test {
@@ -214,6 +215,7 @@ inline const tenon_frame_services* FrameServices() {
       }
       ++r->updates;
       r->spare = frame->context->allocate(BytesOf(*r));
+      if ((flags & TENON_UPDATE_PRESERVE) != 0 && BytesOf(*r) > 0) frame->context->copy(r->data, r->spare, BytesOf(*r));
       *out_old = ViewOf(r->dtype, r->dims, r->data);
       *out_new = ViewOf(r->dtype, r->dims, r->spare);
       return nullptr;
@@ -289,7 +291,8 @@ class Bench {
     tenon_semaphore* timeline = device.Semaphore();
     const tenon_kernel_registration* kernel = tested.Find(run.node);
     if (kernel == nullptr) return "no kernel";
-    tenon_frame_context context = {[&](uint64_t bytes) { return device.Memory(std::max<uint64_t>(bytes, 1)); }, {}};
+    tenon_frame_context context = {[&](uint64_t bytes) { return device.Memory(std::max<uint64_t>(bytes, 1)); }, {}, {}};
+    context.copy = [&](const void* from, void* to, uint64_t bytes) { device.Upload(queue, device.Download<char>(queue, from, bytes), to); };
     run.frame.device = device.device;
     run.frame.queue = queue;
     run.frame.timeline = timeline;
@@ -317,7 +320,8 @@ class Bench {
     Run run(given, variables);
     const tenon_kernel_registration* kernel = cpu.Find(run.node);
     if (kernel == nullptr) return "no kernel";
-    tenon_frame_context context = {[&](uint64_t bytes) { return HostMemory(bytes); }, {}};
+    tenon_frame_context context = {[&](uint64_t bytes) { return HostMemory(bytes); }, {}, {}};
+    context.copy = [](const void* from, void* to, uint64_t bytes) { std::memcpy(to, from, bytes); };
     const std::string text = run.Go(*kernel, nullptr, &context, [] { return std::string(); });
     if (text.empty()) *out_outputs = std::move(run.outputs);
     return text;

@@ -34,6 +34,16 @@ TENON_GPU_FUNCTION void ForEach(T* target, int64_t total, const Take& take) {
   }
 }
 
+// visit(i) for every i below total.
+template <class Visit>
+TENON_GPU_FUNCTION void ForEachIndex(int64_t total, const Visit& visit) {
+  if (total > INT32_MAX) {
+    TENON_GPU_ROLLED for (int64_t i = Thread(); i < total; i += Threads()) visit(static_cast<uint64_t>(i));
+  } else {
+    TENON_GPU_ROLLED for (int64_t i = Thread(); i < total; i += Threads()) visit(static_cast<uint32_t>(i));
+  }
+}
+
 // Element i of indices of any integer type.
 TENON_GPU_FUNCTION int64_t IndexOf(const IndexTensor& indices, int64_t i) {
   switch (indices.kind) {

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements by index: Gather, GatherNd, ScatterNd, TensorScatter..., UnsortedSegmentSum; and rows of variables.
+//
+// Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one element
+// come in any order; of several values that are put into one place the last one stays, as on the CPU.
+#include "code/gather.h"
+
+#include <bit>
+
+#include "kernels/move.h"
+#include "tenon/sdk/gather_shape.h"
+#include "tenon/sdk/update.h"
+
+namespace tenon::gpu {
+namespace {
+
+using sdk::Dims;
+
+constexpr char kRowText[] = "indices[{0}] = {1} is not in [0, {2})";
+constexpr char kSliceText[] = "indices[{0}] has {1}, which does not index into the shape: the dim has {2}";
+constexpr char kSegmentText[] = "segment_ids[{0}] = {1} is out of range [0, {2})";
+
+int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
+char* AddressOf(const View& view) { return static_cast<char*>(sdk::Data<void>(view)); }
+
+// What a kernel with a Run of its own plans with.
+struct OwnPlan {
+  OwnPlan(sdk::PrepareContext& c, std::string_view op, std::string_view node) : OwnPlan(c, RequireOwn(c.args().device), op, node) {}
+  OwnPlan(sdk::PrepareContext& c, Device& device, std::string_view op, std::string_view node)
+      : shapes(c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count, 0, device, c.args().precision, op, node) {}
+  Shapes shapes;
+};
+struct NamedKernel {
+  explicit NamedKernel(sdk::CreateContext& c) : op(c.op()), node(c.name()) {}
+  std::string op, node;
+};
+// A variable's value, which is of the dtype that the node says.
+View ReadVariable(sdk::RunContext c) {
+  View params = {};
+  sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+  if (params.dtype != c.output_view(0).dtype) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is ", sdk::TypeName(c.output_view(0).dtype));
+  }
+  return params;
+}
+
+// ---- Gather ----
+
+// What the values of the shapes decide; inner is in bytes here.
+struct GatherWork {
+  GatherWork() = default;
+  GatherWork(const View& params, const View& indices, const View& output, int64_t axis, int64_t batch_dims)
+      : shape(sdk::GatherShapeOf(params, indices, axis, batch_dims)), kind(KindOf(indices.dtype)) {
+    const int64_t bytes = sdk::Multiply(sdk::Multiply(shape.batch * shape.outer, shape.indices), shape.inner);
+    if (sdk::Multiply(sdk::Count(output), BytesOf(output.dtype)) != bytes) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "rows of params ", sdk::DimsOf(params), " by indices ", sdk::DimsOf(indices),
+                " do not give the output's shape ", sdk::DimsOf(output));
+    }
+  }
+  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices, char* out) const {
+    const int64_t unit = UnitCode::Dividing(code.For(params, out), shape.inner);
+    GatherParams p = {};
+    p.params = params;
+    p.indices = {indices, kind};
+    p.out = out;
+    p.inner = DimOf(shape.inner / unit);
+    p.count = DimOf(shape.indices);
+    p.outer = DimOf(shape.outer);
+    p.rows = shape.rows;
+    p.total = shape.batch * shape.outer * shape.indices * p.inner.size;
+    p.site = on.Site(site);
+    on(code[unit], Flat(p.total, kMoveItems), p);
+  }
+  sdk::GatherShape shape;
+  IndexKind kind = IndexKind::kInt32;
+};
+
+template <int32_t kAxis>
+struct GatherKernel {
+  explicit GatherKernel(sdk::CreateContext& c) : batch_dims(kAxis >= 0 && c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  struct Plan {
+    Plan(const GatherKernel& kernel, Shapes& s)
+        : work(s.input(0), s.input(1), s.output(0), kAxis < 0 ? 0 : s.Integer(kAxis), kernel.batch_dims),
+          code("Gather", 16, s),
+          site(s.Site(TENON_INVALID_ARGUMENT, kRowText)) {}
+    void Launch(Launcher& on, char* const* at) const { work.Launch(on, code, site, at[0], at[1], at[kAxis < 0 ? 2 : 3]); }
+    GatherWork work;
+    UnitCode code;
+    uint64_t site;
+  };
+  int64_t batch_dims;
+};
+struct GatherV2Kernel : GatherKernel<2> {
+  using GatherKernel<2>::GatherKernel;
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("axis"), 2}};
+};
+
+struct ResourceGatherKernel : NamedKernel {
+  explicit ResourceGatherKernel(sdk::CreateContext& c) : NamedKernel(c), batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
+  struct Plan {
+    Plan(const ResourceGatherKernel& kernel, sdk::PrepareContext& c) {
+      OwnPlan own(c, kernel.op, kernel.node);
+      code = UnitCode("Gather", 16, own.shapes);
+      site = own.shapes.Site(TENON_INVALID_ARGUMENT, kRowText);
+    }
+    UnitCode code;
+    uint64_t site;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const View params = ReadVariable(c);
+    const View &indices = c.input_view(1), &out = c.output_view(0);
+    const int64_t batch = batch_dims < 0 ? batch_dims + indices.dl.ndim : batch_dims;
+    const GatherWork work(params, indices, out, batch, batch_dims);
+    SubmitTo(*c.frame(), [&](Launcher& on) { work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out)); });
+  }
+  int64_t batch_dims;
+};
+
+// ---- Slices by vectors of indices ----
+
+struct SliceShape {
+  SliceShape() = default;
+  SliceShape(const View& indices, Dims dims, BadIndices bad) {
+    const Dims shape = sdk::DimsOf(indices);
+    if (shape.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "indices must be at least a vector");
+    const int64_t depth = shape.back();
+    if (depth > static_cast<int64_t>(dims.size())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth, " dims of a tensor of shape ", dims);
+    }
+    if (depth > kMostIndexDepth) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs index into at most ", kMostIndexDepth, " dims; these are ", depth);
+    count = sdk::Count(shape.first(shape.size() - 1));
+    width = sdk::Count(dims.subspan(static_cast<size_t>(depth)));
+    slices.indices.kind = KindOf(indices.dtype);
+    slices.depth = static_cast<int32_t>(depth);
+    slices.bad = bad;
+    std::copy_n(dims.begin(), depth, slices.dims);
+  }
+  // Rows, one for each index.
+  SliceShape(const View& indices, int64_t rows, int64_t row, BadIndices bad) : count(sdk::Count(indices)), width(row) {
+    slices.indices.kind = KindOf(indices.dtype);
+    slices.depth = 1;
+    slices.bad = bad;
+    slices.dims[0] = rows;
+  }
+  Slices At(const char* indices, FaultSite site) const {
+    Slices s = slices;
+    s.indices.at = indices;
+    s.site = site;
+    return s;
+  }
+  Slices slices = {};
+  int64_t count = 0, width = 0;  // slices that are named, and the elements of one
+};
+
+struct Policy {
+  explicit Policy(sdk::CreateContext& c) {
+    const std::string_view policy = c.Has("bad_indices_policy") ? c.String("bad_indices_policy") : "";
+    if (policy == "IGNORE") {
+      bad = BadIndices::kIgnored;
+    } else if (!policy.empty() && policy != "DEFAULT" && policy != "ERROR") {
+      c.Invalid("bad_indices_policy '", policy, "' is none of '', DEFAULT, ERROR and IGNORE");
+    }
+  }
+  BadIndices bad = BadIndices::kReported;
+};
+
+struct GatherNdWork {
+  GatherNdWork(const View& params, const View& indices, const View& output, BadIndices bad)
+      : shape(indices, sdk::DimsOf(params), bad), width(shape.width * BytesOf(params.dtype)) {
+    const int64_t total = sdk::Multiply(shape.count, shape.width);
+    if (total != sdk::Count(output)) {
+      sdk::Fail(TENON_INTERNAL, "indices give ", total, " elements, the output has the shape ", sdk::DimsOf(output));
+    }
+    if (shape.count > 0 && sdk::Count(params) == 0) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Requested more than 0 entries, but params is empty.  Params shape: ", sdk::DimsOf(params));
+    }
+  }
+  void Launch(Launcher& on, const UnitCode& code, uint64_t site, const char* params, const char* indices, char* out) const {
+    const int64_t unit = UnitCode::Dividing(code.For(params, out), width);
+    GatherNdParams p = {shape.At(indices, on.Site(site)), params, out, 0, DimOf(width / unit)};
+    p.total = shape.count * p.inner.size;
+    on(code[unit], Flat(p.total, kMoveItems), p);
+  }
+  SliceShape shape;
+  int64_t width;  // bytes of a slice
+};
+struct GatherNdKernel : Policy {
+  using Policy::Policy;
+  struct Plan {
+    Plan(const GatherNdKernel& kernel, Shapes& s)
+        : work(s.input(0), s.input(1), s.output(0), kernel.bad), code("GatherNd", 16, s), site(s.Site(TENON_INVALID_ARGUMENT, kSliceText)) {}
+    void Launch(Launcher& on, char* const* at) const { work.Launch(on, code, site, at[0], at[1], at[2]); }
+    GatherNdWork work;
+    UnitCode code;
+    uint64_t site;
+  };
+};
+struct ResourceGatherNdKernel : NamedKernel, Policy {
+  explicit ResourceGatherNdKernel(sdk::CreateContext& c) : NamedKernel(c), Policy(c) {}
+  struct Plan {
+    Plan(const ResourceGatherNdKernel& kernel, sdk::PrepareContext& c) {
+      OwnPlan own(c, kernel.op, kernel.node);
+      code = UnitCode("GatherNd", 16, own.shapes);
+      site = own.shapes.Site(TENON_INVALID_ARGUMENT, kSliceText);
+    }
+    UnitCode code;
+    uint64_t site;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const View params = ReadVariable(c);
+    const View &indices = c.input_view(1), &out = c.output_view(0);
+    const GatherNdWork work(params, indices, out, bad);
+    SubmitTo(*c.frame(), [&](Launcher& on) { work.Launch(on, plan.code, plan.site, AddressOf(params), AddressOf(indices), AddressOf(out)); });
+  }
+};
+
+// ---- Slices that change ----
+
+enum class Change { kAdd, kSubtract, kLeast, kLargest, kPut };
+constexpr std::string_view NameOf(Change change) {
+  constexpr std::string_view kNames[] = {"ScatterAdd", "ScatterSub", "ScatterMin", "ScatterMax", "ScatterPut"};
+  return kNames[static_cast<size_t>(change)];
+}
+
+// The code of one change of elements of one dtype, and the memory that it needs for so many updates.
+template <Change kChange>
+class Changing {
+ public:
+  Changing() = default;
+  Changing(uint32_t dtype, int64_t updates, const char* text, Shapes& s) : element_(BytesOf(dtype)), site_(s.Site(TENON_INVALID_ARGUMENT, text)) {
+    if constexpr (kChange == Change::kPut) {
+      put_ = UnitCode(NameOf(kChange), 16, s);
+      code_ = s.Code("ScatterClaim");
+      table_ = std::bit_ceil(static_cast<uint64_t>(sdk::Multiply(updates, 2)) + 1);
+      const auto table = sdk::Multiply(static_cast<int64_t>(table_), 8);
+      keys_ = s.Workspace(table);
+      last_ = s.Workspace(table);
+      slots_ = s.Workspace(sdk::Multiply(updates, 8));
+    } else {
+      code_ = s.Code(NameOf(kChange), dtype);
+    }
+  }
+  void Launch(Launcher& on, const SliceShape& shape, bool one_for_all, const char* indices, const char* updates, char* out) const {
+    if (shape.count == 0 || shape.width == 0) return;
+    const Slices slices = shape.At(indices, on.Site(site_));
+    if constexpr (kChange == Change::kPut) {
+      const auto bytes = static_cast<int64_t>(table_) * 8;
+      auto *const keys = on.Workspace<uint64_t>(keys_), *const last = on.Workspace<uint64_t>(last_);
+      auto* const slots = on.Workspace<int64_t>(slots_);
+      on.Fill(keys, 0xff, bytes);
+      on.Fill(last, 0, bytes);
+      on(code_, Flat(shape.count), ClaimParams{slices, shape.count, table_ - 1, keys, last, slots});
+      const int64_t width = shape.width * element_, unit = UnitCode::Dividing(put_.For(updates, out), one_for_all ? element_ : width);
+      const Dim inner = DimOf(width / unit);
+      on(put_[unit], Flat(shape.count * inner.size),
+         PutParams{keys, last, slots, updates, out, shape.count * inner.size, one_for_all ? element_ / unit : 0, inner});
+    } else {
+      const int64_t total = shape.count * shape.width;
+      on(code_, Flat(total), ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0});
+    }
+  }
+
+ private:
+  int64_t element_ = 0;
+  uint64_t site_ = 0, table_ = 0;
+  int64_t keys_ = 0, last_ = 0, slots_ = 0;
+  Function code_ = nullptr;
+  UnitCode put_;
+};
+
+// The slices of `output` that indices name.
+SliceShape Checked(const View& indices, const View& updates, const View& output, BadIndices bad) {
+  const Dims dims = sdk::DimsOf(output);
+  const SliceShape shape(indices, dims, bad);
+  if (sdk::Multiply(shape.count, shape.width) != sdk::Count(updates)) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit indices of shape ", sdk::DimsOf(indices),
+              " into a tensor of shape ", dims);
+  }
+  // Nothing is put into nothing, or something into something.
+  const bool nothing = sdk::Count(indices) == 0;
+  if (nothing != (sdk::Count(updates) == 0) || (!nothing && sdk::Count(output) == 0)) {
+    sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", sdk::DimsOf(indices), " and updates of shape ", sdk::DimsOf(updates),
+              " into a tensor of shape ", dims, ": some are empty and others are not");
+  }
+  return shape;
+}
+
+struct ScatterNdKernel : Policy {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("shape"), 2}};
+  using Policy::Policy;
+  struct Plan {
+    Plan(const ScatterNdKernel& kernel, Shapes& s)
+        : shape(Checked(s.input(0), s.input(1), s.output(0), kernel.bad)),
+          bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
+          changing(s.dtype(1), shape.count, kSliceText, s) {}
+    void Launch(Launcher& on, char* const* at) const {
+      on.Fill(at[3], 0, bytes);
+      changing.Launch(on, shape, false, at[0], at[1], at[3]);
+    }
+    SliceShape shape;
+    int64_t bytes;
+    Changing<Change::kAdd> changing;
+  };
+};
+
+template <Change kChange>
+struct TensorScatterKernel : Policy {
+  using Policy::Policy;
+  struct Plan {
+    Plan(const TensorScatterKernel& kernel, Shapes& s)
+        : shape(Checked(s.input(1), s.input(2), s.output(0), kernel.bad)),
+          bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
+          changing(s.dtype(0), shape.count, kSliceText, s) {}
+    void Launch(Launcher& on, char* const* at) const {
+      on.Copy(at[3], at[0], bytes);
+      changing.Launch(on, shape, false, at[1], at[2], at[3]);
+    }
+    SliceShape shape;
+    int64_t bytes;
+    Changing<kChange> changing;
+  };
+};
+
+// Negative ids are dropped.
+struct SegmentSumKernel {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
+  struct Plan {
+    Plan(const SegmentSumKernel&, Shapes& s)
+        : shape(Checked(s)),
+          bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
+          changing(s.dtype(0), shape.count, kSegmentText, s) {}
+    static SliceShape Checked(Shapes& s) {
+      const Dims data = s.in(0), ids = s.in(1);
+      if (ids.size() > data.size() || !std::equal(ids.begin(), ids.end(), data.begin())) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", ids, " are no prefix of data's shape ", data);
+      }
+      const int64_t width = sdk::Count(data.subspan(ids.size())), rows = s.Integer(2);
+      if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(s.out(0))) {
+        sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ", s.out(0));
+      }
+      return {s.input(1), rows, width, BadIndices::kNegativesIgnored};
+    }
+    void Launch(Launcher& on, char* const* at) const {
+      on.Fill(at[3], 0, bytes);
+      changing.Launch(on, shape, false, at[1], at[0], at[3]);
+    }
+    SliceShape shape;
+    int64_t bytes;
+    Changing<Change::kAdd> changing;
+  };
+};
+
+// Rows of a variable. Rows that come twice are updated twice.
+template <bool kReference, Change kChange>
+struct VariableScatterKernel : NamedKernel {
+  explicit VariableScatterKernel(sdk::CreateContext& c) : NamedKernel(c), lock(sdk::UpdateLock(c)) {}
+  struct Plan {
+    Plan(const VariableScatterKernel& kernel, sdk::PrepareContext& c) {
+      OwnPlan own(c, kernel.op, kernel.node);
+      changing = Changing<kChange>(c.input(2).dtype, sdk::Count(c.input(1)), kRowText, own.shapes);
+      if (own.shapes.workspace_bytes() > 0) c.Workspace(own.shapes.workspace_bytes());
+    }
+    Changing<kChange> changing;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    tenon_resource* handle = c.resource(0);
+    const View &indices = c.input_view(1), &updates = c.input_view(2);
+    sdk::Update update(c, handle, lock, updates.dtype);
+    const Dims dims = update.dims();
+    const int64_t count = sdk::Count(indices);
+    if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
+    const int64_t row = sdk::Count(dims.subspan(1));
+    const bool one_for_all = updates.dl.ndim == 0;
+    if (!one_for_all && sdk::Count(updates) != sdk::Multiply(count, row)) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "updates of shape ", sdk::DimsOf(updates), " do not fit ", count, " rows of a variable of shape ", dims);
+    }
+    const SliceShape shape(indices, dims[0], row, BadIndices::kReported);
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      plan.changing.Launch(on, shape, one_for_all, AddressOf(indices), AddressOf(updates), AddressOf(update.new_view()));
+    });
+    update.Commit();
+    if (kReference) *c.output<tenon_resource*>(0) = handle;
+  }
+  uint32_t lock;
+};
+
+// ---- Registrations ----
+
+// Sums of floats come in any order: nothing of them is said to be the same every time.
+constexpr uint32_t kAnyOrder = 0;
+
+template <class K, sdk::FixedString kAttr>
+constexpr tenon_kernel_registration Plain(std::string_view op) {
+  return Kernel<K>(op, {.constraints = sdk::Constraints<sdk::PlainConstraint<kAttr>>::list});
+}
+constexpr auto& kNumbers = sdk::Constraints<Numbers::Constraint<"T">>::list;
+template <Change kChange>
+constexpr tenon_kernel_registration Summed(std::string_view op) {
+  return Kernel<TensorScatterKernel<kChange>>(op, {.constraints = kNumbers, .in_place = sdk::kInPlaceFirst, .flags = kAnyOrder});
+}
+template <bool kReference, Change kChange>
+constexpr tenon_kernel_registration Scatter(std::string_view op) {
+  constexpr sdk::FixedString kAttr = [] {
+    if constexpr (kReference) {
+      return sdk::FixedString("T");
+    } else {
+      return sdk::FixedString("dtype");
+    }
+  }();
+  if constexpr (kChange == Change::kPut) {
+    return PlainKernel<VariableScatterKernel<kReference, kChange>>(
+        op, {.constraints = sdk::Constraints<sdk::PlainConstraint<kAttr>, sdk::Indices::Constraint<"Tindices">>::list});
+  } else {
+    return PlainKernel<VariableScatterKernel<kReference, kChange>>(
+        op, {.constraints = sdk::Constraints<Numbers::Constraint<kAttr>, sdk::Indices::Constraint<"Tindices">>::list, .flags = kAnyOrder});
+  }
+}
+
+}  // namespace
+
+TENON_GPU_REGISTER(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
+TENON_GPU_REGISTER(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
+TENON_GPU_REGISTER(GatherNd) = Plain<GatherNdKernel, "Tparams">("GatherNd");
+TENON_GPU_REGISTER(ResourceGather) =
+    PlainKernel<ResourceGatherKernel>("ResourceGather", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
+TENON_GPU_REGISTER(ResourceGatherNd) =
+    PlainKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
+TENON_GPU_REGISTER(ScatterNd) = Kernel<ScatterNdKernel>("ScatterNd", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_REGISTER(TensorScatterUpdate) = Kernel<TensorScatterKernel<Change::kPut>>(
+    "TensorScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_REGISTER(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
+TENON_GPU_REGISTER(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
+TENON_GPU_REGISTER(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
+TENON_GPU_REGISTER(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
+TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<SegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_REGISTER(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
+TENON_GPU_REGISTER(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
+TENON_GPU_REGISTER(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");
+TENON_GPU_REGISTER(ResourceScatterAdd) = Scatter<false, Change::kAdd>("ResourceScatterAdd");
+TENON_GPU_REGISTER(ResourceScatterSub) = Scatter<false, Change::kSubtract>("ResourceScatterSub");
+TENON_GPU_REGISTER(ResourceScatterUpdate) = Scatter<false, Change::kPut>("ResourceScatterUpdate");
+
+}  // namespace tenon::gpu
