@@ -20,7 +20,7 @@
   /* what moves: move.cc, ... */                                                                           \
   X(Slice) X(StridedSlice) X(StridedSliceGrad) X(ReverseV2) X(Transpose) X(Tile) X(BroadcastTo) X(Pad)     \
   X(PadV2) X(MirrorPad) X(MirrorPadGrad) X(Concat) X(ConcatV2) X(Pack) X(Unpack) X(Split) X(SplitV)        \
-  X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace)                                                    \
+  X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace) X(SpaceToDepth) X(DepthToSpace)                    \
   /* shape.cc */                                                                                           \
   X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                    \
   /* select.cc */                                                                                          \
@@ -30,6 +30,9 @@
   X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub) X(TensorScatterMin) X(TensorScatterMax)   \
   X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
+  /* image.cc */                                                                                           \
+  X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
+  X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \
   /* products, state, random numbers: matmul.cc, ... */
 
 namespace tenon::gpu {

@@ -72,43 +72,15 @@ struct BatchKernel {
   }
 };
 
-// [batch, height, width, channels] to and from [batch, height / block, width / block, block, block, channels].
-template <bool kToDepth>
-struct DepthBuilder {
-  explicit DepthBuilder(sdk::CreateContext& c) : block(c.Int("block_size")) {
-    if (c.String("data_format") != "NHWC") {
-      c.Fail(TENON_UNIMPLEMENTED, "data_format ", c.String("data_format"), " on the CPU; it has NHWC");
-    }
-  }
-  void Build(const View* const* inputs, const View& output, StridedCopy* copy) const {
-    const sdk::Dims image = sdk::DimsOf(kToDepth ? *inputs[0] : output), deep = sdk::DimsOf(kToDepth ? output : *inputs[0]);
-    if (image.size() != 4 || deep.size() != 4 || deep[1] * block != image[1] || deep[2] * block != image[2] ||
-        deep[3] != image[3] * block * block) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "the shapes ", image, " and ", deep, " do not go with blocks of ", block);
-    }
-    const int64_t pixel = image[3], row = image[2] * pixel, deep_row = deep[2] * deep[3];
-    const auto add = [&](int64_t dim, int64_t image_stride, int64_t deep_stride) {
-      copy->Add(dim, kToDepth ? image_stride : deep_stride, kToDepth ? deep_stride : image_stride);
-    };
-    add(image[0], image[1] * row, deep[1] * deep_row);
-    add(deep[1], block * row, deep_row);
-    add(deep[2], block * pixel, deep[3]);
-    add(block, row, block * pixel);
-    add(block, pixel, pixel);
-    add(pixel, 1, 1);
-  }
-  int64_t block;
-};
-
 constexpr sdk::Traits kPlain = {.constraints = sdk::Constraints<PlainConstraint<"T">>::list};
 
 }  // namespace
 
 TENON_CPU_KERNEL(SpaceToBatchND) = CpuKernel<BatchKernel<true>>("SpaceToBatchND", kPlain);
 TENON_CPU_KERNEL(BatchToSpaceND) = CpuKernel<BatchKernel<false>>("BatchToSpaceND", kPlain);
-TENON_CPU_KERNEL(SpaceToDepthString) = CpuStringKernel<StridedKernel<DepthBuilder<true>>>("SpaceToDepth");
-TENON_CPU_KERNEL(DepthToSpaceString) = CpuStringKernel<StridedKernel<DepthBuilder<false>>>("DepthToSpace");
-TENON_CPU_KERNEL(SpaceToDepth) = CpuKernel<StridedKernel<DepthBuilder<true>>>("SpaceToDepth", kPlain);
-TENON_CPU_KERNEL(DepthToSpace) = CpuKernel<StridedKernel<DepthBuilder<false>>>("DepthToSpace", kPlain);
+TENON_CPU_KERNEL(SpaceToDepthString) = CpuStringKernel<StridedKernel<sdk::DepthBuilder<true>>>("SpaceToDepth");
+TENON_CPU_KERNEL(DepthToSpaceString) = CpuStringKernel<StridedKernel<sdk::DepthBuilder<false>>>("DepthToSpace");
+TENON_CPU_KERNEL(SpaceToDepth) = CpuKernel<StridedKernel<sdk::DepthBuilder<true>>>("SpaceToDepth", kPlain);
+TENON_CPU_KERNEL(DepthToSpace) = CpuKernel<StridedKernel<sdk::DepthBuilder<false>>>("DepthToSpace", kPlain);
 
 }  // namespace tenon::cpu

@@ -133,6 +133,11 @@ TENON_GPU_ONE_HOST_INPUT(TileBuilder, "multiples")
 TENON_GPU_ONE_HOST_INPUT(BroadcastToBuilder, "shape")
 #undef TENON_GPU_ONE_HOST_INPUT
 
+template <bool kToDepth>
+struct Host<sdk::DepthBuilder<kToDepth>> {
+  static constexpr std::array<HostInput, 0> list = {};
+};
+
 // A builder that leaves a part of the output leaves zeros there.
 template <class Builder, int32_t kSource = 0>
 struct BuiltKernel {
@@ -571,6 +576,8 @@ TENON_GPU_REGISTER(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("Reverse
 TENON_GPU_REGISTER(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
 TENON_GPU_REGISTER(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");
 TENON_GPU_REGISTER(BroadcastTo) = Plain<BuiltKernel<sdk::BroadcastToBuilder>>("BroadcastTo");
+TENON_GPU_REGISTER(SpaceToDepth) = Plain<BuiltKernel<sdk::DepthBuilder<true>>>("SpaceToDepth");
+TENON_GPU_REGISTER(DepthToSpace) = Plain<BuiltKernel<sdk::DepthBuilder<false>>>("DepthToSpace");
 TENON_GPU_REGISTER(Pad) = Plain<PadKernel<false>>("Pad");
 TENON_GPU_REGISTER(PadV2) = Plain<PadKernel<true>>("PadV2");
 TENON_GPU_REGISTER(MirrorPad) = Plain<MirrorPadKernel>("MirrorPad");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice, StridedSlice, StridedSliceGrad, ReverseV2, Transpose, Tile, BroadcastTo, Pad: what their arguments mean, as walks.
+// Slice, StridedSlice, StridedSliceGrad, ReverseV2, Transpose, Tile, BroadcastTo, Pad, SpaceToDepth, DepthToSpace: what their
+// arguments mean, as walks.
 //
 // A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4) to the output. The other inputs are read.
 #ifndef TENON_SDK_SLICES_H_
@@ -290,6 +291,34 @@ struct PadBuilder {
       copy->Add(in[i], source[i], target[i]);
     }
   }
+};
+
+// [batch, height, width, channels] to and from [batch, height / block, width / block, block, block, channels].
+template <bool kToDepth>
+struct DepthBuilder {
+  explicit DepthBuilder(CreateContext& c) : block(c.Int("block_size")) {
+    if (c.String("data_format") != "NHWC") {
+      c.Fail(TENON_UNIMPLEMENTED, "data_format ", c.String("data_format"), "; kernels have NHWC");
+    }
+  }
+  void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
+    const Dims image = DimsOf(kToDepth ? *inputs[0] : output), deep = DimsOf(kToDepth ? output : *inputs[0]);
+    if (image.size() != 4 || deep.size() != 4 || deep[1] * block != image[1] || deep[2] * block != image[2] ||
+        deep[3] != image[3] * block * block) {
+      Fail(TENON_INVALID_ARGUMENT, "the shapes ", image, " and ", deep, " do not go with blocks of ", block);
+    }
+    const int64_t pixel = image[3], row = image[2] * pixel, deep_row = deep[2] * deep[3];
+    const auto add = [&](int64_t dim, int64_t image_stride, int64_t deep_stride) {
+      copy->Add(dim, kToDepth ? image_stride : deep_stride, kToDepth ? deep_stride : image_stride);
+    };
+    add(image[0], image[1] * row, deep[1] * deep_row);
+    add(deep[1], block * row, deep_row);
+    add(deep[2], block * pixel, deep[3]);
+    add(block, row, block * pixel);
+    add(block, pixel, pixel);
+    add(pixel, 1, 1);
+  }
+  int64_t block;
 };
 
 }  // namespace tenon::sdk
