@@ -33,7 +33,17 @@
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \
-  /* products, state, random numbers: matmul.cc, ... */
+  /* products, state, random numbers: matmul.cc, ... */                                                    \
+  X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub) X(AssignAddVariableOp)         \
+  X(AssignSubVariableOp) X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)          \
+  X(ResourceApplyMomentum) X(ResourceApplyKerasMomentum) X(ApplyAdagrad) X(ResourceApplyAdagrad)           \
+  X(ResourceApplyAdagradV2) X(ApplyAdam) X(ResourceApplyAdam) X(ApplyRMSProp) X(ResourceApplyRMSProp)      \
+  X(ApplyFtrl) X(ResourceApplyFtrl) X(SparseApplyMomentum) X(ResourceSparseApplyMomentum)                  \
+  X(ResourceSparseApplyKerasMomentum) X(SparseApplyAdagrad) X(ResourceSparseApplyAdagrad)                  \
+  X(SparseApplyRMSProp) X(ResourceSparseApplyRMSProp) X(SparseApplyFtrl) X(ResourceSparseApplyFtrl)        \
+  X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)                          \
+  X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                         \
+  X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)
 
 namespace tenon::gpu {
 

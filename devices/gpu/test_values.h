@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors for tests of kernels that move: of any dtype, compared byte for byte.
+// Tensors for tests: numbers as any element type, and elements of any size that are compared byte for byte.
 #ifndef TENON_DEVICES_GPU_TEST_VALUES_H_
 #define TENON_DEVICES_GPU_TEST_VALUES_H_
 
@@ -51,6 +51,38 @@ inline std::string Same(Bench& bench, const Case& given) {
 // One dtype for each size of elements; and those that kernels add.
 inline constexpr uint32_t kSizes[] = {TENON_DT_UINT8, TENON_DT_HALF, TENON_DT_FLOAT, TENON_DT_INT64, TENON_DT_COMPLEX128};
 inline constexpr uint32_t kAdded[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64};
+
+template <class T>
+Value Converted(const Value& floats) {
+  std::vector<T> values;
+  for (float x : floats.As<float>()) {
+    if constexpr (sdk::kIsComplex<T>) {
+      values.push_back(T(x, 3 * x));
+    } else {
+      values.push_back(static_cast<T>(std::is_integral_v<T> ? x * 100 : x));
+    }
+  }
+  return Tensor<T>(floats.dims, values);
+}
+// Integers are hundredths; the imaginary part is three times the real one.
+inline Value As(uint32_t dtype, const Value& floats) {
+  switch (dtype) {
+    case TENON_DT_DOUBLE: return Converted<double>(floats);
+    case TENON_DT_HALF: return Converted<sdk::Half>(floats);
+    case TENON_DT_BFLOAT16: return Converted<sdk::Bfloat16>(floats);
+    case TENON_DT_INT8: return Converted<int8_t>(floats);
+    case TENON_DT_INT16: return Converted<int16_t>(floats);
+    case TENON_DT_INT32: return Converted<int32_t>(floats);
+    case TENON_DT_INT64: return Converted<int64_t>(floats);
+    case TENON_DT_UINT8: return Converted<uint8_t>(floats);
+    case TENON_DT_UINT16: return Converted<uint16_t>(floats);
+    case TENON_DT_UINT32: return Converted<uint32_t>(floats);
+    case TENON_DT_UINT64: return Converted<uint64_t>(floats);
+    case TENON_DT_COMPLEX64: return Converted<std::complex<float>>(floats);
+    case TENON_DT_COMPLEX128: return Converted<std::complex<double>>(floats);
+    default: return floats;
+  }
+}
 
 }  // namespace tenon::device_test
 

@@ -13,20 +13,7 @@
 namespace tenon::cpu {
 namespace {
 
-using View = tenon_tensor_view;
-
-// What a seed of two numbers stands for: mixed once, so that either number may be weak.
-struct KeyCounter {
-  explicit KeyCounter(const View& seed) {
-    const auto at = [&](int64_t i) { return static_cast<uint64_t>(IndexAt(sdk::Data<void>(seed), seed.dtype, i)); };
-    if (sdk::Count(seed) != 2) sdk::Fail(TENON_INVALID_ARGUMENT, "seed must have two numbers; its shape is ", sdk::DimsOf(seed));
-    const uint64_t a = at(0), b = at(1);
-    sdk::Philox mixer({0x3ec8f720, 0x02461e29}, {static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32), static_cast<uint32_t>(b), static_cast<uint32_t>(b >> 32)});
-    mixed = mixer.Next();
-  }
-  sdk::Philox generator() const { return sdk::Philox({mixed[0], mixed[1]}, {0, 0, mixed[2], mixed[3]}); }
-  sdk::Philox::Block mixed;
-};
+using sdk::KeyCounter;
 
 template <class Distribution>
 void Generate(sdk::RunContext c, const sdk::Philox& base) {
@@ -55,18 +42,16 @@ struct KeyedKernel {
     // 1 is Philox, 3 leaves the choice to the device.
     if (algorithm != 1 && algorithm != 3) sdk::Fail(TENON_INVALID_ARGUMENT, "algorithm ", algorithm, "; the CPU has 1, Philox, and 3, its own choice");
     const uint64_t key = *c.input<uint64_t>(1), low = c.input<uint64_t>(2)[0], high = c.input<uint64_t>(2)[1];
-    Generate<Distribution>(c, sdk::Philox({static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)},
-                                          {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
-                                           static_cast<uint32_t>(high >> 32)}));
+    Generate<Distribution>(c, sdk::KeyedPhilox(key, low, high));
   }
 };
 
 struct KeyCounterKernel {
   void Run(sdk::RunContext c) const {
     const KeyCounter seeded(c.input_view(0));
-    *c.output<uint64_t>(0) = seeded.mixed[0] | static_cast<uint64_t>(seeded.mixed[1]) << 32;
+    *c.output<uint64_t>(0) = seeded.key;
     c.output<uint64_t>(1)[0] = 0;
-    c.output<uint64_t>(1)[1] = seeded.mixed[2] | static_cast<uint64_t>(seeded.mixed[3]) << 32;
+    c.output<uint64_t>(1)[1] = seeded.counter;
   }
 };
 

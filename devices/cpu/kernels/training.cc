@@ -41,7 +41,11 @@ typename Optimizer::template Step<Wide<T>> StepOf(const Optimizer& optimizer, sd
     const int input = Optimizer::kScalars[i];
     scalars[i] = static_cast<Wide<T>>(*c.input<T>(input + (kSparse && input > Optimizer::kGradient ? 1 : 0)));
   }
-  return typename Optimizer::template Step<Wide<T>>(optimizer, scalars);
+  const typename Optimizer::template Step<Wide<T>> step(optimizer, scalars);
+  if constexpr (requires { step.BadScalar(); }) {
+    if (const int bad = step.BadScalar(); bad >= 0) sdk::Fail(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[bad], ": ", static_cast<double>(scalars[bad]));
+  }
+  return step;
 }
 
 template <class Optimizer, bool kReference>

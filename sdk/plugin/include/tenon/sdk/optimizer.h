@@ -123,6 +123,8 @@ struct Ftrl {
   static constexpr int kGradient = 3;
   static constexpr int kScalars[] = {4, 5, 6, 7};
   static constexpr bool kReal = true;
+  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
+                                                "l2 regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
   explicit Ftrl(CreateContext& c)
       : multiply_linear_by_rate(c.Has("multiply_linear_by_lr") && c.Bool("multiply_linear_by_lr")),
         dense(c.op().find("Sparse") == std::string_view::npos) {}
@@ -132,14 +134,12 @@ struct Ftrl {
   template <class A>
   struct Step {
     constexpr Step(const Ftrl& o, const A* scalars)
-        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), dense(o.dense) {
-      if (!dense) Check();
-    }
-    constexpr void Check() const {
-      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate == A(0))) Fail(TENON_INVALID_ARGUMENT, "lr is not a positive scalar: ", static_cast<double>(rate));
-      if (!(l1 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l1 regularization strength is not a non-negative scalar: ", static_cast<double>(l1));
-      if (!(l2 >= A(0))) Fail(TENON_INVALID_ARGUMENT, "l2 regularization strength is not a non-negative scalar: ", static_cast<double>(l2));
-      if (!(power <= A(0))) Fail(TENON_INVALID_ARGUMENT, "lr_power is not a non-positive scalar: ", static_cast<double>(power));
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), dense(o.dense) {}
+    // Number of the first scalar that the sparse form refuses, with kBadScalars' text; -1: none.
+    constexpr int BadScalar() const {
+      if (dense) return -1;
+      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate == A(0))) return 0;
+      return !(l1 >= A(0)) ? 1 : !(l2 >= A(0)) ? 2 : !(power <= A(0)) ? 3 : -1;
     }
     constexpr void operator()(A* v, A g) const {
       const A sum = v[1] + g * g;

@@ -211,6 +211,24 @@ struct Stream {
   mutable std::atomic<uint64_t> used{0};
 };
 
+// The generator of a key and a counter of two numbers.
+constexpr Philox KeyedPhilox(uint64_t key, uint64_t low, uint64_t high) {
+  return Philox({static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)},
+                {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)});
+}
+// The key and the counter's upper half that a seed of two numbers stands for: mixed once, so that either number may be weak.
+struct KeyCounter {
+  explicit KeyCounter(const tenon_tensor_view& seed) {
+    if (Count(seed) != 2) Fail(TENON_INVALID_ARGUMENT, "seed must have two numbers; its shape is ", DimsOf(seed));
+    const auto at = [&](int64_t i) { return static_cast<uint64_t>(IndexAt(Data<const void>(seed), seed.dtype, i)); };
+    const Philox::Block mixed = KeyedPhilox(UINT64_C(0x02461e293ec8f720), at(0), at(1)).Next();
+    key = mixed[0] | static_cast<uint64_t>(mixed[1]) << 32;
+    counter = mixed[2] | static_cast<uint64_t>(mixed[3]) << 32;
+  }
+  Philox generator() const { return KeyedPhilox(key, 0, counter); }
+  uint64_t key, counter;
+};
+
 // Groups [begin, end) of n elements, by the generator that Stream::Reserve gave.
 template <class T, class Distribution>
 void GenerateGroups(Philox base, const Distribution& distribution, int64_t n, int64_t begin, int64_t end, T* out) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "code/variable.h"
+
+#include "code/grid.h"
+#include "tenon/sdk/update.h"
+
+namespace tenon::gpu {
+
+template <class T, bool kSubtract>
+TENON_GPU_FUNCTION void Accumulate(const AccumulateParams& p) {
+  const T* from = static_cast<const T*>(p.from);
+  const T* delta = static_cast<const T*>(p.delta);
+  T* to = static_cast<T*>(p.to);
+  for (int64_t i = Thread(); i < p.count; i += Threads()) to[i] = sdk::AddOrSubtract<kSubtract>(from[i], delta[i]);
+}
+
+// ---- Optimizers ----
+
+template <class Optimizer, class T>
+TENON_GPU_FUNCTION typename Optimizer::template Step<Wide<T>> StepOf(const ApplyParams<Optimizer>& p) {
+  Wide<T> scalars[ApplyParams<Optimizer>::kScalars];
+  for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) scalars[i] = static_cast<Wide<T>>(*static_cast<const T*>(p.scalars[i]));
+  return typename Optimizer::template Step<Wide<T>>(p.optimizer, scalars);
+}
+template <class Optimizer, class T, class Step>
+TENON_GPU_FUNCTION void StepAt(const ApplyParams<Optimizer>& p, const Step& step, int64_t at, T gradient) {
+  constexpr int kVariables = Optimizer::kVariables;
+  Wide<T> v[kVariables];
+  for (int k = 0; k < kVariables; ++k) v[k] = static_cast<Wide<T>>(static_cast<const T*>(p.from[k])[at]);
+  step(v, static_cast<Wide<T>>(gradient));
+  for (int k = 0; k < kVariables; ++k) static_cast<T*>(p.to[k])[at] = static_cast<T>(v[k]);
+}
+
+template <class Optimizer, class T>
+TENON_GPU_FUNCTION void Apply(const ApplyParams<Optimizer>& p) {
+  const auto step = StepOf<Optimizer, T>(p);
+  const T* gradient = static_cast<const T*>(p.gradient);
+  for (int64_t i = Thread(); i < p.count; i += Threads()) StepAt(p, step, i, gradient[i]);
+}
+
+// A row belongs to one block, and an element of it to one thread, which goes through the indices in their order: nothing has to
+// be sorted, and the result does not depend on timing. Blocks look at all indices, some at a time.
+template <class Optimizer, class T>
+TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
+  TENON_GPU_SHARED(int64_t, mine, kSparseThreads);
+  const auto step = StepOf<Optimizer, T>(p.dense);
+  if constexpr (requires { step.BadScalar(); }) {
+    if (const int bad = step.BadScalar(); bad >= 0) {  // of all threads
+      if (Thread() == 0) Report(p.bad_scalars[bad], bad, 0, 0);
+      return;
+    }
+  }
+  const T* gradient = static_cast<const T*>(p.dense.gradient);
+  for (int64_t begin = 0; begin < p.dense.count; begin += kSparseThreads) {
+    const int64_t i = begin + BlockThread();
+    Barrier();  // `mine` may still be read
+    mine[BlockThread()] = -1;
+    if (i < p.dense.count) {
+      const int64_t row = p.wide_indices ? static_cast<const int64_t*>(p.indices)[i] : static_cast<const int32_t*>(p.indices)[i];
+      if (row < 0 || row >= p.rows) {
+        if (BlockX() == 0) Report(p.bad_row, i, row, p.rows);
+      } else if (row % BlocksX() == BlockX()) {
+        mine[BlockThread()] = row;
+      }
+    }
+    Barrier();
+    const int64_t left = p.dense.count - begin;
+    for (int64_t k = 0; k < (left < kSparseThreads ? left : kSparseThreads); ++k) {
+      if (mine[k] < 0) continue;
+      for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
+    }
+  }
+}
+
+#define TENON_GPU_SUMS(suffix, T)                                                        \
+  TENON_GPU_KERNEL(Accumulate_##suffix, AccumulateParams, Accumulate<T, false>)          \
+  TENON_GPU_KERNEL(Deduct_##suffix, AccumulateParams, Accumulate<T, true>)
+TENON_GPU_SUMS(f32, float)
+TENON_GPU_SUMS(f64, double)
+TENON_GPU_SUMS(f16, Half)
+TENON_GPU_SUMS(bf16, Bfloat16)
+TENON_GPU_SUMS(u8, uint8_t)
+TENON_GPU_SUMS(u16, uint16_t)
+TENON_GPU_SUMS(u32, uint32_t)
+TENON_GPU_SUMS(u64, uint64_t)
+
+#define TENON_GPU_APPLY(Name)                                                                      \
+  TENON_GPU_KERNEL(Apply##Name##_f32, ApplyParams<sdk::Name>, Apply<sdk::Name, float>)             \
+  TENON_GPU_KERNEL(Apply##Name##_f64, ApplyParams<sdk::Name>, Apply<sdk::Name, double>)            \
+  TENON_GPU_KERNEL(Apply##Name##_f16, ApplyParams<sdk::Name>, Apply<sdk::Name, Half>)              \
+  TENON_GPU_KERNEL(Apply##Name##_bf16, ApplyParams<sdk::Name>, Apply<sdk::Name, Bfloat16>)
+TENON_GPU_DENSE_OPTIMIZERS(TENON_GPU_APPLY)
+
+#define TENON_GPU_SPARSE_APPLY(Name)                                                                              \
+  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f32, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, float>)    \
+  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f64, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, double>)   \
+  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_f16, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, Half>)     \
+  TENON_GPU_BLOCK_KERNEL(SparseApply##Name##_bf16, SparseApplyParams<sdk::Name>, SparseApply<sdk::Name, Bfloat16>)
+TENON_GPU_SPARSE_OPTIMIZERS(TENON_GPU_SPARSE_APPLY)
+
+}  // namespace tenon::gpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changes variables: sums (Accumulate_<type>, Deduct_<type>) and the optimizers' steps (Apply<Optimizer>_<type>,
+// SparseApply<Optimizer>_<type>). Old and new values may be the same memory.
+#ifndef TENON_DEVICES_GPU_CODE_VARIABLE_H_
+#define TENON_DEVICES_GPU_CODE_VARIABLE_H_
+
+#include <iterator>
+
+#include "code/fault.h"
+#include "tenon/sdk/optimizer.h"
+
+namespace tenon::gpu {
+
+// to[i] = from[i] + delta[i], or minus.
+struct AccumulateParams {
+  const void* from;
+  const void* delta;
+  void* to;
+  int64_t count;
+};
+
+// One step for every element. Scalars are read when the work runs.
+template <class Optimizer>
+struct ApplyParams {
+  static constexpr int kVariables = Optimizer::kVariables;
+  static constexpr int kScalars = static_cast<int>(std::size(Optimizer::kScalars));
+  Optimizer optimizer;
+  const void* gradient;
+  int64_t count;
+  const void* scalars[kScalars];
+  const void* from[kVariables];
+  void* to[kVariables];
+};
+
+// One step for the rows that indices name, in their order: a row that comes twice is changed twice.
+inline constexpr uint32_t kSparseThreads = 256;
+template <class Optimizer>
+struct SparseApplyParams {
+  ApplyParams<Optimizer> dense;  // from: to itself; count: of indices
+  const void* indices;
+  bool wide_indices;   // int64, else int32
+  int64_t rows, row;   // of the variable, and elements of one
+  FaultSite bad_row;
+  FaultSite bad_scalars[4];
+};
+
+#define TENON_GPU_DENSE_OPTIMIZERS(X) \
+  X(GradientDescent) X(Momentum) X(KerasMomentum) X(Adagrad) X(AdagradV2) X(Adam) X(RmsProp) X(Ftrl)
+#define TENON_GPU_SPARSE_OPTIMIZERS(X) X(Momentum) X(KerasMomentum) X(Adagrad) X(RmsProp) X(Ftrl)
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_CODE_VARIABLE_H_

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables in device memory: reads give no work to the queue, writes are one piece of work each. Also the optimizers' steps.
+//
+// An update is ended as soon as its work is submitted; when that fails later, the host marks the variable. Slots are updated
+// together with their variable, and its scalars are read when the work runs. Old and new may be the same memory.
+#include "code/variable.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/kernel.h"
+#include "tenon/sdk/update.h"
+
+namespace tenon::gpu {
+namespace {
+
+using sdk::Update;
+
+struct ReadKernel {
+  void Run(sdk::RunContext c) const {
+    View value = {};
+    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
+    sdk::Check(c.services().set_output(c.frame(), 0, &value));
+  }
+};
+
+// An update of all elements, which only its work writes.
+class LateUpdate : public Update {
+ public:
+  LateUpdate(sdk::RunContext c, tenon_resource* handle, uint32_t flags, uint32_t dtype, sdk::Dims dims)
+      : Update(c, handle, flags, dtype, dims) {
+    NothingWritten();
+  }
+};
+
+// What the kernels that write have in common; kReference: they give the variable on.
+template <bool kReference>
+struct WritingKernel {
+  explicit WritingKernel(sdk::CreateContext& c) : lock(sdk::UpdateLock(c)), op(c.op()), node(c.name()) {}
+  static void GiveOn(const sdk::RunContext& c) {
+    if (kReference) *c.output<tenon_resource*>(0) = c.resource(0);
+  }
+  Shapes ShapesOf(sdk::PrepareContext& c) const {
+    const tenon_prepare_args& a = c.args();
+    return Shapes(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, op, node);
+  }
+  const uint32_t lock;
+  const std::string op, node;
+};
+
+template <bool kReference>
+struct AssignKernel : WritingKernel<kReference> {
+  explicit AssignKernel(sdk::CreateContext& c)
+      : WritingKernel<kReference>(c), validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")) {}
+  struct Plan {
+    Plan(const AssignKernel&, sdk::PrepareContext& c) { RequireOwn(c.args().device); }
+  };
+  void Run(const Plan&, sdk::RunContext c) const {
+    const View& value = c.input_view(1);
+    if (validate_shape) CheckShape(c, value);
+    LateUpdate update(c, c.resource(0), this->lock | TENON_UPDATE_INITIALIZE, value.dtype, sdk::DimsOf(value));
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      on.Copy(update.template new_data<char>(), sdk::Data<const char>(value), static_cast<int64_t>(value.byte_size));
+    });
+    update.Commit();
+    this->GiveOn(c);
+  }
+
+ private:
+  static void CheckShape(sdk::RunContext c, const View& value) {
+    tenon_resource* handle = c.resource(0);
+    if (c.services().variable_is_initialized(c.frame(), handle) == 0) return;
+    View old = {};
+    sdk::Check(c.services().variable_read(c.frame(), handle, &old));
+    const sdk::Dims a = sdk::DimsOf(old), b = sdk::DimsOf(value);
+    if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= ", a, " rhs shape= ", b);
+    }
+  }
+  bool validate_shape;
+};
+
+// Integers of one size wrap alike, and a complex number is two.
+struct SumOf {
+  uint32_t dtype;
+  int64_t elements;  // of one number
+};
+SumOf SumTypeOf(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_INT8: return {TENON_DT_UINT8, 1};
+    case TENON_DT_INT16: return {TENON_DT_UINT16, 1};
+    case TENON_DT_INT32: return {TENON_DT_UINT32, 1};
+    case TENON_DT_INT64: return {TENON_DT_UINT64, 1};
+    case TENON_DT_COMPLEX64: return {TENON_DT_FLOAT, 2};
+    case TENON_DT_COMPLEX128: return {TENON_DT_DOUBLE, 2};
+    default: return {dtype, 1};
+  }
+}
+
+template <bool kReference, bool kSubtract>
+struct AssignAddKernel : WritingKernel<kReference> {
+  using WritingKernel<kReference>::WritingKernel;
+  struct Plan {
+    Plan(const AssignAddKernel& kernel, sdk::PrepareContext& c) {
+      const Shapes s = kernel.ShapesOf(c);
+      sum = SumTypeOf(s.dtype(1));
+      code = s.Code(kSubtract ? "Deduct" : "Accumulate", sum.dtype);
+    }
+    SumOf sum;
+    Function code;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    const View& value = c.input_view(1);
+    LateUpdate update(c, c.resource(0), this->lock, value.dtype, sdk::DimsOf(value));
+    const int64_t count = sdk::Count(value) * plan.sum.elements;
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      on(plan.code, Flat(count), AccumulateParams{update.template old_data<void>(), sdk::Data<const void>(value), update.template new_data<void>(), count});
+    });
+    update.Commit();
+    this->GiveOn(c);
+  }
+};
+
+// ---- Optimizers ----
+
+template <class Optimizer, bool kReference>
+struct ApplyKernel : WritingKernel<kReference> {
+  using Params = ApplyParams<Optimizer>;
+
+  ApplyKernel(sdk::CreateContext& c, std::string_view code) : WritingKernel<kReference>(c), optimizer(c), code(code) {}
+  struct Plan {
+    Plan(const ApplyKernel& kernel, sdk::PrepareContext& c) {
+      const Shapes s = kernel.ShapesOf(c);
+      code = s.Code(kernel.code, s.dtype(Optimizer::kGradient));
+    }
+    Function code;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Params params = {optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(Optimizer::kGradient)), {}, {}, {}};
+    for (int i = 0; i < Params::kScalars; ++i) params.scalars[i] = sdk::Data<const void>(c.input_view(Optimizer::kScalars[i]));
+    Begin<0>(plan, c, &params);
+    this->GiveOn(c);
+  }
+
+ private:
+  // Begins the update of each variable within that of the one before; submits inside them all.
+  template <int kIndex>
+  void Begin(const Plan& plan, sdk::RunContext c, Params* params) const {
+    const View& gradient = c.input_view(Optimizer::kGradient);
+    LateUpdate update(c, c.resource(kIndex), this->lock, gradient.dtype, sdk::DimsOf(gradient));
+    params->from[kIndex] = update.template old_data<void>();
+    params->to[kIndex] = update.template new_data<void>();
+    if constexpr (kIndex + 1 < Params::kVariables) {
+      Begin<kIndex + 1>(plan, c, params);
+    } else {
+      SubmitTo(*c.frame(), [&](Launcher& on) { on(plan.code, Flat(params->count), *params); });
+    }
+    update.Commit();
+  }
+  Optimizer optimizer;
+  const std::string_view code;
+};
+
+// Some rows. In sparse ops the indices follow the gradient.
+template <class Optimizer, bool kReference>
+struct SparseApplyKernel : WritingKernel<kReference> {
+  using Params = SparseApplyParams<Optimizer>;
+  static constexpr int kIndices = Optimizer::kGradient + 1;
+
+  SparseApplyKernel(sdk::CreateContext& c, std::string_view code) : WritingKernel<kReference>(c), optimizer(c), code(code) {}
+  struct Plan {
+    Plan(const SparseApplyKernel& kernel, sdk::PrepareContext& c) {
+      const Shapes s = kernel.ShapesOf(c);
+      code = s.Code(kernel.code, s.dtype(Optimizer::kGradient));
+      most_blocks = int64_t{s.facts().processors} * 8;
+      bad_row = s.Site(TENON_INVALID_ARGUMENT, "indices[{0}] = {1} is not in [0, {2})");
+      if constexpr (requires { Optimizer::kBadScalars; }) {
+        for (size_t i = 0; i < bad_scalars.size(); ++i) bad_scalars[i] = s.Site(TENON_INVALID_ARGUMENT, Optimizer::kBadScalars[i]);
+      }
+    }
+    Function code;
+    int64_t most_blocks;
+    uint64_t bad_row;
+    std::array<uint64_t, 4> bad_scalars = {};
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    Params params = {{optimizer, sdk::Data<const void>(c.input_view(Optimizer::kGradient)), sdk::Count(c.input_view(kIndices)), {}, {}, {}},
+                     sdk::Data<const void>(c.input_view(kIndices)), c.input_view(kIndices).dtype == TENON_DT_INT64, 0, 0, {}, {}};
+    for (int i = 0; i < ApplyParams<Optimizer>::kScalars; ++i) {
+      const int input = Optimizer::kScalars[i];
+      params.dense.scalars[i] = sdk::Data<const void>(c.input_view(input + (input > Optimizer::kGradient ? 1 : 0)));
+    }
+    Begin<0>(plan, c, &params, {});
+    this->GiveOn(c);
+  }
+
+ private:
+  template <int kIndex>
+  void Begin(const Plan& plan, sdk::RunContext c, Params* params, sdk::Dims variable) const {
+    Update update(c, c.resource(kIndex), this->lock, c.input_view(Optimizer::kGradient).dtype);
+    const sdk::Dims dims = update.dims();
+    if (kIndex == 0) {
+      SetRows(c, dims, params);
+      variable = dims;
+    } else if (!std::equal(dims.begin(), dims.end(), variable.begin(), variable.end())) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "the variable has the shape ", variable, ", its slot ", dims);
+    }
+    params->dense.from[kIndex] = params->dense.to[kIndex] = update.template new_data<void>();
+    if constexpr (kIndex + 1 < Optimizer::kVariables) {
+      Begin<kIndex + 1>(plan, c, params, variable);
+    } else {
+      SubmitTo(*c.frame(), [&](Launcher& on) { Launch(plan, on, params); });
+    }
+    update.Commit();
+  }
+  static void SetRows(const sdk::RunContext& c, sdk::Dims dims, Params* params) {
+    if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "rows of a scalar variable cannot be updated");
+    const View& gradient = c.input_view(Optimizer::kGradient);
+    params->rows = dims[0];
+    params->row = sdk::Count(dims.subspan(1));
+    if (sdk::Count(gradient) != sdk::Multiply(params->dense.count, params->row)) {
+      sdk::Fail(TENON_INVALID_ARGUMENT, "a gradient of shape ", sdk::DimsOf(gradient), " does not fit ", params->dense.count,
+                " rows of a variable of shape ", dims);
+    }
+  }
+  // Without indices too: the scalars may be bad.
+  static void Launch(const Plan& plan, Launcher& on, Params* params) {
+    params->bad_row = on.Site(plan.bad_row);
+    for (size_t i = 0; i < plan.bad_scalars.size(); ++i) params->bad_scalars[i] = on.Site(plan.bad_scalars[i]);
+    const int64_t blocks = std::clamp<int64_t>(std::min(params->dense.count, params->rows), 1, plan.most_blocks);
+    on(plan.code, Grid{{static_cast<uint32_t>(blocks), 1, 1}, kSparseThreads}, *params);
+  }
+  Optimizer optimizer;
+  const std::string_view code;
+};
+
+// With the name of the device code.
+template <class Kernel, sdk::FixedString kCode>
+struct Coded : Kernel {
+  explicit Coded(sdk::CreateContext& c) : Kernel(c, kCode.data) {}
+};
+
+constexpr sdk::Traits kStepTraits = {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list};
+constexpr sdk::Traits kSparseTraits = {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list};
+constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list};
+constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list};
+constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
+constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list};
+constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .dynamic_outputs = 1};
+
+}  // namespace
+
+TENON_GPU_REGISTER(ReadVariableOp) = PlainKernel<ReadKernel>("ReadVariableOp", kRead);
+TENON_GPU_REGISTER(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
+TENON_GPU_REGISTER(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
+TENON_GPU_REGISTER(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
+TENON_GPU_REGISTER(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
+TENON_GPU_REGISTER(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
+TENON_GPU_REGISTER(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
+
+// Name, optimizer, whether of a reference.
+#define TENON_GPU_REGISTER_STEP(Name, Optimizer, reference) \
+  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, kStepTraits);
+TENON_GPU_REGISTER_STEP(ApplyGradientDescent, GradientDescent, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyGradientDescent, GradientDescent, false)
+TENON_GPU_REGISTER_STEP(ApplyMomentum, Momentum, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyMomentum, Momentum, false)
+TENON_GPU_REGISTER_STEP(ResourceApplyKerasMomentum, KerasMomentum, false)
+TENON_GPU_REGISTER_STEP(ApplyAdagrad, Adagrad, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyAdagrad, Adagrad, false)
+TENON_GPU_REGISTER_STEP(ResourceApplyAdagradV2, AdagradV2, false)
+TENON_GPU_REGISTER_STEP(ApplyAdam, Adam, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyAdam, Adam, false)
+TENON_GPU_REGISTER_STEP(ApplyRMSProp, RmsProp, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyRMSProp, RmsProp, false)
+TENON_GPU_REGISTER_STEP(ApplyFtrl, Ftrl, true)
+TENON_GPU_REGISTER_STEP(ResourceApplyFtrl, Ftrl, false)
+
+#define TENON_GPU_REGISTER_SPARSE_STEP(Name, Optimizer, reference) \
+  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits);
+TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyMomentum, Momentum, true)
+TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyMomentum, Momentum, false)
+TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyKerasMomentum, KerasMomentum, false)
+TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyAdagrad, Adagrad, true)
+TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyAdagrad, Adagrad, false)
+TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyRMSProp, RmsProp, true)
+TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyRMSProp, RmsProp, false)
+TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyFtrl, Ftrl, true)
+TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyFtrl, Ftrl, false)
+
+}  // namespace tenon::gpu
