@@ -43,7 +43,9 @@
   X(SparseApplyRMSProp) X(ResourceSparseApplyRMSProp) X(SparseApplyFtrl) X(ResourceSparseApplyFtrl)        \
   X(RandomUniform) X(RandomStandardNormal) X(TruncatedNormal) X(RandomUniformInt)                          \
   X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                         \
-  X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)
+  X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
+  X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
+  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)
 
 namespace tenon::gpu {
 

@@ -9,6 +9,7 @@
 //   }
 //   TENON_GPU_KERNEL(Scale_f32, ScaleParams, Scale)                       // no Barrier() in it
 //   TENON_GPU_BLOCK_KERNEL(RowSum_f32, RowSumParams, RowSum<float>)       // blocks whose threads meet
+//   TENON_GPU_BLOCK_KERNEL_OF(256, Tile_f32, TileParams, Tile<float>)     // of at most 256 threads, which have more registers each
 //
 // A kernel takes one struct by value (at most 4 kB) and is found by its name. What it computes comes from the constexpr
 // headers of tenon/sdk (elementwise.h, optimizer.h, random.h, element.h), which the CPU's kernels use too.
@@ -42,10 +43,13 @@ inline constexpr uint32_t kMostThreads = 1024;
 #define TENON_GPU_FUNCTION __device__ inline
 #define TENON_GPU_UNROLL(count) _Pragma(TENON_GPU_TEXT(unroll count))  // before a loop; 1: as it stands, where size matters
 #define TENON_GPU_TEXT(words) #words
+#define TENON_GPU_UNROLL_ALL _Pragma("unroll")  // before a loop whose array is to stay in registers
 #define TENON_GPU_SHARED(type, name, count) __shared__ type name[count]
 #define TENON_GPU_KERNEL(symbol, Params, ...) \
   extern "C" __global__ void __launch_bounds__(tenon::gpu::kMostThreads) symbol(const Params params) { __VA_ARGS__(params); }
 #define TENON_GPU_BLOCK_KERNEL(symbol, Params, ...) TENON_GPU_KERNEL(symbol, Params, __VA_ARGS__)
+#define TENON_GPU_BLOCK_KERNEL_OF(most_threads, symbol, Params, ...) \
+  extern "C" __global__ void __launch_bounds__(most_threads) symbol(const Params params) { __VA_ARGS__(params); }
 
 namespace tenon::gpu {
 

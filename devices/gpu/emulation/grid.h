@@ -15,12 +15,14 @@
 
 #define TENON_GPU_FUNCTION inline
 #define TENON_GPU_UNROLL(count)
+#define TENON_GPU_UNROLL_ALL
 // Memory of the running block, found by the place in the source; the function's template arguments make it another place.
 #define TENON_GPU_SHARED(type, name, count)                          \
   static const int name##_place = ::tenon::gpu::NewSharedPlace();    \
   type* const name = static_cast<type*>(::tenon::gpu::SharedMemory(name##_place, sizeof(type) * (count)))
 #define TENON_GPU_KERNEL(symbol, Params, ...) TENON_GPU_EMULATED_KERNEL(symbol, false, Params, __VA_ARGS__)
 #define TENON_GPU_BLOCK_KERNEL(symbol, Params, ...) TENON_GPU_EMULATED_KERNEL(symbol, true, Params, __VA_ARGS__)
+#define TENON_GPU_BLOCK_KERNEL_OF(most_threads, symbol, Params, ...) TENON_GPU_BLOCK_KERNEL(symbol, Params, __VA_ARGS__)
 #if defined(TENON_GPU_LOADED)  // a library of its own, compiled at run time
 #define TENON_GPU_EMULATED_KERNEL(symbol, meets, Params, ...)                                                            \
   extern "C" __attribute__((visibility("default"))) const uint64_t symbol##_params_bytes = sizeof(Params);               \

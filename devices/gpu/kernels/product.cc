@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/product.h"
+
+#include <algorithm>
+
+namespace tenon::gpu {
+namespace {
+
+constexpr int64_t kMostBlocksOfDim = 65535;
+constexpr int64_t kLeastPart = 128;  // of a depth that is split
+constexpr int64_t kMostParts = 64;
+
+int64_t Pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
+
+// Integers of one size wrap alike.
+uint32_t CodeType(uint32_t dtype) {
+  return dtype == TENON_DT_INT32 ? TENON_DT_UINT32 : dtype == TENON_DT_INT64 ? TENON_DT_UINT64 : dtype;
+}
+bool HasLargeTiles(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
+
+template <class... Numbers>
+bool InFours(Numbers... numbers) {
+  return ((numbers % 4 == 0) && ...);
+}
+bool InFours(const Steps& steps) { return InFours(steps.step, steps.inner, steps.outer_step); }
+bool AreNeighbours(const Steps& steps) { return steps.step == 1 && (steps.inner == 0 || InFours(steps.inner, steps.outer_step)); }
+bool BatchesInFours(const ProductBatches& batches, int64_t step, const int64_t* strides) {
+  return InFours(step) && std::all_of(strides, strides + batches.rank, [](int64_t stride) { return InFours(stride); });
+}
+
+// Which way neighbours in memory stand, and whether four of them may be loaded at once.
+void Inspect(const ProductBatches& batches, int64_t lines, int64_t depth, int64_t step, const int64_t* strides, MatrixView* view) {
+  view->along_depth = view->depth.step == 1 && (view->line.step != 1 || depth >= lines);
+  const Steps& along = view->along_depth ? view->depth : view->line;
+  const Steps& across = view->along_depth ? view->line : view->depth;
+  view->quads = AreNeighbours(along) && InFours(across) && InFours(view->along_depth ? depth : lines) && BatchesInFours(batches, step, strides);
+}
+void Inspect(const ProductBatches& batches, PatchView* view) {
+  view->along_cells = view->channel_step == 1;
+  view->quads = view->along_cells && InFours(view->channels, view->image_step, view->row_step, view->column_step) &&
+                BatchesInFours(batches, batches.left_step, batches.left_strides);
+}
+
+}  // namespace
+
+// A vendor's library would be asked here, with the problem as it stands; what it does not take is computed by the own code.
+ProductPlan::ProductPlan(const ProductProblem& problem, Shapes& s) {
+  const uint32_t dtype = CodeType(problem.dtype);
+  ProductParams& p = params_;
+  p.rows = problem.rows;
+  p.columns = problem.columns;
+  p.depth = problem.depth;
+  p.left_view = problem.left;
+  p.right_view = problem.right;
+  p.patches = problem.patches;
+  p.out_row = problem.out_row;
+  p.out_column = problem.out_column;
+  p.batches = problem.batches;
+  Inspect(p.batches, p.rows, p.depth, p.batches.left_step, p.batches.left_strides, &p.left_view);
+  Inspect(p.batches, p.columns, p.depth, p.batches.right_step, p.batches.right_strides, &p.right_view);
+  Inspect(p.batches, &p.patches);
+  p.out_quads = p.out_column.step == 1 && p.out_column.inner == 0 && InFours(p.out_row) && InFours(p.columns, p.batches.out_step);
+  p.out_along_rows = p.out_row.step == 1 && p.out_column.step != 1;
+  quad_bytes_ = 4 * sdk::ElementSize(dtype);
+
+  const int64_t processors = s.facts().processors, batches = p.batches.count;
+  const bool large = HasLargeTiles(dtype) && p.rows > kSmallTile && p.columns > kSmallTile &&
+                     sdk::Multiply(sdk::Multiply(Pieces(p.rows, kLargeTile), Pieces(p.columns, kLargeTile)), batches) >= processors;
+  const int64_t side = large ? kLargeTile : kSmallTile;
+  tiles_ = sdk::Multiply(Pieces(p.rows, side), Pieces(p.columns, side));
+  if (tiles_ > INT32_MAX) sdk::Fail(TENON_UNIMPLEMENTED, "a product of ", p.rows, " rows and ", p.columns, " columns");
+  const int64_t blocks = sdk::Multiply(tiles_, batches);
+  // Where there is too little to do for all processors, parts of the depth are blocks of their own.
+  const int64_t wanted = blocks == 0 ? 1 : std::min({2 * processors / blocks, p.depth / kLeastPart, kMostParts});
+  const int64_t deepest = std::max(kSmallDepth, kLargeDepth);
+  p.part_depth = std::max<int64_t>(1, Pieces(Pieces(p.depth, std::max<int64_t>(wanted, 1)), deepest)) * deepest;
+  p.parts_count = std::max<int64_t>(1, Pieces(p.depth, p.part_depth));
+  p.batch_blocks = std::min(batches, kMostBlocksOfDim);
+
+  static constexpr std::string_view kCodes[][2] = {{"Product", "ProductLarge"}, {"PatchProduct", "PatchProductLarge"}, {"TurnedPatchProduct", "TurnedPatchProductLarge"}};
+  tile_ = s.Code(kCodes[static_cast<size_t>(problem.left_kind)][large ? 1 : 0], dtype);
+  if (p.parts_count == 1) return;
+  sum_ = s.Code("ProductSum", dtype);
+  const int64_t element = std::max<int64_t>(4, static_cast<int64_t>(sdk::ElementSize(dtype)));
+  parts_at_ = s.Workspace(sdk::Multiply(sdk::Multiply(sdk::Multiply(p.rows, p.columns), batches), p.parts_count * element));
+}
+
+void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const ProductEpilogue& epilogue) const {
+  if (tiles_ == 0 || params_.batches.count == 0) return;
+  ProductParams p = params_;
+  p.left = left;
+  p.right = right;
+  p.out = out;
+  p.epilogue = epilogue;
+  const auto even = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % quad_bytes_ == 0; };
+  p.left_view.quads &= even(left);
+  p.patches.quads &= even(left);
+  p.right_view.quads &= even(right);
+  p.out_quads &= even(out);
+  if (p.parts_count > 1) p.parts = on.Workspace<void>(parts_at_);
+  on(tile_, Grid{{static_cast<uint32_t>(tiles_), static_cast<uint32_t>(p.parts_count), static_cast<uint32_t>(p.batch_blocks)}, kProductThreads}, p);
+  if (p.parts_count > 1) on(sum_, Flat(p.batches.count * p.rows * p.columns), p);
+}
+
+}  // namespace tenon::gpu

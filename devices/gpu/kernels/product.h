@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product as the host knows it, and the plan of how it is computed: the one place where somebody who multiplies faster than
+// the own code may be asked first.
+//
+//   ProductProblem problem = {.dtype = ..., .rows = m, .columns = n, .depth = k};
+//   problem.left = {.line = {k}, .depth = {1}};  problem.right = {.line = {1}, .depth = {n}};  problem.out_row = {n};
+//   ProductPlan plan(problem, s);                // in Plan
+//   plan.Launch(on, at[0], at[1], at[2]);        // in Launch
+#ifndef TENON_DEVICES_GPU_KERNELS_PRODUCT_H_
+#define TENON_DEVICES_GPU_KERNELS_PRODUCT_H_
+
+#include "code/product.h"
+#include "kernels/kernel.h"
+
+namespace tenon::gpu {
+
+struct ProductProblem {
+  enum class Left { kMatrix, kPatches, kTurnedPatches };
+
+  uint32_t dtype = TENON_DT_FLOAT;
+  int64_t rows = 0, columns = 0, depth = 0;
+  Left left_kind = Left::kMatrix;
+  MatrixView left = {}, right = {};  // along_depth and quads are the plan's to find out
+  PatchView patches = {};            // in place of left; so there
+  Steps out_row = {}, out_column = {1, 0, 0};
+  ProductBatches batches;
+};
+
+class ProductPlan {
+ public:
+  ProductPlan(const ProductProblem& problem, Shapes& s);
+  void Launch(Launcher& on, const void* left, const void* right, void* out, const ProductEpilogue& epilogue = {}) const;
+
+ private:
+  ProductParams params_ = {};
+  uint64_t quad_bytes_;  // what addresses of quads are multiples of
+  int64_t tiles_, parts_at_ = 0;
+  Function tile_, sum_ = nullptr;
+};
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_KERNELS_PRODUCT_H_
