@@ -45,7 +45,8 @@
   X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                         \
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
   X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
-  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)
+  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                                     \
+  X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter)
 
 namespace tenon::gpu {
 

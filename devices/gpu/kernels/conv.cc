@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conv2D and its gradients, as products of patches (code/product.h) that are never copied: the product's code reads them out of
+// the image. A group is one of a batch of products.
+//
+//   forward:             y[window, filter]  = sum over cells of patch(x)[window, cell] * filter[cell, filter]
+//   gradient of input:   x[pixel, channel]  = sum over (tap, filter) of patch(y)[pixel, (tap, filter)] * filter[tap, channel, filter]
+//   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
+#include "kernels/product.h"
+#include "tenon/sdk/window.h"
+
+namespace tenon::gpu {
+namespace {
+
+using sdk::Dims;
+
+// The shapes and steps of a convolution; what a vendor's library would be asked with, too.
+class ConvolutionProblem {
+ public:
+  ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype)
+      : dtype_(dtype), x_(in, a.channels_first), y_(out, a.channels_first), filter_(filter_dims, x_.channels, y_.channels),
+        rows_(a.Geometry(0, x_.height, filter_.height, y_.height)), columns_(a.Geometry(1, x_.width, filter_.width, y_.width)),
+        channels_first_(a.channels_first), group_filters_(filter_.out / filter_.groups) {
+    if (x_.batch != y_.batch) sdk::Fail(TENON_INVALID_ARGUMENT, "batches of ", x_.batch, " and ", y_.batch, " images");
+    sdk::Multiply(filter_.height * filter_.width, sdk::Multiply(filter_.in, filter_.out));
+    for (const sdk::WindowDim& w : {rows_, columns_}) {
+      // Coordinates are of 32 bits.
+      const int64_t reach = sdk::Multiply(w.size, w.dilation) + sdk::Multiply(w.output, w.stride) + w.input + w.before;
+      if (reach > INT32_MAX / 2) sdk::Fail(TENON_UNIMPLEMENTED, "a convolution that reaches over ", reach, " cells");
+    }
+  }
+
+  ProductProblem Forward() const {
+    ProductProblem p = Problem(y_.batch * y_.pixels(), group_filters_, Taps() * filter_.in);
+    if (IsDirect()) {
+      p.left.line = PixelSteps(x_);
+      p.left.depth.step = ChannelStep(x_);
+    } else {
+      p.left_kind = ProductProblem::Left::kPatches;
+      p.patches = PatchesOfImage();
+    }
+    p.right.line.step = 1;
+    p.right.depth.step = filter_.out;
+    p.out_row = PixelSteps(y_);
+    p.out_column.step = ChannelStep(y_);
+    Batches(&p, filter_.in * ChannelStep(x_), group_filters_, group_filters_ * ChannelStep(y_));
+    return p;
+  }
+  ProductProblem GradientOfInput() const {
+    ProductProblem p = Problem(x_.batch * x_.pixels(), filter_.in, Taps() * group_filters_);
+    if (IsDirect()) {
+      p.left.line = PixelSteps(y_);
+      p.left.depth.step = ChannelStep(y_);
+    } else {
+      p.left_kind = ProductProblem::Left::kPatches;
+      p.patches = PatchesOfResult();
+    }
+    p.right.line.step = filter_.out;
+    p.right.depth = {1, group_filters_, filter_.in * filter_.out};
+    p.out_row = PixelSteps(x_);
+    p.out_column.step = ChannelStep(x_);
+    Batches(&p, group_filters_ * ChannelStep(y_), group_filters_, filter_.in * ChannelStep(x_));
+    return p;
+  }
+  ProductProblem GradientOfFilter() const {
+    ProductProblem p = Problem(Taps() * filter_.in, group_filters_, y_.batch * y_.pixels());
+    if (IsDirect()) {
+      p.left.line.step = ChannelStep(x_);
+      p.left.depth = PixelSteps(x_);
+    } else {
+      p.left_kind = ProductProblem::Left::kTurnedPatches;
+      p.patches = PatchesOfImage();
+    }
+    p.right.line.step = ChannelStep(y_);
+    p.right.depth = PixelSteps(y_);
+    p.out_row.step = filter_.out;
+    Batches(&p, filter_.in * ChannelStep(x_), group_filters_ * ChannelStep(y_), group_filters_);
+    return p;
+  }
+
+ private:
+  int64_t Taps() const { return filter_.height * filter_.width; }
+  // Whether windows are single pixels, which are read as a matrix.
+  bool IsDirect() const {
+    return Taps() == 1 && rows_.stride == 1 && columns_.stride == 1 && rows_.before == 0 && columns_.before == 0 && x_.height == y_.height &&
+           x_.width == y_.width;
+  }
+  int64_t ChannelStep(const sdk::Image& image) const { return channels_first_ ? image.pixels() : 1; }
+  // From pixel to pixel of all images.
+  Steps PixelSteps(const sdk::Image& image) const {
+    if (channels_first_) return {1, image.pixels(), image.channels * image.pixels()};
+    return {image.channels, 0, 0};
+  }
+  ProductProblem Problem(int64_t rows, int64_t columns, int64_t depth) const {
+    ProductProblem p;
+    p.dtype = dtype_;
+    p.rows = rows;
+    p.columns = columns;
+    p.depth = depth;
+    return p;
+  }
+  void Batches(ProductProblem* p, int64_t left, int64_t right, int64_t out) const {
+    p->batches.count = p->batches.inner = filter_.groups;
+    if (filter_.groups == 1) return;
+    p->batches.left_step = left;
+    p->batches.right_step = right;
+    p->batches.out_step = out;
+  }
+  // Patches that are read out of `image`; windows stand in the plane of `windows`.
+  PatchView Patches(const sdk::Image& image, const sdk::Image& windows) const {
+    PatchView v = {};
+    v.height = static_cast<int32_t>(image.height);
+    v.width = static_cast<int32_t>(image.width);
+    v.image_step = image.channels * image.pixels();
+    v.column_step = channels_first_ ? 1 : image.channels;
+    v.row_step = image.width * v.column_step;
+    v.channel_step = ChannelStep(image);
+    v.plane = windows.pixels();
+    v.plane_width = windows.width;
+    v.window_width = filter_.width;
+    return v;
+  }
+  PatchView PatchesOfImage() const {
+    PatchView v = Patches(x_, y_);
+    v.channels = filter_.in;
+    const auto set = [](const sdk::WindowDim& w, int32_t* scale, int32_t* shift, int32_t* tap, int32_t* divide) {
+      *scale = static_cast<int32_t>(w.stride);
+      *shift = static_cast<int32_t>(-w.before);
+      *tap = static_cast<int32_t>(w.dilation);
+      *divide = 1;
+    };
+    set(rows_, &v.y_scale, &v.y_shift, &v.y_tap, &v.y_divide);
+    set(columns_, &v.x_scale, &v.x_shift, &v.x_tap, &v.x_divide);
+    return v;
+  }
+  // The windows that saw a pixel: (pixel + before - tap * dilation) / stride where that is whole.
+  PatchView PatchesOfResult() const {
+    PatchView v = Patches(y_, x_);
+    v.channels = group_filters_;
+    const auto set = [](const sdk::WindowDim& w, int32_t* scale, int32_t* shift, int32_t* tap, int32_t* divide) {
+      *scale = 1;
+      *shift = static_cast<int32_t>(w.before);
+      *tap = static_cast<int32_t>(-w.dilation);
+      *divide = static_cast<int32_t>(w.stride);
+    };
+    set(rows_, &v.y_scale, &v.y_shift, &v.y_tap, &v.y_divide);
+    set(columns_, &v.x_scale, &v.x_shift, &v.x_tap, &v.x_divide);
+    return v;
+  }
+
+  uint32_t dtype_;
+  sdk::Image x_, y_;
+  sdk::Filter filter_;
+  sdk::WindowDim rows_, columns_;
+  bool channels_first_;
+  int64_t group_filters_;
+};
+
+struct ConvolutionKernel {
+  explicit ConvolutionKernel(sdk::CreateContext& c) : attributes(c, "") {}
+  sdk::WindowAttributes attributes;
+};
+
+struct Conv2DKernel : ConvolutionKernel {
+  using ConvolutionKernel::ConvolutionKernel;
+  struct Plan {
+    Plan(const Conv2DKernel& kernel, Shapes& s)
+        : product(ConvolutionProblem(kernel.attributes, s.in(0), s.in(1), s.out(0), s.dtype(0)).Forward(), s) {}
+    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[1], at[2]); }
+    ProductPlan product;
+  };
+};
+
+// (input_sizes, filter, out_backprop).
+struct BackpropInputKernel : ConvolutionKernel {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("input_sizes"), 0}};
+  using ConvolutionKernel::ConvolutionKernel;
+  struct Plan {
+    Plan(const BackpropInputKernel& kernel, Shapes& s)
+        : product(ConvolutionProblem(kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)).GradientOfInput(), s) {}
+    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[2], at[1], at[3]); }
+    ProductPlan product;
+  };
+};
+
+// (input, filter_sizes, out_backprop).
+struct BackpropFilterKernel : ConvolutionKernel {
+  static constexpr HostInput kHostInputs[] = {{TENON_SPAN("filter_sizes"), 1}};
+  using ConvolutionKernel::ConvolutionKernel;
+  struct Plan {
+    Plan(const BackpropFilterKernel& kernel, Shapes& s)
+        : product(ConvolutionProblem(kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0)).GradientOfFilter(), s) {}
+    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[2], at[3]); }
+    ProductPlan product;
+  };
+};
+
+using ConvTypes = Floats::And<int32_t>;
+constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Constraint<"T">>::list,
+                                 .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE};
+
+}  // namespace
+
+TENON_GPU_REGISTER(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
+TENON_GPU_REGISTER(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
+TENON_GPU_REGISTER(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
+
+}  // namespace tenon::gpu
