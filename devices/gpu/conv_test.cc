@@ -88,6 +88,18 @@ TEST(GpuConvolution, OfLargeTilesAndSplitDepthsIsTheCpus) {
   }
 }
 
+TEST(GpuConvolution, OfEachChannelAloneIsTheCpus) {
+  Bench bench;
+  const Window windows[] = {{{2, 8, 7, 3}, {3, 3, 3, 1}, {2, 8, 7, 3}, {1, 1}, {1, 1}, "SAME"},
+                            {{2, 9, 8, 2}, {2, 3, 2, 4}, {2, 4, 3, 8}, {2, 2}, {1, 1}, "VALID"},
+                            {{3, 16, 16, 33}, {3, 2, 33, 1}, {3, 8, 8, 33}, {2, 2}, {1, 1}, "SAME"},
+                            {{1, 6, 5, 3}, {3, 2, 3, 2}, {1, 7, 8, 6}, {1, 1}, {1, 1}, "EXPLICIT", "NHWC", {1, 2, 0, 4}},
+                            {{0, 8, 8, 2}, {3, 3, 2, 1}, {0, 8, 8, 2}, {1, 1}, {1, 1}, "SAME"}};
+  for (const Window& w : windows) {
+    for (const uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16}) ExpectTheCpus(bench, "DepthwiseConv2dNative", w, dtype);
+  }
+}
+
 TEST(GpuConvolution, RefusesShapesThatDoNotFit) {
   Bench bench;
   std::vector<Value> out;

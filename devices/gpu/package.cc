@@ -46,7 +46,8 @@
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
   X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
   X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                                     \
-  X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter)
+  X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter) X(DepthwiseConv2dNative)                        \
+  X(DepthwiseConv2dNativeBackpropInput) X(DepthwiseConv2dNativeBackpropFilter)
 
 namespace tenon::gpu {
 
