@@ -99,59 +99,80 @@ class PatchSource {
   int64_t lines_, end_;
 };
 
-// What one thread brings of an operand at every step: four neighbours, in the direction in which memory goes.
+// What one thread brings of an operand at every step: four neighbours in the direction in which memory goes, once or several
+// times; of small pieces not every thread brings something.
 template <class T, class A, class Source, int kSide, int kDepth>
 class Loader {
+  static constexpr int kPieces = kSide * kDepth / 4;
+  static constexpr int kThreads = static_cast<int>(kProductThreads);
+  static constexpr int kTimes = (kPieces + kThreads - 1) / kThreads;
+  static constexpr int kRow = kSide + 4;  // a little more, so that columns do not share a bank
+
  public:
-  TENON_GPU_FUNCTION Loader(const Source& source, int64_t first_line, int64_t first_depth) : source_(source) {
-    const uint32_t thread = BlockThread();
-    line_ = source.along_depth() ? thread / (kDepth / 4) : thread % (kSide / 4) * 4;
-    depth_ = source.along_depth() ? thread % (kDepth / 4) * 4 : thread / (kSide / 4);
-    next_ = first_depth + depth_;
-    lines_[0] = source.LineAt(first_line + line_);
-    const bool one = source.along_depth() || source.quads();
-    for (int i = 1; i < 4; ++i) lines_[i] = one ? lines_[0] : source.LineAt(first_line + line_ + i);
+  static constexpr int kShared = kDepth * kRow;  // elements
+  TENON_GPU_FUNCTION Loader(const Source& source, int64_t first_line, int64_t first_depth) : source_(source), next_(first_depth) {
+    TENON_GPU_UNROLL_ALL
+    for (int t = 0; t < kTimes; ++t) {
+      const int64_t line = first_line + LineOf(t);
+      lines_[t][0] = source.LineAt(line);
+      const bool one = source.along_depth() || source.quads();
+      for (int i = 1; i < 4; ++i) lines_[t][i] = one ? lines_[t][0] : source.LineAt(line + i);
+    }
   }
   TENON_GPU_FUNCTION void Fetch() {
     const T* data = source_.data();
-    const auto depth = source_.DepthAt(next_);
-    if (source_.quads()) {
-      const int64_t at = source_.Address(lines_[0], depth);
-      Quad<T> four = {};
-      if (at >= 0) four = *reinterpret_cast<const Quad<T>*>(data + at);
-      for (int i = 0; i < 4; ++i) items_.at[i] = static_cast<A>(static_cast<Wide<T>>(four.at[i]));
-    } else {
-      for (int i = 0; i < 4; ++i) {
-        const int64_t at = source_.Address(lines_[i], source_.along_depth() && i > 0 ? source_.DepthAt(next_ + i) : depth);
-        items_.at[i] = at < 0 ? A(0) : static_cast<A>(static_cast<Wide<T>>(data[at]));
+    TENON_GPU_UNROLL_ALL
+    for (int t = 0; t < kTimes; ++t) {
+      if (!IsMine(t)) continue;
+      const int64_t first = next_ + DepthOf(t);
+      const auto depth = source_.DepthAt(first);
+      if (source_.quads()) {
+        const int64_t at = source_.Address(lines_[t][0], depth);
+        Quad<T> four = {};
+        if (at >= 0) four = *reinterpret_cast<const Quad<T>*>(data + at);
+        for (int i = 0; i < 4; ++i) items_[t].at[i] = static_cast<A>(static_cast<Wide<T>>(four.at[i]));
+      } else {
+        for (int i = 0; i < 4; ++i) {
+          const int64_t at = source_.Address(lines_[t][i], source_.along_depth() && i > 0 ? source_.DepthAt(first + i) : depth);
+          items_[t].at[i] = at < 0 ? A(0) : static_cast<A>(static_cast<Wide<T>>(data[at]));
+        }
       }
     }
     next_ += kDepth;
   }
-  // Into rows [depth, line] of kSide + 4.
+  // Into rows [depth, line].
   TENON_GPU_FUNCTION void Put(A* shared) const {
-    A* to = shared + depth_ * (kSide + 4) + line_;
-    if (source_.along_depth()) {
-      for (int i = 0; i < 4; ++i) to[i * (kSide + 4)] = items_.at[i];
-    } else {
-      *reinterpret_cast<Quad<A>*>(to) = items_;
+    TENON_GPU_UNROLL_ALL
+    for (int t = 0; t < kTimes; ++t) {
+      if (!IsMine(t)) continue;
+      A* to = shared + DepthOf(t) * kRow + LineOf(t);
+      if (source_.along_depth()) {
+        for (int i = 0; i < 4; ++i) to[i * kRow] = items_[t].at[i];
+      } else {
+        *reinterpret_cast<Quad<A>*>(to) = items_[t];
+      }
     }
   }
+  TENON_GPU_FUNCTION static Quad<A> At(const A* shared, int depth, uint32_t line) { return *reinterpret_cast<const Quad<A>*>(shared + depth * kRow + line); }
 
  private:
+  TENON_GPU_FUNCTION int PieceOf(int t) const { return static_cast<int>(BlockThread()) + t * kThreads; }
+  TENON_GPU_FUNCTION bool IsMine(int t) const { return kPieces % kThreads == 0 || PieceOf(t) < kPieces; }
+  TENON_GPU_FUNCTION int LineOf(int t) const { return source_.along_depth() ? PieceOf(t) / (kDepth / 4) : PieceOf(t) % (kSide / 4) * 4; }
+  TENON_GPU_FUNCTION int DepthOf(int t) const { return source_.along_depth() ? PieceOf(t) % (kDepth / 4) * 4 : PieceOf(t) / (kSide / 4); }
+
   const Source& source_;
-  uint32_t line_, depth_;
   int64_t next_;
-  typename Source::Line lines_[4];
-  Quad<A> items_;
+  typename Source::Line lines_[kTimes][4];
+  Quad<A> items_[kTimes];
 };
 
 // ---- Results ----
 
 template <class T, class A>
-TENON_GPU_FUNCTION T Finished(const ProductEpilogue& epilogue, int64_t column, A sum) {
+TENON_GPU_FUNCTION T Finished(const ProductEpilogue& epilogue, int64_t row, int64_t column, A sum) {
   if constexpr (std::is_floating_point_v<A>) {
-    if (epilogue.bias != nullptr) sum += static_cast<A>(static_cast<const T*>(epilogue.bias)[column]);
+    if (epilogue.bias != nullptr) sum += static_cast<A>(static_cast<const T*>(epilogue.bias)[epilogue.of_rows ? row : column]);
     if (epilogue.relu) sum = sdk::ReluOp()(sum);
   }
   return static_cast<T>(sum);
@@ -173,41 +194,61 @@ TENON_GPU_FUNCTION BatchOffsets Locate(const ProductBatches& b, int64_t batch) {
   return at;
 }
 
-// What a thread sums: groups of 4 by 4, 64 apart.
-template <class T, class A, int kGroups>
+// How a tile is shared among threads, each of which sums groups of 4 by 4.
+template <ProductTile kTile>
+struct Share {
+  static constexpr int kRowThreads = static_cast<int>(kProductThreads) / kTile.column_threads;
+  static constexpr int kRowsApart = kRowThreads * 4, kColumnsApart = kTile.column_threads * 4;  // from group to group
+  static constexpr int kRowGroups = kTile.rows / kRowsApart, kColumnGroups = kTile.columns / kColumnsApart;
+};
+template <class A, ProductTile kTile>
 struct Sums {
-  A at[kGroups * 4][kGroups * 4];
+  A at[Share<kTile>::kRowGroups * 4][Share<kTile>::kColumnGroups * 4];
 };
 
-template <class T, class A, int kGroups>
-TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<T, A, kGroups>& sums, int64_t batch, int64_t part, int64_t first_row, int64_t first_column) {
+// function(row, first column, its four sums) for what of the tile is inside.
+template <class A, ProductTile kTile, class Function>
+TENON_GPU_FUNCTION void ForEachFour(const ProductParams& p, const Sums<A, kTile>& sums, int64_t first_row, int64_t first_column, const Function& function) {
+  using S = Share<kTile>;
   TENON_GPU_UNROLL_ALL
-  for (int i = 0; i < kGroups * 4; ++i) {
-    const int64_t row = first_row + i / 4 * 64 + i % 4;
-    if (row >= p.rows) continue;
+  for (int i = 0; i < S::kRowGroups * 4; ++i) {
+    const int64_t row = first_row + i / 4 * S::kRowsApart + i % 4;
     TENON_GPU_UNROLL_ALL
-    for (int group = 0; group < kGroups; ++group) {
-      const int64_t column = first_column + group * 64;
-      if (p.parts_count > 1) {
-        A* to = static_cast<A*>(p.parts) + ((part * p.batches.count + batch) * p.rows + row) * p.columns + column;
-        for (int j = 0; j < 4; ++j) {
-          if (column + j < p.columns) to[j] = sums.at[i][group * 4 + j];
-        }
-        continue;
-      }
-      T* out = static_cast<T*>(p.out) + batch * p.batches.out_step + Offset(p.out_row, row);
-      if (p.out_quads) {
-        if (column >= p.columns) continue;
-        Quad<T> four;
-        for (int j = 0; j < 4; ++j) four.at[j] = Finished<T>(p.epilogue, column + j, sums.at[i][group * 4 + j]);
-        *reinterpret_cast<Quad<T>*>(out + column) = four;
-        continue;
-      }
-      for (int j = 0; j < 4; ++j) {
-        if (column + j < p.columns) out[Offset(p.out_column, column + j)] = Finished<T>(p.epilogue, column + j, sums.at[i][group * 4 + j]);
-      }
+    for (int group = 0; group < S::kColumnGroups; ++group) {
+      const int64_t column = first_column + group * S::kColumnsApart;
+      if (row < p.rows && column < p.columns) function(row, column, &sums.at[i][group * 4]);
     }
   }
+}
+template <class T, class A, ProductTile kTile>
+TENON_GPU_FUNCTION void Store(const ProductParams& p, const Sums<A, kTile>& sums, int64_t batch, int64_t part, int64_t first_row, int64_t first_column) {
+  if (p.parts_count > 1) {
+    A* parts = static_cast<A*>(p.parts) + (part * p.batches.count + batch) * p.rows * p.columns;
+    ForEachFour<A, kTile>(p, sums, first_row, first_column, [&](int64_t row, int64_t column, const A* four) {
+      TENON_GPU_UNROLL_ALL
+      for (int j = 0; j < 4; ++j) {
+        if (column + j < p.columns) parts[row * p.columns + column + j] = four[j];
+      }
+    });
+    return;
+  }
+  T* out = static_cast<T*>(p.out) + batch * p.batches.out_step;
+  if (p.out_quads) {
+    ForEachFour<A, kTile>(p, sums, first_row, first_column, [&](int64_t row, int64_t column, const A* four) {
+      Quad<T> finished;
+      TENON_GPU_UNROLL_ALL
+      for (int j = 0; j < 4; ++j) finished.at[j] = Finished<T>(p.epilogue, row, column + j, four[j]);
+      *reinterpret_cast<Quad<T>*>(out + Offset(p.out_row, row) + column) = finished;
+    });
+    return;
+  }
+  ForEachFour<A, kTile>(p, sums, first_row, first_column, [&](int64_t row, int64_t column, const A* four) {
+    T* to = out + Offset(p.out_row, row) + column * p.out_column_step;
+    TENON_GPU_UNROLL_ALL
+    for (int j = 0; j < 4; ++j) {
+      if (column + j < p.columns) to[j * p.out_column_step] = Finished<T>(p.epilogue, row, column + j, four[j]);
+    }
+  });
 }
 
 // ---- The tile ----
@@ -218,32 +259,34 @@ TENON_GPU_FUNCTION const MatrixView& ViewFor(const ProductParams& p, const Matri
 template <class T, bool kTurned>
 TENON_GPU_FUNCTION const PatchView& ViewFor(const ProductParams& p, const PatchSource<T, kTurned>*) { return p.patches; }
 
-template <class T, class A, class Left, int kSide, int kDepth>
+template <class T, class A, class Left, ProductTile kTile>
 TENON_GPU_FUNCTION void Product(const ProductParams& p) {
-  constexpr int kGroups = kSide / 64;
-  constexpr int kRow = kSide + 4;  // a little more, so that columns do not share a bank
-  static_assert(kSide * kDepth == 4 * static_cast<int>(kProductThreads) && kRow % 4 == 0);
-  TENON_GPU_SHARED(Quad<A>, left_memory, 2 * kDepth * kRow / 4);
-  TENON_GPU_SHARED(Quad<A>, right_memory, 2 * kDepth * kRow / 4);
+  using S = Share<kTile>;
+  using Right = MatrixSource<T>;
+  using LeftLoader = Loader<T, A, Left, kTile.rows, kTile.depth>;
+  using RightLoader = Loader<T, A, Right, kTile.columns, kTile.depth>;
+  // Two of each: one is filled while the other is used.
+  TENON_GPU_SHARED(Quad<A>, left_memory, 2 * LeftLoader::kShared / 4);
+  TENON_GPU_SHARED(Quad<A>, right_memory, 2 * RightLoader::kShared / 4);
   A* const left_shared = reinterpret_cast<A*>(left_memory);
   A* const right_shared = reinterpret_cast<A*>(right_memory);
 
-  const int64_t row_tiles = (p.rows + kSide - 1) / kSide;
+  const int64_t row_tiles = (p.rows + kTile.rows - 1) / kTile.rows;
   const int64_t tile = BlockX(), column_tile = Quotient(tile, row_tiles);
-  const int64_t tile_row = (tile - column_tile * row_tiles) * kSide, tile_column = column_tile * kSide;
+  const int64_t tile_row = (tile - column_tile * row_tiles) * kTile.rows, tile_column = column_tile * kTile.columns;
   const int64_t part = BlockY(), begin = part * p.part_depth;
   const int64_t end = begin + p.part_depth < p.depth ? begin + p.part_depth : p.depth;
-  const int64_t steps = end > begin ? (end - begin + kDepth - 1) / kDepth : 0;
-  const uint32_t fast = BlockThread() % 16 * 4, slow = BlockThread() / 16 * 4;
-  const uint32_t row = p.out_along_rows ? fast : slow, column = p.out_along_rows ? slow : fast;
+  const int64_t steps = end > begin ? (end - begin + kTile.depth - 1) / kTile.depth : 0;
+  const uint32_t row = 4 * (p.out_along_rows ? BlockThread() % S::kRowThreads : BlockThread() / kTile.column_threads);
+  const uint32_t column = 4 * (p.out_along_rows ? BlockThread() / S::kRowThreads : BlockThread() % kTile.column_threads);
 
   for (int64_t batch = BlockZ(); batch < p.batches.count; batch += p.batch_blocks) {
     const BatchOffsets offsets = Locate(p.batches, batch);
     const Left left_source(p.left, ViewFor(p, static_cast<const Left*>(nullptr)), offsets.left, p.rows, end);
-    const MatrixSource<T> right_source(p.right, p.right_view, offsets.right, p.columns, end);
-    Loader<T, A, Left, kSide, kDepth> left(left_source, tile_row, begin);
-    Loader<T, A, MatrixSource<T>, kSide, kDepth> right(right_source, tile_column, begin);
-    Sums<T, A, kGroups> sums = {};
+    const Right right_source(p.right, p.right_view, offsets.right, p.columns, end);
+    LeftLoader left(left_source, tile_row, begin);
+    RightLoader right(right_source, tile_column, begin);
+    Sums<A, kTile> sums = {};
     if (steps > 0) {
       left.Fetch();
       right.Fetch();
@@ -252,33 +295,31 @@ TENON_GPU_FUNCTION void Product(const ProductParams& p) {
     }
     Barrier();
     for (int64_t step = 0; step < steps; ++step) {
-      const A* lefts = left_shared + step % 2 * (kDepth * kRow);
-      const A* rights = right_shared + step % 2 * (kDepth * kRow);
+      const A* lefts = left_shared + step % 2 * LeftLoader::kShared;
+      const A* rights = right_shared + step % 2 * RightLoader::kShared;
       const bool more = step + 1 < steps;
       if (more) {
         left.Fetch();
         right.Fetch();
       }
       TENON_GPU_UNROLL_ALL
-      for (int k = 0; k < kDepth; ++k) {
-        Quad<A> a[kGroups], b[kGroups];
-        for (int g = 0; g < kGroups; ++g) {
-          a[g] = *reinterpret_cast<const Quad<A>*>(lefts + k * kRow + g * 64 + row);
-          b[g] = *reinterpret_cast<const Quad<A>*>(rights + k * kRow + g * 64 + column);
-        }
+      for (int k = 0; k < kTile.depth; ++k) {
+        Quad<A> a[S::kRowGroups], b[S::kColumnGroups];
+        for (int g = 0; g < S::kRowGroups; ++g) a[g] = LeftLoader::At(lefts, k, static_cast<uint32_t>(g * S::kRowsApart) + row);
+        for (int g = 0; g < S::kColumnGroups; ++g) b[g] = RightLoader::At(rights, k, static_cast<uint32_t>(g * S::kColumnsApart) + column);
         TENON_GPU_UNROLL_ALL
-        for (int i = 0; i < kGroups * 4; ++i) {
+        for (int i = 0; i < S::kRowGroups * 4; ++i) {
           TENON_GPU_UNROLL_ALL
-          for (int j = 0; j < kGroups * 4; ++j) sums.at[i][j] += a[i / 4].at[i % 4] * b[j / 4].at[j % 4];
+          for (int j = 0; j < S::kColumnGroups * 4; ++j) sums.at[i][j] += a[i / 4].at[i % 4] * b[j / 4].at[j % 4];
         }
       }
       if (more) {
-        left.Put(left_shared + (step + 1) % 2 * (kDepth * kRow));
-        right.Put(right_shared + (step + 1) % 2 * (kDepth * kRow));
+        left.Put(left_shared + (step + 1) % 2 * LeftLoader::kShared);
+        right.Put(right_shared + (step + 1) % 2 * RightLoader::kShared);
       }
       Barrier();
     }
-    Store(p, sums, batch, part, tile_row + row, tile_column + column);
+    Store<T>(p, sums, batch, part, tile_row + row, tile_column + column);
   }
 }
 
@@ -291,7 +332,7 @@ TENON_GPU_FUNCTION void ProductSum(const ProductParams& p) {
     for (int64_t part = 1; part < p.parts_count; ++part) sum += parts[part * total + i];
     const int64_t line = Quotient(i, p.columns), column = i - line * p.columns;
     const int64_t batch = Quotient(line, p.rows), row = line - batch * p.rows;
-    static_cast<T*>(p.out)[batch * p.batches.out_step + Offset(p.out_row, row) + Offset(p.out_column, column)] = Finished<T>(p.epilogue, column, sum);
+    static_cast<T*>(p.out)[batch * p.batches.out_step + Offset(p.out_row, row) + column * p.out_column_step] = Finished<T>(p.epilogue, row, column, sum);
   }
 }
 
@@ -301,10 +342,11 @@ template <class T>
 using TurnedPatches = PatchSource<T, true>;
 
 #define TENON_GPU_TILE(symbol, T, A, Source, size) \
-  TENON_GPU_BLOCK_KERNEL_OF(kProductThreads, symbol, ProductParams, Product<T, A, Source, k##size##Tile, k##size##Depth>)
+  TENON_GPU_BLOCK_KERNEL_OF(kProductThreads, symbol, ProductParams, Product<T, A, Source, k##size##Tile>)
 #define TENON_GPU_SMALL_TILES(suffix, T, A)                                             \
   TENON_GPU_TILE(Product_##suffix, T, A, MatrixSource<T>, Small)                        \
   TENON_GPU_KERNEL(ProductSum_##suffix, ProductParams, ProductSum<T, A>)
+#define TENON_GPU_FLAT_TILES(suffix, T, A) TENON_GPU_TILE(ProductFlat_##suffix, T, A, MatrixSource<T>, Flat)
 #define TENON_GPU_PATCH_TILES(suffix, T, A)                                             \
   TENON_GPU_TILE(PatchProduct_##suffix, T, A, Patches<T>, Small)                        \
   TENON_GPU_TILE(TurnedPatchProduct_##suffix, T, A, TurnedPatches<T>, Small)
@@ -319,6 +361,10 @@ TENON_GPU_SMALL_TILES(f16, Half, float)
 TENON_GPU_SMALL_TILES(bf16, Bfloat16, float)
 TENON_GPU_SMALL_TILES(u32, uint32_t, uint32_t)
 TENON_GPU_SMALL_TILES(u64, uint64_t, uint64_t)
+TENON_GPU_FLAT_TILES(f32, float, float)
+TENON_GPU_FLAT_TILES(f64, double, double)
+TENON_GPU_FLAT_TILES(f16, Half, float)
+TENON_GPU_FLAT_TILES(bf16, Bfloat16, float)
 TENON_GPU_PATCH_TILES(f32, float, float)
 TENON_GPU_PATCH_TILES(f64, double, double)
 TENON_GPU_PATCH_TILES(f16, Half, float)

@@ -6,6 +6,7 @@
 //   PatchProduct_<type>        left's rows are patches of an image: what one window sees (rows: windows; depth: cells)
 //   TurnedPatchProduct_<type>  the same, turned (rows: cells; depth: windows)
 //   ...Large_<type>            in larger tiles, of float and the halves
+//   ProductFlat_<type>         in tiles of few rows, of floats
 //   ProductSum_<type>          adds the parts of a product whose depth was split
 //
 // Halves are summed as floats and rounded once; integers (u32, u64) wrap. Sums go through the depth in its order, parts in
@@ -18,8 +19,13 @@
 namespace tenon::gpu {
 
 inline constexpr uint32_t kProductThreads = 256;
-inline constexpr int64_t kSmallTile = 64, kLargeTile = 128;  // rows and columns of a block
-inline constexpr int64_t kSmallDepth = 16, kLargeDepth = 8;  // of one step; parts of a split depth are whole steps of both
+struct ProductTile {
+  int rows, columns;
+  int depth;           // of one step
+  int column_threads;  // of a row of threads, each of which has 4 by 4 sums or several times so many
+};
+inline constexpr ProductTile kSmallTile = {64, 64, 16, 16}, kLargeTile = {128, 128, 8, 16}, kFlatTile = {16, 256, 8, 64};
+inline constexpr int64_t kDeepestStep = 16;  // parts of a split depth are whole steps of any tile
 
 // Where element i stands along one direction: i * step; or, in pieces of `inner`, (i / inner) * outer_step + (i % inner) * step.
 struct Steps {
@@ -59,10 +65,11 @@ struct ProductBatches {
   int64_t left_strides[kMostBatchDims] = {}, right_strides[kMostBatchDims] = {};
 };
 
-// What is done with a sum before it is rounded. bias: one for each column, or NULL.
+// What is done with a sum before it is rounded. bias: one for each column (of_rows: for each row), or NULL.
 struct ProductEpilogue {
   const void* bias;
   bool relu;
+  bool of_rows;
 };
 
 struct ProductParams {
@@ -76,7 +83,8 @@ struct ProductParams {
   int64_t batch_blocks;  // of the grid; each takes several where there are more
   MatrixView left_view, right_view;
   PatchView patches;
-  Steps out_row, out_column;
+  Steps out_row;
+  int64_t out_column_step;
   bool out_quads;      // four columns can be stored at once
   bool out_along_rows; // neighbours in memory are rows
   ProductBatches batches;

@@ -41,7 +41,7 @@ class ConvolutionProblem {
     p.right.line.step = 1;
     p.right.depth.step = filter_.out;
     p.out_row = PixelSteps(y_);
-    p.out_column.step = ChannelStep(y_);
+    p.out_column_step = ChannelStep(y_);
     Batches(&p, filter_.in * ChannelStep(x_), group_filters_, group_filters_ * ChannelStep(y_));
     return p;
   }
@@ -57,7 +57,7 @@ class ConvolutionProblem {
     p.right.line.step = filter_.out;
     p.right.depth = {1, group_filters_, filter_.in * filter_.out};
     p.out_row = PixelSteps(x_);
-    p.out_column.step = ChannelStep(x_);
+    p.out_column_step = ChannelStep(x_);
     Batches(&p, group_filters_ * ChannelStep(y_), group_filters_, filter_.in * ChannelStep(x_));
     return p;
   }

@@ -104,7 +104,7 @@ struct BackpropFilterKernel : Attributes {
       parts.rows = taps;
       parts.columns = params.filters;
       parts.out_row.step = params.filters;
-      parts.out_column.step = 1;
+      parts.out_column_step = 1;
       const int64_t bytes = s.dtype(0) == TENON_DT_DOUBLE ? 8 : 4;
       parts_at = s.Workspace(sdk::Multiply(sdk::Multiply(taps, params.filters), parts.parts_count * bytes));
     }

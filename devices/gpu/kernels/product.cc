@@ -17,6 +17,7 @@ uint32_t CodeType(uint32_t dtype) {
   return dtype == TENON_DT_INT32 ? TENON_DT_UINT32 : dtype == TENON_DT_INT64 ? TENON_DT_UINT64 : dtype;
 }
 bool HasLargeTiles(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
+bool HasFlatTiles(uint32_t dtype) { return HasLargeTiles(dtype) || dtype == TENON_DT_DOUBLE; }
 
 template <class... Numbers>
 bool InFours(Numbers... numbers) {
@@ -41,11 +42,24 @@ void Inspect(const ProductBatches& batches, PatchView* view) {
                 BatchesInFours(batches, batches.left_step, batches.left_strides);
 }
 
+// The same product the other way round: columns are rows. Of results whose rows are of one piece.
+void Turn(ProductProblem* p) {
+  std::swap(p->rows, p->columns);
+  std::swap(p->left, p->right);
+  std::swap(p->out_row.step, p->out_column_step);
+  std::swap(p->batches.left_step, p->batches.right_step);
+  std::swap(p->batches.left_strides, p->batches.right_strides);
+}
+
 }  // namespace
 
 // A vendor's library would be asked here, with the problem as it stands; what it does not take is computed by the own code.
-ProductPlan::ProductPlan(const ProductProblem& problem, Shapes& s) {
-  const uint32_t dtype = CodeType(problem.dtype);
+ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s) {
+  const uint32_t dtype = CodeType(asked.dtype);
+  ProductProblem problem = asked;
+  const bool may_be_flat = problem.left_kind == ProductProblem::Left::kMatrix && HasFlatTiles(dtype);
+  is_turned_ = may_be_flat && problem.out_row.inner == 0 && problem.columns <= kFlatTile.rows && problem.rows > kFlatTile.rows;
+  if (is_turned_) Turn(&problem);
   ProductParams& p = params_;
   p.rows = problem.rows;
   p.columns = problem.columns;
@@ -54,44 +68,45 @@ ProductPlan::ProductPlan(const ProductProblem& problem, Shapes& s) {
   p.right_view = problem.right;
   p.patches = problem.patches;
   p.out_row = problem.out_row;
-  p.out_column = problem.out_column;
+  p.out_column_step = problem.out_column_step;
   p.batches = problem.batches;
   Inspect(p.batches, p.rows, p.depth, p.batches.left_step, p.batches.left_strides, &p.left_view);
   Inspect(p.batches, p.columns, p.depth, p.batches.right_step, p.batches.right_strides, &p.right_view);
   Inspect(p.batches, &p.patches);
-  p.out_quads = p.out_column.step == 1 && p.out_column.inner == 0 && InFours(p.out_row) && InFours(p.columns, p.batches.out_step);
-  p.out_along_rows = p.out_row.step == 1 && p.out_column.step != 1;
+  p.out_quads = p.out_column_step == 1 && InFours(p.out_row) && InFours(p.columns, p.batches.out_step);
+  p.out_along_rows = p.out_row.step == 1 && p.out_column_step != 1;
   quad_bytes_ = 4 * sdk::ElementSize(dtype);
 
   const int64_t processors = s.facts().processors, batches = p.batches.count;
-  const bool large = HasLargeTiles(dtype) && p.rows > kSmallTile && p.columns > kSmallTile &&
-                     sdk::Multiply(sdk::Multiply(Pieces(p.rows, kLargeTile), Pieces(p.columns, kLargeTile)), batches) >= processors;
-  const int64_t side = large ? kLargeTile : kSmallTile;
-  tiles_ = sdk::Multiply(Pieces(p.rows, side), Pieces(p.columns, side));
+  const auto tiles_of = [&](const ProductTile& tile) { return sdk::Multiply(Pieces(p.rows, tile.rows), Pieces(p.columns, tile.columns)); };
+  const bool is_flat = may_be_flat && p.rows <= kFlatTile.rows;
+  const bool is_large = HasLargeTiles(dtype) && p.rows > kSmallTile.rows && p.columns > kSmallTile.columns &&
+                        sdk::Multiply(tiles_of(kLargeTile), batches) >= processors;
+  tiles_ = tiles_of(is_flat ? kFlatTile : is_large ? kLargeTile : kSmallTile);
   if (tiles_ > INT32_MAX) sdk::Fail(TENON_UNIMPLEMENTED, "a product of ", p.rows, " rows and ", p.columns, " columns");
   const int64_t blocks = sdk::Multiply(tiles_, batches);
   // Where there is too little to do for all processors, parts of the depth are blocks of their own.
   const int64_t wanted = blocks == 0 ? 1 : std::min({2 * processors / blocks, p.depth / kLeastPart, kMostParts});
-  const int64_t deepest = std::max(kSmallDepth, kLargeDepth);
-  p.part_depth = std::max<int64_t>(1, Pieces(Pieces(p.depth, std::max<int64_t>(wanted, 1)), deepest)) * deepest;
+  p.part_depth = std::max<int64_t>(1, Pieces(Pieces(p.depth, std::max<int64_t>(wanted, 1)), kDeepestStep)) * kDeepestStep;
   p.parts_count = std::max<int64_t>(1, Pieces(p.depth, p.part_depth));
   p.batch_blocks = std::min(batches, kMostBlocksOfDim);
 
   static constexpr std::string_view kCodes[][2] = {{"Product", "ProductLarge"}, {"PatchProduct", "PatchProductLarge"}, {"TurnedPatchProduct", "TurnedPatchProductLarge"}};
-  tile_ = s.Code(kCodes[static_cast<size_t>(problem.left_kind)][large ? 1 : 0], dtype);
+  tile_ = s.Code(is_flat ? "ProductFlat" : kCodes[static_cast<size_t>(problem.left_kind)][is_large ? 1 : 0], dtype);
   if (p.parts_count == 1) return;
   sum_ = s.Code("ProductSum", dtype);
   const int64_t element = std::max<int64_t>(4, static_cast<int64_t>(sdk::ElementSize(dtype)));
   parts_at_ = s.Workspace(sdk::Multiply(sdk::Multiply(sdk::Multiply(p.rows, p.columns), batches), p.parts_count * element));
 }
 
-void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const ProductEpilogue& epilogue) const {
+void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias, bool relu) const {
   if (tiles_ == 0 || params_.batches.count == 0) return;
+  if (is_turned_) std::swap(left, right);
   ProductParams p = params_;
   p.left = left;
   p.right = right;
   p.out = out;
-  p.epilogue = epilogue;
+  p.epilogue = {bias, relu, is_turned_};
   const auto even = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % quad_bytes_ == 0; };
   p.left_view.quads &= even(left);
   p.patches.quads &= even(left);

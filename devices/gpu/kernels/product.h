@@ -22,18 +22,21 @@ struct ProductProblem {
   Left left_kind = Left::kMatrix;
   MatrixView left = {}, right = {};  // along_depth and quads are the plan's to find out
   PatchView patches = {};            // in place of left; so there
-  Steps out_row = {}, out_column = {1, 0, 0};
+  Steps out_row = {};
+  int64_t out_column_step = 1;
   ProductBatches batches;
 };
 
 class ProductPlan {
  public:
   ProductPlan(const ProductProblem& problem, Shapes& s);
-  void Launch(Launcher& on, const void* left, const void* right, void* out, const ProductEpilogue& epilogue = {}) const;
+  // bias: one for each column, or NULL.
+  void Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias = nullptr, bool relu = false) const;
 
  private:
   ProductParams params_ = {};
-  uint64_t quad_bytes_;  // what addresses of quads are multiples of
+  uint64_t quad_bytes_;   // what addresses of quads are multiples of
+  bool is_turned_;        // left and right are exchanged
   int64_t tiles_, parts_at_ = 0;
   Function tile_, sum_ = nullptr;
 };
