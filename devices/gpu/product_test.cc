@@ -3,7 +3,9 @@
 // come soon).
 #include <limits>
 
+#include "code/product.h"
 #include "devices/gpu/test_values.h"
+#include "emulation/grid.h"
 
 namespace tenon::device_test {
 namespace {
@@ -108,6 +110,47 @@ TEST(GpuProducts, OfHalvesRoundTheirOutputOnce) {
                             {As(TENON_DT_BFLOAT16, Floats({1, 3}, {256, 1, 1})), As(TENON_DT_BFLOAT16, Floats({3, 1}, {1, 1, 1}))},
                             {{TENON_DT_BFLOAT16, {1, 1}}}}, &got), "");
   EXPECT_EQ(got[0].Numbers()[0], 258);
+}
+
+// What no op asks for yet: the epilogue, and batches of which a block takes several.
+TEST(GpuProducts, AddABiasAndCutOffWhatIsNegative) {
+  constexpr int64_t kBatches = 5, kRows = 7, kColumns = 9, kDepth = 40;
+  const auto a = RandomFloatsOf({kBatches, kRows, kDepth}, 1).As<float>(), b = RandomFloatsOf({kDepth, kColumns}, 2).As<float>(), bias = RandomFloatsOf({kColumns}, 3).As<float>();
+  for (const bool of_rows : {false, true}) {
+    for (const int64_t parts : {1, 2}) {
+      std::vector<float> out(kBatches * kRows * kColumns), sums(out.size() * 2);
+      gpu::ProductParams p = {};
+      p.left = a.data();
+      p.right = b.data();
+      p.out = out.data();
+      p.parts = sums.data();
+      p.rows = kRows;
+      p.columns = kColumns;
+      p.depth = kDepth;
+      p.part_depth = parts == 1 ? 48 : 32;
+      p.parts_count = parts;
+      p.batch_blocks = 2;
+      p.left_view = {.line = {kDepth, 0, 0}, .depth = {1, 0, 0}, .along_depth = true, .quads = false};
+      p.right_view = {.line = {1, 0, 0}, .depth = {kColumns, 0, 0}, .along_depth = false, .quads = false};
+      p.out_row.step = kColumns;
+      p.out_column_step = 1;
+      p.batches.count = p.batches.inner = kBatches;
+      p.batches.left_step = kRows * kDepth;
+      p.batches.out_step = kRows * kColumns;
+      p.epilogue = {bias.data(), true, of_rows};
+      const uint32_t blocks[] = {1, static_cast<uint32_t>(parts), 2}, sum_blocks[] = {3, 1, 1};
+      EXPECT_EQ(gpu::EmulatedKernel::Find("Product_f32")->Run(blocks, gpu::kProductThreads, &p), "");
+      if (parts > 1) {
+        EXPECT_EQ(gpu::EmulatedKernel::Find("ProductSum_f32")->Run(sum_blocks, 64, &p), "");
+      }
+      for (size_t i = 0; i < out.size(); ++i) {
+        const size_t column = i % kColumns, row = i / kColumns;  // of all batches
+        double sum = bias[of_rows ? row % kRows : column];
+        for (size_t k = 0; k < kDepth; ++k) sum += static_cast<double>(a[row * kDepth + k]) * static_cast<double>(b[k * kColumns + column]);
+        EXPECT_NEAR(out[i], std::max(sum, 0.0), 1e-5) << i;
+      }
+    }
+  }
 }
 
 TEST(GpuProducts, RefuseShapesThatDoNotFit) {
