@@ -94,7 +94,15 @@ T ShuffleUp(T value, uint32_t by) {
   ShuffleBytes(&value, sizeof value, lane >= by ? lane - by : lane);
   return value;
 }
-inline void SystemFence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void SystemFence() {
+#if defined(__SANITIZE_THREAD__)
+  // Which does not know of fences alone.
+  static std::atomic<int> fence{0};
+  fence.fetch_add(0, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
 inline void DeviceFence() { SystemFence(); }
 
 inline uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) {
