@@ -68,15 +68,7 @@ TEST(Gathers, ByAnIndexThatIsNoneFailLate) {
 Value Whole(uint32_t dtype, Dimensions dims, uint32_t seed) {
   std::vector<float> values;
   for (float x : RandomFloatsOf(dims, seed, -8, 8).As<float>()) values.push_back(std::floor(x));
-  const Value floats = Floats(std::move(dims), values);
-  switch (dtype) {
-    case TENON_DT_DOUBLE: return Rounded<double>(floats, 1);
-    case TENON_DT_HALF: return Rounded<sdk::Half>(floats, 1);
-    case TENON_DT_BFLOAT16: return Rounded<sdk::Bfloat16>(floats, 1);
-    case TENON_DT_INT32: return Rounded<int32_t>(floats, 1);
-    case TENON_DT_INT64: return Rounded<int64_t>(floats, 1);
-    default: return floats;
-  }
+  return Converted(dtype, Floats(std::move(dims), values), 1);
 }
 
 TEST(Scatters, IntoTensorsAreTheCpus) {

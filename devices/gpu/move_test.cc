@@ -139,6 +139,10 @@ TEST(Moves, OfPartsSideBySideAreTheCpus) {
     Case many = {"Pack", {{"axis", int64_t{1}}}, {}, {{dtype, {3, 131}}}};
     for (int i = 0; i < 131; ++i) many.inputs.push_back(x({3}, i));
     EXPECT_EQ(Same(bench, many), "") << dtype;
+    many = {"ConcatV2", {{"T", Type{dtype}}}, {}, {{dtype, {2, 70 * 3}}}, {70}};
+    for (int i = 0; i < 70; ++i) many.inputs.push_back(x({2, 3}, i));
+    many.inputs.push_back(Int(1));
+    EXPECT_EQ(Same(bench, many), "") << dtype;
   }
 }
 

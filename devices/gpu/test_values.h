@@ -21,17 +21,18 @@ Value Rounded(const Value& floats, double scale) {
   for (double x : floats.Numbers()) values.push_back(static_cast<T>(static_cast<float>(x * scale)));
   return Tensor<T>(floats.dims, values);
 }
-inline Value RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) {
-  const Value floats = RandomFloatsOf(std::move(dims), seed);
+// The same numbers as another dtype; whole ones are `scale` times as large.
+inline Value Converted(uint32_t dtype, const Value& floats, double scale) {
   switch (dtype) {
     case TENON_DT_DOUBLE: return Rounded<double>(floats, 1);
     case TENON_DT_HALF: return Rounded<sdk::Half>(floats, 1);
     case TENON_DT_BFLOAT16: return Rounded<sdk::Bfloat16>(floats, 1);
-    case TENON_DT_INT32: return Rounded<int32_t>(floats, 1000);
-    case TENON_DT_INT64: return Rounded<int64_t>(floats, 1000);
+    case TENON_DT_INT32: return Rounded<int32_t>(floats, scale);
+    case TENON_DT_INT64: return Rounded<int64_t>(floats, scale);
     default: return floats;
   }
 }
+inline Value RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) { return Converted(dtype, RandomFloatsOf(std::move(dims), seed), 1000); }
 // The same bytes, whatever they mean.
 inline std::string Same(Bench& bench, const Case& given) {
   std::vector<Value> got, want;

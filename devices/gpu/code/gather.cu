@@ -68,7 +68,7 @@ struct Subtracting {
   TENON_GPU_FUNCTION static void Change(T* at, T value) { AddAt(at, Negative(value)); }
 };
 template <bool kLargest>
-struct Choosing {
+struct Bounding {
   template <class T>
   TENON_GPU_FUNCTION static void Change(T* at, T value) {
     AtomicChange(at, [value](T old) {
@@ -133,8 +133,8 @@ TENON_GPU_KERNEL(ScatterClaim, ClaimParams, ClaimSlots)
 #define TENON_GPU_SCATTERS(suffix, T)                                           \
   TENON_GPU_KERNEL(ScatterAdd_##suffix, ScatterParams, Scatter<Adding, T>)      \
   TENON_GPU_KERNEL(ScatterSub_##suffix, ScatterParams, Scatter<Subtracting, T>) \
-  TENON_GPU_KERNEL(ScatterMin_##suffix, ScatterParams, Scatter<Choosing<false>, T>) \
-  TENON_GPU_KERNEL(ScatterMax_##suffix, ScatterParams, Scatter<Choosing<true>, T>)
+  TENON_GPU_KERNEL(ScatterMin_##suffix, ScatterParams, Scatter<Bounding<false>, T>) \
+  TENON_GPU_KERNEL(ScatterMax_##suffix, ScatterParams, Scatter<Bounding<true>, T>)
 TENON_GPU_SCATTERS(f32, float)
 TENON_GPU_SCATTERS(f64, double)
 TENON_GPU_SCATTERS(f16, Half)

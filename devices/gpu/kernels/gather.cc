@@ -23,16 +23,29 @@ constexpr char kSegmentText[] = "segment_ids[{0}] = {1} is out of range [0, {2})
 int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 char* AddressOf(const View& view) { return static_cast<char*>(sdk::Data<void>(view)); }
 
-// What a kernel with a Run of its own plans with.
-struct OwnPlan {
-  OwnPlan(sdk::PrepareContext& c, std::string_view op, std::string_view node) : OwnPlan(c, RequireOwn(c.args().device), op, node) {}
-  OwnPlan(sdk::PrepareContext& c, Device& device, std::string_view op, std::string_view node)
-      : shapes(c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count, 0, device, c.args().precision, op, node) {}
-  Shapes shapes;
-};
+// What a kernel with a Run of its own plans with: make(Shapes&) in prepare().
 struct NamedKernel {
   explicit NamedKernel(sdk::CreateContext& c) : op(c.op()), node(c.name()) {}
+  template <class Make>
+  void Prepare(sdk::PrepareContext& c, Make&& make) const {
+    const tenon_prepare_args& a = c.args();
+    Shapes shapes(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, op, node);
+    make(shapes);
+    if (shapes.workspace_bytes() > 0) c.Workspace(shapes.workspace_bytes());
+  }
   std::string op, node;
+};
+// The code of a kernel that reads a variable's elements by index.
+template <sdk::FixedString kCode>
+struct ReadPlan {
+  ReadPlan(const NamedKernel& kernel, sdk::PrepareContext& c, const char* text) {
+    kernel.Prepare(c, [&](Shapes& s) {
+      code = UnitCode(kCode.data, 16, s);
+      site = s.Site(TENON_INVALID_ARGUMENT, text);
+    });
+  }
+  UnitCode code;
+  uint64_t site = 0;
 };
 // A variable's value, which is of the dtype that the node says.
 View ReadVariable(sdk::RunContext c) {
@@ -97,14 +110,8 @@ struct GatherV2Kernel : GatherKernel<2> {
 
 struct ResourceGatherKernel : NamedKernel {
   explicit ResourceGatherKernel(sdk::CreateContext& c) : NamedKernel(c), batch_dims(c.Has("batch_dims") ? c.Int("batch_dims") : 0) {}
-  struct Plan {
-    Plan(const ResourceGatherKernel& kernel, sdk::PrepareContext& c) {
-      OwnPlan own(c, kernel.op, kernel.node);
-      code = UnitCode("Gather", 16, own.shapes);
-      site = own.shapes.Site(TENON_INVALID_ARGUMENT, kRowText);
-    }
-    UnitCode code;
-    uint64_t site;
+  struct Plan : ReadPlan<"Gather"> {
+    Plan(const ResourceGatherKernel& kernel, sdk::PrepareContext& c) : ReadPlan(kernel, c, kRowText) {}
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const View params = ReadVariable(c);
@@ -197,14 +204,8 @@ struct GatherNdKernel : Policy {
 };
 struct ResourceGatherNdKernel : NamedKernel, Policy {
   explicit ResourceGatherNdKernel(sdk::CreateContext& c) : NamedKernel(c), Policy(c) {}
-  struct Plan {
-    Plan(const ResourceGatherNdKernel& kernel, sdk::PrepareContext& c) {
-      OwnPlan own(c, kernel.op, kernel.node);
-      code = UnitCode("GatherNd", 16, own.shapes);
-      site = own.shapes.Site(TENON_INVALID_ARGUMENT, kSliceText);
-    }
-    UnitCode code;
-    uint64_t site;
+  struct Plan : ReadPlan<"GatherNd"> {
+    Plan(const ResourceGatherNdKernel& kernel, sdk::PrepareContext& c) : ReadPlan(kernel, c, kSliceText) {}
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const View params = ReadVariable(c);
@@ -356,9 +357,7 @@ struct VariableScatterKernel : NamedKernel {
   explicit VariableScatterKernel(sdk::CreateContext& c) : NamedKernel(c), lock(sdk::UpdateLock(c)) {}
   struct Plan {
     Plan(const VariableScatterKernel& kernel, sdk::PrepareContext& c) {
-      OwnPlan own(c, kernel.op, kernel.node);
-      changing = Changing<kChange>(c.input(2).dtype, sdk::Count(c.input(1)), kRowText, own.shapes);
-      if (own.shapes.workspace_bytes() > 0) c.Workspace(own.shapes.workspace_bytes());
+      kernel.Prepare(c, [&](Shapes& s) { changing = Changing<kChange>(s.dtype(2), sdk::Count(s.in(1)), kRowText, s); });
     }
     Changing<kChange> changing;
   };

@@ -396,7 +396,10 @@ struct ConcatKernel {
     Plan(const ConcatKernel&, Shapes& s) {
       const int32_t n = s.input_count() - 1, first = kAxis == 0 ? 1 : 0;
       const Dims out = s.out(0);
-      const int64_t given = s.Integer(kAxis == 0 ? 0 : n);
+      const int32_t axis_input = kAxis == 0 ? 0 : n;
+      // Of so many inputs the last one is not known to be the host's, so that nobody waits for its value.
+      if (s.input(axis_input).dl.data == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs put ", n, " tensors together along a constant axis alone");
+      const int64_t given = s.Integer(axis_input);
       const auto axis = static_cast<size_t>(AxisOf(given, static_cast<int64_t>(out.size())));
       for (int32_t i = 0; i < n; ++i) {
         // Old graphs have scalars in a list with axis 0.
