@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test build configure packages variants clean format fuzz-golden help
+.PHONY: run test test-gpu build configure packages variants clean format fuzz-golden help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -21,6 +21,12 @@ build: configure ## Build everything into build/release, laid out like an instal
 
 test: build ## Build, then run every test.
 	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+# A tree that was built elsewhere will do: only built files, the driver and the vendor's libraries are needed.
+GPU_PLUGIN ?= tenon.cuda
+
+test-gpu: ## On a machine with a GPU: devices, kernels, goldens, random graphs and the main job on it (GPU_PLUGIN=tenon.rocm; PRESET as built).
+	tests/gpu/test_gpu.sh $(BUILD) $(GPU_PLUGIN)
 
 PYTHON ?= python3
 SEEDS ?= $(shell date +%s)

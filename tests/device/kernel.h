@@ -402,14 +402,16 @@ class Bench {
       }
       for (size_t i = 0; i < inputs.size(); ++i) in.push_back(&views[i]);
       for (size_t i = 0; i < outputs.size(); ++i) out.push_back(&OutputView(i));
-      std::vector<char> workspace(prepare.out_workspace_bytes + 64);
+      // A device's workspace lies in its memory.
+      std::vector<char> host_workspace(device == nullptr ? prepare.out_workspace_bytes + 64 : 0);
+      void* const workspace = device == nullptr ? host_workspace.data() : context->allocate(prepare.out_workspace_bytes + 64);
       context->output_dims.resize(outputs.size());
       frame.struct_size = sizeof frame;
       frame.inputs = in.data();
       frame.outputs = out.data();
       frame.input_count = static_cast<int32_t>(in.size());
       frame.output_count = static_cast<int32_t>(out.size());
-      frame.workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
+      frame.workspace = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
       frame.workspace_bytes = prepare.out_workspace_bytes;
       frame.services = FrameServices();
       frame.context = context;

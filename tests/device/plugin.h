@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives a device's built plugin from outside: opens the library, loads it with options, and calls its tables only. The test
-// program says which one: TENON_TESTED_PLUGIN is the library's path.
+// program says which one: TENON_TESTED_PLUGIN is the library's path; the environment's variable of that name goes before it.
 //
 //   Plugin plugin{{"devices", "2"}};
 //   Handle device(plugin, 0);                  // closed at the end of the scope
@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <map>
@@ -83,8 +84,13 @@ inline uint64_t Soon(std::chrono::milliseconds more = std::chrono::minutes(2)) {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
+inline std::string TestedPlugin() {
+  const char* wished = std::getenv("TENON_TESTED_PLUGIN");
+  return wished == nullptr ? TENON_TESTED_PLUGIN : wished;
+}
+
 // Of a built plugin, by its path.
-inline const tenon_plugin* Descriptor(const std::string& path = TENON_TESTED_PLUGIN) {
+inline const tenon_plugin* Descriptor(const std::string& path = TestedPlugin()) {
   static std::map<std::string, const tenon_plugin*> known;
   if (const auto found = known.find(path); found != known.end()) return found->second;
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

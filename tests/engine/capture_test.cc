@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same. On the emulated GPU.
+// Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same.
+#include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {
@@ -7,10 +8,7 @@ namespace {
 
 Runtime& Gpus() {
   static Runtime* const runtime = [] {
-    RuntimeOptions options;
-    options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
-    options.plugin_options = {{"tenon.gpu_emulated", "devices", "2"}};
-    auto made = Runtime::Create(options);
+    auto made = Runtime::Create(device_test::GpuOptions());
     if (!made.ok()) {
       ADD_FAILURE() << made.status().message();
       std::abort();  // NOLINT: nothing can be tested without a runtime
@@ -22,7 +20,7 @@ Runtime& Gpus() {
 
 Session MakeSession(const Graph& graph, bool capture = true) {
   SessionOptions options;
-  options.device = "/device:GPU:0";
+  options.device = device_test::kGpu;
   options.capture = capture;
   options.compile = false;  // kernel by kernel: a chain would be one piece of work anyway
   auto session = Session::Create(Gpus(), graph, options);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of element-wise nodes that a GPU's compiler makes one kernel of give the bits that the nodes' own kernels give; what cannot be
-// one kernel runs node by node. On the emulated GPU, whose chains this machine's compiler compiles.
+// one kernel runs node by node. The emulated GPU's chains are compiled by
+// this machine's compiler.
 #include <filesystem>
 
+#include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {
@@ -15,9 +17,8 @@ const std::string& CacheFolder() {
 
 Runtime& Gpus() {
   static Runtime* const runtime = [] {
-    RuntimeOptions options;
-    options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
-    options.plugin_options = {{"tenon.gpu_emulated", "devices", "1"}, {"tenon.gpu_emulated", "cache", CacheFolder()}};
+    RuntimeOptions options = device_test::GpuOptions();
+    options.plugin_options.back().value = CacheFolder();
     auto made = Runtime::Create(options);
     if (!made.ok()) {
       ADD_FAILURE() << made.status().message();
@@ -41,7 +42,7 @@ struct Answer {
 
 Answer Run(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile) {
   SessionOptions options;
-  options.device = "/device:GPU:0";
+  options.device = device_test::kGpu;
   options.compile = compile;
   Answer answer;
   auto session = Session::Create(Gpus(), graph, options);

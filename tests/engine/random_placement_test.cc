@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs, their nodes placed at random over the CPU and two simulated TPUs, give what they mean: in straight code and
+// Random graphs, their nodes placed at random over the CPU and two simulated TPUs, or two GPUs, give what they mean: in straight code and
 // in the dynamic executor, with completions delayed and queues served out of turn, fed from and fetched into the memory of any of
 // them. Covers G5, H1, H2, L7, R4.
 #include <cstdlib>
 
+#include "tests/device/gpu.h"
 #include "tests/engine/random_graph.h"
 
 namespace tenon::engine {
@@ -35,37 +36,57 @@ Runtime& RuntimeOf(bool disturbed) {
   return disturbed ? *late : *quick;
 }
 
-std::vector<Way> WaysOf() {
+Runtime& Gpus() {
+  static Runtime* const runtime = [] {
+    auto made = Runtime::Create(device_test::GpuOptions(2));
+    if (!made.ok()) {
+      ADD_FAILURE() << made.status().message();
+      std::abort();  // NOLINT
+    }
+    return new Runtime(std::move(*made));
+  }();
+  return *runtime;
+}
+
+std::vector<Way> WaysOf(const std::string& type) {
   std::vector<Way> ways = {{"straight"}, {"unoptimized"}, {"dynamic"}, {"parts"}, {"unoptimized parts"}, {"dynamic parts"}};
   for (size_t i = 0; i < ways.size(); ++i) {
     ways[i].options.optimize = i % 3 != 1;
     if (i % 3 == 2) ways[i].options.executor = TENON_EXECUTOR_DYNAMIC;
     ways[i].options.partition = i >= 3;
     ways[i].options.early_transfers = i % 3 == 1;
-    if (i % 2 == 0) ways[i].places = {"TPU:1", "", "TPU:0"};
+    ways[i].options.compile = type == "TPU";  // a GPU's chains are compiled for longer than all graphs take
+    if (i % 2 == 0) ways[i].places = {type + ":1", "", type + ":0"};
   }
   return ways;
 }
 
-std::string AnyDevice(uint32_t draw) {
+std::string AnyTpu(uint32_t draw) {
   static const char* const devices[] = {"/device:CPU:0", "/device:TPU:0", "/device:TPU:1", "/device:TPU:*"};
   return devices[draw % 4];
 }
+std::string AnyGpu(uint32_t draw) {
+  static const char* const devices[] = {"/device:CPU:0", "/device:GPU:0", "/device:GPU:1", "/device:GPU:*"};
+  return devices[draw % 4];
+}
 
-void Check(uint32_t count, int depth) {
+void Check(const std::string& type, uint32_t count, int depth) {
   int wrong = 0;
   for (uint32_t seed = First(); seed < First() + count && wrong < 5; ++seed) {
     ProgramOptions options;
     options.steps = 5 + static_cast<int>(seed % (depth == 0 ? 40 : 13));
     options.depth = depth == 0 ? 0 : 1 + static_cast<int>(seed % 3);
-    const std::string why = RandomGraph(RuntimeOf(seed % 4 == 3), seed, options, AnyDevice).Check(WaysOf());
+    Runtime& runtime = type == "TPU" ? RuntimeOf(seed % 4 == 3) : Gpus();
+    const std::string why = RandomGraph(runtime, seed, options, type == "TPU" ? AnyTpu : AnyGpu).Check(WaysOf(type));
     if (!why.empty()) ADD_FAILURE() << why;
     wrong += !why.empty();
   }
 }
 
-TEST(RandomPlacement, WithoutControlFlowGivesTheSameValues) { Check(Graphs(), 0); }
-TEST(RandomPlacement, OfLoopsAndConditionalsGivesTheSameValues) { Check(Graphs(), 1); }
+TEST(RandomPlacement, WithoutControlFlowGivesTheSameValues) { Check("TPU", Graphs(), 0); }
+TEST(RandomPlacement, OfLoopsAndConditionalsGivesTheSameValues) { Check("TPU", Graphs(), 1); }
+TEST(RandomPlacement, OnGpusWithoutControlFlowGivesTheSameValues) { Check("GPU", Graphs() / 2, 0); }
+TEST(RandomPlacement, OnGpusOfLoopsAndConditionalsGivesTheSameValues) { Check("GPU", Graphs() / 2, 1); }
 
 }  // namespace
 }  // namespace tenon::engine

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/device/gpu.h"
 #include "tests/golden/replay.h"
 
 namespace tenon::golden {
@@ -14,13 +15,13 @@ const std::string kFolder = TENON_TEST_SOURCE_DIR "/tests/golden";
 
 class Cases : public ::testing::TestWithParam<std::string> {
  protected:
-  static void ReplayWith(Kernels kernels, bool optimize = true) {
+  static void ReplayWith(Kernels kernels, const Manner& manner = {}) {
     SayCaseOnCrash();
     const auto runtime = MakeRuntime(kernels);
     ASSERT_TRUE(runtime.ok()) << runtime.status().message();
     const std::string path = kFolder + "/cases/" + GetParam() + ".jsonl";
     std::ifstream text(path);
-    const Tally tally = ReplayAll(*runtime, text, Differences::Read(kFolder + "/differences.json"), optimize);
+    const Tally tally = ReplayAll(*runtime, text, Differences::Read(kFolder + "/differences.json"), manner);
     EXPECT_GT(tally.cases, 10u) << path;
     for (const std::string& failure : tally.failures) ADD_FAILURE() << path << ", " << failure;
   }
@@ -29,7 +30,8 @@ class Cases : public ::testing::TestWithParam<std::string> {
 TEST_P(Cases, AreTensorFlows) { ReplayWith(Kernels::kAll); }
 TEST_P(Cases, AreTensorFlowsWithPlainKernelsAlone) { ReplayWith(Kernels::kPlain); }
 TEST_P(Cases, AreTensorFlowsWithOneDnnAtAnySize) { ReplayWith(Kernels::kOneDnnAlways); }
-TEST_P(Cases, AreTensorFlowsInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, false); }
+TEST_P(Cases, AreTensorFlowsInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, {.optimize = false}); }
+TEST_P(Cases, AreTensorFlowsOnAGpu) { ReplayWith(Kernels::kGpu, {.device = device_test::kGpu}); }
 
 std::vector<std::string> Packages() {
   std::vector<std::string> names;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// golden_replay [--plain | --onednn] [--no-optimize] FILE...: replays files of cases and says what differs.
+// golden_replay [--plain | --onednn | --gpu] [--no-optimize] FILE...: replays files of cases and says what differs.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
+#include "tests/device/gpu.h"
 #include "tests/golden/replay.h"
 
 namespace {
 
 int Usage() {
-  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn] [--no-optimize] FILE...\n"
-                       "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size.\n");
+  std::fprintf(stderr, "usage: golden_replay [--plain | --onednn | --gpu] [--no-optimize] FILE...\n"
+                       "Replays cases as make_cases.py writes them. --plain: without oneDNN; --onednn: oneDNN at any size;\n"
+                       "--gpu: a GPU's kernels, the emulated one's or with TENON_TEST_GPU=tenon.cuda a real one's.\n");
   return 2;
 }
 
@@ -19,13 +21,14 @@ int Usage() {
 int main(int argc, char** argv) {
   using namespace tenon::golden;  // NOLINT: a program of this namespace
   Kernels kernels = Kernels::kAll;
-  bool optimize = true;
+  Manner manner;
   std::vector<std::string> files;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--plain") kernels = Kernels::kPlain;
     else if (word == "--onednn") kernels = Kernels::kOneDnnAlways;
-    else if (word == "--no-optimize") optimize = false;
+    else if (word == "--gpu") kernels = Kernels::kGpu, manner.device = device_test::kGpu;
+    else if (word == "--no-optimize") manner.optimize = false;
     else if (word.starts_with("-")) return Usage();
     else files.push_back(word);
   }
@@ -44,7 +47,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s: %s\n", path.c_str(), std::strerror(errno));
       return 2;
     }
-    const Tally tally = ReplayAll(*runtime, text, differences, optimize);
+    const Tally tally = ReplayAll(*runtime, text, differences, manner);
     for (const std::string& failure : tally.failures) std::printf("%s, %s\n", path.c_str(), failure.c_str());
     std::printf("%s: %zu cases (%zu refused by TensorFlow, %zu with gradients), %zu differ\n", path.c_str(), tally.cases,
                 tally.refused, tally.gradients, tally.failures.size());

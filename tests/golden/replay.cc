@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/device/gpu.h"
 #include "tests/golden/replay.h"
 
 #include <signal.h>
@@ -59,9 +60,11 @@ bool OnlyZeros(const Tensor& tensor) {
 // A case of one op.
 class OpCase {
  public:
-  OpCase(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize)
+  OpCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
       : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
-    options_.optimize = optimize;
+    options_.optimize = manner.optimize;
+    options_.device = manner.device;
+    options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
   }
 
   std::string Run() {
@@ -178,9 +181,11 @@ class OpCase {
 // A case that is a graph as TensorFlow wrote it, and what its runs give, one after another in one session.
 class GraphCase {
  public:
-  GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize)
+  GraphCase(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner)
       : runtime_(runtime), one_(one), differences_(differences), op_(one["op"].get<std::string>()) {
-    options_.optimize = optimize;
+    options_.optimize = manner.optimize;
+    options_.device = manner.device;
+    options_.compile = manner.device.empty();  // a chain is compiled for longer than all cases take
   }
 
   std::string Run() {
@@ -259,6 +264,10 @@ class GraphCase {
 
 RuntimeOptions OptionsFor(Kernels kernels) {
   RuntimeOptions options;
+  if (kernels == Kernels::kGpu) {
+    options = device_test::GpuOptions();
+    if (device_test::GpuIsEmulated()) kernels = Kernels::kPlain;
+  }
   if (kernels == Kernels::kOneDnnAlways) options.plugin_options.push_back({"tenon.cpu_onednn", "always", "true"});
   if (kernels != Kernels::kPlain) return options;
   options.search = false;
@@ -273,9 +282,9 @@ RuntimeOptions OptionsFor(Kernels kernels) {
 
 Result<Runtime> MakeRuntime(Kernels kernels) { return Runtime::Create(OptionsFor(kernels)); }
 
-std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, bool optimize) {
-  if (one.contains("graph")) return GraphCase(runtime, one, differences, optimize).Run();
-  return OpCase(runtime, one, differences, optimize).Run();
+std::string Replay(const Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner) {
+  if (one.contains("graph")) return GraphCase(runtime, one, differences, manner).Run();
+  return OpCase(runtime, one, differences, manner).Run();
 }
 
 std::string Describe(const Json& one) {
@@ -309,7 +318,7 @@ void SayCaseOnCrash() {
   for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) signal(number, SayCase);
 }
 
-Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, bool optimize) {
+Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner) {
   Tally tally;
   for (std::string line; std::getline(text, line);) {
     const Json one = Json::parse(line);
@@ -319,7 +328,7 @@ Tally ReplayAll(const Runtime& runtime, std::istream& text, const Differences& d
     std::strncpy(case_at_hand, at_hand.c_str(), sizeof(case_at_hand) - 1);
     tally.refused += one.contains("error") ? 1 : 0;
     tally.gradients += one.contains("dx") ? 1 : 0;
-    const std::string difference = Replay(runtime, one, differences, optimize);
+    const std::string difference = Replay(runtime, one, differences, manner);
     if (!difference.empty()) tally.failures.push_back(description + "\n    " + difference);
   }
   return tally;

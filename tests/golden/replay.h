@@ -17,12 +17,19 @@ namespace tenon::golden {
 enum class Kernels {
   kAll,          // those that a user's program finds
   kPlain,        // without oneDNN
-  kOneDnnAlways  // oneDNN wherever it has a primitive, at any size
+  kOneDnnAlways,  // oneDNN wherever it has a primitive, at any size
+  kGpu            // a GPU's wherever it has one (tests/device/gpu.h); else as kPlain
 };
 host::Result<host::Runtime> MakeRuntime(Kernels kernels);
 
+// How a case's session is made.
+struct Manner {
+  bool optimize = true;
+  std::string device = {};  // of its nodes
+};
+
 // Empty, or what of the case differs from TensorFlow.
-std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, bool optimize);
+std::string Replay(const host::Runtime& runtime, const Json& one, const Differences& differences, const Manner& manner);
 
 // What a case is, in a line: op, attributes, inputs.
 std::string Describe(const Json& one);
@@ -32,7 +39,7 @@ struct Tally {
   std::vector<std::string> failures;
 };
 // Every line of `text`. The line at hand is kept where a signal handler can say it.
-Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, bool optimize);
+Tally ReplayAll(const host::Runtime& runtime, std::istream& text, const Differences& differences, const Manner& manner);
 // Says on standard error which case was running when this process dies of a signal.
 void SayCaseOnCrash();
 
