@@ -35,7 +35,7 @@ double ToleranceOf(uint32_t dtype) {
 void ExpectTheCpus(Bench& bench, const std::string& prefix, const Window& w, uint32_t dtype) {
   const Attributes attributes = AttributesOf(w, dtype);
   const double tolerance = ToleranceOf(dtype);
-  const Value image = As(dtype, RandomFloatsOf(w.image, 1)), filter = As(dtype, RandomFloatsOf(w.filter, 2)), result = As(dtype, RandomFloatsOf(w.result, 3));
+  const Value image = ValuesOf(dtype, RandomFloatsOf(w.image, 1), 100), filter = ValuesOf(dtype, RandomFloatsOf(w.filter, 2), 100), result = ValuesOf(dtype, RandomFloatsOf(w.result, 3), 100);
   const std::string where = std::string(w.format) + " " + w.padding + " " + ::testing::PrintToString(w.image) + " of dtype " + std::to_string(dtype);
   EXPECT_EQ(Compare(bench, {prefix, attributes, {image, filter}, {{dtype, w.result}}}, tolerance), "") << where;
   EXPECT_EQ(Compare(bench, {prefix + "BackpropInput", attributes, {SizesOf(w.image), filter, result}, {{dtype, w.image}}, {0}}, tolerance), "") << where;

@@ -73,7 +73,7 @@ Value Whole(uint32_t dtype, Dimensions dims, uint32_t seed) {
 
 TEST(Scatters, IntoTensorsAreTheCpus) {
   Bench bench;
-  for (uint32_t dtype : kAdded) {
+  for (uint32_t dtype : kNumberTypes) {
     ForBothIndexTypes([&](auto indices) {
       const Value some = indices({4, 1}, {3, 0, 3, 3}), pairs = indices({3, 2}, {1, 2, 0, 0, 1, 2}), none = indices({0, 1}, {});
       const Attributes attributes = TypesOf("T", dtype, some.dtype);
@@ -121,7 +121,7 @@ TEST(Scatters, OutsideOfTensorsFailLateOrAreIgnored) {
 
 TEST(Segments, AreSummedAsTheCpuDoes) {
   Bench bench;
-  for (uint32_t dtype : kAdded) {
+  for (uint32_t dtype : kNumberTypes) {
     ForBothIndexTypes([&](auto indices) {
       const Attributes attributes = TypesOf("T", dtype, indices({0}, {}).dtype);
       const auto check = [&](const Dimensions& data, const Value& ids, int32_t rows, const Dimensions& out) {
@@ -188,7 +188,7 @@ TEST(Variables, RowsAreGatheredAsTheCpuDoes) {
 TEST(Variables, RowsChangeAsOnTheCpu) {
   Bench bench;
   std::vector<Value> out;
-  for (uint32_t dtype : kAdded) {
+  for (uint32_t dtype : kNumberTypes) {
     for (const char* op : {"ScatterAdd", "ScatterSub", "ScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"}) {
       const bool reference = op[0] == 'S';
       Twins v(bench, Whole(dtype, {6, 5}, 1));

@@ -63,7 +63,7 @@ TEST(Resizes, AreTheCpus) {
     for (const auto& [h, w, new_h, new_w] : kResizes) {
       const Value size = Ints({static_cast<int32_t>(new_h), static_cast<int32_t>(new_w)});
       const Dimensions original = {2, h, w, 3}, resized = {2, new_h, new_w, 3};
-      for (uint32_t dtype : kAdded) {
+      for (uint32_t dtype : kNumberTypes) {
         EXPECT_EQ(Compare(bench, {"ResizeBilinear", attributes, {RandomOf(dtype, original), size}, {{TENON_DT_FLOAT, resized}}, {1}}, 1e-6), "");
         const Value dy = RandomOf(dtype, resized);
         const Value old_size = Ints({static_cast<int32_t>(h), static_cast<int32_t>(w)});

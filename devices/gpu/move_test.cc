@@ -115,7 +115,7 @@ TEST(Moves, OfPadsAreTheCpus) {
     if (!in.empty() && in[0] == 0) continue;  // REFLECT needs an element to pad beside
     for (uint32_t dtype : kSizes)
       EXPECT_EQ(Same(bench, {"MirrorPad", attributes, {Numbered(dtype, in), pads(paddings)}, {{dtype, out}}, {1}}), "") << dtype;
-    for (uint32_t dtype : kAdded)
+    for (uint32_t dtype : kNumberTypes)
       EXPECT_EQ(Same(bench, {"MirrorPadGrad", attributes, {RandomOf(dtype, out), pads(paddings)}, {{dtype, in}}, {1}}), "") << dtype << mode;
   }
 }

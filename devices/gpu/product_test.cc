@@ -30,7 +30,7 @@ Case ProductCase(const Sizes& s, bool transpose_a, bool transpose_b, uint32_t dt
   const Dimensions left = transpose_a ? Dimensions{s.k, s.m} : Dimensions{s.m, s.k};
   const Dimensions right = transpose_b ? Dimensions{s.n, s.k} : Dimensions{s.k, s.n};
   return {"MatMul", {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
-          {As(dtype, RandomFloatsOf(left, 1)), As(dtype, RandomFloatsOf(right, 2))}, {{dtype, {s.m, s.n}}}};
+          {ValuesOf(dtype, RandomFloatsOf(left, 1), 100), ValuesOf(dtype, RandomFloatsOf(right, 2), 100)}, {{dtype, {s.m, s.n}}}};
 }
 
 TEST(GpuProducts, AreTheCpus) {
@@ -81,7 +81,7 @@ TEST(GpuProducts, OfBatchesAreTheCpus) {
     for (const uint32_t dtype : kTypes) {
       for (const bool adjoint : {false, true}) {
         const Attributes attributes = {{"adj_x", adjoint}, {"adj_y", adjoint}};
-        const Value x = As(dtype, RandomFloatsOf(adjoint ? turned(c.x) : c.x, 1)), y = As(dtype, RandomFloatsOf(adjoint ? turned(c.y) : c.y, 2));
+        const Value x = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.x) : c.x, 1), 100), y = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.y) : c.y, 2), 100);
         EXPECT_EQ(Compare(bench, {"BatchMatMulV2", attributes, {x, y}, {{dtype, c.out}}}, ToleranceOf(dtype)), "") << dtype;
         if (dtype == TENON_DT_HALF) continue;
         Attributes three = attributes;
@@ -107,7 +107,7 @@ TEST(GpuProducts, OfHalvesRoundTheirOutputOnce) {
   std::vector<Value> got;
   // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
   EXPECT_EQ(bench.OnDevice({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
-                            {As(TENON_DT_BFLOAT16, Floats({1, 3}, {256, 1, 1})), As(TENON_DT_BFLOAT16, Floats({3, 1}, {1, 1, 1}))},
+                            {ValuesOf(TENON_DT_BFLOAT16, Floats({1, 3}, {256, 1, 1}), 100), ValuesOf(TENON_DT_BFLOAT16, Floats({3, 1}, {1, 1, 1}), 100)},
                             {{TENON_DT_BFLOAT16, {1, 1}}}}, &got), "");
   EXPECT_EQ(got[0].Numbers()[0], 258);
 }

@@ -51,9 +51,9 @@ TEST(GpuVariables, OfEveryTypeAreTheCpus) {
   for (const uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_INT32,
                                TENON_DT_INT64, TENON_DT_UINT8, TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64, TENON_DT_COMPLEX64, TENON_DT_COMPLEX128}) {
     for (const Dimensions& dims : {Dimensions{}, Dimensions{0, 3}, Dimensions{257}}) {
-      Twin v(bench, As(dtype, RandomFloatsOf(dims, 1, 0, 1)));
+      Twin v(bench, ValuesOf(dtype, RandomFloatsOf(dims, 1, 0, 1), 100));
       for (const char* op : {"AssignAddVariableOp", "AssignSubVariableOp", "AssignSubVariableOp", "AssignVariableOp"}) {
-        const Case given = {op, {{"dtype", Type{dtype}}}, {Variable(), As(dtype, RandomFloatsOf(dims, 2, 0, 1))}, {}};
+        const Case given = {op, {{"dtype", Type{dtype}}}, {Variable(), ValuesOf(dtype, RandomFloatsOf(dims, 2, 0, 1), 100)}, {}};
         EXPECT_EQ(bench.OnDevice(given, &out, {&v.on_device}), "") << op;
         EXPECT_EQ(bench.OnCpu(given, &out, {&v.on_cpu}), "") << op;
         EXPECT_EQ(v.Differ(bench, 0), "") << op << " of dtype " << dtype;
@@ -92,7 +92,7 @@ struct Training {
       on_device.push_back(&twin->on_device);
       on_cpu.push_back(&twin->on_cpu);
     }
-    for (const Value& other : others) given.inputs.push_back(other.dtype == TENON_DT_FLOAT ? As(dtype, other) : other);
+    for (const Value& other : others) given.inputs.push_back(other.dtype == TENON_DT_FLOAT ? ValuesOf(dtype, other, 100) : other);
     std::vector<Value> out;
     std::string text = bench.OnCpu(given, &out, on_cpu);
     if (!text.empty()) return "on the CPU: " + text;
@@ -116,7 +116,7 @@ constexpr uint32_t kFloatTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HA
 void ExpectTheCpus(Bench& bench, const StepCase& c, uint32_t dtype, const Dimensions& dims) {
   Training training = {c.op, dtype, c.attributes, {}, c.others};
   for (size_t i = 0; i < c.variables; ++i) {
-    training.twins.push_back(std::make_unique<Twin>(bench, As(dtype, RandomFloatsOf(dims, static_cast<uint32_t>(20 + i), 0.1f, 1))));
+    training.twins.push_back(std::make_unique<Twin>(bench, ValuesOf(dtype, RandomFloatsOf(dims, static_cast<uint32_t>(20 + i), 0.1f, 1), 100)));
   }
   for (int step = 0; step < 3; ++step) EXPECT_EQ(training.Step(bench), "") << c.op;
   for (size_t i = 0; i < c.variables; ++i) {

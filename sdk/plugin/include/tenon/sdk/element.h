@@ -70,11 +70,6 @@ using PlainConstraint =
                  TENON_DT_UINT64, TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_QINT8, TENON_DT_QUINT8,
                  TENON_DT_QINT32, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_FLOAT8_E5M2, TENON_DT_FLOAT8_E4M3FN>;
 
-// An element of kSize bytes that is only moved; no alignment beyond its bytes is assumed of 16.
-struct Bytes16 {
-  uint64_t low, high;
-};
-
 // function(Tag<U>{}) where U is an unsigned number, or Bytes16, of the dtype's size.
 template <class Function>
 void DispatchSize(uint32_t dtype, Function&& function) {

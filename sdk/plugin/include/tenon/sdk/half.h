@@ -74,6 +74,11 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
+// An element of 16 bytes that is only moved; no alignment beyond that of its halves is assumed.
+struct Bytes16 {
+  uint64_t low, high;
+};
+
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
 template <class T>
