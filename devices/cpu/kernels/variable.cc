@@ -18,14 +18,6 @@ using sdk::Update;
 using sdk::UpdateLock;
 using sdk::UpdateTypes;
 
-struct ReadKernel {
-  void Run(sdk::RunContext c) const {
-    tenon_tensor_view value = {};
-    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
-    sdk::Check(c.services().set_output(c.frame(), 0, &value));
-  }
-};
-
 // Strings: cells and bytes behind them. The value is copied cell by cell, so that only its own bytes are kept.
 uint64_t StringBytes(const tenon_tensor_view& value) {
   const auto* cells = sdk::Data<tenon_string_cell>(value);
@@ -59,7 +51,7 @@ struct AssignKernel {
     if (!strings && sdk::ElementSize(value.dtype) == 0) {
       sdk::Fail(TENON_UNIMPLEMENTED, "a variable of dtype ", sdk::TypeName(value.dtype));
     }
-    if (validate_shape) CheckShape(c, handle, value);
+    if (validate_shape) sdk::CheckAssignedShape(c, handle, value);
     Update update(c, handle, lock | TENON_UPDATE_INITIALIZE, value.dtype, sdk::DimsOf(value),
                   strings ? StringBytes(value) : 0);
     if (strings) {
@@ -76,16 +68,6 @@ struct AssignKernel {
   }
 
  private:
-  static void CheckShape(sdk::RunContext c, tenon_resource* handle, const tenon_tensor_view& value) {
-    if (c.services().variable_is_initialized(c.frame(), handle) == 0) return;
-    tenon_tensor_view old = {};
-    sdk::Check(c.services().variable_read(c.frame(), handle, &old));
-    const sdk::Dims a = sdk::DimsOf(old), b = sdk::DimsOf(value);
-    if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= ", a,
-                " rhs shape= ", b);
-    }
-  }
   bool validate_shape;
   uint32_t lock;
 };
@@ -178,7 +160,7 @@ constexpr sdk::Traits kResourceScatter = {
 
 }  // namespace
 
-TENON_CPU_KERNEL(ReadVariableOp) = CpuKernel<ReadKernel>("ReadVariableOp", {.dynamic_outputs = 1});
+TENON_CPU_KERNEL(ReadVariableOp) = CpuKernel<sdk::ReadVariableKernel>("ReadVariableOp", {.dynamic_outputs = 1});
 TENON_CPU_KERNEL(Assign) = CpuKernel<AssignKernel<true>>("Assign", {});
 TENON_CPU_KERNEL(AssignVariableOp) = CpuKernel<AssignKernel<false>>("AssignVariableOp", {});
 TENON_CPU_KERNEL(AssignAdd) = CpuKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdate);

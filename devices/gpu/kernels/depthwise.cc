@@ -48,21 +48,28 @@ DepthwiseParams ParamsOf(const sdk::WindowAttributes& a, Dims in, Dims filter, D
   return p;
 }
 
+// A thread for each element of the output.
+struct ElementPlan {
+  ElementPlan(const DepthwiseParams& params, std::string_view code, Shapes& s)
+      : params(params), count(sdk::Count(s.out(0))), code(s.Code(code, s.output(0).dtype)) {}
+  void Launch(Launcher& on, const void* image, const void* filter, const void* result, void* out) const {
+    DepthwiseParams p = params;
+    p.image = image;
+    p.filter = filter;
+    p.result = result;
+    p.out = out;
+    on(code, Flat(count), p);
+  }
+  DepthwiseParams params;
+  int64_t count;
+  Function code;
+};
+
 struct ForwardKernel : Attributes {
   using Attributes::Attributes;
-  struct Plan {
-    Plan(const ForwardKernel& kernel, Shapes& s)
-        : params(ParamsOf(kernel.window, s.in(0), s.in(1), s.out(0))), count(sdk::Count(s.out(0))), code(s.Code("DepthwiseForward", s.dtype(0))) {}
-    void Launch(Launcher& on, char* const* at) const {
-      DepthwiseParams p = params;
-      p.image = at[0];
-      p.filter = at[1];
-      p.out = at[2];
-      on(code, Flat(count), p);
-    }
-    DepthwiseParams params;
-    int64_t count;
-    Function code;
+  struct Plan : ElementPlan {
+    Plan(const ForwardKernel& kernel, Shapes& s) : ElementPlan(ParamsOf(kernel.window, s.in(0), s.in(1), s.out(0)), "DepthwiseForward", s) {}
+    void Launch(Launcher& on, char* const* at) const { ElementPlan::Launch(on, at[0], at[1], nullptr, at[2]); }
   };
 };
 
@@ -70,19 +77,9 @@ struct ForwardKernel : Attributes {
 struct BackpropInputKernel : Attributes {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("input_sizes"), 0}};
   using Attributes::Attributes;
-  struct Plan {
-    Plan(const BackpropInputKernel& kernel, Shapes& s)
-        : params(ParamsOf(kernel.window, s.out(0), s.in(1), s.in(2))), count(sdk::Count(s.out(0))), code(s.Code("DepthwiseInput", s.dtype(2))) {}
-    void Launch(Launcher& on, char* const* at) const {
-      DepthwiseParams p = params;
-      p.filter = at[1];
-      p.result = at[2];
-      p.out = at[3];
-      on(code, Flat(count), p);
-    }
-    DepthwiseParams params;
-    int64_t count;
-    Function code;
+  struct Plan : ElementPlan {
+    Plan(const BackpropInputKernel& kernel, Shapes& s) : ElementPlan(ParamsOf(kernel.window, s.out(0), s.in(1), s.in(2)), "DepthwiseInput", s) {}
+    void Launch(Launcher& on, char* const* at) const { ElementPlan::Launch(on, nullptr, at[1], at[2], at[3]); }
   };
 };
 

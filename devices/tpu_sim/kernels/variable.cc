@@ -17,14 +17,6 @@ namespace {
 
 using sdk::Update;
 
-struct ReadKernel {
-  void Run(sdk::RunContext c) const {
-    View value = {};
-    sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &value));
-    sdk::Check(c.services().set_output(c.frame(), 0, &value));
-  }
-};
-
 // An update of all elements, which only its work writes.
 class LateUpdate : public Update {
  public:
@@ -60,7 +52,7 @@ struct AssignKernel : WritingKernel<kReference> {
       : WritingKernel<kReference>(c), validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")) {}
   void Run(sdk::RunContext c) const {
     const View& value = c.input_view(1);
-    if (validate_shape) CheckShape(c, value);
+    if (validate_shape) sdk::CheckAssignedShape(c, c.resource(0), value);
     LateUpdate update(c, c.resource(0), this->lock | TENON_UPDATE_INITIALIZE, value.dtype, sdk::DimsOf(value));
     const char* from = Address(c, value, "input", 1);
     Submit(c, this->op, UpdateCycles(c, 0, value.byte_size, value.byte_size),
@@ -72,16 +64,6 @@ struct AssignKernel : WritingKernel<kReference> {
   }
 
  private:
-  static void CheckShape(sdk::RunContext c, const View& value) {
-    tenon_resource* handle = c.resource(0);
-    if (c.services().variable_is_initialized(c.frame(), handle) == 0) return;
-    View old = {};
-    sdk::Check(c.services().variable_read(c.frame(), handle, &old));
-    const sdk::Dims a = sdk::DimsOf(old), b = sdk::DimsOf(value);
-    if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= ", a, " rhs shape= ", b);
-    }
-  }
   bool validate_shape;
 };
 
@@ -185,7 +167,7 @@ constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstra
 
 }  // namespace
 
-TENON_TPU_KERNEL(ReadVariableOp) = PlainKernel<ReadKernel>("ReadVariableOp", kRead);
+TENON_TPU_KERNEL(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
 TENON_TPU_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
 TENON_TPU_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
 TENON_TPU_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);

@@ -5,6 +5,8 @@
 #ifndef TENON_SDK_UPDATE_H_
 #define TENON_SDK_UPDATE_H_
 
+#include <algorithm>
+
 #include "tenon/sdk/element.h"
 
 namespace tenon::sdk {
@@ -57,6 +59,26 @@ class Update {
   tenon_tensor_view old_ = {};
   tenon_tensor_view new_ = {};
 };
+
+// ReadVariableOp on any device: the output is the variable's memory.
+struct ReadVariableKernel {
+  void Run(RunContext c) const {
+    tenon_tensor_view value = {};
+    Check(c.services().variable_read(c.frame(), c.resource(0), &value));
+    Check(c.services().set_output(c.frame(), 0, &value));
+  }
+};
+
+// What validate_shape of Assign asks: a variable with a value keeps its shape.
+inline void CheckAssignedShape(RunContext c, tenon_resource* handle, const tenon_tensor_view& value) {
+  if (c.services().variable_is_initialized(c.frame(), handle) == 0) return;
+  tenon_tensor_view old = {};
+  Check(c.services().variable_read(c.frame(), handle, &old));
+  const Dims a = DimsOf(old), b = DimsOf(value);
+  if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) {
+    Fail(TENON_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= ", a, " rhs shape= ", b);
+  }
+}
 
 inline uint32_t UpdateLock(CreateContext& c) {
   return c.Has("use_locking") && c.Bool("use_locking") ? TENON_UPDATE_LOCK : 0u;
