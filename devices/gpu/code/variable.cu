@@ -39,10 +39,12 @@ TENON_GPU_FUNCTION void Apply(const ApplyParams<Optimizer>& p) {
 }
 
 // A row belongs to one block, and an element of it to one thread, which goes through the indices in their order: nothing has to
-// be sorted, and the result does not depend on timing. Blocks look at all indices, some at a time.
+// be sorted, and the result does not depend on timing. Blocks look at all indices, some at a time, and pass by those warps'
+// where there is none of theirs.
 template <class Optimizer, class T>
 TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
   TENON_GPU_SHARED(int64_t, mine, kSparseThreads);
+  TENON_GPU_SHARED(uint32_t, found, kSparseThreads / kWarp);
   const auto step = StepOf<Optimizer, T>(p.dense);
   if constexpr (requires { step.BadScalar(); }) {
     if (const int bad = step.BadScalar(); bad >= 0) {  // of all threads
@@ -53,21 +55,26 @@ TENON_GPU_FUNCTION void SparseApply(const SparseApplyParams<Optimizer>& p) {
   const T* gradient = static_cast<const T*>(p.dense.gradient);
   for (int64_t begin = 0; begin < p.dense.count; begin += kSparseThreads) {
     const int64_t i = begin + BlockThread();
-    Barrier();  // `mine` may still be read
-    mine[BlockThread()] = -1;
+    int64_t my_row = -1;
     if (i < p.dense.count) {
       const int64_t row = p.wide_indices ? static_cast<const int64_t*>(p.indices)[i] : static_cast<const int32_t*>(p.indices)[i];
       if (row < 0 || row >= p.rows) {
         if (BlockX() == 0) Report(p.bad_row, i, row, p.rows);
       } else if (row % BlocksX() == BlockX()) {
-        mine[BlockThread()] = row;
+        my_row = row;
       }
     }
+    const uint32_t any = WarpReduce<uint32_t>(my_row >= 0 ? 1 : 0, [](uint32_t a, uint32_t b) { return a | b; });
+    Barrier();  // both may still be read
+    mine[BlockThread()] = my_row;
+    if (Lane() == 0) found[BlockThread() / kWarp] = any;
     Barrier();
-    const int64_t left = p.dense.count - begin;
-    for (int64_t k = 0; k < (left < kSparseThreads ? left : kSparseThreads); ++k) {
-      if (mine[k] < 0) continue;
-      for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
+    for (uint32_t warp = 0; warp < kSparseThreads / kWarp; ++warp) {
+      if (found[warp] == 0) continue;
+      for (uint32_t k = warp * kWarp; k < (warp + 1) * kWarp; ++k) {
+        if (mine[k] < 0) continue;
+        for (int64_t j = BlockThread(); j < p.row; j += BlockThreads()) StepAt(p.dense, step, mine[k] * p.row + j, gradient[(begin + k) * p.row + j]);
+      }
     }
   }
 }
