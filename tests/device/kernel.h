@@ -72,7 +72,6 @@ struct Value {
       case TENON_DT_DOUBLE: read(double{}); break;
       case TENON_DT_INT32: read(int32_t{}); break;
       case TENON_DT_INT64: read(int64_t{}); break;
-      case TENON_DT_HALF: read(sdk::Half{}); break;
       case TENON_DT_BFLOAT16: read(sdk::Bfloat16{}); break;
       case TENON_DT_HALF: read(sdk::Half{}); break;
       default: read(uint8_t{}); break;
