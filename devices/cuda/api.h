@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-#include "nvrtc.h"
+#include "nvrtc_compiler.h"
 #include "runtime.h"
 
 namespace tenon::gpu {

@@ -8,7 +8,7 @@
 
 #include <hip/hip_runtime_api.h>
 
-#include "hiprtc.h"
+#include "hiprtc_compiler.h"
 #include "runtime.h"
 
 namespace tenon::gpu {

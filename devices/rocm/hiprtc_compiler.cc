@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hiprtc.h"
+#include "hiprtc_compiler.h"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 // What the compiler of chains writes is what hiprtc takes: compiled to machine code, which needs no GPU.
 #include <gtest/gtest.h>
 
-#include "hiprtc.h"
+#include "hiprtc_compiler.h"
 #include "testing/chains.h"
 
 namespace tenon::gpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvrtc.h"
+#include "nvrtc_compiler.h"
 
 #include <cuda.h>
 #include <dlfcn.h>

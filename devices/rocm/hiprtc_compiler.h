@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hiprtc, found by name in libhiprtc, or in libamdhip64 of ROCm 5, when the first chain is compiled.
-#ifndef TENON_DEVICES_ROCM_HIPRTC_H_
-#define TENON_DEVICES_ROCM_HIPRTC_H_
+#ifndef TENON_DEVICES_ROCM_HIPRTC_COMPILER_H_
+#define TENON_DEVICES_ROCM_HIPRTC_COMPILER_H_
 
 #include <hip/hiprtc.h>
 
@@ -52,4 +52,4 @@ class Hiprtc {
 
 }  // namespace tenon::gpu
 
-#endif  // TENON_DEVICES_ROCM_HIPRTC_H_
+#endif  // TENON_DEVICES_ROCM_HIPRTC_COMPILER_H_

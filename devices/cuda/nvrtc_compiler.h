@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVRTC, found by name in libnvrtc when the first chain is compiled.
-#ifndef TENON_DEVICES_CUDA_NVRTC_H_
-#define TENON_DEVICES_CUDA_NVRTC_H_
+#ifndef TENON_DEVICES_CUDA_NVRTC_COMPILER_H_
+#define TENON_DEVICES_CUDA_NVRTC_COMPILER_H_
 
 #include <nvrtc.h>
 
@@ -52,4 +52,4 @@ class Nvrtc {
 
 }  // namespace tenon::gpu
 
-#endif  // TENON_DEVICES_CUDA_NVRTC_H_
+#endif  // TENON_DEVICES_CUDA_NVRTC_COMPILER_H_
