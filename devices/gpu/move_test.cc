@@ -1,9 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements, against the CPU's, on the emulated grid.
+#include "devices/gpu/code/index.h"
 #include "devices/gpu/test_values.h"
 
 namespace tenon::device_test {
 namespace {
+
+TEST(Indices, AreDividedExactly) {
+  for (const int64_t size : {INT64_C(1), INT64_C(2), INT64_C(3), INT64_C(7), INT64_C(31), INT64_C(641), INT64_C(65535), INT64_C(65537),
+                             INT64_C(1) << 30, (INT64_C(1) << 30) + 1, INT64_C(2147483646), INT64_C(2147483647)}) {
+    const gpu::Dim dim = gpu::DimOf(size);
+    const auto check = [&](int64_t index) {
+      if (index < 0 || index > INT32_MAX) return;
+      auto narrow = static_cast<uint32_t>(index);
+      auto wide = static_cast<uint64_t>(index);
+      EXPECT_EQ(gpu::TakeDim(&narrow, dim), index % size) << index << " by " << size;
+      EXPECT_EQ(gpu::TakeDim(&wide, dim), index % size) << index << " by " << size;
+      EXPECT_EQ(narrow, index / size) << index << " by " << size;
+      EXPECT_EQ(static_cast<int64_t>(wide), index / size) << index << " by " << size;
+    };
+    for (const int64_t multiple : {INT64_C(0), INT64_C(1), INT64_C(2), INT32_MAX / size / 2, INT32_MAX / size - 1, INT32_MAX / size}) {
+      for (int64_t beside = -2; beside <= 2; ++beside) check(multiple * size + beside);
+    }
+    for (int64_t index = 0; index <= INT32_MAX; index += 1299709) check(index);
+    check(INT32_MAX);
+  }
+  // Above 31 bits only the wide index is meant.
+  uint64_t index = UINT64_C(0x123456789abc);
+  const gpu::Dim large = gpu::DimOf(INT64_C(0x100000001));
+  EXPECT_EQ(gpu::TakeDim(&index, large), INT64_C(0x123456789abc) % INT64_C(0x100000001));
+  EXPECT_EQ(index, UINT64_C(0x123456789abc) / UINT64_C(0x100000001));
+}
 
 TEST(Moves, OfSlicesAreTheCpus) {
   Bench bench;
