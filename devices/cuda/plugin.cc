@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.cuda: NVIDIA GPUs as devices of type "GPU".
+#include "api.h"
 #include "driver.h"
+#include "driver_card.h"
 #include "fuse/compiler.h"
+
+namespace tenon::gpu {
+
+const Vendor kVendor = {"tenon.cuda", "CUDA", [](const Options&) -> std::unique_ptr<Runtime> { return std::make_unique<DriverRuntime<CudaApi>>(); }};
+
+}  // namespace tenon::gpu
 
 namespace {
 

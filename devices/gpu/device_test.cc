@@ -2,6 +2,7 @@
 // What is the GPU plugins' own of queues and timelines: failures that streams cannot be told of, late faults of kernels, a lost
 // GPU, memory limits, captured graphs. What every device has to do is in tests/device/conformance_test.cc.
 #include "tenon/ext/draft/capture.h"
+#include "tenon/ext/draft/native_handle.h"
 #include "tests/device/kernel.h"
 
 namespace tenon::device_test {
@@ -150,6 +151,20 @@ TEST(Faults, LostGpuFailsEverythingAndLeavesTheOtherAlone) {
   void* there = other.Memory(8);
   EXPECT_EQ(other.Fill(elsewhere, there, 8, 1), "");
   EXPECT_EQ(other.Download<uint8_t>(elsewhere, there, 8), std::vector<uint8_t>(8, 1));
+}
+
+TEST(NativeHandles, AreTheVendorsAndOneOfEachQueue) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
+  ASSERT_NE(native, nullptr);
+  EXPECT_NE(native->vendor(device.device).size, 0u);
+  EXPECT_EQ(native->ordinal(device.device), 0);
+  tenon_queue* first = device.Queue();
+  tenon_queue* second = device.Queue();
+  EXPECT_NE(native->stream(first), nullptr);
+  EXPECT_NE(native->stream(first), native->stream(second));
+  EXPECT_EQ(plugin.driver->get_extension(device.device, Span("tenon.nothing/1")), nullptr);
 }
 
 // A graph of two kernels, run again with other data; faults are those of the launch's timeline.

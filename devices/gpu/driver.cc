@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tenon/ext/draft/capture.h"
+#include "tenon/ext/draft/native_handle.h"
 
 namespace tenon::gpu {
 namespace {
@@ -419,8 +420,18 @@ void CaptureDestroy(tenon_captured_graph* graph) {
 
 constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), CaptureBegin, CaptureEnd, CaptureLaunch, CaptureDestroy};
 
+// ---- Native handles ----
+
+tenon_span NativeVendor(tenon_device*) { return sdk::ToSpan(kVendor.name); }
+int32_t NativeOrdinal(tenon_device* device) { return device->device->facts().number; }
+void* NativeStream(tenon_queue* queue) { return queue->queue->stream(); }
+
+constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal, NativeStream};
+
 const void* GetExtension(tenon_device*, tenon_span id) {
-  return sdk::ToText(id) == TENON_EXTENSION_GRAPH_CAPTURE ? &kGraphCapture : nullptr;
+  if (sdk::ToText(id) == TENON_EXTENSION_GRAPH_CAPTURE) return &kGraphCapture;
+  if (sdk::ToText(id) == TENON_EXTENSION_NATIVE_HANDLE) return &kNativeHandle;
+  return nullptr;
 }
 
 constexpr tenon_device_driver MakeDriver() {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// DriverCard: a Card over a vendor's driver, of which CUDA and HIP have the same parts under other names.
+// DriverCard and DriverRuntime: a vendor's driver, of which CUDA and HIP have the same parts under other names.
 //
 // Api has them under one name each (devices/cuda/api.h, devices/rocm/api.h): types, functions that give the driver's result, and
 // what a result means. The driver's library is open for as long as the process lives.
 #ifndef TENON_DEVICES_GPU_DRIVER_CARD_H_
 #define TENON_DEVICES_GPU_DRIVER_CARD_H_
 
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
+#include "images.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -172,6 +176,32 @@ class DriverCard final : public Card {
   typename Api::ContextHandle context_ = nullptr;
   typename Api::PoolHandle pool_ = nullptr;
   typename Api::StreamHandle allocation_stream_ = nullptr;
+};
+
+// The driver as a Runtime: opened when somebody first asks how many GPUs there are.
+template <class Api>
+class DriverRuntime final : public Runtime {
+ public:
+  Outcome Count(uint32_t* out_count) override {
+    std::call_once(once_, [this] { opened_ = api_.Open(); });
+    if (!opened_.ok()) return opened_;
+    int count = 0;
+    Outcome outcome = ToOutcome(api_, api_.DeviceCount(&count), "DeviceCount");
+    *out_count = static_cast<uint32_t>(count);
+    return outcome;
+  }
+  Outcome Open(uint32_t index, std::unique_ptr<Card>* out_card) override {
+    auto card = std::make_unique<DriverCard<Api>>(api_);
+    Outcome outcome = card->Open(index);
+    if (outcome.ok()) *out_card = std::move(card);
+    return outcome;
+  }
+  std::vector<Image> Images() override { return EmbeddedImages(); }
+
+ private:
+  std::once_flag once_;
+  Outcome opened_;
+  Api api_;
 };
 
 }  // namespace tenon::gpu

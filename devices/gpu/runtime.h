@@ -25,6 +25,7 @@ using sdk::Outcome;
 using sdk::TakeStatus;
 using sdk::ToStatus;
 
+// The vendor's own handles under names that tell them apart.
 using Stream = struct StreamTag*;
 using Module = struct ModuleTag*;
 using Function = struct FunctionTag*;
@@ -112,9 +113,6 @@ class Card {
   virtual std::string CompilerName() { return ""; }
   // The image of a source that includes headers of code/ and tenon/sdk (images.h). A status holds the compiler's log.
   virtual Outcome Compile(const std::string& source, std::vector<char>* out_image) = 0;
-
-  // The driver's own stream, for other libraries of the vendor ("tenon.native_handle/1").
-  virtual void* NativeStream(Stream stream) { return stream; }
 
  protected:
   CardFacts facts_;

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.rocm: AMD GPUs as devices of type "GPU".
+#include "api.h"
 #include "driver.h"
+#include "driver_card.h"
 #include "fuse/compiler.h"
+
+namespace tenon::gpu {
+
+const Vendor kVendor = {"tenon.rocm", "ROCm", [](const Options&) -> std::unique_ptr<Runtime> { return std::make_unique<DriverRuntime<HipApi>>(); }};
+
+}  // namespace tenon::gpu
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include "tenon/sdk/span.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(TENON_GPU_WATCHED)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -22,9 +22,10 @@ thread_local EmulatedThread* emulated_thread = nullptr;
 
 namespace {
 
-// ---- What ThreadSanitizer is told: each thread of a grid is one of its own, ordered with others by barriers alone ----
+// ---- What ThreadSanitizer is told: each thread of a grid is one of its own, ordered with others by barriers alone. This file is
+// compiled without it (CMakeLists.txt), since its own books are kept by all of them. ----
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(TENON_GPU_WATCHED)
 class Watched {
  public:
   Watched() : fiber_(__tsan_create_fiber(0)) {}
@@ -154,6 +155,7 @@ std::string Block::Run(const uint32_t blocks[3], uint32_t threads, EmulatedKerne
     members_.clear();  // their stacks are unwound
     return sdk::Concat(left, " of ", threads, " threads of a block wait for threads that never come");
   }
+  After(&grid_ends);  // the block's shared memory is given back
   return "";
 }
 
@@ -182,7 +184,11 @@ void Block::Shuffle(void* value, size_t bytes, uint32_t from_lane) {
 
 void* Block::Shared(int place, size_t bytes) {
   std::unique_ptr<char[]>& memory = shared_[place];
-  if (memory == nullptr) memory = std::make_unique_for_overwrite<char[]>(bytes);
+  if (memory == nullptr) {
+    memory = std::make_unique_for_overwrite<char[]>(bytes);
+    Before(&memory);
+  }
+  After(&memory);
   return memory.get();
 }
 
@@ -209,7 +215,7 @@ const EmulatedKernel* EmulatedKernel::Find(const char* name) {
 
 std::string EmulatedKernel::Run(const uint32_t blocks[3], uint32_t threads, const void* params) const {
   uint32_t block[3];
-#if defined(__SANITIZE_THREAD__)
+#if defined(TENON_GPU_WATCHED)
   thread_local std::unique_ptr<Watched[]> flat = std::make_unique<Watched[]>(kFlatFibers);
   uint64_t number = 0;
 #endif
@@ -225,7 +231,7 @@ std::string EmulatedKernel::Run(const uint32_t blocks[3], uint32_t threads, cons
         EmulatedThread at = {0, threads, {block[0], block[1], block[2]}, {blocks[0], blocks[1], blocks[2]}};
         emulated_thread = &at;
         for (at.thread = 0; at.thread < threads; ++at.thread) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(TENON_GPU_WATCHED)
           void* const here = Watched::Current();
           flat[number++ % kFlatFibers].Enter();
           After(&grid_begins);
