@@ -4,6 +4,9 @@
 
 #include "nvrtc_compiler.h"
 #include "testing/chains.h"
+#include "tests/device/plugin.h"
+
+const tenon_host* tenon_plugin_host = tenon::device_test::Host();
 
 namespace tenon::gpu {
 namespace {
@@ -24,7 +27,7 @@ TEST(Nvrtc, SaysWhatIsWrongWithASource) {
   const Nvrtc& nvrtc = Nvrtc::The();
   if (!nvrtc.opened().ok()) GTEST_SKIP() << nvrtc.opened().message;
   std::vector<char> image;
-  const Outcome outcome = nvrtc.Compile(8, 0, "#include \"code/apply.h\"\nint broken(", &image);
+  const Outcome outcome = nvrtc.Compile(8, 0, "#include \"code/apply.h\"\nint broken = nothing;\n", &image);
   EXPECT_EQ(outcome.code, TENON_INTERNAL);
   EXPECT_NE(outcome.message.find("chain.cu(2): error"), std::string::npos) << outcome.message;
 }

@@ -68,7 +68,7 @@ TEST(Gathers, ByAnIndexThatIsNoneFailLate) {
 Value Whole(uint32_t dtype, Dimensions dims, uint32_t seed) {
   std::vector<float> values;
   for (float x : RandomFloatsOf(dims, seed, -8, 8).As<float>()) values.push_back(std::floor(x));
-  return Converted(dtype, Floats(std::move(dims), values), 1);
+  return ValuesOf(dtype, Floats(std::move(dims), values), 1);
 }
 
 TEST(Scatters, IntoTensorsAreTheCpus) {

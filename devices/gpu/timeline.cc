@@ -18,24 +18,29 @@ Timeline::Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t
 Timeline::~Timeline() { device_->ReturnRecord(record_); }
 
 void Timeline::FailFrom(uint64_t point, const Outcome& why) {
-  if (!failure_.ok()) return;
+  if (!failure_.ok() && point > failed_at_) return;  // it has failed before that
   failure_ = why;
   failed_at_ = point - 1;
   has_failed_.store(true, std::memory_order_relaxed);
 }
 
-// Looks at what may have failed it since.
-void Timeline::Settle() {
-  if (!failure_.ok()) return;
-  if (__atomic_load_n(&record_->state, __ATOMIC_ACQUIRE) == kFaulted) {
+// Looks at what may have failed the points up to `value` since. Two timelines may wait for each other, again and again; their points
+// do not, so only what was submitted before a point is asked for it.
+void Timeline::Settle(uint64_t value) {
+  if (__atomic_load_n(&record_->state, __ATOMIC_ACQUIRE) == kFaulted && (failure_.ok() || failed_at_ > record_->reached)) {
     FailFrom(record_->reached + 1, device_->Describe(*record_));
-    return;
   }
-  std::erase_if(dependencies_, [this](const Dependency& each) {
+  ++settling_;
+  for (size_t i = 0; i < dependencies_.size(); ++i) {
+    const Dependency each = dependencies_[i];
+    if (each.settled || each.from > value || each.from > failed_at_) continue;
     const State state = each.timeline->At(each.value);
     if (state == State::kFailed) FailFrom(each.from, each.timeline->failure_.ok() ? each.timeline->device_->lost() : each.timeline->failure_);
-    return state != State::kOpen;
-  });
+    if (state != State::kOpen) dependencies_[i].settled = true;
+  }
+  if (--settling_ == 0) {
+    std::erase_if(dependencies_, [](const Dependency& each) { return each.settled; });
+  }
 }
 
 Timeline::State Timeline::At(uint64_t value) {
@@ -43,13 +48,13 @@ Timeline::State Timeline::At(uint64_t value) {
     if (failure_.ok()) FailFrom(word() + 1, device_->lost());
     return State::kFailed;
   }
-  Settle();
+  Settle(value);
   if (value > failed_at_) return State::kFailed;
   return word() >= value ? State::kReached : State::kOpen;
 }
 
 uint64_t Timeline::value() {
-  Settle();
+  Settle(submitted_);
   return std::min(word(), failed_at_);
 }
 
@@ -59,8 +64,8 @@ void Timeline::Signal(uint64_t value) {
 }
 
 void Timeline::Fail(const Outcome& why) {
-  Settle();
-  FailFrom(word() + 1, why);
+  Settle(submitted_);
+  if (failure_.ok()) FailFrom(word() + 1, why);
   KeepReleased();
 }
 void Timeline::KeepReleased() {
@@ -70,7 +75,7 @@ void Timeline::KeepReleased() {
 }
 
 void Timeline::DependOn(std::shared_ptr<Timeline> other, uint64_t value) {
-  Settle();
+  Settle(submitted_);
   dependencies_.push_back({std::move(other), value, submitted_ + 1});
 }
 

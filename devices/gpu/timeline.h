@@ -63,8 +63,9 @@ class Timeline {
     std::shared_ptr<Timeline> timeline;
     uint64_t value;
     uint64_t from;  // this timeline's points from here on need it
+    bool settled = false;
   };
-  void Settle();
+  void Settle(uint64_t value);
   void FailFrom(uint64_t point, const Outcome& why);
 
   const std::shared_ptr<Device> device_;
@@ -76,6 +77,7 @@ class Timeline {
   bool word_stays_ = false;
   uint64_t failed_at_ = kReleased;  // the last good point
   std::vector<Dependency> dependencies_;
+  int settling_ = 0;  // calls under way: while one is, nothing is taken out
 };
 
 }  // namespace tenon::gpu

@@ -40,7 +40,7 @@ struct Answer {
   std::string bytes, error, explanation;
 };
 
-Answer Run(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile) {
+Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile) {
   SessionOptions options;
   options.device = device_test::kGpu;
   options.compile = compile;
@@ -57,9 +57,9 @@ Answer Run(const Graph& graph, const std::vector<Feed>& feeds, const Output& fet
 // Compiles once (the cache tells), and gives the same bits.
 void ExpectSame(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, size_t compiled) {
   const size_t before = FilesInCache();
-  const Answer alone = Run(graph, feeds, fetch, false);
+  const Answer alone = AnswerOf(graph, feeds, fetch, false);
   EXPECT_EQ(FilesInCache(), before);
-  const Answer chain = Run(graph, feeds, fetch, true);
+  const Answer chain = AnswerOf(graph, feeds, fetch, true);
   EXPECT_EQ(FilesInCache(), before + compiled);
   EXPECT_EQ(alone.error, "");
   EXPECT_EQ(chain.error, "");
@@ -117,7 +117,7 @@ TEST(GpuChain, LeavesDivisionOfIntegersToItsKernel) {
   Graph g(Gpus());
   const Output x = g.Placeholder("x", DType::kInt32, Shape{3});
   const Output y = g.Op("FloorDiv", {g.Op("Square", {g.Op("Neg", {x})}), x}, {}, "quotient");
-  const Answer chain = Run(g, {{x, *Tensor::From(std::vector<int32_t>{3, 0, 2}, Shape{3})}}, y, true);
+  const Answer chain = AnswerOf(g, {{x, *Tensor::From(std::vector<int32_t>{3, 0, 2}, Shape{3})}}, y, true);
   EXPECT_NE(chain.error.find("Integer division by zero (element 1)"), std::string::npos) << chain.error;
 }
 

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--plain") kernels = Kernels::kPlain;
     else if (word == "--onednn") kernels = Kernels::kOneDnnAlways;
-    else if (word == "--gpu") kernels = Kernels::kGpu, manner.device = device_test::kGpu;
+    else if (word == "--gpu") kernels = Kernels::kGpu, manner.device = tenon::device_test::kGpu;
     else if (word == "--no-optimize") manner.optimize = false;
     else if (word.starts_with("-")) return Usage();
     else files.push_back(word);

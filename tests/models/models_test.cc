@@ -4,17 +4,18 @@
 
 #include <fstream>
 
+#include "tests/device/gpu.h"
 #include "tests/golden/replay.h"
 
 namespace tenon::golden {
 namespace {
 
-void ReplayWith(Kernels kernels, bool optimize = true) {
+void ReplayWith(Kernels kernels, const Manner& manner = {}) {
   SayCaseOnCrash();
   const auto runtime = MakeRuntime(kernels);
   ASSERT_TRUE(runtime.ok()) << runtime.status().message();
   std::ifstream text(TENON_TEST_SOURCE_DIR "/tests/models/small.jsonl");
-  const Tally tally = ReplayAll(*runtime, text, Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json"), optimize);
+  const Tally tally = ReplayAll(*runtime, text, Differences::Read(TENON_TEST_SOURCE_DIR "/tests/golden/differences.json"), manner);
   EXPECT_EQ(tally.cases, 5u);
   for (const std::string& failure : tally.failures) ADD_FAILURE() << failure;
 }
@@ -22,7 +23,8 @@ void ReplayWith(Kernels kernels, bool optimize = true) {
 TEST(Models, InferAndLearnAsInTensorFlow) { ReplayWith(Kernels::kAll); }
 TEST(Models, InferAndLearnAsInTensorFlowWithPlainKernelsAlone) { ReplayWith(Kernels::kPlain); }
 TEST(Models, InferAndLearnAsInTensorFlowWithOneDnnAtAnySize) { ReplayWith(Kernels::kOneDnnAlways); }
-TEST(Models, InferAndLearnAsInTensorFlowInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, false); }
+TEST(Models, InferAndLearnAsInTensorFlowOnAGpu) { ReplayWith(Kernels::kGpu, {.device = device_test::kGpu}); }
+TEST(Models, InferAndLearnAsInTensorFlowInGraphsAsTheyStand) { ReplayWith(Kernels::kAll, {.optimize = false}); }
 
 }  // namespace
 }  // namespace tenon::golden

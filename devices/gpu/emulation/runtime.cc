@@ -4,7 +4,6 @@
 // It stands in for a GPU where there is none, so that everything above it is tested; what it computes is real, its speed means
 // nothing. A GPU that is "lost" (option lose_after) fails every call from then on, as after a sticky error.
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -173,13 +172,18 @@ class EmulatedCard final : public Card {
   Outcome LoadModule(const void* image, uint64_t bytes, Module* out_module) override {
     *out_module = reinterpret_cast<Module>(this);
     if (bytes == 0) return {};
-    const int file = memfd_create("tenon_gpu_emulated", MFD_CLOEXEC);
+    // A name of its own: a library of a name that was opened before would be that one.
+    char path[] = "/tmp/tenon_gpu_XXXXXX";
+    const int file = mkstemp(path);
     const bool written = file >= 0 && write(file, image, bytes) == static_cast<ssize_t>(bytes);
-    void* const library = written ? dlopen(sdk::Concat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+    void* const library = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
     const char* const why = library == nullptr ? dlerror() : nullptr;
-    if (file >= 0) close(file);
+    if (file >= 0) {
+      close(file);
+      unlink(path);
+    }
     *out_module = static_cast<Module>(library);
-    return library != nullptr ? Outcome() : Fault(TENON_INTERNAL, "what was compiled cannot be opened: ", why == nullptr ? "no memory file" : why);
+    return library != nullptr ? Outcome() : Fault(TENON_INTERNAL, "what was compiled cannot be opened: ", why == nullptr ? "no file for it" : why);
   }
   void UnloadModule(Module module) override {
     if (module != reinterpret_cast<Module>(this)) dlclose(module);
