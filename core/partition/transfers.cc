@@ -35,6 +35,16 @@ class Adder {
     return made;
   }
 
+  // What a reader sees of a variable's reference: its value at the reader's time. So the move is the reader's own, and comes after what
+  // the reader comes after.
+  Result<Edge> Read(Edge edge, int32_t memory, const std::vector<int32_t>& controls) {
+    const int32_t from = memories_.of(edge);
+    if (from == memory) return edge;
+    const bool through_host = from != 0 && memory != 0 && !memories_.direct(from, memory);
+    TENON_ASSIGN_OR_RETURN(const Edge moved, Move(edge, from, through_host ? 0 : memory, controls));
+    return through_host ? Move(moved, 0, memory) : moved;
+  }
+
   // The edge that a fetch in that memory becomes.
   Result<Edge> Fetched(Edge edge, int32_t memory) {
     if (memory == 0 || memories_.of(edge) != memory || IsConstant(edge)) return In(edge, memory);
@@ -51,10 +61,10 @@ class Adder {
     return graph_->node(edge.node).has(TENON_OP_CONSTANT) && std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end();
   }
 
-  Result<Edge> Move(Edge edge, int32_t from, int32_t to) {
+  Result<Edge> Move(Edge edge, int32_t from, int32_t to, const std::vector<int32_t>& controls = {}) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* identity, graph_->registry().FindRole("identity"));
     const std::string wish = StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
-    return Add({identity, graph_->UniqueName(wish), {edge}, {}, {}, memories_.name(to)}, to, from);
+    return Add({identity, graph_->UniqueName(wish), {edge}, controls, {}, memories_.name(to)}, to, from);
   }
 
   Result<Edge> Repeat(Edge edge, int32_t memory) {
@@ -96,7 +106,9 @@ Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vect
       const Node& node = graph->node(id);
       const Edge edge = node.inputs[i];
       if (edge.node < 0 || IsRef(node.input_types[i])) continue;
-      TENON_ASSIGN_OR_RETURN(const Edge wanted, adder.In(edge, memories.wanted(node, static_cast<int32_t>(i))));
+      const int32_t memory = memories.wanted(node, static_cast<int32_t>(i));
+      const bool reads = IsRef(graph->node(edge.node).output_types[static_cast<size_t>(edge.index)]);
+      TENON_ASSIGN_OR_RETURN(const Edge wanted, reads ? adder.Read(edge, memory, node.controls) : adder.In(edge, memory));
       if (wanted == edge) continue;
       graph->mutable_node(id).inputs[i] = wanted;
     }

@@ -103,8 +103,12 @@ Shape GuessShape(const Shape& shape, bool* guessed) {
   *guessed = true;
   if (!shape.known_rank()) return Shape{kGuessedElements};
   Shape out = shape;
+  const auto unknown = std::count_if(out.dims().begin(), out.dims().end(), [](int64_t dim) { return dim < 0; });
+  // All together no more than a value of unknown rank: six dims that nobody knows are no gigabytes.
+  const double root = std::pow(static_cast<double>(kGuessedElements), 1.0 / static_cast<double>(unknown));
+  const int64_t guess = std::clamp<int64_t>(static_cast<int64_t>(root + 1e-9), 1, kGuessedDim);
   for (int64_t& dim : out.dims())
-    if (dim < 0) dim = kGuessedDim;
+    if (dim < 0) dim = guess;
   return out;
 }
 

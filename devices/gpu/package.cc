@@ -22,7 +22,7 @@
   X(PadV2) X(MirrorPad) X(MirrorPadGrad) X(Concat) X(ConcatV2) X(Pack) X(Unpack) X(Split) X(SplitV)        \
   X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace) X(SpaceToDepth) X(DepthToSpace)                    \
   /* shape.cc */                                                                                           \
-  X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape)                    \
+  X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape) X(VariableShape)   \
   /* select.cc */                                                                                          \
   X(Select) X(SelectV2) X(OneHot) X(MatrixBandPart) X(Cast)                                                \
   /* gather.cc */                                                                                          \

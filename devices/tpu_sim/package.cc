@@ -31,7 +31,7 @@
 
 #define TENON_TPU_OTHER_KERNELS(X)                                                                        \
   /* move.cc, shape.cc */                                                                                 \
-  X(Reshape) X(ExpandDims) X(Squeeze) X(Shape) X(ShapeN) X(Size) X(Rank)                                  \
+  X(Reshape) X(ExpandDims) X(Squeeze) X(Shape) X(ShapeN) X(Size) X(Rank) X(VariableShape)                 \
   /* variable.cc */                                                                                       \
   X(ReadVariableOp) X(Assign) X(AssignVariableOp) X(AssignAdd) X(AssignSub) X(AssignAddVariableOp)        \
   X(AssignSubVariableOp) X(ApplyGradientDescent) X(ResourceApplyGradientDescent) X(ApplyMomentum)         \

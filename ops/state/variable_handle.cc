@@ -52,15 +52,6 @@ tenon_tensor_view ValueOf(RunContext c) {
   return value;
 }
 
-struct ShapeOfVariable {
-  void Run(RunContext c) const {
-    const tenon_tensor_view value = ValueOf(c);
-    const int64_t rank = value.dl.ndim;
-    c.AllocOutput(0, {&rank, 1});
-    for (int32_t i = 0; i < value.dl.ndim; ++i) Put(c.output_view(0), i, value.dl.shape[i]);
-  }
-};
-
 struct KeepsReads {
   void Run(RunContext c) const { ValueOf(c); }
 };
@@ -77,7 +68,7 @@ extern constinit const tenon_kernel_registration kIsVariableInitializedKernel =
 extern constinit const tenon_kernel_registration kVarIsInitializedOpKernel =
     Registration<IsInitialized>("VarIsInitializedOp", {});
 extern constinit const tenon_kernel_registration kVariableShapeKernel =
-    Registration<ShapeOfVariable>("VariableShape", {.dynamic_outputs = 1});
+    Registration<VariableShapeKernel>("VariableShape", {.dynamic_outputs = 1});
 extern constinit const tenon_kernel_registration kDisableCopyOnReadKernel = Registration<KeepsReads>("DisableCopyOnRead", {});
 extern constinit const tenon_kernel_registration kDestroyResourceOpKernel = Registration<Destroy>("DestroyResourceOp", {});
 

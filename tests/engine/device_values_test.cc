@@ -61,6 +61,39 @@ INSTANTIATE_TEST_SUITE_P(Ways, DeviceValues, testing::Values(0, 1, 2), [](const 
   return std::string(info.param == 0 ? "Straight" : info.param == 1 ? "Dynamic" : "Parts");
 });
 
+// Who reads a reference on the host sees it when its own turn has come, not what an earlier reader saw.
+// Between parts a reference's value is sent once, when the variable's node has run, as in TensorFlow.
+TEST_P(DeviceValues, OfAReferenceAreReadWhenTheirReaderComes) {
+  if (GetParam() == 2) return;
+  Graph g(Devices());
+  const auto on_device = [&] { return g.Device("/device:TPU:0"); };
+  const auto on_host = [&] { return g.Device("/device:CPU:0"); };
+  auto device = on_device();
+  const Output variable = g.Op("VariableV2", {}, {{"dtype", DType::kFloat}, {"shape", Shape{2}}}, "variable");
+  const Output initial = g.Op("Assign", {variable, g.Const({1.0f, 2.0f})}, {}, "initial");
+  Output before, after;
+  {
+    auto host = on_host();
+    before = g.Op("Square", {variable}, {}, "before");
+  }
+  Output added;
+  {
+    auto first = g.ControlDependencies({before});
+    added = g.Op("AssignAdd", {variable, g.Const({10.0f, 20.0f})}, {}, "added");
+  }
+  {
+    auto second = g.ControlDependencies({added});
+    auto host = on_host();
+    after = g.Op("Square", {variable}, {}, "after");
+  }
+  const Session session = MakeSession(g, Options());
+  ASSERT_TRUE(session.Run({}, {}, {initial}).ok());
+  auto values = session.Run({}, {before, after});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(Values<float>((*values)[0]), (std::vector<float>{1, 4}));
+  EXPECT_EQ(Values<float>((*values)[1]), (std::vector<float>{121, 484}));
+}
+
 TEST_P(DeviceValues, GoRoundOnADeviceStepAfterStep) {
   Graph g(Devices());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{4});

@@ -33,6 +33,7 @@ TENON_GPU_REGISTER(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
 TENON_GPU_REGISTER(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
 TENON_GPU_REGISTER(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
 TENON_GPU_REGISTER(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
+TENON_GPU_REGISTER(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
 TENON_GPU_REGISTER(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
 TENON_GPU_REGISTER(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
 TENON_GPU_REGISTER(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));

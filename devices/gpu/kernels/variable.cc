@@ -42,6 +42,7 @@ struct WritingKernel {
 
 template <bool kReference>
 struct AssignKernel : WritingKernel<kReference> {
+  static constexpr bool kAnyShapes = true;  // a reference's is its variable's, which may have none yet
   explicit AssignKernel(sdk::CreateContext& c)
       : WritingKernel<kReference>(c), validate_shape(c.Has("validate_shape") && c.Bool("validate_shape")) {}
   struct Plan {
@@ -81,6 +82,7 @@ SumOf SumTypeOf(uint32_t dtype) {
 
 template <bool kReference, bool kSubtract>
 struct AssignAddKernel : WritingKernel<kReference> {
+  static constexpr bool kAnyShapes = true;
   using WritingKernel<kReference>::WritingKernel;
   struct Plan {
     Plan(const AssignAddKernel& kernel, sdk::PrepareContext& c) {
@@ -228,7 +230,7 @@ constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<sdk::Upda
 constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list};
 constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
 constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list};
-constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .dynamic_outputs = 1};
+constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_PASSIVE, .dynamic_outputs = 1};
 
 }  // namespace
 

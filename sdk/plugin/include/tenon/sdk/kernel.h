@@ -24,7 +24,8 @@
 //
 // Rules: Fail(code, parts...) ends create, prepare or run with a status; it throws, so it is for failures only. It works
 // inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no create(); one
-// without Plan has no prepare(), and its Run takes the RunContext alone. Registrations are constants: the host reads
+// without Plan has no prepare(), and its Run takes the RunContext alone. A Plan is made for known shapes and contiguous tensors, unless the
+// class has a kAnyShapes. Registrations are constants: the host reads
 // them before load().
 #ifndef TENON_SDK_KERNEL_H_
 #define TENON_SDK_KERNEL_H_
@@ -335,7 +336,7 @@ struct Thunks {
     args->out_prepared = nullptr;
     args->out_workspace_bytes = 0;
     try {
-      RequirePlain(*args);
+      if constexpr (!requires { Kernel::kAnyShapes; }) RequirePlain(*args);
       PrepareContext context(*args);
       args->out_prepared =
           reinterpret_cast<tenon_prepared*>(new typename Kernel::Plan(KernelOf(kernel), context));

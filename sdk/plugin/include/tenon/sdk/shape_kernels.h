@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape, ShapeN, Size and Rank as kernels: they look at views, and write outputs in the host's memory.
+// Shape, ShapeN, Size, Rank and VariableShape as kernels: they look at views, and write outputs in the host's memory.
 #ifndef TENON_SDK_SHAPE_KERNELS_H_
 #define TENON_SDK_SHAPE_KERNELS_H_
 
@@ -32,6 +32,16 @@ struct SizeKernel {
 };
 struct RankKernel {
   void Run(RunContext c) const { Put(c.output_view(0), 0, c.input_view(0).dl.ndim); }
+};
+// Of a variable, on the device in whose memory it lies.
+struct VariableShapeKernel {
+  void Run(RunContext c) const {
+    tenon_tensor_view value = {};
+    Check(c.services().variable_read(c.frame(), c.resource(0), &value));
+    const int64_t rank = value.dl.ndim;
+    c.AllocOutput(0, {&rank, 1});
+    for (int32_t i = 0; i < value.dl.ndim; ++i) Put(c.output_view(0), i, value.dl.shape[i]);
+  }
 };
 
 }  // namespace tenon::sdk
