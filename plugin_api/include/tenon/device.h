@@ -8,8 +8,9 @@
  * Timelines. A semaphore is a timeline: a value that only grows. Each piece of work belongs to at most one timeline; the
  * host makes one for each step and queue, so that the points of a timeline are signalled in order by one queue. When
  * work fails, its timeline has failed from there on: points reached before stay good, every later point has the failure's
- * status, and work of that timeline that has not begun is not run. Work that waits for a failed point fails with the same
- * status. So a failure reaches what depends on it and nothing else: the queue goes on with the work of other timelines.
+ * status, and work of that timeline that has not begun is not run; where a device cannot leave out what it was given (a
+ * GPU's stream), what that work writes is of no account. Work that waits for a failed point fails with the same status.
+ * So a failure reaches what depends on it and nothing else: the queue goes on with the work of other timelines.
  * Only a lost device fails everything (UNAVAILABLE from every call, but for host calls).
  *
  * Lifetimes. Memory that work names (the host's memory of a copy too), a kernel's workspace, its prepared object and the
