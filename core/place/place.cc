@@ -50,7 +50,10 @@ class Placer {
   }
 
  private:
-  void AddNotes(const std::vector<std::string>& notes) { out_.notes.insert(out_.notes.end(), notes.begin(), notes.end()); }
+  void AddNotes(const std::vector<std::string>& notes) {
+    out_.notes.insert(out_.notes.end(), notes.begin(), notes.end());
+    out_.dropped = out_.notes.size();
+  }
 
   Result<Assignment> ChooseAll(const Problem& problem, const std::vector<int32_t>& sequence) {
     auto chosen = Choose(problem, sequence);
@@ -87,7 +90,7 @@ class Placer {
     std::stable_sort(out_.node_spans.begin(), out_.node_spans.end(), [](const NodeSpan& a, const NodeSpan& b) { return a.start < b.start; });
     if (problem.guessed_nodes > 0)
       out_.notes.push_back(StrCat("the shapes of ", problem.guessed_nodes, " nodes are not known before the step; unknown dims count as ",
-                                  kGuessedDim, ", values of unknown rank as ", kGuessedElements, " elements"));
+                                  kGuessedDim, " (several of one value as less), values of unknown rank as ", kGuessedElements, " elements"));
     return Status::Ok();
   }
 

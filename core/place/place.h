@@ -114,6 +114,7 @@ struct Placement {
   std::vector<int> device_of_node;  // by node id; -1: not in the order
   std::vector<Choice> choices;      // by node id
   std::vector<std::string> notes;   // preferences that were dropped, costs that were guessed
+  size_t dropped = 0;               // how many of the notes, the first ones, are of dropped preferences
   // What the simulation says; `sequence` is the order in which it starts nodes, topological again. One device alone is
   // not simulated unless the request asks to explain: then these are empty and 0.
   std::vector<int32_t> sequence;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/log.h"
 #include "core/graph/function_body.h"
 #include "core/place/explain.h"
 #include "core/place/external_placer.h"
@@ -135,6 +136,9 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   std::lock_guard lock(mutex_);
   TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, false, nullptr));
   if (devices_.size() > 1) Remember(*graph, placement);
+  if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
+    Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
+  }
   times->node_seconds.assign(static_cast<size_t>(graph->size()), 0);
   for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[static_cast<size_t>(span.node)] = span.finish - span.start;
   for (const place::TransferSpan& span : placement.transfer_spans)
