@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation of the GPU plugins against the CPU's, on the emulated grid.
-#include "devices/gpu/test_values.h"
+#include "tests/device/values.h"
 
 namespace tenon::device_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements, against the CPU's, on the emulated grid.
 #include "devices/gpu/code/index.h"
-#include "devices/gpu/test_values.h"
+#include "tests/device/values.h"
 
 namespace tenon::device_test {
 namespace {

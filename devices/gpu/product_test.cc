@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "code/product.h"
-#include "devices/gpu/test_values.h"
+#include "tests/device/values.h"
 #include "emulation/grid.h"
 
 namespace tenon::device_test {

@@ -2,7 +2,7 @@
 // Reductions of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "devices/gpu/test_values.h"
+#include "tests/device/values.h"
 
 namespace tenon::device_test {
 namespace {

@@ -2,7 +2,7 @@
 // Variables and random numbers of the GPU plugins against the CPU's, on the emulated grid.
 #include <cstring>
 
-#include "devices/gpu/test_values.h"
+#include "tests/device/values.h"
 
 namespace tenon::device_test {
 namespace {

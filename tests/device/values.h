@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors for tests: numbers as any element type, and elements of any size that are compared byte for byte.
-#ifndef TENON_DEVICES_GPU_TEST_VALUES_H_
-#define TENON_DEVICES_GPU_TEST_VALUES_H_
+#ifndef TENON_TESTS_DEVICE_VALUES_H_
+#define TENON_TESTS_DEVICE_VALUES_H_
 
 #include <algorithm>
 #include <complex>
@@ -81,4 +81,4 @@ inline std::string Same(Bench& bench, const Case& given) {
 
 }  // namespace tenon::device_test
 
-#endif  // TENON_DEVICES_GPU_TEST_VALUES_H_
+#endif  // TENON_TESTS_DEVICE_VALUES_H_
