@@ -2,7 +2,6 @@
 #include "nvrtc_compiler.h"
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include "run_time_compiler.h"
 
@@ -14,23 +13,11 @@ const Nvrtc& Nvrtc::The() {
 }
 
 Nvrtc::Nvrtc() {
-  // By the loader's rules, then where the toolkit usually is.
-  const std::string library_name = sdk::Concat("libnvrtc.so.", CUDA_VERSION / 1000);
-  const std::string names[] = {library_name, "/usr/local/cuda/lib64/" + library_name};
-  void* library = nullptr;
-  for (const std::string& name : names) {
-    if (library == nullptr) library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
-  const char* missing = library == nullptr ? names[0].c_str() : nullptr;
-#define TENON_NVRTC_FIND(name)                                                     \
-  if (missing == nullptr) {                                                        \
-    f_.name = reinterpret_cast<decltype(f_.name)>(dlsym(library, #name));          \
-    if (f_.name == nullptr) missing = #name;                                       \
-  }
-  TENON_NVRTC_FUNCTIONS(TENON_NVRTC_FIND)
-#undef TENON_NVRTC_FIND
-  if (missing != nullptr) {
-    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", missing, " was not found; install NVRTC of CUDA ", CUDA_VERSION / 1000,
+  const std::string file = sdk::Concat("libnvrtc.so.", CUDA_VERSION / 1000);
+  NamedLibrary library({file, "/usr/local/cuda/lib64/" + file});  // by the loader's rules, then where the toolkit usually is
+  TENON_NVRTC_FUNCTIONS(TENON_GPU_FIND)
+  if (!library.missing().empty()) {
+    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.missing(), " was not found; install NVRTC of CUDA ", CUDA_VERSION / 1000,
                     " and name its folder in LD_LIBRARY_PATH");
     return;
   }

@@ -5,6 +5,7 @@
 
 #include <nvrtc.h>
 
+#include "named_library.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -41,9 +42,7 @@ class Nvrtc {
  private:
   Nvrtc();
   struct Functions {
-#define TENON_NVRTC_MEMBER(name) decltype(&::name) name;
-    TENON_NVRTC_FUNCTIONS(TENON_NVRTC_MEMBER)
-#undef TENON_NVRTC_MEMBER
+    TENON_NVRTC_FUNCTIONS(TENON_GPU_MEMBER)
   };
   Functions f_ = {};
   Outcome opened_;

@@ -2,7 +2,6 @@
 #include "device.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "fuse/cache.h"
 #include "images.h"
@@ -11,7 +10,6 @@
 namespace tenon::gpu {
 namespace {
 
-constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kMostAlignment = UINT64_C(2) << 20;
 constexpr uint64_t kRecordsOfSlab = 256;
 
@@ -42,13 +40,14 @@ Outcome System::Count(uint32_t* out_count) {
 }
 
 Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std::shared_ptr<Device>* out_device) {
-  std::shared_ptr<Device> device(new Device(system, index));
+  std::shared_ptr<Device> device(new Device(system));
   device->name_ = sdk::Concat("GPU:", index);
   Outcome outcome = system->runtime().Open(index, &device->card_);
   if (!outcome.ok()) return outcome;
   outcome = device->card_->Activate();
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
+  device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
   std::erase_if(system->devices, [](const auto& each) { return each.expired(); });
   for (const auto& weak : system->devices) {
@@ -76,6 +75,7 @@ void Device::Close() {
 
 Device::~Device() {
   if (card_ == nullptr) return;
+  library_.reset();
   (void)card_->Activate();  // a lost GPU frees nothing, but what lies in the host's memory is given back
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
   for (const auto& [address, block] : blocks_) {
@@ -97,7 +97,7 @@ Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queu
     return Fault(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kMostAlignment);
   }
   const uint64_t limit = static_cast<uint64_t>(system_->options().memory_limit), most = facts().memory_bytes;
-  const uint64_t slack = alignment > kAlignment ? alignment : 0;
+  const uint64_t slack = alignment > kDeviceAlignment ? alignment : 0;
   const auto refuse = [&](const Outcome* why) {
     return Fault(TENON_RESOURCE_EXHAUSTED, name_, " has no ", bytes, kind == kDeviceKind ? " bytes of device memory: " : " bytes of pinned memory: ",
                  memory_in_use(), " of ", most, " are in use", limit != 0 ? sdk::Concat(", the option memory_limit is ", limit) : "",

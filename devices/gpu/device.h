@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "library.h"
 #include "options.h"
 #include "runtime.h"
 #include "timeline.h"
@@ -23,6 +24,7 @@
 namespace tenon::gpu {
 
 inline constexpr uint32_t kDeviceKind = 0, kPinnedKind = 1, kKinds = 2;
+inline constexpr uint32_t kDeviceAlignment = 256;  // what memory is aligned to, at least
 
 class Queue;
 
@@ -60,7 +62,6 @@ class Device : public std::enable_shared_from_this<Device> {
   Card& card() const { return *card_; }
   const CardFacts& facts() const { return card_->facts(); }
   const std::string& name() const { return name_; }
-  uint32_t index() const { return index_; }
 
   // ---- Memory ----
   Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
@@ -74,6 +75,11 @@ class Device : public std::enable_shared_from_this<Device> {
   Outcome FindFunction(std::string_view name, Function* out_function);
   // The kernel of that name in what the source compiles to: kept for the device, and in the cache.
   Outcome FindCompiled(const std::string& source, const char* name, Function* out_function);
+  // What the vendor's libraries take of it; NULL: nothing, our kernels compute it.
+  template <class Problem>
+  std::unique_ptr<LibraryWork> FindWork(const Problem& problem) {
+    return library_ != nullptr && card_->Activate().ok() ? library_->Take(problem) : nullptr;
+  }
   // A place that may report faults: the number for FaultSite.
   uint64_t AddSite(std::string node, std::string_view op, const Complaint& complaint);
   Outcome Describe(const FaultRecord& record) const;
@@ -95,14 +101,14 @@ class Device : public std::enable_shared_from_this<Device> {
   void CheckHealth();
 
  private:
-  Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
+  explicit Device(std::shared_ptr<System> system) : system_(std::move(system)) {}
 
   bool Charge(uint64_t bytes);
   void Uncharge(uint64_t bytes);
 
   const std::shared_ptr<System> system_;
-  const uint32_t index_;
   std::unique_ptr<Card> card_;
+  std::unique_ptr<Library> library_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
   std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_

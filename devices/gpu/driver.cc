@@ -127,7 +127,7 @@ tenon_status* MemoryKind(tenon_device* device, uint32_t index, tenon_memory_kind
   if (index >= kKinds) return sdk::Failure(TENON_NOT_FOUND, "memory kind ", index, "; there are 0 (device) and 1 (pinned)");
   const bool pinned = index == kPinnedKind;
   out->name = pinned ? sdk::ToSpan("pinned") : sdk::ToSpan("device");
-  out->alignment = 256;
+  out->alignment = kDeviceAlignment;
   out->total_bytes = pinned ? 0 : device->device->facts().memory_bytes;
   out->flags = pinned ? TENON_MEMORY_HOST_VISIBLE | TENON_MEMORY_PREFAULTED : 0;
   return nullptr;
@@ -332,7 +332,6 @@ tenon_status* SemaphoreWait(tenon_semaphore* semaphore, uint64_t value, uint64_t
     Device& device = timeline->device();
     const Clock::time_point deadline(std::chrono::nanoseconds(static_cast<int64_t>(std::min<uint64_t>(deadline_ns, INT64_MAX))));
     constexpr std::chrono::microseconds kSpin(30), kLongest(200);
-    constexpr std::chrono::milliseconds kBetweenHealthChecks(5);
     const Clock::time_point begin = Clock::now();
     Clock::time_point checked = begin;
     auto pause = std::chrono::microseconds(5);

@@ -7,17 +7,20 @@
 namespace tenon::gpu {
 namespace {
 
+sdk::Outcome ParseFolder(std::string_view key, std::string_view value, std::string* out) {
+  if (value != "auto" && value != "off" && !value.starts_with('/')) {
+    return sdk::Fault(TENON_INVALID_ARGUMENT, "option ", key, " is '", value, "'; it may be auto, off, or an absolute path");
+  }
+  *out = value;
+  return {};
+}
+
 sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) {
   if (key == "devices") return ParseInteger(key, value, -1, 1024, &o->devices);
   if (key == "queues") return ParseInteger(key, value, 1, 16, &o->queues);
   if (key == "memory_limit") return ParseInteger(key, value, 0, INT64_MAX, &o->memory_limit);
-  if (key == "cache") {
-    if (value != "auto" && value != "off" && !value.starts_with('/')) {
-      return sdk::Fault(TENON_INVALID_ARGUMENT, "option cache is '", value, "'; it may be auto, off, or an absolute path");
-    }
-    o->cache = value;
-    return {};
-  }
+  if (key == "cache") return ParseFolder(key, value, &o->cache);
+  if (key == "libraries") return ParseFolder(key, value, &o->libraries);
   o->more[std::string(key)] = value;
   return {};
 }

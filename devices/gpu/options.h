@@ -17,6 +17,7 @@ struct Options {
   int64_t queues = 1;        // of kernels
   int64_t memory_limit = 0;  // of each device, in bytes; 0: what the driver gives
   std::string cache = "auto";  // where compiled chains are kept (fuse/cache.h)
+  std::string libraries = "auto";  // where the vendor's libraries are looked for (library.h)
   std::map<std::string, std::string> more;  // what the vendor's plugin declares besides
 };
 
@@ -27,7 +28,9 @@ struct Options {
       TENON_GPU_OPTION("queues", "1", TENON_OPTION_INT, "how many kernels of a device may run side by side"),                    \
       TENON_GPU_OPTION("memory_limit", "0", TENON_OPTION_INT, "bytes of each device's memory that may be in use; 0: all of it"), \
       TENON_GPU_OPTION("cache", "auto", TENON_OPTION_STRING,                                                                     \
-                       "folder of compiled chains; auto: tenon/gpu in the user's cache folder; off: none")
+                       "folder of compiled chains; auto: tenon/gpu in the user's cache folder; off: none"),                        \
+      TENON_GPU_OPTION("libraries", "auto", TENON_OPTION_STRING,                                                                 \
+                       "folder of the vendor's libraries of products and convolutions; auto: by the loader's rules; off: own kernels alone")
 
 // INVALID_ARGUMENT names the option and what it may be.
 sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,

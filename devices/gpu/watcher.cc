@@ -12,7 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kShortest(20), kLongest(500);
-constexpr std::chrono::milliseconds kBetweenHealthChecks(5);
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #define TENON_DEVICES_GPU_WATCHER_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -15,6 +16,9 @@
 namespace tenon::gpu {
 
 class Device;
+
+// A GPU that somebody waits for is asked so often whether it lives.
+inline constexpr std::chrono::milliseconds kBetweenHealthChecks(5);
 
 class Watcher {
  public:

@@ -5,6 +5,7 @@
 
 #include <hip/hiprtc.h>
 
+#include "named_library.h"
 #include "runtime.h"
 
 namespace tenon::gpu {
@@ -41,9 +42,7 @@ class Hiprtc {
  private:
   Hiprtc();
   struct Functions {
-#define TENON_HIPRTC_MEMBER(name) decltype(&::name) name;
-    TENON_HIPRTC_FUNCTIONS(TENON_HIPRTC_MEMBER)
-#undef TENON_HIPRTC_MEMBER
+    TENON_HIPRTC_FUNCTIONS(TENON_GPU_MEMBER)
   };
   Functions f_ = {};
   Outcome opened_;

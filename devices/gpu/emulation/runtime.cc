@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "emulation/grid.h"
+#include "emulation/stream.h"
 #include "options.h"
 #include "runtime.h"
 
@@ -48,9 +49,9 @@ class EmulatedCard;
 
 }  // namespace
 
-struct StreamTag {
+struct StreamTag final : EmulatedStream {
   explicit StreamTag(EmulatedCard* card) : card(card), thread([this] { Serve(); }) {}
-  ~StreamTag() {
+  ~StreamTag() override {
     {
       const std::lock_guard lock(mutex);
       closing = true;
@@ -65,6 +66,7 @@ struct StreamTag {
     }
     changed.notify_all();
   }
+  void Give(std::function<void()> work) override;
   void Finish() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return works.empty() && !busy; });
@@ -269,6 +271,17 @@ class EmulatedCard final : public Card {
   }
   void DestroyGraph(CapturedGraph graph) override { delete graph; }
 
+  // Puts work on the stream, or into the graph that is being captured there.
+  Outcome Put(Stream stream, std::function<Outcome()> run) {
+    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
+    if (stream->capture != nullptr) {
+      stream->capture->works->push_back({std::move(run)});
+    } else {
+      stream->Put({std::move(run)});
+    }
+    return {};
+  }
   Outcome Alive() {
     if (!lost_.load(std::memory_order_acquire)) return {};
     return Fault(TENON_UNAVAILABLE, why_);
@@ -281,17 +294,6 @@ class EmulatedCard final : public Card {
   }
 
  private:
-  Outcome Put(Stream stream, std::function<Outcome()> run) {
-    if (Outcome alive = Alive(); !alive.ok()) return alive;
-    if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
-    if (stream->capture != nullptr) {
-      stream->capture->works->push_back({std::move(run)});
-    } else {
-      stream->Put({std::move(run)});
-    }
-    return {};
-  }
-
   Outcome FindLoaded(Module module, const char* name, Function* out_function) {
     const auto body = reinterpret_cast<EmulatedKernel::Body>(dlsym(module, name));
     const auto* bytes = static_cast<const uint64_t*>(dlsym(module, sdk::Concat(name, "_params_bytes").c_str()));
@@ -333,6 +335,13 @@ class EmulatedRuntime final : public Runtime {
 };
 
 }  // namespace
+
+void StreamTag::Give(std::function<void()> work) {
+  (void)card->Put(this, [work = std::move(work)]() -> Outcome {
+    work();
+    return {};
+  });
+}
 
 void StreamTag::Serve() {
   std::unique_lock lock(mutex);

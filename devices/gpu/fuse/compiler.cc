@@ -20,18 +20,7 @@ struct Refusal {
   std::string text;
 };
 
-bool IsFused(uint32_t dtype) {
-  switch (dtype) {
-    case TENON_DT_FLOAT:
-    case TENON_DT_DOUBLE:
-    case TENON_DT_HALF:
-    case TENON_DT_BFLOAT16:
-    case TENON_DT_INT32:
-    case TENON_DT_INT64:
-    case TENON_DT_BOOL: return true;
-    default: return false;
-  }
-}
+bool IsFused(uint32_t dtype) { return !FusedType(dtype).empty(); }
 // Integers that are divided by zero are reported by the op's own kernel.
 bool MayFail(std::string_view op, uint32_t dtype) {
   return (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) && sdk::IsOneOf(op, {"Div", "RealDiv", "FloorDiv", "FloorMod", "TruncateDiv", "Pow"});
@@ -226,7 +215,6 @@ class Compilation {
       sdk::Check(cursor.input(cursor.graph, id, i, &source));
       fused.operands.push_back(operand_.at({source.node, source.index}));
     }
-    fused.dtype = services.input_dtype(node, inputs - 1);
     fused.result = services.output_dtype(node, 0);
     if (op == "LeakyRelu" || op == "LeakyReluGrad") {
       tenon_attr_value alpha = {};

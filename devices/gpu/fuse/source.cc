@@ -7,31 +7,18 @@
 namespace tenon::gpu {
 namespace {
 
-std::string_view TypeText(uint32_t dtype) {
-  switch (dtype) {
-    case TENON_DT_FLOAT: return "float";
-    case TENON_DT_DOUBLE: return "double";
-    case TENON_DT_HALF: return "Half";
-    case TENON_DT_BFLOAT16: return "Bfloat16";
-    case TENON_DT_INT32: return "int32_t";
-    case TENON_DT_INT64: return "int64_t";
-    case TENON_DT_BOOL: return "bool";
-    default: sdk::Fail(TENON_UNIMPLEMENTED, "chains of ", sdk::TypeName(dtype), " are not compiled");
-  }
-}
-
 std::string Operand(int number) { return number >= 0 ? sdk::Concat("v", number) : sdk::Concat("i", -1 - number); }
 
 std::string Load(const FusedInput& input, size_t number) {
   const char* const at = input.spread == FusedInput::kEven ? "i" : input.spread == FusedInput::kSingle ? "0" : "OffsetOf(p, ";
   const std::string index = input.spread == FusedInput::kStrided ? sdk::Concat(at, number, ", i)") : std::string(at);
-  return sdk::Concat("    const ", TypeText(input.dtype), " i", number, " = static_cast<const ", TypeText(input.dtype), "*>(p.inputs[", number, "])[",
+  return sdk::Concat("    const ", FusedType(input.dtype), " i", number, " = static_cast<const ", FusedType(input.dtype), "*>(p.inputs[", number, "])[",
                      index, "];\n");
 }
 
 std::string Compute(const FusedNode& node, size_t number) {
-  const std::string head = sdk::Concat("    const ", TypeText(node.result), " v", number, " = ");
-  if (node.function == "Cast") return sdk::Concat(head, "Convert<", TypeText(node.result), ">(", Operand(node.operands[0]), ");\n");
+  const std::string head = sdk::Concat("    const ", FusedType(node.result), " v", number, " = ");
+  if (node.function == "Cast") return sdk::Concat(head, "Convert<", FusedType(node.result), ">(", Operand(node.operands[0]), ");\n");
   if (node.function == "Select") {
     return sdk::Concat(head, Operand(node.operands[0]), " ? ", Operand(node.operands[1]), " : ", Operand(node.operands[2]), ";\n");
   }
@@ -65,10 +52,23 @@ std::string SourceOf(const FusedKernel& kernel) {
   for (size_t i = 0; i < kernel.nodes.size(); ++i) text += Compute(kernel.nodes[i], i);
   for (size_t i = 0; i < kernel.outputs.size(); ++i) {
     const auto node = static_cast<size_t>(kernel.outputs[i]);
-    text += sdk::Concat("    static_cast<", TypeText(kernel.nodes[node].result), "*>(p.outputs[", i, "])[i] = v", node, ";\n");
+    text += sdk::Concat("    static_cast<", FusedType(kernel.nodes[node].result), "*>(p.outputs[", i, "])[i] = v", node, ";\n");
   }
   text += sdk::Concat("  }\n}\nTENON_GPU_KERNEL(", kFusedName, ", FusedParams, Fused)\n}\n");
   return text;
+}
+
+std::string_view FusedType(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_FLOAT: return "float";
+    case TENON_DT_DOUBLE: return "double";
+    case TENON_DT_HALF: return "Half";
+    case TENON_DT_BFLOAT16: return "Bfloat16";
+    case TENON_DT_INT32: return "int32_t";
+    case TENON_DT_INT64: return "int64_t";
+    case TENON_DT_BOOL: return "bool";
+    default: return "";
+  }
 }
 
 std::string_view FusedFunction(std::string_view op) {

@@ -20,7 +20,6 @@ struct FusedInput {
 struct FusedNode {
   std::string_view function;  // of code/elementwise.h: "Add"; "Cast", "Select"
   std::vector<int> operands;  // a node's number, or -1 - that of an input
-  uint32_t dtype = 0;         // of the operands; of Select, of the choices
   uint32_t result = 0;
   float alpha = 0;
 };
@@ -33,6 +32,8 @@ struct FusedKernel {
 inline constexpr char kFusedName[] = "fused";
 std::string SourceOf(const FusedKernel& kernel);
 
+// The C++ type of a dtype; "" when it is not one that is fused.
+std::string_view FusedType(uint32_t dtype);
 // The function that an op is, by the name in code/elementwise.h; "" when it is not one that is fused.
 std::string_view FusedFunction(std::string_view op);
 

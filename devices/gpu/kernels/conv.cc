@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients, as products of patches (code/product.h) that are never copied: the product's code reads them out of
-// the image. A group is one of a batch of products.
+// Conv2D and its gradients: by the vendor's library where it takes them, else as products of patches (code/product.h) that are never
+// copied: the product's code reads them out of the image. A group is one of a batch of products.
 //
 //   forward:             y[window, filter]  = sum over cells of patch(x)[window, cell] * filter[cell, filter]
 //   gradient of input:   x[pixel, channel]  = sum over (tap, filter) of patch(y)[pixel, (tap, filter)] * filter[tap, channel, filter]
 //   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
+#include "kernels/move.h"
 #include "kernels/product.h"
 #include "tenon/sdk/window.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 using sdk::Dims;
 
-// The shapes and steps of a convolution; what a vendor's library would be asked with, too.
+// The shapes and steps of a convolution.
 class ConvolutionProblem {
  public:
   ConvolutionProblem(const sdk::WindowAttributes& a, Dims in, Dims filter_dims, Dims out, uint32_t dtype)
@@ -75,6 +76,23 @@ class ConvolutionProblem {
     p.out_row.step = filter_.out;
     Batches(&p, filter_.in * ChannelStep(x_), group_filters_ * ChannelStep(y_), group_filters_);
     return p;
+  }
+  // As a vendor's library knows it.
+  Convolution Problem(Convolution::Result result, uint32_t precision) const {
+    const auto direction = [](const sdk::WindowDim& w) { return Convolution::Direction{w.input, w.output, w.size, w.stride, w.dilation, w.before}; };
+    return {.result = result, .dtype = dtype_, .precision = precision, .channels_first = channels_first_, .batch = x_.batch, .channels = x_.channels,
+            .filters = filter_.out, .groups = filter_.groups, .rows = direction(rows_), .columns = direction(columns_)};
+  }
+  bool is_empty() const { return x_.count() == 0 || y_.count() == 0 || filter_.count() == 0; }
+  // Between our filter, [height, width, channels, filters], and the library's.
+  Walk FilterWalk(bool from_library) const {
+    Walk walk;
+    const int64_t taps = Taps(), in = filter_.in, out = filter_.out;
+    const auto add = [&](int64_t dim, int64_t ours, int64_t librarys) { from_library ? walk.Add(dim, librarys, ours) : walk.Add(dim, ours, librarys); };
+    add(taps, in * out, channels_first_ ? 1 : in);
+    add(in, out, channels_first_ ? taps : 1);
+    add(out, 1, taps * in);
+    return walk;
   }
 
  private:
@@ -155,6 +173,53 @@ class ConvolutionProblem {
   int64_t group_filters_;
 };
 
+// By the vendor's library where it takes it, as a product of matrices or as a convolution; else by our own code.
+class ConvolutionPlan {
+ public:
+  using Result = Convolution::Result;
+  ConvolutionPlan(const ConvolutionProblem& problem, Result result, Shapes& s) : result_(result), product_(ProductOf(problem, result), s) {
+    if (product_.is_librarys() || problem.is_empty()) return;
+    library_ = s.device().FindWork(problem.Problem(result, s.precision()));
+    if (library_ == nullptr) return;
+    const auto element = static_cast<int64_t>(sdk::ElementSize(s.output(0).dtype));
+    const Walk walk = problem.FilterWalk(result == Result::kGradientOfFilter);
+    turn_ = Moving(walk, element, s);
+    filter_at_ = s.Workspace(walk.total() * element);
+    library_at_ = s.Workspace(library_->workspace_bytes());
+  }
+  // left and right as in LibraryOperands.
+  void Launch(Launcher& on, const char* left, const char* right, char* out) const {
+    if (library_ == nullptr || !LaunchLibrary(on, left, right, out)) product_.Launch(on, left, right, out);
+  }
+
+ private:
+  static ProductProblem ProductOf(const ConvolutionProblem& problem, Result result) {
+    switch (result) {
+      case Result::kForward: return problem.Forward();
+      case Result::kGradientOfInput: return problem.GradientOfInput();
+      default: return problem.GradientOfFilter();
+    }
+  }
+  bool LaunchLibrary(Launcher& on, const char* left, const char* right, char* out) const {
+    char* const filter = on.Workspace<char>(filter_at_);
+    void* const workspace = on.Workspace<void>(library_at_);
+    if (result_ == Result::kGradientOfFilter) {
+      if (!on.Launch(*library_, {left, right, filter, nullptr, workspace})) return false;
+      turn_.Launch(on, filter, out);
+      return true;
+    }
+    if (!on.Takes(*library_, {left, filter, out, nullptr, workspace})) return false;
+    turn_.Launch(on, right, filter);
+    return on.Launch(*library_, {left, filter, out, nullptr, workspace});
+  }
+
+  const Result result_;
+  ProductPlan product_;
+  std::unique_ptr<LibraryWork> library_;
+  Moving turn_;
+  int64_t filter_at_ = 0, library_at_ = 0;
+};
+
 struct ConvolutionKernel {
   explicit ConvolutionKernel(sdk::CreateContext& c) : attributes(c, "") {}
   sdk::WindowAttributes attributes;
@@ -164,9 +229,9 @@ struct Conv2DKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const Conv2DKernel& kernel, Shapes& s)
-        : product(ConvolutionProblem(kernel.attributes, s.in(0), s.in(1), s.out(0), s.dtype(0)).Forward(), s) {}
-    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[1], at[2]); }
-    ProductPlan product;
+        : convolution({kernel.attributes, s.in(0), s.in(1), s.out(0), s.dtype(0)}, Convolution::Result::kForward, s) {}
+    void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[0], at[1], at[2]); }
+    ConvolutionPlan convolution;
   };
 };
 
@@ -176,9 +241,9 @@ struct BackpropInputKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const BackpropInputKernel& kernel, Shapes& s)
-        : product(ConvolutionProblem(kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)).GradientOfInput(), s) {}
-    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[2], at[1], at[3]); }
-    ProductPlan product;
+        : convolution({kernel.attributes, s.out(0), s.in(1), s.in(2), s.dtype(2)}, Convolution::Result::kGradientOfInput, s) {}
+    void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[2], at[1], at[3]); }
+    ConvolutionPlan convolution;
   };
 };
 
@@ -188,9 +253,9 @@ struct BackpropFilterKernel : ConvolutionKernel {
   using ConvolutionKernel::ConvolutionKernel;
   struct Plan {
     Plan(const BackpropFilterKernel& kernel, Shapes& s)
-        : product(ConvolutionProblem(kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0)).GradientOfFilter(), s) {}
-    void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[2], at[3]); }
-    ProductPlan product;
+        : convolution({kernel.attributes, s.in(0), s.out(0), s.in(2), s.dtype(0)}, Convolution::Result::kGradientOfFilter, s) {}
+    void Launch(Launcher& on, char* const* at) const { convolution.Launch(on, at[0], at[2], at[3]); }
+    ConvolutionPlan convolution;
   };
 };
 

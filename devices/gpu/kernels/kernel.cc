@@ -33,7 +33,7 @@ Function Shapes::Code(std::string_view name, uint32_t dtype) const { return Code
 int64_t Shapes::Workspace(int64_t bytes) {
   const int64_t offset = workspace_bytes_;
   if (bytes < 0 || bytes > (INT64_C(1) << 60) - offset) sdk::Fail(TENON_RESOURCE_EXHAUSTED, "a workspace of ", bytes, " bytes");
-  workspace_bytes_ = (offset + bytes + 255) / 256 * 256;
+  workspace_bytes_ = (offset + bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
   return offset;
 }
 
@@ -63,22 +63,18 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   sdk::Operands operands(inputs + outputs);
   char** at = operands.at();
   for (int32_t i = 0; i < inputs; ++i) {
-    const bool host = i < 64 && (work.host_inputs >> i & 1) != 0;
-    at[i] = host ? nullptr : static_cast<char*>(sdk::Data<void>(c.input_view(i)));
+    at[i] = sdk::IsHostInput(work.host_inputs, i) ? nullptr : static_cast<char*>(sdk::Data<void>(c.input_view(i)));
   }
   for (int32_t i = 0; i < outputs; ++i) at[inputs + i] = static_cast<char*>(sdk::Data<void>(c.output_view(i)));
   const tenon_frame& frame = *c.frame();
   const auto launch = [&](Launcher& on) { work.Launch(on, at); };
-  using Launch = decltype(launch);
-  void (*const call)(void*, Launcher&) = [](void* argument, Launcher& on) { (*static_cast<Launch*>(argument))(on); };
-  void* const argument = const_cast<void*>(static_cast<const void*>(&launch));
   if (!own_workspace || work.workspace_bytes == 0) {
     // The host aligns to 64 bytes.
-    const auto workspace = (reinterpret_cast<uintptr_t>(frame.workspace) + 255) & ~uintptr_t{255};
-    return SubmitTo(frame, reinterpret_cast<char*>(workspace), call, argument);
+    const auto workspace = (reinterpret_cast<uintptr_t>(frame.workspace) + kDeviceAlignment - 1) & ~uintptr_t{kDeviceAlignment - 1};
+    return SubmitTo(frame, reinterpret_cast<char*>(workspace), launch);
   }
   void* workspace = nullptr;
-  const Outcome outcome = work.device->Allocate(kDeviceKind, static_cast<uint64_t>(work.workspace_bytes), 256, frame.queue->queue.get(), &workspace);
+  const Outcome outcome = work.device->Allocate(kDeviceKind, static_cast<uint64_t>(work.workspace_bytes), kDeviceAlignment, frame.queue->queue.get(), &workspace);
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
   struct Given {
     ~Given() { device->Free(kDeviceKind, memory, queue); }
@@ -86,7 +82,7 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
     void* memory;
     Queue* queue;
   } given{work.device, workspace, frame.queue->queue.get()};
-  SubmitTo(frame, static_cast<char*>(workspace), call, argument);
+  SubmitTo(frame, static_cast<char*>(workspace), launch);
 }
 
 }  // namespace tenon::gpu

@@ -105,6 +105,18 @@ class Launcher {
   void Copy(void* target, const void* source, int64_t bytes) {
     if (bytes > 0 && target != source) Check(card().Copy(target, source, static_cast<uint64_t>(bytes), stream()));
   }
+  // Whether a vendor's library takes operands at these addresses.
+  static bool Takes(const LibraryWork& work, const LibraryOperands& operands) {
+    const auto bits = [](const void* address) { return reinterpret_cast<uintptr_t>(address); };
+    const uintptr_t all = bits(operands.left) | bits(operands.right) | bits(operands.out) | bits(operands.bias);
+    return all % static_cast<uintptr_t>(work.alignment()) == 0;
+  }
+  // What a vendor's library has taken; false: not with operands at these addresses.
+  bool Launch(const LibraryWork& work, const LibraryOperands& operands) {
+    if (!Takes(work, operands)) return false;
+    Check(work.Launch(operands, stream()));
+    return true;
+  }
   template <class T>
   T* Workspace(int64_t offset) const {
     return reinterpret_cast<T*>(workspace_ + offset);
@@ -149,9 +161,13 @@ Device& RequireOwn(const tenon_device* device);
 void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspace);
 // The same for kernels that plan for themselves: launch(Launcher&) in the frame's turn.
 void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* argument, Launcher& on), void* argument);
-template <class Function>
-void SubmitTo(const tenon_frame& frame, Function&& launch) {
-  SubmitTo(frame, static_cast<char*>(frame.workspace), [](void* argument, Launcher& on) { (*static_cast<std::remove_reference_t<Function>*>(argument))(on); }, &launch);
+template <class Launch>
+void SubmitTo(const tenon_frame& frame, char* workspace, const Launch& launch) {
+  SubmitTo(frame, workspace, [](void* argument, Launcher& on) { (*static_cast<const Launch*>(argument))(on); }, const_cast<Launch*>(&launch));
+}
+template <class Launch>
+void SubmitTo(const tenon_frame& frame, const Launch& launch) {
+  SubmitTo(frame, static_cast<char*>(frame.workspace), launch);
 }
 
 namespace internal {
@@ -165,7 +181,7 @@ struct Launched {
     Plan(const Launched& launched, sdk::PrepareContext& c)
         : Plan(launched, c.args().inputs, c.args().input_count, c.args().outputs, c.args().output_count, RequireOwn(c.args().device),
                c.args().precision) {
-      if (workspace_bytes > 0) c.Workspace(workspace_bytes + 256);
+      if (workspace_bytes > 0) c.Workspace(workspace_bytes + kDeviceAlignment);
     }
     Plan(const Launched& launched, const View* const* inputs, int32_t input_count, const View* const* outputs, int32_t output_count,
          Device& on, uint32_t given_precision) {

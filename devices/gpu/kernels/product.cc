@@ -2,6 +2,7 @@
 #include "kernels/product.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tenon::gpu {
 namespace {
@@ -51,10 +52,40 @@ void Turn(ProductProblem* p) {
   std::swap(p->batches.left_strides, p->batches.right_strides);
 }
 
+// As one that lies in memory in lines or turned; none: in neither way. lines: of rows, depth: within.
+std::optional<MatrixProduct::Matrix> MatrixOf(const Steps& line, const Steps& depth, int64_t lines, int64_t length, int64_t batch) {
+  if (line.inner != 0 || depth.inner != 0) return {};
+  if (depth.step == 1 || length == 1) return MatrixProduct::Matrix{false, std::max(line.step, length), batch};
+  if (line.step == 1 || lines == 1) return MatrixProduct::Matrix{true, std::max(depth.step, lines), batch};
+  return {};
+}
+// The problem as the vendor's libraries know it, if they do.
+std::optional<MatrixProduct> LibrarysProblem(const ProductProblem& p, uint32_t precision, ProductEnd end) {
+  if (p.left_kind != ProductProblem::Left::kMatrix || p.batches.rank > 0 || p.out_column_step != 1 || p.rows * p.columns * p.depth == 0) return {};
+  const auto left = MatrixOf(p.left.line, p.left.depth, p.rows, p.depth, p.batches.left_step);
+  const auto right = MatrixOf(p.right.line, p.right.depth, p.columns, p.depth, p.batches.right_step);
+  const auto out = MatrixOf(p.out_row, {1, 0, 0}, p.rows, p.columns, p.batches.out_step);
+  if (!left.has_value() || !right.has_value() || !out.has_value()) return {};
+  MatrixProduct product;
+  product.dtype = p.dtype;
+  product.precision = precision;
+  product.rows = p.rows;
+  product.columns = p.columns;
+  product.depth = p.depth;
+  product.batches = p.batches.count;
+  product.left = *left;
+  product.right = {!right->turned, right->step, right->batch};  // its lines are columns
+  product.out = *out;
+  product.bias = end.bias;
+  product.relu = end.relu;
+  return product;
+}
+
 }  // namespace
 
-// A vendor's library would be asked here, with the problem as it stands; what it does not take is computed by the own code.
-ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s) {
+ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end) {
+  if (const std::optional<MatrixProduct> product = LibrarysProblem(asked, s.precision(), end)) library_ = s.device().FindWork(*product);
+  if (library_ != nullptr) library_at_ = s.Workspace(library_->workspace_bytes());
   const uint32_t dtype = CodeType(asked.dtype);
   ProductProblem problem = asked;
   const bool may_be_flat = problem.left_kind == ProductProblem::Left::kMatrix && HasFlatTiles(dtype);
@@ -99,14 +130,18 @@ ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s) {
   parts_at_ = s.Workspace(sdk::Multiply(sdk::Multiply(sdk::Multiply(p.rows, p.columns), batches), p.parts_count * element));
 }
 
-void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias, bool relu) const {
+void ProductPlan::Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias) const {
+  if (library_ == nullptr || !on.Launch(*library_, {left, right, out, bias, on.Workspace<void>(library_at_)})) LaunchOwn(on, left, right, out, bias);
+}
+
+void ProductPlan::LaunchOwn(Launcher& on, const void* left, const void* right, void* out, const void* bias) const {
   if (tiles_ == 0 || params_.batches.count == 0) return;
   if (is_turned_) std::swap(left, right);
   ProductParams p = params_;
   p.left = left;
   p.right = right;
   p.out = out;
-  p.epilogue = {bias, relu, is_turned_};
+  p.epilogue = {bias, end_.relu, is_turned_};
   const auto even = [&](const void* address) { return reinterpret_cast<uintptr_t>(address) % quad_bytes_ == 0; };
   p.left_view.quads &= even(left);
   p.patches.quads &= even(left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product as the host knows it, and the plan of how it is computed: the one place where somebody who multiplies faster than
-// the own code may be asked first.
+// A product as the host knows it, and the plan of how it is computed: by the vendor's library where it takes it (library.h), else by
+// our own code.
 //
 //   ProductProblem problem = {.dtype = ..., .rows = m, .columns = n, .depth = k};
 //   problem.left = {.line = {k}, .depth = {1}};  problem.right = {.line = {1}, .depth = {n}};  problem.out_row = {n};
@@ -27,13 +27,25 @@ struct ProductProblem {
   ProductBatches batches;
 };
 
+// What is done with the sums; known when it is planned.
+struct ProductEnd {
+  bool bias = false;  // one for each column is added
+  bool relu = false;
+};
+
 class ProductPlan {
  public:
-  ProductPlan(const ProductProblem& problem, Shapes& s);
-  // bias: one for each column, or NULL.
-  void Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias = nullptr, bool relu = false) const;
+  ProductPlan(const ProductProblem& problem, Shapes& s, ProductEnd end = {});
+  // bias: where the end has one.
+  void Launch(Launcher& on, const void* left, const void* right, void* out, const void* bias = nullptr) const;
+  bool is_librarys() const { return library_ != nullptr; }
 
  private:
+  void LaunchOwn(Launcher& on, const void* left, const void* right, void* out, const void* bias) const;
+
+  ProductEnd end_;
+  std::unique_ptr<LibraryWork> library_;  // takes it where the operands are aligned; NULL: never
+  int64_t library_at_ = 0;
   ProductParams params_ = {};
   uint64_t quad_bytes_;   // what addresses of quads are multiples of
   bool is_turned_;        // left and right are exchanged

@@ -28,7 +28,7 @@ inline std::vector<std::string> SourcesOfAllFunctions() {
     FusedKernel kernel;
     kernel.inputs = {{dtype, FusedInput::kEven}, {dtype, FusedInput::kStrided}, {dtype, FusedInput::kSingle}};
     const auto add = [&](std::string_view function, std::vector<int> operands, uint32_t result) {
-      kernel.nodes.push_back({function, std::move(operands), dtype, result, 0.3f});
+      kernel.nodes.push_back({function, std::move(operands), result, 0.3f});
       kernel.outputs = {static_cast<int>(kernel.nodes.size()) - 1};
     };
     for (std::string_view name : kUnary) add(name, {-1}, dtype);
@@ -36,7 +36,7 @@ inline std::vector<std::string> SourcesOfAllFunctions() {
     for (std::string_view name : kCompare) add(name, {-3, -2}, TENON_DT_BOOL);
     const int answer = static_cast<int>(kernel.nodes.size()) - 1;
     add("Select", {answer, -1, -2}, dtype);
-    kernel.nodes.push_back({"And", {answer, answer}, TENON_DT_BOOL, TENON_DT_BOOL, 0});
+    kernel.nodes.push_back({"And", {answer, answer}, TENON_DT_BOOL, 0});
     for (uint32_t to : {TENON_DT_FLOAT, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_BOOL}) add("Cast", {-1}, to);
     if (floating) {
       for (std::string_view name : kUnaryFloats) add(name, {-1}, dtype);

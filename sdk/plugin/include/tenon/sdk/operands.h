@@ -56,6 +56,7 @@ uint64_t HostInputBits(int32_t input_count) {
   }
   return bits;
 }
+inline bool IsHostInput(uint64_t bits, int32_t index) { return index < 64 && (bits >> index & 1) != 0; }
 
 // Shapes of a node's operands and the values of its host arguments.
 class OperandShapes {
@@ -71,7 +72,7 @@ class OperandShapes {
   const View* const* inputs() const { return inputs_; }
   Dims in(int32_t index) const { return DimsOf(input(index)); }
   Dims out(int32_t index) const { return DimsOf(output(index)); }
-  bool on_host(int32_t index) const { return index < 64 && (host_inputs_ >> index & 1) != 0; }
+  bool on_host(int32_t index) const { return IsHostInput(host_inputs_, index); }
   // Whether the value of every host argument is there.
   bool complete() const {
     for (int32_t i = 0; i < std::min(input_count_, 64); ++i) {

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library with the functions of cuDNN's backend that computes in the host's memory, on emulated streams (devices/gpu/emulation/
+// stream.h), as far as devices/cuda/cudnn.h asks it: convolutions of two dims and their gradients, grouped, dilated, padded on either
+// side alone. Its heuristics name four engines: one whose bits vary, one of tensor cores (which rounds floats to TF32), one that
+// cannot be built, one that is exact. It refuses what is not finalized, not complete or does not fit. For tests.
+#include <cudnn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "../../gpu/emulation/stream.h"
+#include "element.h"
+
+using tenon::gpu::Number;
+
+struct cudnnContext {
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+enum Engine : int64_t { kVaries, kTensorCores, kCannotBeBuilt, kExact, kEngines };
+constexpr int64_t kWorkspace = 768;
+
+// A descriptor: what was set, as bytes, and copies of the descriptors among them, as of the real ones, which may be destroyed.
+struct Descriptor {
+  cudnnBackendDescriptorType_t type;
+  bool finalized = false;
+  int64_t engine = -1;
+  std::shared_ptr<const struct Problem> problem;  // of a plan, which outlives what it was made of
+  std::map<int, std::vector<char>> attributes;
+  std::map<int, std::shared_ptr<const Descriptor>> others;
+
+  template <class T>
+  std::vector<T> All(int name) const {
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return {};
+    std::vector<T> values(found->second.size() / sizeof(T));
+    std::memcpy(values.data(), found->second.data(), values.size() * sizeof(T));
+    return values;
+  }
+  template <class T>
+  T One(int name) const {
+    const std::vector<T> values = All<T>(name);
+    return values.size() == 1 ? values[0] : T();
+  }
+  const Descriptor* Other(int name) const {
+    const auto found = others.find(name);
+    return found == others.end() ? nullptr : found->second.get();
+  }
+};
+Descriptor* Of(cudnnBackendDescriptor_t descriptor) { return static_cast<Descriptor*>(descriptor); }
+
+size_t BytesOf(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE: return 8;
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR: return sizeof(void*);
+    default: return 4;
+  }
+}
+
+struct Tensor {
+  Number type;
+  int64_t id;
+  std::vector<int64_t> dims, strides;
+};
+bool Read(const Descriptor* d, Tensor* out) {
+  if (d == nullptr || !d->finalized) return false;
+  switch (d->One<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
+    case CUDNN_DATA_DOUBLE: out->type = Number::kDouble; break;
+    case CUDNN_DATA_HALF: out->type = Number::kHalf; break;
+    case CUDNN_DATA_BFLOAT16: out->type = Number::kBfloat16; break;
+    default: out->type = Number::kFloat; break;
+  }
+  out->id = d->One<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  out->dims = d->All<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  out->strides = d->All<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+  return out->dims.size() == 4 && out->strides.size() == 4;
+}
+
+// A convolution, read out of its graph.
+struct Problem {
+  enum { kForward, kImage, kFilter } result;
+  Tensor x, w, y;
+  std::vector<int64_t> before, after, dilations, strides;
+};
+bool Read(const Descriptor* operation, Problem* p) {
+  if (operation == nullptr || !operation->finalized) return false;
+  int x, w, y, window, beta;
+  switch (operation->type) {
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+      p->result = Problem::kForward;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y;
+      window = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA;
+      break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+      p->result = Problem::kImage;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
+      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA;
+      break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      p->result = Problem::kFilter;
+      x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY;
+      window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA;
+      break;
+    default: return false;
+  }
+  const Descriptor* const c = operation->Other(window);
+  if (!Read(operation->Other(x), &p->x) || !Read(operation->Other(w), &p->w) || !Read(operation->Other(y), &p->y) || c == nullptr || !c->finalized) return false;
+  if (operation->attributes.find(beta) == operation->attributes.end()) return false;
+  p->before = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  p->after = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+  p->dilations = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  p->strides = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  for (size_t d = 0; d < 2; ++d) {
+    const int64_t reach = (p->w.dims[d + 2] - 1) * p->dilations[d] + 1;
+    if ((p->x.dims[d + 2] + p->before[d] + p->after[d] - reach) / p->strides[d] + 1 != p->y.dims[d + 2]) return false;
+  }
+  return p->x.dims[0] == p->y.dims[0] && p->w.dims[0] == p->y.dims[1] && p->x.dims[1] % p->w.dims[1] == 0;
+}
+
+int64_t At(const Tensor& t, int64_t a, int64_t b, int64_t c, int64_t d) { return a * t.strides[0] + b * t.strides[1] + c * t.strides[2] + d * t.strides[3]; }
+
+// visit(place in x, in w, in y) for every product of the convolution.
+template <class Visit>
+void ForEach(const Problem& p, Visit&& visit) {
+  const int64_t group_channels = p.w.dims[1], group_filters = p.w.dims[0] / (p.x.dims[1] / group_channels);
+  for (int64_t n = 0; n < p.y.dims[0]; ++n) {
+    for (int64_t k = 0; k < p.y.dims[1]; ++k) {
+      for (int64_t oy = 0; oy < p.y.dims[2]; ++oy) {
+        for (int64_t ox = 0; ox < p.y.dims[3]; ++ox) {
+          for (int64_t c = 0; c < group_channels; ++c) {
+            for (int64_t ky = 0; ky < p.w.dims[2]; ++ky) {
+              for (int64_t kx = 0; kx < p.w.dims[3]; ++kx) {
+                const int64_t iy = oy * p.strides[0] + ky * p.dilations[0] - p.before[0], ix = ox * p.strides[1] + kx * p.dilations[1] - p.before[1];
+                if (iy < 0 || iy >= p.x.dims[2] || ix < 0 || ix >= p.x.dims[3]) continue;
+                visit(At(p.x, n, k / group_filters * group_channels + c, iy, ix), At(p.w, k, c, ky, kx), At(p.y, n, k, oy, ox));
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void Compute(const Problem& p, int64_t engine, void* x, void* w, void* y) {
+  const Tensor& out = p.result == Problem::kForward ? p.y : p.result == Problem::kImage ? p.x : p.w;
+  void* const target = p.result == Problem::kForward ? y : p.result == Problem::kImage ? x : w;
+  std::vector<double> sums(static_cast<size_t>(out.dims[0] * out.dims[1] * out.dims[2] * out.dims[3]));
+  const auto value = [&](const Tensor& t, const void* data, int64_t at) {
+    return tenon::gpu::Rounded(Load(t.type, data, at), engine == kTensorCores && t.type == Number::kFloat ? 10 : 52);
+  };
+  ForEach(p, [&](int64_t xi, int64_t wi, int64_t yi) {
+    switch (p.result) {
+      case Problem::kForward: sums[static_cast<size_t>(yi)] += value(p.x, x, xi) * value(p.w, w, wi); break;
+      case Problem::kImage: sums[static_cast<size_t>(xi)] += value(p.y, y, yi) * value(p.w, w, wi); break;
+      case Problem::kFilter: sums[static_cast<size_t>(wi)] += value(p.x, x, xi) * value(p.y, y, yi); break;
+    }
+  });
+  for (size_t i = 0; i < sums.size(); ++i) Store(out.type, target, static_cast<int64_t>(i), sums[i]);
+}
+
+cudnnStatus_t Give(const void* values, size_t bytes, int64_t available, int64_t requested, int64_t* count, void* out) {
+  *count = available;
+  std::memcpy(out, values, bytes * static_cast<size_t>(std::min(available, requested)));
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// The operation of a graph, by what was made of it.
+const Descriptor* OperationOf(const Descriptor* d) {
+  if (d == nullptr) return nullptr;
+  switch (d->type) {
+    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: return OperationOf(d->Other(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
+    default: return d->Other(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  *handle = new cudnnContext;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  delete handle;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+size_t cudnnGetVersion() { return CUDNN_VERSION; }
+const char* cudnnGetErrorString(cudnnStatus_t status) { return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : "an error of the emulated cuDNN"; }
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* out) {
+  *out = new Descriptor{type, false, -1, nullptr, {}, {}};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  delete Of(descriptor);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                                       const void* values) {
+  Descriptor* const d = Of(descriptor);
+  if (d->finalized) return CUDNN_STATUS_BAD_PARAM;
+  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    if (count != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+    d->others[name] = std::make_shared<const Descriptor>(*Of(*static_cast<const cudnnBackendDescriptor_t*>(values)));
+    return CUDNN_STATUS_SUCCESS;
+  }
+  const auto* bytes = static_cast<const char*>(values);
+  d->attributes[name].assign(bytes, bytes + BytesOf(type) * static_cast<size_t>(count));
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  Descriptor* const d = Of(descriptor);
+  Problem problem;
+  if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !Read(OperationOf(d), &problem)) return CUDNN_STATUS_BAD_PARAM;
+  if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    const Descriptor* const configuration = d->Other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    if (configuration == nullptr || configuration->engine == kCannotBeBuilt) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!Read(OperationOf(configuration), &problem)) return CUDNN_STATUS_BAD_PARAM;
+    d->engine = configuration->engine;
+    d->problem = std::make_shared<const Problem>(problem);
+  }
+  d->finalized = true;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(const cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t,
+                                       int64_t requested, int64_t* count, void* out) {
+  const Descriptor* const d = Of(descriptor);
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
+      const bool first = d->One<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_A;
+      *count = std::min<int64_t>(requested, first ? kEngines - 1 : 1);
+      for (int64_t i = 0; i < *count; ++i) {
+        Descriptor* const configuration = Of(static_cast<cudnnBackendDescriptor_t*>(out)[i]);
+        configuration->engine = first ? i : kExact;
+        configuration->others = d->others;
+        configuration->finalized = true;
+      }
+      return CUDNN_STATUS_SUCCESS;
+    }
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+      Of(*static_cast<cudnnBackendDescriptor_t*>(out))->engine = d->engine;
+      *count = 1;
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
+      const cudnnBackendNumericalNote_t note = d->engine == kVaries ? CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC : CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+      return Give(&note, sizeof note, d->engine == kVaries || d->engine == kTensorCores ? 1 : 0, requested, count, out);
+    }
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return d->finalized ? Give(&kWorkspace, sizeof kWorkspace, 1, requested, count, out) : CUDNN_STATUS_BAD_PARAM;
+    default: return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
+  const Descriptor *const p = Of(plan), *const v = Of(pack);
+  const auto ids = v->All<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto addresses = v->All<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  void* const workspace = v->One<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  if (!p->finalized || !v->finalized || ids.size() != 3 || addresses.size() != 3 || workspace == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  const Problem& problem = *p->problem;
+  void* found[3] = {};
+  for (size_t i = 0; i < 3; ++i) {
+    if (reinterpret_cast<uintptr_t>(addresses[i]) % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
+    if (ids[i] == problem.x.id) found[0] = addresses[i];
+    if (ids[i] == problem.w.id) found[1] = addresses[i];
+    if (ids[i] == problem.y.id) found[2] = addresses[i];
+  }
+  if (found[0] == nullptr || found[1] == nullptr || found[2] == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  reinterpret_cast<tenon::gpu::EmulatedStream*>(handle->stream)->Give([=, problem = p->problem, engine = p->engine] {
+    std::memset(workspace, 0x5A, static_cast<size_t>(kWorkspace));
+    Compute(*problem, engine, found[0], found[1], found[2]);
+  });
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library.h"
+
+namespace tenon::gpu {
+
+std::unique_ptr<Library> MakeLibrary(const Options&) { return nullptr; }
+
+}  // namespace tenon::gpu

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// An emulated stream as an emulated library of a vendor sees it: cudaStream_t and hipStream_t point to one.
+#ifndef TENON_DEVICES_GPU_EMULATION_STREAM_H_
+#define TENON_DEVICES_GPU_EMULATION_STREAM_H_
+
+#include <functional>
+
+namespace tenon::gpu {
+
+class EmulatedStream {
+ public:
+  virtual ~EmulatedStream() = default;
+  // Does it when the stream gets there; while a graph is captured, each time that the graph is launched.
+  virtual void Give(std::function<void()> work) = 0;
+};
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_EMULATION_STREAM_H_
