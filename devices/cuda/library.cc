@@ -10,7 +10,7 @@ using CublasLt = NoLibrary;
 }
 #endif
 #if __has_include(<cudnn.h>)
-#include "cudnn.h"
+#include "cudnn_library.h"
 #else
 namespace tenon::gpu {
 using Cudnn = NoLibrary;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../../gpu/emulation/stream.h"
-#include "element.h"
+#include "emulation/element.h"
+#include "emulation/stream.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library with the functions of cuDNN's backend that computes in the host's memory, on emulated streams (devices/gpu/emulation/
-// stream.h), as far as devices/cuda/cudnn.h asks it: convolutions of two dims and their gradients, grouped, dilated, padded on either
+// stream.h), as far as devices/cuda/cudnn_library.h asks it: convolutions of two dims and their gradients, grouped, dilated, padded on either
 // side alone. Its heuristics name four engines: one whose bits vary, one of tensor cores (which rounds floats to TF32), one that
 // cannot be built, one that is exact. It refuses what is not finalized, not complete or does not fit. For tests.
 #include <cudnn.h>
@@ -11,9 +11,11 @@
 #include <memory>
 #include <vector>
 
-#include "../../gpu/emulation/stream.h"
-#include "element.h"
+#include "emulation/convolution.h"
+#include "emulation/stream.h"
 
+using tenon::gpu::Convolved;
+using tenon::gpu::ConvolvedTensor;
 using tenon::gpu::Number;
 
 struct cudnnContext {
@@ -30,7 +32,7 @@ struct Descriptor {
   cudnnBackendDescriptorType_t type;
   bool finalized = false;
   int64_t engine = -1;
-  std::shared_ptr<const struct Problem> problem;  // of a plan, which outlives what it was made of
+  std::shared_ptr<const Convolved> problem;  // of a plan, which outlives what it was made of
   std::map<int, std::vector<char>> attributes;
   std::map<int, std::shared_ptr<const Descriptor>> others;
 
@@ -65,12 +67,7 @@ size_t BytesOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-struct Tensor {
-  Number type;
-  int64_t id;
-  std::vector<int64_t> dims, strides;
-};
-bool Read(const Descriptor* d, Tensor* out) {
+bool Read(const Descriptor* d, ConvolvedTensor* out) {
   if (d == nullptr || !d->finalized) return false;
   switch (d->One<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)) {
     case CUDNN_DATA_DOUBLE: out->type = Number::kDouble; break;
@@ -85,27 +82,22 @@ bool Read(const Descriptor* d, Tensor* out) {
 }
 
 // A convolution, read out of its graph.
-struct Problem {
-  enum { kForward, kImage, kFilter } result;
-  Tensor x, w, y;
-  std::vector<int64_t> before, after, dilations, strides;
-};
-bool Read(const Descriptor* operation, Problem* p) {
+bool Read(const Descriptor* operation, Convolved* p) {
   if (operation == nullptr || !operation->finalized) return false;
   int x, w, y, window, beta;
   switch (operation->type) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-      p->result = Problem::kForward;
+      p->result = Convolved::kForward;
       x = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y;
       window = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA;
       break;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-      p->result = Problem::kImage;
+      p->result = Convolved::kImage;
       x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY;
       window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA;
       break;
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-      p->result = Problem::kFilter;
+      p->result = Convolved::kFilter;
       x = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, w = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, y = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY;
       window = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, beta = CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA;
       break;
@@ -118,53 +110,7 @@ bool Read(const Descriptor* operation, Problem* p) {
   p->after = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
   p->dilations = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS);
   p->strides = c->All<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
-  for (size_t d = 0; d < 2; ++d) {
-    const int64_t reach = (p->w.dims[d + 2] - 1) * p->dilations[d] + 1;
-    if ((p->x.dims[d + 2] + p->before[d] + p->after[d] - reach) / p->strides[d] + 1 != p->y.dims[d + 2]) return false;
-  }
-  return p->x.dims[0] == p->y.dims[0] && p->w.dims[0] == p->y.dims[1] && p->x.dims[1] % p->w.dims[1] == 0;
-}
-
-int64_t At(const Tensor& t, int64_t a, int64_t b, int64_t c, int64_t d) { return a * t.strides[0] + b * t.strides[1] + c * t.strides[2] + d * t.strides[3]; }
-
-// visit(place in x, in w, in y) for every product of the convolution.
-template <class Visit>
-void ForEach(const Problem& p, Visit&& visit) {
-  const int64_t group_channels = p.w.dims[1], group_filters = p.w.dims[0] / (p.x.dims[1] / group_channels);
-  for (int64_t n = 0; n < p.y.dims[0]; ++n) {
-    for (int64_t k = 0; k < p.y.dims[1]; ++k) {
-      for (int64_t oy = 0; oy < p.y.dims[2]; ++oy) {
-        for (int64_t ox = 0; ox < p.y.dims[3]; ++ox) {
-          for (int64_t c = 0; c < group_channels; ++c) {
-            for (int64_t ky = 0; ky < p.w.dims[2]; ++ky) {
-              for (int64_t kx = 0; kx < p.w.dims[3]; ++kx) {
-                const int64_t iy = oy * p.strides[0] + ky * p.dilations[0] - p.before[0], ix = ox * p.strides[1] + kx * p.dilations[1] - p.before[1];
-                if (iy < 0 || iy >= p.x.dims[2] || ix < 0 || ix >= p.x.dims[3]) continue;
-                visit(At(p.x, n, k / group_filters * group_channels + c, iy, ix), At(p.w, k, c, ky, kx), At(p.y, n, k, oy, ox));
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-void Compute(const Problem& p, int64_t engine, void* x, void* w, void* y) {
-  const Tensor& out = p.result == Problem::kForward ? p.y : p.result == Problem::kImage ? p.x : p.w;
-  void* const target = p.result == Problem::kForward ? y : p.result == Problem::kImage ? x : w;
-  std::vector<double> sums(static_cast<size_t>(out.dims[0] * out.dims[1] * out.dims[2] * out.dims[3]));
-  const auto value = [&](const Tensor& t, const void* data, int64_t at) {
-    return tenon::gpu::Rounded(Load(t.type, data, at), engine == kTensorCores && t.type == Number::kFloat ? 10 : 52);
-  };
-  ForEach(p, [&](int64_t xi, int64_t wi, int64_t yi) {
-    switch (p.result) {
-      case Problem::kForward: sums[static_cast<size_t>(yi)] += value(p.x, x, xi) * value(p.w, w, wi); break;
-      case Problem::kImage: sums[static_cast<size_t>(xi)] += value(p.y, y, yi) * value(p.w, w, wi); break;
-      case Problem::kFilter: sums[static_cast<size_t>(wi)] += value(p.x, x, xi) * value(p.y, y, yi); break;
-    }
-  });
-  for (size_t i = 0; i < sums.size(); ++i) Store(out.type, target, static_cast<int64_t>(i), sums[i]);
+  return p->Fits();
 }
 
 cudnnStatus_t Give(const void* values, size_t bytes, int64_t available, int64_t requested, int64_t* count, void* out) {
@@ -225,14 +171,14 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Descriptor* const d = Of(descriptor);
-  Problem problem;
+  Convolved problem;
   if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !Read(OperationOf(d), &problem)) return CUDNN_STATUS_BAD_PARAM;
   if (d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
     const Descriptor* const configuration = d->Other(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     if (configuration == nullptr || configuration->engine == kCannotBeBuilt) return CUDNN_STATUS_NOT_SUPPORTED;
     if (!Read(OperationOf(configuration), &problem)) return CUDNN_STATUS_BAD_PARAM;
     d->engine = configuration->engine;
-    d->problem = std::make_shared<const Problem>(problem);
+    d->problem = std::make_shared<const Convolved>(problem);
   }
   d->finalized = true;
   return CUDNN_STATUS_SUCCESS;
@@ -272,7 +218,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   const auto addresses = v->All<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   void* const workspace = v->One<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   if (!p->finalized || !v->finalized || ids.size() != 3 || addresses.size() != 3 || workspace == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  const Problem& problem = *p->problem;
+  const Convolved& problem = *p->problem;
   void* found[3] = {};
   for (size_t i = 0; i < 3; ++i) {
     if (reinterpret_cast<uintptr_t>(addresses[i]) % 16 != 0) return CUDNN_STATUS_BAD_PARAM;
@@ -283,7 +229,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (found[0] == nullptr || found[1] == nullptr || found[2] == nullptr) return CUDNN_STATUS_BAD_PARAM;
   reinterpret_cast<tenon::gpu::EmulatedStream*>(handle->stream)->Give([=, problem = p->problem, engine = p->engine] {
     std::memset(workspace, 0x5A, static_cast<size_t>(kWorkspace));
-    Compute(*problem, engine, found[0], found[1], found[2]);
+    problem->Compute(engine == kTensorCores ? 10 : 52, found[0], found[1], found[2]);
   });
   return CUDNN_STATUS_SUCCESS;
 }

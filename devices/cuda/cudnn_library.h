@@ -4,8 +4,8 @@
 // One convolution is a graph of one operation of cuDNN's backend API. Its heuristics name engines, best first; the first is taken that
 // can be built, whose bits are the same each time, and which keeps to the precision that was asked for: with strict float32 none
 // that uses tensor cores (which round to TF32) or converts its inputs.
-#ifndef TENON_DEVICES_CUDA_CUDNN_H_
-#define TENON_DEVICES_CUDA_CUDNN_H_
+#ifndef TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
+#define TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 
 #include <cudnn.h>
 
@@ -45,4 +45,4 @@ class Cudnn {
 
 }  // namespace tenon::gpu
 
-#endif  // TENON_DEVICES_CUDA_CUDNN_H_
+#endif  // TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cudnn.h"
+#include "cudnn_library.h"
 
 #include <algorithm>
 #include <array>

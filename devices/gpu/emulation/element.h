@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers in memory of any type, and what tensor cores do to a float before they multiply it.
-#ifndef TENON_DEVICES_CUDA_EMULATION_ELEMENT_H_
-#define TENON_DEVICES_CUDA_EMULATION_ELEMENT_H_
+#ifndef TENON_DEVICES_GPU_EMULATION_ELEMENT_H_
+#define TENON_DEVICES_GPU_EMULATION_ELEMENT_H_
 
 #include <bit>
 #include <cstdint>
@@ -39,4 +39,4 @@ inline double Rounded(double value, int mantissa_bits) {
 
 }  // namespace tenon::gpu
 
-#endif  // TENON_DEVICES_CUDA_EMULATION_ELEMENT_H_
+#endif  // TENON_DEVICES_GPU_EMULATION_ELEMENT_H_

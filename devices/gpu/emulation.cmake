@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# A vendor's libraries without its GPUs, for tests: a plugin of emulated GPUs that asks them, and emulated ones beside it.
+set(TENON_GPU_FOLDER "${CMAKE_CURRENT_LIST_DIR}")
+
+# tenon_gpu_emulated_plugin(vendor SOURCES ...): tests/plugins/tenon_gpu_emulated_<vendor>.so.
+function(tenon_gpu_emulated_plugin vendor)
+  cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES")
+  find_package(Boost 1.74 REQUIRED COMPONENTS context)
+  tenon_add_plugin(gpu_emulated_${vendor} SOURCES ${given_SOURCES} "$<TARGET_OBJECTS:tenon_gpu_emulation>" "$<TARGET_OBJECTS:tenon_gpu_objects>"
+                   LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads Boost::context OPTIONS "-I${TENON_GPU_FOLDER}"
+                   OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins" NO_INSTALL)
+  tenon_gpu_headers(tenon_gpu_emulated_${vendor})
+endfunction()
+
+# tenon_gpu_emulated_library(vendor file source): tests/plugins/libraries/<file>, which the vendor's plugin of emulated GPUs finds there.
+function(tenon_gpu_emulated_library vendor file source)
+  add_library(emulated_${file} SHARED ${source})
+  target_link_libraries(emulated_${file} PRIVATE Tenon::plugin tenon_warnings)
+  target_include_directories(emulated_${file} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")
+  target_compile_options(emulated_${file} PRIVATE -fvisibility=default)
+  set_target_properties(emulated_${file} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
+                                                    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins/libraries")
+  add_dependencies(tenon_gpu_emulated_${vendor} emulated_${file})
+endfunction()
+
+# tenon_gpu_libraries_test(vendor SOURCES ...): the products and convolutions of devices/gpu on that plugin, and the vendor's own tests.
+function(tenon_gpu_libraries_test vendor)
+  cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES")
+  set(product "${TENON_GPU_FOLDER}/code/product.cu")
+  tenon_add_test(${vendor}_libraries_test SOURCES ${given_SOURCES} "${TENON_GPU_FOLDER}/testing/libraries_test.cc" "${TENON_GPU_FOLDER}/product_test.cc" "${TENON_GPU_FOLDER}/conv_test.cc" "${product}"
+                 "${TENON_GPU_FOLDER}/emulation/grid.cc" LIBS Tenon::plugin ${CMAKE_DL_LIBS} Threads::Threads Boost::context LABELS gpu)
+  set_source_files_properties("${product}" PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-O2;-Wno-subobject-linkage")
+  target_include_directories(${vendor}_libraries_test PRIVATE "${PROJECT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")
+  target_compile_definitions(${vendor}_libraries_test PRIVATE TENON_TESTED_PLUGIN="$<TARGET_FILE:tenon_gpu_emulated_${vendor}>")
+  add_dependencies(${vendor}_libraries_test tenon_gpu_emulated_${vendor} tenon_cpu)
+endfunction()
