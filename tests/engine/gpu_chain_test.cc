@@ -37,20 +37,31 @@ size_t FilesInCache() {
 }
 
 struct Answer {
-  std::string bytes, error, explanation;
+  std::string bytes, error;
+  int compiled = 0;  // nodes that are no kernel of their own
 };
 
-Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile) {
+Answer AnswerOf(const Graph& graph, const std::vector<Feed>& feeds, const Output& fetch, bool compile, const std::vector<Name>& targets = {}) {
   SessionOptions options;
   options.device = device_test::kGpu;
   options.compile = compile;
   Answer answer;
   auto session = Session::Create(Gpus(), graph, options);
-  if (!session.ok()) return {"", std::string(session.status().message()), ""};
-  auto values = session->Run(feeds, {fetch});
-  if (!values.ok()) return {"", std::string(values.status().message()), ""};
+  if (!session.ok()) return {"", std::string(session.status().message())};
+  std::vector<Name> names;
+  std::vector<View> views;
+  for (const Feed& feed : feeds) {
+    names.push_back(feed.name);
+    views.push_back(feed.value);
+  }
+  auto callable = session->Prepare(names, {fetch}, targets);
+  if (!callable.ok()) return {"", std::string(callable.status().message())};
+  auto values = callable->Run(views);
+  if (!values.ok()) return {"", std::string(values.status().message())};
   const auto bytes = (*values)[0].bytes();
   answer.bytes.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string how = *callable->Explain();
+  for (size_t at = 0; (at = how.find("\"runs\":\"compiled\"", at)) != std::string::npos; ++at) ++answer.compiled;
   return answer;
 }
 
@@ -108,7 +119,7 @@ TEST(GpuChain, EndsWhereItWouldBeACircle) {
   Graph g(Gpus());
   const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 3});
   const Output a = g.Op("Exp", {g.Op("Neg", {x})});
-  const Output b = g.Op("BiasAdd", {a, g.Const(std::vector<float>{1, 2, 3}, Shape{3})});  // none of the chain's functions
+  const Output b = g.Op("Softmax", {a});  // none of the chain's functions
   const Output y = g.Op("AddV2", {g.Op("Mul", {a, x}), g.Op("Sqrt", {b})});
   ExpectSame(g, {{x, Ramp(Shape{2, 3}, 0.21f, -0.4f)}}, y, 2);
 }
@@ -119,6 +130,65 @@ TEST(GpuChain, LeavesDivisionOfIntegersToItsKernel) {
   const Output y = g.Op("FloorDiv", {g.Op("Square", {g.Op("Neg", {x})}), x}, {}, "quotient");
   const Answer chain = AnswerOf(g, {{x, *Tensor::From(std::vector<int32_t>{3, 0, 2}, Shape{3})}}, y, true);
   EXPECT_NE(chain.error.find("Integer division by zero (element 1)"), std::string::npos) << chain.error;
+}
+
+TEST(GpuChain, TakesTheBiasAlongTheLastDim) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{2, 2, 3});
+  const Output y = g.Op("Tanh", {g.Op("BiasAdd", {x, g.Const(std::vector<float>{1, 2, 3}, Shape{3})})});
+  ExpectSame(g, {{x, Ramp(Shape{2, 2, 3}, 0.21f, -0.4f)}}, y, 1);
+}
+TEST(GpuChain, LeavesTheBiasOfOtherChannelsToItsKernel) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{1, 3, 2, 2});
+  const Output y = g.Op("Tanh", {g.Op("BiasAdd", {x, g.Const(std::vector<float>{1, 2, 3}, Shape{3})}, {{"data_format", "NCHW"}})});
+  ExpectSame(g, {{x, Ramp(Shape{1, 3, 2, 2}, 0.21f, -0.4f)}}, y, 0);
+}
+
+struct Layer {
+  explicit Layer(bool turned = false) : g(Gpus()) {
+    x = g.Placeholder("x", DType::kFloat, turned ? Shape{70, 5} : Shape{5, 70});
+    weights = g.Placeholder("weights", DType::kFloat, turned ? Shape{66, 70} : Shape{70, 66});
+    bias = g.Placeholder("bias", DType::kFloat, Shape{66});
+    product = g.Op("MatMul", {x, weights}, {{"transpose_a", turned}, {"transpose_b", turned}}, "product");
+    sum = g.Op("BiasAdd", {product, bias});
+    feeds = {{x, Ramp(turned ? Shape{70, 5} : Shape{5, 70}, 0.011f, -1)}, {weights, Ramp(turned ? Shape{66, 70} : Shape{70, 66}, 0.0007f, -1.5f)}, {bias, Ramp(Shape{66}, 0.1f, -3)}};
+  }
+  // compiled: of the nodes, those that are one.
+  void Expect(const Output& fetch, int compiled, const std::vector<Name>& targets = {}) {
+    const Answer alone = AnswerOf(g, feeds, fetch, false, targets), together = AnswerOf(g, feeds, fetch, true, targets);
+    EXPECT_EQ(alone.error, "");
+    EXPECT_EQ(together.error, "");
+    EXPECT_EQ(alone.compiled, 0);
+    EXPECT_EQ(together.compiled, compiled);
+    EXPECT_FALSE(alone.bytes.empty());
+    EXPECT_EQ(together.bytes, alone.bytes);
+  }
+  Graph g;
+  Output x, weights, bias, product, sum;
+  std::vector<Feed> feeds;
+};
+
+TEST(GpuProduct, IsOneWithItsBiasAndRectifier) {
+  for (const bool turned : {false, true}) {
+    Layer layer(turned);
+    layer.Expect(layer.g.Op("Relu", {layer.sum}), 3);
+  }
+  Layer layer;
+  layer.Expect(layer.sum, 2);
+}
+TEST(GpuProduct, OfARectifierThatIsReadTwiceIsOneWithIt) {
+  Layer layer;
+  const Output y = layer.g.Op("Relu", {layer.sum});
+  layer.Expect(layer.g.Op("Softmax", {layer.g.Op("MatMul", {y, y}, {{"transpose_b", true}})}), 3);
+}
+TEST(GpuProduct, ThatSomebodyElseReadsStaysAlone) {
+  Layer layer;
+  layer.Expect(layer.g.Op("AddV2", {layer.product, layer.g.Op("Relu", {layer.sum})}), 3);  // a chain of what is behind it
+}
+TEST(GpuProduct, ByItself) {
+  Layer layer;
+  layer.Expect(layer.product, 0);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "code/fused.h"
 #include "driver.h"
+#include "fuse/executable.h"
+#include "fuse/product.h"
 #include "fuse/source.h"
 #include "kernels/kernel.h"
 #include "tenon/sdk/regions.h"
@@ -26,6 +28,12 @@ bool MayFail(std::string_view op, uint32_t dtype) {
   return (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) && sdk::IsOneOf(op, {"Div", "RealDiv", "FloorDiv", "FloorMod", "TruncateDiv", "Pow"});
 }
 
+bool HasChannelsFirst(const tenon_node_services& services, const tenon_node* node) {
+  tenon_attr_value format = {};
+  sdk::Check(services.attr(node, TENON_SPAN("data_format"), &format));
+  return format.kind == TENON_ATTR_STRING && sdk::ToText(*static_cast<const tenon_span*>(format.data)) == "NCHW";
+}
+
 Refusal CheckNode(const sdk::RegionGraph& graph, int64_t id) {
   const sdk::RegionGraph::Node& n = graph.at(id);
   if (FusedFunction(n.op).empty()) return {TENON_REFUSE_OP, sdk::Concat(n.op, " is not element-wise, or is run by its own kernel")};
@@ -36,6 +44,7 @@ Refusal CheckNode(const sdk::RegionGraph& graph, int64_t id) {
   }
   if (!IsFused(services.output_dtype(n.node, 0))) return {TENON_REFUSE_DTYPE, sdk::Concat("chains of ", sdk::TypeName(services.output_dtype(n.node, 0)), " are not compiled")};
   if (MayFail(n.op, services.output_dtype(n.node, 0))) return {TENON_REFUSE_OP, sdk::Concat(n.op, " of integers may have no answer")};
+  if (n.op == "BiasAdd" && HasChannelsFirst(services, n.node)) return {TENON_REFUSE_OP, "its channels are not the last dim"};
   if (n.op == "Cast") {
     tenon_attr_value truncate = {};
     sdk::Check(services.attr(n.node, TENON_SPAN("Truncate"), &truncate));
@@ -52,51 +61,77 @@ std::vector<int64_t> ShapeOf(const tenon_graph_cursor& cursor, int64_t id) {
   return {shape.dims, shape.dims + shape.rank};
 }
 
-void ClaimChains(const tenon_graph_cursor& cursor, const int64_t* ids, uint64_t id_count, const tenon_claim_sink& sink) {
-  const sdk::RegionGraph graph(cursor);
-  std::vector<bool> ours(graph.size(), false);
-  for (uint64_t i = 0; i < id_count; ++i) ours[static_cast<size_t>(ids[i])] = true;
-  sdk::Regions regions(graph);
-  std::map<size_t, std::vector<int64_t>> members;
-  std::vector<std::vector<int64_t>> shapes(graph.size());
-  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
-    const Refusal refusal = ours[static_cast<size_t>(id)] ? CheckNode(graph, id) : Refusal{TENON_REFUSE_OTHER, ""};
-    if (refusal.reason != 0) {
-      regions.Pass(id);
-      if (ours[static_cast<size_t>(id)]) sdk::Check(sink.refuse(sink.context, id, refusal.reason, sdk::ToSpan(refusal.text)));
-      continue;
+// Claiming, for one graph.
+class Claiming {
+ public:
+  Claiming(const tenon_graph_cursor& cursor, const int64_t* ids, uint64_t id_count, const tenon_claim_sink& sink)
+      : cursor_(cursor), graph_(cursor), sink_(sink), regions_(graph_), ours_(graph_.size()), product_of_(graph_.size(), -1), shapes_(graph_.size()) {
+    for (uint64_t i = 0; i < id_count; ++i) ours_[static_cast<size_t>(ids[i])] = true;
+    const std::vector<int> readers = ReadersOf(graph_);
+    for (int64_t id = 0; id < size(); ++id) {
+      const std::vector<int64_t> end = ours_[static_cast<size_t>(id)] ? EndOfProduct(graph_, readers, ours_, id) : std::vector<int64_t>();
+      if (end.empty()) continue;
+      product_of_[static_cast<size_t>(id)] = id;
+      for (int64_t each : end) product_of_[static_cast<size_t>(each)] = id;
     }
-    std::vector<int64_t>& shape = shapes[static_cast<size_t>(id)] = ShapeOf(cursor, id);
+  }
+
+  void Run() {
+    for (int64_t id = 0; id < size(); ++id) Place(id);
+    for (auto& [region, nodes] : members_) {
+      std::sort(nodes.begin(), nodes.end());
+      if (nodes.size() >= 2) {
+        sdk::Check(sink_.claim(sink_.context, nodes.data(), nodes.size()));
+      } else {
+        for (int64_t id : nodes) Refuse(id, {TENON_REFUSE_COST, "it stands alone: nothing is saved"});
+      }
+    }
+  }
+
+ private:
+  int64_t size() const { return static_cast<int64_t>(graph_.size()); }
+  void Refuse(int64_t id, const Refusal& why) const { sdk::Check(sink_.refuse(sink_.context, id, why.reason, sdk::ToSpan(why.text))); }
+
+  void Place(int64_t id) {
+    const auto at = static_cast<size_t>(id);
+    const int64_t product = product_of_[at];
+    const Refusal refusal = !ours_[at] ? Refusal{TENON_REFUSE_OTHER, ""} : product >= 0 ? Refusal() : CheckNode(graph_, id);
+    if (refusal.reason != 0) {
+      regions_.Pass(id);
+      if (ours_[at]) Refuse(id, refusal);
+      return;
+    }
+    shapes_[at] = ShapeOf(cursor_, id);
     std::vector<size_t> joined;
     size_t size = 1;
-    regions.Place(id, [&](size_t region) {
-      const std::vector<int64_t>& others = members[region];
-      if (shapes[static_cast<size_t>(others.front())] != shape || size + others.size() > kMostNodes) return false;
+    regions_.Place(id, [&](size_t region) {
+      const std::vector<int64_t>& others = members_[region];
+      const auto first = static_cast<size_t>(others.front());
+      if (product_of_[first] != product) return false;
+      if (product < 0 && (shapes_[first] != shapes_[at] || size + others.size() > kMostNodes)) return false;
       size += others.size();
       joined.push_back(region);
       return true;
     });
     std::vector<int64_t> all;
     for (size_t region : joined) {
-      if (regions.Of(members[region].front()) != regions.Of(id)) continue;  // it would have made a circle
-      all.insert(all.end(), members[region].begin(), members[region].end());
-      members.erase(region);
+      if (regions_.Of(members_[region].front()) != regions_.Of(id)) continue;  // it would have made a circle
+      all.insert(all.end(), members_[region].begin(), members_[region].end());
+      members_.erase(region);
     }
     all.push_back(id);
-    members[regions.Of(id)] = std::move(all);
+    members_[regions_.Of(id)] = std::move(all);
   }
-  for (auto& [region, nodes] : members) {
-    std::sort(nodes.begin(), nodes.end());
-    if (nodes.size() >= 2) {
-      sdk::Check(sink.claim(sink.context, nodes.data(), nodes.size()));
-    } else {
-      for (int64_t id : nodes) {
-        const tenon_span text = TENON_SPAN("it stands alone: nothing is saved");
-        sdk::Check(sink.refuse(sink.context, id, TENON_REFUSE_COST, text));
-      }
-    }
-  }
-}
+
+  const tenon_graph_cursor& cursor_;
+  const sdk::RegionGraph graph_;
+  const tenon_claim_sink& sink_;
+  sdk::Regions regions_;
+  std::vector<bool> ours_;
+  std::vector<int64_t> product_of_;  // the product that a node is or ends; -1: none
+  std::vector<std::vector<int64_t>> shapes_;
+  std::map<size_t, std::vector<int64_t>> members_;  // of regions
+};
 
 // How inputs of any shape walk beside the elements of `out`; dims over which all walk on evenly are one.
 struct Walk {
@@ -152,21 +187,20 @@ struct Walk {
   std::vector<FusedInput::Spread> spreads;
 };
 
-}  // namespace
-}  // namespace tenon::gpu
-
-struct tenon_executable {
-  tenon::gpu::Function code = nullptr;
-  tenon::gpu::FusedParams params = {};
-  std::vector<tenon_in_place> in_place;
+struct ChainExecutable final : tenon_executable {
+  void Run(const tenon_frame& frame) const override {
+    FusedParams now = params;
+    for (int32_t i = 0; i < frame.input_count; ++i) now.inputs[i] = sdk::Data<const void>(*frame.inputs[i]);
+    for (int32_t i = 0; i < frame.output_count; ++i) now.outputs[i] = sdk::Data<void>(*frame.outputs[i]);
+    SubmitTo(frame, [&](Launcher& on) { on(code, Flat(now.total, 4), now); });
+  }
+  Function code = nullptr;
+  FusedParams params = {};
 };
-
-namespace tenon::gpu {
-namespace {
 
 class Compilation {
  public:
-  explicit Compilation(tenon_compile_args& args) : args_(args), device_(RequireOwn(args.device)) {}
+  Compilation(const tenon_compile_args& args, Device& device) : args_(args), device_(device) {}
 
   std::unique_ptr<tenon_executable> Make() {
     if (args_.input_count > kMostFusedInputs || args_.output_count > kMostFusedOutputs) {
@@ -187,7 +221,7 @@ class Compilation {
     }
     for (uint64_t i = 0; i < args_.node_count; ++i) AddNode(args_.nodes[i]);
     for (uint64_t i = 0; i < args_.output_count; ++i) kernel_.outputs.push_back(operand_.at({args_.outputs[i].node, args_.outputs[i].index}));
-    auto made = std::make_unique<tenon_executable>();
+    auto made = std::make_unique<ChainExecutable>();
     made->params = walk.params;
     const Outcome outcome = device_.FindCompiled(SourceOf(kernel_), kFusedName, &made->code);
     if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
@@ -196,11 +230,7 @@ class Compilation {
   }
 
  private:
-  const tenon_tensor_view& ViewOf(const tenon_output& output) {
-    const tenon_tensor_view* view = nullptr;
-    sdk::Check(args_.edge(args_.context, output, &view));
-    return *view;
-  }
+  const tenon_tensor_view& ViewOf(const tenon_output& output) const { return gpu::ViewOf(args_, output); }
 
   void AddNode(int64_t id) {
     const tenon_graph_cursor& cursor = *args_.cursor;
@@ -238,7 +268,7 @@ class Compilation {
     }
   }
 
-  tenon_compile_args& args_;
+  const tenon_compile_args& args_;
   Device& device_;
   FusedKernel kernel_;
   std::map<std::pair<int64_t, int32_t>, int> operand_;
@@ -257,14 +287,15 @@ tenon_status* Try(Function&& function) {
 tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count, tenon_device* device,
                     const tenon_claim_sink* sink) {
   if (OwnDevice(device) == nullptr) return nullptr;
-  return Try([&] { ClaimChains(*cursor, nodes, node_count, *sink); });
+  return Try([&] { Claiming(*cursor, nodes, node_count, *sink).Run(); });
 }
 
 tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) {
   *out_executable = nullptr;
   return Try([&] {
-    auto made = Compilation(*args).Make();
-    args->out_workspace_bytes = 0;
+    Device& device = RequireOwn(args->device);
+    auto made = IsProduct(*args) ? MakeProduct(*args, device) : Compilation(*args, device).Make();
+    args->out_workspace_bytes = made->workspace_bytes;
     args->out_in_place = made->in_place.data();
     args->out_in_place_count = made->in_place.size();
     *out_executable = made.release();
@@ -274,12 +305,7 @@ tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_execut
 void DestroyExecutable(tenon_executable* executable) { delete executable; }
 
 tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame) {
-  return Try([&] {
-    FusedParams params = executable->params;
-    for (int32_t i = 0; i < frame->input_count; ++i) params.inputs[i] = sdk::Data<const void>(*frame->inputs[i]);
-    for (int32_t i = 0; i < frame->output_count; ++i) params.outputs[i] = sdk::Data<void>(*frame->outputs[i]);
-    SubmitTo(*frame, [&](Launcher& on) { on(executable->code, Flat(params.total, 4), params); });
-  });
+  return Try([&] { executable->Run(*frame); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of GPU plugins: chains of element-wise nodes become one kernel, compiled at run time by the vendor's library.
+// The compiler of GPU plugins: chains of element-wise nodes become one kernel, compiled at run time by the vendor's library; a product,
+// its bias and its rectifier become one launch (product.h).
 //
 // It claims sets of nodes that have one shape, as far as the graph says; a set whose shapes differ when they are known, or one for
 // which the vendor's compiler is missing, runs node by node. What was compiled is kept in memory for the device and in a folder on disk

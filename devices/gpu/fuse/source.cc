@@ -72,7 +72,7 @@ std::string_view FusedType(uint32_t dtype) {
 }
 
 std::string_view FusedFunction(std::string_view op) {
-  if (op == "AddV2") return "Add";
+  if (op == "AddV2" || op == "BiasAdd") return "Add";
   if (op == "RealDiv") return "Div";
   if (op == "LogicalAnd") return "And";
   if (op == "LogicalOr") return "Or";

@@ -58,6 +58,10 @@ void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* ar
   launch(argument, on);
 }
 
+char* AlignedWorkspace(const tenon_frame& frame) {
+  return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(frame.workspace) + kDeviceAlignment - 1) & ~uintptr_t{kDeviceAlignment - 1});
+}
+
 void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspace) {
   const int32_t inputs = c.input_count(), outputs = c.output_count();
   sdk::Operands operands(inputs + outputs);
@@ -68,11 +72,7 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   for (int32_t i = 0; i < outputs; ++i) at[inputs + i] = static_cast<char*>(sdk::Data<void>(c.output_view(i)));
   const tenon_frame& frame = *c.frame();
   const auto launch = [&](Launcher& on) { work.Launch(on, at); };
-  if (!own_workspace || work.workspace_bytes == 0) {
-    // The host aligns to 64 bytes.
-    const auto workspace = (reinterpret_cast<uintptr_t>(frame.workspace) + kDeviceAlignment - 1) & ~uintptr_t{kDeviceAlignment - 1};
-    return SubmitTo(frame, reinterpret_cast<char*>(workspace), launch);
-  }
+  if (!own_workspace || work.workspace_bytes == 0) return SubmitTo(frame, AlignedWorkspace(frame), launch);
   void* workspace = nullptr;
   const Outcome outcome = work.device->Allocate(kDeviceKind, static_cast<uint64_t>(work.workspace_bytes), kDeviceAlignment, frame.queue->queue.get(), &workspace);
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);

@@ -157,6 +157,8 @@ class PreparedWork {
 
 // The device of a plan; UNIMPLEMENTED when another plugin opened it, so that the host tries that one's kernel.
 Device& RequireOwn(const tenon_device* device);
+// The frame's workspace, aligned as device memory is: the host aligns less, so kDeviceAlignment more is asked for.
+char* AlignedWorkspace(const tenon_frame& frame);
 // Gives planned work to the frame's queue. own_workspace: the frame has none, the work was planned for this run alone.
 void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspace);
 // The same for kernels that plan for themselves: launch(Launcher&) in the frame's turn.

@@ -4,12 +4,10 @@
 #include "tenon/sdk/broadcast.h"
 
 namespace tenon::gpu {
-namespace {
 
 using sdk::Dims;
 
-// The last two dims of each; the dims before broadcast.
-ProductProblem ProblemOf(bool transpose_a, bool transpose_b, bool batches, const Shapes& s) {
+ProductProblem MatrixProblem(bool transpose_a, bool transpose_b, bool batches, const Shapes& s) {
   const Dims a = s.in(0), b = s.in(1), out = s.out(0);
   if (a.size() < 2 || b.size() < 2 || (!batches && (a.size() > 2 || b.size() > 2))) {
     sdk::Fail(TENON_INVALID_ARGUMENT, "matrices have 2 dims; the shapes are ", a, " and ", b);
@@ -50,12 +48,14 @@ ProductProblem ProblemOf(bool transpose_a, bool transpose_b, bool batches, const
   return p;
 }
 
+namespace {
+
 template <bool kBatches>
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c)
       : transpose_a(c.Bool(kBatches ? "adj_x" : "transpose_a")), transpose_b(c.Bool(kBatches ? "adj_y" : "transpose_b")) {}
   struct Plan {
-    Plan(const MatMulKernel& kernel, Shapes& s) : product(ProblemOf(kernel.transpose_a, kernel.transpose_b, kBatches, s), s) {}
+    Plan(const MatMulKernel& kernel, Shapes& s) : product(MatrixProblem(kernel.transpose_a, kernel.transpose_b, kBatches, s), s) {}
     void Launch(Launcher& on, char* const* at) const { product.Launch(on, at[0], at[1], at[2]); }
     ProductPlan product;
   };

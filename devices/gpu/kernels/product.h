@@ -27,6 +27,9 @@ struct ProductProblem {
   ProductBatches batches;
 };
 
+// Of operands 0 and 1, whose last two dims are matrices; the dims before broadcast (batches: they may be there).
+ProductProblem MatrixProblem(bool transpose_a, bool transpose_b, bool batches, const Shapes& s);
+
 // What is done with the sums; known when it is planned.
 struct ProductEnd {
   bool bias = false;  // one for each column is added

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product of matrices, the bias that is added to it, and the rectifier behind, as one: nobody else reads what is between them.
+#ifndef TENON_DEVICES_GPU_FUSE_PRODUCT_H_
+#define TENON_DEVICES_GPU_FUSE_PRODUCT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device.h"
+#include "fuse/executable.h"
+#include "tenon/sdk/regions.h"
+
+namespace tenon::gpu {
+
+// How many inputs read the node's values.
+std::vector<int> ReadersOf(const sdk::RegionGraph& graph);
+
+// The bias and the rectifier, if there is one, that a MatMul ends in; empty: it stands alone. ours: nodes that may be taken.
+std::vector<int64_t> EndOfProduct(const sdk::RegionGraph& graph, const std::vector<int>& readers, const std::vector<bool>& ours, int64_t product);
+
+bool IsProduct(const tenon_compile_args& args);
+// UNIMPLEMENTED where more than the end's result leaves the set.
+std::unique_ptr<tenon_executable> MakeProduct(const tenon_compile_args& args, Device& device);
+
+}  // namespace tenon::gpu
+
+#endif  // TENON_DEVICES_GPU_FUSE_PRODUCT_H_
