@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/adopt.h"
 
 namespace tenon::session {
 namespace {
@@ -45,12 +46,25 @@ DeviceTrace::DeviceTrace(const exec::Environment& env, trace::Trace* trace) : tr
   for (const exec::SessionDevice& each : env.devices) {
     const tenon_device_driver* driver = each.device->driver;
     if (!each.queued() || driver->get_extension == nullptr) continue;
-    const auto* profile = static_cast<const tenon_profile*>(driver->get_extension(each.device->handle, Span(TENON_EXTENSION_PROFILE)));
-    if (profile == nullptr) continue;
-    uint64_t count = 0, next = 0;
-    profile->read(each.device->handle, 0, nullptr, 0, &count, &next);
-    sources_.push_back({each.device, profile, next});
+    const auto* given = static_cast<const tenon_profile*>(driver->get_extension(each.device->handle, Span(TENON_EXTENSION_PROFILE)));
+    if (given == nullptr) continue;
+    Source source = {each.device, Adopt(given), 0, false};
+    uint64_t count = 0;
+    source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next);
+    source.watches = Watch(source, true);
+    sources_.push_back(source);
   }
+}
+
+DeviceTrace::~DeviceTrace() {
+  for (const Source& source : sources_) {
+    if (source.watches) Watch(source, false);
+  }
+}
+
+// A device that cannot record (it is lost) says so where the step fails; a trace without it is no failure of its own.
+bool DeviceTrace::Watch(const Source& source, bool on) {
+  return source.profile->watch != nullptr && Status(source.profile->watch(source.device->handle, on ? 1 : 0)).ok();
 }
 
 void DeviceTrace::Finish() {

@@ -17,6 +17,9 @@ class DeviceTrace {
  public:
   // Before the step. trace nullptr: nothing is recorded.
   DeviceTrace(const exec::Environment& env, trace::Trace* trace);
+  ~DeviceTrace();
+  DeviceTrace(const DeviceTrace&) = delete;
+  DeviceTrace& operator=(const DeviceTrace&) = delete;
   // After it.
   void Finish();
 
@@ -25,8 +28,10 @@ class DeviceTrace {
     const exec::Device* device;
     const tenon_profile* profile;
     uint64_t next;  // the first span of the step
+    bool watches;   // the device was asked to record
   };
   static void Read(const Source& source, trace::Trace* trace);
+  static bool Watch(const Source& source, bool on);
   trace::Trace* trace_;
   std::vector<Source> sources_;
 };

@@ -47,6 +47,7 @@ Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std:
   outcome = device->card_->Activate();
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
+  device->profile_ = std::make_unique<Profile>(*device->card_);
   device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
   std::erase_if(system->devices, [](const auto& each) { return each.expired(); });
@@ -77,6 +78,7 @@ Device::~Device() {
   if (card_ == nullptr) return;
   library_.reset();
   (void)card_->Activate();  // a lost GPU frees nothing, but what lies in the host's memory is given back
+  profile_.reset();
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
   for (const auto& [address, block] : blocks_) {
     block.kind == kDeviceKind ? card_->Free(block.base, nullptr) : card_->FreePinned(block.base);
@@ -267,7 +269,7 @@ Outcome Device::Describe(const FaultRecord& record) const {
 
 Outcome Device::MakeQueue(int32_t priority, std::shared_ptr<Queue>* out_queue) {
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  auto queue = std::make_shared<Queue>(shared_from_this(), priority);
+  auto queue = std::make_shared<Queue>(shared_from_this(), priority, queue_count_++);
   if (Outcome outcome = Note(queue->Open()); !outcome.ok()) return outcome;
   const std::lock_guard lock(system_->mutex);
   std::erase_if(queues_, [](const auto& each) { return each.expired(); });
@@ -282,6 +284,13 @@ Outcome Device::MakeTimeline(uint64_t initial, std::shared_ptr<Timeline>* out_ti
   if (Outcome outcome = NewRecord(&record); !outcome.ok()) return Note(std::move(outcome));
   *out_timeline = std::make_shared<Timeline>(shared_from_this(), record, initial);
   return {};
+}
+
+// ---- Profile ----
+
+Outcome Device::Watch(bool on) {
+  if (Outcome alive = CheckAlive(); on && !alive.ok()) return alive;
+  return Note(profile_->Watch(on, service_stream_));
 }
 
 // ---- Loss ----

@@ -17,6 +17,7 @@
 
 #include "library.h"
 #include "options.h"
+#include "profile.h"
 #include "runtime.h"
 #include "timeline.h"
 #include "watcher.h"
@@ -90,6 +91,10 @@ class Device : public std::enable_shared_from_this<Device> {
   void ReturnRecord(FaultRecord* record);
   Outcome NewRecord(FaultRecord** out_record);
 
+  // ---- Profile ----
+  Outcome Watch(bool on);
+  Profile& profile() const { return *profile_; }
+
   // ---- Loss ----
   bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
   Outcome lost() const;
@@ -109,6 +114,7 @@ class Device : public std::enable_shared_from_this<Device> {
   const std::shared_ptr<System> system_;
   std::unique_ptr<Card> card_;
   std::unique_ptr<Library> library_;
+  std::unique_ptr<Profile> profile_;
   std::string name_;
   Stream service_stream_ = nullptr;  // for questions after its health
   std::vector<Module> modules_, modules_of_chains_;  // guarded by code_mutex_
@@ -139,6 +145,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Outcome lost_;
   std::atomic<bool> is_lost_{false}, closed_{false};
   std::vector<std::weak_ptr<Queue>> queues_;  // guarded by System::mutex
+  std::atomic<uint64_t> queue_count_{0};      // that were made
 };
 
 }  // namespace tenon::gpu

@@ -222,5 +222,61 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   kernel->destroy(object);
 }
 
+// ---- The profile ----
+
+TEST(Profile, TellsWhenWatchedWorkRanAndNothingElse) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue *queue = device.Queue(), *other = device.Queue();
+  void* data = device.Memory(4096);
+  EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  EXPECT_TRUE(device.Profile().empty());
+  ASSERT_EQ(Text(device.profile->watch(device.device, 1)), "");
+  EXPECT_EQ(device.Fill(queue, data, 64, 1, Submission{{}, nullptr, 0, "filling"}), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  EXPECT_EQ(device.CopyWithin(other, data, static_cast<char*>(data) + 64, 64, Submission{{}, nullptr, 0, std::string(100, 'c')}), "");
+  EXPECT_EQ(device.Finish(other), "");
+  EXPECT_EQ(Text(device.profile->watch(device.device, 0)), "");
+  EXPECT_EQ(device.Fill(queue, data, 64, 2), "");
+  EXPECT_EQ(device.Finish(queue), "");
+
+  const std::vector<tenon_profile_span> spans = device.Profile();
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_STREQ(spans[0].name, "filling");
+  EXPECT_STREQ(spans[0].kind, "fill");
+  EXPECT_EQ(spans[0].queue, 0u);
+  EXPECT_EQ(spans[1].name, std::string(63, 'c'));
+  EXPECT_STREQ(spans[1].kind, "copy");
+  EXPECT_EQ(spans[1].queue, 1u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(spans[i].number, i);
+    EXPECT_LE(spans[i].begin_ns, spans[i].end_ns);
+  }
+  EXPECT_LE(spans[0].end_ns, spans[1].begin_ns);
+}
+
+TEST(Profile, ReadsOnFromWhereItWas) {
+  const Plugin plugin;
+  Handle device(plugin, 0);
+  tenon_queue* queue = device.Queue();
+  void* data = device.Memory(64);
+  ASSERT_EQ(Text(device.profile->watch(device.device, 1)), "");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  tenon_profile_span span = {};
+  uint64_t count = 0, next = 0;
+  for (uint64_t number = 0; number < 5; ++number) {
+    device.profile->read(device.device, number, &span, 1, &count, &next);
+    EXPECT_EQ(count, 1u);
+    EXPECT_EQ(span.number, number);
+    EXPECT_EQ(next, number + 1);
+  }
+  device.profile->read(device.device, 5, &span, 1, &count, &next);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(next, 5u);
+  EXPECT_EQ(Text(device.profile->watch(device.device, 0)), "");
+}
+
 }  // namespace
 }  // namespace tenon::device_test

@@ -10,6 +10,7 @@
 
 #include "tenon/ext/draft/capture.h"
 #include "tenon/ext/draft/native_handle.h"
+#include "tenon/ext/draft/profile.h"
 
 namespace tenon::gpu {
 namespace {
@@ -216,7 +217,7 @@ tenon_status* QueueCopy(tenon_queue* queue, const tenon_copy_args* args, const t
     Outcome outcome = PlaceOf(q, args->source_device, args->source, args->bytes, "source of a copy", &source);
     if (outcome.ok()) outcome = PlaceOf(q, args->target_device, args->target, args->bytes, "target of a copy", &target);
     if (outcome.ok()) outcome = Check(queue, *submission);
-    return outcome.ok() ? q.Submit(*submission, [&] { return q.Copy(target, source, args->bytes); }) : outcome;
+    return outcome.ok() ? q.Submit(*submission, "copy", [&] { return q.Copy(target, source, args->bytes); }) : outcome;
   });
 }
 
@@ -234,7 +235,7 @@ tenon_status* QueueFill(tenon_queue* queue, const tenon_fill_args* args, const t
                    " bytes is not in a living block of its memory");
     }
     if (Outcome outcome = Check(queue, *submission); !outcome.ok()) return outcome;
-    return q.Submit(*submission, [&] {
+    return q.Submit(*submission, "fill", [&] {
       return q.Fill(static_cast<char*>(args->target), args->bytes, static_cast<const char*>(args->pattern), size);
     });
   });
@@ -243,7 +244,7 @@ tenon_status* QueueFill(tenon_queue* queue, const tenon_fill_args* args, const t
 tenon_status* QueueBarrier(tenon_queue* queue, const tenon_submission* submission) {
   return Answer([&]() -> Outcome {
     if (Outcome outcome = Check(queue, *submission); !outcome.ok()) return outcome;
-    return queue->queue->Submit(*submission, [] { return Outcome(); });
+    return queue->queue->Submit(*submission, nullptr, [] { return Outcome(); });
   });
 }
 
@@ -382,7 +383,7 @@ tenon_status* CaptureBegin(tenon_queue* queue, tenon_queue** out_capture) {
   return Answer([&]() -> Outcome {
     const Queue& parent = *queue->queue;
     if (Outcome alive = parent.device().CheckAlive(); !alive.ok()) return alive;
-    auto keeping = std::make_shared<Queue>(parent.device().shared_from_this(), 0);
+    auto keeping = std::make_shared<Queue>(parent.device().shared_from_this(), 0, parent.number());
     Outcome outcome = parent.device().Note(keeping->OpenCapture(parent));
     if (outcome.ok()) *out_capture = new tenon_queue{std::move(keeping)};
     return outcome;
@@ -406,7 +407,7 @@ tenon_status* CaptureLaunch(tenon_queue* queue, tenon_captured_graph* graph, con
     if (Outcome outcome = Check(queue, *submission); !outcome.ok()) return outcome;
     Queue& q = *queue->queue;
     if (graph->device.get() != &q.device()) return Fault(TENON_INVALID_ARGUMENT, "a graph that was captured on ", graph->device->name());
-    return q.Submit(*submission, [&] { return q.card().LaunchGraph(graph->graph, q.stream()); });
+    return q.Submit(*submission, "graph", [&] { return q.card().LaunchGraph(graph->graph, q.stream()); });
   });
 }
 
@@ -427,7 +428,20 @@ void* NativeStream(tenon_queue* queue) { return queue->queue->stream(); }
 
 constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal, NativeStream};
 
+// ---- The profile ----
+
+void ReadProfile(tenon_device* device, uint64_t first, tenon_profile_span* out_spans, uint64_t capacity, uint64_t* out_count, uint64_t* out_next) {
+  device->device->profile().Read(first, out_spans, capacity, out_count, out_next);
+}
+double ProfileClock(tenon_device*) { return 0; }
+tenon_status* WatchProfile(tenon_device* device, uint32_t on) {
+  return Answer([&] { return device->device->Watch(on != 0); });
+}
+
+constexpr tenon_profile kProfile = {TENON_HEAD(tenon_profile), ReadProfile, ProfileClock, WatchProfile};
+
 const void* GetExtension(tenon_device*, tenon_span id) {
+  if (sdk::ToText(id) == TENON_EXTENSION_PROFILE) return &kProfile;
   if (sdk::ToText(id) == TENON_EXTENSION_GRAPH_CAPTURE) return &kGraphCapture;
   if (sdk::ToText(id) == TENON_EXTENSION_NATIVE_HANDLE) return &kNativeHandle;
   return nullptr;

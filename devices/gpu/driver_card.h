@@ -141,6 +141,7 @@ class DriverCard final : public Card {
   }
   void DestroyEvent(Event event) override { (void)api_.EventDestroy(Native(event)); }
   Outcome Record(Event event, Stream stream) override { return Check(api_.EventRecord(Native(event), Native(stream)), "EventRecord"); }
+  bool HasCome(Event event) override { return api_.EventQuery(Native(event)) == Api::kSuccess; }
   Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) override {
     float milliseconds = 0;
     Outcome outcome = Check(api_.EventElapsed(&milliseconds, Native(begin), Native(end)), "EventElapsed");

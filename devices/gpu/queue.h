@@ -21,7 +21,8 @@ namespace tenon::gpu {
 
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
-  Queue(std::shared_ptr<Device> device, int32_t priority) : device_(std::move(device)), priority_(priority) {}
+  // number: within its device; of a capture, its parent's.
+  Queue(std::shared_ptr<Device> device, int32_t priority, uint64_t number) : device_(std::move(device)), priority_(priority), number_(number) {}
   ~Queue();
   Outcome Open();
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
@@ -32,6 +33,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   void Close();
 
   Device& device() const { return *device_; }
+  uint64_t number() const { return number_; }
+  // Who notes the work of this queue; NULL while nobody watches, and of captures.
+  Profile* profile() const { return !keeps_ && device_->profile().is_watched() ? &device_->profile() : nullptr; }
   Card& card() const { return device_->card(); }
   Stream stream() const { return stream_; }
   // Needs a Turn.
@@ -51,14 +55,18 @@ class Queue : public std::enable_shared_from_this<Queue> {
     bool pointless_ = false;
   };
 
-  // One submission: its waits, the work, its signal. work(): gives an Outcome; not called where it would be pointless.
+  // One submission: its waits, the work, its signal. work(): gives an Outcome; not called where it would be pointless. kind: for the
+  // profile; NULL: there is no work.
   template <class Work>
-  Outcome Submit(const tenon_submission& submission, Work&& work) {
+  Outcome Submit(const tenon_submission& submission, const char* kind, Work&& work) {
     const std::shared_ptr<Timeline> timeline = TimelineOf(submission);
     const Turn turn(*this, timeline.get());
     Outcome outcome = turn.outcome();
     if (outcome.ok()) outcome = Await(submission, timeline.get());
-    if (outcome.ok() && !turn.pointless()) outcome = work();
+    if (outcome.ok() && !turn.pointless()) {
+      const Profile::Piece piece(kind == nullptr ? nullptr : profile(), number_, stream_, submission.label, kind);
+      outcome = work();
+    }
     if (outcome.ok()) outcome = Tell(submission, timeline.get());
     return device_->Note(std::move(outcome));
   }
@@ -91,6 +99,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
 
   const std::shared_ptr<Device> device_;
   const int32_t priority_;
+  const uint64_t number_;
   std::mutex mutex_;
   Stream stream_ = nullptr;
   FaultControl* control_ = nullptr;   // device memory

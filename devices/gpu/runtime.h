@@ -100,6 +100,8 @@ class Card {
   virtual Outcome CreateEvent(Event* out_event) = 0;
   virtual void DestroyEvent(Event event) = 0;
   virtual Outcome Record(Event event, Stream stream) = 0;
+  // Whether it was recorded and has come.
+  virtual bool HasCome(Event event) = 0;
   // Between two events that have come, in nanoseconds.
   virtual Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) = 0;
 

@@ -422,7 +422,7 @@ void ReadProfile(tenon_device* handle, uint64_t first, tenon_profile_span* out_s
 }
 double ProfileClock(tenon_device* device) { return device->device->options().machine.clock; }
 
-constexpr tenon_profile kProfile = {TENON_HEAD(tenon_profile), ReadProfile, ProfileClock};
+constexpr tenon_profile kProfile = {TENON_HEAD(tenon_profile), ReadProfile, ProfileClock, nullptr};
 
 const void* GetExtension(tenon_device*, tenon_span id) {
   return sdk::ToText(id) == TENON_EXTENSION_PROFILE ? &kProfile : nullptr;

@@ -90,5 +90,25 @@ TEST(Capture, FaultsOfDataFailTheirStepAlone) {
   EXPECT_EQ(Values<int32_t>((*good)[0]), (std::vector<int32_t>{2, 2, 2}));
 }
 
+// Node by node, so that each is told: by the host, and by the device's own clock of its queue.
+TEST(Capture, IsNotOfATracedStep) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{4});
+  const Output y = g.Op("Neg", {g.Op("Square", {x}, {}, "squared")}, {}, "negative");
+  const Session session = MakeSession(g);
+  for (int step = 0; step < 5; ++step) {
+    std::string trace;
+    RunOptions run;
+    run.trace = &trace;
+    ASSERT_TRUE(session.Run({{x, *Tensor::From(std::vector<float>{1, 2, 3, 4}, Shape{4})}}, {y}, {}, run).ok());
+    for (const char* name : {"squared", "negative"}) {
+      int told = 0;
+      for (size_t at = 0; (at = trace.find(std::string("\"") + name + "\"", at)) != std::string::npos; ++at) ++told;
+      EXPECT_GE(told, 2) << name << " in " << trace;
+    }
+  }
+  EXPECT_EQ(Captured(session), 0u);
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -240,11 +240,13 @@ class EmulatedCard final : public Card {
   }
   void DestroyEvent(Event event) override { delete event; }
   Outcome Record(Event event, Stream stream) override {
+    event->nanoseconds = 0;
     return Put(stream, [event]() -> Outcome {
       event->nanoseconds = Now();
       return {};
     });
   }
+  bool HasCome(Event event) override { return event->nanoseconds != 0; }
   Outcome Elapsed(Event begin, Event end, double* out_nanoseconds) override {
     *out_nanoseconds = static_cast<double>(end->nanoseconds) - static_cast<double>(begin->nanoseconds);
     return {};

@@ -54,6 +54,7 @@ void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* ar
   const Queue::Turn turn(queue, frame.timeline == nullptr ? nullptr : frame.timeline->timeline.get());
   if (!turn.outcome().ok()) sdk::Fail(turn.outcome().code, turn.outcome().message);
   if (turn.pointless()) return;
+  const Profile::Piece piece(queue.profile(), queue.number(), queue.stream(), frame.label, "kernel");
   Launcher on(queue, workspace);
   launch(argument, on);
 }

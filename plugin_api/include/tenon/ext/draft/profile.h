@@ -42,6 +42,9 @@ typedef struct tenon_profile {
                uint64_t* out_next);
   /* Ticks of the device's own clock in a second; 0: it has none. */
   TENON_THREAD(any) TENON_OWN(borrow) double (*ticks_per_second)(tenon_device* device);
+  /* on 1: work that is submitted from now on is recorded; 0: that is not wanted any more. Counted. NULL: all work is recorded
+   * always. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*watch)(tenon_device* device, uint32_t on);
 } tenon_profile;
 
 #ifdef __cplusplus
