@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-gpu build configure packages variants clean format fuzz-golden help
+.PHONY: run test test-gpu bench-gpu build configure packages variants clean format fuzz-golden help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -29,6 +29,10 @@ test-gpu: ## On a machine with a GPU: devices, kernels, goldens, random graphs a
 	tests/gpu/test_gpu.sh $(BUILD) $(GPU_PLUGIN)
 
 PYTHON ?= python3
+
+bench-gpu: ## On a machine with a GPU: training, launches, products and copies, beside PyTorch where PYTHON has it (BENCH="--quick").
+	tests/perf/gpu/bench_gpu.sh $(BUILD) $(GPU_PLUGIN) --python $(PYTHON) $(BENCH)
+
 SEEDS ?= $(shell date +%s)
 COUNT ?= 2000
 

@@ -1,28 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_gpu.sh BUILD PLUGIN: runs on a GPU what `make test` runs on the emulated one, with programs that are built already.
-#
-# The programs know the path of their tree; where it was built under another, a link is made there.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-root=$PWD
-build=$root/$1
+source tests/gpu/built_tree.sh "$1"
 plugin=$2
 
-built_at=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt" 2>/dev/null)
-if [[ -z $built_at ]]; then
-  echo "$build holds no build: run 'make build' here or where there is a compiler, and bring the folder along." >&2
-  exit 1
-fi
-if [[ $built_at != "$root" ]]; then
-  if [[ ! -e $built_at ]]; then mkdir -p "$(dirname "$built_at")" && ln -s "$root" "$built_at"; fi
-  if [[ $(realpath "$built_at") != "$(realpath "$root")" ]]; then
-    echo "The tree was built at $built_at, which is something else on this machine." >&2
-    exit 1
-  fi
-fi
-
-export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 if ! "$build/bin/tenon" devices | grep -Eq "GPU:0 +GPU +$plugin "; then
   echo "$plugin has no device here:" >&2
   "$build/bin/tenon" devices >&2
