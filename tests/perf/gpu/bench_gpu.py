@@ -37,14 +37,15 @@ class Failed(Exception):
     """A program ended badly; the text is what it said."""
 
 
-def run(command, limit):
+def run(command, limit, whole=False):
+    """The objects that the program prints. whole: all that it says is worth telling where it fails, not the last line alone."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
         raise Failed(f"took more than {limit} s and was ended (--limit)") from None
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise Failed(said[-1] if said else f"ended with {done.returncode}")
+        raise Failed("\n".join(said if whole else said[-1:]) or f"ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
@@ -52,7 +53,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.failures, self.training = [], []
-        self.found = {}
+        self.found = {"same_device": not options.torch_cpu or "CPU" in options.device}
         self.cpu = "CPU" in options.device
 
     # ---- The two sides ----
@@ -60,7 +61,7 @@ class Bench:
     def tenon(self, what, *more):
         o = self.options
         command = [str(o.build / "bin/gpu_bench"), what, "--device", o.device, "--seconds", str(o.seconds), *shlex.split(o.tenon), *map(str, more)]
-        return run(command, o.limit)
+        return run(command, o.limit, whole=True)
 
     def torch(self, what, *more):
         o = self.options
@@ -211,7 +212,6 @@ class Report:
 
     def __init__(self, found):
         self.found = found
-        self.peaks = {one["precision"]: one["tflops"] for side in ("tenon", "torch") for one in found.get("products", {}).get(side, ())}
 
     def lines(self):
         yield from self.head()
@@ -229,15 +229,19 @@ class Report:
         yield "# bench-gpu"
         yield ""
         yield f"{device.get('model')} ({device.get('plugin')}), {device.get('memory_bytes', 0) / 2**30:.0f} GiB. " + ", ".join(f"{key} {value}" for key, value in driver.items())
+        yield ""
         if "problem" in card:
             yield f"PyTorch was left out: {card['problem']}"
         elif card:
+            if not self.found["same_device"]:
+                yield "PyTorch ran on the CPU (--torch-cpu): its losses can be compared, its times cannot."
             yield ", ".join(f"{key} {value}" for key, value in card.items() if key != "what" and value is not None)
         yield ""
 
-    @staticmethod
-    def ratio(row):
-        """The best compiled PyTorch's time over Tenon's."""
+    def ratio(self, row):
+        """The best compiled PyTorch's time over Tenon's; none where they ran on different devices."""
+        if not self.found["same_device"]:
+            return None
         compiled = [one["median_ms"] for column, one in row["torch"].items() if column.split(",")[0] in COMPILED]
         return min(compiled) / row["tenon"]["median_ms"] if compiled else None
 
@@ -255,7 +259,7 @@ class Report:
         def order(row):
             ratio = self.ratio(row)
             return ratio / self.goal(row) if ratio is not None else math.inf
-        heads = ["network", "batch", "precision", "Tenon", *(f"PyTorch {column}" for column in columns), "ratio", "goal", "peak", "memory: Tenon", "PyTorch", "launches",
+        heads = ["network", "batch", "precision", "Tenon", *(f"PyTorch {column}" for column in columns), "ratio", "goal", "peak", "memory: Tenon", "PyTorch", "captured launches",
                  "elsewhere"]
         yield from table(heads, (self.training_row(row, columns) for row in sorted(rows, key=order)))
         ratios = [ratio for ratio in map(self.ratio, rows) if ratio is not None]
@@ -273,6 +277,8 @@ class Report:
         peak = max((one["tflops"] for side in self.found.get("products", {}).values() for one in side if one["precision"] == row["precision"]), default=None)
         memory = [one["device_peak_bytes"] for one in row["torch"].values()]
         elsewhere = ", ".join(f"{one['count']} {one['op']}" for one in ours["elsewhere"])
+        if ours["moves"]:
+            elsewhere += f"; {len(ours['moves'])} values cross"
         return [row["network"], str(row["batch"]), row["precision"], number(ours["median_ms"], 4),
                 *(number(row["torch"][column]["median_ms"], 4) if column in row["torch"] else "" for column in columns), number(self.ratio(row)), number(self.goal(row)),
                 f"{100 * rate / peak:.0f} %" if peak else "", f"{ours['device_peak_bytes'] / 2**20:.0f} MiB",

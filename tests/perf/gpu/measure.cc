@@ -174,19 +174,21 @@ Result<Json> Losses(const DeviceStep& step, int64_t count) {
   return losses;
 }
 
-// Of the nodes that the steps before ran: how many on which device, how many values cross from one to another, and by op those that
+// Of the nodes that the steps before ran: how many on which device, which values cross from one to another, and by op those that
 // run elsewhere than wished.
 Status PutPlaces(const Callable& callable, const std::string& device, Json* out) {
   TENON_TRY_ASSIGN(const std::string text, callable.Explain());
   std::map<std::string, int64_t> places;
   std::map<std::string, std::pair<int64_t, std::string>> elsewhere;
-  int64_t compiled = 0, moves = 0;
+  int64_t compiled = 0;
+  Json moves = Json::array();
   for (const Json& node : Json::parse(text)) {
     const std::string at = node.value("device", ""), runs = node.value("runs", "");
     if (runs == "folded or forwarded") continue;
     if (runs == "compiled") ++compiled;
     if (node.contains("moves_from")) {
-      ++moves;
+      // A fetch that stays is copied to where it is its reader's: that crosses nothing.
+      if (node.value("moves_from", "") != at) moves.push_back({{"value", node.value("name", "")}, {"from", node.value("moves_from", "")}, {"to", at}});
       continue;
     }
     ++places[at];
@@ -197,7 +199,7 @@ Status PutPlaces(const Callable& callable, const std::string& device, Json* out)
   }
   (*out)["places"] = places;
   (*out)["compiled"] = compiled;
-  (*out)["moves"] = moves;
+  (*out)["moves"] = std::move(moves);
   Json& list = (*out)["elsewhere"] = Json::array();
   for (const auto& [op, found] : elsewhere) list.push_back({{"op", op}, {"count", found.first}, {"example", found.second}});
   return Status();
