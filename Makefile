@@ -25,7 +25,7 @@ test: build ## Build, then run every test.
 # A tree that was built elsewhere will do: only built files, the driver and the vendor's libraries are needed.
 GPU_PLUGIN ?= tenon.cuda
 
-test-gpu: ## On a machine with a GPU: devices, kernels, goldens, random graphs and the main job on it (GPU_PLUGIN=tenon.rocm; PRESET as built).
+test-gpu: ## On a machine with a GPU: devices, kernels, goldens, random graphs, networks and the main job on it (GPU_PLUGIN=tenon.rocm; PRESET as built).
 	tests/gpu/test_gpu.sh $(BUILD) $(GPU_PLUGIN)
 
 PYTHON ?= python3

@@ -85,14 +85,14 @@ Status Launches(Bench bench, const Flags& flags) {
 // Learning by heart one batch is what every network can do.
 Status CheckNetwork(const Bench& bench, const NetworkKind& kind) {
   TrainingRun run;
-  run.losses = 20;
+  run.losses = 40;
   Result<Json> trained = MeasureTraining(bench, kind, kind.tiny, run);
   const Status failed = trained.ok() ? Status() : trained.status();
   if (!failed.ok()) return Status(failed.code(), std::string(kind.name) + ": " + std::string(failed.message()));
   TENON_TRY(Print(trained));
   const double first = trained->at("losses").front(), last = trained->at("losses").back();
   if (std::isfinite(last) && last < 0.99 * first) return Status();
-  return Status(Code::kInternal, std::string(kind.name) + ": the loss was " + std::to_string(first) + " and after twenty steps on the same batch is " +
+  return Status(Code::kInternal, std::string(kind.name) + ": the loss was " + std::to_string(first) + " and after forty steps on the same batch is " +
                                      std::to_string(last) + "; it must fall");
 }
 

@@ -242,9 +242,9 @@ Output Lstm(Builder& b) {
 }
 
 constexpr NetworkKind kNetworks[] = {
-    {"alexnet", "AlexNet, one tower", {128, 224, 0, 0, 0, 1}, {4, 64, 0, 0, 0, 16}, Kind::kGradientDescent, 1e-3f, AlexNet},
-    {"overfeat", "Overfeat, fast", {128, 231, 0, 0, 0, 1}, {4, 71, 0, 0, 0, 16}, Kind::kGradientDescent, 1e-3f, Overfeat},
-    {"vgg_a", "OxfordNet (VGG, model A)", {64, 224, 0, 0, 0, 1}, {4, 32, 0, 0, 0, 16}, Kind::kGradientDescent, 1e-3f, VggA},
+    {"alexnet", "AlexNet, one tower", {128, 224, 0, 0, 0, 1}, {4, 64, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, AlexNet},
+    {"overfeat", "Overfeat, fast", {128, 231, 0, 0, 0, 1}, {4, 71, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, Overfeat},
+    {"vgg_a", "OxfordNet (VGG, model A)", {64, 224, 0, 0, 0, 1}, {4, 32, 0, 0, 0, 16}, Kind::kGradientDescent, 2e-4f, VggA},
     {"googlenet", "GoogleNet (Inception, the first)", {128, 224, 0, 0, 0, 1}, {4, 64, 0, 0, 0, 8}, Kind::kGradientDescent, 0.01f, GoogleNet},
     {"resnet50", "ResNet-50", {64, 224, 0, 0, 0, 1}, {8, 64, 0, 0, 0, 8}, Kind::kMomentum, 1e-5f, ResNet50},
     {"bert_base", "BERT-base, 128 words", {32, 0, 128, 30522, 12, 1}, {4, 0, 12, 50, 2, 12}, Kind::kAdam, 1e-4f, BertBase},
