@@ -316,7 +316,7 @@ class Report:
         yield "## Copies"
         yield ""
         limit = self.found.get("card", {}).get("memory_gbs")
-        yield ("GB/s. To and from the device: one copy, waited for; Tenon's client API has pageable memory alone. On the device: x to -x, read and written"
+        yield ("GB/s. To and from the device: one copy, waited for; Tenon's client API has pageable memory alone. On the device: one variable added to another, two read and one written"
                + (f"; the card's memory has {limit:.0f} GB/s by its clock." if limit else "."))
         yield ""
         theirs = {one["bytes"]: one for one in found["torch"]}

@@ -38,7 +38,7 @@ host::Result<cli::Json> MeasureProducts(const Bench& bench, int64_t side, int64_
 // A step of `nodes` nodes in a chain, each a kernel of some numbers that no compiler of chains takes.
 host::Result<cli::Json> MeasureLaunches(const Bench& bench, int64_t nodes);
 
-// Copies of so many bytes: host to device, back, and on the device.
+// Copies of so many bytes: host to device and back; and on the device, a variable of so many bytes added to another.
 host::Result<cli::Json> MeasureCopies(const Bench& bench, int64_t bytes);
 
 }  // namespace tenon::perf

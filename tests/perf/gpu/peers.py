@@ -396,7 +396,7 @@ def launches(arguments):
 def copies(arguments):
     device, found = Device(arguments.device), []
     for size in arguments.bytes:
-        there, made = torch.zeros(size // 4, device=arguments.device), torch.empty(size // 4, device=arguments.device)
+        there, total = (torch.ones(size // 4, device=arguments.device) for _ in range(2))
         out = {"what": "copies", "bytes": size}
         for kind in ("pageable", "pinned") if device.cuda else ("pageable",):
             here = torch.zeros(size // 4, pin_memory=kind == "pinned")
@@ -410,8 +410,8 @@ def copies(arguments):
                 device.wait()
             for name, way in (("to_device", to), ("from_device", back)):
                 out[f"{name}_{kind}_gbs"] = size / time_steps(arguments.seconds, way, lambda _: None)["median_ms"] / 1e6
-        on = time_steps(arguments.seconds, lambda: (torch.neg(there, out=made), device.wait()), lambda _: None)
-        out["on_device_gbs"] = 2 * size / on["median_ms"] / 1e6
+        on = time_steps(arguments.seconds, lambda: (total.add_(there), device.wait()), lambda _: None)
+        out["on_device_gbs"] = 3 * size / on["median_ms"] / 1e6
         found.append(out)
     return found
 
