@@ -65,8 +65,8 @@ class Bench:
 
     def torch(self, what, *more):
         o = self.options
-        command = [o.python, str(HERE / "peers.py"), what, "--device", "cpu" if self.cpu or o.torch_cpu else "cuda", "--seconds", str(o.seconds), *map(str, more)]
-        return run(command, o.limit)
+        device = "cpu" if self.cpu or o.torch_cpu else "cuda"
+        return run([o.python, str(HERE / "peers.py"), what, "--device", device, "--seconds", str(o.seconds), *map(str, more)], o.limit)
 
     def attempt(self, what, side, *more):
         """What the side says; nothing where it failed, which is told."""
@@ -86,7 +86,8 @@ class Bench:
         except FileNotFoundError:
             sys.exit(f"bench_gpu.py: {self.options.build} has no bin/gpu_bench: build the target gpu_bench, and bring the folder along")
         except Failed as failure:
-            sys.exit(f"bench_gpu.py: {failure}\n{self.options.device} must be there: see `tenon devices` for what it lacks, or try this with --device /device:CPU:0 --tiny")
+            sys.exit(f"bench_gpu.py: {failure}\n{self.options.device} must be there: see `tenon devices` for what it lacks, or try this with "
+                     "--device /device:CPU:0 --tiny")
         plugin, wished = self.found["device"]["plugin"], self.options.plugin
         if wished and not self.cpu and not self.options.tenon and plugin != wished:
             sys.exit(f"bench_gpu.py: {self.options.device} is {plugin}'s and {wished} was asked for")
@@ -143,15 +144,21 @@ class Bench:
         self.training.append(row)
         self.tell("Tenon", ours[0])
         tolerance = TOLERANCES[precision]
-        for mode in o.modes if self.has_torch else ():
-            for layout in ("channels_last", "channels_first") if mode == "compiled" and not o.quick and network["published"]["side"] else ("channels_last",):
-                column = mode if layout == "channels_last" else f"{mode}, channels first"
-                theirs = self.attempt(f"{label}, PyTorch {column}", self.torch, "train", "--network", name, "--folder", folder, "--mode", mode, "--layout", layout,
-                                      "--precision", precision, "--optimizer", network["optimizer"], "--rate", network["rate"], "--tolerance", tolerance,
-                                      "--losses", json.dumps(ours[0]["losses"]))
-                if theirs:
-                    row["torch"][column] = theirs[0]
-                    self.tell(f"PyTorch {column}", theirs[0])
+        for mode, layout in self.ways(network) if self.has_torch else ():
+            column = mode if layout == "channels_last" else f"{mode}, channels first"
+            theirs = self.attempt(f"{label}, PyTorch {column}", self.torch, "train", "--network", name, "--folder", folder, "--mode", mode, "--layout", layout,
+                                  "--precision", precision, "--optimizer", network["optimizer"], "--rate", network["rate"], "--tolerance", tolerance,
+                                  "--losses", json.dumps(ours[0]["losses"]))
+            if theirs:
+                row["torch"][column] = theirs[0]
+                self.tell(f"PyTorch {column}", theirs[0])
+
+    def ways(self, network):
+        """PyTorch's modes and layouts: pictures that a compiler gets, in both."""
+        for mode in self.options.modes:
+            yield mode, "channels_last"
+            if mode == "compiled" and not self.options.quick and network["published"]["side"]:
+                yield mode, "channels_first"
 
     @staticmethod
     def tell(who, measured):
@@ -207,6 +214,10 @@ def number(value, digits=3):
     return "" if value is None else f"{value:.{digits}g}"
 
 
+def spelled(values):
+    return ", ".join(f"{key} {value}" for key, value in values.items() if value is not None)
+
+
 class Report:
     """The Markdown of what was measured."""
 
@@ -228,14 +239,14 @@ class Report:
         device, card, driver = self.found.get("device", {}), self.found.get("card", {}), self.found.get("driver", {})
         yield "# bench-gpu"
         yield ""
-        yield f"{device.get('model')} ({device.get('plugin')}), {device.get('memory_bytes', 0) / 2**30:.0f} GiB. " + ", ".join(f"{key} {value}" for key, value in driver.items())
+        yield f"{device.get('model')} ({device.get('plugin')}), {device.get('memory_bytes', 0) / 2**30:.0f} GiB. " + spelled(driver)
         yield ""
         if "problem" in card:
             yield f"PyTorch was left out: {card['problem']}"
         elif card:
             if not self.found["same_device"]:
                 yield "PyTorch ran on the CPU (--torch-cpu): its losses can be compared, its times cannot."
-            yield ", ".join(f"{key} {value}" for key, value in card.items() if key != "what" and value is not None)
+            yield spelled({key: value for key, value in card.items() if key != "what"})
         yield ""
 
     def ratio(self, row):
@@ -259,12 +270,13 @@ class Report:
         def order(row):
             ratio = self.ratio(row)
             return ratio / self.goal(row) if ratio is not None else math.inf
-        heads = ["network", "batch", "precision", "Tenon", *(f"PyTorch {column}" for column in columns), "ratio", "goal", "peak", "memory: Tenon", "PyTorch", "captured launches",
-                 "elsewhere"]
+        heads = ["network", "batch", "precision", "Tenon", *(f"PyTorch {column}" for column in columns), "ratio", "goal", "peak", "memory: Tenon",
+                 "PyTorch", "captured launches", "elsewhere"]
         yield from table(heads, (self.training_row(row, columns) for row in sorted(rows, key=order)))
         ratios = [ratio for ratio in map(self.ratio, rows) if ratio is not None]
         if ratios:
-            yield f"Geometric mean of {len(ratios)} ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3g}. Goals reached: {sum(order(row) >= 1 for row in rows if self.ratio(row))}."
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            yield f"Geometric mean of {len(ratios)} ratios: {mean:.3g}. Goals reached: {sum(order(row) >= 1 for row in rows if self.ratio(row))}."
             yield ""
 
     @staticmethod
@@ -274,14 +286,15 @@ class Report:
     def training_row(self, row, columns):
         ours = row["tenon"]
         rate = ours["flop"] / ours["median_ms"] / 1e9  # TFLOP/s
-        peak = max((one["tflops"] for side in self.found.get("products", {}).values() for one in side if one["precision"] == row["precision"]), default=None)
+        products = [one for side in self.found.get("products", {}).values() for one in side]
+        peak = max((one["tflops"] for one in products if one["precision"] == row["precision"]), default=None)
         memory = [one["device_peak_bytes"] for one in row["torch"].values()]
         elsewhere = ", ".join(f"{one['count']} {one['op']}" for one in ours["elsewhere"])
         if ours["moves"]:
             elsewhere += f"; {len(ours['moves'])} values cross"
         return [row["network"], str(row["batch"]), row["precision"], number(ours["median_ms"], 4),
-                *(number(row["torch"][column]["median_ms"], 4) if column in row["torch"] else "" for column in columns), number(self.ratio(row)), number(self.goal(row)),
-                f"{100 * rate / peak:.0f} %" if peak else "", f"{ours['device_peak_bytes'] / 2**20:.0f} MiB",
+                *(number(row["torch"][column]["median_ms"], 4) if column in row["torch"] else "" for column in columns),
+                number(self.ratio(row)), number(self.goal(row)), f"{100 * rate / peak:.0f} %" if peak else "", f"{ours['device_peak_bytes'] / 2**20:.0f} MiB",
                 f"{min(memory) / 2**20:.0f} MiB" if memory else "", number(ours["captured_launches_a_step"]), elsewhere or "none"]
 
     def products(self):
@@ -301,10 +314,12 @@ class Report:
             return
         yield "## Launches"
         yield ""
-        yield (f"A chain of tiny kernels that nothing fuses, microseconds: a step, a node, and what the calling thread itself worked in a step (some of it waiting). "
-               f"Goal: a captured step is launched in less than {LAUNCH_GOAL_US} us whatever its size, which the chain of 1 shows from above, as its kernel and the wait are in it.")
+        yield ("A chain of tiny kernels that nothing fuses, microseconds: a step, a node, and what the calling thread itself worked in a step (some of it "
+               f"waiting). Goal: a captured step is launched in less than {LAUNCH_GOAL_US} us whatever its size. What PyTorch's captured chain takes is the "
+               "device's own time and one launch; the chain of 1 shows the launch and the wait from above.")
         yield ""
-        both = [("Tenon, captured" if one["capture"] else "Tenon, one by one", one) for one in found["tenon"]] + [(f"PyTorch {one['mode']}", one) for one in found["torch"]]
+        both = [("Tenon, captured" if one["capture"] else "Tenon, one by one", one) for one in found["tenon"]]
+        both += [(f"PyTorch {one['mode']}", one) for one in found["torch"]]
         yield from table(["nodes", "who", "a step", "a node", "the thread", "captured launches"],
                          ([str(one["nodes"]), who, number(1e3 * one["median_ms"], 4), number(one["us_a_node"]), number(1e3 * one["thread_ms"]),
                            number(one.get("captured_launches_a_step"))] for who, one in sorted(both, key=lambda pair: (pair[1]["nodes"], pair[0]))))
@@ -316,7 +331,8 @@ class Report:
         yield "## Copies"
         yield ""
         limit = self.found.get("card", {}).get("memory_gbs")
-        yield ("GB/s. To and from the device: one copy, waited for; Tenon's client API has pageable memory alone. On the device: one variable added to another, two read and one written"
+        yield ("GB/s. To and from the device: one copy, waited for; Tenon's client API has pageable memory alone. "
+               "On the device: one variable added to another, two read and one written"
                + (f"; the card's memory has {limit:.0f} GB/s by its clock." if limit else "."))
         yield ""
         theirs = {one["bytes"]: one for one in found["torch"]}

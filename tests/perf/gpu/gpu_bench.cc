@@ -170,7 +170,9 @@ int Main(int argc, char** argv) {
       added->add_option("--count", flags.count, "Products of a step")->capture_default_str()->check(CLI::PositiveNumber);
     }
     if (name == "launches") added->add_option("--nodes", flags.nodes, "Of a chain")->capture_default_str()->check(CLI::PositiveNumber);
-    if (name == "copies") added->add_option("--bytes", flags.bytes, "Of a copy, four or more")->capture_default_str()->check(CLI::Range(int64_t{4}, int64_t{1} << 40));
+    if (name == "copies") {
+      added->add_option("--bytes", flags.bytes, "Of a copy, four or more")->capture_default_str()->check(CLI::Range(int64_t{4}, int64_t{1} << 40));
+    }
     added->callback([&] { status = Run(command, flags); });
   }
   CLI11_PARSE(app, argc, argv);

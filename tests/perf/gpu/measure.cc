@@ -223,7 +223,10 @@ Result<tenon_device_info> FindDevice(const host::Runtime& runtime, const std::st
 }
 
 Json DeviceJson(const tenon_device_info& device) {
-  return {{"device", host::Text(device.name)}, {"plugin", host::Text(device.plugin)}, {"model", host::Text(device.model)}, {"memory_bytes", device.memory_bytes}};
+  return {{"device", host::Text(device.name)},
+          {"plugin", host::Text(device.plugin)},
+          {"model", host::Text(device.model)},
+          {"memory_bytes", device.memory_bytes}};
 }
 
 Result<Json> MeasureTraining(const Bench& bench, const NetworkKind& kind, const Size& size, const TrainingRun& run) {

@@ -341,8 +341,8 @@ def train(arguments):
     while len(first) < len(arguments.losses):
         first.append(step().clone())
     losses = [one.item() for one in first]
-    out = {"what": "training", "network": arguments.network, "mode": arguments.mode, "layout": arguments.layout, "precision": arguments.precision, "losses": losses,
-           "parameters": sum(one.numel() for one in w.values.values()), "first_steps_ms": 1e3 * (time.perf_counter() - begin)}
+    out = {"what": "training", "network": arguments.network, "mode": arguments.mode, "layout": arguments.layout,
+           "precision": arguments.precision, "losses": losses, "parameters": sum(one.numel() for one in w.values.values()), "first_steps_ms": 1e3 * (time.perf_counter() - begin)}
     compare(losses, arguments.losses, arguments.tolerance)
     device.forget_peak()  # what searching for the best convolutions took
     out.update(time_steps(arguments.seconds, step, lambda last: last.item()), device_peak_bytes=device.peak())
