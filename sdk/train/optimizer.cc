@@ -137,8 +137,15 @@ class Applier {
   const Variable* beta2_power_ = nullptr;
 };
 
-// Applies `share` times the sum of the gradients, added in their order.
-Operation ApplyMean(Graph& graph, Applier& applier, const Variable& variable, const std::vector<host::Gradient>& parts, float share) {
+// A gradient to apply: whole, or the rows that `rows` names.
+struct Applied {
+  const Variable* variable;
+  Output value;
+  Output rows;  // not valid: it is whole
+};
+
+// `share` times the sum of the gradients, added in their order, without the loss's scale.
+Applied MeanOf(Graph& graph, LossScaler& scaler, const Variable& variable, const std::vector<host::Gradient>& parts, float share) {
   bool rows = variable.rows;
   std::vector<Output> values, indices;
   for (const host::Gradient& part : parts) rows = rows && part.kind == host::Gradient::Kind::kSlices;
@@ -153,8 +160,7 @@ Operation ApplyMean(Graph& graph, Applier& applier, const Variable& variable, co
   };
   Output sum = rows ? joined(values) : values.size() == 1 ? values[0] : graph.Op("AddN", values);
   const Output which = rows ? joined(indices) : Output();
-  if (share != 1) sum = graph.Op("Mul", {sum, graph.Const(share)});
-  return rows ? applier.ApplyRows(variable, sum, which) : applier.Apply(variable, sum);
+  return {&variable, scaler.Unscaled(sum, share), which};
 }
 
 }  // namespace
@@ -193,6 +199,8 @@ std::vector<Output> DenseGradients(Model& model, Output loss) {
 Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("train");
+  if (options.loss_scaling.kind != LossScaling::Kind::kNone)
+    graph.Fail(Status(Code::kUnimplemented, "gradients that several clients bring are not scaled; loss scaling is for one client's Minimize"));
   Applier applier(model, learning_rate, options);
   const std::vector<const Variable*> variables = model.trainable();
   std::vector<Operation> applied;
@@ -211,10 +219,11 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   std::vector<Output> values;
   for (const Variable* variable : variables) values.push_back(variable->rows ? variable->handle : variable->value);
   std::vector<std::vector<host::Gradient>> parts(variables.size());  // of each variable: the replicas' gradients
+  LossScaler scaler(model, options.loss_scaling);
   for (const Replica& replica : replicas) {
     auto scope = graph.Scope("gradients");
     auto on = graph.Device(replica.device);
-    const std::vector<host::Gradient> gradients = graph.Gradients({replica.loss}, values);
+    const std::vector<host::Gradient> gradients = graph.Gradients({scaler.Scaled(replica.loss)}, values);
     for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
       host::Gradient gradient = gradients[i];
       if (gradient.kind == host::Gradient::Kind::kNone) continue;
@@ -224,17 +233,25 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
   }
   auto scope = graph.Scope("train");
   Applier applier(model, learning_rate, options);
-  std::vector<Operation> applied;
   const float share = 1.0f / static_cast<float>(replicas.size());
+  const auto device = [&](const Variable& variable) { return graph.Device(replicas.size() > 1 || variable.rows ? variable.device : ""); };
+  std::vector<Applied> gradients;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (parts[i].empty()) continue;
-    auto on = graph.Device(replicas.size() > 1 || variables[i]->rows ? variables[i]->device : "");
-    applied.push_back(ApplyMean(graph, applier, *variables[i], parts[i], share));
+    auto on = device(*variables[i]);
+    gradients.push_back(MeanOf(graph, scaler, *variables[i], parts[i], share));
+  }
+  std::vector<Operation> applied;
+  for (const Applied& each : gradients) {
+    auto on = device(*each.variable);
+    const Output value = scaler.Gate(each.value);
+    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, value, each.rows) : applier.Apply(*each.variable, value));
   }
   if (applied.empty()) {
     graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
+    return Operation();
   }
-  return Group(graph, applier.Finish(applied), "update");
+  return scaler.Finish(applier.Finish(applied));
 }
 
 }  // namespace tenon::train

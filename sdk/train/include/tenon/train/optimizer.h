@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tenon/train/base.h"
+#include "tenon/train/loss_scaling.h"
 #include "tenon/train/model.h"
 
 namespace tenon::train {
@@ -31,6 +32,7 @@ struct OptimizerOptions {
   float epsilon = 1e-8f;
   float initial_accumulator = 0.1f;
   bool fused = true;  // one op a variable; false: primitive ops
+  LossScaling loss_scaling;  // of Minimize; ApplyGradients takes gradients as they are, and refuses it
 };
 
 // "sgd", "momentum", "adam", "adagrad".
