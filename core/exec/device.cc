@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/base/adopt.h"
+#include "tenon/ext/draft/native_handle.h"
+
 namespace tenon::exec {
 
 namespace {
@@ -29,6 +32,20 @@ std::string DeviceQueues::NameOf(int i) const {
   if (i == copy_in()) return "copy in";
   if (i == copy_out()) return "copy out";
   return StrCat("compute ", i);
+}
+
+Status WaitForStream(const Device& device, void* stream) {
+  const auto* given = device.queues == nullptr || device.driver->get_extension == nullptr
+                          ? nullptr
+                          : static_cast<const tenon_native_handle*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_NATIVE_HANDLE)));
+  const tenon_native_handle* const native = given == nullptr ? nullptr : Adopt(given);
+  if (native == nullptr || native->wait_for == nullptr)
+    return Unimplemented(StrCat(device.name, " has no native streams to wait for; let the host wait for what the tensor comes from"));
+  for (int i = 0; i < device.queues->size(); ++i) {
+    Status status(native->wait_for(device.queues->queue(i), stream));
+    if (!status.ok()) return std::move(status).Annotate(StrCat(device.queues->NameOf(i), " of ", device.name));
+  }
+  return Status::Ok();
 }
 
 }  // namespace tenon::exec

@@ -57,6 +57,9 @@ class DeviceQueues {
   std::vector<tenon_queue*> queues_;
 };
 
+// Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h). UNIMPLEMENTED without.
+Status WaitForStream(const Device& device, void* stream);
+
 // A device as a session uses it.
 struct SessionDevice {
   const Device* device = nullptr;

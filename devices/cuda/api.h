@@ -21,7 +21,7 @@ namespace tenon::gpu {
   X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuMemcpyAsync)                \
   X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamWriteValue64)                  \
   X(cuStreamWaitValue64) X(cuLaunchHostFunc) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)                  \
-  X(cuLaunchKernel) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventElapsedTime) X(cuStreamBeginCapture)      \
+  X(cuLaunchKernel) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuStreamWaitEvent) X(cuPointerGetAttribute) X(cuEventElapsedTime) X(cuStreamBeginCapture)      \
   X(cuStreamEndCapture) X(cuGraphGetNodes) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch) X(cuGraphExecDestroy)
 
 class CudaApi {
@@ -115,6 +115,13 @@ class CudaApi {
   Result EventCreate(EventHandle* out) const { return f_.cuEventCreate(out, CU_EVENT_DEFAULT); }
   Result EventDestroy(EventHandle event) const { return f_.cuEventDestroy(event); }
   Result EventRecord(EventHandle event, StreamHandle stream) const { return f_.cuEventRecord(event, stream); }
+  Result StreamWaitEvent(StreamHandle stream, EventHandle event) const { return f_.cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT); }
+  bool IsMemoryOf(DeviceHandle device, const void* address) const {
+    CUmemorytype type = {};
+    int ordinal = -1;
+    return f_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, Address(address)) == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE &&
+           f_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Address(address)) == CUDA_SUCCESS && ordinal == device;
+  }
   Result EventQuery(EventHandle event) const { return f_.cuEventQuery(event); }
   Result EventElapsed(float* out, EventHandle begin, EventHandle end) const { return f_.cuEventElapsedTime(out, begin, end); }
 

@@ -222,6 +222,23 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   kernel->destroy(object);
 }
 
+TEST(NativeHandles, LetAQueueWaitForAnotherLibrarysStream) {
+  const Plugin plugin, other;
+  Handle device(plugin, 0), foreign(other, 0);
+  const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
+  tenon_queue *queue = device.Queue(), *theirs = foreign.Queue();
+  tenon_semaphore* gate = foreign.Semaphore();
+  void* data = foreign.Memory(64);
+  void* copy = device.Memory(64);
+  foreign.Upload<uint8_t>(theirs, std::vector<uint8_t>(64, 1), data);
+  EXPECT_EQ(foreign.Fill(theirs, data, 64, 7, Submission{{{gate, 1}}}), "");  // when we say so
+  EXPECT_EQ(Text(native->wait_for(queue, native->stream(theirs))), "");
+  EXPECT_EQ(device.CopyWithin(queue, data, copy, 64), "");  // their memory, which this driver has not allocated
+  EXPECT_EQ(Text(other.driver->semaphore_signal(gate, 1)), "");
+  EXPECT_EQ(device.Finish(queue), "");
+  EXPECT_EQ(device.Download<uint8_t>(queue, copy, 64), std::vector<uint8_t>(64, 7));
+}
+
 // ---- The profile ----
 
 TEST(Profile, TellsWhenWatchedWorkRanAndNothingElse) {

@@ -200,6 +200,8 @@ Outcome PlaceOf(const Queue& queue, const tenon_device* device, const void* addr
     return {};
   }
   if (!device->device->Contains(address, bytes, &kind)) {
+    // Another library's, which was given through DLPack: how far it goes is not known here.
+    if (!device->device->Contains(address, 1, &kind) && device->device->card().IsDeviceMemory(address)) return {};
     return Fault(TENON_INVALID_ARGUMENT, device->device->name(), ": the ", what, " of ", bytes, " bytes is not in a living block of its memory");
   }
   if (kind == kPinnedKind) {
@@ -426,7 +428,15 @@ tenon_span NativeVendor(tenon_device*) { return sdk::ToSpan(kVendor.name); }
 int32_t NativeOrdinal(tenon_device* device) { return device->device->facts().number; }
 void* NativeStream(tenon_queue* queue) { return queue->queue->stream(); }
 
-constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal, NativeStream};
+tenon_status* NativeWaitFor(tenon_queue* queue, void* stream) {
+  return Answer([&]() -> Outcome {
+    Queue& q = *queue->queue;
+    const Queue::Turn turn(q, nullptr);
+    return turn.outcome().ok() ? q.device().Note(q.card().WaitForStream(static_cast<Stream>(stream), q.stream())) : turn.outcome();
+  });
+}
+
+constexpr tenon_native_handle kNativeHandle = {TENON_HEAD(tenon_native_handle), NativeVendor, NativeOrdinal, NativeStream, NativeWaitFor};
 
 // ---- The profile ----
 

@@ -61,6 +61,7 @@ class DriverCard final : public Card {
     return Check(api_.HostAllocate(out_data, bytes == 0 ? 1 : bytes), "HostAllocate");
   }
   void FreePinned(void* data) override { (void)api_.HostFree(data); }
+  bool IsDeviceMemory(const void* address) override { return api_.IsMemoryOf(device_, address); }
   Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) override {
     size_t free = 0, total = 0;
     Outcome outcome = Check(api_.MemoryInfo(&free, &total), "MemoryInfo");
@@ -107,6 +108,14 @@ class DriverCard final : public Card {
   }
   Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) override {
     return Check(api_.WaitValue(Native(stream), word, at_least), "WaitValue");
+  }
+  Outcome WaitForStream(Stream other, Stream stream) override {
+    typename Api::EventHandle event = nullptr;
+    Outcome outcome = Check(api_.EventCreate(&event), "EventCreate");
+    if (outcome.ok()) outcome = Check(api_.EventRecord(event, Native(other)), "EventRecord");
+    if (outcome.ok()) outcome = Check(api_.StreamWaitEvent(Native(stream), event), "StreamWaitEvent");
+    if (event != nullptr) (void)api_.EventDestroy(event);  // when it has come
+    return outcome;
   }
   Outcome CallHost(void (*function)(void*), void* argument, Stream stream) override {
     return Check(api_.LaunchHostFunction(Native(stream), function, argument), "LaunchHostFunction");

@@ -70,6 +70,8 @@ class Card {
   // Memory of the host that this GPU and its peers reach by the same address.
   virtual Outcome AllocatePinned(uint64_t bytes, void** out_data) = 0;
   virtual void FreePinned(void* data) = 0;
+  // Whether it is memory of this GPU, whoever allocated it.
+  virtual bool IsDeviceMemory(const void* address) = 0;
   virtual Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) = 0;
   // Lets kernels and copies of this GPU reach the peer's memory; does nothing where they cannot.
   virtual Outcome EnablePeer(Card& peer) = 0;
@@ -88,6 +90,8 @@ class Card {
   // Of an aligned word that host and device see: what stands before is seen before.
   virtual Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) = 0;
   virtual Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) = 0;
+  // What the stream is given from now on begins when what the other one, of any library, was given so far has ended.
+  virtual Outcome WaitForStream(Stream other, Stream stream) = 0;
   // function(argument) on a thread of the driver, which may call nothing of this interface.
   virtual Outcome CallHost(void (*function)(void*), void* argument, Stream stream) = 0;
 

@@ -21,7 +21,7 @@ namespace tenon::gpu {
   X(hipMemcpyAsync) X(hipMemcpyPeerAsync) X(hipMemsetD8Async) X(hipMemsetD16Async) X(hipMemsetD32Async)                      \
   X(hipStreamWriteValue64) X(hipStreamWaitValue64) X(hipStreamAddCallback) X(hipModuleLoadData) X(hipModuleUnload)              \
   X(hipModuleGetFunction) X(hipModuleLaunchKernel) X(hipEventCreate) X(hipEventDestroy) X(hipEventRecord)                    \
-  X(hipEventQuery) X(hipEventElapsedTime) X(hipStreamBeginCapture) X(hipStreamEndCapture) X(hipGraphGetNodes) X(hipGraphInstantiate)          \
+  X(hipEventQuery) X(hipStreamWaitEvent) X(hipPointerGetAttribute) X(hipEventElapsedTime) X(hipStreamBeginCapture) X(hipStreamEndCapture) X(hipGraphGetNodes) X(hipGraphInstantiate)          \
   X(hipGraphDestroy) X(hipGraphLaunch) X(hipGraphExecDestroy)
 
 class HipApi {
@@ -125,6 +125,12 @@ class HipApi {
   Result EventCreate(EventHandle* out) const { return f_.hipEventCreate(out); }
   Result EventDestroy(EventHandle event) const { return f_.hipEventDestroy(event); }
   Result EventRecord(EventHandle event, StreamHandle stream) const { return f_.hipEventRecord(event, stream); }
+  Result StreamWaitEvent(StreamHandle stream, EventHandle event) const { return f_.hipStreamWaitEvent(stream, event, 0); }
+  // The kind of memory has other numbers in each release; what is the host's is known by then.
+  bool IsMemoryOf(DeviceHandle device, const void* address) const {
+    int ordinal = -1;
+    return f_.hipPointerGetAttribute(&ordinal, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, const_cast<void*>(address)) == hipSuccess && ordinal == device;
+  }
   Result EventQuery(EventHandle event) const { return f_.hipEventQuery(event); }
   Result EventElapsed(float* out, EventHandle begin, EventHandle end) const { return f_.hipEventElapsedTime(out, begin, end); }
 

@@ -201,6 +201,14 @@ tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tens
   });
 }
 
+tenon_status* tenon_session_wait_for_stream(tenon_session* session, tenon_span device, void* stream) {
+  return host::Guard([&]() -> Status {
+    session::Session& of = *session->session;
+    TENON_ASSIGN_OR_RETURN(const int32_t found, of.FindDevice(View(device)));
+    return exec::WaitForStream(*of.device(found).device, stream);
+  });
+}
+
 void tenon_callable_release(tenon_callable* callable) { delete callable; }
 
 tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options, const tenon_tensor_view* const* feeds,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors that cross to other libraries as DLPack.
+#include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
 namespace tenon::engine {
@@ -108,6 +109,47 @@ TEST(DLPack, SharesATensorThatLivesUntilTheReceiverIsDone) {
   auto words = Tensor::Strings({"a"});
   ASSERT_TRUE(words.ok());
   EXPECT_EQ(words->ToDLPack().status().code(), Code::kInvalidArgument);
+}
+
+// Two runtimes are two libraries to each other: neither knows the other's memory.
+TEST(DLPack, TakesTheMemoryOfAnotherLibraryOnAGpu) {
+  const auto runtime = [] { return *Runtime::Create(device_test::GpuOptions()); };
+  const Runtime theirs = runtime(), ours = runtime();
+  Graph graph(ours);
+  const Output x = graph.Placeholder("x", DType::kFloat, {3});
+  graph.Op("Square", {x}, {}, "squared");
+  auto producer = Session::Create(theirs), consumer = Session::Create(ours, graph);
+  ASSERT_TRUE(producer.ok() && consumer.ok());
+  auto there = producer->CopyTensor(*Tensor::From(std::vector<float>{1, 2, 3}, Shape{3}), "GPU:0");
+  ASSERT_TRUE(there.ok()) << there.status().message();
+  tenon_dl_managed_tensor* managed = nullptr;
+  ASSERT_TRUE(Status::Take(tenon_tensor_to_dlpack(there->get(), &managed)).ok());
+  auto taken = consumer->FromDLPack("GPU:0", managed);
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_TRUE(consumer->WaitForStream("GPU:0", nullptr).ok());
+  const tenon_span feed = {"x", 1}, fetch = {"squared", 7}, device = {"GPU:0", 5};
+  tenon_callable_options options = {};
+  options.struct_size = sizeof options;
+  options.feed_devices = &device;
+  tenon_callable* callable = nullptr;
+  ASSERT_TRUE(Status::Take(tenon_session_prepare(consumer->get(), &feed, 1, &fetch, 1, nullptr, 0, &options, &callable)).ok());
+  const tenon_tensor_view* view = tenon_tensor_get_view(taken->get());
+  tenon_tensor* out = nullptr;
+  const Status ran = Status::Take(tenon_callable_run(callable, nullptr, &view, &out));
+  ASSERT_TRUE(ran.ok()) << ran.message();
+  EXPECT_EQ(Values<float>(Tensor::Take(out)), (std::vector<float>{1, 4, 9}));
+  tenon_callable_release(callable);
+  auto back = consumer->CopyTensor(*taken, "");
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(Values<float>(*back), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(DLPack, HasNoStreamToWaitForOnTheCpu) {
+  auto session = Session::Create(TheRuntime());
+  ASSERT_TRUE(session.ok());
+  const Status status = session->WaitForStream("CPU:0", nullptr);
+  EXPECT_EQ(status.code(), Code::kUnimplemented);
+  EXPECT_NE(std::string(status.message()).find("has no native streams"), std::string::npos) << status.message();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -44,6 +45,37 @@ namespace {
 uint64_t Now() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
+
+// Which memory is whose, whatever part of the process asked for it.
+class Memory {
+ public:
+  static Memory& The() {
+    static auto* const memory = new Memory;  // NOLINT: as long as the library
+    return *memory;
+  }
+  void Add(void* data, uint64_t bytes, int32_t card) {
+    const std::lock_guard lock(mutex_);
+    blocks_[data] = {static_cast<char*>(data) + bytes, card};
+  }
+  void Free(void* data) {
+    {
+      const std::lock_guard lock(mutex_);
+      blocks_.erase(data);
+    }
+    std::free(data);
+  }
+  bool IsOf(int32_t card, const void* address) {
+    const std::lock_guard lock(mutex_);
+    auto block = blocks_.upper_bound(const_cast<void*>(address));
+    if (block == blocks_.begin()) return false;
+    --block;
+    return address < block->second.first && block->second.second == card;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, std::pair<char*, int32_t>> blocks_;  // to their end and card
+};
 
 class EmulatedCard;
 
@@ -103,18 +135,23 @@ class EmulatedCard final : public Card {
   Outcome Allocate(uint64_t bytes, Stream, void** out_data) override {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
     if (bytes > facts_.memory_bytes) return Fault(TENON_RESOURCE_EXHAUSTED, "the emulated GPU has ", facts_.memory_bytes, " bytes");
-    const int failed = posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1));
-    return failed == 0 ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+    if (posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) != 0) return Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+    Memory::The().Add(*out_data, bytes, facts_.number);
+    return {};
   }
   void Free(void* data, Stream stream) override {
-    if (stream == nullptr) return std::free(data);
+    if (stream == nullptr) return Memory::The().Free(data);
     stream->Put({[data]() -> Outcome {
-                   std::free(data);
+                   Memory::The().Free(data);
                    return {};
                  },
                  true});
   }
-  Outcome AllocatePinned(uint64_t bytes, void** out_data) override { return Allocate(bytes, nullptr, out_data); }
+  bool IsDeviceMemory(const void* address) override { return Memory::The().IsOf(facts_.number, address); }
+  Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
+    if (Outcome alive = Alive(); !alive.ok()) return alive;
+    return posix_memalign(out_data, 256, std::max<uint64_t>(bytes, 1)) == 0 ? Outcome() : Fault(TENON_RESOURCE_EXHAUSTED, "the host has no ", bytes, " bytes");
+  }
   void FreePinned(void* data) override { std::free(data); }
   Outcome MemoryInUse(uint64_t* out_free, uint64_t* out_total) override {
     *out_free = *out_total = facts_.memory_bytes;
@@ -157,6 +194,18 @@ class EmulatedCard final : public Card {
   Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) override {
     return Put(stream, [=, this]() -> Outcome {
       for (int turn = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) < at_least; ++turn) {
+        if (Outcome alive = Alive(); !alive.ok()) return alive;
+        turn < 100 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+      return {};
+    });
+  }
+  Outcome WaitForStream(Stream other, Stream stream) override {
+    if (other == nullptr) return Alive();  // the default stream, which has no work here
+    auto there = std::make_shared<std::atomic<bool>>(false);
+    other->Give([there] { there->store(true, std::memory_order_release); });
+    return Put(stream, [=, this]() -> Outcome {
+      for (int turn = 0; !there->load(std::memory_order_acquire); ++turn) {
         if (Outcome alive = Alive(); !alive.ok()) return alive;
         turn < 100 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(20));
       }

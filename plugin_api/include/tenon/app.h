@@ -369,12 +369,17 @@ TENON_EXPORT tenon_status* tenon_session_prepare(tenon_session* session, const t
 TENON_EXPORT tenon_status* tenon_session_copy_tensor(tenon_session* session, const tenon_tensor* tensor, tenon_span device,
                                                      tenon_tensor** out_tensor);
 /* As tenon_tensor_from_dlpack, of memory of that device: INVALID_ARGUMENT when the managed tensor names another. What its library
- * still does to it must have ended. Elements with strides are refused. */
+ * still does to it must have ended, or be on a stream that tenon_session_wait_for_stream was told of. Elements with strides are
+ * refused. */
 TENON_EXPORT tenon_status* tenon_session_tensor_from_dlpack(tenon_session* session, tenon_span device, tenon_dl_managed_tensor* managed,
                                                             tenon_tensor** out_tensor);
 TENON_EXPORT tenon_status* tenon_session_tensor_from_dlpack_versioned(tenon_session* session, tenon_span device,
                                                                       tenon_dl_managed_tensor_versioned* managed,
                                                                       tenon_tensor** out_tensor);
+/* Steps that begin from now on use the device when what its vendor's native stream (cudaStream_t, hipStream_t; of another library) was
+ * given so far has ended; the host does not wait. UNIMPLEMENTED where the device has no native streams. What a step leaves on a device
+ * is done when the step returns, so that another library may read it on any stream. */
+TENON_EXPORT tenon_status* tenon_session_wait_for_stream(tenon_session* session, tenon_span device, void* stream);
 TENON_EXPORT void tenon_callable_release(tenon_callable* callable);
 /* Runs on the caller's thread. feeds: [feed_count] views in the order of preparing; borrowed for the call. */
 TENON_EXPORT tenon_status* tenon_callable_run(tenon_callable* callable, const tenon_run_options* options,

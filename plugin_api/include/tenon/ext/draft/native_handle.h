@@ -26,6 +26,9 @@ typedef struct tenon_native_handle {
   TENON_THREAD(any) TENON_OWN(borrow) int32_t (*ordinal)(tenon_device* device);
   /* CUstream (which cudaStream_t is) or hipStream_t; lives as long as the queue. */
   TENON_THREAD(any) TENON_OWN(borrow) void* (*stream)(tenon_queue* queue);
+  /* What is submitted to the queue from now on begins when what the vendor's stream was given so far has ended. The stream is another
+   * library's, of any GPU of this vendor; the host does not wait. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*wait_for)(tenon_queue* queue, void* stream);
 } tenon_native_handle;
 
 #ifdef __cplusplus

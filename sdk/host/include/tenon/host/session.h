@@ -366,6 +366,10 @@ class Session {
     TENON_TRY(Status::Take(tenon_session_tensor_from_dlpack(get(), Span(device), managed, &tensor)));
     return Tensor::Take(tensor);
   }
+  // Steps from now on use the device when what its vendor's native stream was given so far has ended (app.h).
+  Status WaitForStream(const std::string& device, void* stream) const {
+    return Status::Take(tenon_session_wait_for_stream(get(), Span(device), stream));
+  }
   // Where the nodes of a step would run and why; nothing is run.
   Result<Placement> Place(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
                           const std::vector<Name>& targets = {}) const {
