@@ -2,8 +2,9 @@
 // Stretches: what a program gives a queue between two waits, as one captured piece.
 //
 // Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one; reads of variables
-// within it may come before all of its work, because nothing in it writes one; releases may come after. What is captured has the
-// addresses of its frames: those of the instance's arenas never change, the others are compared before every launch.
+// within it may come before all of its work, because nothing in it writes one, and so may the question whether the step was cancelled;
+// releases may come after. What is captured has the addresses of its frames: those of the instance's arenas never change, the others
+// are compared before every launch.
 #include <algorithm>
 
 #include "core/base/log.h"
@@ -22,6 +23,25 @@ const tenon_graph_capture* CaptureOf(const Device& device) {
   return static_cast<const tenon_graph_capture*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
 }
 
+enum class Role { kNone, kRead, kAsk, kWork, kDrop };
+
+Role RoleOf(const Operation& operation) {
+  switch (operation.kind) {
+    case Operation::Kind::kRead:
+      return operation.queue >= 0 ? Role::kRead : Role::kNone;
+    case Operation::Kind::kCheck:
+      return Role::kAsk;
+    case Operation::Kind::kRelease:
+      return Role::kDrop;
+    case Operation::Kind::kQueued:
+      if (operation.region != nullptr) return operation.guarded ? Role::kNone : Role::kWork;
+      if (operation.prepared->kernel->has(TENON_KERNEL_PASSIVE)) return Role::kRead;
+      return operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_SAFE) && !operation.guarded ? Role::kWork : Role::kNone;
+    default:
+      return Role::kNone;
+  }
+}
+
 }  // namespace
 
 ProgramInstance::Stretch::~Stretch() {
@@ -36,33 +56,12 @@ bool ProgramInstance::MayMove(int32_t slot) const {
   return home != Home::kArena && home != Home::kConstant;
 }
 
-namespace {
-
-enum class Role { kNone, kRead, kWork, kDrop };
-
-Role RoleOf(const Operation& operation) {
-  switch (operation.kind) {
-    case Operation::Kind::kRead:
-      return operation.queue >= 0 ? Role::kRead : Role::kNone;
-    case Operation::Kind::kRelease:
-      return Role::kDrop;
-    case Operation::Kind::kQueued:
-      if (operation.region != nullptr) return operation.guarded ? Role::kNone : Role::kWork;
-      if (operation.prepared->kernel->has(TENON_KERNEL_PASSIVE)) return Role::kRead;
-      return operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_SAFE) && !operation.guarded ? Role::kWork : Role::kNone;
-    default:
-      return Role::kNone;
-  }
-}
-
-}  // namespace
-
 // Whether the operation goes on with the stretch; a new stretch takes its queue from it.
 bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const {
   const Operation& operation = *context.operation;
   const Role role = RoleOf(operation);
   if (role == Role::kNone) return false;
-  if (role == Role::kDrop) return !stretch.all.instructions.empty();
+  if (role == Role::kDrop || role == Role::kAsk) return !stretch.all.instructions.empty();
   if (!operation.waits.empty() && !(role == Role::kWork && stretch.work.instructions.empty() && stretch.reads.instructions.empty())) return false;
   if (role == Role::kRead && operation.signal >= 0) return false;
   if (stretch.all.instructions.empty()) *queue = operation.queue;
@@ -73,7 +72,7 @@ void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stre
   const Operation& operation = *ContextOf(instruction.frame)->operation;
   stretch->all.instructions.push_back(instruction);
   const Role role = RoleOf(operation);
-  (role == Role::kRead ? stretch->reads : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
+  (role == Role::kRead || role == Role::kAsk ? stretch->reads : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
   if (role != Role::kWork) return;
   const auto look = [&](const std::vector<int32_t>& operands) {
     for (int32_t slot : operands)
@@ -113,8 +112,12 @@ void ProgramInstance::FindStretches(Block* block) {
   };
   for (const Instruction& instruction : block->instructions) {
     const Context& context = *ContextOf(instruction.frame);
-    if (!JoinsStretch(context, *stretch, &queue)) close();
-    if (!JoinsStretch(context, *stretch, &queue)) {
+    bool joins = JoinsStretch(context, *stretch, &queue);
+    if (!joins && !stretch->all.instructions.empty()) {
+      close();
+      joins = JoinsStretch(context, *stretch, &queue);
+    }
+    if (!joins) {
       out.push_back(instruction);
       continue;
     }

@@ -7,6 +7,7 @@
 #define TENON_DEVICES_GPU_DEVICE_H_
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -91,6 +92,10 @@ class Device : public std::enable_shared_from_this<Device> {
   void ReturnRecord(FaultRecord* record);
   Outcome NewRecord(FaultRecord** out_record);
 
+  // How long the last wait for a point took, for the next.
+  std::chrono::nanoseconds usual_wait() const { return std::chrono::nanoseconds(usual_wait_.load(std::memory_order_relaxed)); }
+  void set_usual_wait(std::chrono::nanoseconds took) { usual_wait_.store(took.count(), std::memory_order_relaxed); }
+
   // ---- Profile ----
   Outcome Watch(bool on);
   Profile& profile() const { return *profile_; }
@@ -145,6 +150,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Outcome lost_;
   std::atomic<bool> is_lost_{false}, closed_{false};
   std::vector<std::weak_ptr<Queue>> queues_;  // guarded by System::mutex
+  std::atomic<int64_t> usual_wait_{0};
   std::atomic<uint64_t> queue_count_{0};      // that were made
 };
 

@@ -59,6 +59,17 @@ TEST(Capture, GivesWhatTheKernelsGiveStepAfterStep) {
   EXPECT_EQ(Captured(without), 0u);
 }
 
+// Also where the engine asks in between whether the step was cancelled.
+TEST(Capture, OfManyNodesIsOneLaunch) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{1});
+  Output y = x;
+  for (int i = 0; i < 300; ++i) y = g.Op("Neg", {y});
+  const Session session = MakeSession(g);
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(RunOnce(session, x, {2}, y), (std::vector<float>{2}));
+  EXPECT_EQ(Captured(session), 2u);  // one a step, but for the first two
+}
+
 // Every shape is a program of its own, and every concurrent step an instance of its own.
 TEST(Capture, IsOfOneBinding) {
   Graph g(Gpus());
