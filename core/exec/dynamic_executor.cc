@@ -413,7 +413,7 @@ void DynamicInstance::Finish() {
 void DynamicInstance::Fail(Status status) {
   if (!error_.ok()) return;
   error_ = std::move(status);
-  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status(Code::kCancelled, "another node of the step failed"));
+  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status(Code::kCancelled, StrCat("another node of the step failed: ", error_.message())));
 }
 
 void DynamicInstance::Loop() {

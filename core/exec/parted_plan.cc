@@ -169,7 +169,7 @@ void PartedRun::NoteFailure(size_t index, const Status& status) {
   const Status reason = Status(status).Annotate(StrCat("the part on ", parts_[index]->from.device));
   rendezvous_.Abort(reason);
   for (const auto& other : parts_)
-    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status(Code::kCancelled, "another part of the step failed"));
+    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status(Code::kCancelled, StrCat("another part of the step failed: ", reason.message())));
 }
 
 void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of collectives on the host, wherever the members stand. Nobody waits in a thread: who comes last computes for all, in the
+// order of the ranks, so the same bits every time; a cancelled step ends who waits.
+//
+// Invariants. A member's subscription to its step's cancellation begins before the table has it and ends before it is freed, so the
+// callback may look at the member. Who is given members back finishes them: outputs, then done, once each.
+#include "tenon/sdk/collective.h"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "tenon/sdk/element.h"
+#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/half.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+struct HostMember;
+using Table = CollectiveTable<HostMember>;
+
+// Whether a member was cancelled before the table had it.
+struct Gate {
+  std::mutex mutex;
+  bool added = false;
+  Outcome cancelled;
+};
+
+struct HostMember : CollectiveMember {
+  HostMember(RunContext c, Done done) : context(c), done(done) {}
+  RunContext context;
+  Done done;
+  std::shared_ptr<Table> table;
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  uint64_t token = 0;
+};
+
+using Elements = Types<float, double, Half, Bfloat16, int32_t, int64_t>;
+using Members = Table::Members;
+
+// function(x, y) as numbers of T; halves are rounded after each step, as a device does it.
+template <class T, class Op>
+T Merge(const Op& op, T x, T y) {
+  using W = Wide<T>;
+  return static_cast<T>(op(static_cast<W>(x), static_cast<W>(y)));
+}
+
+template <class T, class Op>
+void MergeRange(const Members& members, const Op& op, int64_t begin, int64_t end) {
+  const auto divisor = static_cast<T>(static_cast<Wide<T>>(static_cast<int64_t>(members.size())));
+  T* const out = members[0]->context.output<T>(0);
+  const T* const first = members[0]->context.input<T>(0);
+  for (int64_t i = begin; i < end; ++i) {
+    T value = first[i];
+    for (size_t k = 1; k < members.size(); ++k) value = Merge(op, value, members[k]->context.input<T>(0)[i]);
+    out[i] = members[0]->divide ? Merge(DivOp(), value, divisor) : value;
+  }
+  for (size_t k = 1; k < members.size(); ++k) std::copy(out + begin, out + end, members[k]->context.output<T>(0) + begin);
+}
+
+template <class T>
+void MergeAll(const Members& members, const RunContext& c) {
+  c.ParallelFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
+    switch (members[0]->merge) {
+      case CollectiveMerge::kAdd: return MergeRange<T>(members, AddOp(), begin, end);
+      case CollectiveMerge::kMultiply: return MergeRange<T>(members, MulOp(), begin, end);
+      case CollectiveMerge::kMinimum: return MergeRange<T>(members, MinimumOp(), begin, end);
+      case CollectiveMerge::kMaximum: return MergeRange<T>(members, MaximumOp(), begin, end);
+    }
+  });
+}
+
+void CopyTo(const tenon_tensor_view& to, uint64_t offset, const tenon_tensor_view& from) {
+  if (from.byte_size > to.byte_size || offset > to.byte_size - from.byte_size) {
+    Fail(TENON_INVALID_ARGUMENT, "a result of ", to.byte_size, " bytes has no room for ", from.byte_size, " bytes at ", offset);
+  }
+  if (from.byte_size > 0) std::memcpy(Data<char>(to) + offset, Data<const char>(from), from.byte_size);
+}
+
+// c: of the member that came last, whose thread this is.
+void Compute(const Members& members, const RunContext& c) {
+  switch (members[0]->kind) {
+    case CollectiveKind::kReduce:
+      Elements::Dispatch(members[0]->dtype, [&]<class T>(Tag<T>) { MergeAll<T>(members, c); });
+      return;
+    case CollectiveKind::kGather:
+      for (const auto& to : members) {
+        for (size_t k = 0; k < members.size(); ++k) {
+          const tenon_tensor_view& from = members[k]->context.input_view(0);
+          CopyTo(to->context.output_view(0), k * from.byte_size, from);
+        }
+      }
+      return;
+    case CollectiveKind::kBroadcast:
+      for (const auto& from : members) {
+        if (!from->sends) continue;
+        for (const auto& to : members) CopyTo(to->context.output_view(0), 0, from->context.input_view(0));
+      }
+  }
+}
+
+void Finish(Table::Ended ended, const RunContext* last) {
+  if (ended.members.empty()) return;
+  // Nobody is looked at by a cancellation from here on.
+  for (const auto& member : ended.members) (void)member->context.services().cancel_unsubscribe(member->context.frame(), member->token);
+  Outcome outcome = std::move(ended.outcome);
+  if (outcome.ok()) {
+    outcome = TakeStatus(Guard([&]() -> tenon_status* {
+      try {
+        Compute(ended.members, *last);
+        return nullptr;
+      } catch (...) {
+        return CurrentFailure();
+      }
+    }));
+  }
+  for (auto& member : ended.members) {
+    const Done done = member->done;
+    member.reset();  // the frame ends with done
+    done(ToStatus(outcome));
+  }
+}
+
+void OnCancelled(void* argument, tenon_status* why) noexcept {
+  auto* const member = static_cast<HostMember*>(argument);  // lives: who finishes it waits for this to return
+  const Outcome reason = TakeStatus(why);
+  {
+    const std::lock_guard lock(member->gate->mutex);
+    member->gate->cancelled = reason;
+    if (!member->gate->added) return;  // who adds it sees it
+  }
+  const std::shared_ptr<Table> table = member->table;
+  Finish(table->Abandon(member, reason), nullptr);
+}
+
+struct CollectiveKernel {
+  explicit CollectiveKernel(CreateContext& c) : node(c) {}
+
+  void RunAsync(RunContext c, Done done) const {
+    auto member = std::make_unique<HostMember>(c, done);
+    node.Fill(c, member.get());
+    member->table = node.TableOf<Table>(c);
+    member->token = c.services().cancel_subscribe(c.frame(), &OnCancelled, member.get());
+    if (member->token == 0) Fail(TENON_CANCELLED, member->name, ": the step was cancelled before ", member->Who(), " came");
+    const std::shared_ptr<Table> table = member->table;
+    HostMember* const raw = member.get();
+    Table::Ended ended = Add(table, c.services().step_id(c.frame()), std::move(member));
+    const bool is_own = std::any_of(ended.members.begin(), ended.members.end(), [&](const auto& each) { return each.get() == raw; });
+    Finish(std::move(ended), is_own ? &c : nullptr);
+  }
+  // A cancellation either finds the member in the table, or is found here.
+  static Table::Ended Add(const std::shared_ptr<Table>& table, uint64_t step, std::unique_ptr<HostMember> member) {
+    const std::shared_ptr<Gate> gate = member->gate;  // the member may end while this returns
+    const std::lock_guard lock(gate->mutex);
+    if (!gate->cancelled.ok()) {
+      Table::Ended ended;
+      ended.outcome = gate->cancelled;
+      ended.members.push_back(std::move(member));
+      return ended;
+    }
+    gate->added = true;
+    return table->Add(step, std::move(member));
+  }
+  CollectiveNode node;
+};
+
+constexpr Traits kTraits = {.flags = TENON_KERNEL_DETERMINISTIC};
+
+}  // namespace
+
+#define TENON_COLLECTIVE_KERNEL(op) \
+  extern constinit const tenon_kernel_registration k##op##Kernel = Registration<CollectiveKernel>(#op, kTraits);
+TENON_COLLECTIVE_KERNEL(CollectiveReduce)
+TENON_COLLECTIVE_KERNEL(CollectiveReduceV2)
+TENON_COLLECTIVE_KERNEL(CollectiveGather)
+TENON_COLLECTIVE_KERNEL(CollectiveGatherV2)
+TENON_COLLECTIVE_KERNEL(CollectiveBcastSend)
+TENON_COLLECTIVE_KERNEL(CollectiveBcastSendV2)
+TENON_COLLECTIVE_KERNEL(CollectiveBcastRecv)
+TENON_COLLECTIVE_KERNEL(CollectiveBcastRecvV2)
+TENON_COLLECTIVE_KERNEL(NcclAllReduce)
+
+}  // namespace tenon::ops

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives: what the members of a group bring, and what each of them gets. The forms without a number name their group and instance
+// by attributes, those of version 2 by inputs on the host.
+//
+// Members meet within one step of one session (tenon/sdk/collective.h). Their kernels run on the host (kernels.cc) unless the device has
+// its own. Ordering tokens are taken and mean nothing: what must have an order needs a data or control edge.
+#include "tenon/sdk/op.h"
+
+namespace tenon::ops {
+using namespace sdk;
+
+namespace {
+
+void ReduceShape(ShapeContext& c) { c.SetOutput(0, c.Input(0)); }
+
+// [rows, ...] of each of `size` members, one after the other.
+Shape Gathered(ShapeContext& c, int64_t size) {
+  const Shape own = c.WithRankAtLeast(0, 1);
+  if (!own.known_rank() || own.rank() == 0) return Shape();
+  const int64_t rows = own[0] < 0 || size < 0 ? -1 : c.Multiply(own[0], size);
+  return Join(Shape({rows}), own.Slice(1));
+}
+void GatherShape(ShapeContext& c) {
+  c.SetOutput(0, c.Merge(Gathered(c, c.Int("group_size")), c.ShapeAttr("shape"), "what is gathered and the attribute shape"));
+}
+void GatherV2Shape(ShapeContext& c) { c.SetOutput(0, Gathered(c, c.Integer(1).value_or(-1))); }
+
+void SendShape(ShapeContext& c) {
+  c.SetOutput(0, c.Merge(c.Input(0), c.ShapeAttr("shape"), "the shape of what is sent and the attribute shape"));
+}
+void ReceiveShape(ShapeContext& c) { c.SetOutput(0, c.ShapeAttr("shape")); }
+void ReceiveV2Shape(ShapeContext& c) { c.SetOutput(0, c.WantedShape(3)); }
+
+constexpr uint64_t kTraits = TENON_OP_STATEFUL;
+constexpr char kScalars[] = "rank(group_size) == 0; rank(group_key) == 0; rank(instance_key) == 0; value(group_size) >= 1";
+
+}  // namespace
+
+extern const tenon_op_definition kCollectiveReduce = DefineOp({
+    .name = "CollectiveReduce",
+    .inputs = "input: T",
+    .outputs = "data: T",
+    .attrs = "T: {bfloat16, float, half, double, int32, int64}; group_size: int; group_key: int; instance_key: int; "
+             "merge_op: {'Min', 'Max', 'Mul', 'Add'}; final_op: {'Id', 'Div'}; subdiv_offsets: list(int); wait_for: list(int) = []; "
+             "communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = "group_size >= 1",
+    .doc = "The members' tensors, which have one shape, merged element by element; Div divides by the number of members.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReduceShape>,
+});
+
+extern const tenon_op_definition kCollectiveReduceV2 = DefineOp({
+    .name = "CollectiveReduceV2",
+    .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource",
+    .outputs = "data: T",
+    .attrs = "T: {bfloat16, float, half, double, int32, int64}; merge_op: {'Min', 'Max', 'Mul', 'Add'}; final_op: {'Id', 'Div'}; "
+             "communication_hint: string = 'auto'; timeout_seconds: float = 0; is_stateless: bool = false; Nordering_token: int >= 0 = 0; "
+             "max_subdivs_per_device: int = -1",
+    .constraints = kScalars,
+    .doc = "The members' tensors, which have one shape, merged element by element; Div divides by the number of members.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReduceShape>,
+});
+
+extern const tenon_op_definition kCollectiveGather = DefineOp({
+    .name = "CollectiveGather",
+    .inputs = "input: T",
+    .outputs = "data: T",
+    .attrs = "T: {float, half, double, int32, int64}; group_size: int; group_key: int; instance_key: int; shape: shape; "
+             "communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = "group_size >= 1; rank(input) >= 1",
+    .doc = "The rows of all members' tensors, which have one shape, by rank.",
+    .traits = kTraits,
+    .shape = ShapeFunction<GatherShape>,
+});
+
+extern const tenon_op_definition kCollectiveGatherV2 = DefineOp({
+    .name = "CollectiveGatherV2",
+    .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource",
+    .outputs = "data: T",
+    .attrs = "T: {float, half, double, int32, int64}; communication_hint: string = 'auto'; timeout_seconds: float = 0; "
+             "is_stateless: bool = false; Nordering_token: int >= 0 = 0",
+    .constraints = "rank(input) >= 1; rank(group_size) == 0; rank(group_key) == 0; rank(instance_key) == 0; value(group_size) >= 1",
+    .doc = "The rows of all members' tensors, which have one shape, by rank.",
+    .traits = kTraits,
+    .shape = ShapeFunction<GatherV2Shape>,
+});
+
+extern const tenon_op_definition kCollectiveBcastSend = DefineOp({
+    .name = "CollectiveBcastSend",
+    .inputs = "input: T",
+    .outputs = "data: T",
+    .attrs = "T: {bool, float, half, double, int32, int64}; group_size: int; group_key: int; instance_key: int; shape: shape; "
+             "communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = "group_size >= 1",
+    .doc = "Gives the tensor to all members of the group, this one too.",
+    .traits = kTraits,
+    .shape = ShapeFunction<SendShape>,
+});
+
+extern const tenon_op_definition kCollectiveBcastSendV2 = DefineOp({
+    .name = "CollectiveBcastSendV2",
+    .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32",
+    .outputs = "data: T",
+    .attrs = "T: {bool, float, half, double, int32, int64}; communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = kScalars,
+    .doc = "Gives the tensor to all members of the group, this one too.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReduceShape>,
+});
+
+extern const tenon_op_definition kCollectiveBcastRecv = DefineOp({
+    .name = "CollectiveBcastRecv",
+    .outputs = "data: T",
+    .attrs = "T: {bool, float, half, double, int32, int64}; group_size: int; group_key: int; instance_key: int; shape: shape; "
+             "communication_hint: string = 'auto'; timeout_seconds: float = 0",
+    .constraints = "group_size >= 1",
+    .doc = "The tensor that the group's CollectiveBcastSend gives; it has this shape.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReceiveShape>,
+});
+
+extern const tenon_op_definition kCollectiveBcastRecvV2 = DefineOp({
+    .name = "CollectiveBcastRecvV2",
+    .inputs = "group_size: int32, group_key: int32, instance_key: int32, shape: Tshape",
+    .outputs = "data: T",
+    .attrs = "T: {bool, float, half, double, int32, int64}; Tshape: {int32, int64} = int32; communication_hint: string = 'auto'; "
+             "timeout_seconds: float = 0",
+    .constraints = "rank(group_size) == 0; rank(group_key) == 0; rank(instance_key) == 0; value(group_size) >= 1; rank(shape) == 1",
+    .doc = "The tensor that the group's CollectiveBcastSendV2 gives; it has this shape.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReceiveV2Shape>,
+});
+
+extern const tenon_op_definition kNcclAllReduce = DefineOp({
+    .name = "NcclAllReduce",
+    .inputs = "input: T",
+    .outputs = "data: T",
+    .attrs = "reduction: {'min', 'max', 'prod', 'sum'}; T: {half, float, double, int32, int64}; num_devices: int; shared_name: string",
+    .constraints = "num_devices >= 1",
+    .doc = "The tensors of num_devices nodes of one shared_name merged element by element. The name is TensorFlow's; it runs anywhere.",
+    .traits = kTraits,
+    .shape = ShapeFunction<ReduceShape>,
+});
+
+}  // namespace tenon::ops
