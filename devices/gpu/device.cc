@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "collectives.h"
 #include "fuse/cache.h"
 #include "images.h"
 #include "queue.h"
@@ -29,7 +30,9 @@ std::string WithNumbers(std::string_view text, const int64_t (&numbers)[3]) {
 
 }  // namespace
 
-System::System(Options options) : watcher(&mutex), options_(std::move(options)), runtime_(kVendor.make(options_)) {}
+System::System(Options options)
+    : watcher(&mutex), options_(std::move(options)), runtime_(kVendor.make(options_)), collectives_(std::make_unique<Collectives>(options_.collectives)) {}
+System::~System() = default;
 
 Outcome System::Count(uint32_t* out_count) {
   *out_count = 0;
@@ -72,6 +75,8 @@ void Device::Close() {
     }
   }
   for (const auto& queue : queues) queue->Close();
+  queues.clear();
+  system_->collectives().Forget(*this);
 }
 
 Device::~Device() {

@@ -28,15 +28,18 @@ namespace tenon::gpu {
 inline constexpr uint32_t kDeviceKind = 0, kPinnedKind = 1, kKinds = 2;
 inline constexpr uint32_t kDeviceAlignment = 256;  // what memory is aligned to, at least
 
+class Collectives;
 class Queue;
 
 class System {
  public:
   explicit System(Options options);
+  ~System();
   const Options& options() const { return options_; }
   Runtime& runtime() { return *runtime_; }
   // How many devices are offered; a status says why none is.
   Outcome Count(uint32_t* out_count);
+  Collectives& collectives() { return *collectives_; }
 
   std::mutex mutex;
   Watcher watcher;
@@ -45,6 +48,7 @@ class System {
  private:
   const Options options_;
   const std::unique_ptr<Runtime> runtime_;
+  const std::unique_ptr<Collectives> collectives_;
 };
 
 // What a kernel may find wrong with its data. {0}, {1} and {2} of the text are position, value and limit.

@@ -21,6 +21,7 @@ sdk::Outcome ParseOne(std::string_view key, std::string_view value, Options* o) 
   if (key == "memory_limit") return ParseInteger(key, value, 0, INT64_MAX, &o->memory_limit);
   if (key == "cache") return ParseFolder(key, value, &o->cache);
   if (key == "libraries") return ParseFolder(key, value, &o->libraries);
+  if (key == "collectives") return ParseFolder(key, value, &o->collectives);
   o->more[std::string(key)] = value;
   return {};
 }

@@ -18,6 +18,7 @@ struct Options {
   int64_t memory_limit = 0;  // of each device, in bytes; 0: what the driver gives
   std::string cache = "auto";  // where compiled chains are kept (fuse/cache.h)
   std::string libraries = "auto";  // where the vendor's libraries are looked for (library.h)
+  std::string collectives = "auto";  // the library of collectives: auto, off, or a path
   std::map<std::string, std::string> more;  // what the vendor's plugin declares besides
 };
 
@@ -30,7 +31,9 @@ struct Options {
       TENON_GPU_OPTION("cache", "auto", TENON_OPTION_STRING,                                                                     \
                        "folder of compiled chains; auto: tenon/gpu in the user's cache folder; off: none"),                        \
       TENON_GPU_OPTION("libraries", "auto", TENON_OPTION_STRING,                                                                 \
-                       "folder of the vendor's libraries of products and convolutions; auto: by the loader's rules; off: own kernels alone")
+                       "folder of the vendor's libraries of products and convolutions; auto: by the loader's rules; off: own kernels alone"),  \
+      TENON_GPU_OPTION("collectives", "auto", TENON_OPTION_STRING,                                                               \
+                       "library of collectives, with NCCL's functions; auto: the vendor's, where it is found; off: copies between GPUs; or a path")
 
 // INVALID_ARGUMENT names the option and what it may be.
 sdk::Outcome ParseOptions(const tenon_load_args& args, const tenon_option_declaration* declarations, uint64_t declaration_count,

@@ -46,6 +46,10 @@
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
   X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
   X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                                     \
+  /* collective.cc */                                                                                      \
+  X(CollectiveReduce) X(CollectiveReduceV2) X(CollectiveGather) X(CollectiveGatherV2)                      \
+  X(CollectiveBcastSend) X(CollectiveBcastSendV2) X(CollectiveBcastRecv) X(CollectiveBcastRecvV2)          \
+  X(NcclAllReduce)                                                                                         \
   X(Conv2D) X(Conv2DBackpropInput) X(Conv2DBackpropFilter) X(DepthwiseConv2dNative)                        \
   X(DepthwiseConv2dNativeBackpropInput) X(DepthwiseConv2dNativeBackpropFilter)
 

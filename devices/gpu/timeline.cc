@@ -24,17 +24,22 @@ void Timeline::FailFrom(uint64_t point, const Outcome& why) {
   has_failed_.store(true, std::memory_order_relaxed);
 }
 
-// Looks at what may have failed the points up to `value` since. Two timelines may wait for each other, again and again; their points
-// do not, so only what was submitted before a point is asked for it.
-void Timeline::Settle(uint64_t value) {
+// What a kernel has reported since.
+void Timeline::NoteFault() {
   if (__atomic_load_n(&record_->state, __ATOMIC_ACQUIRE) == kFaulted && (failure_.ok() || failed_at_ > record_->reached)) {
     FailFrom(record_->reached + 1, device_->Describe(*record_));
   }
+}
+
+// Looks at what may have failed the points up to `value` since. Two timelines may wait for each other, again and again; their points
+// do not, so only what was submitted before a point is asked for it.
+void Timeline::Settle(uint64_t value) {
+  NoteFault();
   ++settling_;
   for (size_t i = 0; i < dependencies_.size(); ++i) {
     const Dependency each = dependencies_[i];
     if (each.settled || each.from > value || each.from > failed_at_) continue;
-    const State state = each.timeline->At(each.value);
+    const State state = each.by_known ? each.timeline->Known(each.value) : each.timeline->At(each.value);
     if (state == State::kFailed) FailFrom(each.from, each.timeline->failure_.ok() ? each.timeline->device_->lost() : each.timeline->failure_);
     if (state != State::kOpen) dependencies_[i].settled = true;
   }
@@ -49,6 +54,13 @@ Timeline::State Timeline::At(uint64_t value) {
     return State::kFailed;
   }
   Settle(value);
+  if (value > failed_at_) return State::kFailed;
+  return word() >= value ? State::kReached : State::kOpen;
+}
+
+Timeline::State Timeline::Known(uint64_t value) {
+  if (device_->is_lost()) return At(value);
+  NoteFault();
   if (value > failed_at_) return State::kFailed;
   return word() >= value ? State::kReached : State::kOpen;
 }
@@ -74,9 +86,9 @@ void Timeline::KeepReleased() {
   __atomic_store_n(&record_->word, kReleased, __ATOMIC_RELEASE);
 }
 
-void Timeline::DependOn(std::shared_ptr<Timeline> other, uint64_t value) {
+void Timeline::DependOn(std::shared_ptr<Timeline> other, uint64_t value, bool by_known) {
   Settle(submitted_);
-  dependencies_.push_back({std::move(other), value, submitted_ + 1});
+  dependencies_.push_back({std::move(other), value, submitted_ + 1, by_known});
 }
 
 }  // namespace tenon::gpu

@@ -33,6 +33,8 @@ class Timeline {
 
   enum class State { kOpen, kReached, kFailed };
   State At(uint64_t value);
+  // The same without asking what the timeline depends on: a failure that only they know is not seen yet.
+  State Known(uint64_t value);
   // Of a failed point; OK while there is none.
   const Outcome& failure() const { return failure_; }
   uint64_t value();
@@ -40,7 +42,8 @@ class Timeline {
   void Signal(uint64_t value);  // the host does
   void Fail(const Outcome& why);
   // Work of the timeline that was submitted now waits for a point of another: its failure is this one's, from the next point on.
-  void DependOn(std::shared_ptr<Timeline> other, uint64_t value);
+  // by_known: asked for with Known(), where timelines depend on each other at the same point.
+  void DependOn(std::shared_ptr<Timeline> other, uint64_t value, bool by_known = false);
   void NoteSubmitted(uint64_t signal) { submitted_ = signal; }
   // What work that is submitted now may signal.
   uint64_t next_point() const { return submitted_ + 1; }
@@ -63,8 +66,10 @@ class Timeline {
     std::shared_ptr<Timeline> timeline;
     uint64_t value;
     uint64_t from;  // this timeline's points from here on need it
+    bool by_known = false;
     bool settled = false;
   };
+  void NoteFault();
   void Settle(uint64_t value);
   void FailFrom(uint64_t point, const Outcome& why);
 

@@ -134,7 +134,7 @@ void OnCancelled(void* argument, tenon_status* why) noexcept {
     if (!member->gate->added) return;  // who adds it sees it
   }
   const std::shared_ptr<Table> table = member->table;
-  Finish(table->Abandon(member, reason), nullptr);
+  Finish(table->Abandon([member](const HostMember& each) { return &each == member; }, reason), nullptr);
 }
 
 struct CollectiveKernel {

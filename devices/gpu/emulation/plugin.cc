@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.gpu_emulated: what devices/cuda and devices/rocm share, over a runtime in the host's memory. For tests.
+#include "communicators.h"
 #include "driver.h"
 #include "fuse/compiler.h"
+
+namespace tenon::gpu {
+
+// Tests name theirs (emulation/nccl.cc) in the option collectives.
+const CommunicatorNames kCommunicatorNames = {"", "build the target tenon_emulated_nccl"};
+
+}  // namespace tenon::gpu
 
 namespace {
 

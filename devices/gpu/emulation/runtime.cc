@@ -99,6 +99,7 @@ struct StreamTag final : EmulatedStream {
     changed.notify_all();
   }
   void Give(std::function<void()> work) override;
+  void GiveAlways(std::function<void(bool)> work) override;
   void Finish() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return works.empty() && !busy; });
@@ -412,6 +413,14 @@ void StreamTag::Serve() {
     busy = false;
     changed.notify_all();
   }
+}
+
+void StreamTag::GiveAlways(std::function<void(bool)> work) {
+  Put({[this, work = std::move(work)]() -> Outcome {
+         work(!card->Alive().ok());
+         return {};
+       },
+       true});
 }
 
 const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU",

@@ -36,7 +36,7 @@ namespace tenon::sdk {
 enum class CollectiveKind { kReduce, kGather, kBroadcast };
 enum class CollectiveMerge : uint32_t { kAdd, kMultiply, kMinimum, kMaximum };
 
-// What one member brings. Who adds members derives from it.
+// What one member brings. Who adds members derives from it, and may have CheckBeside(other): whether the two may meet besides.
 struct CollectiveMember {
   CollectiveKind kind = CollectiveKind::kReduce;
   CollectiveMerge merge = CollectiveMerge::kAdd;
@@ -123,11 +123,17 @@ class CollectiveNode {
       proto_.divide = c.String("final_op") == "Div";
     }
     // Those of version 2 know their names when they run: they share one table.
-    const std::string resource = of_version_2_ ? "collectives" : Concat("collective ", proto_.name);
-    if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(resource), ToSpan("collective"), 0, &handle_));
+    const auto handle = [&](std::string_view name, tenon_resource** out_handle) {
+      if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, {}, ToSpan(name), ToSpan("collective"), 0, out_handle));
+    };
+    handle("collectives", &session_);
+    handle_ = session_;
+    if (!of_version_2_) handle(Concat("collective ", proto_.name), &handle_);
   }
 
   bool receives() const { return receives_; }
+  // One for each session.
+  const void* session() const { return session_; }
   // Fills what this run brings, but for what a derived member has besides.
   void Fill(const RunContext& c, CollectiveMember* member) const {
     *member = proto_;
@@ -176,7 +182,7 @@ class CollectiveNode {
 
   CollectiveMember proto_;
   bool of_version_2_ = false, receives_ = false;
-  tenon_resource* handle_ = nullptr;
+  tenon_resource *session_ = nullptr, *handle_ = nullptr;
 };
 
 // The meetings of a session. Member derives from CollectiveMember.
@@ -197,9 +203,11 @@ class CollectiveTable {
       return ended;
     }
     const typename std::list<Meeting>::iterator meeting = FindFor(step, *member);
-    if (!meeting->members.empty()) ended.outcome = CheckAlike(*meeting->members.front(), *member);
     for (const auto& other : meeting->members) {
       if (ended.outcome.ok()) ended.outcome = CheckAlike(*other, *member);
+      if constexpr (requires { member->CheckBeside(*other); }) {
+        if (ended.outcome.ok()) ended.outcome = member->CheckBeside(*other);
+      }
     }
     meeting->members.push_back(std::move(member));
     const bool complete = static_cast<int64_t>(meeting->members.size()) == meeting->members.front()->group_size;
@@ -208,12 +216,13 @@ class CollectiveTable {
     return ended;
   }
 
-  // Fails the meeting in which the member waits. None when it does not wait any more.
-  Ended Abandon(const Member* member, const Outcome& why) {
+  // Fails the meeting in which a member waits of which is(member) holds. None when it does not wait any more.
+  template <class Is>
+  Ended Abandon(Is&& is, const Outcome& why) {
     const std::lock_guard lock(mutex_);
     for (auto meeting = meetings_.begin(); meeting != meetings_.end(); ++meeting) {
       for (const auto& each : meeting->members) {
-        if (each.get() != member) continue;
+        if (!is(*each)) continue;
         Ended ended;
         ended.outcome = {why.code, Concat(Missing(*meeting), ": ", why.message)};
         ended.members = End(meeting, ended.outcome);
@@ -221,13 +230,6 @@ class CollectiveTable {
       }
     }
     return {};
-  }
-
-  // The meetings in which a member waits, the oldest first: visit(step, members).
-  template <class Visit>
-  void ForEachOpen(Visit&& visit) const {
-    const std::lock_guard lock(mutex_);
-    for (const Meeting& meeting : meetings_) visit(meeting.step, meeting.members);
   }
 
  private:

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives in whole steps: on the host, beside the kernels of simulated accelerators, and on emulated GPUs with and without a library
+// of the vendor. All give the sums of the ranks' order; who cannot meet gets an error that names both. Covers E2, M4, M9.
+#include <cstdlib>
+#include <functional>
+#include <latch>
+#include <thread>
+
+#include "tests/device/gpu.h"
+#include "tests/engine/engine.h"
+
+namespace tenon::engine {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(60);  // a step takes milliseconds; one that hangs is told
+
+struct Setting {
+  std::string name;
+  std::string type;  // of the devices
+  int devices;
+  RuntimeOptions options = {};
+};
+
+RuntimeOptions SimulatedOptions() {
+  RuntimeOptions options;
+  options.plugin_options = {{"tenon.tpu_sim", "devices", "2"}, {"tenon.tpu_sim", "precision", "exact"}};
+  return options;
+}
+constexpr char kLibrary[] = TENON_TEST_BUILD_DIR "/tests/plugins/libtenon_emulated_nccl.so";
+
+// Emulated ones; library: a path, or "off".
+RuntimeOptions GpusOptions(int devices, const std::string& library) {
+  RuntimeOptions options;
+  options.plugins = {TENON_TEST_BUILD_DIR "/tests/plugins/tenon_gpu_emulated.so"};
+  options.plugin_options = {{"tenon.gpu_emulated", "devices", std::to_string(devices)}, {"tenon.gpu_emulated", "cache", "off"}};
+  options.plugin_options.push_back({"tenon.gpu_emulated", "collectives", library});
+  return options;
+}
+std::vector<Setting> Settings() {
+  return {{"Host", "CPU", 1},
+          {"BesideSimulatedTpus", "TPU", 2, SimulatedOptions()},
+          {"FourGpusByCopies", "GPU", 4, GpusOptions(4, "off")},
+          {"FourGpusByALibrary", "GPU", 4, GpusOptions(4, kLibrary)}};
+}
+
+class Collective : public testing::TestWithParam<Setting> {
+ protected:
+  Collective() : runtime_(*Runtime::Create(GetParam().options)) {}
+
+  std::string DeviceOf(int member) const { return "/device:" + GetParam().type + ":" + std::to_string(member % GetParam().devices); }
+  // Adds a member in the place of its number.
+  Output Add(Graph& g, const char* op, int member, const std::vector<Output>& inputs, Attrs attrs, int64_t size, int64_t instance = 1) const {
+    const auto on = g.Device(DeviceOf(member));
+    if (!std::string_view(op).ends_with("V2") && std::string_view(op) != "NcclAllReduce") {
+      attrs.insert(attrs.end(), {{"group_size", size}, {"group_key", int64_t{7}}, {"instance_key", instance}});
+    }
+    return g.Op(op, inputs, attrs, "member_" + std::to_string(member));
+  }
+  Output Reduce(Graph& g, int member, Output x, int64_t size, const char* merge = "Add", const char* final_op = "Id", int64_t instance = 1) const {
+    return Add(g, "CollectiveReduce", member, {x}, {{"merge_op", merge}, {"final_op", final_op}, {"subdiv_offsets", std::vector<int64_t>{}}}, size, instance);
+  }
+  Session Open(const Graph& g, SessionOptions options = {}) const {
+    auto session = Session::Create(runtime_, g, options);
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    return std::move(*session);
+  }
+  static Result<std::vector<Tensor>> RunIn(const Session& session, const std::vector<Feed>& feeds, const std::vector<Name>& fetches) {
+    RunOptions run;
+    run.timeout = kPatience;
+    return session.Run(feeds, fetches, {}, run);
+  }
+  // Values of the fetches, or one failure.
+  std::vector<std::vector<double>> Run(const Graph& g, const std::vector<Output>& fetches, SessionOptions options = {}) const {
+    const Session session = Open(g, options);
+    auto values = RunIn(session, {}, {fetches.begin(), fetches.end()});
+    std::vector<std::vector<double>> out;
+    if (!values.ok()) ADD_FAILURE() << values.status().message();
+    if (values.ok()) {
+      for (const Tensor& value : *values) out.push_back(DoublesOf(value));
+    }
+    return out;
+  }
+  void ExpectFails(const Graph& g, const std::vector<Output>& fetches, Code code, const std::vector<std::string>& words, SessionOptions options = {}) const {
+    const Session session = Open(g, options);
+    ExpectStatus(RunIn(session, {}, {fetches.begin(), fetches.end()}).status(), code, words);
+  }
+  static void ExpectStatus(const Status& status, Code code, const std::vector<std::string>& words) {
+    EXPECT_EQ(status.code(), code) << status.message();
+    for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << word << " is not in: " << status.message();
+  }
+
+  Runtime runtime_;
+};
+
+Attrs With(Attrs attrs, const Attr& more) {
+  attrs.push_back(more);
+  return attrs;
+}
+
+// Halves of small numbers, whose sums and products are exact.
+std::vector<double> ValuesOf(int member) { return {1.0 + member, -2.0 * member, 0.5, 3.0 - member, 4.0}; }
+
+TEST_P(Collective, ReducesInEveryWayAndType) {
+  struct Way {
+    const char* merge;
+    std::function<double(double, double)> function;
+  };
+  const Way ways[] = {{"Add", [](double a, double b) { return a + b; }},
+                      {"Mul", [](double a, double b) { return a * b; }},
+                      {"Min", [](double a, double b) { return std::min(a, b); }},
+                      {"Max", [](double a, double b) { return std::max(a, b); }}};
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kInt64, DType::kInt32}) {
+    for (const Way& way : ways) {
+      Graph g(runtime_);
+      std::vector<Output> outputs;
+      std::vector<double> expected;
+      for (int member = 0; member < 3; ++member) {
+        std::vector<double> values = ValuesOf(member);
+        if (dtype == DType::kInt64 || dtype == DType::kInt32) values[2] = 5;
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (member == 0) expected.push_back(values[i]);
+          else expected[i] = way.function(expected[i], values[i]);
+        }
+        outputs.push_back(Reduce(g, member, g.Const(View(TensorOf(dtype, {5}, values))), 3, way.merge));
+      }
+      for (const auto& got : Run(g, outputs)) EXPECT_EQ(got, expected) << way.merge << " of dtype " << static_cast<int>(dtype);
+    }
+  }
+}
+
+TEST_P(Collective, DividesByTheNumberOfMembers) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  for (int member = 0; member < 4; ++member) {
+    outputs.push_back(Reduce(g, member, g.Const(View(TensorOf(DType::kFloat, {2}, {1.0 * member, 8}))), 4, "Add", "Div"));
+  }
+  for (const auto& got : Run(g, outputs)) EXPECT_EQ(got, (std::vector<double>{1.5, 8}));
+}
+
+TEST_P(Collective, TakesItsKeysFromInputs) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  const Output group = g.Const(3), instance = g.Placeholder("instance", DType::kInt32, Shape());
+  for (int member = 0; member < 2; ++member) {
+    outputs.push_back(Add(g, "CollectiveReduceV2", member, {g.Const(View(TensorOf(DType::kFloat, {2}, {1.0 + member, 2}))), g.Const(2), group, instance},
+                          {{"T", DType::kFloat}, {"merge_op", "Add"}, {"final_op", "Id"}, {"Nordering_token", int64_t{0}}}, 2));
+  }
+  const Session session = Open(g);
+  for (int32_t step = 0; step < 3; ++step) {
+    auto values = RunIn(session, {{instance, *Tensor::Scalar(step)}}, {outputs[0], outputs[1]});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    EXPECT_EQ(DoublesOf((*values)[0]), (std::vector<double>{3, 4}));
+    EXPECT_EQ(DoublesOf((*values)[1]), (std::vector<double>{3, 4}));
+  }
+}
+
+TEST_P(Collective, GathersByRankAndNotByTheOrderOfComing) {
+  Graph g(runtime_);
+  std::vector<Output> outputs(3);
+  // The last is added first; its rank comes of its device and its name.
+  for (int member = 2; member >= 0; --member) {
+    const Output x = g.Const(View(TensorOf(DType::kInt32, {1, 2}, {10.0 * member, 10.0 * member + 1})));
+    outputs[static_cast<size_t>(member)] = Add(g, "CollectiveGather", member, {x}, {{"shape", Shape{3, 2}}}, 3);
+  }
+  const std::vector<double> by_name = {0, 1, 10, 11, 20, 21}, by_device = {0, 1, 20, 21, 10, 11};
+  for (const auto& got : Run(g, outputs)) EXPECT_EQ(got, GetParam().devices == 2 ? by_device : by_name);
+}
+
+TEST_P(Collective, GathersRowsOfANumberOfMembersThatIsAnInput) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  const Output size = g.Placeholder("size", DType::kInt32, Shape());
+  for (int member = 0; member < 2; ++member) {
+    outputs.push_back(Add(g, "CollectiveGatherV2", member, {g.Const(View(TensorOf(DType::kFloat, {1}, {5.0 + member}))), size, g.Const(1), g.Const(1)},
+                          {{"T", DType::kFloat}, {"Nordering_token", int64_t{0}}}, 2));
+  }
+  const Session session = Open(g);
+  auto values = RunIn(session, {{size, *Tensor::Scalar(int32_t{2})}}, {outputs[0], outputs[1]});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(DoublesOf((*values)[1]), (std::vector<double>{5, 6}));
+  ExpectStatus(RunIn(session, {{size, *Tensor::Scalar(int32_t{0})}}, {outputs[0]}).status(), Code::kInvalidArgument, {"group_size"});
+}
+
+TEST_P(Collective, BroadcastsToAll) {
+  Graph g(runtime_);
+  const Attrs shape = {{"shape", Shape{3}}};
+  const Output sent = Add(g, "CollectiveBcastSend", 1, {g.Const(View(TensorOf(DType::kInt64, {3}, {7, 8, 9})))}, shape, 3);
+  const Output first = Add(g, "CollectiveBcastRecv", 0, {}, With(shape, {"T", DType::kInt64}), 3);
+  const Output third = Add(g, "CollectiveBcastRecv", 2, {}, With(shape, {"T", DType::kInt64}), 3);
+  for (const auto& got : Run(g, {sent, first, third})) EXPECT_EQ(got, (std::vector<double>{7, 8, 9}));
+}
+
+TEST_P(Collective, BroadcastsToAShapeThatIsAnInput) {
+  Graph g(runtime_);
+  const Output sent = Add(g, "CollectiveBcastSendV2", 0, {g.Const(View(TensorOf(DType::kBool, {2}, {1, 0}))), g.Const(2), g.Const(1), g.Const(1)}, {}, 2);
+  const Output got = Add(g, "CollectiveBcastRecvV2", 1, {g.Const(2), g.Const(1), g.Const(1), g.Const({2})}, {{"T", DType::kBool}}, 2);
+  EXPECT_EQ(Run(g, {sent, got})[1], (std::vector<double>{1, 0}));
+}
+
+TEST_P(Collective, UnderstandsNcclAllReduce) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  for (int member = 0; member < 2; ++member) {
+    outputs.push_back(Add(g, "NcclAllReduce", member, {g.Const(View(TensorOf(DType::kFloat, {2}, {1.0 + member, 4})))},
+                          {{"reduction", "prod"}, {"num_devices", int64_t{2}}, {"shared_name", "c0"}}, 2));
+  }
+  for (const auto& got : Run(g, outputs)) EXPECT_EQ(got, (std::vector<double>{2, 16}));
+}
+
+TEST_P(Collective, OfOneMemberIsThatMember) {
+  Graph g(runtime_);
+  EXPECT_EQ(Run(g, {Reduce(g, 0, g.Const({3.0f, 4.0f}), 1, "Add", "Div")})[0], (std::vector<double>{3, 4}));
+}
+
+TEST_P(Collective, OfNothingIsNothing) {
+  Graph g(runtime_);
+  const Output empty = g.Const(View(TensorOf(DType::kFloat, {0, 3}, {})));
+  for (const auto& got : Run(g, {Reduce(g, 0, empty, 2), Reduce(g, 1, empty, 2)})) EXPECT_TRUE(got.empty());
+}
+
+// One large enough for several threads, added by rank: the same bits whoever comes first.
+TEST_P(Collective, GivesTheSameBitsInEverySchedule) {
+  constexpr int64_t kCount = 50000;
+  const auto value = [](int member, int64_t i) { return 1.0f / static_cast<float>((member + 2) * (i % 97 + 1)); };
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  std::vector<float> expected(kCount, 0.0f);
+  // In the order of the ranks: by device, then by name.
+  std::vector<int> ranks = {0, 1, 2, 3};
+  std::stable_sort(ranks.begin(), ranks.end(), [](int a, int b) { return a % GetParam().devices < b % GetParam().devices; });
+  for (const int member : ranks) {
+    for (int64_t i = 0; i < kCount; ++i) expected[static_cast<size_t>(i)] = member == ranks[0] ? value(member, i) : expected[static_cast<size_t>(i)] + value(member, i);
+  }
+  for (int member = 0; member < 4; ++member) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < kCount; ++i) values.push_back(value(member, i));
+    outputs.push_back(Reduce(g, member, g.Const(values, {kCount}), 4));
+  }
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    SessionOptions options;
+    // A host that waits for one GPU's result submits nothing to the others meanwhile: there each part has a thread of its own.
+    options.partition = GetParam().type == "GPU";
+    options.executor = TENON_EXECUTOR_DYNAMIC;
+    options.schedule_seed = static_cast<uint32_t>(seed);
+    const Session session = Open(g, options);
+    auto values = RunIn(session, {}, {outputs.begin(), outputs.end()});
+    ASSERT_TRUE(values.ok()) << values.status().message();
+    for (const Tensor& got : *values) ASSERT_TRUE(Values<float>(got) == expected) << "schedule " << seed;
+  }
+}
+
+TEST_P(Collective, OfStepsThatRunAtOnceDoNotMix) {
+  Graph g(runtime_);
+  const Output x = g.Placeholder("x", DType::kFloat, Shape());
+  const Output a = Reduce(g, 0, x, 2), b = Reduce(g, 1, g.Op("Mul", {x, g.Const(10.0f)}), 2);
+  const Session session = Open(g);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int step = 0; step < 25; ++step) {
+        const float value = static_cast<float>(thread * 100 + step);
+        auto values = RunIn(session, {{x, *Tensor::Scalar(value)}}, {a, b});
+        ASSERT_TRUE(values.ok()) << values.status().message();
+        EXPECT_EQ((*values)[0].scalar<float>(), 11 * value);
+        EXPECT_EQ((*values)[1].scalar<float>(), 11 * value);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Collective, MembersOfOtherShapesAreNamed) {
+  Graph g(runtime_);
+  const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f, 2.0f}), 2), Reduce(g, 1, g.Const({1.0f, 2.0f, 3.0f}), 2)};
+  ExpectFails(g, outputs, Code::kInvalidArgument, {"member_0", "member_1", "[2]", "[3]", "group 7, instance 1"});
+}
+
+TEST_P(Collective, MembersOfOtherTypesKindsAndSizesAreNamed) {
+  {
+    Graph g(runtime_);
+    const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f}), 2), Reduce(g, 1, g.Const({1}), 2)};
+    ExpectFails(g, outputs, Code::kInvalidArgument, {"member_0", "member_1", "float", "int32"});
+  }
+  {
+    Graph g(runtime_);
+    const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f}), 2), Reduce(g, 1, g.Const({1.0f}), 3)};
+    ExpectFails(g, outputs, Code::kInvalidArgument, {"member_0", "member_1", "group_size 2", "3"});
+  }
+  {
+    Graph g(runtime_);
+    const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f}), 2, "Add"), Reduce(g, 1, g.Const({1.0f}), 2, "Max")};
+    ExpectFails(g, outputs, Code::kInvalidArgument, {"member_0", "member_1", "Add", "Max"});
+  }
+}
+
+TEST_P(Collective, BroadcastsHaveOneSender) {
+  const Attrs shape = {{"shape", Shape{1}}}, typed = With(shape, {"T", DType::kFloat});
+  {
+    Graph g(runtime_);
+    const std::vector<Output> outputs = {Add(g, "CollectiveBcastSend", 0, {g.Const({1.0f})}, shape, 2),
+                                         Add(g, "CollectiveBcastSend", 1, {g.Const({1.0f})}, shape, 2)};
+    ExpectFails(g, outputs, Code::kInvalidArgument, {"member_0", "member_1", "one sender"});
+  }
+  {
+    Graph g(runtime_);
+    const std::vector<Output> outputs = {Add(g, "CollectiveBcastRecv", 0, {}, typed, 2), Add(g, "CollectiveBcastRecv", 1, {}, typed, 2)};
+    ExpectFails(g, outputs, Code::kInvalidArgument, {"no sender"});
+  }
+}
+
+TEST_P(Collective, WithoutAllMembersEndsWithTheDeadlineAndSaysWhoIsMissing) {
+  Graph g(runtime_);
+  const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f}), 2), Reduce(g, 1, g.Const({2.0f}), 2)};
+  const Session session = Open(g);
+  RunOptions run;
+  run.timeout = std::chrono::milliseconds(100);
+  // A step on GPUs says that it was out of time; who was missing stands in the log.
+  const bool says = GetParam().type != "GPU";
+  const auto words = [&](std::vector<std::string> all) { return says ? all : std::vector<std::string>{}; };
+  ExpectStatus(session.Run({}, {outputs[0]}, {}, run).status(), Code::kDeadlineExceeded, words({"1 of 2 members came", "member_0", "1 are missing"}));
+  // Afterwards the session goes on, and knows the group.
+  auto values = RunIn(session, {}, {outputs[0], outputs[1]});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(DoublesOf((*values)[0]), std::vector<double>{3});
+  ExpectStatus(session.Run({}, {outputs[0]}, {}, run).status(), Code::kDeadlineExceeded, words({"1 are missing: 'member_1'"}));
+}
+
+TEST_P(Collective, EndsWithAMemberThatFails) {
+  Graph g(runtime_);
+  const Output index = g.Placeholder("index", DType::kInt32, {1});
+  const Output good = Reduce(g, 0, g.Const({1.0f}), 2);
+  Output picked;
+  {
+    const auto on = g.Device(DeviceOf(1));
+    picked = g.Op("GatherV2", {g.Const({1.0f, 2.0f}), index, g.Const(0)}, {}, "picked");
+  }
+  const Output bad = Reduce(g, 1, picked, 2);
+  const Session session = Open(g);
+  ExpectStatus(RunIn(session, {{index, TensorOf(DType::kInt32, {1}, {9})}}, {good, bad}).status(), Code::kInvalidArgument, {"picked"});
+  auto values = RunIn(session, {{index, TensorOf(DType::kInt32, {1}, {1})}}, {good, bad});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(DoublesOf((*values)[0]), std::vector<double>{3});
+}
+
+TEST_P(Collective, EndsWithACancellation) {
+  Graph g(runtime_);
+  const std::vector<Output> outputs = {Reduce(g, 0, g.Const({1.0f}), 2), Reduce(g, 1, g.Const({2.0f}), 2)};
+  const Session session = Open(g);
+  auto cancellation = Cancellation::Create();
+  ASSERT_TRUE(cancellation.ok());
+  RunOptions run;
+  run.timeout = kPatience;
+  run.cancellation = &*cancellation;
+  std::thread waiting([&] { EXPECT_EQ(session.Run({}, {outputs[0]}, {}, run).status().code(), Code::kCancelled); });
+  cancellation->Cancel();
+  waiting.join();
+  EXPECT_TRUE(RunIn(session, {}, {outputs[0], outputs[1]}).ok());
+}
+
+TEST_P(Collective, TimeoutsOfTheirOwnAreRefused) {
+  Graph g(runtime_);
+  const Output x = Add(g, "CollectiveReduce", 0, {g.Const({1.0f})},
+                       {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"timeout_seconds", 3.0f}}, 1);
+  ExpectFails(g, {x}, Code::kUnimplemented, {"timeout_seconds", "deadline"});
+}
+
+// With a partition each device's part runs on a thread of its own.
+TEST_P(Collective, MeetsAcrossTheThreadsOfParts) {
+  Graph g(runtime_);
+  std::vector<Output> outputs;
+  for (int member = 0; member < 2; ++member) outputs.push_back(Reduce(g, member, g.Const({1.0f + static_cast<float>(member)}), 2));
+  SessionOptions options;
+  options.partition = true;
+  for (const auto& got : Run(g, outputs, options)) EXPECT_EQ(got, std::vector<double>{3});
+  Graph bad(runtime_);
+  ExpectFails(bad, {Reduce(bad, 0, bad.Const({1.0f, 2.0f}), 2), Reduce(bad, 1, bad.Const({1.0f}), 2)}, Code::kInvalidArgument,
+              {"member_0", "member_1"}, options);
+}
+
+// Turns of a loop each are a meeting of their own.
+TEST_P(Collective, InALoopMeetsTurnByTurn) {
+  Graph g(runtime_);
+  const auto frame = [&](const char* op, std::vector<Output> inputs, Attrs attrs = {}) { return g.AddNode(op, inputs, attrs); };
+  const Output begin = frame("Enter", {g.Const(1.0f)}, {{"frame_name", "loop"}}), count = frame("Enter", {g.Const(0)}, {{"frame_name", "loop"}});
+  const Operation value = frame("Merge", {begin, begin}), turn = frame("Merge", {count, count});
+  const Output limit = frame("Enter", {g.Const(5)}, {{"frame_name", "loop"}, {"is_constant", true}});
+  const Output going = frame("LoopCond", {g.Op("Less", {turn.output(0), limit})});
+  const Operation switch_value = frame("Switch", {value.output(0), going}), switch_turn = frame("Switch", {turn.output(0), going});
+  const Output a = Reduce(g, 0, switch_value.output(1), 2), b = Reduce(g, 1, g.Op("Neg", {g.Op("Neg", {switch_value.output(1)})}), 2, "Add");
+  const Output half = g.Op("Mul", {g.Op("AddV2", {a, b}), frame("Enter", {g.Const(0.5f)}, {{"frame_name", "loop"}, {"is_constant", true}})});
+  const Output one = frame("Enter", {g.Const(1)}, {{"frame_name", "loop"}, {"is_constant", true}});
+  g.SetInput(value, 1, frame("NextIteration", {half}));
+  g.SetInput(turn, 1, frame("NextIteration", {g.Op("AddV2", {switch_turn.output(1), one})}));
+  const Output result = frame("Exit", {switch_value.output(0)});
+  EXPECT_EQ(Run(g, {result})[0], std::vector<double>{32});
+}
+
+TEST(CollectiveOfGpus, HasOneMemberOnEach) {
+  auto runtime = Runtime::Create(GpusOptions(1, "off"));
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  Graph g(*runtime);
+  const auto on = g.Device("/device:GPU:0");
+  const Attrs attrs = {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"group_size", int64_t{2}},
+                       {"group_key", int64_t{1}}, {"instance_key", int64_t{1}}};
+  const Output a = g.Op("CollectiveReduce", {g.Const({1.0f})}, attrs, "a"), b = g.Op("CollectiveReduce", {g.Const({1.0f})}, attrs, "b");
+  auto session = Session::Create(*runtime, g);
+  RunOptions run;
+  run.timeout = kPatience;
+  const Status status = session->Run({}, {a, b}, {}, run).status();
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_NE(status.message().find("one GPU"), std::string::npos) << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Collective, testing::ValuesIn(Settings()), [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tenon::engine
