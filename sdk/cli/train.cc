@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "sdk/cli/command.h"
@@ -51,6 +53,7 @@ struct DigitArguments {
   std::string saved_model;
   std::string optimizer = "adam";
   std::string recover = "60s", cluster;
+  std::string mirrored = "auto";
   int64_t checkpoint_steps = 100;
   double checkpoint_seconds = 0;
   int keep = 5;
@@ -123,7 +126,7 @@ class DigitJob {
     digits.optimizer.fused = !arguments_.primitive;
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     TENON_TRY(JoinCluster(&digits, &options));
-    if (digits.replicas == 0) digits.replicas = 1;
+    TENON_TRY(ChooseMirrors(&digits));
     if (arguments_.between.wanted()) return TrainReplicas(digits, options);
     graph_.emplace(*runtime_);
     network_.emplace(*graph_, data_, digits);
@@ -197,7 +200,11 @@ class DigitJob {
 
   // Towers on its workers, variables on its parameter servers.
   Status JoinCluster(train::DigitOptions* digits, host::SessionOptions* options) const {
+    for (std::string& device : digits->replica_devices) {
+      if (!device.starts_with('/')) device = "/device:" + device;
+    }
     if (arguments_.cluster.empty()) return Status();
+    if (!digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, "--replica-devices: on a cluster replicas stand on its workers");
     TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Read(arguments_.cluster));
     std::string first;
     for (const host::ClusterTask& task : cluster.tasks) {
@@ -211,6 +218,19 @@ class DigitJob {
     if (digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, arguments_.cluster + " has parameter servers alone; add workers");
     if (options->master.empty()) options->master = first;
     if (digits->replicas == 0) digits->replicas = static_cast<int64_t>(digits->replica_devices.size());
+    return Status();
+  }
+
+  // Whether each replica has variables of its own: when all stand on GPUs, each on one, unless the user says otherwise.
+  Status ChooseMirrors(train::DigitOptions* digits) const {
+    const std::vector<std::string>& devices = digits->replica_devices;
+    if (digits->replicas == 0) digits->replicas = std::max<int64_t>(1, arguments_.cluster.empty() ? static_cast<int64_t>(devices.size()) : 1);
+    const auto is_gpu = [](const std::string& device) { return device.find("GPU:") != std::string::npos; };
+    const std::set<std::string> different(devices.begin(), devices.end());
+    const bool all_gpus = std::all_of(devices.begin(), devices.end(), is_gpu) && static_cast<int64_t>(different.size()) >= digits->replicas;
+    digits->mirrored = arguments_.mirrored == "on" || (arguments_.mirrored == "auto" && all_gpus && digits->replicas > 1 && !arguments_.between.wanted());
+    if (arguments_.mirrored == "on" && arguments_.between.wanted())
+      return Status(host::Code::kInvalidArgument, "--mirrored on: with --mode " + arguments_.between.mode + " replicas share their variables");
     return Status();
   }
 
@@ -412,6 +432,15 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--replicas", arguments->digits.replicas, "Copies of the network that share each batch (default: one, or one a worker)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  digits->add_option("--replica-devices", arguments->digits.replica_devices, "Where the replicas stand, by turns (default: anywhere): GPU:0,GPU:1")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  digits
+      ->add_option("--mirrored", arguments->mirrored,
+                   "on: each replica has the variables on its own device, and collectives add the gradients; off: all share one set; "
+                   "auto: on when every replica has a GPU of its own")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "on", "off"}));
   digits->add_option("--cluster", arguments->cluster, "Train on this cluster: replicas on its workers, variables on its job ps")->type_name("FILE");
   digits
       ->add_option("--mode", arguments->between.mode,

@@ -127,6 +127,7 @@ void DigitNetwork::Train(Output moved, Output labels) {
     const std::vector<std::string>& devices = options_.replica_devices;
     const std::string device = devices.empty() ? "" : devices[static_cast<size_t>(i + options_.number) % devices.size()];
     const auto on = graph.Device(device);
+    if (options_.mirrored) model_.BeginReplica(i, device);
     Output images = moved, own_labels = labels;
     if (count > 1) {
       images = graph.Op("Slice", {moved, graph.Const({i * share, 0, 0, 0}), graph.Const({share, 8, 8, 1})}, {}, "share/images");
@@ -137,6 +138,7 @@ void DigitNetwork::Train(Output moved, Output labels) {
     accuracies.push_back(Accuracy(graph, logits, own_labels));
     replicas.push_back({losses.back(), device});
   }
+  model_.EndReplicas();
   const auto mean = [&](const std::vector<Output>& values, const char* name) {
     if (count == 1) return values[0];
     return graph.Op("Mul", {graph.Op("AddN", {values}), graph.Const(1.0f / static_cast<float>(count))}, {}, name);
@@ -144,7 +146,8 @@ void DigitNetwork::Train(Output moved, Output labels) {
   loss_ = mean(losses, "loss");
   accuracy_ = mean(accuracies, "accuracy");
   if (!options_.between) {
-    update_ = Minimize(model_, replicas, LearningRate(), options_.optimizer);
+    const Output rate = LearningRate();
+    update_ = options_.mirrored ? MinimizeMirrored(model_, replicas, rate, options_.optimizer) : Minimize(model_, replicas, rate, options_.optimizer);
     return;
   }
   const auto on = graph.Device(replicas[0].device);

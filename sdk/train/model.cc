@@ -31,7 +31,8 @@ Output Model::InitialValue(const Shape& shape, const Initializer& initializer) {
 const Variable& Model::Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial,
                             std::string_view device) {
   Variable variable{std::string(name), dtype, shape, trainable, {}, {}, {}, std::string(device)};
-  if (device.empty() && !variable_devices_.empty()) variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
+  if (device.empty() && !replica_device_.empty()) variable.device = replica_device_;
+  else if (device.empty() && !variable_devices_.empty()) variable.device = variable_devices_[variables_.size() % variable_devices_.size()];
   const auto on = graph_.Device(variable.device);
   variable.handle =
       graph_.Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", shape}, {"shared_name", std::string(name)}}, name);
@@ -41,7 +42,49 @@ const Variable& Model::Make(std::string_view name, DType dtype, const Shape& sha
   return variables_.emplace_back(std::move(variable));
 }
 
+void Model::BeginReplica(int64_t replica, std::string_view device) {
+  replica_ = replica;
+  replica_device_ = device;
+}
+void Model::EndReplicas() { BeginReplica(0, ""); }
+
+const Variable& Model::Mirror(std::string_view name, const Shape& shape) {
+  const std::string prefix = "replica_" + std::to_string(replica_) + "/";
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());  // a slot of a mirror
+  const std::string own = prefix + std::string(name);
+  for (const MirrorOf& mirror : mirrors_) {
+    if (mirror.variable.name == own) return mirror.variable;
+  }
+  static const Variable none;
+  const Variable* const original = Find(name);
+  const bool fits = original != nullptr && original->shape == shape && !original->rows;
+  if (!fits) {
+    graph_.Fail(Status(Code::kInvalidArgument, "replica " + std::to_string(replica_) + " asks for a variable '" + std::string(name) + "' " +
+                                                   shape.ToString() + ", which replica 0 has not; make the same ones for replica 0 first"));
+    return none;
+  }
+  Variable variable = *original;
+  variable.name = own;
+  variable.device = replica_device_;
+  variable.initial = Operation();
+  const auto on = graph_.Device(variable.device);
+  variable.handle = graph_.Op("VarHandleOp", {}, {{"dtype", variable.dtype}, {"shape", shape}, {"shared_name", own}}, own);
+  variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", variable.dtype}}, own + "/Read");
+  return mirrors_.emplace_back(MirrorOf{std::move(variable), original, replica_}).variable;
+}
+
+Operation Model::CopyToMirrors() {
+  std::vector<Operation> all;
+  for (const MirrorOf& mirror : mirrors_) {
+    const auto on = graph_.Device(mirror.variable.device);
+    all.push_back(graph_.AddNode("AssignVariableOp", {mirror.variable.handle, mirror.original->value}, {{"dtype", mirror.variable.dtype}},
+                                 mirror.variable.name + "/Assign"));
+  }
+  return all.empty() ? Operation() : Group(graph_, all, "copy_to_mirrors");
+}
+
 const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer) {
+  if (replica_ > 0) return Mirror(name, shape);
   if (const Variable* known = Find(name)) {
     if (known->shape != shape) {
       graph_.Fail(Status(Code::kInvalidArgument, "variable '" + std::string(name) + "' has shape " +
@@ -54,12 +97,14 @@ const Variable& Model::Weight(std::string_view name, const Shape& shape, const I
 }
 
 const Variable& Model::State(std::string_view name, const Shape& shape, float initial, std::string_view device) {
+  if (replica_ > 0) return Mirror(name, shape);
   if (const Variable* known = Find(name)) return *known;
   return Make(name, DType::kFloat, shape, false, InitialValue(shape, Initializer::Constant(initial)), device);
 }
 
 const Variable& Model::Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
   if (const Variable* known = Find(name)) return *known;
+  if (replica_ > 0) return Mirror(name, shape);
   Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);
   variables_.back().rows = true;
   return variables_.back();
@@ -70,8 +115,12 @@ const Variable& Model::Counter(std::string_view name) {
   return Make(name, DType::kInt64, Shape(), false, graph_.Const(int64_t{0}, "initial/zero"));
 }
 
-std::vector<const Variable*> Model::trainable() const {
+std::vector<const Variable*> Model::trainable(int64_t replica) const {
   std::vector<const Variable*> found;
+  for (const MirrorOf& mirror : mirrors_) {
+    if (mirror.replica == replica && mirror.variable.trainable) found.push_back(&mirror.variable);
+  }
+  if (replica > 0) return found;
   for (const Variable& variable : variables_) {
     if (variable.trainable) found.push_back(&variable);
   }

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "tenon/train/saver_nodes.h"
+
 namespace tenon::train {
 namespace {
 
@@ -252,6 +254,71 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
     return Operation();
   }
   return scaler.Finish(applier.Finish(applied));
+}
+
+namespace {
+
+// Groups of two models in one session have different keys.
+int64_t GroupKeyOf(const Output& loss) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : loss.name()) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return static_cast<int64_t>(hash & 0x7fffffff);
+}
+
+// Whether collectives can serve these replicas.
+Status CheckMirrored(const std::vector<Replica>& replicas) {
+  for (const Replica& replica : replicas) {
+    if (TaskOfDevice(replica.device) == TaskOfDevice(replicas[0].device)) continue;
+    return Status(Code::kUnimplemented, "mirrored replicas on '" + replicas[0].device + "' and '" + replica.device +
+                                            "': collectives between processes are not there yet; give the replicas shared variables instead");
+  }
+  return replicas.empty() ? Status(Code::kInvalidArgument, "mirrored training without a replica") : Status();
+}
+
+}  // namespace
+
+Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
+  Graph& graph = model.graph();
+  if (Status status = CheckMirrored(replicas); !status.ok()) graph.Fail(std::move(status));
+  if (!graph.status().ok()) return Operation();
+  std::vector<Operation> updates;
+  for (size_t k = 0; k < replicas.size(); ++k) {
+    const auto on = graph.Device(replicas[k].device);
+    const std::vector<const Variable*> variables = model.trainable(static_cast<int64_t>(k));
+    std::vector<Output> values;
+    for (const Variable* variable : variables) values.push_back(variable->value);
+    std::vector<host::Gradient> gradients;
+    {
+      auto scope = graph.Scope("gradients");
+      gradients = graph.Gradients({replicas[k].loss}, values);
+    }
+    auto scope = graph.Scope("train");
+    model.BeginReplica(static_cast<int64_t>(k), replicas[k].device);
+    Applier applier(model, learning_rate, options);
+    std::vector<Operation> applied, before;
+    for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
+      if (gradients[i].kind == host::Gradient::Kind::kNone) continue;
+      const Output own = Dense(graph, gradients[i]);
+      Operation mean;
+      {
+        // A device comes to the instances in the order that all have.
+        auto after = graph.ControlDependencies(before);
+        mean = graph.AddNode("CollectiveReduce", {own},
+                             {{"group_size", static_cast<int64_t>(replicas.size())}, {"group_key", GroupKeyOf(replicas[0].loss)},
+                              {"instance_key", static_cast<int64_t>(i)}, {"merge_op", "Add"}, {"final_op", "Div"},
+                              {"subdiv_offsets", std::vector<int64_t>{}}});
+      }
+      before = {mean};
+      applied.push_back(applier.Apply(*variables[i], mean.output(0)));
+    }
+    if (applied.empty()) {
+      graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[k].loss.name() + "' depends on no trainable variable of replica " + std::to_string(k)));
+      break;
+    }
+    for (const Operation& last : applier.Finish(applied)) updates.push_back(last);
+  }
+  model.EndReplicas();
+  return Group(graph, updates, "update");
 }
 
 }  // namespace tenon::train

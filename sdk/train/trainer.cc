@@ -25,6 +25,7 @@ Trainer::Trainer(Model& model, TrainingStep step, TrainingOptions options)
   }
   update_ = step_.update.name();
   init_ = model.InitializeAll().name();
+  if (const Operation copy = model.CopyToMirrors(); copy.valid()) copy_to_mirrors_ = copy.name();
   if (!options_.checkpoint_folder.empty()) saver_.emplace(model, options_.checkpoint_folder, OptionsOfSaver());
   if (SaverOptions warm = OptionsOfWarmStart(); !options_.warm_start.empty() && !warm.variables.empty()) {
     warm_.emplace(model, "", std::move(warm));
@@ -96,6 +97,7 @@ Status Trainer::Begin(Session& session) {
     TENON_TRY(warm_->RestoreFrom(session, options_.warm_start));
     Say("began with the variables of " + options_.warm_start);
   }
+  if (!copy_to_mirrors_.empty()) TENON_TRY(session.RunTargets({copy_to_mirrors_}));
   std::vector<Name> feeds, fetches;
   for (const Output& feed : step_.feeds) feeds.emplace_back(feed);
   fetches.emplace_back(step_.loss);

@@ -9,6 +9,7 @@
 #include "tenon/train/digits.h"
 #include "tenon/train/trainer.h"
 #include "tests/device/gpu.h"
+#include "tests/fakes/temporary_folder.h"
 
 namespace tenon::train {
 namespace {
@@ -19,6 +20,8 @@ struct Outcome {
   std::vector<float> losses;
   double accuracy = 0;
   std::string explanation;
+  std::vector<std::vector<float>> weights;                // of the model
+  std::vector<std::vector<std::vector<float>>> mirrors;   // of each replica beyond the first
 };
 
 struct Setting {
@@ -29,7 +32,23 @@ struct Setting {
   int64_t steps = 200;
   host::Precision precision = host::Precision::kStrict;
   int64_t replicas = 1;
+  bool mirrored = false;
+  std::vector<std::string> replica_devices = {};
+  std::string collectives = "off";  // of the emulated GPUs
 };
+
+// What a session has for these variables.
+std::vector<std::vector<float>> WeightsOf(const Session& session, const Model& model, const std::string& prefix) {
+  std::vector<std::vector<float>> weights;
+  for (const Variable* variable : model.trainable()) {
+    auto values = session.Run({}, {prefix + variable->name + "/Read"});
+    EXPECT_TRUE(values.ok()) << values.status().message();
+    if (!values.ok()) return {};
+    const auto data = (*values)[0].data<float>();
+    weights.emplace_back(data.begin(), data.end());
+  }
+  return weights;
+}
 
 Outcome Train(const Setting& setting) {
   Outcome outcome;
@@ -40,7 +59,10 @@ Outcome Train(const Setting& setting) {
   Result<DigitData> data = DigitData::Load(kData);
   if (!data.ok()) return fail(data.status());
   host::RuntimeOptions runtime_options;
-  if (setting.device == "GPU") runtime_options = device_test::GpuOptions();
+  if (setting.device == "GPU" || !setting.replica_devices.empty()) {
+    runtime_options = device_test::GpuOptions(std::max(1, static_cast<int>(setting.replica_devices.size())));
+    if (device_test::GpuIsEmulated()) runtime_options.plugin_options.push_back({device_test::GpuPlugin(), "collectives", setting.collectives});
+  }
   runtime_options.plugin_options.push_back({"tenon.tpu_sim", "devices", setting.devices});
   Result<host::Runtime> runtime = host::Runtime::Create(runtime_options);
   if (!runtime.ok()) return fail(runtime.status());
@@ -49,6 +71,8 @@ Outcome Train(const Setting& setting) {
   options.learning_rate = setting.learning_rate;
   options.optimizer.kind = setting.optimizer;
   options.replicas = setting.replicas;
+  options.mirrored = setting.mirrored;
+  options.replica_devices = setting.replica_devices;
   Graph graph(*runtime);
   DigitNetwork network(graph, *data, options);
   TrainingOptions training;
@@ -70,6 +94,9 @@ Outcome Train(const Setting& setting) {
   const auto answers = (*values)[0].data<int64_t>();
   for (size_t i = 0; i < answers.size(); ++i) outcome.accuracy += answers[i] == data->held_out.labels[i];
   outcome.accuracy /= static_cast<double>(answers.size());
+  outcome.weights = WeightsOf(*session, network.model(), "");
+  for (int64_t k = 1; k < setting.replicas && setting.mirrored; ++k)
+    outcome.mirrors.push_back(WeightsOf(*session, network.model(), "replica_" + std::to_string(k) + "/"));
   return outcome;
 }
 
@@ -117,6 +144,88 @@ TEST(TrainingOnDevices, ReplicasGiveTheLossesOfTheWholeBatch) {
     setting.replicas = replicas;
     ExpectAgree(whole, Train(setting));
   }
+}
+
+// Each replica has its own variables, and all of them stay the same bit for bit.
+void ExpectMirrored(Setting setting, const Outcome& whole) {
+  setting.mirrored = true;
+  const Outcome mirrored = Train(setting);
+  ExpectAgree(whole, mirrored);
+  ASSERT_EQ(mirrored.mirrors.size(), static_cast<size_t>(setting.replicas - 1));
+  ASSERT_EQ(mirrored.weights.size(), whole.weights.size());
+  for (const auto& mirror : mirrored.mirrors) EXPECT_TRUE(mirror == mirrored.weights);
+  for (size_t i = 0; i < whole.weights.size(); ++i) {
+    ASSERT_EQ(mirrored.weights[i].size(), whole.weights[i].size());
+    for (size_t j = 0; j < whole.weights[i].size(); ++j) ASSERT_NEAR(mirrored.weights[i][j], whole.weights[i][j], 1e-4) << i << ", " << j;
+  }
+}
+
+TEST(TrainingOnDevices, MirroredReplicasGiveTheWeightsOfTheWholeBatch) {
+  for (const auto optimizer : {OptimizerOptions::Kind::kGradientDescent, OptimizerOptions::Kind::kMomentum}) {
+    Setting setting{"0", "", optimizer, 0.02f, 40};
+    const Outcome whole = Train(setting);
+    for (const int64_t replicas : {2, 4}) {
+      setting.replicas = replicas;
+      ExpectMirrored(setting, whole);
+    }
+  }
+}
+
+TEST(TrainingOnDevices, MirroredReplicasOnGpusGiveTheWeightsOfTheWholeBatch) {
+  Setting setting{"0", "", OptimizerOptions::Kind::kMomentum, 0.02f, 30};
+  const Outcome whole = Train(setting);
+  setting.replicas = 2;
+  setting.replica_devices = {"/device:GPU:0", "/device:GPU:1"};
+  for (const char* collectives : {"off", TENON_TEST_BUILD_DIR "/tests/plugins/libtenon_emulated_nccl.so"}) {
+    setting.collectives = collectives;
+    ExpectMirrored(setting, whole);
+  }
+}
+
+// One copy is saved, and all begin with it again.
+TEST(TrainingOnDevices, MirroredReplicasGoOnFromACheckpoint) {
+  Result<DigitData> data = DigitData::Load(kData);
+  ASSERT_TRUE(data.ok()) << data.status().message();
+  Result<host::Runtime> runtime = host::Runtime::Create();
+  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
+  const std::string folder = fakes::TemporaryFolder("mirrors");
+  std::vector<std::vector<float>> weights[2];
+  for (const int64_t steps : {6, 12}) {
+    DigitOptions options;
+    options.steps = 12;
+    options.replicas = 2;
+    options.mirrored = true;
+    Graph graph(*runtime);
+    DigitNetwork network(graph, *data, options);
+    TrainingOptions training;
+    training.steps = steps;
+    training.checkpoint_folder = folder;
+    Trainer trainer(network.model(), network.Step(), training);
+    Result<Session> session = Session::Create(*runtime);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Status begun = trainer.Begin(*session);
+    ASSERT_TRUE(begun.ok()) << begun.message();
+    EXPECT_EQ(trainer.step(), steps - 6);
+    const Result<TrainingReport> report = trainer.Run();
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    weights[steps == 6 ? 0 : 1] = WeightsOf(*session, network.model(), "");
+    EXPECT_TRUE(WeightsOf(*session, network.model(), "replica_1/") == weights[steps == 6 ? 0 : 1]);
+  }
+  EXPECT_FALSE(weights[0] == weights[1]);
+}
+
+TEST(TrainingOnDevices, MirroredReplicasOfSeveralTasksAreRefused) {
+  Result<DigitData> data = DigitData::Load(kData);
+  Result<host::Runtime> runtime = host::Runtime::Create();
+  ASSERT_TRUE(data.ok() && runtime.ok());
+  DigitOptions options;
+  options.replicas = 2;
+  options.mirrored = true;
+  options.replica_devices = {"/job:worker/task:0", "/job:worker/task:1"};
+  Graph graph(*runtime);
+  const DigitNetwork network(graph, *data, options);
+  EXPECT_EQ(graph.status().code(), Code::kUnimplemented) << graph.status().message();
+  EXPECT_NE(graph.status().message().find("/job:worker/task:1"), std::string::npos) << graph.status().message();
 }
 
 TEST(TrainingOnDevices, LearnsInBfloat16) {

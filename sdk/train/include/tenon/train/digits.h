@@ -70,6 +70,7 @@ struct DigitOptions {
   // Copies of the network that share a batch, and the devices that they stand on by turns; none: anywhere. Likewise the variables.
   int64_t replicas = 1;
   std::vector<std::string> replica_devices, variable_devices;
+  bool mirrored = false;  // each copy has variables of its own on its device (MinimizeMirrored)
   // Replicas with clients of their own (replicas.h): this graph is number `number`'s of them, and `replicas` above is 1. Synchronous
   // ones share each batch; asynchronous ones take one each.
   std::optional<ReplicaOptions> between = std::nullopt;

@@ -62,11 +62,24 @@ class Model {
   const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
+  // Without the mirrors.
   const std::deque<Variable>& variables() const { return variables_; }
-  std::vector<const Variable*> trainable() const;
+  // Of a replica, in one order for all.
+  std::vector<const Variable*> trainable(int64_t replica = 0) const;
   int64_t parameter_count() const;
   // A node that gives all variables made so far their first values.
   Operation InitializeAll();
+
+  // ---- Mirrors: copies of the variables for replicas that each have their own ----
+
+  // What is asked for from now on is replica `replica`'s, and stands on its device: of replica 0 the model's own variables, of the others
+  // mirrors "replica_<number>/<name>", which checkpoints do not hold. A mirror is made after the variable of its name.
+  void BeginReplica(int64_t replica, std::string_view device);
+  // The model's own again.
+  void EndReplicas();
+  // A node that gives all mirrors made so far the values of the model's own variables: for after InitializeAll() and after restoring. Not
+  // valid where there is no mirror.
+  Operation CopyToMirrors();
 
   // Layers. x of Dense: [batch, inputs]; of Conv2D and MaxPool: [batch, height, width, channels].
   Output Dense(std::string_view name, Output x, int64_t inputs, int64_t units, const Initializer& initializer);
@@ -79,6 +92,7 @@ class Model {
  private:
   const Variable* Find(std::string_view name) const;
   const Variable& Make(std::string_view name, DType dtype, const Shape& shape, bool trainable, Output initial, std::string_view device = "");
+  const Variable& Mirror(std::string_view name, const Shape& shape);
   Output InitialValue(const Shape& shape, const Initializer& initializer);
 
   Graph& graph_;
@@ -86,6 +100,14 @@ class Model {
   int64_t random_count_ = 0;
   std::vector<std::string> variable_devices_;
   std::deque<Variable> variables_;
+  struct MirrorOf {
+    Variable variable;
+    const Variable* original;
+    int64_t replica;
+  };
+  std::deque<MirrorOf> mirrors_;
+  int64_t replica_ = 0;
+  std::string replica_device_;
 };
 
 // Nodes that make one node wait for others: "when this ran, those ran".

@@ -57,6 +57,11 @@ struct Replica {
 // gradient of the whole batch.
 Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options = {});
 
+// The same with mirrors: replica k's loss depends on the variables of Model::BeginReplica(k, device). The mean of the gradients goes to all
+// replicas by a collective for each variable, and each applies it to its own; so all keep the same bits where their devices are alike. Before
+// the first step, and after restoring: Model::CopyToMirrors() (Trainer does it). All devices are of one task, and on GPUs each has its own.
+Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options = {});
+
 }  // namespace tenon::train
 
 #endif  // TENON_TRAIN_OPTIMIZER_H_

@@ -113,6 +113,7 @@ class Trainer {
   TrainingStep step_;
   TrainingOptions options_;
   std::string init_;
+  std::string copy_to_mirrors_;  // empty: there are none
   std::string update_;
   std::optional<Saver> saver_, warm_;
   std::optional<EventWriter> events_;
