@@ -43,7 +43,11 @@ const char* CodeOf(sdk::CollectiveMerge merge) {
   return kCodes[static_cast<size_t>(merge)];
 }
 
-Outcome NewPoint(const CollectivePlace& place, std::shared_ptr<Timeline>* out_point) { return place.device().MakeTimeline(0, out_point); }
+Outcome NewPoint(const CollectivePlace& place, std::shared_ptr<Timeline>* out_point, Points* points) {
+  Outcome outcome = place.device().MakeTimeline(0, out_point);
+  if (outcome.ok()) points->push_back(*out_point);
+  return outcome;
+}
 
 // Every lane waits until all have come so far, and tells `done`.
 Outcome TellAll(const CollectivePlaces& places, const Points& phases) {
@@ -51,7 +55,6 @@ Outcome TellAll(const CollectivePlaces& places, const Points& phases) {
   for (const CollectivePlace& place : places) {
     if (outcome.ok()) outcome = SubmitOn(*place.lane, place.part()->done, phases, true, [](Queue&) {});
   }
-  for (const CollectivePlace& place : places) place.lane->FreeLater([phases] {});  // streams still read them
   return outcome;
 }
 
@@ -71,13 +74,13 @@ void MergeOnFirst(const CollectivePlaces& places, Queue& lane, char* staging) {
   if (first.divide) DivideOn(lane, first.target, first.count, first.dtype, static_cast<int64_t>(places.size()), staging + (bytes + 15) / 16 * 16);
 }
 
-Outcome Reduce(const CollectivePlaces& places) {
+Outcome Reduce(const CollectivePlaces& places, Points* points) {
   const CollectivePlace& first = places[0];
   const LaneMemory staging(*first.lane, BytesOf(*first.member) + 32);
   if (!staging.outcome().ok()) return staging.outcome();
   Points phases(places.size());
   Outcome outcome;
-  for (size_t k = 0; k < places.size() && outcome.ok(); ++k) outcome = NewPoint(places[k], &phases[k]);
+  for (size_t k = 0; k < places.size() && outcome.ok(); ++k) outcome = NewPoint(places[k], &phases[k], points);
   if (outcome.ok()) {
     outcome = SubmitOn(*first.lane, phases[0], ReadyPoints(places), true, [&](Queue& lane) { MergeOnFirst(places, lane, staging.data()); });
   }
@@ -90,18 +93,18 @@ Outcome Reduce(const CollectivePlaces& places) {
 }
 
 // Each lane fetches what its member gets.
-Outcome Fetch(const CollectivePlaces& places, const std::function<void(const CollectivePlace& to, Queue& lane)>& fetch) {
+Outcome Fetch(const CollectivePlaces& places, Points* points, const std::function<void(const CollectivePlace& to, Queue& lane)>& fetch) {
   Points phases(places.size());
   Outcome outcome;
   for (size_t k = 0; k < places.size() && outcome.ok(); ++k) {
-    outcome = NewPoint(places[k], &phases[k]);
+    outcome = NewPoint(places[k], &phases[k], points);
     if (outcome.ok()) outcome = SubmitOn(*places[k].lane, phases[k], ReadyPoints(places), true, [&](Queue& lane) { fetch(places[k], lane); });
   }
   return outcome.ok() ? TellAll(places, phases) : outcome;
 }
 
-Outcome Gather(const CollectivePlaces& places) {
-  return Fetch(places, [&](const CollectivePlace& to, Queue& lane) {
+Outcome Gather(const CollectivePlaces& places, Points* points) {
+  return Fetch(places, points, [&](const CollectivePlace& to, Queue& lane) {
     char* target = static_cast<char*>(to.member->target);
     for (const CollectivePlace& from : places) {
       CopyOn(lane, lane.device(), target, from.device(), from.member->source, BytesOf(*from.member));
@@ -110,8 +113,8 @@ Outcome Gather(const CollectivePlaces& places) {
   });
 }
 
-Outcome Broadcast(const CollectivePlaces& places) {
-  return Fetch(places, [&](const CollectivePlace& to, Queue& lane) {
+Outcome Broadcast(const CollectivePlaces& places, Points* points) {
+  return Fetch(places, points, [&](const CollectivePlace& to, Queue& lane) {
     for (const CollectivePlace& from : places) {
       if (from.member->sends) CopyOn(lane, lane.device(), to.member->target, from.device(), from.member->source, BytesOf(*from.member));
     }
@@ -167,11 +170,11 @@ void DivideOn(Queue& lane, void* data, int64_t count, uint32_t dtype, int64_t me
   Apply(lane, "Div", dtype, data, divisor, 0, data, count);
 }
 
-Outcome CollectByCopies(const CollectivePlaces& places) {
+Outcome CollectByCopies(const CollectivePlaces& places, Points* points) {
   switch (places[0].member->kind) {
-    case CollectiveKind::kReduce: return Reduce(places);
-    case CollectiveKind::kGather: return Gather(places);
-    case CollectiveKind::kBroadcast: return Broadcast(places);
+    case CollectiveKind::kReduce: return Reduce(places, points);
+    case CollectiveKind::kGather: return Gather(places, points);
+    case CollectiveKind::kBroadcast: return Broadcast(places, points);
   }
   return Fault(TENON_INTERNAL, "a collective of no kind");
 }

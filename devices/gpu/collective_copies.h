@@ -44,7 +44,8 @@ class LaneMemory {
   Outcome outcome_;
 };
 
-Outcome CollectByCopies(const CollectivePlaces& places);
+// points: gets what lanes wait for besides `ready`: to be released where a GPU is lost, also when this fails.
+Outcome CollectByCopies(const CollectivePlaces& places, std::vector<std::shared_ptr<Timeline>>* points);
 
 }  // namespace tenon::gpu
 

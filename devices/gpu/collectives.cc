@@ -15,10 +15,11 @@ namespace {
 using sdk::CollectiveKind;
 std::atomic<uint64_t> parts_begun{0};
 
-// Lets go all who wait for the parts.
-void FailParts(const std::vector<std::shared_ptr<CollectivePart>>& parts, const Outcome& why) {
+// Lets go all who wait for the parts, and for other points of their group.
+void FailParts(const std::vector<std::shared_ptr<CollectivePart>>& parts, const std::vector<std::shared_ptr<Timeline>>& points, const Outcome& why) {
   if (parts.empty()) return;
   const std::lock_guard lock(parts[0]->queue->device().system().mutex);
+  for (const auto& point : points) point->Fail(why);
   for (const auto& part : parts) {
     part->ready->Fail(why);
     part->done->Fail(why);
@@ -31,7 +32,8 @@ void FailParts(const std::vector<std::shared_ptr<CollectivePart>>& parts, const 
 struct Collectives::Launched {
   std::string name;
   std::vector<std::shared_ptr<CollectivePart>> parts;
-  std::vector<uint32_t> devices;  // by rank
+  std::vector<std::shared_ptr<Timeline>> points;  // that lanes wait for, besides the parts'
+  std::vector<uint32_t> devices;                  // by rank
 
   bool is_done() const {
     return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->done->word() >= 1; });
@@ -135,7 +137,7 @@ Outcome Collectives::End(Table::Ended ended) {
   if (outcome.ok()) outcome = Launch(ended.members);
   std::vector<std::shared_ptr<CollectivePart>> parts;
   for (const auto& member : ended.members) parts.push_back(member->part);
-  if (!outcome.ok()) FailParts(parts, outcome);
+  if (!outcome.ok()) FailParts(parts, {}, outcome);
   for (const auto& part : parts) part->ended = true;
   Leave(parts.size());
   return outcome;
@@ -162,9 +164,10 @@ Outcome Collectives::Launch(const Members& members) {
   if (outcome.ok()) outcome = ChooseLibrary(members, &by_library);
   if (outcome.ok() && by_library) outcome = JoinGroup(work, launched->devices);
   if (!outcome.ok()) return outcome;
-  outcome = by_library ? ByLibrary(work, groups_[launched->devices]) : CollectByCopies(work.places);
+  outcome = by_library ? ByLibrary(work, groups_[launched->devices]) : CollectByCopies(work.places, &launched->points);
   for (const CollectivePlace& place : work.places) place.lane->FreeLater([launched] {});  // lanes still read and write their points
   if (!outcome.ok() && by_library) Abort(launched->devices);
+  if (!outcome.ok()) FailParts(launched->parts, launched->points, outcome);
   if (!outcome.ok()) return outcome;
   launched_.push_back(launched);
   WatchLaunched(launched);
@@ -288,7 +291,7 @@ void Collectives::WatchLaunched(const std::shared_ptr<Launched>& launched) {
             const std::lock_guard group_lock(mutex_);
             Abort(launched->devices);
           }
-          FailParts(launched->parts, Fault(TENON_UNAVAILABLE, launched->name, ": ", lost->lost().message));
+          FailParts(launched->parts, launched->points, Fault(TENON_UNAVAILABLE, launched->name, ": ", lost->lost().message));
         });
   }
 }

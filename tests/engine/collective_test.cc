@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives in whole steps: on the host, beside the kernels of simulated accelerators, and on emulated GPUs with and without a library
 // of the vendor. All give the sums of the ranks' order; who cannot meet gets an error that names both. Covers E2, M4, M9.
-#include <cstdlib>
+#include <dlfcn.h>
+
 #include <functional>
 #include <latch>
 #include <thread>
@@ -395,20 +396,120 @@ TEST_P(Collective, InALoopMeetsTurnByTurn) {
   EXPECT_EQ(Run(g, {result})[0], std::vector<double>{32});
 }
 
-TEST(CollectiveOfGpus, HasOneMemberOnEach) {
-  auto runtime = Runtime::Create(GpusOptions(1, "off"));
-  ASSERT_TRUE(runtime.ok()) << runtime.status().message();
-  Graph g(*runtime);
-  const auto on = g.Device("/device:GPU:0");
-  const Attrs attrs = {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"group_size", int64_t{2}},
-                       {"group_key", int64_t{1}}, {"instance_key", int64_t{1}}};
-  const Output a = g.Op("CollectiveReduce", {g.Const({1.0f})}, attrs, "a"), b = g.Op("CollectiveReduce", {g.Const({1.0f})}, attrs, "b");
-  auto session = Session::Create(*runtime, g);
+// A group of two on devices that the test names, of one instance each.
+struct Pair {
+  Pair(const Runtime& runtime, const std::string& first, const std::string& second) : g(runtime), devices{first, second} {}
+  Operation Node(int member, Output x, int64_t instance = 1, const std::vector<Operation>& after = {}) {
+    const auto on = g.Device("/device:" + devices[member]);
+    const auto order = g.ControlDependencies(after);
+    return g.AddNode("CollectiveReduce", {x},
+                     {{"merge_op", "Add"}, {"final_op", "Id"}, {"subdiv_offsets", std::vector<int64_t>{}}, {"group_size", int64_t{2}},
+                      {"group_key", int64_t{1}}, {"instance_key", instance}},
+                     "member_" + std::to_string(member) + "_of_" + std::to_string(instance));
+  }
+  Output Reduce(int member, Output x) { return Node(member, x).output(0); }
+  Graph g;
+  std::string devices[2];
+};
+Result<std::vector<Tensor>> RunPatiently(const Session& session, const std::vector<Name>& fetches) {
   RunOptions run;
   run.timeout = kPatience;
-  const Status status = session->Run({}, {a, b}, {}, run).status();
-  EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_NE(status.message().find("one GPU"), std::string::npos) << status.message();
+  return session.Run({}, fetches, {}, run);
+}
+Runtime MakeRuntime(const RuntimeOptions& options) {
+  auto runtime = Runtime::Create(options);
+  EXPECT_TRUE(runtime.ok()) << runtime.status().message();
+  return std::move(*runtime);
+}
+void ExpectHas(const Status& status, Code code, const std::vector<std::string>& words) {
+  EXPECT_EQ(status.code(), code) << status.message();
+  for (const std::string& word : words) EXPECT_NE(status.message().find(word), std::string::npos) << word << " is not in: " << status.message();
+}
+
+TEST(CollectiveOfGpus, HasOneMemberOnEach) {
+  const Runtime runtime = MakeRuntime(GpusOptions(1, "off"));
+  Pair pair(runtime, "GPU:0", "GPU:0");
+  const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({1.0f}));
+  auto session = Session::Create(runtime, pair.g);
+  ExpectHas(RunPatiently(*session, {a, b}).status(), Code::kInvalidArgument, {"one GPU", "member_0", "member_1"});
+}
+
+TEST(CollectiveOfGpus, UsesTheLibraryThatIsNamed) {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto calls = reinterpret_cast<int64_t (*)()>(dlsym(library, "tenon_emulated_nccl_calls"));
+  ASSERT_NE(calls, nullptr);
+  for (const bool named : {true, false}) {
+    const Runtime runtime = MakeRuntime(GpusOptions(2, named ? kLibrary : "off"));
+    Pair pair(runtime, "GPU:0", "GPU:1");
+    const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
+    auto session = Session::Create(runtime, pair.g);
+    const int64_t before = calls();
+    for (int step = 0; step < 3; ++step) ASSERT_TRUE(RunPatiently(*session, {a, b}).ok());
+    EXPECT_EQ(calls() - before, named ? 6 : 0);
+  }
+}
+
+TEST(CollectiveOfGpus, SaysThatANamedLibraryIsMissing) {
+  const Runtime runtime = MakeRuntime(GpusOptions(2, "/nowhere/libnccl.so.2"));
+  Pair pair(runtime, "GPU:0", "GPU:1");
+  const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
+  auto session = Session::Create(runtime, pair.g);
+  ExpectHas(RunPatiently(*session, {a, b}).status(), Code::kUnimplemented, {"/nowhere/libnccl.so.2"});
+}
+
+TEST(CollectiveOfGpus, WithoutALibraryOfTheirVendorGoesByCopies) {
+  const Runtime runtime = MakeRuntime(GpusOptions(2, "auto"));
+  Pair pair(runtime, "GPU:0", "GPU:1");
+  const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
+  auto session = Session::Create(runtime, pair.g);
+  auto values = RunPatiently(*session, {a, b});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(DoublesOf((*values)[1]), std::vector<double>{3});
+}
+
+TEST(CollectiveOfGpus, DoesNotMeetMembersOfTheHost) {
+  const Runtime runtime = MakeRuntime(GpusOptions(1, "off"));
+  Pair pair(runtime, "GPU:0", "CPU:0");
+  const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({1.0f}));
+  auto session = Session::Create(runtime, pair.g);
+  ExpectHas(RunPatiently(*session, {a, b}).status(), Code::kInvalidArgument, {"two plugins"});
+}
+
+// Each GPU would wait for the other: found when the second instance is complete.
+TEST(CollectiveOfGpus, InDifferentOrdersIsAnError) {
+  for (const char* library : {"off", kLibrary}) {
+    const Runtime runtime = MakeRuntime(GpusOptions(2, library));
+    Pair pair(runtime, "GPU:0", "GPU:1");
+    const Output x = pair.g.Const({1.0f});
+    const Operation first = pair.Node(0, x, 1), second = pair.Node(0, x, 2, {first});
+    const Operation other_second = pair.Node(1, x, 2), other_first = pair.Node(1, x, 1, {other_second});
+    auto session = Session::Create(runtime, pair.g);
+    ExpectHas(RunPatiently(*session, {second.output(0), other_first.output(0)}).status(), Code::kFailedPrecondition, {"different orders", "instance 1", "instance 2"});
+  }
+}
+
+// A GPU that is lost at any moment ends the steps that need it, and nothing waits for it for ever.
+TEST(CollectiveOfGpus, EndsWithALostGpu) {
+  for (const char* library : {"off", kLibrary}) {
+    int lost = 0;
+    for (int lose_after = 8; lose_after <= 100; lose_after += 4) {
+      RuntimeOptions options = GpusOptions(2, library);
+      options.plugin_options.push_back({"tenon.gpu_emulated", "lose_after", std::to_string(lose_after)});
+      const Runtime runtime = MakeRuntime(options);
+      Pair pair(runtime, "GPU:0", "GPU:1");
+      const Output a = pair.Reduce(0, pair.g.Const({1.0f})), b = pair.Reduce(1, pair.g.Const({2.0f}));
+      auto session = Session::Create(runtime, pair.g);
+      if (!session.ok()) continue;  // lost as it was opened
+      Status status;
+      for (int step = 0; step < 6 && status.ok(); ++step) status = RunPatiently(*session, {a, b}).status();
+      if (status.ok()) continue;
+      ++lost;
+      EXPECT_EQ(status.code(), Code::kUnavailable) << lose_after << ": " << status.message();
+      EXPECT_NE(status.message().find("lose_after"), std::string::npos) << status.message();
+    }
+    EXPECT_GE(lost, 5) << "GPUs that were lost in a step";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Collective, testing::ValuesIn(Settings()), [](const auto& info) { return info.param.name; });
