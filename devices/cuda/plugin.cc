@@ -17,6 +17,7 @@ const tenon_capability kCapabilities[] = {
     {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::gpu::kDeviceDriver},
     {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::gpu::kKernelPackage},
     {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::gpu::kCompiler},
+    {TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &tenon::gpu::kCollective},
 };
 
 constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};

@@ -11,7 +11,7 @@
 
 namespace tenon::gpu {
 
-// One member of complete group, and the lane of its GPU.
+// One member of a complete group, and the lane of its GPU.
 struct CollectivePlace {
   const GpuMember* member;
   std::shared_ptr<Queue> lane;

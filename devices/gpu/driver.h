@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "queue.h"
+#include "tenon/ext/draft/collective.h"
 #include "tenon/plugin.h"
 
 struct tenon_device {
@@ -30,6 +31,7 @@ inline constexpr char kDeviceType[] = "GPU";
 
 extern const tenon_device_driver kDeviceDriver;
 extern const tenon_kernel_package kKernelPackage;
+extern const tenon_collective kCollective;
 
 // The device, when this library opened it: several plugins may offer GPUs side by side. NULL for those of others.
 Device* OwnDevice(const tenon_device* device);
