@@ -15,11 +15,10 @@ namespace {
 using sdk::CollectiveKind;
 std::atomic<uint64_t> parts_begun{0};
 
-// Lets go all who wait for the parts, and for other points of their group.
-void FailParts(const std::vector<std::shared_ptr<CollectivePart>>& parts, const std::vector<std::shared_ptr<Timeline>>& points, const Outcome& why) {
+// Lets go all who wait for the parts, of which lanes have no work.
+void FailParts(const std::vector<std::shared_ptr<CollectivePart>>& parts, const Outcome& why) {
   if (parts.empty()) return;
   const std::lock_guard lock(parts[0]->queue->device().system().mutex);
-  for (const auto& point : points) point->Fail(why);
   for (const auto& part : parts) {
     part->ready->Fail(why);
     part->done->Fail(why);
@@ -34,6 +33,7 @@ struct Collectives::Launched {
   std::vector<std::shared_ptr<CollectivePart>> parts;
   std::vector<std::shared_ptr<Timeline>> points;  // that lanes wait for, besides the parts'
   std::vector<uint32_t> devices;                  // by rank
+  std::vector<std::shared_ptr<Queue>> lanes;
 
   bool is_done() const {
     return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return part->done->word() >= 1; });
@@ -134,10 +134,11 @@ void Collectives::Watch(const std::shared_ptr<Table>& table, const std::shared_p
 Outcome Collectives::End(Table::Ended ended) {
   if (ended.members.empty()) return {};
   Outcome outcome = std::move(ended.outcome);
-  if (outcome.ok()) outcome = Launch(ended.members);
+  bool given = false;
+  if (outcome.ok()) outcome = Launch(ended.members, &given);
   std::vector<std::shared_ptr<CollectivePart>> parts;
   for (const auto& member : ended.members) parts.push_back(member->part);
-  if (!outcome.ok()) FailParts(parts, {}, outcome);
+  if (!outcome.ok() && !given) FailParts(parts, outcome);
   for (const auto& part : parts) part->ended = true;
   Leave(parts.size());
   return outcome;
@@ -145,7 +146,7 @@ Outcome Collectives::End(Table::Ended ended) {
 
 // ---- Groups ----
 
-Outcome Collectives::Launch(const Members& members) {
+Outcome Collectives::Launch(const Members& members, bool* out_given) {
   const std::lock_guard lock(mutex_);
   auto launched = std::make_shared<Launched>();
   Work work;
@@ -155,6 +156,7 @@ Outcome Collectives::Launch(const Members& members) {
     Device& device = member->part->queue->device();
     std::shared_ptr<Queue> lane;
     if (outcome.ok()) outcome = LaneOf(device, &lane);
+    launched->lanes.push_back(lane);
     work.places.push_back({member.get(), std::move(lane)});
     launched->parts.push_back(member->part);
     launched->devices.push_back(device.index());
@@ -164,10 +166,11 @@ Outcome Collectives::Launch(const Members& members) {
   if (outcome.ok()) outcome = ChooseLibrary(members, &by_library);
   if (outcome.ok() && by_library) outcome = JoinGroup(work, launched->devices);
   if (!outcome.ok()) return outcome;
+  *out_given = true;
   outcome = by_library ? ByLibrary(work, groups_[launched->devices]) : CollectByCopies(work.places, &launched->points);
   for (const CollectivePlace& place : work.places) place.lane->FreeLater([launched] {});  // lanes still read and write their points
   if (!outcome.ok() && by_library) Abort(launched->devices);
-  if (!outcome.ok()) FailParts(launched->parts, launched->points, outcome);
+  if (!outcome.ok()) Release(*launched, outcome);
   if (!outcome.ok()) return outcome;
   launched_.push_back(launched);
   WatchLaunched(launched);
@@ -276,6 +279,22 @@ Outcome Collectives::ByLibrary(const Work& work, const Group& group) {
   return outcome;
 }
 
+// Lanes go on, past points that nobody tells any more; then the members' queues do. Not before: lanes still use the members' memory.
+void Collectives::Release(const Launched& launched, const Outcome& why) {
+  System& system = launched.parts[0]->queue->device().system();
+  {
+    const std::lock_guard lock(system.mutex);
+    for (const auto& point : launched.points) point->Fail(why);
+    for (const auto& part : launched.parts) part->ready->Fail(why);
+  }
+  for (size_t i = 0; i < launched.parts.size(); ++i) {
+    launched.lanes[i]->FreeLater([part = launched.parts[i], why, &system] {
+      const std::lock_guard lock(system.mutex);
+      part->done->Fail(why);
+    });
+  }
+}
+
 // Until all is done. Kernels of a library wait for each other: a lost GPU would keep the others for ever.
 void Collectives::WatchLaunched(const std::shared_ptr<Launched>& launched) {
   System& system = launched->parts[0]->queue->device().system();
@@ -291,7 +310,7 @@ void Collectives::WatchLaunched(const std::shared_ptr<Launched>& launched) {
             const std::lock_guard group_lock(mutex_);
             Abort(launched->devices);
           }
-          FailParts(launched->parts, launched->points, Fault(TENON_UNAVAILABLE, launched->name, ": ", lost->lost().message));
+          Release(*launched, Fault(TENON_UNAVAILABLE, launched->name, ": ", lost->lost().message));
         });
   }
 }

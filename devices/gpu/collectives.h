@@ -87,7 +87,9 @@ class Collectives {
   struct Launched;
   struct Work;
 
-  Outcome Launch(const Members& members);
+  // out_given: whether lanes have work of the group, also when it fails; then its points are released when they have passed.
+  Outcome Launch(const Members& members, bool* out_given);
+  static void Release(const Launched& launched, const Outcome& why);
   Outcome CheckOrder(const Launched& group);
   Outcome LaneOf(Device& device, std::shared_ptr<Queue>* out_lane);
   Outcome ChooseLibrary(const Members& members, bool* out_chosen);
