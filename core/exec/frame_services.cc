@@ -188,7 +188,14 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
                                   tenon_tensor_view* out_new) {
   const Step& step = *frame->context->step;
   const Place& place = frame->context->place;
-  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}};
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true};
+  LateUpdates* const late = frame->context->late;
+  if (late != nullptr) {
+    if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(frame, Internal("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
+    if (late->Has(handle)) return Fail(frame, FailedPrecondition(StrCat("variable '", handle->name, "' is updated twice")));
+    updater.dropped = late->dropped;
+    updater.may_wait = late->updates.empty();
+  }
   if (place.device != nullptr) {
     updater.pool = place.device->pool;
     updater.device = place.device->device;
@@ -196,15 +203,24 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
     if (Status waited = place.work->AwaitWrite(place.queue, handle); !waited.ok()) return Fail(frame, std::move(waited));
   }
   Status status = BeginUpdate(handle, updater, flags, dtype, shape, extra_bytes, out_old, out_new);
+  if (late != nullptr && status.ok()) {
+    late->updates.push_back({handle, frame, TENON_UPDATE_FAILED});
+    late->addresses.insert(late->addresses.end(), {DataOf(*out_old), DataOf(*out_new)});
+  }
   return status.ok() ? nullptr : Fail(frame, std::move(status));
 }
 
 void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) {
+  if (LateUpdates* const late = frame->context->late) {
+    for (LateUpdates::Update& update : late->updates)
+      if (update.resource == handle && update.frame == frame) update.outcome = outcome;
+    return;
+  }
   EndUpdate(handle, frame, outcome);
   const Place& place = frame->context->place;
   if (place.work == nullptr || outcome != TENON_UPDATE_COMMIT) return;
   // Without a point the write's end is not known: the step fails when it is waited for.
-  if (Status status = place.work->NoteWrite(place.queue, handle); !status.ok()) place.work->FailLater(std::move(status));
+  if (Status status = place.work->NoteWrites(place.queue, {&handle, 1}); !status.ok()) place.work->FailLater(std::move(status));
 }
 
 tenon_status* Call(tenon_frame* frame, tenon_span function, const tenon_tensor_view* const*, uint64_t,

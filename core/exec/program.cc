@@ -12,12 +12,11 @@ size_t MemoryOfQueue(const Program& program, int32_t queue) {
   return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
 }
 
-// Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
-tenon_status* NameNode(tenon_status* bad, Operation::Kind kind, const graph::Node& node) {
-  return kind == Operation::Kind::kRun ? Status(bad).Annotate(node.Describe()).release() : bad;
-}
-
 }  // namespace
+
+tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& context) {
+  return context.operation->kind == Operation::Kind::kRun ? Status(bad).Annotate(context.node->Describe()).release() : bad;
+}
 
 Program::Program(const Plan* plan) : plan_(plan), serial_([] {
   static std::atomic<uint64_t> last{0};
@@ -284,7 +283,7 @@ tenon_status* ProgramInstance::RunBlock(const Block& block) {
   const Instruction* const end = at + block.instructions.size();
   for (; at != end; ++at)
     if (tenon_status* bad = at->run(at->kernel, at->prepared, at->frame); __builtin_expect(bad != nullptr, 0)) {
-      return NameNode(bad, ContextOf(at->frame)->operation->kind, *ContextOf(at->frame)->node);
+      return NameNode(bad, *ContextOf(at->frame));
     }
   return nullptr;
 }
@@ -298,7 +297,7 @@ tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace
         context->operation->kind != Operation::Kind::kBranch && context->stretch == nullptr)
       trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
                  context->node->op->name, begin, trace::Trace::Now());
-    if (bad != nullptr) return NameNode(bad, context->operation->kind, *context->node);
+    if (bad != nullptr) return NameNode(bad, *context);
   }
   return nullptr;
 }

@@ -190,8 +190,8 @@ class ProgramInstance {
     Stretch(const Stretch&) = delete;
     Stretch& operator=(const Stretch&) = delete;
 
-    Block all;                 // in the program's order
-    Block reads, work, drops;  // of it, what gives the queue nothing and comes before; what is captured; what comes after
+    Block all;                  // in the program's order
+    Block before, work, drops;  // of it, what is the host's and comes before, updates too; what is captured; what comes after
     std::vector<const tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
     const tenon_graph_capture* capture = nullptr;
     struct Captured {
@@ -199,7 +199,18 @@ class ProgramInstance {
       tenon_captured_graph* graph;
     };
     std::vector<Captured> captured;  // the latest used last
-    std::vector<const void*> addresses;  // of `moving`, in this step
+    std::vector<const void*> addresses;  // of `moving`, and of the updates, in this step
+    // Kernels of `work` that update variables. Their host's half runs before, on a list (ext/draft/capture.h).
+    struct Update {
+      size_t before, work;  // its places there
+      size_t drops;         // how many of `drops` come before it
+      tenon_frame frame{};  // of this step, as the variables know it
+      uint64_t first = 0, count = 0;  // of the list
+    };
+    std::vector<Update> updates;
+    tenon_queue* list = nullptr;
+    const tenon_device_driver* driver = nullptr;  // the list's
+    LateUpdates late;
     int runs = 0;                    // until it is worth it
     int replaced = 0;
     bool refused = false;
@@ -234,9 +245,18 @@ class ProgramInstance {
   bool JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const;
   void AddToStretch(const Instruction& instruction, Stretch* stretch) const;
   bool MayMove(int32_t slot) const;
+  bool IsFixed(int32_t slot) const;
+  const Device& DeviceOfQueue(int32_t queue) const;
   static tenon_status* RunStretch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   tenon_status* RunCaptured(Stretch* stretch);
+  // What comes before the work; updates begin. out_begun false: not this time, and nothing has begun.
+  tenon_status* RunBefore(Stretch* stretch, bool* out_begun);
+  Status BeginUpdate(Stretch* stretch, size_t index);
+  Status EndUpdates(Stretch* stretch, const Status& launched);
+  tenon_status* RunOneByOne(const Stretch& stretch);
   Result<tenon_captured_graph*> Capture(const Stretch& stretch);
+  // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
+  static tenon_status* NameNode(tenon_status* bad, const Context& context);
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }

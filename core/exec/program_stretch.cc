@@ -5,8 +5,16 @@
 // within it may come before all of its work, because nothing in it writes one, and so may the question whether the step was cancelled;
 // releases may come after. What is captured has the addresses of its frames: those of the instance's arenas never change, the others
 // are compared before every launch.
+//
+// Updates of variables are work too. Their kernels run in every step, for the variables' books: on a list, before all of the work, in
+// the program's order with the reads; the updates stay open until it is launched. Memory that the stretch holds and drops before an
+// update does not count as held, so that an update is in place where it would be, kernel by kernel. What reads or updates a variable
+// that is open already, which is looked at in every step, ends the attempt: then all goes kernel by kernel. Who holds updates open does
+// not wait for others.
+// A kernel with an argument in the host's memory is work only where that is constant: a capture would keep its value.
 #include <algorithm>
 
+#include "core/base/adopt.h"
 #include "core/base/log.h"
 #include "core/exec/program.h"
 
@@ -20,10 +28,11 @@ constexpr size_t kLeastWork = 2;
 
 const tenon_graph_capture* CaptureOf(const Device& device) {
   if (device.driver->get_extension == nullptr) return nullptr;
-  return static_cast<const tenon_graph_capture*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  const auto* given = static_cast<const tenon_graph_capture*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
+  return given == nullptr ? nullptr : Adopt(given);
 }
 
-enum class Role { kNone, kRead, kAsk, kWork, kDrop };
+enum class Role { kNone, kRead, kAsk, kWork, kUpdate, kDrop };
 
 Role RoleOf(const Operation& operation) {
   switch (operation.kind) {
@@ -31,11 +40,14 @@ Role RoleOf(const Operation& operation) {
       return operation.queue >= 0 ? Role::kRead : Role::kNone;
     case Operation::Kind::kCheck:
       return Role::kAsk;
+    case Operation::Kind::kRun:  // handles of variables
+      return operation.inputs.empty() && operation.queue < 0 ? Role::kAsk : Role::kNone;
     case Operation::Kind::kRelease:
       return Role::kDrop;
     case Operation::Kind::kQueued:
       if (operation.region != nullptr) return operation.guarded ? Role::kNone : Role::kWork;
       if (operation.prepared->kernel->has(TENON_KERNEL_PASSIVE)) return Role::kRead;
+      if (operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_UPDATES)) return Role::kUpdate;
       return operation.prepared->kernel->has(TENON_KERNEL_CAPTURE_SAFE) && !operation.guarded ? Role::kWork : Role::kNone;
     default:
       return Role::kNone;
@@ -46,6 +58,7 @@ Role RoleOf(const Operation& operation) {
 
 ProgramInstance::Stretch::~Stretch() {
   for (const Captured& each : captured) capture->destroy(each.graph);
+  if (list != nullptr) driver->queue_destroy(list);
 }
 
 // Whether the address of a slot's value may be another in the next step.
@@ -56,14 +69,34 @@ bool ProgramInstance::MayMove(int32_t slot) const {
   return home != Home::kArena && home != Home::kConstant;
 }
 
+// Whether a capture may keep what the host's memory has there: it is no argument's value, or always the same.
+bool ProgramInstance::IsFixed(int32_t slot) const {
+  const std::vector<Slot>& slots = program_->slots();
+  const Slot& at = slots[static_cast<size_t>(slot)];
+  if (at.memory != 0 || at.dtype == TENON_DT_RESOURCE) return true;
+  while (slots[static_cast<size_t>(slot)].home == Home::kAlias) slot = slots[static_cast<size_t>(slot)].target;
+  return slots[static_cast<size_t>(slot)].home == Home::kConstant;
+}
+
+const Device& ProgramInstance::DeviceOfQueue(int32_t queue) const {
+  const Environment& env = program_->plan().env();
+  return *env.devices[static_cast<size_t>(env.queues[static_cast<size_t>(queue)].device)].device;
+}
+
 // Whether the operation goes on with the stretch; a new stretch takes its queue from it.
 bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const {
   const Operation& operation = *context.operation;
   const Role role = RoleOf(operation);
   if (role == Role::kNone) return false;
   if (role == Role::kDrop || role == Role::kAsk) return !stretch.all.instructions.empty();
-  if (!operation.waits.empty() && !(role == Role::kWork && stretch.work.instructions.empty() && stretch.reads.instructions.empty())) return false;
+  const bool works = role == Role::kWork || role == Role::kUpdate;
+  if (works && !std::all_of(operation.inputs.begin(), operation.inputs.end(), [this](int32_t slot) { return IsFixed(slot); })) return false;
+  if (!operation.waits.empty() && !(works && stretch.work.instructions.empty() && stretch.before.instructions.empty())) return false;
   if (role == Role::kRead && operation.signal >= 0) return false;
+  if (role == Role::kUpdate) {
+    const tenon_graph_capture* capture = CaptureOf(DeviceOfQueue(operation.queue));
+    if (capture == nullptr || capture->make_list == nullptr) return false;
+  }
   if (stretch.all.instructions.empty()) *queue = operation.queue;
   return operation.queue == *queue;
 }
@@ -72,11 +105,15 @@ void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stre
   const Operation& operation = *ContextOf(instruction.frame)->operation;
   stretch->all.instructions.push_back(instruction);
   const Role role = RoleOf(operation);
-  (role == Role::kRead || role == Role::kAsk ? stretch->reads : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
-  if (role != Role::kWork) return;
+  if (role == Role::kUpdate) {
+    stretch->updates.push_back({stretch->before.instructions.size(), stretch->work.instructions.size(), stretch->drops.instructions.size()});
+    stretch->before.instructions.push_back(instruction);
+  }
+  (role == Role::kRead || role == Role::kAsk ? stretch->before : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
+  if (role != Role::kWork && role != Role::kUpdate) return;
   const auto look = [&](const std::vector<int32_t>& operands) {
     for (int32_t slot : operands)
-      if (MayMove(slot)) stretch->moving.push_back(&views_[static_cast<size_t>(slot)]);
+      if (MayMove(slot) && program_->slots()[static_cast<size_t>(slot)].dtype != TENON_DT_RESOURCE) stretch->moving.push_back(&views_[static_cast<size_t>(slot)]);
   };
   look(operation.inputs);
   look(operation.outputs);
@@ -91,13 +128,14 @@ void ProgramInstance::FindStretches(Block* block) {
   int32_t queue = -1;
   const auto close = [&] {
     const tenon_graph_capture* capture =
-        stretch->work.instructions.size() < kLeastWork ? nullptr : CaptureOf(*env.devices[static_cast<size_t>(env.queues[static_cast<size_t>(queue)].device)].device);
+        stretch->work.instructions.size() < kLeastWork ? nullptr : CaptureOf(DeviceOfQueue(queue));
     if (capture == nullptr) {
       out.insert(out.end(), stretch->all.instructions.begin(), stretch->all.instructions.end());
     } else {
       std::sort(stretch->moving.begin(), stretch->moving.end());
       stretch->moving.erase(std::unique(stretch->moving.begin(), stretch->moving.end()), stretch->moving.end());
       stretch->capture = capture;
+      stretch->driver = DeviceOfQueue(queue).driver;
       contexts_.push_back(std::make_unique<Context>());
       Context& context = *contexts_.back();
       const Context& first = *ContextOf(stretch->work.instructions.front().frame);
@@ -122,7 +160,8 @@ void ProgramInstance::FindStretches(Block* block) {
       continue;
     }
     AddToStretch(instruction, stretch.get());
-    if (context.operation->signal >= 0 && RoleOf(*context.operation) == Role::kWork) close();
+    const Role role = RoleOf(*context.operation);
+    if (context.operation->signal >= 0 && (role == Role::kWork || role == Role::kUpdate)) close();
   }
   close();
   block->instructions = std::move(out);
@@ -136,7 +175,9 @@ tenon_status* ProgramInstance::RunStretch(tenon_kernel*, const tenon_prepared*, 
     ++stretch.runs;
     return self->Execute(stretch.all);
   }
-  if (tenon_status* bad = self->Execute(stretch.reads)) return bad;
+  bool begun = false;
+  if (tenon_status* bad = self->RunBefore(&stretch, &begun)) return bad;
+  if (!begun) return self->Execute(stretch.all);  // what came before may be done again
   if (tenon_status* bad = self->RunCaptured(&stretch)) return bad;
   return self->Execute(stretch.drops);
 }
@@ -145,6 +186,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   std::vector<const void*>& addresses = stretch->addresses;
   addresses.clear();
   for (const tenon_tensor_view* view : stretch->moving) addresses.push_back(DataOf(*view));
+  addresses.insert(addresses.end(), stretch->late.addresses.begin(), stretch->late.addresses.end());
   auto found = std::find_if(stretch->captured.begin(), stretch->captured.end(), [&](const Stretch::Captured& each) { return each.addresses == addresses; });
   if (found == stretch->captured.end()) {
     Result<tenon_captured_graph*> graph = Capture(*stretch);
@@ -159,7 +201,11 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
       Log(TENON_LOG_INFO, StrCat("the work from ", first.node->Describe(), " on is submitted kernel by kernel: ",
                                  graph.ok() ? "its addresses change in every step" : graph.status().message()));
     }
-    if (!graph.ok()) return Execute(stretch->work);
+    if (!graph.ok()) {
+      tenon_status* bad = RunOneByOne(*stretch);
+      Status ended = EndUpdates(stretch, bad == nullptr ? Status::Ok() : Status(Code::kAborted, "its work was not submitted"));
+      return bad != nullptr ? bad : ended.release();
+    }
     stretch->captured.push_back({addresses, *graph});
   } else {
     std::rotate(found, found + 1, stretch->captured.end());
@@ -172,6 +218,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
     return AfterWork(last);
   };
   Status status = launch();
+  if (Status ended = EndUpdates(stretch, status); status.ok()) status = std::move(ended);
   return status.ok() ? nullptr : std::move(status).Annotate(StrCat("the work from ", first->node->Describe(), " on")).release();
 }
 
@@ -181,9 +228,17 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   const int32_t queue = ContextOf(stretch.work.instructions.front().frame)->operation->queue;
   TENON_RETURN_IF_ERROR(Status(stretch.capture->begin(work_.queue(queue), &keeping)));
   Status status;
-  for (const Instruction& instruction : stretch.work.instructions) {
+  auto update = stretch.updates.begin();
+  for (size_t i = 0; i < stretch.work.instructions.size(); ++i) {
+    const Instruction& instruction = stretch.work.instructions[i];
     Context* context = ContextOf(instruction.frame);
     const Operation& operation = *context->operation;
+    if (update != stretch.updates.end() && update->work == i) {
+      status = Status(stretch.capture->give(stretch.list, update->first, update->count, keeping, nullptr));
+      ++update;
+      if (!status.ok()) break;
+      continue;
+    }
     tenon_frame frame = context->frame;
     frame.queue = keeping;
     frame.timeline = nullptr;
@@ -201,6 +256,107 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   if (status.ok()) return graph;
   if (graph != nullptr) stretch.capture->destroy(graph);
   return status;
+}
+
+// ---- Updates ----
+
+tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
+  *out_begun = true;
+  if (stretch->updates.empty()) return Execute(stretch->before);
+  LateUpdates& late = stretch->late;
+  late.updates.clear();
+  late.addresses.clear();
+  late.dropped.clear();
+  Status status;
+  if (stretch->list == nullptr) {
+    status = Status(stretch->capture->make_list(work_.queue(ContextOf(stretch->work.instructions.front().frame)->operation->queue), &stretch->list));
+  } else {
+    stretch->capture->clear_list(stretch->list);
+  }
+  size_t index = 0;
+  tenon_status* bad = nullptr;
+  for (size_t i = 0; i < stretch->before.instructions.size() && status.ok() && bad == nullptr; ++i) {
+    const Instruction& each = stretch->before.instructions[i];
+    if (index < stretch->updates.size() && stretch->updates[index].before == i) {
+      status = BeginUpdate(stretch, index++);
+      continue;
+    }
+    for (const tenon_tensor_view* input : ContextOf(each.frame)->inputs) {
+      if (!IsRef(input->dtype) && input->dtype != TENON_DT_RESOURCE) continue;
+      const Resource* const resource = *static_cast<Resource**>(DataOf(*input));
+      if (late.Has(resource)) status = Status(Code::kFailedPrecondition, StrCat("variable '", resource->name, "' is read after it was updated"));
+    }
+    if (!status.ok()) break;
+    bad = each.run(each.kernel, each.prepared, each.frame);
+    if (bad != nullptr) bad = NameNode(bad, *ContextOf(each.frame));
+  }
+  if (status.ok() && bad == nullptr) return nullptr;
+  for (const LateUpdates::Update& update : late.updates) exec::EndUpdate(update.resource, update.frame, TENON_UPDATE_UNTOUCHED);
+  late.updates.clear();
+  *out_begun = false;
+  // Another step's update will have ended by the next.
+  if (!status.ok() && status.code() != Code::kAborted) {
+    stretch->refused = true;
+    Log(TENON_LOG_INFO, StrCat("the work from ", ContextOf(stretch->work.instructions.front().frame)->node->Describe(),
+                               " on is submitted kernel by kernel: ", status.message()));
+  }
+  return bad;
+}
+
+// An update's host's half: what its kernel gives its queue is noted.
+Status ProgramInstance::BeginUpdate(Stretch* stretch, size_t index) {
+  Stretch::Update& update = stretch->updates[index];
+  for (size_t i = index == 0 ? 0 : stretch->updates[index - 1].drops; i < update.drops; ++i) {
+    const tenon_buffer* buffer = ContextOf(stretch->drops.instructions[i].frame)->outputs[0]->buffer;
+    if (buffer != nullptr) stretch->late.dropped.push_back(buffer);
+  }
+  const Instruction& instruction = stretch->work.instructions[update.work];
+  Context* const context = ContextOf(instruction.frame);
+  update.frame = context->frame;
+  update.frame.queue = stretch->list;
+  update.frame.timeline = nullptr;
+  update.first = stretch->capture->list_size(stretch->list);
+  context->late = &stretch->late;
+  Status status(context->operation->prepared->kernel->registration().run(instruction.kernel, instruction.prepared, &update.frame));
+  context->late = nullptr;
+  update.count = stretch->capture->list_size(stretch->list) - update.first;
+  if (context->pin_count == 0) return status;
+  ReleasePins(context);
+  return status.ok() ? Internal(StrCat(context->node->Describe(), ": a kernel with TENON_KERNEL_CAPTURE_UPDATES reads variables")) : std::move(status);
+}
+
+// What the kernels have begun is ended as they said, if their work was launched.
+Status ProgramInstance::EndUpdates(Stretch* stretch, const Status& launched) {
+  if (stretch->late.updates.empty()) return Status::Ok();
+  std::vector<Resource*> written;
+  for (const LateUpdates::Update& update : stretch->late.updates) {
+    exec::EndUpdate(update.resource, update.frame, launched.ok() ? update.outcome : static_cast<uint32_t>(TENON_UPDATE_FAILED));
+    if (launched.ok() && update.outcome == TENON_UPDATE_COMMIT) written.push_back(update.resource);
+  }
+  stretch->late.updates.clear();
+  return written.empty() ? Status::Ok() : work_.NoteWrites(ContextOf(stretch->work.instructions.front().frame)->operation->queue, written);
+}
+
+// The work of updates that have begun, and all other kernels, without a capture.
+tenon_status* ProgramInstance::RunOneByOne(const Stretch& stretch) {
+  auto update = stretch.updates.begin();
+  Block one;
+  for (size_t i = 0; i < stretch.work.instructions.size(); ++i) {
+    const Instruction& instruction = stretch.work.instructions[i];
+    if (update == stretch.updates.end() || update->work != i) {
+      one.instructions = {instruction};
+      if (tenon_status* bad = Execute(one)) return bad;
+      continue;
+    }
+    Context* const context = ContextOf(instruction.frame);
+    const int32_t queue = context->operation->queue;
+    Status status = BeforeWork(context);
+    if (status.ok()) status = Status(stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue), work_.timeline(queue)));
+    if (status.ok()) status = AfterWork(context);
+    if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
+    ++update;
+  }
+  return nullptr;
 }
 
 }  // namespace tenon::exec

@@ -109,11 +109,13 @@ Status QueueWork::HostWait(const tenon_timeline_point& point) {
   return Internal("a step waits for a point of no timeline of its own");
 }
 
-Status QueueWork::NoteWrite(int32_t queue, Resource* resource) {
+Status QueueWork::NoteWrites(int32_t queue, std::span<Resource* const> resources) {
   TENON_ASSIGN_OR_RETURN(const tenon_timeline_point point, Signal(queue, "written"));
-  std::lock_guard lock(resource->mutex);
-  resource->written = {lanes_[static_cast<size_t>(queue)].timeline, point.value};
-  writes_.push_back({resource, resource->value, queue, point.value});
+  for (Resource* resource : resources) {
+    std::lock_guard lock(resource->mutex);
+    resource->written = {lanes_[static_cast<size_t>(queue)].timeline, point.value};
+    writes_.push_back({resource, resource->value, queue, point.value});
+  }
   return Status::Ok();
 }
 

@@ -52,8 +52,8 @@ class QueueWork {
   // The host waits.
   Status HostWait(const tenon_timeline_point& point);
 
-  // A kernel's update of a variable has been submitted to the queue.
-  Status NoteWrite(int32_t queue, tenon_resource* resource);
+  // Updates of variables have been submitted to the queue, and ended.
+  Status NoteWrites(int32_t queue, std::span<tenon_resource* const> resources);
   // The host waits for all that was submitted so far; what was held until then is released.
   Status CatchUp();
   // What is submitted to `queue` from now on comes after all that the other devices have so far.

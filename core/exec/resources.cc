@@ -146,6 +146,7 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::
   for (int polls = 0; taken(); ++polls) {
     if (resource->locker == updater.frame || resource->updater == updater.frame)
       return Status(Code::kAborted, StrCat(Describe(*resource), " is given twice to one update"));
+    if (!updater.may_wait) return Status(Code::kAborted, StrCat(Describe(*resource), " is being updated"));
     if (updater.cancellation->cancelled())
       return updater.cancellation->reason().Annotate(StrCat("waiting for another update of ", Describe(*resource)));
     if (polls == kTurnPolls)
@@ -157,13 +158,14 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::
 }
 
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
-Result<Buffer*> BufferToWrite(Resource* resource, BufferPool* pool, bool in_place, uint64_t bytes, tenon_shape shape) {
+Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, uint64_t bytes, tenon_shape shape) {
+  const auto own = std::count(updater.dropped.begin(), updater.dropped.end(), resource->value);
   const bool fits = resource->value != nullptr && SameDims(resource->value, shape) && resource->value->capacity >= bytes &&
                     resource->value_bytes + resource->value_extra == bytes;
-  if (fits && (in_place || IsUnique(resource->value))) return resource->value;
+  if (fits && (updater.in_place || References(resource->value) == 1 + own)) return resource->value;
   Buffer* spare = resource->spare;
   if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) return spare;
-  TENON_ASSIGN_OR_RETURN(Buffer * fresh, pool->Allocate(bytes, shape));
+  TENON_ASSIGN_OR_RETURN(Buffer * fresh, updater.pool->Allocate(bytes, shape));
   if (spare != nullptr) Release(spare);
   resource->spare = fresh;
   return fresh;
@@ -190,7 +192,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
     TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
     bytes = static_cast<uint64_t>(size);
   }
-  auto target = BufferToWrite(resource, updater.pool, updater.in_place, bytes + extra_bytes, shape);
+  auto target = BufferToWrite(resource, updater, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value) {
     const uint64_t kept = std::min(resource->value_bytes + resource->value_extra, bytes + extra_bytes);

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,8 @@ struct Updater {
   const Device* device = nullptr;  // in whose memory it works; nullptr: the host's
   // Copies within the device's memory, in the order of its main queue.
   std::function<Status(const void* source, void* target, uint64_t bytes)> copy{};
+  std::span<const tenon_buffer* const> dropped{};  // references to buffers that do not count: their holder is done with them before
+  bool may_wait = true;                            // for other updates of the variable; false: ABORTED, for who holds others open
 };
 // See tenon_frame_services.variable_begin_update.
 Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, DType dtype, tenon_shape shape,

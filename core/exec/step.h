@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_EXEC_STEP_H_
 #define TENON_CORE_EXEC_STEP_H_
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -74,6 +75,25 @@ struct Place {
 
 }  // namespace tenon::exec
 
+namespace tenon::exec {
+
+// Updates of variables that kernels have begun and whose work is launched later: they stay open until then.
+struct LateUpdates {
+  struct Update {
+    tenon_resource* resource;
+    const void* frame;
+    uint32_t outcome;  // as the kernel said
+  };
+  bool Has(const tenon_resource* resource) const {
+    return std::any_of(updates.begin(), updates.end(), [&](const Update& each) { return each.resource == resource; });
+  }
+  std::vector<Update> updates;
+  std::vector<const void*> addresses;         // old and new memory of each
+  std::vector<const tenon_buffer*> dropped;   // held by the step, which has no more use for them before the update's work
+};
+
+}  // namespace tenon::exec
+
 // Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.
 struct tenon_frame_context {
   tenon::exec::Step* step = nullptr;
@@ -82,6 +102,7 @@ struct tenon_frame_context {
   uint32_t pin_count = 0;
   std::array<tenon_buffer*, 4> pins{};
   std::vector<tenon_buffer*> more_pins;
+  tenon::exec::LateUpdates* late = nullptr;
 };
 
 namespace tenon::exec {

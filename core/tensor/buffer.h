@@ -50,7 +50,8 @@ using Buffer = tenon_buffer;
 inline void Retain(Buffer* buffer) { buffer->references.fetch_add(1, std::memory_order_relaxed); }
 void Release(Buffer* buffer);
 // Whether the caller's reference is the only one.
-inline bool IsUnique(const Buffer* buffer) { return buffer->references.load(std::memory_order_acquire) == 1; }
+inline int64_t References(const Buffer* buffer) { return buffer->references.load(std::memory_order_acquire); }
+inline bool IsUnique(const Buffer* buffer) { return References(buffer) == 1; }
 
 // Where a pool's memory comes from.
 struct Allocator {

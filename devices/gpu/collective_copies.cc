@@ -131,7 +131,7 @@ Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline, const s
   for (tenon_semaphore& handle : handles) points.push_back({&handle, 1});
   tenon_semaphore own = {timeline};
   const tenon_submission submission = {TENON_HEAD(tenon_submission), points.data(), points.size(), &own, tells ? UINT64_C(1) : 0, {}};
-  return lane.Submit(submission, [&] {
+  return lane.Submit(submission, "collective", [&] {
     return sdk::TakeStatus(sdk::Guard([&]() -> tenon_status* {
       try {
         work(lane);

@@ -114,7 +114,7 @@ tenon_status* GiveAll(tenon_plugin_self* self, const tenon_collective_call* call
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
       tenon_submission waits = *calls[i].submission;
       waits.signal = 0;
-      outcome = calls[i].queue->queue->Submit(waits, nothing);
+      outcome = calls[i].queue->queue->Submit(waits, nullptr, nothing);
     }
     if (outcome.ok()) outcome = library.BeginGroup();
     if (!outcome.ok()) return outcome;
@@ -127,7 +127,7 @@ tenon_status* GiveAll(tenon_plugin_self* self, const tenon_collective_call* call
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
       tenon_submission tells = *calls[i].submission;
       tells.wait_count = 0;
-      outcome = calls[i].queue->queue->Submit(tells, nothing);
+      outcome = calls[i].queue->queue->Submit(tells, nullptr, nothing);
     }
     return outcome;
   });

@@ -98,14 +98,14 @@ Outcome Collectives::Begin(const std::shared_ptr<Queue>& queue, const tenon_fram
   }
   // Told whatever becomes of the step: the lanes wait for it.
   const tenon_submission of_none = {TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, {}};
-  outcome = queue->Submit(of_none, [&] {
+  outcome = queue->Submit(of_none, nullptr, [&] {
     part->number = ++parts_begun;
     return queue->card().WriteWord(&part->ready->record()->word, 1, queue->stream());
   });
   tenon_semaphore done = {part->done};
   const tenon_timeline_point point = {&done, 1};
   const tenon_submission waits = {TENON_HEAD(tenon_submission), &point, 1, frame.timeline, 0, frame.label};
-  if (outcome.ok()) outcome = queue->Submit(waits, [] { return Outcome(); });
+  if (outcome.ok()) outcome = queue->Submit(waits, nullptr, [] { return Outcome(); });
   queue->FreeLater([part] {});
   member->part = std::move(part);
   return outcome;

@@ -43,7 +43,7 @@ Outcome System::Count(uint32_t* out_count) {
 }
 
 Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std::shared_ptr<Device>* out_device) {
-  std::shared_ptr<Device> device(new Device(system));
+  std::shared_ptr<Device> device(new Device(system, index));
   device->name_ = sdk::Concat("GPU:", index);
   Outcome outcome = system->runtime().Open(index, &device->card_);
   if (!outcome.ok()) return outcome;

@@ -68,6 +68,7 @@ class Device : public std::enable_shared_from_this<Device> {
   Card& card() const { return *card_; }
   const CardFacts& facts() const { return card_->facts(); }
   const std::string& name() const { return name_; }
+  uint32_t index() const { return index_; }
 
   // ---- Memory ----
   Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
@@ -115,12 +116,13 @@ class Device : public std::enable_shared_from_this<Device> {
   void CheckHealth();
 
  private:
-  explicit Device(std::shared_ptr<System> system) : system_(std::move(system)) {}
+  Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
 
   bool Charge(uint64_t bytes);
   void Uncharge(uint64_t bytes);
 
   const std::shared_ptr<System> system_;
+  const uint32_t index_;
   std::unique_ptr<Card> card_;
   std::unique_ptr<Library> library_;
   std::unique_ptr<Profile> profile_;

@@ -443,7 +443,29 @@ void CaptureDestroy(tenon_captured_graph* graph) {
   delete graph;
 }
 
-constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), CaptureBegin, CaptureEnd, CaptureLaunch, CaptureDestroy};
+tenon_status* ListMake(tenon_queue* queue, tenon_queue** out_list) {
+  *out_list = nullptr;
+  return Answer([&]() -> Outcome {
+    const Queue& parent = *queue->queue;
+    auto list = std::make_shared<Queue>(parent.device().shared_from_this(), 0, parent.number());
+    list->OpenList(parent);
+    *out_list = new tenon_queue{std::move(list)};
+    return {};
+  });
+}
+uint64_t ListSize(tenon_queue* list) { return list->queue->list()->size(); }
+tenon_status* ListGive(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue, tenon_semaphore* timeline) {
+  return Answer([&]() -> Outcome {
+    Queue& q = *queue->queue;
+    const Queue::Turn turn(q, timeline == nullptr ? nullptr : timeline->timeline.get());
+    if (!turn.outcome().ok() || turn.pointless()) return turn.outcome();
+    return q.device().Note(list->queue->list()->Give(first, count, q.card(), q.stream()));
+  });
+}
+void ListClear(tenon_queue* list) { list->queue->list()->Clear(); }
+
+constexpr tenon_graph_capture kGraphCapture = {TENON_HEAD(tenon_graph_capture), CaptureBegin, CaptureEnd, CaptureLaunch, CaptureDestroy,
+                                               ListMake, ListSize, ListGive, ListClear};
 
 // ---- Native handles ----
 

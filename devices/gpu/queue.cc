@@ -48,6 +48,12 @@ Outcome Queue::OpenCapture(const Queue& parent) {
   return outcome.ok() ? card().BeginCapture(stream_) : outcome;
 }
 
+void Queue::OpenList(const Queue& parent) {
+  keeps_ = true;
+  control_ = parent.control_;
+  list_ = std::make_unique<WorkList>();
+}
+
 void Queue::Close() {
   {
     const std::lock_guard lock(mutex_);
@@ -84,7 +90,7 @@ Queue::~Queue() {
 Queue::Turn::Turn(Queue& queue, Timeline* timeline) : lock_(queue.mutex_) {
   outcome_ = queue.device_->CheckAlive();
   if (outcome_.ok() && queue.closed_) outcome_ = Fault(TENON_FAILED_PRECONDITION, "a queue of ", queue.device_->name(), " is closed");
-  if (outcome_.ok()) outcome_ = queue.card().Activate();
+  if (outcome_.ok() && queue.list_ == nullptr) outcome_ = queue.card().Activate();
   if (outcome_.ok() && timeline != nullptr) {
     if (timeline->number() != queue.current_) outcome_ = queue.SwitchTo(timeline);
     pointless_ = timeline->has_failed();

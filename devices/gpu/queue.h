@@ -16,6 +16,7 @@
 
 #include "device.h"
 #include "tenon/device.h"
+#include "work_list.h"
 
 namespace tenon::gpu {
 
@@ -28,6 +29,10 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // Opens it as one that keeps what it is given, for launches on `parent`, whose control its kernels get.
   Outcome OpenCapture(const Queue& parent);
   Outcome EndCapture(CapturedGraph* out_graph, uint64_t* out_nodes) { return device_->Note(card().EndCapture(stream_, out_graph, out_nodes)); }
+  // Opens it as one that notes what it is given, for `parent`.
+  void OpenList(const Queue& parent);
+  // Of one that notes; else NULL.
+  WorkList* list() const { return list_.get(); }
   // Nothing is taken any more. What waits is let go (the timelines that it waits for fail: nothing else ends such a wait), host
   // calls that have not begun are told so, and all has ended when this returns, but for the host call that it is called from.
   void Close();
@@ -103,7 +108,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   std::mutex mutex_;
   Stream stream_ = nullptr;
   FaultControl* control_ = nullptr;   // device memory
-  bool keeps_ = false;                // a capture: control_ is another's
+  bool keeps_ = false;                // a capture or a list: control_ is another's
+  std::unique_ptr<WorkList> list_;
   FaultRecord* progress_ = nullptr;   // its word is how far the stream has come
   FaultRecord* called_ = nullptr;     // its word is which host calls have returned
   uint64_t current_ = 0;              // number of the timeline that control_ names

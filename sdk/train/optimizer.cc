@@ -280,6 +280,8 @@ Status CheckMirrored(const std::vector<Replica>& replicas) {
 Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   if (Status status = CheckMirrored(replicas); !status.ok()) graph.Fail(std::move(status));
+  if (options.loss_scaling.kind != LossScaling::Kind::kNone)
+    graph.Fail(Status(Code::kUnimplemented, "gradients of mirrored replicas are not scaled; loss scaling is for one copy of the variables (Minimize)"));
   if (!graph.status().ok()) return Operation();
   std::vector<Operation> updates;
   for (size_t k = 0; k < replicas.size(); ++k) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work of a GPU's queue that is the same in every step is launched as one captured piece, and gives the same.
+#include <cmath>
+#include <thread>
+
 #include "tests/device/gpu.h"
 #include "tests/engine/engine.h"
 
@@ -70,6 +73,21 @@ TEST(Capture, OfManyNodesIsOneLaunch) {
   EXPECT_EQ(Captured(session), 2u);  // one a step, but for the first two
 }
 
+// A kernel that takes an argument in the host's memory does what the argument says in that step.
+TEST(Capture, LeavesOutWhatTheHostDecidesInEachStep) {
+  Graph g(Gpus());
+  const Output x = g.Placeholder("x", DType::kFloat, Shape{8});
+  const Output begin = g.Placeholder("begin", DType::kInt32, Shape{1});
+  const Output part = g.Op("Slice", {g.Op("Neg", {g.Op("Neg", {x})}), begin, g.Const({2})});
+  const Output y = g.Op("Neg", {g.Op("Neg", {part})});
+  const Session session = MakeSession(g);
+  for (int32_t step = 0; step < 6; ++step) {
+    auto out = session.Run({{x, *Tensor::From(std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}, Shape{8})}, {begin, *Tensor::From(std::vector<int32_t>{step}, Shape{1})}}, {y});
+    ASSERT_TRUE(out.ok()) << out.status();
+    EXPECT_EQ(Values<float>((*out)[0]), (std::vector<float>{1.0f * step, 1.0f + step}));
+  }
+}
+
 // Every shape is a program of its own, and every concurrent step an instance of its own.
 TEST(Capture, IsOfOneBinding) {
   Graph g(Gpus());
@@ -119,6 +137,146 @@ TEST(Capture, IsNotOfATracedStep) {
     }
   }
   EXPECT_EQ(Captured(session), 0u);
+}
+
+// ---- Updates of variables ----
+
+// Variables on the GPU, which begin at 1, and a session for them.
+struct Variables {
+  explicit Variables(int count, int64_t size = 4) : g(Gpus()), size(size) {
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "v" + std::to_string(i);
+      handles.push_back(g.Op("VarHandleOp", std::vector<Output>{}, {{"dtype", DType::kFloat}, {"shape", Shape{size}}, {"shared_name", name}}));
+      initial.push_back(g.AddNode("AssignVariableOp", {handles.back(), g.Op("Fill", {g.Const({static_cast<int32_t>(size)}), g.Const(1.0f)})}, {{"dtype", DType::kFloat}}));
+    }
+  }
+  Output Read(int i) { return g.Op("ReadVariableOp", {handles[static_cast<size_t>(i)]}, {{"dtype", DType::kFloat}}); }
+  Operation Add(int i, Output value) { return g.AddNode("AssignAddVariableOp", {handles[static_cast<size_t>(i)], value}, {{"dtype", DType::kFloat}}); }
+  Operation Descend(int i, Output gradient) {
+    return g.AddNode("ResourceApplyGradientDescent", {handles[static_cast<size_t>(i)], g.Const(0.125f), gradient});
+  }
+  Session Begin(bool capture) {
+    Session session = MakeSession(g, capture);
+    Step(session, initial);
+    return session;
+  }
+  static void Step(const Session& session, const std::vector<Operation>& targets) {
+    const Status status = session.RunTargets(std::vector<Name>(targets.begin(), targets.end()));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  static float First(const Session& session, const Output& value) {
+    auto out = session.Run({}, {value});
+    EXPECT_TRUE(out.ok()) << out.status();
+    return out.ok() ? Values<float>((*out)[0])[0] : NAN;
+  }
+  Graph g;
+  const int64_t size;
+  std::vector<Output> handles;
+  std::vector<Operation> initial;
+};
+
+// Gradients of what is read, and the update of what was read: one piece of work, in place.
+TEST(CapturedUpdates, AreOneLaunchWithTheWorkBeforeThem) {
+  Variables v(3, 1 << 16);
+  std::vector<Operation> updates;
+  Output x = v.Read(0);
+  for (int i = 0; i < 3; ++i) {
+    x = v.g.Op("Mul", {x, v.Read(i)});
+    updates.push_back(v.Descend(i, v.g.Op("Tanh", {x})));
+  }
+  const Output last = v.Read(2);
+  const Session with = v.Begin(true), without = v.Begin(false);
+  for (int step = 0; step < 6; ++step) {
+    Variables::Step(with, updates);
+    Variables::Step(without, updates);
+    EXPECT_EQ(Variables::First(with, last), Variables::First(without, last)) << step;
+  }
+  EXPECT_LT(Variables::First(with, last), 0.9f);
+  EXPECT_EQ(Captured(with), 4u);  // one a step, but for the first two
+  const auto peak = [](const Session& session) { return session.Metrics()->device_peak_bytes; };
+  EXPECT_EQ(peak(with), peak(without)) << "an update took other memory than the variable's";
+}
+
+TEST(CapturedUpdates, MayBeFollowedByReadsOfOtherVariables) {
+  Variables v(2);
+  const Operation first = v.Add(0, v.g.Op("Neg", {v.Read(0)}));  // 0
+  Operation second;
+  {
+    auto after = v.g.ControlDependencies({first});
+    second = v.Add(1, v.g.Op("Square", {v.Read(1)}));
+  }
+  const Output zero = v.Read(0), one = v.Read(1);
+  const Session session = v.Begin(true);
+  for (int step = 0; step < 4; ++step) Variables::Step(session, {second});
+  EXPECT_EQ(Variables::First(session, zero), 0);
+  EXPECT_EQ(Variables::First(session, one), 1806);  // 1, 2, 6, 42, 1806
+  EXPECT_EQ(Captured(session), 2u);
+}
+
+// What is read there is the new value, which no read before the work would give.
+TEST(CapturedUpdates, LeaveOutReadsOfWhatTheyChange) {
+  Variables v(2);
+  const Operation first = v.Add(0, v.g.Op("Square", {v.Read(0)}));
+  Operation second;
+  {
+    auto after = v.g.ControlDependencies({first});
+    second = v.Add(1, v.g.Op("Neg", {v.Read(0)}));
+  }
+  const Output one = v.Read(1);
+  const Session session = v.Begin(true);
+  for (int step = 0; step < 4; ++step) Variables::Step(session, {second});
+  EXPECT_EQ(Variables::First(session, one), 1 - 2 - 6 - 42 - 1806);
+}
+
+TEST(CapturedUpdates, LeaveOutASecondUpdateOfOne) {
+  Variables v(1);
+  const Operation first = v.Add(0, v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4}));
+  Operation second;
+  {
+    auto after = v.g.ControlDependencies({first});
+    second = v.Add(0, v.g.Op("Neg", {v.g.Const(std::vector<float>{3, 3, 3, 3}, Shape{4})}));
+  }
+  const Output value = v.Read(0);
+  const Session session = v.Begin(true);
+  for (int step = 0; step < 5; ++step) Variables::Step(session, {second});
+  EXPECT_EQ(Variables::First(session, value), 1 - 5 * 2);
+}
+
+TEST(CapturedUpdates, OfAVariableWithoutAValueFail) {
+  Variables v(1);
+  const Operation update = v.Descend(0, v.g.Op("Neg", {v.g.Op("Neg", {v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4})})}));
+  const Output value = v.Read(0);
+  const Session session = MakeSession(v.g);
+  for (int step = 0; step < 4; ++step) {
+    const auto out = session.Run({}, {}, {update});
+    EXPECT_EQ(out.status().code(), Code::kFailedPrecondition) << step;
+    EXPECT_NE(std::string(out.status().message()).find("has no value yet"), std::string::npos) << out.status();
+  }
+  Variables::Step(session, v.initial);
+  Variables::Step(session, {update});
+  EXPECT_EQ(Variables::First(session, value), 0.875f);
+}
+
+// Two steps that take the same variables in opposite orders do not wait for each other, and every addition counts.
+TEST(CapturedUpdates, OfConcurrentStepsInOppositeOrdersAllCount) {
+  Variables v(2);
+  const auto both = [&](int a, int b) {
+    const Operation first = v.Add(a, v.g.Op("Abs", {v.g.Const(std::vector<float>{1, 1, 1, 1}, Shape{4})}));
+    auto after = v.g.ControlDependencies({first});
+    return v.Add(b, v.g.Op("Abs", {v.g.Const(std::vector<float>{2, 2, 2, 2}, Shape{4})}));
+  };
+  const Operation forward = both(0, 1), backward = both(1, 0);
+  const Output zero = v.Read(0), one = v.Read(1);
+  const Session session = v.Begin(true);
+  constexpr int kSteps = 100;
+  const auto run = [&](const Operation& target) {
+    for (int step = 0; step < kSteps; ++step) Variables::Step(session, {target});
+  };
+  std::thread other([&] { run(backward); });
+  run(forward);
+  other.join();
+  EXPECT_EQ(Variables::First(session, zero), 1 + 3 * kSteps);
+  EXPECT_EQ(Variables::First(session, one), 1 + 3 * kSteps);
 }
 
 }  // namespace

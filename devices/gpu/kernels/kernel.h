@@ -93,6 +93,7 @@ class Launcher {
   template <class Params>
   void operator()(Function code, const Grid& grid, const Params& params) {
     static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 4096);
+    if (WorkList* const list = queue_.list()) return list->Launch(code, grid, &params, sizeof params);
     Check(card().Launch(code, grid, &params, sizeof params, stream()));
   }
   template <class Params>
@@ -100,10 +101,14 @@ class Launcher {
     if (flat.count > 0) (*this)(code, ToGrid(flat), params);
   }
   void Fill(void* target, uint8_t value, int64_t bytes) {
-    if (bytes > 0) Check(card().Fill(target, value, 1, static_cast<uint64_t>(bytes), stream()));
+    if (bytes <= 0) return;
+    if (WorkList* const list = queue_.list()) return list->Fill(target, value, static_cast<uint64_t>(bytes));
+    Check(card().Fill(target, value, 1, static_cast<uint64_t>(bytes), stream()));
   }
   void Copy(void* target, const void* source, int64_t bytes) {
-    if (bytes > 0 && target != source) Check(card().Copy(target, source, static_cast<uint64_t>(bytes), stream()));
+    if (bytes <= 0 || target == source) return;
+    if (WorkList* const list = queue_.list()) return list->Copy(target, source, static_cast<uint64_t>(bytes));
+    Check(card().Copy(target, source, static_cast<uint64_t>(bytes), stream()));
   }
   // Whether a vendor's library takes operands at these addresses.
   static bool Takes(const LibraryWork& work, const LibraryOperands& operands) {
@@ -114,6 +119,7 @@ class Launcher {
   // What a vendor's library has taken; false: not with operands at these addresses.
   bool Launch(const LibraryWork& work, const LibraryOperands& operands) {
     if (!Takes(work, operands)) return false;
+    if (queue_.list() != nullptr) Refuse(Fault(TENON_UNIMPLEMENTED, "a library's work on a list"));
     Check(work.Launch(operands, stream()));
     return true;
   }

@@ -224,12 +224,16 @@ struct Coded : Kernel {
   explicit Coded(sdk::CreateContext& c) : Kernel(c, kCode.data) {}
 };
 
-constexpr sdk::Traits kStepTraits = {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list};
+// Of variables that are no references: what is read through a reference may come between.
+constexpr uint32_t CaptureFlags(bool reference) { return reference ? 0u : TENON_KERNEL_CAPTURE_UPDATES; }
+constexpr sdk::Traits StepTraits(bool reference) {
+  return {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(reference)};
+}
 constexpr sdk::Traits kSparseTraits = {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list};
 constexpr sdk::Traits kUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"T">>::list};
-constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list};
+constexpr sdk::Traits kResourceUpdateTraits = {.constraints = sdk::Constraints<sdk::UpdateTypes::Constraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
 constexpr sdk::Traits kAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list};
-constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list};
+constexpr sdk::Traits kResourceAssignTraits = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | CaptureFlags(false)};
 constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_PASSIVE, .dynamic_outputs = 1};
 
 }  // namespace
@@ -244,7 +248,7 @@ TENON_GPU_REGISTER(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, tru
 
 // Name, optimizer, whether of a reference.
 #define TENON_GPU_REGISTER_STEP(Name, Optimizer, reference) \
-  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, kStepTraits);
+  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits(reference));
 TENON_GPU_REGISTER_STEP(ApplyGradientDescent, GradientDescent, true)
 TENON_GPU_REGISTER_STEP(ResourceApplyGradientDescent, GradientDescent, false)
 TENON_GPU_REGISTER_STEP(ApplyMomentum, Momentum, true)

@@ -44,6 +44,9 @@ typedef struct tenon_create_context tenon_create_context; /* opaque; the host's 
 #define TENON_KERNEL_VIEW 32u         /* output 0 is input 0's memory with the inferred shape; run is never called */
 #define TENON_KERNEL_BLOCKING 64u     /* may wait for other steps; never run on a thread that others need */
 #define TENON_KERNEL_PASSIVE 128u     /* on a device with queues: run() gives its queue no work and reads no data */
+/* As TENON_KERNEL_CAPTURE_SAFE, for the same addresses, and it updates variables: the only services it uses are variable_begin_update,
+ * without TENON_UPDATE_PRESERVE, and variable_end_update. The host may end the updates later than it is told. */
+#define TENON_KERNEL_CAPTURE_UPDATES 256u
 
 /* Frozen value: attribute `attr` (of type `type`) must be one of dtypes. */
 typedef struct tenon_type_constraint {

@@ -5,7 +5,10 @@
  * A capture is a queue that keeps the work that kernels give it. The host runs kernels with the trait
  * TENON_KERNEL_CAPTURE_SAFE, and executables of the device's compilers, whose frames name it as their queue and have no timeline; nothing
  * is computed. What was kept is launched on the queue that it was begun for, as work of the timeline of each launch, with the
- * addresses that the frames had. Prepared objects, executables and that memory stay as long as the graph. */
+ * addresses that the frames had. Prepared objects, executables and that memory stay as long as the graph.
+ *
+ * A list is a queue too, for kernels with the trait TENON_KERNEL_CAPTURE_UPDATES: their host's half runs in every step, and what it says of
+ * addresses decides whether a graph will do. A list notes what they give it; that is thrown away, or given to a queue or a capture. */
 #ifndef TENON_EXT_DRAFT_CAPTURE_H_
 #define TENON_EXT_DRAFT_CAPTURE_H_
 
@@ -33,6 +36,14 @@ typedef struct tenon_graph_capture {
   tenon_status* (*launch)(tenon_queue* queue, tenon_captured_graph* graph, const tenon_submission* submission);
   /* Launches that were submitted still come to their end. */
   TENON_THREAD(any) TENON_OWN(take(graph)) void (*destroy)(tenon_captured_graph* graph);
+  /* A list beside `queue`, which queue_destroy destroys. NULL: kernels that update variables are not captured. */
+  TENON_THREAD(any) TENON_OWN(give(out_list)) tenon_status* (*make_list)(tenon_queue* queue, tenon_queue** out_list);
+  /* How many pieces of work it holds. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint64_t (*list_size)(tenon_queue* list);
+  /* Gives `count` pieces from `first` on to a queue or a capture, in their order. timeline: that they belong to; NULL: none. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*give)(tenon_queue* list, uint64_t first, uint64_t count, tenon_queue* queue, tenon_semaphore* timeline);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*clear_list)(tenon_queue* list);
 } tenon_graph_capture;
 
 #ifdef __cplusplus

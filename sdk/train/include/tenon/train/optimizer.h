@@ -32,7 +32,7 @@ struct OptimizerOptions {
   float epsilon = 1e-8f;
   float initial_accumulator = 0.1f;
   bool fused = true;  // one op a variable; false: primitive ops
-  LossScaling loss_scaling;  // of Minimize; ApplyGradients takes gradients as they are, and refuses it
+  LossScaling loss_scaling;  // of Minimize alone; the others refuse it
 };
 
 // "sgd", "momentum", "adam", "adagrad".
