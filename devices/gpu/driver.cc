@@ -339,11 +339,11 @@ class Patience {
   }
   Clock::duration Pause(Clock::time_point now) const {
     if (now < WakeUp()) return std::min<Clock::duration>(WakeUp() - now, kBetweenHealthChecks);
-    return std::clamp<Clock::duration>((now - begin_) / 16, kShortest, kLongest);
+    return std::clamp<Clock::duration>((now - begin_) / 32, kShortest, kLongest);
   }
 
  private:
-  static constexpr std::chrono::microseconds kSpin{50}, kShortest{5}, kLongest{200}, kLongestSpin{500};
+  static constexpr std::chrono::microseconds kSpin{50}, kShortest{5}, kLongest{1000}, kLongestSpin{500};
   // Sleeping takes a little longer than it is told.
   Clock::time_point WakeUp() const { return begin_ + usual_ - usual_ / 8; }
   const Clock::time_point begin_;

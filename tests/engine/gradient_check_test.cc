@@ -467,6 +467,9 @@ const std::map<std::string, std::vector<std::string>>& WithoutGradient() {
       {"is a gradient that TensorFlow does not differentiate either",
        {"LRNGrad", "ResizeBilinearGrad", "ResizeNearestNeighborGrad", "SparseFillEmptyRowsGrad", "SparseSegmentMeanGrad", "SparseSegmentSumGrad",
         "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGradV2"}},
+      {"meets the group's other members; TensorFlow has no gradient of it either",
+       {"CollectiveBcastRecv", "CollectiveBcastRecvV2", "CollectiveBcastSend", "CollectiveBcastSendV2", "CollectiveGather", "CollectiveGatherV2",
+        "CollectiveReduce", "CollectiveReduceV2", "NcclAllReduce"}},
       {"works on files or strings",
        {"MergeV2Checkpoints", "RestoreV2", "SaveV2", "ShardedFilename", "StringJoin", "StringToHashBucketFast", "StaticRegexFullMatch"}},
   };
