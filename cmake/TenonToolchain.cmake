@@ -45,3 +45,7 @@ endif()
 
 add_library(tenon_warnings INTERFACE)
 target_compile_options(tenon_warnings INTERFACE -Wall -Wextra -Wno-restrict $<$<BOOL:${TENON_WERROR}>:-Werror>)
+# g++ 12 takes the empty half of an optional for a value where a sanitizer's checks stand between.
+if(TENON_SANITIZE)
+  target_compile_options(tenon_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+endif()

@@ -191,8 +191,8 @@ tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, ui
   Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true};
   LateUpdates* const late = frame->context->late;
   if (late != nullptr) {
-    if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(frame, Internal("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
-    if (late->Has(handle)) return Fail(frame, FailedPrecondition(StrCat("variable '", handle->name, "' is updated twice")));
+    if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(frame, Unimplemented("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
+    if (late->Has(handle)) return Fail(frame, Unimplemented(StrCat("variable '", handle->name, "' is updated twice")));
     updater.dropped = late->dropped;
     updater.may_wait = late->updates.empty();
   }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stretches: what a program gives a queue between two waits, as one captured piece.
 //
-// Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one; reads of variables
-// within it may come before all of its work, because nothing in it writes one, and so may the question whether the step was cancelled;
-// releases may come after. What is captured has the addresses of its frames: those of the instance's arenas never change, the others
-// are compared before every launch.
+// Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one. What the host does within
+// it comes before all of the work, in the program's order: reads of variables, handles, the question whether the step was cancelled.
+// Releases come after. What is captured has the addresses of its frames: those of the instance's arenas never change, the others are
+// compared before every launch.
 //
 // Updates of variables are work too. Their kernels run in every step, for the variables' books: on a list, before all of the work, in
-// the program's order with the reads; the updates stay open until it is launched. Memory that the stretch holds and drops before an
+// the program's order with the reads; the updates stay open until the work is launched. Memory that the stretch holds and drops before an
 // update does not count as held, so that an update is in place where it would be, kernel by kernel. What reads or updates a variable
-// that is open already, which is looked at in every step, ends the attempt: then all goes kernel by kernel. Who holds updates open does
-// not wait for others.
+// that is open already, which is looked at in every step, ends the attempt: all goes kernel by kernel. Who holds updates open does not
+// wait for others.
+//
 // A kernel with an argument in the host's memory is work only where that is constant: a capture would keep its value.
 #include <algorithm>
 
@@ -284,7 +285,7 @@ tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
     for (const tenon_tensor_view* input : ContextOf(each.frame)->inputs) {
       if (!IsRef(input->dtype) && input->dtype != TENON_DT_RESOURCE) continue;
       const Resource* const resource = *static_cast<Resource**>(DataOf(*input));
-      if (late.Has(resource)) status = Status(Code::kFailedPrecondition, StrCat("variable '", resource->name, "' is read after it was updated"));
+      if (late.Has(resource)) status = Unimplemented(StrCat("variable '", resource->name, "' is read after it was updated"));
     }
     if (!status.ok()) break;
     bad = each.run(each.kernel, each.prepared, each.frame);
@@ -294,8 +295,8 @@ tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
   for (const LateUpdates::Update& update : late.updates) exec::EndUpdate(update.resource, update.frame, TENON_UPDATE_UNTOUCHED);
   late.updates.clear();
   *out_begun = false;
-  // Another step's update will have ended by the next.
-  if (!status.ok() && status.code() != Code::kAborted) {
+  // Anything else, as another step's update that is under way, may be past by the next step.
+  if (status.code() == Code::kUnimplemented) {
     stretch->refused = true;
     Log(TENON_LOG_INFO, StrCat("the work from ", ContextOf(stretch->work.instructions.front().frame)->node->Describe(),
                                " on is submitted kernel by kernel: ", status.message()));
@@ -322,7 +323,7 @@ Status ProgramInstance::BeginUpdate(Stretch* stretch, size_t index) {
   update.count = stretch->capture->list_size(stretch->list) - update.first;
   if (context->pin_count == 0) return status;
   ReleasePins(context);
-  return status.ok() ? Internal(StrCat(context->node->Describe(), ": a kernel with TENON_KERNEL_CAPTURE_UPDATES reads variables")) : std::move(status);
+  return status.ok() ? Unimplemented(StrCat(context->node->Describe(), " reads variables")) : std::move(status);
 }
 
 // What the kernels have begun is ended as they said, if their work was launched.

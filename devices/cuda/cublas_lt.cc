@@ -22,6 +22,7 @@ std::optional<Types> TypesOf(const MatrixProduct& product) {
   switch (product.precision) {
     case TENON_PRECISION_ALLOW_TF32: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
     case TENON_PRECISION_ALLOW_BFLOAT16: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_16BF};
+    case TENON_PRECISION_ALLOW_FLOAT16: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_16F};
     default: return Types{CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
   }
 }

@@ -118,7 +118,7 @@ class Cudnn::Work final : public LibraryWork {
     alignment_ = kAlignment;
     const Descriptor graph = Graph(convolution, type);
     for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-      if (graph.ok() && !is_planned_) Choose(graph, mode, IsStrict(convolution));
+      if (graph.ok() && !is_planned_) Choose(graph, mode, convolution);
     }
   }
   bool is_planned() const { return is_planned_; }
@@ -144,7 +144,16 @@ class Cudnn::Work final : public LibraryWork {
   }
 
  private:
-  static bool IsStrict(const Convolution& c) { return c.dtype == TENON_DT_FLOAT && c.precision == TENON_PRECISION_STRICT; }
+  // Tensor cores round floats to TF32; inputs are converted to float16.
+  static bool Allows(const Convolution& c, cudnnBackendNumericalNote_t note) {
+    switch (note) {
+      case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return false;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return c.dtype != TENON_DT_FLOAT || c.precision != TENON_PRECISION_STRICT;
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return c.dtype != TENON_DT_FLOAT || c.precision == TENON_PRECISION_ALLOW_FLOAT16;
+      default: return true;
+    }
+  }
 
   Descriptor Tensor(int64_t name, cudnnDataType_t type, const Four& dims, bool channels_first) const {
     Descriptor tensor(library_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -192,7 +201,7 @@ class Cudnn::Work final : public LibraryWork {
   }
 
   // The first engine that may be used and can be built.
-  void Choose(const Descriptor& graph, cudnnBackendHeurMode_t mode, bool strict) {
+  void Choose(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Convolution& convolution) {
     Descriptor heuristics(library_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode).Finalize();
     std::vector<Descriptor> configurations;
@@ -203,19 +212,16 @@ class Cudnn::Work final : public LibraryWork {
     const int64_t count = heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, handles.data(), kMostEngines);
     for (int64_t i = 0; i < count && !is_planned_; ++i) {
       const Descriptor& configuration = configurations[static_cast<size_t>(i)];
-      if (MayUse(configuration, strict)) Build(configuration);
+      if (MayUse(configuration, convolution)) Build(configuration);
     }
   }
-  bool MayUse(const Descriptor& configuration, bool strict) const {
+  bool MayUse(const Descriptor& configuration, const Convolution& convolution) const {
     const Descriptor engine(library_, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t handle = engine.get();
     if (configuration.Get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, &handle, 1) != 1) return false;
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
     const int64_t count = engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, std::size(notes));
-    return std::none_of(notes, notes + count, [&](cudnnBackendNumericalNote_t note) {
-      return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-             (strict && (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE || note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
-    });
+    return std::all_of(notes, notes + count, [&](cudnnBackendNumericalNote_t note) { return Allows(convolution, note); });
   }
   void Build(const Descriptor& configuration) {
     Descriptor plan(library_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);

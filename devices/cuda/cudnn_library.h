@@ -3,7 +3,7 @@
 //
 // One convolution is a graph of one operation of cuDNN's backend API. Its heuristics name engines, best first; the first is taken that
 // can be built, whose bits are the same each time, and which keeps to the precision that was asked for: with strict float32 none
-// that uses tensor cores (which round to TF32) or converts its inputs.
+// that uses tensor cores (which round to TF32), and without ALLOW_FLOAT16 none that converts its inputs.
 #ifndef TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 #define TENON_DEVICES_CUDA_CUDNN_LIBRARY_H_
 

@@ -109,7 +109,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   command.add_option("--memory-limit", memory_limit, "Most memory of the session, such as 512M")->type_name("SIZE");
   command.add_option("--deadline", deadline, "Longest time of one step, such as 500ms")->type_name("TIME");
   command.add_option("--executor", executor, "auto (default) or dynamic, for everything")->type_name("NAME");
-  command.add_option("--precision", precision, "strict (default), tf32 or bfloat16")->type_name("NAME");
+  command.add_option("--precision", precision, "strict (default), tf32, bfloat16 or float16")->type_name("NAME");
   command.add_flag("--no-optimize", no_optimize, "No folding, no common subexpressions");
 }
 
@@ -138,8 +138,10 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     options.precision = host::Precision::kAllowTf32;
   else if (precision == "bfloat16")
     options.precision = host::Precision::kAllowBfloat16;
+  else if (precision == "float16")
+    options.precision = host::Precision::kAllowFloat16;
   else if (!precision.empty() && precision != "strict") {
-    return Bad("--precision '" + precision + "': there are strict, tf32 and bfloat16");
+    return Bad("--precision '" + precision + "': there are strict, tf32, bfloat16 and float16");
   }
   options.soft_placement = !hard_placement;
   options.compile = !no_compile;

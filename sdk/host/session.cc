@@ -83,6 +83,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     core.seed = options.seed;
     core.force_dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
     core.optimize = options.no_optimize == 0;
+    if (options.precision > TENON_PRECISION_ALLOW_FLOAT16) return InvalidArgument(StrCat("precision ", options.precision, " is unknown"));
     core.precision = options.precision;
     core.schedule_seed = options.schedule_seed;
     core.partition = options.partition != 0;

@@ -225,5 +225,13 @@ TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
   EXPECT_EQ(Values<int32_t>((*counted)[0])[0], 1);
 }
 
+TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
+  SessionOptions options;
+  options.precision = static_cast<Precision>(9);
+  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "precision 9 is unknown");
+  options.precision = Precision::kAllowFloat16;
+  EXPECT_TRUE(Session::Create(TheRuntime(), options).ok());
+}
+
 }  // namespace
 }  // namespace tenon::engine

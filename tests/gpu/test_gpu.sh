@@ -28,6 +28,7 @@ run "captured graphs" "$build/tests/bin/capture_test" --gtest_brief=1
 run "compiled chains" "$build/tests/bin/gpu_chain_test" --gtest_brief=1
 run "TensorFlow's goldens" "$build/tests/bin/golden_cases_test" --gtest_brief=1 --gtest_filter='*OnAGpu*'
 run "random graphs" "$build/tests/bin/random_placement_test" --gtest_brief=1 --gtest_filter='*OnGpus*'
+run "memory of other libraries" "$build/tests/bin/dlpack_test" --gtest_brief=1 --gtest_filter='*OnAGpu*'
 run "training" "$build/tests/bin/train_devices_test" --gtest_brief=1 --gtest_filter='*OnAGpu*'
 run "networks that learn a batch by heart" "$build/bin/gpu_bench" check --device /device:GPU:0
 run "the main job" "$build/bin/tenon" train digits --folder "$build/digits_on_gpu" --restart --device /device:GPU:0

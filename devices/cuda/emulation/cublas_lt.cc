@@ -57,7 +57,7 @@ Number NumberOf(cudaDataType_t type) {
   return type == CUDA_R_64F ? Number::kDouble : type == CUDA_R_16F ? Number::kHalf : type == CUDA_R_16BF ? Number::kBfloat16 : Number::kFloat;
 }
 int MantissaOf(cublasComputeType_t compute) {
-  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 10 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 52;
+  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16F ? 10 : compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 7 : 52;
 }
 
 bool Fits(const Product& p, const Layout& a, const Layout& b, const Layout& d) {

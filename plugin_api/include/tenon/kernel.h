@@ -92,7 +92,7 @@ typedef struct tenon_create_args {
 #define TENON_PRECISION_STRICT 0u        /* float32 is float32 */
 #define TENON_PRECISION_ALLOW_TF32 1u
 #define TENON_PRECISION_ALLOW_BFLOAT16 2u
-
+#define TENON_PRECISION_ALLOW_FLOAT16 3u /* operands may be rounded to float16, sums are float32; what exceeds 65504 overflows */
 typedef struct tenon_prepare_args {
   uint32_t struct_size;
   uint32_t must_understand;

@@ -216,6 +216,7 @@ enum class Precision : uint32_t {
   kStrict = TENON_PRECISION_STRICT,
   kAllowTf32 = TENON_PRECISION_ALLOW_TF32,
   kAllowBfloat16 = TENON_PRECISION_ALLOW_BFLOAT16,
+  kAllowFloat16 = TENON_PRECISION_ALLOW_FLOAT16,
 };
 
 // In how many bits float32 values go from one part to another.
