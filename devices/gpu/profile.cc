@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace tenon::gpu {
 namespace {
@@ -14,9 +13,7 @@ uint64_t Now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().t
 
 template <size_t kSize>
 void CopyText(std::string_view text, char (&out)[kSize]) {
-  const size_t length = std::min(text.size(), kSize - 1);
-  std::memcpy(out, text.data(), length);
-  out[length] = '\0';
+  out[text.copy(out, kSize - 1)] = '\0';
 }
 
 }  // namespace
