@@ -51,13 +51,6 @@ Names NamesOf(Convolution::Result result) {
   }
 }
 
-using Four = std::array<int64_t, 4>;
-// Of [n, c, h, w], stored as [n, h, w, c] or as they are named.
-Four StridesOf(const Four& dims, bool channels_first) {
-  const auto [n, c, h, w] = dims;
-  return channels_first ? Four{c * h * w, h * w, w, 1} : Four{h * w * c, 1, w * c, c};
-}
-
 // What the output needs behind the image; before it there is `before`.
 int64_t After(const Convolution::Direction& d) {
   return std::max<int64_t>(0, (d.output - 1) * d.stride + (d.size - 1) * d.dilation + 1 - d.input - d.before);
@@ -125,15 +118,10 @@ class Cudnn::Work final : public LibraryWork {
 
   Outcome Launch(const LibraryOperands& on, Stream stream) const override {
     static constexpr int64_t kNames[] = {kImage, kFilter, kResult};
-    const void* operands[3];
-    switch (result_) {
-      case Convolution::Result::kForward: std::copy_n(std::array{on.left, on.right, static_cast<const void*>(on.out)}.begin(), 3, operands); break;
-      case Convolution::Result::kGradientOfInput: std::copy_n(std::array{static_cast<const void*>(on.out), on.right, on.left}.begin(), 3, operands); break;
-      case Convolution::Result::kGradientOfFilter: std::copy_n(std::array{on.left, static_cast<const void*>(on.out), on.right}.begin(), 3, operands); break;
-    }
+    const std::array<const void*, 3> operands = OperandsOf(on);
     Descriptor pack(library_, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, kNames, 3)
-        .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, operands, 3)
+        .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, operands.data(), 3)
         .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, on.workspace)
         .Finalize();
     if (!pack.ok()) return Fault(TENON_INTERNAL, "cuDNN takes no operands");
@@ -144,6 +132,14 @@ class Cudnn::Work final : public LibraryWork {
   }
 
  private:
+  // In the order of the names.
+  std::array<const void*, 3> OperandsOf(const LibraryOperands& on) const {
+    switch (result_) {
+      case Convolution::Result::kForward: return {on.left, on.right, on.out};
+      case Convolution::Result::kGradientOfInput: return {on.out, on.right, on.left};
+      default: return {on.left, on.out, on.right};
+    }
+  }
   // Tensor cores round floats to TF32; inputs are converted to float16.
   static bool Allows(const Convolution& c, cudnnBackendNumericalNote_t note) {
     switch (note) {

@@ -81,8 +81,8 @@ void Device::Close() {
 
 Device::~Device() {
   if (card_ == nullptr) return;
-  library_.reset();
   (void)card_->Activate();  // a lost GPU frees nothing, but what lies in the host's memory is given back
+  library_.reset();
   profile_.reset();
   if (service_stream_ != nullptr) card_->DestroyStream(service_stream_);
   for (const auto& [address, block] : blocks_) {

@@ -9,6 +9,7 @@
 #ifndef TENON_DEVICES_GPU_LIBRARY_H_
 #define TENON_DEVICES_GPU_LIBRARY_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -52,6 +53,13 @@ struct Convolution {
   int64_t batch = 0, channels = 0, filters = 0, groups = 1;
   Direction rows, columns;
 };
+
+using Four = std::array<int64_t, 4>;
+// The strides of an image or filter of dims [n, c, h, w], stored as [n, h, w, c] or as they are named.
+inline Four StridesOf(const Four& dims, bool channels_first) {
+  const auto [n, c, h, w] = dims;
+  return channels_first ? Four{c * h * w, h * w, w, 1} : Four{h * w * c, 1, w * c, c};
+}
 
 // left and right: of a product, its operands; of a convolution, input and filter; of its gradient of the input, the result's
 // gradient and the filter; of the filter, the input and the result's gradient.

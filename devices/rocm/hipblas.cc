@@ -56,12 +56,10 @@ Hipblas::Hipblas(const Options& options) {
   std::string missing;
   for (const auto& [file, gemm] : kReleases) {
     NamedLibrary library(PlacesOf(options, file, kFolder));
-#define TENON_HIPBLAS_FIND(name) library.Find(#name, &f_.name);
-    TENON_HIPBLAS_FIND(hipblasCreate)
-    TENON_HIPBLAS_FIND(hipblasDestroy)
-    TENON_HIPBLAS_FIND(hipblasSetStream)
-    TENON_HIPBLAS_FIND(hipblasSetAtomicsMode)
-#undef TENON_HIPBLAS_FIND
+    TENON_GPU_FIND(hipblasCreate)
+    TENON_GPU_FIND(hipblasDestroy)
+    TENON_GPU_FIND(hipblasSetStream)
+    TENON_GPU_FIND(hipblasSetAtomicsMode)
     library.Find(gemm, &f_.gemm);
     if (missing.empty()) missing = library.missing();
     if (!library.missing().empty()) continue;

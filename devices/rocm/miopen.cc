@@ -67,9 +67,8 @@ class Miopen::Work final : public LibraryWork {
   }
 
  private:
-  bool Describe(rocm::OpenType type, const std::array<int64_t, 4>& dims, bool channels_first, rocm::OpenTensor* out) const {
-    const auto [n, c, h, w] = dims;
-    const std::array<int64_t, 4> strides = channels_first ? std::array{c * h * w, h * w, w, int64_t{1}} : std::array{h * w * c, int64_t{1}, w * c, c};
+  bool Describe(rocm::OpenType type, const Four& dims, bool channels_first, rocm::OpenTensor* out) const {
+    const Four strides = StridesOf(dims, channels_first);
     int d[4], s[4];
     std::copy(dims.begin(), dims.end(), d);
     std::copy(strides.begin(), strides.end(), s);
@@ -108,19 +107,17 @@ class Miopen::Work final : public LibraryWork {
 
 Miopen::Miopen(const Options& options) {
   NamedLibrary library(PlacesOf(options, "libMIOpen.so.1", "/opt/rocm/lib"));
-#define TENON_MIOPEN_FIND(name) library.Find(#name, &f_.name);
-  TENON_MIOPEN_FIND(miopenCreate)
-  TENON_MIOPEN_FIND(miopenDestroy)
-  TENON_MIOPEN_FIND(miopenSetStream)
-  TENON_MIOPEN_FIND(miopenCreateTensorDescriptor)
-  TENON_MIOPEN_FIND(miopenDestroyTensorDescriptor)
-  TENON_MIOPEN_FIND(miopenSetTensorDescriptor)
-  TENON_MIOPEN_FIND(miopenCreateConvolutionDescriptor)
-  TENON_MIOPEN_FIND(miopenDestroyConvolutionDescriptor)
-  TENON_MIOPEN_FIND(miopenInitConvolutionDescriptor)
-  TENON_MIOPEN_FIND(miopenSetConvolutionGroupCount)
-  TENON_MIOPEN_FIND(miopenSetConvolutionAttribute)
-#undef TENON_MIOPEN_FIND
+  TENON_GPU_FIND(miopenCreate)
+  TENON_GPU_FIND(miopenDestroy)
+  TENON_GPU_FIND(miopenSetStream)
+  TENON_GPU_FIND(miopenCreateTensorDescriptor)
+  TENON_GPU_FIND(miopenDestroyTensorDescriptor)
+  TENON_GPU_FIND(miopenSetTensorDescriptor)
+  TENON_GPU_FIND(miopenCreateConvolutionDescriptor)
+  TENON_GPU_FIND(miopenDestroyConvolutionDescriptor)
+  TENON_GPU_FIND(miopenInitConvolutionDescriptor)
+  TENON_GPU_FIND(miopenSetConvolutionGroupCount)
+  TENON_GPU_FIND(miopenSetConvolutionAttribute)
   static constexpr const char* kDirections[] = {"Forward", "BackwardData", "BackwardWeights"};
   for (size_t i = 0; i < 3; ++i) {
     const std::string name = sdk::Concat("miopenConvolution", kDirections[i]);
