@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "collectives.h"
 #include "fuse/cache.h"
@@ -312,9 +313,17 @@ Outcome Device::CheckAlive() const {
 Outcome Device::Note(Outcome outcome) {
   if (outcome.code != TENON_UNAVAILABLE) return outcome;
   const std::lock_guard lock(loss_mutex_);
+  is_being_lost_ = true;
+  while (host_copies_ > 0) std::this_thread::yield();
   if (lost_.ok()) lost_ = Fault(TENON_UNAVAILABLE, name_, " (", facts().name, ") is lost: ", outcome.message);
   is_lost_.store(true, std::memory_order_release);
   return lost_;
+}
+bool Device::BeginHostCopy() {
+  ++host_copies_;
+  if (!is_being_lost_) return true;
+  --host_copies_;
+  return false;
 }
 void Device::CheckHealth() {
   if (is_lost()) return;

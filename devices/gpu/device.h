@@ -114,6 +114,10 @@ class Device : public std::enable_shared_from_this<Device> {
   Outcome Note(Outcome outcome);
   // Asks the driver. Needs no lock.
   void CheckHealth();
+  // The host copies into or out of a step's memory for a stream, between the two; false: not on a lost GPU. Who learns that it is lost
+  // may free that memory: no such copy is under way any more.
+  bool BeginHostCopy();
+  void EndHostCopy() { --host_copies_; }
 
  private:
   Device(std::shared_ptr<System> system, uint32_t index) : system_(std::move(system)), index_(index) {}
@@ -155,6 +159,8 @@ class Device : public std::enable_shared_from_this<Device> {
   mutable std::mutex loss_mutex_;
   Outcome lost_;
   std::atomic<bool> is_lost_{false}, closed_{false};
+  std::atomic<bool> is_being_lost_{false};  // no host copy begins
+  std::atomic<int> host_copies_{0};         // under way
   std::vector<std::weak_ptr<Queue>> queues_;  // guarded by System::mutex
   std::atomic<int64_t> usual_wait_{0};
   std::atomic<uint64_t> queue_count_{0};      // that were made

@@ -13,13 +13,16 @@ namespace {
 constexpr uint64_t kStagingBytes = UINT64_C(4) << 20;
 
 struct HostCopy {
+  Device* device;
   char* target;
   const char* source;
   uint64_t bytes;
 };
 void CopyOnHost(void* argument) {
   const std::unique_ptr<HostCopy> copy(static_cast<HostCopy*>(argument));
+  if (!copy->device->BeginHostCopy()) return;
   std::memcpy(copy->target, copy->source, copy->bytes);
+  copy->device->EndHostCopy();
 }
 
 }  // namespace
@@ -209,7 +212,7 @@ Outcome Queue::Copy(const Place& target, const Place& source, uint64_t bytes) {
 // for work that this thread has still to submit.
 Outcome Queue::CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes) {
   const auto on_host = [&](char* to, const char* from, uint64_t n) {
-    auto copy = std::make_unique<HostCopy>(to, from, n);
+    auto copy = std::make_unique<HostCopy>(device_.get(), to, from, n);
     Outcome outcome = card().CallHost(&CopyOnHost, copy.get(), stream_);
     if (outcome.ok()) (void)copy.release();
     return outcome;

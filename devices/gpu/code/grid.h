@@ -66,16 +66,22 @@ template <class T>
 TENON_GPU_FUNCTION T ShuffleXor(T value, uint32_t mask) { return __shfl_xor(value, static_cast<int>(mask), 32); }
 template <class T>
 TENON_GPU_FUNCTION T ShuffleUp(T value, uint32_t by) { return __shfl_up(value, by, 32); }
-TENON_GPU_FUNCTION void SystemFence() { __threadfence_system(); }
-TENON_GPU_FUNCTION void DeviceFence() { __threadfence(); }
 #else
 template <class T>
 TENON_GPU_FUNCTION T ShuffleXor(T value, uint32_t mask) { return __shfl_xor_sync(0xffffffffu, value, static_cast<int>(mask)); }
 template <class T>
 TENON_GPU_FUNCTION T ShuffleUp(T value, uint32_t by) { return __shfl_up_sync(0xffffffffu, value, by); }
-TENON_GPU_FUNCTION void SystemFence() { __threadfence_system(); }
-TENON_GPU_FUNCTION void DeviceFence() { __threadfence(); }
 #endif
+TENON_GPU_FUNCTION void DeviceFence() { __threadfence(); }
+
+// A word that others write meanwhile.
+TENON_GPU_FUNCTION uint64_t Observe(const uint64_t* word) { return *const_cast<const volatile uint64_t*>(word); }
+// For whoever sees the value, the host too, what was written before is there.
+TENON_GPU_FUNCTION void Publish(uint64_t* word, uint64_t value) {
+  __threadfence_system();
+  *const_cast<volatile uint64_t*>(word) = value;
+  __threadfence_system();
+}
 
 TENON_GPU_FUNCTION uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) { return atomicCAS(at, expected, desired); }
 TENON_GPU_FUNCTION uint64_t CompareAndSwap(uint64_t* at, uint64_t expected, uint64_t desired) {
@@ -171,17 +177,15 @@ TENON_GPU_FUNCTION T BlockReduce(T value, T identity, const Combine& combine) {
 // Says that the data is bad: `position` is where, `value` what stands there, `limit` what it has to be below. The first to say
 // so on a timeline is heard; the kernel goes on, and must not use the value.
 TENON_GPU_FUNCTION void Report(const FaultSite& site, int64_t position, int64_t value, int64_t limit) {
-  const uint64_t record = *const_cast<volatile uint64_t*>(&site.control->record);
+  const uint64_t record = Observe(&site.control->record);
   if (record == 0 || Exchange(&site.control->claimed, record) == record) return;
   auto* out = reinterpret_cast<FaultRecord*>(record);
   out->position = position;
   out->value = value;
   out->limit = limit;
   out->site = site.number;
-  out->reached = *const_cast<volatile uint64_t*>(&out->word);
-  SystemFence();
-  *const_cast<volatile uint64_t*>(&out->state) = kFaulted;
-  SystemFence();
+  out->reached = Observe(&out->word);
+  Publish(&out->state, kFaulted);
 }
 
 }  // namespace tenon::gpu

@@ -94,7 +94,7 @@ T ShuffleUp(T value, uint32_t by) {
   ShuffleBytes(&value, sizeof value, lane >= by ? lane - by : lane);
   return value;
 }
-inline void SystemFence() {
+inline void DeviceFence() {
 #if defined(__SANITIZE_THREAD__)
   // Which does not know of fences alone.
   static std::atomic<int> fence{0};
@@ -103,7 +103,8 @@ inline void SystemFence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
 }
-inline void DeviceFence() { SystemFence(); }
+inline uint64_t Observe(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+inline void Publish(uint64_t* word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
 inline uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) {
   __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -45,8 +45,9 @@ struct Call {
   }
 };
 
+using Calls = std::vector<std::shared_ptr<const Call>>;
 struct Meeting {
-  std::vector<const Call*> calls;  // that have come
+  Calls calls;  // that have come; a rank may have left since, by an abort
   bool done = false;
   int left = 0;  // ranks
 };
@@ -98,7 +99,7 @@ size_t SizeOf(int type) {
 }
 
 template <class T>
-void Reduce(const std::vector<const Call*>& calls) {
+void Reduce(const Calls& calls) {
   using Wide = tenon::sdk::Wide<T>;
   const Call& first = *calls[0];
   std::vector<T> result(first.count);
@@ -113,21 +114,21 @@ void Reduce(const std::vector<const Call*>& calls) {
                                                                      : std::min(x, y));
     }
   }
-  for (const Call* call : calls) {
+  for (const auto& call : calls) {
     if (first.count > 0) std::memcpy(call->target, static_cast<const void*>(result.data()), first.count * sizeof(T));
   }
 }
 
 // calls: by rank.
-void Compute(const std::vector<const Call*>& calls) {
+void Compute(const Calls& calls) {
   const Call& first = *calls[0];
   const size_t bytes = first.count * SizeOf(first.type);
   if (first.kind == Kind::kBroadcast) {
-    for (const Call* call : calls) std::memmove(call->target, calls[static_cast<size_t>(first.root)]->source, bytes);
+    for (const auto& call : calls) std::memmove(call->target, calls[static_cast<size_t>(first.root)]->source, bytes);
     return;
   }
   if (first.kind == Kind::kGather) {
-    for (const Call* to : calls) {
+    for (const auto& to : calls) {
       for (size_t rank = 0; rank < calls.size(); ++rank) std::memmove(to->target + rank * bytes, calls[rank]->source, bytes);
     }
     return;
@@ -144,26 +145,26 @@ void Compute(const std::vector<const Call*>& calls) {
 }
 
 // On the stream's thread. Ranks whose calls differ do harm in a real library; here they end, and nothing is written.
-void Meet(const Call& call) {
-  Clique& clique = *call.clique;
+void Meet(const std::shared_ptr<const Call>& call) {
+  Clique& clique = *call->clique;
   std::unique_lock lock(clique.mutex);
-  Meeting& meeting = clique.meetings[call.number];
-  meeting.calls.push_back(&call);
+  Meeting& meeting = clique.meetings[call->number];
+  meeting.calls.push_back(call);
   if (static_cast<int>(meeting.calls.size()) == clique.size) {
-    std::sort(meeting.calls.begin(), meeting.calls.end(), [](const Call* a, const Call* b) { return a->rank < b->rank; });
-    const bool alike = std::all_of(meeting.calls.begin(), meeting.calls.end(), [&](const Call* each) { return each->IsLike(*meeting.calls[0]); });
+    std::sort(meeting.calls.begin(), meeting.calls.end(), [](const auto& a, const auto& b) { return a->rank < b->rank; });
+    const bool alike = std::all_of(meeting.calls.begin(), meeting.calls.end(), [&](const auto& each) { return each->IsLike(*meeting.calls[0]); });
     if (alike && !clique.aborted) Compute(meeting.calls);
     meeting.done = true;
     clique.changed.notify_all();
   }
   clique.changed.wait(lock, [&] { return meeting.done || clique.aborted; });
-  if (++meeting.left == clique.size) clique.meetings.erase(call.number);
+  if (++meeting.left == clique.size) clique.meetings.erase(call->number);
 }
 
 void Give(std::shared_ptr<Call> call) {
   EmulatedStream* const stream = call->stream;
   stream->GiveAlways([call = std::move(call)](bool lost) {
-    if (!lost) Meet(*call);
+    if (!lost) Meet(call);
   });
 }
 
