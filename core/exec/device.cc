@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/base/adopt.h"
 #include "tenon/ext/draft/native_handle.h"
 
 namespace tenon::exec {
@@ -35,10 +34,7 @@ std::string DeviceQueues::NameOf(int i) const {
 }
 
 Status WaitForStream(const Device& device, void* stream) {
-  const auto* given = device.queues == nullptr || device.driver->get_extension == nullptr
-                          ? nullptr
-                          : static_cast<const tenon_native_handle*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_NATIVE_HANDLE)));
-  const tenon_native_handle* const native = given == nullptr ? nullptr : Adopt(given);
+  const auto* const native = device.queues == nullptr ? nullptr : ExtensionOf<tenon_native_handle>(device, TENON_EXTENSION_NATIVE_HANDLE);
   if (native == nullptr || native->wait_for == nullptr)
     return Unimplemented(StrCat(device.name, " has no native streams to wait for; let the host wait for what the tensor comes from"));
   for (int i = 0; i < device.queues->size(); ++i) {

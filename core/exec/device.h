@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/adopt.h"
 #include "core/tensor/buffer.h"
 #include "tenon/device.h"
 
@@ -56,6 +57,14 @@ class DeviceQueues {
   const tenon_device_driver* driver_;
   std::vector<tenon_queue*> queues_;
 };
+
+// What the driver has under that name (ext/), as this host knows T; nullptr: it has none.
+template <class T>
+const T* ExtensionOf(const Device& device, std::string_view id) {
+  if (device.driver->get_extension == nullptr) return nullptr;
+  const auto* given = static_cast<const T*>(device.driver->get_extension(device.handle, Span(id)));
+  return given == nullptr ? nullptr : Adopt(given);
+}
 
 // Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h). UNIMPLEMENTED without.
 Status WaitForStream(const Device& device, void* stream);

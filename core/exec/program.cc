@@ -72,9 +72,7 @@ Result<ProgramInstance*> ProgramInstance::Create(Program* program) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const Slot& slot = slots[i];
     tenon_tensor_view& view = instance->views_[i];
-    size_t root = i;
-    while (slots[root].home == Home::kAlias) root = static_cast<size_t>(slots[root].target);
-    const Slot& home = slots[root];
+    const Slot& home = slots[static_cast<size_t>(RootOf(slots, static_cast<int32_t>(i)))];
     void* data = nullptr;
     Buffer* buffer = nullptr;
     if (home.home == Home::kArena) data = instance->arenas_[static_cast<size_t>(home.memory)] + home.offset;

@@ -37,6 +37,12 @@ struct Slot {
   int32_t last = -1;
 };
 
+// The slot that holds what an alias shows; any other is its own.
+inline int32_t RootOf(const std::vector<Slot>& slots, int32_t slot) {
+  while (slots[static_cast<size_t>(slot)].home == Home::kAlias) slot = slots[static_cast<size_t>(slot)].target;
+  return slot;
+}
+
 struct Operation {
   enum class Kind : uint8_t {
     kRun,      // the kernel itself

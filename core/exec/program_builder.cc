@@ -197,10 +197,7 @@ class ProgramBuilder {
     return static_cast<int32_t>(program_->slots_.size() - 1);
   }
 
-  int32_t Root(int32_t slot) const {
-    while (At(slot).home == Home::kAlias) slot = At(slot).target;
-    return slot;
-  }
+  int32_t Root(int32_t slot) const { return RootOf(program_->slots_, slot); }
 
   int32_t ConstantSlot(Tensor tensor, int32_t memory) {
     const int32_t slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant, memory);

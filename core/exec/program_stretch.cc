@@ -15,7 +15,6 @@
 // A kernel with an argument in the host's memory is work only where that is constant: a capture would keep its value.
 #include <algorithm>
 
-#include "core/base/adopt.h"
 #include "core/base/log.h"
 #include "core/exec/program.h"
 
@@ -27,11 +26,7 @@ constexpr size_t kMostCaptured = 4;    // sets of addresses: two buffers a varia
 constexpr int kMostReplaced = 16;      // then addresses change in every step, and capturing costs more than it saves
 constexpr size_t kLeastWork = 2;
 
-const tenon_graph_capture* CaptureOf(const Device& device) {
-  if (device.driver->get_extension == nullptr) return nullptr;
-  const auto* given = static_cast<const tenon_graph_capture*>(device.driver->get_extension(device.handle, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
-  return given == nullptr ? nullptr : Adopt(given);
-}
+const tenon_graph_capture* CaptureOf(const Device& device) { return ExtensionOf<tenon_graph_capture>(device, TENON_EXTENSION_GRAPH_CAPTURE); }
 
 enum class Role { kNone, kRead, kAsk, kWork, kUpdate, kDrop };
 
@@ -65,8 +60,7 @@ ProgramInstance::Stretch::~Stretch() {
 // Whether the address of a slot's value may be another in the next step.
 bool ProgramInstance::MayMove(int32_t slot) const {
   const std::vector<Slot>& slots = program_->slots();
-  while (slots[static_cast<size_t>(slot)].home == Home::kAlias) slot = slots[static_cast<size_t>(slot)].target;
-  const Home home = slots[static_cast<size_t>(slot)].home;
+  const Home home = slots[static_cast<size_t>(RootOf(slots, slot))].home;
   return home != Home::kArena && home != Home::kConstant;
 }
 
@@ -75,8 +69,7 @@ bool ProgramInstance::IsFixed(int32_t slot) const {
   const std::vector<Slot>& slots = program_->slots();
   const Slot& at = slots[static_cast<size_t>(slot)];
   if (at.memory != 0 || at.dtype == TENON_DT_RESOURCE) return true;
-  while (slots[static_cast<size_t>(slot)].home == Home::kAlias) slot = slots[static_cast<size_t>(slot)].target;
-  return slots[static_cast<size_t>(slot)].home == Home::kConstant;
+  return slots[static_cast<size_t>(RootOf(slots, slot))].home == Home::kConstant;
 }
 
 const Device& ProgramInstance::DeviceOfQueue(int32_t queue) const {
@@ -329,7 +322,8 @@ Status ProgramInstance::BeginUpdate(Stretch* stretch, size_t index) {
 // What the kernels have begun is ended as they said, if their work was launched.
 Status ProgramInstance::EndUpdates(Stretch* stretch, const Status& launched) {
   if (stretch->late.updates.empty()) return Status::Ok();
-  std::vector<Resource*> written;
+  std::vector<Resource*>& written = stretch->late.written;
+  written.clear();
   for (const LateUpdates::Update& update : stretch->late.updates) {
     exec::EndUpdate(update.resource, update.frame, launched.ok() ? update.outcome : static_cast<uint32_t>(TENON_UPDATE_FAILED));
     if (launched.ok() && update.outcome == TENON_UPDATE_COMMIT) written.push_back(update.resource);

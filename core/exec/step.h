@@ -88,6 +88,7 @@ struct LateUpdates {
     return std::any_of(updates.begin(), updates.end(), [&](const Update& each) { return each.resource == resource; });
   }
   std::vector<Update> updates;
+  std::vector<tenon_resource*> written;       // as they end
   std::vector<const void*> addresses;         // old and new memory of each
   std::vector<const tenon_buffer*> dropped;   // held by the step, which has no more use for them before the update's work
 };

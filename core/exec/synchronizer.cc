@@ -113,7 +113,7 @@ void Synchronizer::WalkLoop(const Operation& operation, int32_t block) {
 // ---- Memory ----
 
 void Synchronizer::Touch(int32_t slot, Access access, const Event& event, Waits* waits) {
-  while (program_->slots_[static_cast<size_t>(slot)].home == Home::kAlias) slot = program_->slots_[static_cast<size_t>(slot)].target;
+  slot = RootOf(program_->slots_, slot);
   const Slot& root = program_->slots_[static_cast<size_t>(slot)];
   switch (root.home) {
     case Home::kArena: return TouchArena(root, access, event, waits);

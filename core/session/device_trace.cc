@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "core/base/adopt.h"
-
 namespace tenon::session {
 namespace {
 
@@ -44,11 +42,9 @@ void AddSpan(const exec::Device& device, const tenon_profile_span& span, double 
 DeviceTrace::DeviceTrace(const exec::Environment& env, trace::Trace* trace) : trace_(trace) {
   if (trace == nullptr) return;
   for (const exec::SessionDevice& each : env.devices) {
-    const tenon_device_driver* driver = each.device->driver;
-    if (!each.queued() || driver->get_extension == nullptr) continue;
-    const auto* given = static_cast<const tenon_profile*>(driver->get_extension(each.device->handle, Span(TENON_EXTENSION_PROFILE)));
-    if (given == nullptr) continue;
-    Source source = {each.device, Adopt(given), 0, false};
+    const auto* const profile = each.queued() ? exec::ExtensionOf<tenon_profile>(*each.device, TENON_EXTENSION_PROFILE) : nullptr;
+    if (profile == nullptr) continue;
+    Source source = {each.device, profile, 0, false};
     uint64_t count = 0;
     source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next);
     source.watches = Watch(source, true);
