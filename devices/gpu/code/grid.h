@@ -75,7 +75,8 @@ TENON_GPU_FUNCTION T ShuffleUp(T value, uint32_t by) { return __shfl_up_sync(0xf
 TENON_GPU_FUNCTION void DeviceFence() { __threadfence(); }
 
 // A word that others write meanwhile.
-TENON_GPU_FUNCTION uint64_t Observe(const uint64_t* word) { return *const_cast<const volatile uint64_t*>(word); }
+template <class Word>
+TENON_GPU_FUNCTION Word Observe(const Word* word) { return *const_cast<const volatile Word*>(word); }
 // For whoever sees the value, the host too, what was written before is there.
 TENON_GPU_FUNCTION void Publish(uint64_t* word, uint64_t value) {
   __threadfence_system();
@@ -119,7 +120,7 @@ TENON_GPU_FUNCTION void AtomicChange(T* at, const Change& change) {
   if constexpr (sizeof(T) >= 4) {
     using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     auto* word = reinterpret_cast<Word*>(at);
-    Word old = *const_cast<volatile Word*>(word);
+    Word old = Observe(word);
     while (true) {
       const Word seen = CompareAndSwap(word, old, __builtin_bit_cast(Word, change(__builtin_bit_cast(T, old))));
       if (seen == old) return;
@@ -131,7 +132,7 @@ TENON_GPU_FUNCTION void AtomicChange(T* at, const Change& change) {
     auto* word = reinterpret_cast<uint32_t*>(address & ~uintptr_t{3});
     const uint32_t shift = static_cast<uint32_t>(address & 3) * 8;
     const uint32_t mask = static_cast<uint32_t>(static_cast<Part>(~Part{0})) << shift;
-    uint32_t old = *const_cast<volatile uint32_t*>(word);
+    uint32_t old = Observe(word);
     while (true) {
       const auto part = __builtin_bit_cast(Part, change(__builtin_bit_cast(T, static_cast<Part>(old >> shift))));
       const uint32_t seen = CompareAndSwap(word, old, (old & ~mask) | static_cast<uint32_t>(part) << shift);

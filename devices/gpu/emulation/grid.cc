@@ -58,6 +58,43 @@ char grid_begins, grid_ends;  // what the host's thread and those of its grid me
 
 // ---- Fibers ----
 
+// Deep templates at -O0 with sanitizers want room.
+constexpr size_t kStackBytes = 256 * 1024;
+
+#if defined(TENON_GPU_WATCHED)
+// Runs threads of a grid without barriers, one after the other, on a stack of its own: on one that others use too, what they left
+// there would be told as shared.
+class FlatThread {
+ public:
+  FlatThread()
+      : fiber_(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes), [this](boost::context::fiber&& back) {
+          while (true) {
+            After(&grid_begins);
+            body_(params_, at_);
+            Before(&grid_ends);
+            back = std::move(back).resume();
+          }
+          return std::move(back);
+        }) {}
+  void Run(EmulatedKernel::Body body, const void* params, EmulatedThread* at) {
+    body_ = body;
+    params_ = params;
+    at_ = at;
+    void* const here = Watched::Current();
+    watched_.Enter();
+    fiber_ = std::move(fiber_).resume();
+    Watched::Leave(here);
+  }
+
+ private:
+  Watched watched_;
+  EmulatedKernel::Body body_ = nullptr;
+  const void* params_ = nullptr;
+  EmulatedThread* at_ = nullptr;
+  boost::context::fiber fiber_;
+};
+#endif
+
 struct Meeting {
   uint32_t arrived = 0;
   uint64_t generation = 0;
@@ -101,8 +138,7 @@ class Block {
 };
 
 void Block::Start(Member* member) {
-  // Deep templates at -O0 with sanitizers want room.
-  member->fiber = boost::context::fiber(std::allocator_arg, boost::context::fixedsize_stack(256 * 1024),
+  member->fiber = boost::context::fiber(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
                                         [this, member](boost::context::fiber&& back) {
                                           member->back = std::move(back);
                                           while (true) {
@@ -216,7 +252,7 @@ const EmulatedKernel* EmulatedKernel::Find(const char* name) {
 std::string EmulatedKernel::Run(const uint32_t blocks[3], uint32_t threads, const void* params) const {
   uint32_t block[3];
 #if defined(TENON_GPU_WATCHED)
-  thread_local std::unique_ptr<Watched[]> flat = std::make_unique<Watched[]>(kFlatFibers);
+  thread_local std::unique_ptr<FlatThread[]> flat = std::make_unique<FlatThread[]>(kFlatFibers);
   uint64_t number = 0;
 #endif
   Before(&grid_begins);
@@ -232,12 +268,7 @@ std::string EmulatedKernel::Run(const uint32_t blocks[3], uint32_t threads, cons
         emulated_thread = &at;
         for (at.thread = 0; at.thread < threads; ++at.thread) {
 #if defined(TENON_GPU_WATCHED)
-          void* const here = Watched::Current();
-          flat[number++ % kFlatFibers].Enter();
-          After(&grid_begins);
-          body_(params, &at);
-          Before(&grid_ends);
-          Watched::Leave(here);
+          flat[number++ % kFlatFibers].Run(body_, params, &at);
 #else
           body_(params, &at);
 #endif

@@ -103,7 +103,8 @@ inline void DeviceFence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
 }
-inline uint64_t Observe(const uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+template <class Word>
+Word Observe(const Word* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 inline void Publish(uint64_t* word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
 
 inline uint32_t CompareAndSwap(uint32_t* at, uint32_t expected, uint32_t desired) {
