@@ -118,8 +118,8 @@ CublasLt::CublasLt(const Options& options) {
   const std::string file = sdk::Concat("libcublasLt.so.", CUBLAS_VER_MAJOR);
   NamedLibrary library(PlacesOf(options, file, "/usr/local/cuda/lib64"));
   TENON_CUBLAS_LT_FUNCTIONS(TENON_GPU_FIND)
-  if (!library.missing().empty()) {
-    about_ = sdk::Concat("cuBLASLt: ", library.missing(), " was not found (put it where the loader looks, or name its folder in the option libraries)");
+  if (!library.problem().empty()) {
+    about_ = sdk::Concat("cuBLASLt: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
     return;
   }
   const size_t version = f_.cublasLtGetVersion();

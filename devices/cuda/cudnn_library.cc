@@ -238,8 +238,8 @@ class Cudnn::Work final : public LibraryWork {
 Cudnn::Cudnn(const Options& options) {
   NamedLibrary library(PlacesOf(options, sdk::Concat("libcudnn.so.", CUDNN_MAJOR), "/usr/local/cuda/lib64"));
   TENON_CUDNN_FUNCTIONS(TENON_GPU_FIND)
-  if (!library.missing().empty()) {
-    about_ = sdk::Concat("cuDNN: ", library.missing(), " was not found (put it where the loader looks, or name its folder in the option libraries)");
+  if (!library.problem().empty()) {
+    about_ = sdk::Concat("cuDNN: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
     return;
   }
   const size_t version = f_.cudnnGetVersion();

@@ -16,8 +16,8 @@ Nvrtc::Nvrtc() {
   const std::string file = sdk::Concat("libnvrtc.so.", CUDA_VERSION / 1000);
   NamedLibrary library({file, "/usr/local/cuda/lib64/" + file});  // by the loader's rules, then where the toolkit usually is
   TENON_NVRTC_FUNCTIONS(TENON_GPU_FIND)
-  if (!library.missing().empty()) {
-    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.missing(), " was not found; install NVRTC of CUDA ", CUDA_VERSION / 1000,
+  if (!library.problem().empty()) {
+    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(), "; install NVRTC of CUDA ", CUDA_VERSION / 1000,
                     " and name its folder in LD_LIBRARY_PATH");
     return;
   }

@@ -11,16 +11,6 @@
 
 namespace tenon::gpu {
 
-// One member of a complete group, and the lane of its GPU.
-struct CollectivePlace {
-  const GpuMember* member;
-  std::shared_ptr<Queue> lane;
-
-  Device& device() const { return lane->device(); }
-  const std::shared_ptr<CollectivePart>& part() const { return member->part; }
-};
-using CollectivePlaces = std::vector<CollectivePlace>;
-
 // work() on the lane, as work of `timeline`, which then has the value 1 if `tells`. Waits for the value 1 of the others.
 Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline, const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
                  const std::function<void(Queue& lane)>& work);

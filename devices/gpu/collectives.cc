@@ -55,10 +55,6 @@ struct Collectives::Launched {
   }
 };
 
-struct Collectives::Work {
-  CollectivePlaces places;
-};
-
 // ---- One step at a time ----
 
 Outcome Collectives::Enter(const StepKey& step, const std::function<bool()>& is_cancelled) {
@@ -149,7 +145,7 @@ Outcome Collectives::End(Table::Ended ended) {
 Outcome Collectives::Launch(const Members& members, bool* out_given) {
   const std::lock_guard lock(mutex_);
   auto launched = std::make_shared<Launched>();
-  Work work;
+  CollectivePlaces places;
   Outcome outcome;
   launched->name = members[0]->name;
   for (const auto& member : members) {
@@ -157,18 +153,18 @@ Outcome Collectives::Launch(const Members& members, bool* out_given) {
     std::shared_ptr<Queue> lane;
     if (outcome.ok()) outcome = LaneOf(device, &lane);
     launched->lanes.push_back(lane);
-    work.places.push_back({member.get(), std::move(lane)});
+    places.push_back({member.get(), std::move(lane)});
     launched->parts.push_back(member->part);
     launched->devices.push_back(device.index());
   }
   if (outcome.ok()) outcome = CheckOrder(*launched);
   bool by_library = false;
   if (outcome.ok()) outcome = ChooseLibrary(members, &by_library);
-  if (outcome.ok() && by_library) outcome = JoinGroup(work, launched->devices);
+  if (outcome.ok() && by_library) outcome = JoinGroup(places, launched->devices);
   if (!outcome.ok()) return outcome;
   *out_given = true;
-  outcome = by_library ? ByLibrary(work, groups_[launched->devices]) : CollectByCopies(work.places, &launched->points);
-  for (const CollectivePlace& place : work.places) place.lane->FreeLater([launched] {});  // lanes still read and write their points
+  outcome = by_library ? ByLibrary(places, groups_[launched->devices]) : CollectByCopies(places, &launched->points);
+  for (const CollectivePlace& place : places) place.lane->FreeLater([launched] {});  // lanes still read and write their points
   if (!outcome.ok() && by_library) Abort(launched->devices);
   if (!outcome.ok()) Release(*launched, outcome);
   if (!outcome.ok()) return outcome;
@@ -224,7 +220,7 @@ Outcome Collectives::ChooseLibrary(const Members& members, bool* out_chosen) {
   return {};
 }
 
-Outcome Collectives::JoinGroup(const Work& work, const std::vector<uint32_t>& devices) {
+Outcome Collectives::JoinGroup(const CollectivePlaces& places, const std::vector<uint32_t>& devices) {
   if (groups_.contains(devices)) return {};
   std::string token;
   Outcome outcome = library_.MakeToken(&token);
@@ -232,7 +228,7 @@ Outcome Collectives::JoinGroup(const Work& work, const std::vector<uint32_t>& de
   if (outcome.ok()) outcome = library_.BeginGroup();
   if (!outcome.ok()) return outcome;
   for (size_t rank = 0; rank < group.size() && outcome.ok(); ++rank) {
-    outcome = work.places[rank].lane->card().Activate();
+    outcome = places[rank].lane->card().Activate();
     if (outcome.ok()) outcome = library_.Join(token, static_cast<int>(rank), static_cast<int>(group.size()), &group[rank]);
   }
   const Outcome ended = library_.EndGroup();
@@ -241,8 +237,7 @@ Outcome Collectives::JoinGroup(const Work& work, const std::vector<uint32_t>& de
   return outcome;
 }
 
-Outcome Collectives::ByLibrary(const Work& work, const Group& group) {
-  const CollectivePlaces& places = work.places;
+Outcome Collectives::ByLibrary(const CollectivePlaces& places, const Group& group) {
   const GpuMember& first = *places[0].member;
   Outcome outcome;
   for (const CollectivePlace& place : places) {

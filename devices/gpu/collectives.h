@@ -56,6 +56,16 @@ struct GpuMember : sdk::CollectiveMember {
   }
 };
 
+// One member of a complete group, and the lane of its GPU.
+struct CollectivePlace {
+  const GpuMember* member;
+  std::shared_ptr<Queue> lane;
+
+  Device& device() const { return lane->device(); }
+  const std::shared_ptr<CollectivePart>& part() const { return member->part; }
+};
+using CollectivePlaces = std::vector<CollectivePlace>;  // by rank
+
 class Collectives {
  public:
   using Table = sdk::CollectiveTable<GpuMember>;
@@ -85,7 +95,6 @@ class Collectives {
  private:
   using Group = std::vector<Communicator>;  // by rank
   struct Launched;
-  struct Work;
 
   // out_given: whether lanes have work of the group, also when it fails; then its points are released when they have passed.
   Outcome Launch(const Members& members, bool* out_given);
@@ -93,8 +102,8 @@ class Collectives {
   Outcome CheckOrder(const Launched& group);
   Outcome LaneOf(Device& device, std::shared_ptr<Queue>* out_lane);
   Outcome ChooseLibrary(const Members& members, bool* out_chosen);
-  Outcome JoinGroup(const Work& work, const std::vector<uint32_t>& devices);
-  Outcome ByLibrary(const Work& work, const Group& group);
+  Outcome JoinGroup(const CollectivePlaces& places, const std::vector<uint32_t>& devices);
+  Outcome ByLibrary(const CollectivePlaces& places, const Group& group);
   void WatchLaunched(const std::shared_ptr<Launched>& launched);
   void Abort(const std::vector<uint32_t>& devices);
 

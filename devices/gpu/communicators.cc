@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "communicators.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 
+#include "named_library.h"
 #include "tenon/ext/draft/collective.h"
 #include "tenon/sdk/node.h"
 
@@ -47,18 +46,11 @@ Outcome CommunicatorLibrary::Find() {
   if (option_ == "off") return Fault(TENON_UNIMPLEMENTED, "the option collectives is off");
   const std::string name = is_required() ? option_ : kCommunicatorNames.library;
   if (name.empty()) return Fault(TENON_UNIMPLEMENTED, "there is no library of collectives for these GPUs; name one in the option collectives");
-  void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* const why = dlerror();
-    return Fault(TENON_UNIMPLEMENTED, name, " cannot be opened (", why == nullptr ? "no reason given" : why, "); ", kCommunicatorNames.install);
-  }
-  const char* missing = nullptr;
-#define TENON_NCCL_FIND(function, type)                              \
-  f_.function = reinterpret_cast<type>(dlsym(library, #function));   \
-  if (f_.function == nullptr && missing == nullptr) missing = #function;
+  NamedLibrary library({name});
+#define TENON_NCCL_FIND(function, type) library.Find(#function, &f_.function);
   TENON_NCCL_FUNCTIONS(TENON_NCCL_FIND)
 #undef TENON_NCCL_FIND
-  return missing == nullptr ? Outcome() : Fault(TENON_UNIMPLEMENTED, name, " lacks ", missing, "; ", kCommunicatorNames.install);
+  return library.problem().empty() ? Outcome() : Fault(TENON_UNIMPLEMENTED, library.problem(), "; ", kCommunicatorNames.install);
 }
 
 Outcome CommunicatorLibrary::Check(int result, const char* what) const {

@@ -5,7 +5,7 @@
 //   struct Functions { TENON_THING_FUNCTIONS(TENON_GPU_MEMBER) } f_;        // of the types that the vendor's header has
 //   NamedLibrary library({"libthing.so.1", "/usr/local/thing/libthing.so.1"});
 //   TENON_THING_FUNCTIONS(TENON_GPU_FIND)
-//   if (!library.missing().empty()) ...                                      // which of them is not there
+//   if (!library.problem().empty()) ...                                      // why it cannot be used
 //
 // What is opened stays open.
 #ifndef TENON_DEVICES_GPU_NAMED_LIBRARY_H_
@@ -21,26 +21,28 @@ namespace tenon::gpu {
 class NamedLibrary {
  public:
   // The first of the names (by the loader's rules) and paths that can be opened.
-  explicit NamedLibrary(const std::vector<std::string>& names) : missing_(names.at(0)) {
+  explicit NamedLibrary(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle_ == nullptr) continue;
-      missing_.clear();
-      return;
+      name_ = name;
+      if (handle_ != nullptr) problem_.clear();
+      if (handle_ != nullptr) return;
+      const char* const why = dlerror();
+      problem_ += (problem_.empty() ? "" : "; ") + (why == nullptr ? name + " cannot be opened" : why);
     }
   }
   template <class Function>
-  void Find(const char* name, Function** out) {
-    if (!missing_.empty()) return;
-    *out = reinterpret_cast<Function*>(dlsym(handle_, name));
-    if (*out == nullptr) missing_ = name;
+  void Find(const char* function, Function** out) {
+    if (!problem_.empty()) return;
+    *out = reinterpret_cast<Function*>(dlsym(handle_, function));
+    if (*out == nullptr) problem_ = name_ + " lacks " + function;
   }
-  // The library, or the first function, that was not found; "": none.
-  const std::string& missing() const { return missing_; }
+  // What the loader says of each place, or which function is not there; "": all was found.
+  const std::string& problem() const { return problem_; }
 
  private:
   void* handle_ = nullptr;
-  std::string missing_;
+  std::string name_, problem_;
 };
 
 #define TENON_GPU_MEMBER(name) decltype(&::name) name;

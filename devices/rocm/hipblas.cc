@@ -53,7 +53,7 @@ Hipblas::Hipblas(const Options& options) {
   constexpr char kFolder[] = "/opt/rocm/lib";
   // The release says what the function is called. Newest first.
   static constexpr const char* kReleases[][2] = {{"libhipblas.so.3", "hipblasGemmStridedBatchedEx"}, {"libhipblas.so.2", "hipblasGemmStridedBatchedEx_v2"}};
-  std::string missing;
+  std::string problem;
   for (const auto& [file, gemm] : kReleases) {
     NamedLibrary library(PlacesOf(options, file, kFolder));
     TENON_GPU_FIND(hipblasCreate)
@@ -61,8 +61,8 @@ Hipblas::Hipblas(const Options& options) {
     TENON_GPU_FIND(hipblasSetStream)
     TENON_GPU_FIND(hipblasSetAtomicsMode)
     library.Find(gemm, &f_.gemm);
-    if (missing.empty()) missing = library.missing();
-    if (!library.missing().empty()) continue;
+    if (problem.empty()) problem = library.problem();
+    if (!library.problem().empty()) continue;
     about_ = sdk::Concat("hipBLAS (", file, ")");
     rocm::Status status = f_.hipblasCreate(&handle_);
     if (status == 0) status = f_.hipblasSetAtomicsMode(handle_, rocm::kBlasAtomicsNotAllowed);
@@ -72,7 +72,7 @@ Hipblas::Hipblas(const Options& options) {
     handle_ = nullptr;
     return;
   }
-  about_ = sdk::Concat("hipBLAS: ", missing, " was not found (put it where the loader looks, or name its folder in the option libraries)");
+  about_ = sdk::Concat("hipBLAS: ", problem, " (put the library where the loader looks, or name its folder in the option libraries)");
 }
 
 Hipblas::~Hipblas() {

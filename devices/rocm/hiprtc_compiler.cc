@@ -14,8 +14,8 @@ Hiprtc::Hiprtc() {
   // Newest first. In ROCm 5 it was part of the runtime.
   NamedLibrary library({"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.5"});
   TENON_HIPRTC_FUNCTIONS(TENON_GPU_FIND)
-  if (!library.missing().empty()) {
-    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.missing(), " was not found; install hiprtc of the ROCm in use");
+  if (!library.problem().empty()) {
+    opened_ = Fault(TENON_UNIMPLEMENTED, "chains are not compiled: ", library.problem(), "; install hiprtc of the ROCm in use");
     return;
   }
   int major = 0, minor = 0;

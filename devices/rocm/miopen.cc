@@ -125,8 +125,8 @@ Miopen::Miopen(const Options& options) {
     library.Find((name + "CompileSolution").c_str(), &f_.calls[i].compile);
     library.Find((name + "Immediate").c_str(), &f_.calls[i].run);
   }
-  if (!library.missing().empty()) {
-    about_ = sdk::Concat("MIOpen: ", library.missing(), " was not found (put it where the loader looks, or name its folder in the option libraries)");
+  if (!library.problem().empty()) {
+    about_ = sdk::Concat("MIOpen: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
     return;
   }
   about_ = "MIOpen";
