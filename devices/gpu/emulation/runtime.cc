@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "emulation/grid.h"
+#include "emulation/observer.h"
 #include "emulation/stream.h"
 #include "options.h"
 #include "runtime.h"
@@ -31,6 +32,8 @@ namespace tenon::gpu {
 struct Work {
   std::function<Outcome()> run;
   bool always = false;  // on a lost GPU too: memory is given back
+  EmulatedActivity activity = {};
+  uint32_t call = 0;  // that gave it to the stream, for the observer
 };
 
 struct CapturedGraphTag {
@@ -77,6 +80,16 @@ class Memory {
   std::map<void*, std::pair<char*, int32_t>> blocks_;  // to their end and card
 };
 
+// Does it, and tells the observer of it.
+Outcome Do(const Work& work, uint32_t call) {
+  EmulatedObserver* const observer = work.activity.kind == EmulatedActivity::Kind::kUntold ? nullptr : Observer();
+  if (observer == nullptr) return work.run();
+  const uint64_t begin = observer->Now();
+  Outcome outcome = work.run();
+  observer->Ran(work.activity, call, begin, observer->Now());
+  return outcome;
+}
+
 class EmulatedCard;
 
 }  // namespace
@@ -99,6 +112,8 @@ struct StreamTag final : EmulatedStream {
     changed.notify_all();
   }
   void Give(std::function<void()> work) override;
+  // As Give, and no kernel to a profiler.
+  void GiveUntold(std::function<void()> work);
   void GiveAlways(std::function<void(bool)> work) override;
   void Finish() {
     std::unique_lock lock(mutex);
@@ -142,11 +157,11 @@ class EmulatedCard final : public Card {
   }
   void Free(void* data, Stream stream) override {
     if (stream == nullptr) return Memory::The().Free(data);
-    stream->Put({[data]() -> Outcome {
+    stream->Put({.run = [data]() -> Outcome {
                    Memory::The().Free(data);
                    return {};
                  },
-                 true});
+                 .always = true});
   }
   bool IsDeviceMemory(const void* address) override { return Memory::The().IsOf(facts_.number, address); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
@@ -172,19 +187,19 @@ class EmulatedCard final : public Card {
   Outcome Health(Stream) override { return Alive(); }
 
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
-    return Put(stream, [=]() -> Outcome {
-      std::memmove(target, source, bytes);
-      return {};
-    });
+    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome CopyFromPeer(void* target, Card&, const void* source, uint64_t bytes, Stream stream) override {
-    return Copy(target, source, bytes, stream);
+    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kPeerCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
-    return Put(stream, [=]() -> Outcome {
-      for (uint64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(target) + i * unit, &value, unit);
-      return {};
-    });
+    return Put(
+        stream,
+        [=]() -> Outcome {
+          for (uint64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(target) + i * unit, &value, unit);
+          return {};
+        },
+        {.kind = EmulatedActivity::Kind::kFill, .bytes = count * unit, .device = facts_.number});
   }
   Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) override {
     return Put(stream, [=]() -> Outcome {
@@ -204,7 +219,7 @@ class EmulatedCard final : public Card {
   Outcome WaitForStream(Stream other, Stream stream) override {
     if (other == nullptr) return Alive();  // the default stream, which has no work here
     auto there = std::make_shared<std::atomic<bool>>(false);
-    other->Give([there] { there->store(true, std::memory_order_release); });
+    other->GiveUntold([there] { there->store(true, std::memory_order_release); });
     return Put(stream, [=, this]() -> Outcome {
       for (int turn = 0; !there->load(std::memory_order_acquire); ++turn) {
         if (Outcome alive = Alive(); !alive.ok()) return alive;
@@ -276,12 +291,18 @@ class EmulatedCard final : public Card {
     }
     if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535) return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
     std::vector<char> copy(static_cast<const char*>(params), static_cast<const char*>(params) + params_bytes);
-    return Put(stream, [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
+    const auto run = [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
       // The copy's memory is aligned for any type, as vectors of chars are.
       const std::string text = kernel->Run(grid.blocks, grid.threads, copy.data());
       if (!text.empty()) return Lose(text);
       return {};
-    });
+    };
+    return Put(stream, run,
+               {.kind = EmulatedActivity::Kind::kKernel,
+                .name = kernel->name(),
+                .blocks = {grid.blocks[0], grid.blocks[1], grid.blocks[2]},
+                .threads = grid.threads,
+                .device = facts_.number});
   }
 
   Outcome CreateEvent(Event* out_event) override {
@@ -314,9 +335,11 @@ class EmulatedCard final : public Card {
     return {};
   }
   Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
-    return Put(stream, [works = graph->works]() -> Outcome {
+    EmulatedObserver* const observer = Observer();
+    const uint32_t call = observer == nullptr ? 0 : observer->Call();
+    return Put(stream, [works = graph->works, call]() -> Outcome {
       for (const Work& work : *works) {
-        if (Outcome outcome = work.run(); !outcome.ok()) return outcome;
+        if (Outcome outcome = Do(work, call); !outcome.ok()) return outcome;
       }
       return {};
     });
@@ -324,15 +347,27 @@ class EmulatedCard final : public Card {
   void DestroyGraph(CapturedGraph graph) override { delete graph; }
 
   // Puts work on the stream, or into the graph that is being captured there.
-  Outcome Put(Stream stream, std::function<Outcome()> run) {
+  Outcome Put(Stream stream, std::function<Outcome()> run, const EmulatedActivity& activity = {}) {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
     if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
+    EmulatedObserver* const observer = Observer();
+    Work work = {.run = std::move(run), .activity = activity, .call = observer == nullptr ? 0 : observer->Call()};
     if (stream->capture != nullptr) {
-      stream->capture->works->push_back({std::move(run)});
+      work.activity.from_graph = true;
+      stream->capture->works->push_back(std::move(work));
     } else {
-      stream->Put({std::move(run)});
+      stream->Put(std::move(work));
     }
     return {};
+  }
+  Outcome PutCopy(void* target, const void* source, uint64_t bytes, Stream stream, const EmulatedActivity& activity) {
+    return Put(
+        stream,
+        [=]() -> Outcome {
+          std::memmove(target, source, bytes);
+          return {};
+        },
+        activity);
   }
   Outcome Alive() {
     if (!lost_.load(std::memory_order_acquire)) return {};
@@ -389,6 +424,13 @@ class EmulatedRuntime final : public Runtime {
 }  // namespace
 
 void StreamTag::Give(std::function<void()> work) {
+  const auto run = [work = std::move(work)]() -> Outcome {
+    work();
+    return {};
+  };
+  (void)card->Put(this, run, {.kind = EmulatedActivity::Kind::kKernel, .name = "_ZN6vendor6kernelIfEEvPKT_", .device = card->facts().number});
+}
+void StreamTag::GiveUntold(std::function<void()> work) {
   (void)card->Put(this, [work = std::move(work)]() -> Outcome {
     work();
     return {};
@@ -405,7 +447,7 @@ void StreamTag::Serve() {
     busy = true;
     lock.unlock();
     if (work.always || card->Alive().ok()) {
-      const Outcome outcome = work.run();
+      const Outcome outcome = Do(work, work.call);
       if (!outcome.ok()) (void)card->Lose(outcome.message);
     }
     work.run = nullptr;
@@ -416,11 +458,11 @@ void StreamTag::Serve() {
 }
 
 void StreamTag::GiveAlways(std::function<void(bool)> work) {
-  Put({[this, work = std::move(work)]() -> Outcome {
+  Put({.run = [this, work = std::move(work)]() -> Outcome {
          work(!card->Alive().ok());
          return {};
        },
-       true});
+       .always = true});
 }
 
 const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU",
