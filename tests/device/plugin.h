@@ -45,8 +45,8 @@ inline std::atomic<int> living_statuses{0};
 class Log {
  public:
   static Log& The() {
-    static Log log;
-    return log;
+    static auto* const log = new Log;  // NOLINT: plugins may log until the process ends
+    return *log;
   }
   void Add(std::string line) {
     const std::lock_guard lock(mutex_);
