@@ -51,7 +51,7 @@ Outcome Device::Open(const std::shared_ptr<System>& system, uint32_t index, std:
   outcome = device->card_->Activate();
   if (outcome.ok()) outcome = device->card_->CreateStream(0, &device->service_stream_);
   if (!outcome.ok()) return outcome;
-  device->profile_ = std::make_unique<Profile>(*device->card_);
+  device->profile_ = std::make_unique<Profile>(*device->card_, MakeTracer(system->options()));
   device->library_ = MakeLibrary(system->options());
   const std::lock_guard lock(system->mutex);
   std::erase_if(system->devices, [](const auto& each) { return each.expired(); });

@@ -7,20 +7,27 @@ function(tenon_gpu_emulated_plugin vendor)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES")
   find_package(Boost 1.74 REQUIRED COMPONENTS context)
   tenon_add_plugin(gpu_emulated_${vendor} SOURCES ${given_SOURCES} "$<TARGET_OBJECTS:tenon_gpu_emulation>" "$<TARGET_OBJECTS:tenon_gpu_objects>"
-                   LIBRARIES ${CMAKE_DL_LIBS} Threads::Threads Boost::context OPTIONS "-I${TENON_GPU_FOLDER}"
+                   LIBRARIES tenon_gpu_emulated_observer ${CMAKE_DL_LIBS} Threads::Threads Boost::context OPTIONS "-I${TENON_GPU_FOLDER}"
                    OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins" NO_INSTALL)
   tenon_gpu_headers(tenon_gpu_emulated_${vendor})
 endfunction()
 
-# tenon_gpu_emulated_library(vendor file source): tests/plugins/libraries/<file>, which the vendor's plugin of emulated GPUs finds there.
+# tenon_gpu_emulated_library(vendor file source [folder]): tests/plugins/<folder>/<file>, which the vendor's plugin of emulated GPUs finds
+# there; the folder is "libraries", or one of a library that differs. Its target is emulated_<file>, or emulated_<folder>_<file>.
 function(tenon_gpu_emulated_library vendor file source)
-  add_library(emulated_${file} SHARED ${source})
-  target_link_libraries(emulated_${file} PRIVATE Tenon::plugin tenon_warnings)
-  target_include_directories(emulated_${file} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")
-  target_compile_options(emulated_${file} PRIVATE -fvisibility=default)
-  set_target_properties(emulated_${file} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
-                                                    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins/libraries")
-  add_dependencies(tenon_gpu_emulated_${vendor} emulated_${file})
+  set(target emulated_${file})
+  set(folder libraries)
+  if(ARGC GREATER 3)
+    set(folder ${ARGV3})
+    set(target emulated_${folder}_${file})
+  endif()
+  add_library(${target} SHARED ${source})
+  target_link_libraries(${target} PRIVATE Tenon::plugin tenon_warnings)
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")
+  target_compile_options(${target} PRIVATE -fvisibility=default)
+  set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME "${file}"
+                                             LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/plugins/${folder}")
+  add_dependencies(tenon_gpu_emulated_${vendor} ${target})
 endfunction()
 
 # tenon_gpu_libraries_test(vendor SOURCES ...): the products and convolutions of devices/gpu on that plugin, and the vendor's own tests.

@@ -31,7 +31,7 @@ struct Options {
       TENON_GPU_OPTION("cache", "auto", TENON_OPTION_STRING,                                                                     \
                        "folder of compiled chains; auto: tenon/gpu in the user's cache folder; off: none"),                        \
       TENON_GPU_OPTION("libraries", "auto", TENON_OPTION_STRING,                                                                 \
-                       "folder of the vendor's libraries of products and convolutions; auto: by the loader's rules; off: own kernels alone"),  \
+                       "folder of the vendor's libraries (products, convolutions, profiling); auto: by the loader's rules; off: own kernels, events"),  \
       TENON_GPU_OPTION("collectives", "auto", TENON_OPTION_STRING,                                                               \
                        "library of collectives, with NCCL's functions; auto: the vendor's, where it is found; off: copies between GPUs; or a path")
 

@@ -3,6 +3,7 @@
 #include "hipblas.h"
 #include "library_pair.h"
 #include "miopen.h"
+#include "tracer.h"
 
 namespace tenon::gpu {
 
@@ -10,5 +11,7 @@ std::unique_ptr<Library> MakeLibrary(const Options& options) {
   if (options.libraries == "off") return nullptr;
   return std::make_unique<LibraryPair<Hipblas, Miopen>>(options);
 }
+
+std::unique_ptr<Tracer> MakeTracer(const Options&) { return nullptr; }
 
 }  // namespace tenon::gpu

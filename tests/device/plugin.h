@@ -22,6 +22,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,27 @@ namespace tenon::device_test {
 
 inline std::atomic<int> living_statuses{0};
 
+// What plugins have logged and nobody has taken.
+class Log {
+ public:
+  static Log& The() {
+    static auto* const log = new Log;  // NOLINT: plugins may log until the process ends
+    return *log;
+  }
+  void Add(std::string line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+  }
+  std::vector<std::string> Take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
 inline const tenon_host* Host() {
   static const tenon_host host = [] {
     tenon_host h = {};
@@ -57,7 +79,7 @@ inline const tenon_host* Host() {
       --living_statuses;
       delete s;
     };
-    h.log = [](uint32_t, tenon_span) {};
+    h.log = [](uint32_t, tenon_span line) { Log::The().Add({line.data, line.size}); };
     h.get_extension = [](tenon_span) -> const void* { return nullptr; };
     return h;
   }();

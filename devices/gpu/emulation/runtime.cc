@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "emulation/grid.h"
+#include "emulation/observer.h"
 #include "emulation/stream.h"
 #include "options.h"
 #include "runtime.h"
@@ -39,6 +40,8 @@ struct Work {
   };
   std::function<Outcome()> run;
   Kind kind = Kind::kData;
+  EmulatedActivity activity = {};
+  uint32_t call = 0;  // that gave it to the stream, for the observer
 };
 
 // A stream that is let go (kReleased) does what it was given beside those that it should have waited for, whose results are of no
@@ -96,6 +99,16 @@ class Memory {
   std::vector<void*> of_lost_;
 };
 
+// Does it, and tells the observer of it.
+Outcome Do(const Work& work, uint32_t call) {
+  EmulatedObserver* const observer = work.activity.kind == EmulatedActivity::Kind::kUntold ? nullptr : Observer();
+  if (observer == nullptr) return work.run();
+  const uint64_t begin = observer->Now();
+  Outcome outcome = work.run();
+  observer->Ran(work.activity, call, begin, observer->Now());
+  return outcome;
+}
+
 class EmulatedCard;
 
 }  // namespace
@@ -118,6 +131,8 @@ struct StreamTag final : EmulatedStream {
     changed.notify_all();
   }
   void Give(std::function<void()> work) override;
+  // Of words: no kernel to a profiler.
+  void GiveWords(std::function<void()> work);
   void GiveAlways(std::function<void(bool)> work) override;
   void Finish() {
     std::unique_lock lock(mutex);
@@ -165,7 +180,7 @@ class EmulatedCard final : public Card {
       Memory::The().Free(data, !Alive().ok());
       return {};
     };
-    stream == nullptr ? (void)free() : stream->Put({free, Work::Kind::kAlways});
+    stream == nullptr ? (void)free() : stream->Put({.run = free, .kind = Work::Kind::kAlways});
   }
   bool IsDeviceMemory(const void* address) override { return Memory::The().IsOf(facts_.number, address); }
   Outcome AllocatePinned(uint64_t bytes, void** out_data) override {
@@ -191,26 +206,26 @@ class EmulatedCard final : public Card {
   Outcome Health(Stream) override { return Alive(); }
 
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
-    return Put(stream, [=]() -> Outcome {
-      std::memmove(target, source, bytes);
-      return {};
-    });
+    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome CopyFromPeer(void* target, Card&, const void* source, uint64_t bytes, Stream stream) override {
-    return Copy(target, source, bytes, stream);
+    return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kPeerCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
-    return Put(stream, [=]() -> Outcome {
-      for (uint64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(target) + i * unit, &value, unit);
-      return {};
-    });
+    return Put(
+        stream,
+        [=]() -> Outcome {
+          for (uint64_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(target) + i * unit, &value, unit);
+          return {};
+        },
+        {.kind = EmulatedActivity::Kind::kFill, .bytes = count * unit, .device = facts_.number});
   }
   Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) override {
     return Put(stream, [=]() -> Outcome {
       __atomic_store_n(word, value, __ATOMIC_RELEASE);
       if (value == 0) stream->is_let_go = false;  // FaultControl::claimed: another timeline
       return {};
-    }, Work::Kind::kWord);
+    }, {}, Work::Kind::kWord);
   }
   Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) override {
     return Put(stream, [=, this]() -> Outcome {
@@ -220,25 +235,25 @@ class EmulatedCard final : public Card {
       }
       if (kLeavesOut && __atomic_load_n(word, __ATOMIC_ACQUIRE) == kReleased) stream->is_let_go = true;
       return {};
-    }, Work::Kind::kPause);
+    }, {}, Work::Kind::kPause);
   }
   Outcome WaitForStream(Stream other, Stream stream) override {
     if (other == nullptr) return Alive();  // the default stream, which has no work here
     auto there = std::make_shared<std::atomic<bool>>(false);
-    other->Give([there] { there->store(true, std::memory_order_release); });
+    other->GiveWords([there] { there->store(true, std::memory_order_release); });
     return Put(stream, [=, this]() -> Outcome {
       for (int turn = 0; !there->load(std::memory_order_acquire); ++turn) {
         if (Outcome alive = Alive(); !alive.ok()) return alive;
         turn < 100 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
       return {};
-    }, Work::Kind::kPause);
+    }, {}, Work::Kind::kPause);
   }
   Outcome CallHost(void (*function)(void*), void* argument, Stream stream) override {
     return Put(stream, [=]() -> Outcome {
       function(argument);
       return {};
-    }, Work::Kind::kPause);
+    }, {}, Work::Kind::kPause);
   }
 
   // No image: this library itself; else a library that Compile() made.
@@ -297,12 +312,18 @@ class EmulatedCard final : public Card {
     }
     if (grid.blocks[1] > 65535 || grid.blocks[2] > 65535) return Fault(TENON_INVALID_ARGUMENT, "a grid of too many blocks for ", kernel->name());
     std::vector<char> copy(static_cast<const char*>(params), static_cast<const char*>(params) + params_bytes);
-    return Put(stream, [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
+    const auto run = [this, kernel, grid, copy = std::move(copy)]() -> Outcome {
       // The copy's memory is aligned for any type, as vectors of chars are.
       const std::string text = kernel->Run(grid.blocks, grid.threads, copy.data());
       if (!text.empty()) return Lose(text);
       return {};
-    });
+    };
+    return Put(stream, run,
+               {.kind = EmulatedActivity::Kind::kKernel,
+                .name = kernel->name(),
+                .blocks = {grid.blocks[0], grid.blocks[1], grid.blocks[2]},
+                .threads = grid.threads,
+                .device = facts_.number});
   }
 
   Outcome CreateEvent(Event* out_event) override {
@@ -335,9 +356,11 @@ class EmulatedCard final : public Card {
     return {};
   }
   Outcome LaunchGraph(CapturedGraph graph, Stream stream) override {
-    return Put(stream, [works = graph->works]() -> Outcome {
+    EmulatedObserver* const observer = Observer();
+    const uint32_t call = observer == nullptr ? 0 : observer->Call();
+    return Put(stream, [works = graph->works, call]() -> Outcome {
       for (const Work& work : *works) {
-        if (Outcome outcome = work.run(); !outcome.ok()) return outcome;
+        if (Outcome outcome = Do(work, call); !outcome.ok()) return outcome;
       }
       return {};
     });
@@ -345,21 +368,34 @@ class EmulatedCard final : public Card {
   void DestroyGraph(CapturedGraph graph) override { delete graph; }
 
   // Puts work on the stream, or into the graph that is being captured there.
-  Outcome Put(Stream stream, std::function<Outcome()> run, Work::Kind kind = Work::Kind::kData) {
+  Outcome Put(Stream stream, std::function<Outcome()> run, const EmulatedActivity& activity = {}, Work::Kind kind = Work::Kind::kData) {
     if (Outcome alive = Alive(); !alive.ok()) return alive;
     if (lose_after_ >= 0 && works_++ >= lose_after_) return Lose(sdk::Concat("it is lost (option lose_after=", lose_after_, ")"));
+    EmulatedObserver* const observer = Observer();
+    Work work = {.run = std::move(run), .kind = kind, .activity = activity, .call = observer == nullptr ? 0 : observer->Call()};
     if (stream->capture != nullptr) {
-      stream->capture->works->push_back({std::move(run), kind});
+      work.activity.from_graph = true;
+      stream->capture->works->push_back(std::move(work));
     } else {
-      stream->Put({std::move(run), kind});
+      stream->Put(std::move(work));
     }
     return {};
   }
-  Outcome Do(const Work& work, bool is_let_go) {
+  Outcome PutCopy(void* target, const void* source, uint64_t bytes, Stream stream, const EmulatedActivity& activity) {
+    return Put(
+        stream,
+        [=]() -> Outcome {
+          std::memmove(target, source, bytes);
+          return {};
+        },
+        activity);
+  }
+  // What a stream does next.
+  Outcome Serve(const Work& work, bool is_let_go) {
     std::shared_lock running(running_, std::defer_lock);
     if (work.kind == Work::Kind::kData || work.kind == Work::Kind::kWord) running.lock();
     if (work.kind == Work::Kind::kData && is_let_go) return {};
-    return work.kind == Work::Kind::kAlways || Alive().ok() ? work.run() : Outcome();
+    return work.kind == Work::Kind::kAlways || Alive().ok() ? Do(work, work.call) : Outcome();
   }
   Outcome Alive() {
     if (!lost_.load(std::memory_order_acquire)) return {};
@@ -419,10 +455,17 @@ class EmulatedRuntime final : public Runtime {
 }  // namespace
 
 void StreamTag::Give(std::function<void()> work) {
+  const auto run = [work = std::move(work)]() -> Outcome {
+    work();
+    return {};
+  };
+  (void)card->Put(this, run, {.kind = EmulatedActivity::Kind::kKernel, .name = "_ZN6vendor6kernelIfEEvPKT_", .device = card->facts().number});
+}
+void StreamTag::GiveWords(std::function<void()> work) {
   (void)card->Put(this, [work = std::move(work)]() -> Outcome {
     work();
     return {};
-  });
+  }, {}, Work::Kind::kWord);
 }
 
 void StreamTag::Serve() {
@@ -434,7 +477,7 @@ void StreamTag::Serve() {
     works.pop_front();
     busy = true;
     lock.unlock();
-    if (const Outcome outcome = card->Do(work, is_let_go); !outcome.ok()) (void)card->Lose(outcome.message);
+    if (const Outcome outcome = card->Serve(work, is_let_go); !outcome.ok()) (void)card->Lose(outcome.message);
     work.run = nullptr;
     lock.lock();
     busy = false;
@@ -443,11 +486,11 @@ void StreamTag::Serve() {
 }
 
 void StreamTag::GiveAlways(std::function<void(bool)> work) {
-  Put({[this, work = std::move(work)]() -> Outcome {
+  Put({.run = [this, work = std::move(work)]() -> Outcome {
          work(!card->Alive().ok());
          return {};
        },
-       Work::Kind::kAlways});
+       .kind = Work::Kind::kAlways});
 }
 
 const Vendor kVendor = {"tenon.gpu_emulated", "emulated GPU",

@@ -10,7 +10,7 @@ namespace tenon::gpu {
 class EmulatedStream {
  public:
   virtual ~EmulatedStream() = default;
-  // Does it when the stream gets there; while a graph is captured, each time that the graph is launched.
+  // Does it when the stream gets there; while a graph is captured, each time that the graph is launched. A kernel, to a profiler.
   virtual void Give(std::function<void()> work) = 0;
   // Does it when the stream gets there, also when the GPU is lost and does nothing any more. Is no part of a captured graph.
   virtual void GiveAlways(std::function<void(bool lost)> work) = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draft device extension "tenon.profile/1": what ran when on a device's queues.
  *
- * Every piece of work that a queue finished is one span, numbered from 0 in the order of finishing; a driver keeps the
- * latest ones. Found through tenon_device_driver.get_extension. */
+ * Every piece of work that a queue finished is one span, or several of its label where the driver tells its parts apart (the
+ * kernels of a captured graph), numbered from 0 in the order of finishing; a driver keeps the latest ones. Found through
+ * tenon_device_driver.get_extension. */
 #ifndef TENON_EXT_DRAFT_PROFILE_H_
 #define TENON_EXT_DRAFT_PROFILE_H_
 
