@@ -16,11 +16,12 @@ namespace tenon::gpu {
 #define TENON_CUDA_FUNCTIONS(X)                                                                                          \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)               \
   X(cuDeviceGetName) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)  \
-  X(cuCtxSetCurrent) X(cuDeviceGetDefaultMemPool) X(cuMemPoolSetAttribute) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
+  X(cuCtxSetCurrent) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) \
   X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemGetInfo) X(cuDeviceCanAccessPeer) X(cuCtxEnablePeerAccess)    \
   X(cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuMemcpyAsync)                \
   X(cuMemcpyPeerAsync) X(cuMemsetD8Async) X(cuMemsetD16Async) X(cuMemsetD32Async) X(cuStreamWriteValue64)                  \
   X(cuStreamWaitValue64) X(cuLaunchHostFunc) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)                  \
+  X(cuModuleGetFunctionCount) X(cuModuleEnumerateFunctions) X(cuFuncLoad)                                                       \
   X(cuLaunchKernel) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuStreamWaitEvent) X(cuPointerGetAttribute) X(cuEventElapsedTime) X(cuStreamBeginCapture)      \
   X(cuStreamEndCapture) X(cuGraphGetNodes) X(cuGraphInstantiateWithFlags) X(cuGraphDestroy) X(cuGraphLaunch) X(cuGraphExecDestroy)
 
@@ -53,10 +54,21 @@ class CudaApi {
   void ReleaseContext(DeviceHandle device) const { (void)f_.cuDevicePrimaryCtxRelease(device); }
   Result SetCurrent(ContextHandle context, DeviceHandle) const { return f_.cuCtxSetCurrent(context); }
 
-  Result DefaultPool(DeviceHandle device, PoolHandle* out) const { return f_.cuDeviceGetDefaultMemPool(out, device); }
+  Result CreatePool(DeviceHandle device, PoolHandle* out) const {
+    CUmemPoolProps properties = {};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    return f_.cuMemPoolCreate(out, &properties);
+  }
+  Result DestroyPool(PoolHandle pool) const { return f_.cuMemPoolDestroy(pool); }
+  // The driver knows nothing of streams that wait for words: where memory is short, it would let a stream wait for another one's
+  // free, which may itself wait for the first.
   Result KeepPool(PoolHandle pool) const {
     cuuint64_t all = UINT64_MAX;
-    return f_.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+    int no = 0;
+    const Result result = f_.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+    return result == CUDA_SUCCESS ? f_.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &no) : result;
   }
   Result ShareDevicePool(PoolHandle pool, DeviceHandle with) const {
     CUmemAccessDesc access = {};
@@ -107,6 +119,17 @@ class CudaApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.cuModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.cuModuleUnload(module); }
+  // Now, not each when it is first launched: that may wait for the whole GPU, and so for streams that wait for the launch.
+  Result LoadFunctions(ModuleHandle module) const {
+    unsigned int count = 0;
+    Result result = f_.cuModuleGetFunctionCount(&count, module);
+    std::vector<CUfunction> functions(count);
+    if (result == CUDA_SUCCESS) result = f_.cuModuleEnumerateFunctions(functions.data(), count, module);
+    for (CUfunction function : functions) {
+      if (result == CUDA_SUCCESS) result = f_.cuFuncLoad(function);
+    }
+    return result;
+  }
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.cuModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.cuLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

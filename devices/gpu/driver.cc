@@ -262,7 +262,7 @@ tenon_status* QueueHostCall(tenon_queue* queue, tenon_notify_function function, 
 tenon_status* SemaphoreCreate(tenon_device* device, uint64_t initial, tenon_semaphore** out_semaphore) {
   *out_semaphore = nullptr;
   return Answer([&]() -> Outcome {
-    if (initial == kReleased) return Fault(TENON_INVALID_ARGUMENT, "a semaphore may not begin at ", initial);
+    if (initial >= kReleased) return Fault(TENON_INVALID_ARGUMENT, "a semaphore may not begin at ", initial);
     auto made = std::make_unique<tenon_semaphore>();
     Outcome outcome = device->device->MakeTimeline(initial, &made->timeline);
     if (outcome.ok()) *out_semaphore = made.release();
@@ -300,7 +300,7 @@ tenon_status* SemaphoreSignal(tenon_semaphore* semaphore, uint64_t value) {
     Timeline& timeline = *semaphore->timeline;
     const uint64_t now = timeline.value();
     if (timeline.At(value) == Timeline::State::kFailed) return timeline.failure();
-    if (value <= now || value == kReleased) {
+    if (value <= now || value >= kReleased) {
       return Fault(TENON_INVALID_ARGUMENT, "signal of ", value, " on a semaphore that has reached ", now);
     }
     timeline.Signal(value);

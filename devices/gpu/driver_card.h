@@ -32,6 +32,7 @@ class DriverCard final : public Card {
     if (context_ == nullptr) return;
     (void)Activate();
     if (allocation_stream_ != nullptr) (void)api_.StreamDestroy(allocation_stream_);
+    if (pool_ != nullptr) (void)api_.DestroyPool(pool_);
     api_.ReleaseContext(device_);
   }
 
@@ -43,7 +44,8 @@ class DriverCard final : public Card {
     if (outcome.ok()) outcome = Check(api_.RetainContext(device_, &context_), "RetainContext");
     if (outcome.ok()) outcome = Activate();
     if (outcome.ok()) outcome = Check(api_.StreamCreate(&allocation_stream_, 0), "StreamCreate");
-    if (outcome.ok()) outcome = Check(api_.DefaultPool(device_, &pool_), "DefaultPool");
+    // One of its own: others in this process have their own wishes for the default one.
+    if (outcome.ok()) outcome = Check(api_.CreatePool(device_, &pool_), "CreatePool");
     // What was freed stays ours: the host's own planner is what keeps it small.
     if (outcome.ok()) outcome = Check(api_.KeepPool(pool_), "KeepPool");
     return outcome;
@@ -125,7 +127,7 @@ class DriverCard final : public Card {
     typename Api::ModuleHandle module = nullptr;
     Outcome outcome = Check(api_.ModuleLoad(&module, image), "ModuleLoad");
     *out_module = reinterpret_cast<Module>(module);
-    return outcome;
+    return outcome.ok() ? Check(api_.LoadFunctions(module), "LoadFunctions") : outcome;
   }
   void UnloadModule(Module module) override { (void)api_.ModuleUnload(reinterpret_cast<typename Api::ModuleHandle>(module)); }
   Outcome FindFunction(Module module, const char* name, Function* out_function) override {

@@ -87,7 +87,8 @@ class Card {
   virtual Outcome CopyFromPeer(void* target, Card& from, const void* source, uint64_t bytes, Stream stream) = 0;
   // unit: 1, 2 or 4 bytes of `value` again and again; count units.
   virtual Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) = 0;
-  // Of an aligned word that host and device see: what stands before is seen before.
+  // Of an aligned word that host and device see: what stands before is seen before. A wait ends when the word less at_least is not
+  // negative, as a signed number.
   virtual Outcome WriteWord(uint64_t* word, uint64_t value, Stream stream) = 0;
   virtual Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) = 0;
   // What the stream is given from now on begins when what the other one, of any library, was given so far has ended.

@@ -21,7 +21,8 @@ namespace tenon::gpu {
 
 class Device;
 
-inline constexpr uint64_t kReleased = UINT64_MAX;
+// Streams compare words as signed differences (cyclically), so that UINT64_MAX would be before every point.
+inline constexpr uint64_t kReleased = INT64_MAX;
 
 class Timeline {
  public:

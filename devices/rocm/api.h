@@ -15,7 +15,7 @@ namespace tenon::gpu {
 
 #define TENON_HIP_FUNCTIONS(X)                                                                                              \
   X(hipInit) X(hipDriverGetVersion) X(hipGetErrorName) X(hipGetErrorString) X(hipGetDeviceCount) X(hipDeviceGet)            \
-  X(hipDeviceGetName) X(hipDeviceTotalMem) X(hipDeviceGetAttribute) X(hipSetDevice) X(hipDeviceGetDefaultMemPool)           \
+  X(hipDeviceGetName) X(hipDeviceTotalMem) X(hipDeviceGetAttribute) X(hipSetDevice) X(hipMemPoolCreate) X(hipMemPoolDestroy) \
   X(hipMemPoolSetAttribute) X(hipMemPoolSetAccess) X(hipFreeAsync) X(hipHostFree) X(hipMemGetInfo) X(hipDeviceCanAccessPeer) \
   X(hipDeviceEnablePeerAccess) X(hipStreamCreateWithPriority) X(hipStreamDestroy) X(hipStreamSynchronize) X(hipStreamQuery)  \
   X(hipMemcpyAsync) X(hipMemcpyPeerAsync) X(hipMemsetD8Async) X(hipMemsetD16Async) X(hipMemsetD32Async)                      \
@@ -56,9 +56,19 @@ class HipApi {
   void ReleaseContext(DeviceHandle) const {}
   Result SetCurrent(ContextHandle, DeviceHandle device) const { return f_.hipSetDevice(device); }
 
-  Result DefaultPool(DeviceHandle device, PoolHandle* out) const { return f_.hipDeviceGetDefaultMemPool(out, device); }
+  Result CreatePool(DeviceHandle device, PoolHandle* out) const {
+    hipMemPoolProps properties = {};
+    properties.allocType = hipMemAllocationTypePinned;
+    properties.location.type = hipMemLocationTypeDevice;
+    properties.location.id = device;
+    return f_.hipMemPoolCreate(out, &properties);
+  }
+  Result DestroyPool(PoolHandle pool) const { return f_.hipMemPoolDestroy(pool); }
+  // No stream may wait for another one's free, which may itself wait for the first (devices/cuda/api.h). Not all releases know of that.
   Result KeepPool(PoolHandle pool) const {
     uint64_t all = UINT64_MAX;
+    int no = 0;
+    (void)f_.hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowInternalDependencies, &no);
     return f_.hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &all);
   }
   Result ShareDevicePool(PoolHandle pool, DeviceHandle with) const {
@@ -117,6 +127,7 @@ class HipApi {
 
   Result ModuleLoad(ModuleHandle* out, const void* image) const { return f_.hipModuleLoadData(out, image); }
   Result ModuleUnload(ModuleHandle module) const { return f_.hipModuleUnload(module); }
+  Result LoadFunctions(ModuleHandle) const { return hipSuccess; }  // they come with the module
   Result ModuleFunction(FunctionHandle* out, ModuleHandle module, const char* name) const { return f_.hipModuleGetFunction(out, module, name); }
   Result Launch(FunctionHandle function, const uint32_t* blocks, uint32_t threads, StreamHandle stream, void** params) const {
     return f_.hipModuleLaunchKernel(function, blocks[0], blocks[1], blocks[2], threads, 1, 1, 0, stream, params, nullptr);

@@ -229,7 +229,7 @@ class EmulatedCard final : public Card {
   }
   Outcome WaitForWord(uint64_t* word, uint64_t at_least, Stream stream) override {
     return Put(stream, [=, this]() -> Outcome {
-      for (int turn = 0; __atomic_load_n(word, __ATOMIC_ACQUIRE) < at_least; ++turn) {
+      for (int turn = 0; static_cast<int64_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - at_least) < 0; ++turn) {
         if (Outcome alive = Alive(); !alive.ok()) return alive;
         turn < 100 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::microseconds(20));
       }
