@@ -45,7 +45,7 @@
   X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                         \
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
   X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
-  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                                     \
+  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64) X(Einsum)                           \
   /* collective.cc */                                                                                      \
   X(CollectiveReduce) X(CollectiveReduceV2) X(CollectiveGather) X(CollectiveGatherV2)                      \
   X(CollectiveBcastSend) X(CollectiveBcastSendV2) X(CollectiveBcastRecv) X(CollectiveBcastRecvV2)          \

@@ -83,6 +83,11 @@ std::optional<MatrixProduct> LibrarysProblem(const ProductProblem& p, uint32_t p
 
 }  // namespace
 
+bool IsLibrarys(const ProductProblem& problem, const Shapes& s) {
+  const std::optional<MatrixProduct> product = LibrarysProblem(problem, s.precision(), {});
+  return product.has_value() && s.device().FindWork(*product) != nullptr;
+}
+
 ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end) {
   if (const std::optional<MatrixProduct> product = LibrarysProblem(asked, s.precision(), end)) library_ = s.device().FindWork(*product);
   if (library_ != nullptr) library_at_ = s.Workspace(library_->workspace_bytes());
