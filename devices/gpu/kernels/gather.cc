@@ -23,18 +23,6 @@ constexpr char kSegmentText[] = "segment_ids[{0}] = {1} is out of range [0, {2})
 int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 char* AddressOf(const View& view) { return static_cast<char*>(sdk::Data<void>(view)); }
 
-// What a kernel with a Run of its own plans with: make(Shapes&) in prepare().
-struct NamedKernel {
-  explicit NamedKernel(sdk::CreateContext& c) : op(c.op()), node(c.name()) {}
-  template <class Make>
-  void Prepare(sdk::PrepareContext& c, Make&& make) const {
-    const tenon_prepare_args& a = c.args();
-    Shapes shapes(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, op, node);
-    make(shapes);
-    if (shapes.workspace_bytes() > 0) c.Workspace(shapes.workspace_bytes());
-  }
-  std::string op, node;
-};
 // The code of a kernel that reads a variable's elements by index.
 template <sdk::FixedString kCode>
 struct ReadPlan {
