@@ -30,6 +30,8 @@
   X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub) X(TensorScatterMin) X(TensorScatterMax)   \
   X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
+  /* whose outputs' sizes depend on data: where.cc, ... */                                                  \
+  X(Where) X(Unique) X(UniqueWithCounts)                                                                   \
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \

@@ -205,8 +205,8 @@ class Queue::Words {
     const auto give_back = [device = queue_.device_, records = std::move(records_)] {
       for (FaultRecord* record : records) device->ReturnRecord(record);
     };
-    if (is_written) return give_back();
-    queue_.FreeLater(give_back);
+    if (is_written) give_back();
+    else queue_.FreeLater(give_back);
   }
   Words(const Words&) = delete;
   Words& operator=(const Words&) = delete;

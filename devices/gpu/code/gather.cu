@@ -48,6 +48,7 @@ TENON_GPU_FUNCTION void GatherNd(const GatherNdParams& p) {
 // ---- Updates that come in any order ----
 
 TENON_GPU_FUNCTION void AddAt(int32_t* at, int32_t value) { AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value)); }
+TENON_GPU_FUNCTION void AddAt(int64_t* at, int64_t value) { AtomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value)); }
 template <class T>
 TENON_GPU_FUNCTION void AddAt(T* at, T value) { AtomicAdd(at, value); }
 template <class T>

@@ -85,6 +85,9 @@ TENON_GPU_FUNCTION uint64_t Exchange(uint64_t* at, uint64_t value) {
   return atomicExch(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
 }
 TENON_GPU_FUNCTION uint32_t AtomicAdd(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
+TENON_GPU_FUNCTION uint64_t AtomicAdd(uint64_t* at, uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+}
 TENON_GPU_FUNCTION void AtomicAdd(float* at, float value) { atomicAdd(at, value); }
 TENON_GPU_FUNCTION void AtomicAdd(double* at, double value) { atomicAdd(at, value); }
 

@@ -22,6 +22,16 @@ std::string_view Suffix(uint32_t dtype) {
   }
 }
 
+uint32_t UnsignedType(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_BOOL: case TENON_DT_INT8: return TENON_DT_UINT8;
+    case TENON_DT_INT16: return TENON_DT_UINT16;
+    case TENON_DT_INT32: return TENON_DT_UINT32;
+    case TENON_DT_INT64: return TENON_DT_UINT64;
+    default: return dtype;
+  }
+}
+
 Function Shapes::Code(std::string_view name) const {
   Function function = nullptr;
   const Outcome outcome = device_.FindFunction(name, &function);

@@ -44,6 +44,8 @@ using View = tenon_tensor_view;
 using Floats = sdk::Reals;    // f32 f64 f16 bf16
 using Numbers = Types<float, double, sdk::Half, sdk::Bfloat16, int32_t, int64_t>;
 std::string_view Suffix(uint32_t dtype);
+// The unsigned type of an integer's or bool's size, which wraps and is compared alike; other types are themselves.
+uint32_t UnsignedType(uint32_t dtype);
 
 template <class T>
 T* As(char* address) {
