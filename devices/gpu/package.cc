@@ -31,7 +31,7 @@
   X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
   /* whose outputs' sizes depend on data: where.cc, ... */                                                  \
-  X(Where) X(Unique) X(UniqueWithCounts)                                                                   \
+  X(Where) X(Unique) X(UniqueWithCounts) X(DynamicPartition) X(DynamicStitch) X(InvertPermutation)         \
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \

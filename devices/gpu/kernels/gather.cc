@@ -9,6 +9,7 @@
 
 #include "kernels/move.h"
 #include "tenon/sdk/gather_shape.h"
+#include "tenon/sdk/row_shape.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::gpu {
@@ -311,19 +312,15 @@ struct TensorScatterKernel : Policy {
 };
 
 // Negative ids are dropped.
-struct SegmentSumKernel {
+struct UnsortedSegmentSumKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
   struct Plan {
-    Plan(const SegmentSumKernel&, Shapes& s)
+    Plan(const UnsortedSegmentSumKernel&, Shapes& s)
         : shape(Checked(s)),
           bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
           changing(s.dtype(0), shape.count, kSegmentText, s) {}
     static SliceShape Checked(Shapes& s) {
-      const Dims data = s.in(0), ids = s.in(1);
-      if (ids.size() > data.size() || !std::equal(ids.begin(), ids.end(), data.begin())) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", ids, " are no prefix of data's shape ", data);
-      }
-      const int64_t width = sdk::Count(data.subspan(ids.size())), rows = s.Integer(2);
+      const int64_t width = sdk::Count(sdk::TailOf("segment_ids", s.in(1), s.in(0))), rows = s.Integer(2);
       if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(s.out(0))) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ", s.out(0));
       }
@@ -419,7 +416,7 @@ TENON_GPU_REGISTER(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
 TENON_GPU_REGISTER(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
 TENON_GPU_REGISTER(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
 TENON_GPU_REGISTER(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
-TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<SegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<UnsortedSegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
 TENON_GPU_REGISTER(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
 TENON_GPU_REGISTER(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
 TENON_GPU_REGISTER(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");
