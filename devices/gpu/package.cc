@@ -23,6 +23,7 @@
   X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace) X(SpaceToDepth) X(DepthToSpace)                    \
   /* shape.cc */                                                                                           \
   X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape) X(VariableShape)   \
+  X(BroadcastGradientArgs) X(ConcatOffset) X(DynamicStitchOnHost) X(InvertPermutationOnHost)               \
   /* select.cc */                                                                                          \
   X(Select) X(SelectV2) X(OneHot) X(MatrixBandPart) X(Cast)                                                \
   /* gather.cc */                                                                                          \

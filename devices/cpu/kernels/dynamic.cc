@@ -9,6 +9,7 @@
 
 #include "kernels/strided_copy.h"
 #include "tenon/sdk/row_shape.h"
+#include "tenon/sdk/shape_kernels.h"
 #include "tenon/sdk/string_tensor.h"
 #include "tenon/sdk/update.h"
 
@@ -106,39 +107,9 @@ struct UniqueStringKernel {
   }
 };
 
-// Rows of data[k] go to the rows that indices[k] name; the last one wins; rows that nobody names are zero.
-struct Stitch : sdk::StitchShape {
-  explicit Stitch(sdk::RunContext c) : StitchShape(c.frame()->inputs, c.input_count()) {
-    for (int32_t k = 0; k < n; ++k) {
-      const int64_t count = sdk::Count(c.input_view(k));
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = c.input<int32_t>(k)[i];
-        if (row < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", k, "][", i, "] = ", row, " is negative");
-        rows = std::max(rows, row + 1);
-      }
-    }
-  }
-  int64_t rows = 0;
-};
-
-struct DynamicStitchKernel {
-  void Run(sdk::RunContext c) const {
-    const Stitch stitch(c);
-    sdk::AllocRows(c, 0, stitch.rows, stitch.tail);
-    char* out = c.output<char>(0);
-    const int64_t width = stitch.width * static_cast<int64_t>(sdk::ElementSize(c.input_view(stitch.n).dtype));
-    if (stitch.rows * width != 0) std::memset(out, 0, static_cast<size_t>(stitch.rows * width));
-    for (int32_t k = 0; k < stitch.n; ++k) {
-      const int64_t count = sdk::Count(c.input_view(k));
-      for (int64_t i = 0; i < count && width != 0; ++i) {
-        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width, static_cast<size_t>(width));
-      }
-    }
-  }
-};
 struct DynamicStitchStringKernel {
   void Run(sdk::RunContext c) const {
-    const Stitch stitch(c);
+    const sdk::Stitch stitch(c);
     std::vector<std::string_view> out(static_cast<size_t>(sdk::Multiply(stitch.rows, stitch.width)));
     for (int32_t k = 0; k < stitch.n; ++k) {
       const View& data = c.input_view(stitch.n + k);
@@ -272,7 +243,7 @@ TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel<false>>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(UniqueWithCounts) = CpuKernel<UniqueKernel<true>>(
     "UniqueWithCounts", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
-TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<DynamicStitchKernel>("DynamicStitch", Plain(1));
+TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<sdk::DynamicStitchKernel>("DynamicStitch", Plain(1));
 TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
 TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel<false>>("Unique", Strings(1));
 TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("UniqueWithCounts", Strings(0b101));

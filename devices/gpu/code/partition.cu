@@ -57,12 +57,12 @@ TENON_GPU_FUNCTION void PutStitch(const StitchPutParams& p) {
 
 // ---- Permutations ----
 
-template <class T, class Word>
 TENON_GPU_FUNCTION void Invert(const InvertParams& p) {
+  constexpr uint64_t kNone = ~UINT64_C(0);
   for (int64_t i = Thread(); i < p.count; i += Threads()) {
-    const int64_t at = static_cast<const T*>(p.x)[i];
+    const int64_t at = p.x[i];
     if (at < 0 || at >= p.count) Report(p.outside, i, at, p.count);
-    else if (CompareAndSwap(static_cast<Word*>(p.out) + at, static_cast<Word>(-1), static_cast<Word>(i)) != static_cast<Word>(-1)) Report(p.repeated, i, at, p.count);
+    else if (CompareAndSwap(p.out + at, kNone, static_cast<uint64_t>(i)) != kNone) Report(p.repeated, i, at, p.count);
   }
 }
 
@@ -74,7 +74,6 @@ TENON_GPU_KERNEL(StitchPut_2, StitchPutParams, PutStitch<uint16_t>)
 TENON_GPU_KERNEL(StitchPut_4, StitchPutParams, PutStitch<uint32_t>)
 TENON_GPU_KERNEL(StitchPut_8, StitchPutParams, PutStitch<uint64_t>)
 TENON_GPU_KERNEL(StitchPut_16, StitchPutParams, PutStitch<Aligned16>)
-TENON_GPU_KERNEL(Invert_i32, InvertParams, Invert<int32_t, uint32_t>)
-TENON_GPU_KERNEL(Invert_i64, InvertParams, Invert<int64_t, uint64_t>)
+TENON_GPU_KERNEL(InvertPermutation, InvertParams, Invert)
 
 }  // namespace tenon::gpu

@@ -38,10 +38,10 @@ struct StitchPutParams {
   uint32_t first;
 };
 
-// Invert_<type>: out is filled with -1 before.
+// InvertPermutation: out is filled with -1 before.
 struct InvertParams {
-  const void* x;
-  void* out;
+  const int64_t* x;
+  uint64_t* out;
   int64_t count;
   FaultSite outside, repeated;
 };

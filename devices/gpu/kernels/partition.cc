@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicPartition, by a stable sort of the parts; DynamicStitch, where the last row that names a place owns it; InvertPermutation.
+// Of these two int32 is the host's (shape.cc).
 #include "code/partition.h"
 
 #include <limits>
@@ -168,10 +169,10 @@ struct InvertPermutationKernel {
           bytes(sdk::Multiply(count, BytesOf(s.dtype(0)))),
           outside(s.Site(TENON_INVALID_ARGUMENT, "{1} is not between 0 and {2}")),
           repeated(s.Site(TENON_INVALID_ARGUMENT, "{1} is duplicated in the input.")),
-          code(s.Code("Invert", s.dtype(0))) {}
+          code(s.Code("InvertPermutation")) {}
     void Launch(Launcher& on, char* const* at) const {
       on.Fill(at[1], 0xff, bytes);
-      on(code, Flat(count), InvertParams{at[0], at[1], count, on.Site(outside), on.Site(repeated)});
+      on(code, Flat(count), InvertParams{As<const int64_t>(at[0]), As<uint64_t>(at[1]), count, on.Site(outside), on.Site(repeated)});
     }
     int64_t count, bytes;
     uint64_t outside, repeated;
@@ -187,6 +188,6 @@ TENON_GPU_REGISTER(DynamicPartition) =
     PlainKernel<DynamicPartitionKernel>("DynamicPartition", {.constraints = kPlain, .dynamic_outputs = TENON_DYNAMIC_ALL});
 TENON_GPU_REGISTER(DynamicStitch) = PlainKernel<DynamicStitchKernel>("DynamicStitch", {.constraints = kPlain, .dynamic_outputs = 1});
 TENON_GPU_REGISTER(InvertPermutation) =
-    Kernel<InvertPermutationKernel>("InvertPermutation", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"T">>::list});
+    Kernel<InvertPermutationKernel>("InvertPermutation", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_INT64>>::list});
 
 }  // namespace tenon::gpu
