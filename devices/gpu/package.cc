@@ -31,8 +31,12 @@
   X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub) X(TensorScatterMin) X(TensorScatterMax)   \
   X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
-  /* whose outputs' sizes depend on data: where.cc, ... */                                                  \
+  /* whose outputs' sizes depend on data: where.cc, ... */                                                 \
   X(Where) X(Unique) X(UniqueWithCounts) X(DynamicPartition) X(DynamicStitch) X(InvertPermutation)         \
+  /* segment.cc */                                                                                         \
+  X(SegmentSum) X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSqrtN) X(SparseSegmentSumGrad)     \
+  X(SparseSegmentMeanGrad) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2) X(SparseSegmentMeanGradV2)  \
+  X(SparseSegmentSqrtNGradV2) X(SparseTensorDenseMatMul)                                                   \
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \

@@ -49,6 +49,7 @@ TEST(Unique, OfEveryTypeIsTheCpus) {
       for (const int64_t count : {0, 1, 7, 500, 2048, 5000}) {
         for (const int values : {1, 2, 40, 120}) {
           if (dtype == TENON_DT_BOOL && values > 2) continue;
+          if (count > 2048 && index == TENON_DT_INT64) continue;
           EXPECT_EQ(CompareUnique(bench, FewOf(dtype, {count}, values), index), "") << count << " of dtype " << dtype;
         }
       }

@@ -22,7 +22,7 @@ class Sorting {
   Sorting(int64_t count, uint64_t limit, Shapes& s)
       : count_(count),
         tiles_((count + kSortTile - 1) / kSortTile),
-        passes_(std::max(1, (static_cast<int>(std::bit_width(limit)) + kSortBits - 1) / kSortBits)),
+        passes_(PassesFor(limit)),
         blocks_(static_cast<uint32_t>(std::clamp<int64_t>(tiles_, 1, int64_t{s.facts().processors} * 16))) {
     if (count > std::numeric_limits<int32_t>::max()) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs sort at most 2^31 - 1 numbers; these are ", count);
     for (int k = 0; k < 2; ++k) {
@@ -36,6 +36,8 @@ class Sorting {
     bounds_code_ = s.Code("SortBounds");
   }
 
+  // A lower limit than was planned for.
+  void SetLimit(uint64_t limit) { passes_ = PassesFor(limit); }
   uint64_t* input(char* memory) const { return Keys(memory, 0); }
   const uint64_t* keys(char* memory) const { return Keys(memory, passes_ % 2); }
   const uint32_t* places(char* memory) const { return Places(memory, passes_ % 2); }
@@ -59,6 +61,7 @@ class Sorting {
   }
 
  private:
+  static int PassesFor(uint64_t limit) { return std::max(1, (static_cast<int>(std::bit_width(limit)) + kSortBits - 1) / kSortBits); }
   uint64_t* Keys(char* memory, int k) const { return reinterpret_cast<uint64_t*>(memory + keys_[k]); }
   uint32_t* Places(char* memory, int k) const { return reinterpret_cast<uint32_t*>(memory + places_[k]); }
 
