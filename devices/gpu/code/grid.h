@@ -149,6 +149,9 @@ TENON_GPU_FUNCTION void AtomicAdd(T* at, T value) {
   });
 }
 
+TENON_GPU_FUNCTION void AtomicAdd(int32_t* at, int32_t value) { AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value)); }
+TENON_GPU_FUNCTION void AtomicAdd(int64_t* at, int64_t value) { AtomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value)); }
+
 // ---- Threads that work together ----
 
 // combine over the 32 threads of a warp; every thread gets it. Of numbers of 4 or 8 bytes.
