@@ -37,7 +37,7 @@
   X(SegmentSum) X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSqrtN) X(SparseSegmentSumGrad)     \
   X(SparseSegmentMeanGrad) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2) X(SparseSegmentMeanGradV2)  \
   X(SparseSegmentSqrtNGradV2) X(SparseTensorDenseMatMul)                                                   \
-  X(SparseToDense) X(SparseReshape) X(Bincount) X(DenseBincount)                                           \
+  X(SparseToDense) X(SparseReshape) X(SparseFillEmptyRows) X(Bincount) X(DenseBincount)                    \
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseToDense, SparseReshape, Bincount and DenseBincount of the GPU plugins against the CPU's, on the emulated grid.
+// SparseToDense, SparseReshape, SparseFillEmptyRows, Bincount and DenseBincount of the GPU plugins against the CPU's, on the emulated grid.
 #include "tests/device/values.h"
 
 namespace tenon::device_test {
@@ -57,6 +57,29 @@ TEST(SparseTensors, AreReshapedAsOnTheCpu) {
   const std::string want = bench.OnCpu(uneven, &out);
   EXPECT_NE(want, "");
   EXPECT_EQ(bench.OnDevice(uneven, &out), want);
+}
+
+TEST(SparseTensors, HaveTheirEmptyRowsFilledAsOnTheCpu) {
+  Bench bench;
+  std::vector<Value> out;
+  const auto fill = [](uint32_t dtype, const Value& indices, int64_t rows) {
+    return Case{"SparseFillEmptyRows", {{"T", Type{dtype}}}, {indices, Numbered(dtype, {indices.dims[0]}), Longs({2}, {rows, 9}), Numbered(dtype, {}, 77)},
+                {{TENON_DT_INT64, {0, 2}}, {dtype, {0}}, {TENON_DT_BOOL, {0}}, {TENON_DT_INT64, {0}}}, {2}};
+  };
+  std::vector<int64_t> many;
+  for (int64_t i = 0; i < 3000; ++i) many.insert(many.end(), {i * 7 % 5000, i % 9});
+  for (const uint32_t dtype : kSizes) {
+    EXPECT_EQ(Same(bench, fill(dtype, Longs({4, 2}, {3, 1, 1, 0, 3, 0, 1, 8}), 6)), "") << dtype;
+    EXPECT_EQ(Same(bench, fill(dtype, Longs({1, 2}, {0, 5}), 1)), "") << dtype;
+    EXPECT_EQ(Same(bench, fill(dtype, Longs({0, 2}, {}), 3)), "") << dtype;
+    EXPECT_EQ(Same(bench, fill(dtype, Longs({0, 2}, {}), 0)), "") << dtype;
+    EXPECT_EQ(Same(bench, fill(dtype, Longs({3000, 2}, many), 5000)), "") << dtype;
+  }
+  EXPECT_NE(bench.OnDevice(fill(TENON_DT_FLOAT, Longs({2, 2}, {0, 1, 4, 0}), 4), &out).find("indices(1, 0) is invalid: 4 is not in [0, 4)"), std::string::npos);
+  const Case none = fill(TENON_DT_FLOAT, Longs({1, 2}, {0, 1}), 0);
+  const std::string want = bench.OnCpu(none, &out);
+  EXPECT_NE(want, "");
+  EXPECT_EQ(bench.OnDevice(none, &out), want);
 }
 
 // ---- Bins ----

@@ -198,6 +198,14 @@ inline const tenon_frame_services* FrameServices() {
       *frame->outputs[i] = view;
       return nullptr;
     };
+    // The bench keeps the memory.
+    s.alloc_tensor = [](tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t, tenon_tensor_view* out) -> tenon_status* {
+      std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+      *out = ViewOf(dtype, dims, nullptr);
+      out->dl.data = frame->context->allocate(out->byte_size);
+      out->dl.shape = const_cast<int64_t*>(shape.dims);
+      return nullptr;
+    };
     s.is_cancelled = [](tenon_frame* frame) -> uint32_t { return frame->context->is_cancelled; };
     s.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
       function(argument, 0, total / 3);  // in uneven shares

@@ -22,7 +22,7 @@ TENON_GPU_FUNCTION void Bincount(const BincountParams& p) {
     T value;
     if (!BinOf(p, static_cast<int64_t>(i), &bin, &value)) return;
     T* const at = static_cast<T*>(p.out) + static_cast<int64_t>(Quotient(i, p.columns)) * p.bins + bin;
-    if (p.binary != 0) *at = T(1);
+    if (p.binary != 0) AtomicChange(at, [](T) { return T(1); });
     else AtomicAdd(at, value);
   });
 }

@@ -2,6 +2,7 @@
 #include "code/sparse.h"
 
 #include "code/each.h"
+#include "code/move.h"
 
 namespace tenon::gpu {
 
@@ -38,6 +39,51 @@ TENON_GPU_FUNCTION void ReshapeSparse(const SparseReshapeParams& p) {
   }
 }
 
+// ---- SparseFillEmptyRows ----
+
+TENON_GPU_FUNCTION void MakeRowKeys(const FillRowsParams& p) {
+  for (int64_t i = Thread(); i < p.count; i += Threads()) {
+    const int64_t row = p.indices[i * p.rank];
+    const bool is_one = row >= 0 && row < p.rows;
+    if (!is_one) Report(p.site, i, row, p.rows);
+    p.keys[i] = static_cast<uint64_t>(is_one ? row : p.rows);
+  }
+}
+
+TENON_GPU_FUNCTION void CountRows(const FillRowsParams& p) {
+  for (int64_t row = Thread(); row < p.rows; row += Threads()) {
+    const int64_t own = p.bounds[row + 1] - p.bounds[row];
+    p.is_empty[row] = own == 0;
+    p.starts[row] = own == 0 ? 1 : own;
+  }
+}
+
+// First of the empty rows, then of the values in their order.
+template <class T>
+TENON_GPU_FUNCTION void PutRows(const FillRowsParams& p) {
+  for (int64_t row = Thread(); row < p.rows; row += Threads()) {
+    if (!p.is_empty[row]) continue;
+    const int64_t to = p.starts[row];
+    for (int64_t d = 0; d < p.rank; ++d) p.out_indices[to * p.rank + d] = d == 0 ? row : 0;
+    static_cast<T*>(p.out_values)[to] = *static_cast<const T*>(p.default_value);
+  }
+  for (int64_t i = Thread(); i < p.count; i += Threads()) {
+    const auto row = static_cast<int64_t>(p.sorted[i]);
+    if (row >= p.rows) continue;
+    const int64_t from = p.places[i], to = p.starts[row] + (i - p.bounds[row]);
+    for (int64_t d = 0; d < p.rank; ++d) p.out_indices[to * p.rank + d] = p.indices[from * p.rank + d];
+    static_cast<T*>(p.out_values)[to] = static_cast<const T*>(p.values)[from];
+    p.map[from] = to;
+  }
+}
+
+TENON_GPU_KERNEL(FillRowsKeys, FillRowsParams, MakeRowKeys)
+TENON_GPU_KERNEL(FillRowsCount, FillRowsParams, CountRows)
+TENON_GPU_KERNEL(FillRowsPut_1, FillRowsParams, PutRows<uint8_t>)
+TENON_GPU_KERNEL(FillRowsPut_2, FillRowsParams, PutRows<uint16_t>)
+TENON_GPU_KERNEL(FillRowsPut_4, FillRowsParams, PutRows<uint32_t>)
+TENON_GPU_KERNEL(FillRowsPut_8, FillRowsParams, PutRows<uint64_t>)
+TENON_GPU_KERNEL(FillRowsPut_16, FillRowsParams, PutRows<Aligned16>)
 TENON_GPU_KERNEL(SparseOrder, SparseOrderParams, CheckOrder)
 TENON_GPU_KERNEL(SparseReshape, SparseReshapeParams, ReshapeSparse)
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// SparseToDense and SparseReshape.
+// SparseToDense, SparseReshape and SparseFillEmptyRows.
 #include "code/sparse.h"
+
+#include <limits>
 
 #include "code/move.h"
 #include "kernels/slices.h"
+#include "kernels/sort.h"
 #include "tenon/sdk/sparse_shape.h"
 
 namespace tenon::gpu {
@@ -85,6 +88,79 @@ struct SparseReshapeKernel : NamedKernel {
     });
   }
 };
+// Values keep their order within a row, so that their rows are sorted.
+struct FillEmptyRowsKernel : NamedKernel {
+  using NamedKernel::NamedKernel;
+  struct Plan {
+    Plan(const FillEmptyRowsKernel& kernel, sdk::PrepareContext& c) {
+      kernel.Prepare(c, [&](Shapes& s) {
+        if (s.in(0).size() != 2 || s.in(0)[1] < 1) sdk::Fail(TENON_INVALID_ARGUMENT, "Dense shape cannot be empty.");
+        count = s.in(0)[0];
+        sorting = Sorting(count, std::numeric_limits<int64_t>::max(), s);
+        keys = s.Code("FillRowsKeys");
+        counting = s.Code("FillRowsCount");
+        scan = s.Code("ScanTiles");
+        put = s.Code(sdk::Concat("FillRowsPut_", sdk::ElementSize(s.dtype(1))));
+        site = s.Site(TENON_INVALID_ARGUMENT, "indices({0}, 0) is invalid: {1} is not in [0, {2})");
+      });
+    }
+    int64_t count = 0;
+    Sorting sorting;
+    Function keys = nullptr, counting = nullptr, scan = nullptr, put = nullptr;
+    uint64_t site = 0;
+  };
+
+  void Run(const Plan& plan, sdk::RunContext c) const {
+    FillRowsParams p = {};
+    p.indices = c.input<int64_t>(0);
+    p.values = c.input<void>(1);
+    p.default_value = c.input<void>(3);
+    p.count = plan.count;
+    p.rank = c.input_view(0).dl.shape[1];
+    p.rows = c.input<int64_t>(2)[0];
+    if (p.rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_shape[0] is ", p.rows);
+    if (p.rows == 0 && p.count != 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = ", p.count);
+    c.AllocOutput(2, sdk::Dims(&p.rows, 1));
+    p.is_empty = c.output<bool>(2);
+    const int64_t words = p.rows + 1;
+    const RunMemory memory(*c.frame(), sdk::Multiply(words, 16));
+    auto* const bounds = reinterpret_cast<int64_t*>(memory.data());
+    p.bounds = bounds;
+    p.starts = bounds + words;
+    const int64_t total = p.rows == 0 ? 0 : CountRows(plan, c, &p, bounds);
+    const int64_t shape[] = {total, p.rank};
+    c.AllocOutput(0, shape);
+    c.AllocOutput(1, sdk::Dims(&total, 1));
+    c.AllocOutput(3, sdk::Dims(&p.count, 1));
+    p.out_indices = c.output<int64_t>(0);
+    p.out_values = c.output<void>(1);
+    p.map = c.output<int64_t>(3);
+    SubmitTo(*c.frame(), [&](Launcher& on) { on(plan.put, Flat(std::max(p.rows, p.count)), p); });
+  }
+
+ private:
+  static int64_t CountRows(const Plan& plan, const sdk::RunContext& c, FillRowsParams* p, int64_t* bounds) {
+    char* const memory = c.workspace<char>();
+    Sorting sorting = plan.sorting;
+    sorting.SetLimit(static_cast<uint64_t>(p->rows));
+    p->keys = sorting.input(memory);
+    p->sorted = sorting.keys(memory);
+    p->places = sorting.places(memory);
+    SubmitTo(*c.frame(), [&](Launcher& on) {
+      p->site = on.Site(plan.site);
+      on(plan.keys, Flat(p->count), *p);
+      sorting.Launch(on, memory);
+      sorting.FindBounds(on, memory, bounds, p->rows + 1);
+      on(plan.counting, Flat(p->rows), *p);
+      ScanSums(on, plan.scan, p->starts, p->rows);
+    });
+    int64_t total = 0;
+    ReadBack(c, p->starts + p->rows, {&total, 1});
+    return total;
+  }
+};
+
+constexpr tenon_span kDenseShape[] = {TENON_SPAN("dense_shape")};
 constexpr tenon_span kReshapeArgs[] = {TENON_SPAN("input_shape"), TENON_SPAN("new_shape"), TENON_SPAN("output_shape")};
 
 }  // namespace
@@ -92,5 +168,8 @@ constexpr tenon_span kReshapeArgs[] = {TENON_SPAN("input_shape"), TENON_SPAN("ne
 TENON_GPU_REGISTER(SparseToDense) = Kernel<SparseToDenseKernel>(
     "SparseToDense", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
 TENON_GPU_REGISTER(SparseReshape) = PlainKernel<SparseReshapeKernel>("SparseReshape", {.host_memory = kReshapeArgs});
+TENON_GPU_REGISTER(SparseFillEmptyRows) = PlainKernel<FillEmptyRowsKernel>(
+    "SparseFillEmptyRows",
+    {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kDenseShape, .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::gpu
