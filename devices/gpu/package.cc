@@ -33,7 +33,7 @@
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
   /* whose outputs' sizes depend on data: where.cc, ... */                                                 \
   X(Where) X(Unique) X(UniqueWithCounts) X(DynamicPartition) X(DynamicStitch) X(InvertPermutation)         \
-  /* segment.cc */                                                                                         \
+  /* segment.cc, sparse_product.cc, sparse.cc, bincount.cc */                                              \
   X(SegmentSum) X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSqrtN) X(SparseSegmentSumGrad)     \
   X(SparseSegmentMeanGrad) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2) X(SparseSegmentMeanGradV2)  \
   X(SparseSegmentSqrtNGradV2) X(SparseTensorDenseMatMul)                                                   \
