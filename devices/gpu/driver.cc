@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
+#include "patience.h"
 #include "tenon/ext/draft/capture.h"
 #include "tenon/ext/draft/native_handle.h"
 #include "tenon/ext/draft/profile.h"
@@ -328,57 +329,24 @@ void SemaphoreFail(tenon_semaphore* semaphore, tenon_status* status) {
   }));
 }
 
-// How a thread waits for a GPU: steps repeat, so that a wait is about as long as the one before. It looks all the time at first, sleeps
-// through most of what is to be expected, looks all the time around the end, and after that at intervals that grow with the wait.
-class Patience {
- public:
-  Patience(Clock::time_point begin, Clock::duration usual) : begin_(begin), usual_(usual) {}
-  bool Spins(Clock::time_point now) const {
-    if (now - begin_ < kSpin) return true;
-    return now >= WakeUp() && now < std::min(begin_ + usual_ + usual_ / 4, WakeUp() + kLongestSpin);
-  }
-  Clock::duration Pause(Clock::time_point now) const {
-    if (now < WakeUp()) return std::min<Clock::duration>(WakeUp() - now, kBetweenHealthChecks);
-    return std::clamp<Clock::duration>((now - begin_) / 32, kShortest, kLongest);
-  }
-
- private:
-  static constexpr std::chrono::microseconds kSpin{50}, kShortest{5}, kLongest{1000}, kLongestSpin{500};
-  // Sleeping takes a little longer than it is told.
-  Clock::time_point WakeUp() const { return begin_ + usual_ - usual_ / 8; }
-  const Clock::time_point begin_;
-  const Clock::duration usual_;
-};
-
-// Now and then it asks after the GPU's health.
 tenon_status* SemaphoreWait(tenon_semaphore* semaphore, uint64_t value, uint64_t deadline_ns) {
   return Answer([&]() -> Outcome {
     const std::shared_ptr<Timeline> timeline = semaphore->timeline;
     Device& device = timeline->device();
     const Clock::time_point deadline(std::chrono::nanoseconds(static_cast<int64_t>(std::min<uint64_t>(deadline_ns, INT64_MAX))));
     const Clock::time_point begin = Clock::now();
-    const Patience patience(begin, device.usual_wait());
-    Clock::time_point checked = begin;
-    while (true) {
-      {
-        const Lock lock(device.system().mutex);
-        const Timeline::State state = timeline->At(value);
-        if (state == Timeline::State::kReached) {
-          device.set_usual_wait(Clock::now() - begin);
-          return {};
-        }
-        if (state == Timeline::State::kFailed) return timeline->failure();
+    const auto settle = [&]() -> std::optional<Outcome> {
+      const Lock lock(device.system().mutex);
+      const Timeline::State state = timeline->At(value);
+      if (state == Timeline::State::kFailed) return timeline->failure();
+      if (state == Timeline::State::kReached) {
+        device.set_usual_wait(Clock::now() - begin);
+        return Outcome();
       }
-      Clock::time_point now = Clock::now();
-      if (now >= deadline) return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(), " was not reached in time");
-      while (timeline->word() < value && patience.Spins(now) && now < deadline) now = Clock::now();
-      if (timeline->word() >= value) continue;
-      std::this_thread::sleep_for(std::min<Clock::duration>(patience.Pause(now), deadline - now));
-      if (now - checked > kBetweenHealthChecks) {
-        device.CheckHealth();
-        checked = now;
-      }
-    }
+      if (Clock::now() < deadline) return {};
+      return Fault(TENON_DEADLINE_EXCEEDED, "point ", value, " of a timeline of ", device.name(), " was not reached in time");
+    };
+    return WaitFor(device, device.usual_wait(), deadline, [&] { return timeline->word() >= value; }, settle);
   });
 }
 

@@ -30,11 +30,12 @@ function(tenon_gpu_emulated_library vendor file source)
   add_dependencies(tenon_gpu_emulated_${vendor} ${target})
 endfunction()
 
-# tenon_gpu_libraries_test(vendor SOURCES ...): the products and convolutions of devices/gpu on that plugin, and the vendor's own tests.
+# tenon_gpu_libraries_test(vendor SOURCES ...): the products, einsums and convolutions of devices/gpu on that plugin, and the vendor's own tests.
 function(tenon_gpu_libraries_test vendor)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES")
   set(product "${TENON_GPU_FOLDER}/code/product.cu")
-  tenon_add_test(${vendor}_libraries_test SOURCES ${given_SOURCES} "${TENON_GPU_FOLDER}/testing/libraries_test.cc" "${TENON_GPU_FOLDER}/product_test.cc" "${TENON_GPU_FOLDER}/conv_test.cc" "${product}"
+  tenon_add_test(${vendor}_libraries_test SOURCES ${given_SOURCES} "${TENON_GPU_FOLDER}/testing/libraries_test.cc" "${TENON_GPU_FOLDER}/product_test.cc" "${TENON_GPU_FOLDER}/einsum_test.cc"
+                 "${TENON_GPU_FOLDER}/conv_test.cc" "${product}"
                  "${TENON_GPU_FOLDER}/emulation/grid.cc" LIBS Tenon::plugin ${CMAKE_DL_LIBS} Threads::Threads Boost::context LABELS gpu)
   set_source_files_properties("${product}" PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-O2;-Wno-subobject-linkage")
   target_include_directories(${vendor}_libraries_test PRIVATE "${PROJECT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")

@@ -23,6 +23,7 @@
   X(Fill) X(ZerosLike) X(OnesLike) X(Range) X(LinSpace) X(SpaceToDepth) X(DepthToSpace)                    \
   /* shape.cc */                                                                                           \
   X(Shape) X(ShapeN) X(Size) X(Rank) X(Reshape) X(ExpandDims) X(Squeeze) X(EnsureShape) X(VariableShape)   \
+  X(BroadcastGradientArgs) X(ConcatOffset) X(DynamicStitchOnHost) X(InvertPermutationOnHost)               \
   /* select.cc */                                                                                          \
   X(Select) X(SelectV2) X(OneHot) X(MatrixBandPart) X(Cast)                                                \
   /* gather.cc */                                                                                          \
@@ -30,6 +31,13 @@
   X(TensorScatterUpdate) X(TensorScatterAdd) X(TensorScatterSub) X(TensorScatterMin) X(TensorScatterMax)   \
   X(UnsortedSegmentSum) X(ScatterAdd) X(ScatterSub) X(ScatterUpdate) X(ResourceScatterAdd)                 \
   X(ResourceScatterSub) X(ResourceScatterUpdate)                                                           \
+  /* whose outputs' sizes depend on data: where.cc, ... */                                                 \
+  X(Where) X(Unique) X(UniqueWithCounts) X(DynamicPartition) X(DynamicStitch) X(InvertPermutation)         \
+  /* segment.cc, sparse_product.cc, sparse.cc, bincount.cc */                                              \
+  X(SegmentSum) X(SparseSegmentSum) X(SparseSegmentMean) X(SparseSegmentSqrtN) X(SparseSegmentSumGrad)     \
+  X(SparseSegmentMeanGrad) X(SparseSegmentSqrtNGrad) X(SparseSegmentSumGradV2) X(SparseSegmentMeanGradV2)  \
+  X(SparseSegmentSqrtNGradV2) X(SparseTensorDenseMatMul)                                                   \
+  X(SparseToDense) X(SparseReshape) X(SparseFillEmptyRows) X(Bincount) X(DenseBincount)                    \
   /* image.cc */                                                                                           \
   X(SpaceToBatchND) X(BatchToSpaceND) X(ReverseSequence) X(ResizeBilinear) X(ResizeBilinearGrad)           \
   X(ResizeNearestNeighbor) X(ResizeNearestNeighborGrad)                                                    \
@@ -45,7 +53,7 @@
   X(StatelessRandomUniform) X(StatelessRandomUniformV2) X(StatelessRandomNormalV2)                         \
   X(StatelessTruncatedNormalV2) X(StatelessRandomGetKeyCounter)                                            \
   X(MatMul) X(BatchMatMul) X(BatchMatMulV2) X(BatchMatMulV3Float) X(BatchMatMulV3Double)                   \
-  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64)                                     \
+  X(BatchMatMulV3Bfloat16) X(BatchMatMulV3Int32) X(BatchMatMulV3Int64) X(Einsum)                           \
   /* collective.cc */                                                                                      \
   X(CollectiveReduce) X(CollectiveReduceV2) X(CollectiveGather) X(CollectiveGatherV2)                      \
   X(CollectiveBcastSend) X(CollectiveBcastSendV2) X(CollectiveBcastRecv) X(CollectiveBcastRecvV2)          \

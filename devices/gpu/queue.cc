@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "driver.h"
+#include "patience.h"
 
 namespace tenon::gpu {
 namespace {
@@ -193,6 +194,75 @@ void Queue::FreeLater(std::function<void()> free) {
   const std::lock_guard lock(device_->system().mutex);
   device_->system().watcher.Watch(
       device_, [self = shared_from_this(), mark] { return self->device_->is_lost() || self->HasReached(mark); }, std::move(free));
+}
+
+// ---- Reading back ----
+
+// Pinned memory for words that a stream writes: records, which are there already.
+class Queue::Words {
+ public:
+  static constexpr size_t kOfRecord = sizeof(FaultRecord) / sizeof(int64_t);
+  explicit Words(Queue& queue) : queue_(queue) {}
+  // A stream that has not got there still writes them.
+  ~Words() {
+    const auto give_back = [device = queue_.device_, records = std::move(records_)] {
+      for (FaultRecord* record : records) device->ReturnRecord(record);
+    };
+    if (is_written) give_back();
+    else queue_.FreeLater(give_back);
+  }
+  Words(const Words&) = delete;
+  Words& operator=(const Words&) = delete;
+
+  Outcome CopyFrom(const int64_t* words, size_t count) {
+    for (size_t done = 0; done < count; done += kOfRecord) {
+      FaultRecord* record = nullptr;
+      if (Outcome outcome = queue_.device_->NewRecord(&record); !outcome.ok()) return outcome;
+      records_.push_back(record);
+      const size_t n = std::min(kOfRecord, count - done);
+      if (Outcome outcome = queue_.card().Copy(record, words + done, n * sizeof(int64_t), queue_.stream_); !outcome.ok()) return outcome;
+    }
+    return {};
+  }
+  void CopyTo(std::span<int64_t> out) const {
+    for (size_t i = 0; i < out.size(); ++i) out[i] = reinterpret_cast<const int64_t*>(records_[i / kOfRecord])[i % kOfRecord];
+  }
+  bool is_written = false;
+
+ private:
+  Queue& queue_;
+  std::vector<FaultRecord*> records_;
+};
+
+Outcome Queue::Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled) {
+  if (keeps_) return Fault(TENON_FAILED_PRECONDITION, "a capture of ", device_->name(), " cannot wait for its own work");
+  uint64_t mark = 0;
+  Words copy(*this);
+  {
+    const Turn turn(*this, timeline);
+    Outcome outcome = turn.outcome();
+    if (outcome.ok()) outcome = copy.CopyFrom(words, out.size());
+    if (outcome.ok()) outcome = Mark(&mark);
+    if (!outcome.ok()) return device_->Note(std::move(outcome));
+  }
+  const auto is_due = [&] { return HasReached(mark) || device_->is_lost(); };
+  Outcome outcome = WaitFor(*device_, {}, Patience::Clock::time_point::max(), is_due, [&] { return StateAt(mark, timeline, is_cancelled); });
+  copy.is_written = HasReached(mark);
+  if (outcome.ok()) copy.CopyTo(out);
+  return outcome;
+}
+
+// None: it has not come there yet.
+std::optional<Outcome> Queue::StateAt(uint64_t mark, Timeline* timeline, const std::function<bool()>& is_cancelled) const {
+  const bool reached = HasReached(mark);  // before the timeline is asked: what was reported is there when the mark is
+  if (device_->is_lost()) return device_->lost();
+  if (timeline != nullptr) {
+    const std::lock_guard lock(device_->system().mutex);
+    if (timeline->At(timeline->next_point()) == Timeline::State::kFailed) return timeline->failure();
+  }
+  if (reached) return Outcome();
+  if (is_cancelled()) return Fault(TENON_CANCELLED, "the step ended while the host waited for ", device_->name());
+  return {};
 }
 
 // ---- Copies and fills ----

@@ -9,8 +9,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -88,6 +91,10 @@ class Queue : public std::enable_shared_from_this<Queue> {
   Outcome Copy(const Place& target, const Place& source, uint64_t bytes);
   Outcome Fill(char* target, uint64_t bytes, const char* pattern, uint64_t pattern_bytes);
 
+  // Words of device memory, when the work submitted so far is done. Waits for that without a lock; it ends early when the timeline
+  // has failed (what kernels have reported until then counts), is_cancelled(), or the GPU is lost. Not of captures.
+  Outcome Read(Timeline* timeline, const int64_t* words, std::span<int64_t> out, const std::function<bool()>& is_cancelled);
+
   // Runs free() when the work submitted so far is done.
   void FreeLater(std::function<void()> free);
 
@@ -98,6 +105,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   Outcome SwitchTo(Timeline* timeline);
   Outcome OutcomeOfCall(Timeline* timeline);
   Outcome CopyThroughStaging(const Place& target, const Place& source, uint64_t bytes);
+  class Words;
+  std::optional<Outcome> StateAt(uint64_t mark, Timeline* timeline, const std::function<bool()>& is_cancelled) const;
   // Asks the stream to say when it has got here; needs a Turn.
   Outcome Mark(uint64_t* out_mark);
   bool HasReached(uint64_t mark) const { return __atomic_load_n(&progress_->word, __ATOMIC_ACQUIRE) >= mark; }

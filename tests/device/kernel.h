@@ -7,7 +7,8 @@
 //   EXPECT_EQ(Compare(bench, add, 1e-6), "");   // against the CPU's kernel
 //
 // Inputs in `host` stay in the host's memory, as the registration's host_memory_args say. Variables are inputs of type
-// TENON_DT_RESOURCE: their values are kept by the bench, in device memory for the device's kernels.
+// TENON_DT_RESOURCE: their values are kept by the bench, in device memory for the device's kernels. Outputs that kernels allocate
+// get the shape that they say.
 #ifndef TENON_TESTS_DEVICE_KERNEL_H_
 #define TENON_TESTS_DEVICE_KERNEL_H_
 
@@ -132,7 +133,8 @@ struct tenon_resource {
 };
 struct tenon_frame_context {
   std::function<void*(uint64_t)> allocate;
-  std::vector<std::vector<int64_t>> output_dims;  // of outputs that were set
+  std::vector<std::vector<int64_t>> output_dims;  // of outputs that were set or allocated
+  uint32_t is_cancelled = 0;
 };
 
 namespace tenon::device_test {
@@ -188,6 +190,23 @@ inline const tenon_frame_services* FrameServices() {
       *frame->outputs[i] = ViewOf(view->dtype, dims, view->dl.data);
       return nullptr;
     };
+    s.alloc_output = [](tenon_frame* frame, int32_t i, tenon_shape shape, uint64_t) -> tenon_status* {
+      std::vector<int64_t>& dims = frame->context->output_dims[static_cast<size_t>(i)];
+      dims.assign(shape.dims, shape.dims + shape.rank);
+      tenon_tensor_view view = ViewOf(frame->outputs[i]->dtype, dims, nullptr);
+      view.dl.data = frame->context->allocate(view.byte_size);
+      *frame->outputs[i] = view;
+      return nullptr;
+    };
+    // The bench keeps the memory.
+    s.alloc_tensor = [](tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t, tenon_tensor_view* out) -> tenon_status* {
+      std::vector<int64_t> dims(shape.dims, shape.dims + shape.rank);
+      *out = ViewOf(dtype, dims, nullptr);
+      out->dl.data = frame->context->allocate(out->byte_size);
+      out->dl.shape = const_cast<int64_t*>(shape.dims);
+      return nullptr;
+    };
+    s.is_cancelled = [](tenon_frame* frame) -> uint32_t { return frame->context->is_cancelled; };
     s.parallel_for = [](tenon_frame*, int64_t total, double, tenon_range_function function, void* argument) {
       function(argument, 0, total / 3);  // in uneven shares
       function(argument, total / 3, total);
@@ -308,10 +327,10 @@ class Bench {
     for (size_t i = 0; i < run.outputs.size(); ++i) {
       const auto at = std::find(given.host_outputs.begin(), given.host_outputs.end(), static_cast<int>(i));
       const tenon_tensor_view& view = run.OutputView(i);
-      if (at == given.host_outputs.end() && view.byte_size > 0) {
-        run.outputs[i].bytes = device.Download<char>(queue, view.dl.data, view.byte_size);
-        run.outputs[i].dims.assign(view.dl.shape, view.dl.shape + view.dl.ndim);
-      }
+      if (at != given.host_outputs.end()) continue;
+      run.outputs[i].bytes.clear();
+      if (view.byte_size > 0) run.outputs[i].bytes = device.Download<char>(queue, view.dl.data, view.byte_size);
+      run.outputs[i].dims = Dimensions(view.dl.shape, view.dl.shape + view.dl.ndim);
     }
     *out_outputs = std::move(run.outputs);
     return "";
@@ -361,7 +380,8 @@ class Bench {
         views.push_back(ViewOf(value.dtype, value.dims, value.bytes.data()));
       }
       if (node.attributes.count("T") == 0 && !inputs.empty()) node.attributes["T"] = Type{BaseType(given)};
-      for (int i : given.host) host_inputs.push_back(i);
+      host_inputs = given.host;
+      host_outputs = given.host_outputs;
     }
     static uint32_t BaseType(const Case& given) {
       for (const Value& value : given.inputs) {
@@ -418,7 +438,8 @@ class Bench {
       if (text.empty()) text = wait();
       for (size_t i = 0; i < outputs.size(); ++i) {
         // An output that was set lies elsewhere.
-        if (device == nullptr && !context->output_dims[i].empty()) {
+        const bool on_host = device == nullptr || std::find(host_outputs.begin(), host_outputs.end(), static_cast<int>(i)) != host_outputs.end();
+        if (on_host && !context->output_dims[i].empty()) {
           outputs[i].dims = context->output_dims[i];
           outputs[i].bytes.assign(static_cast<char*>(out[i]->dl.data), static_cast<char*>(out[i]->dl.data) + out[i]->byte_size);
         }
@@ -433,7 +454,7 @@ class Bench {
     uint32_t precision;
     std::vector<tenon_tensor_view> views;
     std::vector<bool> known;
-    std::vector<int> host_inputs;
+    std::vector<int> host_inputs, host_outputs;
     tenon_frame frame = {};
   };
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kernels/strided_copy.h"
+#include "tenon/sdk/row_shape.h"
+#include "tenon/sdk/shape_kernels.h"
 #include "tenon/sdk/string_tensor.h"
 #include "tenon/sdk/update.h"
 
@@ -105,72 +107,25 @@ struct UniqueStringKernel {
   }
 };
 
-// Rows of data[k] go to the rows that indices[k] name; the last one wins; rows that nobody names are zero.
-struct Stitch {
-  explicit Stitch(sdk::RunContext c) : n(c.input_count() / 2) {
-    const sdk::Dims first = sdk::DimsOf(c.input_view(n));
-    const sdk::Dims tail = first.subspan(std::min(static_cast<size_t>(c.input_view(0).dl.ndim), first.size()));
-    width = sdk::Count(tail);
-    for (int32_t k = 0; k < n; ++k) {
-      const View& indices = c.input_view(k);
-      const int64_t count = sdk::Count(indices);
-      if (sdk::Multiply(count, width) != sdk::Count(c.input_view(n + k))) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "data[", k, "] of shape ", sdk::DimsOf(c.input_view(n + k)),
-                  " does not fit indices of shape ", sdk::DimsOf(indices));
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t row = c.input<int32_t>(k)[i];
-        if (row < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "indices[", k, "][", i, "] = ", row, " is negative");
-        rows = std::max(rows, row + 1);
-      }
-    }
-    CheckRank(tail);
-    dims[0] = rows;
-    std::copy(tail.begin(), tail.end(), dims.begin() + 1);
-    shape = {dims.data(), tail.size() + 1};
-  }
-  Stitch(const Stitch&) = delete;
-  int32_t n;
-  int64_t rows = 0, width = 0;  // elements of a row
-  std::array<int64_t, kMaxRank + 1> dims = {};
-  sdk::Dims shape;
-};
-
-struct DynamicStitchKernel {
-  void Run(sdk::RunContext c) const {
-    const Stitch stitch(c);
-    c.AllocOutput(0, stitch.shape);
-    char* out = c.output<char>(0);
-    const int64_t width = stitch.width * static_cast<int64_t>(sdk::ElementSize(c.input_view(stitch.n).dtype));
-    if (stitch.rows * width != 0) std::memset(out, 0, static_cast<size_t>(stitch.rows * width));
-    for (int32_t k = 0; k < stitch.n; ++k) {
-      const int64_t count = sdk::Count(c.input_view(k));
-      for (int64_t i = 0; i < count && width != 0; ++i) {
-        std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width, static_cast<size_t>(width));
-      }
-    }
-  }
-};
 struct DynamicStitchStringKernel {
   void Run(sdk::RunContext c) const {
-    const Stitch stitch(c);
+    const sdk::Stitch stitch(c);
     std::vector<std::string_view> out(static_cast<size_t>(sdk::Multiply(stitch.rows, stitch.width)));
     for (int32_t k = 0; k < stitch.n; ++k) {
       const View& data = c.input_view(stitch.n + k);
       for (int64_t i = 0; i < sdk::Count(data); ++i)
         out[static_cast<size_t>(c.input<int32_t>(k)[i / stitch.width] * stitch.width + i % stitch.width)] = sdk::StringAt(data, i);
     }
-    sdk::SetStrings(c, 0, stitch.shape, out);
+    CheckRank(stitch.tail);
+    std::vector<int64_t> shape = {stitch.rows};
+    shape.insert(shape.end(), stitch.tail.begin(), stitch.tail.end());
+    sdk::SetStrings(c, 0, shape, out);
   }
 };
 
 // How many rows go to each output, in sizes; the dims of a row.
 sdk::Dims CountParts(sdk::RunContext c, int64_t* sizes) {
-  const sdk::Dims data = sdk::DimsOf(c.input_view(0)), parts = sdk::DimsOf(c.input_view(1));
-  if (parts.size() > data.size() || !std::equal(parts.begin(), parts.end(), data.begin())) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "partitions of shape ", parts, " are no prefix of data's shape ", data);
-  }
-  const sdk::Dims tail = data.subspan(parts.size());
+  const sdk::Dims parts = sdk::DimsOf(c.input_view(1)), tail = sdk::TailOf("partitions", parts, sdk::DimsOf(c.input_view(0)));
   CheckRank(tail);
   const int64_t count = sdk::Count(parts);
   const int32_t* part = c.input<int32_t>(1);
@@ -194,11 +149,8 @@ struct DynamicPartitionKernel {
     const int64_t width = sdk::Count(tail) * static_cast<int64_t>(sdk::ElementSize(c.input_view(0).dtype));
     const int64_t count = sdk::Count(c.input_view(1));
     const int32_t* part = c.input<int32_t>(1);
-    std::array<int64_t, kMaxRank + 1> shape = {};
-    std::copy(tail.begin(), tail.end(), shape.begin() + 1);
     for (int32_t k = 0; k < c.output_count(); ++k) {
-      shape[0] = sizes[k];
-      c.AllocOutput(k, {shape.data(), tail.size() + 1});
+      sdk::AllocRows(c, k, sizes[k], tail);
       sizes[k] = 0;
     }
     const char* from = c.input<char>(0);
@@ -235,11 +187,7 @@ template <bool kSorted>
 struct SegmentSumKernel {
   void Run(sdk::RunContext c) const {
     const View& ids = c.input_view(1);
-    const sdk::Dims data = sdk::DimsOf(c.input_view(0)), segments = sdk::DimsOf(ids);
-    if (segments.size() > data.size() || !std::equal(segments.begin(), segments.end(), data.begin())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", segments, " are no prefix of data's shape ", data);
-    }
-    const sdk::Dims tail = data.subspan(segments.size());
+    const sdk::Dims segments = sdk::DimsOf(ids), tail = sdk::TailOf("segment_ids", segments, sdk::DimsOf(c.input_view(0)));
     const int64_t width = sdk::Count(tail);
     const int64_t count = sdk::Count(segments);
     const void* id = sdk::Data<void>(ids);
@@ -252,10 +200,7 @@ struct SegmentSumKernel {
         last = row;
         rows = row + 1;
       }
-      CheckRank(tail);
-      std::array<int64_t, kMaxRank + 1> shape = {rows};
-      std::copy(tail.begin(), tail.end(), shape.begin() + 1);
-      c.AllocOutput(0, {shape.data(), tail.size() + 1});
+      sdk::AllocRows(c, 0, rows, tail);
     } else {
       const View& given = c.input_view(2);
       rows = IndexAt(sdk::Data<void>(given), given.dtype, 0);
@@ -298,7 +243,7 @@ TENON_CPU_KERNEL(Unique) = CpuKernel<UniqueKernel<false>>(
     "Unique", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 TENON_CPU_KERNEL(UniqueWithCounts) = CpuKernel<UniqueKernel<true>>(
     "UniqueWithCounts", {.constraints = sdk::Constraints<UniqueTypes::Constraint<"T">>::list, .dynamic_outputs = 0b101});
-TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<DynamicStitchKernel>("DynamicStitch", Plain(1));
+TENON_CPU_KERNEL(DynamicStitch) = CpuKernel<sdk::DynamicStitchKernel>("DynamicStitch", Plain(1));
 TENON_CPU_KERNEL(DynamicPartition) = CpuKernel<DynamicPartitionKernel>("DynamicPartition", Plain(TENON_DYNAMIC_ALL));
 TENON_CPU_KERNEL(UniqueString) = CpuKernel<UniqueStringKernel<false>>("Unique", Strings(1));
 TENON_CPU_KERNEL(UniqueWithCountsString) = CpuKernel<UniqueStringKernel<true>>("UniqueWithCounts", Strings(0b101));

@@ -3,10 +3,9 @@
 //
 // A label of one operand that the output does not have is summed over while the operand is copied into the workspace. Operands
 // that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied as floats.
-#include "tenon/sdk/einsum.h"
+#include "tenon/sdk/einsum_shape.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "kernels/product.h"
@@ -22,19 +21,7 @@ using EinsumTypes = Types<float, double, int32_t, int64_t, Half, Bfloat16>::AndC
 template <class T>
 using Element = std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>, Wide<T>>;
 
-using Strides = std::map<int, int64_t>;  // by label; a label that stands twice walks along the diagonal
-using Labels = std::vector<int>;
-
-Strides StridesOf(const Labels& labels, const std::vector<int64_t>& dims, const std::map<int, int64_t>& sizes) {
-  Strides strides;
-  int64_t step = 1;
-  for (size_t i = labels.size(); i-- > 0;) {
-    // A dim of 1 that broadcasts stays where it is.
-    strides[labels[i]] += dims[i] == 1 && sizes.at(labels[i]) != 1 ? 0 : step;
-    step *= dims[i];
-  }
-  return strides;
-}
+using sdk::EinsumShape;
 
 // A copy from one set of strides to another, with sums over some labels.
 struct Move {
@@ -83,34 +70,13 @@ void Run(sdk::RunContext c, const Move& move, const From* from, To* to) {
 
 class Plan {
  public:
-  Plan(const std::string& equation_text, sdk::PrepareContext& c) : operands_(c.input_count()) {
-    std::string error;
-    const sdk::EinsumEquation equation = sdk::ParseEinsum(equation_text, c.input_count(), &error);
-    std::vector<Labels> labels;
-    for (int32_t i = 0; error.empty() && i < operands_; ++i) {
-      const sdk::Dims dims = sdk::DimsOf(c.input(i));
-      labels.push_back(sdk::EinsumEquation::Labels(equation.inputs[static_cast<size_t>(i)], static_cast<int>(dims.size()), &error));
-      if (error.empty()) AddSizes(labels.back(), dims);
-    }
-    Labels out;
-    if (error.empty()) out = equation.OutputLabels(sdk::EinsumEquation::EllipsisDims(labels), &error);
-    if (!error.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, error);
-    std::vector<int64_t> out_dims;
-    for (int label : out) out_dims.push_back(sizes_.at(label));
-    if (!std::ranges::equal(out_dims, sdk::DimsOf(c.output(0)))) {
-      sdk::Fail(TENON_INTERNAL, "the equation gives the shape ", out_dims, ", the output has ", sdk::DimsOf(c.output(0)));
-    }
-    const Strides target = StridesOf(out, out_dims, sizes_);
-    diagonal_ = target.size() != out.size();
-    std::vector<Strides> sources;
-    for (int32_t i = 0; i < operands_; ++i) {
-      const sdk::Dims dims = sdk::DimsOf(c.input(i));
-      sources.push_back(StridesOf(labels[static_cast<size_t>(i)], {dims.begin(), dims.end()}, sizes_));
-    }
+  Plan(const std::string& equation, sdk::PrepareContext& c) : operands_(c.input_count()) {
+    const EinsumShape shape(equation, c.args().inputs, operands_, c.output(0));
+    diagonal_ = EinsumShape::IsDiagonal(shape.out, shape.target);
     if (operands_ == 1) {
-      PlanOne(sources[0], target);
+      PlanOne(shape);
     } else {
-      PlanTwo(sources, target, out, labels, c);
+      PlanTwo(shape, c);
     }
   }
 
@@ -121,113 +87,53 @@ class Plan {
   }
 
  private:
-  void AddSizes(const Labels& labels, sdk::Dims dims) {
-    std::map<int, int64_t> own;
-    for (size_t i = 0; i < labels.size(); ++i) {
-      const int64_t dim = own.try_emplace(labels[i], dims[i]).first->second;
-      if (dim != dims[i]) FailLabel(dim, dims[i]);
-    }
-    for (const auto& [label, dim] : own) {
-      int64_t& size = sizes_.try_emplace(label, dim).first->second;
-      if (label >= sdk::kEllipsis && size == 1) size = dim;
-      if (size != dim && (label < sdk::kEllipsis || dim != 1)) FailLabel(size, dim);
-    }
-  }
-  [[noreturn]] static void FailLabel(int64_t a, int64_t b) {
-    sdk::Fail(TENON_INVALID_ARGUMENT, "a label of the equation has the dims ", a, " and ", b);
-  }
-
-  void PlanOne(const Strides& source, const Strides& target) {
-    for (const auto& [label, stride] : target) move_[0].Add(sizes_.at(label), source.at(label), stride);
-    for (const auto& [label, stride] : source) {
-      if (!target.contains(label)) move_[0].AddSum(sizes_.at(label), stride);
+  void PlanOne(const EinsumShape& s) {
+    for (const auto& [label, stride] : s.target) move_[0].Add(s.size(label), s.sources[0].at(label), stride);
+    for (const auto& [label, stride] : s.sources[0]) {
+      if (!s.target.contains(label)) move_[0].AddSum(s.size(label), stride);
     }
   }
 
-  struct Group {
-    Labels labels;
-    int64_t size = 1;
-  };
-  void Put(Group& group, int label) {
-    group.labels.push_back(label);
-    group.size = sdk::Multiply(group.size, sizes_.at(label));
-  }
-
-  void PlanTwo(const std::vector<Strides>& sources, const Strides& target, const Labels& out, const std::vector<Labels>& labels,
-               sdk::PrepareContext& c) {
-    Group batch, contracted, free[2];
-    Labels seen;
-    const auto fresh = [&](int label) {
-      const bool first = std::find(seen.begin(), seen.end(), label) == seen.end();
-      if (first) seen.push_back(label);
-      return first;
-    };
-    for (int label : out) {
-      if (sources[0].contains(label) && sources[1].contains(label) && fresh(label)) Put(batch, label);
-    }
-    for (size_t i = 0; i < 2; ++i) {
-      for (int label : labels[i]) {
-        const bool both = sources[1 - i].contains(label);
-        if (target.contains(label)) {
-          if (!both && fresh(label)) Put(free[i], label);
-        } else if (both && fresh(label)) {
-          Put(contracted, label);
-        }
-      }
-    }
-    batch_ = batch.size;
+  void PlanTwo(const EinsumShape& s, sdk::PrepareContext& c) {
+    batch_ = s.Size(s.batch);
+    const int64_t contracted = s.Size(s.contracted), free[2] = {s.Size(s.free[0]), s.Size(s.free[1])};
     EinsumTypes::Dispatch(c.input(0).dtype, [&]<class T>(Tag<T>) {
       using E = Element<T>;
-      shape_ = {free[0].size, free[1].size, contracted.size, 0, 0, 0, 0, free[1].size};
+      shape_ = {free[0], free[1], contracted, 0, 0, 0, 0, free[1]};
       for (size_t i = 0; i < 2; ++i) {
-        const Labels rows = Chain({&batch, &free[i], &contracted}), columns = Chain({&batch, &contracted, &free[i]});
-        const bool whole = !kIsHalf<T> && rows.size() == sources[i].size();
-        const bool by_columns = whole && !LiesAs(sources[i], rows) && LiesAs(sources[i], columns);
-        copied_[i] = !(by_columns || (whole && LiesAs(sources[i], rows)));
-        (i == 0 ? shape_.a_row : shape_.b_column) = by_columns ? 1 : contracted.size;
-        (i == 0 ? shape_.a_column : shape_.b_row) = by_columns ? free[i].size : 1;
-        each_[i] = sdk::Multiply(free[i].size, contracted.size);
-        if (copied_[i]) Pack<E>(c, i, sources[i], rows);
+        const auto rows = EinsumShape::Chain({&s.batch, &s.free[i], &s.contracted}), columns = EinsumShape::Chain({&s.batch, &s.contracted, &s.free[i]});
+        const bool whole = !kIsHalf<T> && rows.size() == s.sources[i].size();
+        const bool by_columns = whole && !s.LiesAs(s.sources[i], rows) && s.LiesAs(s.sources[i], columns);
+        copied_[i] = !(by_columns || (whole && s.LiesAs(s.sources[i], rows)));
+        (i == 0 ? shape_.a_row : shape_.b_column) = by_columns ? 1 : contracted;
+        (i == 0 ? shape_.a_column : shape_.b_row) = by_columns ? free[i] : 1;
+        each_[i] = sdk::Multiply(free[i], contracted);
+        if (copied_[i]) Pack<E>(c, i, s, rows);
       }
-      const Labels result = Chain({&batch, &free[0], &free[1]});
-      each_[2] = sdk::Multiply(free[0].size, free[1].size);
-      copied_[2] = kIsHalf<T> || !LiesAs(target, result) || diagonal_;
+      const auto result = EinsumShape::Chain({&s.batch, &s.free[0], &s.free[1]});
+      each_[2] = sdk::Multiply(free[0], free[1]);
+      copied_[2] = kIsHalf<T> || !s.LiesAs(s.target, result) || diagonal_;
       if (copied_[2]) {
         int64_t step = sdk::Multiply(batch_, each_[2]);
         at_[2] = c.Workspace(sdk::Multiply(step, sizeof(E)));
         for (int label : result) {
-          step /= std::max<int64_t>(1, sizes_.at(label));
-          move_[2].Add(sizes_.at(label), step, target.at(label));
+          step /= std::max<int64_t>(1, s.size(label));
+          move_[2].Add(s.size(label), step, s.target.at(label));
         }
       }
       PlanProducts<E>(c);
     });
   }
-  static Labels Chain(std::initializer_list<const Group*> groups) {
-    Labels all;
-    for (const Group* group : groups) all.insert(all.end(), group->labels.begin(), group->labels.end());
-    return all;
-  }
-  // Whether walking the labels in that order walks memory evenly.
-  bool LiesAs(const Strides& strides, const Labels& order) const {
-    int64_t step = 1;
-    for (size_t i = order.size(); i-- > 0;) {
-      const int64_t size = sizes_.at(order[i]);
-      if (size != 1 && strides.at(order[i]) != step) return false;
-      step *= size;
-    }
-    return true;
-  }
   template <class E>
-  void Pack(sdk::PrepareContext& c, size_t i, const Strides& source, const Labels& order) {
+  void Pack(sdk::PrepareContext& c, size_t i, const EinsumShape& s, const EinsumShape::Labels& order) {
     int64_t step = sdk::Multiply(batch_, each_[i]);
     at_[i] = c.Workspace(sdk::Multiply(step, sizeof(E)));
     for (int label : order) {
-      step /= std::max<int64_t>(1, sizes_.at(label));
-      move_[i].Add(sizes_.at(label), source.at(label), step);
+      step /= std::max<int64_t>(1, s.size(label));
+      move_[i].Add(s.size(label), s.sources[i].at(label), step);
     }
-    for (const auto& [label, stride] : source) {
-      if (std::find(order.begin(), order.end(), label) == order.end()) move_[i].AddSum(sizes_.at(label), stride);
+    for (const auto& [label, stride] : s.sources[i]) {
+      if (std::find(order.begin(), order.end(), label) == order.end()) move_[i].AddSum(s.size(label), stride);
     }
   }
   template <class E>
@@ -304,7 +210,6 @@ class Plan {
   }
 
   int32_t operands_;
-  std::map<int, int64_t> sizes_;  // by label
   bool diagonal_ = false;         // the output has a label twice, and zeros beside its diagonal
   Move move_[3];                  // of the operands and of the result
   bool copied_[3] = {};

@@ -8,6 +8,7 @@
 #include "kernels/types.h"
 #include "tenon/sdk/kept_tensor.h"
 #include "tenon/sdk/slices.h"
+#include "tenon/sdk/sparse_shape.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::cpu {
@@ -59,12 +60,7 @@ struct SparseReshapeKernel {
     const int64_t rank = sdk::Count(c.input_view(1)), new_rank = sdk::Count(c.input_view(2)), count = sdk::DimsOf(indices)[0];
     const int64_t* shape = c.input<int64_t>(1);
     int64_t* out = c.output<int64_t>(1);
-    int64_t total = 1;
-    for (int64_t i = 0; i < rank; ++i) {
-      if (shape[i] < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "input_shape[", i, "] = ", shape[i], " is negative");
-      total = sdk::Multiply(total, shape[i]);
-    }
-    FillShape(c.input<int64_t>(2), new_rank, total, out);
+    sdk::FillSparseShape(shape, rank, c.input<int64_t>(2), new_rank, out);
     for (int64_t i = 0; i < count; ++i) {
       int64_t at = 0;
       for (int64_t d = 0; d < rank; ++d) {
@@ -77,27 +73,6 @@ struct SparseReshapeKernel {
         at /= out[d];
       }
     }
-  }
-
- private:
-  static void FillShape(const int64_t* wanted, int64_t rank, int64_t total, int64_t* out) {
-    int64_t unknown = -1, product = 1;
-    for (int64_t i = 0; i < rank; ++i) {
-      if (wanted[i] == -1) {
-        if (unknown >= 0) sdk::Fail(TENON_INVALID_ARGUMENT, "only one output dimension may be -1, not both ", unknown, " and ", i);
-        unknown = i;
-        continue;
-      }
-      if (wanted[i] < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "size ", i, " must be non-negative, not ", wanted[i]);
-      product = sdk::Multiply(product, wanted[i]);
-      out[i] = wanted[i];
-    }
-    if (unknown >= 0) {
-      if (product == 0) sdk::Fail(TENON_INVALID_ARGUMENT, "reshape cannot infer the missing input size for an empty tensor unless all specified input sizes are non-zero");
-      out[unknown] = total / product;
-      product *= out[unknown];
-    }
-    if (product != total) sdk::Fail(TENON_INVALID_ARGUMENT, "Input to reshape is a tensor with ", total, " dense values, but the requested shape has ", product);
   }
 };
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "kernels/types.h"
+#include "tenon/sdk/row_shape.h"
+#include "tenon/sdk/segment.h"
 #include "tenon/sdk/slices.h"
 #include "tenon/sdk/update.h"
 
@@ -14,26 +16,7 @@ namespace {
 
 using View = tenon_tensor_view;
 
-// What a segment's sum is divided by.
-enum class Over { kOne, kCount, kRoot };
-
-template <Over kOver, class A>
-A Divisor(int64_t count) {
-  if constexpr (kOver == Over::kCount) return static_cast<A>(count);
-  if constexpr (kOver == Over::kRoot) return std::sqrt(static_cast<A>(count));
-  return A(1);
-}
-
-int64_t CheckedCount(sdk::RunContext c) {
-  const int64_t count = sdk::Count(c.input_view(1));
-  if (count != sdk::Count(c.input_view(2))) sdk::Fail(TENON_INVALID_ARGUMENT, count, " indices and ", sdk::Count(c.input_view(2)), " segment_ids");
-  return count;
-}
-int64_t RowOf(const View& rows) {
-  const sdk::Dims dims = sdk::DimsOf(rows);
-  if (dims.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "data must have rows; it is a scalar");
-  return sdk::Count(dims.subspan(1));
-}
+using sdk::Divisor, sdk::Over, sdk::SegmentShape;
 
 using Summed = Types<float, double, int32_t, int64_t, Half, Bfloat16, uint8_t, int8_t, int16_t, uint16_t, uint32_t, uint64_t>;
 
@@ -49,7 +32,8 @@ struct SegmentKernel {
   void Run(const Plan&, sdk::RunContext c) const {
     const View& data = c.input_view(0);
     const View& ids = c.input_view(2);
-    const int64_t count = CheckedCount(c), row = RowOf(data);
+    const SegmentShape shape(c.frame()->inputs);
+    const int64_t count = shape.count, row = shape.width;
     for (int64_t i = 0, before = 0; i < count; ++i) {
       const int64_t id = sdk::ValueAt(ids, i);
       if (id < before) sdk::Fail(TENON_INVALID_ARGUMENT, i == 0 ? "segment ids must be >= 0" : "segment ids are not increasing", ": segment_ids[", i, "] = ", id);
@@ -57,9 +41,7 @@ struct SegmentKernel {
       before = id;
       sdk::CheckRow(sdk::ValueAt(c.input_view(1), i), i, data.dl.shape[0]);
     }
-    std::vector<int64_t> dims(data.dl.shape, data.dl.shape + data.dl.ndim);
-    dims[0] = count == 0 ? 0 : sdk::ValueAt(ids, count - 1) + 1;
-    c.AllocOutput(0, dims);
+    sdk::AllocRows(c, 0, count == 0 ? 0 : sdk::ValueAt(ids, count - 1) + 1, shape.tail);
     Set::Dispatch(data.dtype, [&]<class T>(Tag<T>) { Sum<T>(c, count, row); });
   }
 
@@ -100,7 +82,7 @@ void CountSegments(sdk::RunContext c, int64_t count, int64_t rows, int64_t* coun
 template <Over kOver, class T, class Place>
 void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<T>* sums, int64_t total, Place&& place) {
   using A = Wide<T>;
-  const int64_t row = RowOf(c.input_view(0));
+  const int64_t row = SegmentShape(c.frame()->inputs).width;
   std::fill_n(sums, total, A(0));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t id = sdk::ValueAt(c.input_view(2), i);
@@ -124,7 +106,7 @@ struct SegmentGradKernel {
     int64_t sums, counts;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    const int64_t count = CheckedCount(c);
+    const int64_t count = SegmentShape(c.frame()->inputs).count;
     int64_t* counts = c.workspace<int64_t>(plan.counts);
     CountSegments(c, count, c.output_view(0).dl.shape[0], counts);
     Reals::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
@@ -148,7 +130,8 @@ struct SegmentGradV2Kernel {
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const View& grad = c.input_view(0);
-    const int64_t count = CheckedCount(c), row = RowOf(grad);
+    const SegmentShape shape(c.frame()->inputs);
+    const int64_t count = shape.count, row = shape.width;
     int64_t *counts = c.workspace<int64_t>(plan.counts), *named = c.workspace<int64_t>(plan.named);
     const int64_t all_rows = sdk::ValueAt(c.input_view(3), 0);
     if (all_rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_output_dim0 is ", all_rows, "; it must not be negative");
@@ -156,9 +139,7 @@ struct SegmentGradV2Kernel {
     for (int64_t i = 0; i < count; ++i) named[i] = sdk::ValueAt(c.input_view(1), i);
     std::sort(named, named + count);
     const int64_t rows = std::unique(named, named + count) - named;
-    std::vector<int64_t> dims(grad.dl.shape, grad.dl.shape + grad.dl.ndim);
-    dims[0] = rows;
-    c.AllocOutput(0, dims);
+    sdk::AllocRows(c, 0, rows, shape.tail);
     c.AllocOutput(1, sdk::Dims(&rows, 1));
     Indices::Dispatch(c.input_view(1).dtype, [&]<class Index>(Tag<Index>) { std::copy_n(named, rows, c.output<Index>(1)); });
     Reals::Dispatch(grad.dtype, [&]<class T>(Tag<T>) {

@@ -47,9 +47,6 @@ TENON_GPU_FUNCTION void GatherNd(const GatherNdParams& p) {
 
 // ---- Updates that come in any order ----
 
-TENON_GPU_FUNCTION void AddAt(int32_t* at, int32_t value) { AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value)); }
-template <class T>
-TENON_GPU_FUNCTION void AddAt(T* at, T value) { AtomicAdd(at, value); }
 template <class T>
 TENON_GPU_FUNCTION T Negative(T x) {
   if constexpr (std::is_integral_v<T>) {
@@ -61,11 +58,11 @@ TENON_GPU_FUNCTION T Negative(T x) {
 
 struct Adding {
   template <class T>
-  TENON_GPU_FUNCTION static void Change(T* at, T value) { AddAt(at, value); }
+  TENON_GPU_FUNCTION static void Change(T* at, T value) { AtomicAdd(at, value); }
 };
 struct Subtracting {
   template <class T>
-  TENON_GPU_FUNCTION static void Change(T* at, T value) { AddAt(at, Negative(value)); }
+  TENON_GPU_FUNCTION static void Change(T* at, T value) { AtomicAdd(at, Negative(value)); }
 };
 template <bool kLargest>
 struct Bounding {

@@ -92,6 +92,9 @@ TENON_GPU_FUNCTION uint64_t Exchange(uint64_t* at, uint64_t value) {
   return atomicExch(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
 }
 TENON_GPU_FUNCTION uint32_t AtomicAdd(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
+TENON_GPU_FUNCTION uint64_t AtomicAdd(uint64_t* at, uint64_t value) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+}
 TENON_GPU_FUNCTION void AtomicAdd(float* at, float value) { atomicAdd(at, value); }
 TENON_GPU_FUNCTION void AtomicAdd(double* at, double value) { atomicAdd(at, value); }
 
@@ -152,6 +155,9 @@ TENON_GPU_FUNCTION void AtomicAdd(T* at, T value) {
     }
   });
 }
+
+TENON_GPU_FUNCTION void AtomicAdd(int32_t* at, int32_t value) { AtomicAdd(reinterpret_cast<uint32_t*>(at), static_cast<uint32_t>(value)); }
+TENON_GPU_FUNCTION void AtomicAdd(int64_t* at, int64_t value) { AtomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value)); }
 
 // ---- Threads that work together ----
 

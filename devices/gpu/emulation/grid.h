@@ -117,6 +117,7 @@ inline uint64_t CompareAndSwap(uint64_t* at, uint64_t expected, uint64_t desired
 }
 inline uint64_t Exchange(uint64_t* at, uint64_t value) { return __atomic_exchange_n(at, value, __ATOMIC_ACQ_REL); }
 inline uint32_t AtomicAdd(uint32_t* at, uint32_t value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
+inline uint64_t AtomicAdd(uint64_t* at, uint64_t value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
 
 }  // namespace tenon::gpu
 

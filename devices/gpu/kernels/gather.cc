@@ -3,12 +3,9 @@
 //
 // Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one element
 // come in any order; of several values that are put into one place the last one stays, as on the CPU.
-#include "code/gather.h"
-
-#include <bit>
-
-#include "kernels/move.h"
+#include "kernels/slices.h"
 #include "tenon/sdk/gather_shape.h"
+#include "tenon/sdk/row_shape.h"
 #include "tenon/sdk/update.h"
 
 namespace tenon::gpu {
@@ -23,18 +20,6 @@ constexpr char kSegmentText[] = "segment_ids[{0}] = {1} is out of range [0, {2})
 int64_t BytesOf(uint32_t dtype) { return static_cast<int64_t>(sdk::ElementSize(dtype)); }
 char* AddressOf(const View& view) { return static_cast<char*>(sdk::Data<void>(view)); }
 
-// What a kernel with a Run of its own plans with: make(Shapes&) in prepare().
-struct NamedKernel {
-  explicit NamedKernel(sdk::CreateContext& c) : op(c.op()), node(c.name()) {}
-  template <class Make>
-  void Prepare(sdk::PrepareContext& c, Make&& make) const {
-    const tenon_prepare_args& a = c.args();
-    Shapes shapes(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, op, node);
-    make(shapes);
-    if (shapes.workspace_bytes() > 0) c.Workspace(shapes.workspace_bytes());
-  }
-  std::string op, node;
-};
 // The code of a kernel that reads a variable's elements by index.
 template <sdk::FixedString kCode>
 struct ReadPlan {
@@ -125,40 +110,6 @@ struct ResourceGatherKernel : NamedKernel {
 
 // ---- Slices by vectors of indices ----
 
-struct SliceShape {
-  SliceShape() = default;
-  SliceShape(const View& indices, Dims dims, BadIndices bad) {
-    const Dims shape = sdk::DimsOf(indices);
-    if (shape.empty()) sdk::Fail(TENON_INVALID_ARGUMENT, "indices must be at least a vector");
-    const int64_t depth = shape.back();
-    if (depth > static_cast<int64_t>(dims.size())) {
-      sdk::Fail(TENON_INVALID_ARGUMENT, "indices of shape ", shape, " name ", depth, " dims of a tensor of shape ", dims);
-    }
-    if (depth > kMostIndexDepth) sdk::Fail(TENON_UNIMPLEMENTED, "GPUs index into at most ", kMostIndexDepth, " dims; these are ", depth);
-    count = sdk::Count(shape.first(shape.size() - 1));
-    width = sdk::Count(dims.subspan(static_cast<size_t>(depth)));
-    slices.indices.kind = KindOf(indices.dtype);
-    slices.depth = static_cast<int32_t>(depth);
-    slices.bad = bad;
-    std::copy_n(dims.begin(), depth, slices.dims);
-  }
-  // Rows, one for each index.
-  SliceShape(const View& indices, int64_t rows, int64_t row, BadIndices bad) : count(sdk::Count(indices)), width(row) {
-    slices.indices.kind = KindOf(indices.dtype);
-    slices.depth = 1;
-    slices.bad = bad;
-    slices.dims[0] = rows;
-  }
-  Slices At(const char* indices, FaultSite site) const {
-    Slices s = slices;
-    s.indices.at = indices;
-    s.site = site;
-    return s;
-  }
-  Slices slices = {};
-  int64_t count = 0, width = 0;  // slices that are named, and the elements of one
-};
-
 struct Policy {
   explicit Policy(sdk::CreateContext& c) {
     const std::string_view policy = c.Has("bad_indices_policy") ? c.String("bad_indices_policy") : "";
@@ -217,58 +168,6 @@ struct ResourceGatherNdKernel : NamedKernel, Policy {
 
 // ---- Slices that change ----
 
-enum class Change { kAdd, kSubtract, kLeast, kLargest, kPut };
-constexpr std::string_view NameOf(Change change) {
-  constexpr std::string_view kNames[] = {"ScatterAdd", "ScatterSub", "ScatterMin", "ScatterMax", "ScatterPut"};
-  return kNames[static_cast<size_t>(change)];
-}
-
-// The code of one change of elements of one dtype, and the memory that it needs for so many updates.
-template <Change kChange>
-class Changing {
- public:
-  Changing() = default;
-  Changing(uint32_t dtype, int64_t updates, const char* text, Shapes& s) : element_(BytesOf(dtype)), site_(s.Site(TENON_INVALID_ARGUMENT, text)) {
-    if constexpr (kChange == Change::kPut) {
-      put_ = UnitCode(NameOf(kChange), 16, s);
-      code_ = s.Code("ScatterClaim");
-      table_ = std::bit_ceil(static_cast<uint64_t>(sdk::Multiply(updates, 2)) + 1);
-      const auto table = sdk::Multiply(static_cast<int64_t>(table_), 8);
-      keys_ = s.Workspace(table);
-      last_ = s.Workspace(table);
-      slots_ = s.Workspace(sdk::Multiply(updates, 8));
-    } else {
-      code_ = s.Code(NameOf(kChange), dtype);
-    }
-  }
-  void Launch(Launcher& on, const SliceShape& shape, bool one_for_all, const char* indices, const char* updates, char* out) const {
-    if (shape.count == 0 || shape.width == 0) return;
-    const Slices slices = shape.At(indices, on.Site(site_));
-    if constexpr (kChange == Change::kPut) {
-      const auto bytes = static_cast<int64_t>(table_) * 8;
-      auto *const keys = on.Workspace<uint64_t>(keys_), *const last = on.Workspace<uint64_t>(last_);
-      auto* const slots = on.Workspace<int64_t>(slots_);
-      on.Fill(keys, 0xff, bytes);
-      on.Fill(last, 0, bytes);
-      on(code_, Flat(shape.count), ClaimParams{slices, shape.count, table_ - 1, keys, last, slots});
-      const int64_t width = shape.width * element_, unit = UnitCode::Dividing(put_.For(updates, out), one_for_all ? element_ : width);
-      const Dim inner = DimOf(width / unit);
-      on(put_[unit], Flat(shape.count * inner.size),
-         PutParams{keys, last, slots, updates, out, shape.count * inner.size, one_for_all ? element_ / unit : 0, inner});
-    } else {
-      const int64_t total = shape.count * shape.width;
-      on(code_, Flat(total), ScatterParams{slices, updates, out, total, DimOf(shape.width), one_for_all ? 1 : 0});
-    }
-  }
-
- private:
-  int64_t element_ = 0;
-  uint64_t site_ = 0, table_ = 0;
-  int64_t keys_ = 0, last_ = 0, slots_ = 0;
-  Function code_ = nullptr;
-  UnitCode put_;
-};
-
 // The slices of `output` that indices name.
 SliceShape Checked(const View& indices, const View& updates, const View& output, BadIndices bad) {
   const Dims dims = sdk::DimsOf(output);
@@ -323,19 +222,15 @@ struct TensorScatterKernel : Policy {
 };
 
 // Negative ids are dropped.
-struct SegmentSumKernel {
+struct UnsortedSegmentSumKernel {
   static constexpr HostInput kHostInputs[] = {{TENON_SPAN("num_segments"), 2}};
   struct Plan {
-    Plan(const SegmentSumKernel&, Shapes& s)
+    Plan(const UnsortedSegmentSumKernel&, Shapes& s)
         : shape(Checked(s)),
           bytes(sdk::Multiply(sdk::Count(s.out(0)), BytesOf(s.output(0).dtype))),
           changing(s.dtype(0), shape.count, kSegmentText, s) {}
     static SliceShape Checked(Shapes& s) {
-      const Dims data = s.in(0), ids = s.in(1);
-      if (ids.size() > data.size() || !std::equal(ids.begin(), ids.end(), data.begin())) {
-        sdk::Fail(TENON_INVALID_ARGUMENT, "segment_ids of shape ", ids, " are no prefix of data's shape ", data);
-      }
-      const int64_t width = sdk::Count(data.subspan(ids.size())), rows = s.Integer(2);
+      const int64_t width = sdk::Count(sdk::TailOf("segment_ids", s.in(1), s.in(0))), rows = s.Integer(2);
       if (rows < 0 || sdk::Multiply(rows, width) != sdk::Count(s.out(0))) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "num_segments ", rows, " does not give the output's shape ", s.out(0));
       }
@@ -431,7 +326,7 @@ TENON_GPU_REGISTER(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
 TENON_GPU_REGISTER(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
 TENON_GPU_REGISTER(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
 TENON_GPU_REGISTER(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
-TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<SegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<UnsortedSegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
 TENON_GPU_REGISTER(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
 TENON_GPU_REGISTER(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
 TENON_GPU_REGISTER(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");

@@ -22,6 +22,16 @@ std::string_view Suffix(uint32_t dtype) {
   }
 }
 
+uint32_t UnsignedType(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_BOOL: case TENON_DT_INT8: return TENON_DT_UINT8;
+    case TENON_DT_INT16: return TENON_DT_UINT16;
+    case TENON_DT_INT32: return TENON_DT_UINT32;
+    case TENON_DT_INT64: return TENON_DT_UINT64;
+    default: return dtype;
+  }
+}
+
 Function Shapes::Code(std::string_view name) const {
   Function function = nullptr;
   const Outcome outcome = device_.FindFunction(name, &function);
@@ -74,16 +84,23 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   const tenon_frame& frame = *c.frame();
   const auto launch = [&](Launcher& on) { work.Launch(on, at); };
   if (!own_workspace || work.workspace_bytes == 0) return SubmitTo(frame, AlignedWorkspace(frame), launch);
-  void* workspace = nullptr;
-  const Outcome outcome = work.device->Allocate(kDeviceKind, static_cast<uint64_t>(work.workspace_bytes), kDeviceAlignment, frame.queue->queue.get(), &workspace);
+  const RunMemory workspace(frame, work.workspace_bytes);
+  SubmitTo(frame, workspace.data(), launch);
+}
+
+RunMemory::RunMemory(const tenon_frame& frame, int64_t bytes) : device_(RequireOwn(frame.device)), queue_(frame.queue->queue.get()) {
+  void* data = nullptr;
+  const Outcome outcome = device_.Allocate(kDeviceKind, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), kDeviceAlignment, queue_, &data);
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
-  struct Given {
-    ~Given() { device->Free(kDeviceKind, memory, queue); }
-    Device* device;
-    void* memory;
-    Queue* queue;
-  } given{work.device, workspace, frame.queue->queue.get()};
-  SubmitTo(frame, static_cast<char*>(workspace), launch);
+  data_ = static_cast<char*>(data);
+}
+RunMemory::~RunMemory() { device_.Free(kDeviceKind, data_, queue_); }
+
+void ReadBack(const sdk::RunContext& c, const int64_t* words, std::span<int64_t> out) {
+  const tenon_frame& frame = *c.frame();
+  Timeline* const timeline = frame.timeline == nullptr ? nullptr : frame.timeline->timeline.get();
+  const Outcome outcome = frame.queue->queue->Read(timeline, words, out, [&] { return c.cancelled(); });
+  if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
 }
 
 }  // namespace tenon::gpu

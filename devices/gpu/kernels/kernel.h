@@ -24,6 +24,7 @@
 #define TENON_DEVICES_GPU_KERNELS_KERNEL_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,8 @@ using View = tenon_tensor_view;
 using Floats = sdk::Reals;    // f32 f64 f16 bf16
 using Numbers = Types<float, double, sdk::Half, sdk::Bfloat16, int32_t, int64_t>;
 std::string_view Suffix(uint32_t dtype);
+// The unsigned type of an integer's or bool's size, which wraps and is compared alike; other types are themselves.
+uint32_t UnsignedType(uint32_t dtype);
 
 template <class T>
 T* As(char* address) {
@@ -177,6 +180,39 @@ template <class Launch>
 void SubmitTo(const tenon_frame& frame, const Launch& launch) {
   SubmitTo(frame, static_cast<char*>(frame.workspace), launch);
 }
+
+// Device memory of one run whose size is known only then; it goes back in the queue's order.
+class RunMemory {
+ public:
+  RunMemory(const tenon_frame& frame, int64_t bytes);
+  ~RunMemory();
+  RunMemory(const RunMemory&) = delete;
+  RunMemory& operator=(const RunMemory&) = delete;
+  char* data() const { return data_; }
+
+ private:
+  Device& device_;
+  Queue* const queue_;
+  char* data_ = nullptr;
+};
+
+// What the queue's work so far leaves in device memory: for outputs whose sizes depend on data. Waits until it is there. Fails with
+// what failed the timeline, bad data of the kernels so far among it, when the step ends, and when the GPU is lost. A kernel that
+// reads back is registered with PlainKernel and its dynamic_outputs, and cannot be captured.
+void ReadBack(const sdk::RunContext& c, const int64_t* words, std::span<int64_t> out);
+
+// What a kernel with a Run of its own plans with: make(Shapes&) in prepare().
+struct NamedKernel {
+  explicit NamedKernel(sdk::CreateContext& c) : op(c.op()), node(c.name()) {}
+  template <class Make>
+  void Prepare(sdk::PrepareContext& c, Make&& make) const {
+    const tenon_prepare_args& a = c.args();
+    Shapes shapes(a.inputs, a.input_count, a.outputs, a.output_count, 0, RequireOwn(a.device), a.precision, op, node);
+    make(shapes);
+    if (shapes.workspace_bytes() > 0) c.Workspace(shapes.workspace_bytes());
+  }
+  std::string op, node;
+};
 
 namespace internal {
 

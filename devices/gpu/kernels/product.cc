@@ -13,10 +13,6 @@ constexpr int64_t kMostParts = 64;
 
 int64_t Pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
 
-// Integers of one size wrap alike.
-uint32_t CodeType(uint32_t dtype) {
-  return dtype == TENON_DT_INT32 ? TENON_DT_UINT32 : dtype == TENON_DT_INT64 ? TENON_DT_UINT64 : dtype;
-}
 bool HasLargeTiles(uint32_t dtype) { return dtype == TENON_DT_FLOAT || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16; }
 bool HasFlatTiles(uint32_t dtype) { return HasLargeTiles(dtype) || dtype == TENON_DT_DOUBLE; }
 
@@ -83,10 +79,15 @@ std::optional<MatrixProduct> LibrarysProblem(const ProductProblem& p, uint32_t p
 
 }  // namespace
 
+bool IsLibrarys(const ProductProblem& problem, const Shapes& s) {
+  const std::optional<MatrixProduct> product = LibrarysProblem(problem, s.precision(), {});
+  return product.has_value() && s.device().FindWork(*product) != nullptr;
+}
+
 ProductPlan::ProductPlan(const ProductProblem& asked, Shapes& s, ProductEnd end) : end_(end) {
   if (const std::optional<MatrixProduct> product = LibrarysProblem(asked, s.precision(), end)) library_ = s.device().FindWork(*product);
   if (library_ != nullptr) library_at_ = s.Workspace(library_->workspace_bytes());
-  const uint32_t dtype = CodeType(asked.dtype);
+  const uint32_t dtype = UnsignedType(asked.dtype);  // wraps alike
   ProductProblem problem = asked;
   const bool may_be_flat = problem.left_kind == ProductProblem::Left::kMatrix && HasFlatTiles(dtype);
   is_turned_ = may_be_flat && problem.out_row.inner == 0 && problem.columns <= kFlatTile.rows && problem.rows > kFlatTile.rows;

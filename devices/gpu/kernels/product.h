@@ -36,6 +36,9 @@ struct ProductEnd {
   bool relu = false;
 };
 
+// Whether a vendor's library takes the problem, where its operands are aligned.
+bool IsLibrarys(const ProductProblem& problem, const Shapes& s);
+
 class ProductPlan {
  public:
   ProductPlan(const ProductProblem& problem, Shapes& s, ProductEnd end = {});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. And the views.
+// Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. What graphs compute with shapes, on
+// the host too; of DynamicStitch and InvertPermutation int32, which shapes and permutations are of. And the views.
 #include "tenon/sdk/shape_kernels.h"
 
 #include "kernels/kernel.h"
@@ -19,6 +20,11 @@ struct ViewKernel {
 };
 
 constexpr tenon_span kOutput[] = {TENON_SPAN("output")};
+constexpr tenon_span kGradientArgs[] = {TENON_SPAN("s0"), TENON_SPAN("s1"), TENON_SPAN("r0"), TENON_SPAN("r1")};
+constexpr tenon_span kConcatArgs[] = {TENON_SPAN("concat_dim"), TENON_SPAN("shape"), TENON_SPAN("offset")};
+constexpr tenon_span kStitchArgs[] = {TENON_SPAN("indices"), TENON_SPAN("data"), TENON_SPAN("merged")};
+constexpr tenon_span kPermutations[] = {TENON_SPAN("x"), TENON_SPAN("y")};
+constexpr auto& kInt32 = sdk::Constraints<sdk::Allowed<"T", TENON_DT_INT32>>::list;
 constexpr tenon_span kShapeArgument[] = {TENON_SPAN("shape")};
 constexpr tenon_span kDimArgument[] = {TENON_SPAN("dim")};
 constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
@@ -34,6 +40,13 @@ TENON_GPU_REGISTER(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
 TENON_GPU_REGISTER(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
 TENON_GPU_REGISTER(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
 TENON_GPU_REGISTER(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
+TENON_GPU_REGISTER(BroadcastGradientArgs) =
+    PlainKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.host_memory = kGradientArgs, .dynamic_outputs = 3});
+TENON_GPU_REGISTER(ConcatOffset) = PlainKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {.host_memory = kConcatArgs});
+TENON_GPU_REGISTER(DynamicStitchOnHost) = PlainKernel<sdk::DynamicStitchKernel>(
+    "DynamicStitch", {.constraints = kInt32, .host_memory = kStitchArgs, .dynamic_outputs = 1, .priority = 1});
+TENON_GPU_REGISTER(InvertPermutationOnHost) =
+    PlainKernel<sdk::InvertPermutationKernel>("InvertPermutation", {.constraints = kInt32, .host_memory = kPermutations});
 TENON_GPU_REGISTER(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
 TENON_GPU_REGISTER(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
 TENON_GPU_REGISTER(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));

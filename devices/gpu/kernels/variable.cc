@@ -70,13 +70,9 @@ struct SumOf {
 };
 SumOf SumTypeOf(uint32_t dtype) {
   switch (dtype) {
-    case TENON_DT_INT8: return {TENON_DT_UINT8, 1};
-    case TENON_DT_INT16: return {TENON_DT_UINT16, 1};
-    case TENON_DT_INT32: return {TENON_DT_UINT32, 1};
-    case TENON_DT_INT64: return {TENON_DT_UINT64, 1};
     case TENON_DT_COMPLEX64: return {TENON_DT_FLOAT, 2};
     case TENON_DT_COMPLEX128: return {TENON_DT_DOUBLE, 2};
-    default: return {dtype, 1};
+    default: return {UnsignedType(dtype), 1};
   }
 }
 
