@@ -83,6 +83,11 @@ Outcome CudaApi::Facts(DeviceHandle device, CardFacts* out) const {
     if (result == CUDA_SUCCESS) result = f_.cuDeviceGetAttribute(&value, which, device);
     return value;
   };
+  // What only estimates need; not every GPU that is shared says it.
+  const auto hint = [&](CUdevice_attribute which) {
+    int value = 0;
+    return f_.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+  };
   out->name = name;
   out->memory_bytes = bytes;
   out->processors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -91,9 +96,9 @@ Outcome CudaApi::Facts(DeviceHandle device, CardFacts* out) const {
   out->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   out->architecture = sdk::Concat("sm_", out->major, out->minor);
   out->most_shared_bytes = static_cast<uint64_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
-  const double clock = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1e3, memory_clock = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1e3;
+  const double clock = hint(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) * 1e3, memory_clock = hint(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * 1e3;
   out->flops = 2.0 * out->processors * LanesOf(out->major, out->minor) * clock;
-  out->bytes_per_second = 2.0 * memory_clock * attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+  out->bytes_per_second = 2.0 * memory_clock * hint(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
   out->link_bytes_per_second = 25e9;  // PCI Express 4, sixteen lanes; the driver does not say
   const int words = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS), pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
   if (result != CUDA_SUCCESS) return Fault(TENON_INTERNAL, "what GPU this is: ", ErrorText(result));

@@ -108,6 +108,8 @@ void Close(tenon_device* device) {
 
 // Seconds that a copy and a kernel without work take, of the order that such hardware has; for placement alone.
 constexpr double kCopySeconds = 8e-6, kLaunchSeconds = 3e-6;
+// Where the driver does not say how fast it is; the same.
+constexpr double kFlops = 1e13, kBytesPerSecond = 1e12;
 
 tenon_status* Properties(tenon_device* device, tenon_device_properties* out) {
   const CardFacts& facts = device->device->facts();
@@ -116,8 +118,8 @@ tenon_status* Properties(tenon_device* device, tenon_device_properties* out) {
   out->dl_device_id = facts.number;
   out->synchronous = 0;
   out->memory_kind_count = kKinds;
-  out->flops = facts.flops;
-  out->bytes_per_second = facts.bytes_per_second;
+  out->flops = facts.flops > 0 ? facts.flops : kFlops;
+  out->bytes_per_second = facts.bytes_per_second > 0 ? facts.bytes_per_second : kBytesPerSecond;
   out->link_bytes_per_second = facts.link_bytes_per_second;
   out->copy_seconds = kCopySeconds;
   out->launch_seconds = kLaunchSeconds;

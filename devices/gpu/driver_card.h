@@ -98,9 +98,9 @@ class DriverCard final : public Card {
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
     return Check(api_.Copy(target, source, bytes, Native(stream)), "Copy");
   }
-  Outcome CopyFromPeer(void* target, Card& from, const void* source, uint64_t bytes, Stream stream) override {
-    auto& other = static_cast<DriverCard&>(from);
-    return Check(api_.CopyPeer(target, context_, device_, source, other.context_, other.device_, bytes, Native(stream)), "CopyPeer");
+  Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes, Stream stream) override {
+    auto &there = static_cast<DriverCard&>(to), &here = static_cast<DriverCard&>(from);
+    return Check(api_.CopyPeer(target, there.context_, there.device_, source, here.context_, here.device_, bytes, Native(stream)), "CopyPeer");
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
     return Check(api_.Fill(target, value, unit, count, Native(stream)), "Fill");

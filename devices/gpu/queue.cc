@@ -273,7 +273,7 @@ Outcome Queue::Copy(const Place& target, const Place& source, uint64_t bytes) {
     return CopyThroughStaging(target, source, bytes);
   }
   if (source.device != nullptr && target.device != nullptr && source.device != target.device) {
-    return card().CopyFromPeer(target.address, source.device->card(), source.address, bytes, stream_);
+    return card().CopyBetween(target.address, target.device->card(), source.address, source.device->card(), bytes, stream_);
   }
   return card().Copy(target.address, source.address, bytes, stream_);
 }

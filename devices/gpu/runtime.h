@@ -84,7 +84,8 @@ class Card {
 
   // In the stream's order. Host memory of Copy is pinned.
   virtual Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) = 0;
-  virtual Outcome CopyFromPeer(void* target, Card& from, const void* source, uint64_t bytes, Stream stream) = 0;
+  // Between memory of two GPUs, of which this is one.
+  virtual Outcome CopyBetween(void* target, Card& to, const void* source, Card& from, uint64_t bytes, Stream stream) = 0;
   // unit: 1, 2 or 4 bytes of `value` again and again; count units.
   virtual Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) = 0;
   // Of an aligned word that host and device see: what stands before is seen before. A wait ends when the word less at_least is not

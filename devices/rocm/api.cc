@@ -76,6 +76,11 @@ Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {
     if (result == hipSuccess) result = f_.hipDeviceGetAttribute(&value, which, device);
     return value;
   };
+  // What only estimates need.
+  const auto hint = [&](hipDeviceAttribute_t which) {
+    int value = 0;
+    return f_.hipDeviceGetAttribute(&value, which, device) == hipSuccess ? value : 0;
+  };
   out->name = name;
   out->memory_bytes = bytes;
   out->processors = attribute(hipDeviceAttributeMultiprocessorCount);
@@ -83,9 +88,9 @@ Outcome HipApi::Facts(DeviceHandle device, CardFacts* out) const {
   out->major = attribute(hipDeviceAttributeComputeCapabilityMajor);
   out->minor = attribute(hipDeviceAttributeComputeCapabilityMinor);
   out->most_shared_bytes = static_cast<uint64_t>(attribute(hipDeviceAttributeMaxSharedMemoryPerBlock));
-  const double clock = attribute(hipDeviceAttributeClockRate) * 1e3, memory_clock = attribute(hipDeviceAttributeMemoryClockRate) * 1e3;
+  const double clock = hint(hipDeviceAttributeClockRate) * 1e3, memory_clock = hint(hipDeviceAttributeMemoryClockRate) * 1e3;
   out->flops = 2.0 * out->processors * 64 * clock;  // lanes of a compute unit
-  out->bytes_per_second = 2.0 * memory_clock * attribute(hipDeviceAttributeMemoryBusWidth) / 8;
+  out->bytes_per_second = 2.0 * memory_clock * hint(hipDeviceAttributeMemoryBusWidth) / 8;
   out->link_bytes_per_second = 25e9;  // PCI Express 4, sixteen lanes; the driver does not say
   const int words = attribute(hipDeviceAttributeCanUseStreamWaitValue), pools = attribute(hipDeviceAttributeMemoryPoolsSupported);
   if (result != hipSuccess) return Fault(TENON_INTERNAL, "what GPU this is: ", ErrorText(result));

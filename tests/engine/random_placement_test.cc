@@ -2,7 +2,9 @@
 // Random graphs, their nodes placed at random over the CPU and two simulated TPUs, or two GPUs, give what they mean: in straight code and
 // in the dynamic executor, with completions delayed and queues served out of turn, fed from and fetched into the memory of any of
 // them. Covers G5, H1, H2, L7, R4.
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "tests/device/gpu.h"
 #include "tests/engine/random_graph.h"
@@ -48,7 +50,14 @@ Runtime& Gpus() {
   return *runtime;
 }
 
+// A card's machine may have one alone.
+bool HasTwoGpus() {
+  const auto devices = Gpus().Devices();
+  return std::any_of(devices.begin(), devices.end(), [](const auto& each) { return std::string_view(each.name.data, each.name.size).ends_with("GPU:1"); });
+}
+
 std::vector<Way> WaysOf(const std::string& type) {
+  const std::string last = type + (type == "TPU" || HasTwoGpus() ? ":1" : ":0");
   std::vector<Way> ways = {{"straight"}, {"unoptimized"}, {"dynamic"}, {"parts"}, {"unoptimized parts"}, {"dynamic parts"}};
   for (size_t i = 0; i < ways.size(); ++i) {
     ways[i].options.optimize = i % 3 != 1;
@@ -56,7 +65,7 @@ std::vector<Way> WaysOf(const std::string& type) {
     ways[i].options.partition = i >= 3;
     ways[i].options.early_transfers = i % 3 == 1;
     ways[i].options.compile = type == "TPU";  // a GPU's chains are compiled for longer than all graphs take
-    if (i % 2 == 0) ways[i].places = {type + ":1", "", type + ":0"};
+    if (i % 2 == 0) ways[i].places = {last, "", type + ":0"};
   }
   return ways;
 }
@@ -66,7 +75,7 @@ std::string AnyTpu(uint32_t draw) {
   return devices[draw % 4];
 }
 std::string AnyGpu(uint32_t draw) {
-  static const char* const devices[] = {"/device:CPU:0", "/device:GPU:0", "/device:GPU:1", "/device:GPU:*"};
+  static const char* const devices[] = {"/device:CPU:0", "/device:GPU:0", HasTwoGpus() ? "/device:GPU:1" : "/device:GPU:0", "/device:GPU:*"};
   return devices[draw % 4];
 }
 

@@ -303,7 +303,7 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUs
 CUresult cuMemcpyPeerAsync(CUdeviceptr target, CUcontext to, CUdeviceptr source, CUcontext from, size_t bytes, CUstream stream) {
   TENON_TRY_DRIVER(Check(stream));
   if (!to->card->IsDeviceMemory(At<void>(target)) || !from->card->IsDeviceMemory(At<void>(source))) return CUDA_ERROR_INVALID_VALUE;
-  return ToResult(CardOf(current).CopyFromPeer(At<void>(target), CardOf(from), At<const void>(source), bytes, stream->stream));
+  return ToResult(CardOf(current).CopyBetween(At<void>(target), CardOf(to), At<const void>(source), CardOf(from), bytes, stream->stream));
 }
 CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, size_t count, CUstream stream) { return Fill(target, value, 1, count, stream); }
 CUresult cuMemsetD16Async(CUdeviceptr target, unsigned short value, size_t count, CUstream stream) { return Fill(target, value, 2, count, stream); }

@@ -208,7 +208,7 @@ class EmulatedCard final : public Card {
   Outcome Copy(void* target, const void* source, uint64_t bytes, Stream stream) override {
     return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kCopy, .bytes = bytes, .device = facts_.number});
   }
-  Outcome CopyFromPeer(void* target, Card&, const void* source, uint64_t bytes, Stream stream) override {
+  Outcome CopyBetween(void* target, Card&, const void* source, Card&, uint64_t bytes, Stream stream) override {
     return PutCopy(target, source, bytes, stream, {.kind = EmulatedActivity::Kind::kPeerCopy, .bytes = bytes, .device = facts_.number});
   }
   Outcome Fill(void* target, uint32_t value, uint32_t unit, uint64_t count, Stream stream) override {
