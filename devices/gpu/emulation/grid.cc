@@ -177,6 +177,7 @@ std::string Block::Run(const uint32_t blocks[3], uint32_t threads, EmulatedKerne
     member.shuffles = 0;
     member.done = false;
   }
+  Before(&grid_begins);  // what was made just now is theirs
   for (uint32_t left = threads; left > 0;) {
     bool moved = false;
     for (uint32_t t = 0; t < threads; ++t) {
