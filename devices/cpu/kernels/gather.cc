@@ -23,6 +23,7 @@ using View = tenon_tensor_view;
 template <class Index>
 void GatherRows(sdk::RunContext c, const GatherShape& g, const char* params, const Index* indices, char* out) {
   for (int64_t i = 0; i < g.batch * g.indices; ++i) CheckRow(indices[i], i, g.rows);
+  if (g.inner == 0) return;  // rows of nothing, which lie nowhere
   const int64_t total = g.batch * g.outer * g.indices;
   c.ParallelFor(total, static_cast<double>(g.inner) * 0.05 + 2, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
