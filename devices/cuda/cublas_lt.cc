@@ -119,7 +119,7 @@ CublasLt::CublasLt(const Options& options) {
   NamedLibrary library(PlacesOf(options, file, "/usr/local/cuda/lib64"));
   TENON_CUBLAS_LT_FUNCTIONS(TENON_GPU_FIND)
   if (!library.problem().empty()) {
-    about_ = sdk::Concat("cuBLASLt: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
+    about_ = sdk::Concat("cuBLASLt: ", library.problem(), kLibraryHelp);
     return;
   }
   const size_t version = f_.cublasLtGetVersion();

@@ -239,7 +239,7 @@ Cudnn::Cudnn(const Options& options) {
   NamedLibrary library(PlacesOf(options, sdk::Concat("libcudnn.so.", CUDNN_MAJOR), "/usr/local/cuda/lib64"));
   TENON_CUDNN_FUNCTIONS(TENON_GPU_FIND)
   if (!library.problem().empty()) {
-    about_ = sdk::Concat("cuDNN: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
+    about_ = sdk::Concat("cuDNN: ", library.problem(), kLibraryHelp);
     return;
   }
   const size_t version = f_.cudnnGetVersion();

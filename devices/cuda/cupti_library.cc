@@ -122,7 +122,7 @@ void Cupti::Stop() {
 }
 
 std::string Cupti::Begin() {
-  if (!problem_.empty()) return sdk::Concat("CUPTI: ", problem_, " (put the library where the loader looks, or name its folder in the option libraries)");
+  if (!problem_.empty()) return sdk::Concat("CUPTI: ", problem_, kLibraryHelp);
   Cupti* nobody = nullptr;
   if (!tracing.compare_exchange_strong(nobody, this)) return "CUPTI: another one traces in this process";
   const char* what = "cuptiSubscribe";

@@ -18,6 +18,9 @@
 
 namespace tenon::gpu {
 
+// What helps where a library of the option `libraries` has a problem; behind its text.
+inline constexpr char kLibraryHelp[] = " (put the library where the loader looks, or name its folder in the option libraries)";
+
 class NamedLibrary {
  public:
   // The first of the names (by the loader's rules) and paths that can be opened.

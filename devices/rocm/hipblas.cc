@@ -72,7 +72,7 @@ Hipblas::Hipblas(const Options& options) {
     handle_ = nullptr;
     return;
   }
-  about_ = sdk::Concat("hipBLAS: ", problem, " (put the library where the loader looks, or name its folder in the option libraries)");
+  about_ = sdk::Concat("hipBLAS: ", problem, kLibraryHelp);
 }
 
 Hipblas::~Hipblas() {

@@ -126,7 +126,7 @@ Miopen::Miopen(const Options& options) {
     library.Find((name + "Immediate").c_str(), &f_.calls[i].run);
   }
   if (!library.problem().empty()) {
-    about_ = sdk::Concat("MIOpen: ", library.problem(), " (put the library where the loader looks, or name its folder in the option libraries)");
+    about_ = sdk::Concat("MIOpen: ", library.problem(), kLibraryHelp);
     return;
   }
   about_ = "MIOpen";

@@ -14,6 +14,8 @@ namespace {
 constexpr char kIndexText[] = "indices[{0}] = {1} is not in [0, {2})";
 constexpr char kIdText[] = "segment_ids[{0}] = {1} is not in [0, {2})";
 
+IndexTensor IndicesOf(const View& view) { return {sdk::Data<void>(view), KindOf(view.dtype)}; }
+
 // ---- Sums whose ids say how many there are ----
 
 // Finds that ids are sorted, and the number of segments.
@@ -33,7 +35,7 @@ class SegmentCheck {
     auto* const word = c.workspace<int64_t>(rows_at_);
     const View& ids = c.input_view(input);
     SubmitTo(*c.frame(), [&](Launcher& on) {
-      on(code_, Flat(count), SegmentCheckParams{{sdk::Data<void>(ids), KindOf(ids.dtype)}, count, word, on.Site(first_), on.Site(order_), on.Site(last_)});
+      on(code_, Flat(count), SegmentCheckParams{IndicesOf(ids), count, word, on.Site(first_), on.Site(order_), on.Site(last_)});
     });
     ReadBack(c, word, {&rows, 1});
     return rows;
@@ -67,7 +69,7 @@ struct SegmentSumKernel : NamedKernel {
     p.out_rows = plan.check.Find(c, 1, plan.count);
     sdk::AllocRows(c, 0, p.out_rows, sdk::DimsOf(data).subspan(static_cast<size_t>(ids.dl.ndim)));
     p.x = sdk::Data<void>(data);
-    p.ids = {sdk::Data<void>(ids), KindOf(ids.dtype)};
+    p.ids = IndicesOf(ids);
     p.out = c.output<void>(0);
     SubmitTo(*c.frame(), [&](Launcher& on) { plan.summing.Launch(on, c.workspace<char>(), p); });
   }
@@ -99,8 +101,8 @@ struct SparseSegmentKernel : NamedKernel {
     sdk::AllocRows(c, 0, p.out_rows, sdk::DimsOf(data).subspan(1));
     p.x = sdk::Data<void>(data);
     p.x_rows = data.dl.shape[0];
-    p.rows = {sdk::Data<void>(indices), KindOf(indices.dtype)};
-    p.ids = {sdk::Data<void>(ids), KindOf(ids.dtype)};
+    p.rows = IndicesOf(indices);
+    p.ids = IndicesOf(ids);
     p.out = c.output<void>(0);
     p.over = kOver;
     SubmitTo(*c.frame(), [&](Launcher& on) {
