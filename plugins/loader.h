@@ -97,6 +97,12 @@ class Loader {
   // The last thing that happened to each path, sorted by path.
   std::vector<LoadReport> reports() const;
   std::vector<const LoadedPlugin*> loaded() const;
+  // The same one by one, without memory for a list. visit may not come back here.
+  template <typename Visit>
+  void ForEachLoaded(const Visit& visit) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& plugin : loaded_) visit(*plugin);
+  }
 
   OpenResult Open(std::string_view id, const OptionList& options = {});
   // Opens a library by its path, which must hold a slash; whatever variant it is.

@@ -356,7 +356,7 @@ void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
     Fetched& fetched = fetched_[at];
     fetched.view = slot.view;
     if (IsRef(slot.view.dtype)) {
-      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), nullptr, &fetched.view); !status.ok())
+      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), nullptr, &fetched.view, nullptr, step_->cancellation); !status.ok())
         return Fail(std::move(status).Annotate(info.node->Describe()));
       fetched.owned = true;
     } else if (slot.view.buffer != nullptr) {
@@ -511,8 +511,8 @@ void DynamicInstance::ProcessForward(const NodeInfo& info, Iteration* iteration)
 void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) {
   if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
   const tenon_tensor_view& predicate = Input(info, 1, iteration).view;
-  if (NumElements(predicate) != 1)
-    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be one bool, found ", ShapeOf(predicate).ToString())));
+  if (predicate.dl.ndim != 0)
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be a scalar, found the shape ", ShapeOf(predicate).ToString())));
   const int32_t taken = *static_cast<const uint8_t*>(DataOf(predicate)) != 0 ? 1 : 0;
   Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
   if (info.fetch_count != 0) {
@@ -637,7 +637,7 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
       device = owner.device;
       status = work_.AwaitWrite(owner.first_queue, resource);
     }
-    if (status.ok()) status = ReadVariable(resource, device, &to.view);
+    if (status.ok()) status = ReadVariable(resource, device, &to.view, nullptr, step_->cancellation);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
     to.shape_id = 0;
     to.depth = iteration->info->depth;
@@ -919,8 +919,14 @@ void DynamicInstance::StartElsewhere(Call* call) {
     call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
     call->instance->Post(call);
   };
-  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return step_->env->threads->ScheduleWaiting(run);
-  step_->env->threads->Schedule(run);
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) {
+    if (Status status = step_->env->threads->ScheduleWaiting(run); !status.ok()) {
+      call->status = std::move(status).Annotate(call->node->Describe());
+      Post(call);
+    }
+  } else if (!step_->env->threads->Schedule(run).ok()) {
+    run();
+  }
 }
 
 void DynamicInstance::CallDone(void* argument, tenon_status* status) {

@@ -173,7 +173,7 @@ tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_ten
   const Place& place = context->place;
   if (place.work != nullptr)
     if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(frame, std::move(status));
-  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame); !status.ok()) return Fail(frame, std::move(status));
+  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation); !status.ok()) return Fail(frame, std::move(status));
   // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
   if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY;
   if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;

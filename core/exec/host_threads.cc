@@ -5,6 +5,8 @@
 #include <limits>
 #include <system_error>
 
+#include "core/base/log.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -28,7 +30,13 @@ inline void Pause() {
 
 HostThreads::HostThreads(uint32_t threads)
     : threads_(std::max<uint32_t>(threads, 1)), computing_{kMaxComputing}, waiting_{std::numeric_limits<size_t>::max()} {
-  for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
+  helpers_.reserve(threads_);
+  try {
+    for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
+  } catch (const std::system_error& error) {
+    Log(TENON_LOG_WARNING, StrCat("of ", threads_, " threads for steps there are ", helpers_.size() + 1, ": ", error.what()));
+    threads_ = static_cast<uint32_t>(helpers_.size()) + 1;
+  }
 }
 
 HostThreads::~HostThreads() {
@@ -121,20 +129,27 @@ void HostThreads::Helper() {
   }
 }
 
-void HostThreads::Schedule(Background* background, std::function<void()> task) {
+Status HostThreads::Schedule(Background* background, const std::function<void()>& task) {
   {
     std::lock_guard lock(mutex_);
-    background->tasks.push_back(std::move(task));
-    if (background->idle < background->tasks.size() && background->threads.size() < background->limit) {
+    background->tasks.push_back(task);
+    const bool wanted = background->idle < background->tasks.size() && background->threads.size() < background->limit;
+    if (wanted) {
       const auto self = background->threads.emplace(background->threads.end());
       try {
         *self = std::thread([this, background, self] { Serve(background, self); });
-      } catch (const std::system_error&) {
-        background->threads.erase(self);  // the system has no more; the task waits for one that there is
+      } catch (const std::system_error& error) {
+        background->threads.erase(self);
+        // A task that computes can wait for a thread that there is. One that others wait for cannot: all of them may be waiting for it.
+        if (background->threads.empty() || background == &waiting_) {
+          background->tasks.pop_back();
+          return ResourceExhausted(StrCat("the system gives no thread for work in the background: ", error.what()));
+        }
       }
     }
   }
   background->wake.notify_one();
+  return Status::Ok();
 }
 
 void HostThreads::Serve(Background* background, std::list<std::thread>::iterator self) {
@@ -147,7 +162,13 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
     std::function<void()> task = std::move(background->tasks.front());
     background->tasks.pop_front();
     lock.unlock();
-    task();
+    try {
+      task();
+    } catch (const std::exception& error) {  // tasks tell those who wait for them; here nobody does
+      Log(TENON_LOG_ERROR, StrCat("a task in the background threw: ", error.what()));
+    } catch (...) {
+      Log(TENON_LOG_ERROR, "a task in the background threw something that is no std::exception");
+    }
     task = nullptr;
     lock.lock();
   }

@@ -21,13 +21,15 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/status.h"
+
 namespace tenon::exec {
 
 using RangeFunction = void (*)(void* argument, int64_t begin, int64_t end);
 
 class HostThreads {
  public:
-  // threads: of a step, the caller's included; at least 1.
+  // threads: of a step, the caller's included; at least 1. Fewer where the system gives no more, which is logged.
   explicit HostThreads(uint32_t threads);
   ~HostThreads();
   HostThreads(const HostThreads&) = delete;
@@ -38,10 +40,11 @@ class HostThreads {
   // Calls function over [0, total) in shares. cost: nanoseconds of a unit.
   void Run(int64_t total, double cost, RangeFunction function, void* argument);
 
-  // Runs a task that computes (expensive nodes) on a background thread; made on first use.
-  void Schedule(std::function<void()> task) { Schedule(&computing_, std::move(task)); }
+  // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the system gives none,
+  // and the task was not taken.
+  Status Schedule(const std::function<void()>& task) { return Schedule(&computing_, task); }
   // Runs a task that may wait for other tasks.
-  void ScheduleWaiting(std::function<void()> task) { Schedule(&waiting_, std::move(task)); }
+  Status ScheduleWaiting(const std::function<void()>& task) { return Schedule(&waiting_, task); }
 
  private:
   // Threads for one kind of task; guarded by the mutex.
@@ -53,7 +56,7 @@ class HostThreads {
     size_t idle = 0;
   };
   void Helper();
-  void Schedule(Background* background, std::function<void()> task);
+  Status Schedule(Background* background, const std::function<void()>& task);
   void Serve(Background* background, std::list<std::thread>::iterator self);
   void TakeShares();
   void AwaitHelpers(int64_t patience);

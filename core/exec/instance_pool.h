@@ -21,10 +21,13 @@ class InstancePool {
     for (T* instance : idle_) delete instance;
   }
 
-  // nullptr: none is idle; make one, and give it back later.
+  // nullptr: none is idle; make one, and give it back later. There is room for it then: giving back allocates nothing.
   T* Take() {
     std::lock_guard lock(mutex_);
-    if (idle_.empty()) return nullptr;
+    if (idle_.empty()) {
+      idle_.reserve(++made_);
+      return nullptr;
+    }
     T* instance = idle_.back();
     idle_.pop_back();
     return instance;
@@ -37,6 +40,7 @@ class InstancePool {
  private:
   std::mutex mutex_;
   std::vector<T*> idle_;
+  size_t made_ = 0;  // for which there is room
 };
 
 }  // namespace tenon::exec

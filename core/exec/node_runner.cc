@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/node_runner.h"
+#include "core/tensor/allowance.h"
 
 #include <algorithm>
 #include <cstring>
@@ -156,6 +157,7 @@ static Status CheckSizes(const graph::Node& node, const std::vector<graph::Outpu
 
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                                 const std::vector<graph::OutputFacts>& outputs) {
+  TENON_RETURN_IF_ERROR(CheckAllowance());
   std::vector<tenon_tensor_view> views;
   for (size_t i = 0; i < inputs.size(); ++i) views.push_back(ShapeView(node_->input_types[i], *inputs[i], true));
   for (size_t i = 0; i < outputs.size(); ++i) views.push_back(ShapeView(node_->output_types[i], outputs[i], false));
@@ -361,10 +363,12 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
 Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vector<Tensor>& inputs, const Environment& env) {
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<NodeRunner> runner, NodeRunner::Create(node, env, nullptr, 0));
   if (runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_STATEFUL | TENON_KERNEL_BLOCKING)) return std::vector<Tensor>{};
-  Cancellation cancellation;
+  TENON_RETURN_IF_ERROR(CheckAllowance());
+  Cancellation never;
   Step step;
   step.env = &env;
-  step.cancellation = &cancellation;
+  const Allowance* const allowance = Allowance::Current();
+  step.cancellation = allowance == nullptr || allowance->cancellation() == nullptr ? &never : allowance->cancellation();
   std::vector<tenon_tensor_view> views;
   for (const Tensor& input : inputs) views.push_back(input.view());
   std::vector<const tenon_tensor_view*> in;
@@ -381,9 +385,9 @@ Result<std::vector<Tensor>> EvaluateNode(const graph::Node& node, const std::vec
   }
   if (!status.ok()) return status;
   if (tensors.size() != results.size()) return std::vector<Tensor>{};
-  // Known values live as long as the plan, and must not be charged to a step's pool.
+  // Known values live as long as the plan.
   for (Tensor& tensor : tensors) {
-    TENON_ASSIGN_OR_RETURN(tensor, Tensor::CopyOf(GlobalPool(), tensor.view()));
+    TENON_ASSIGN_OR_RETURN(tensor, Tensor::CopyOf(KeptPool(), tensor.view()));
   }
   return tensors;
 }

@@ -127,10 +127,17 @@ PartedRun::Part::Part(const PartedPlan::Part& from_plan, PartedRun* owner) : fro
 
 PartedRun::PartedRun(PartedPlan* plan) : plan_(plan), rendezvous_(plan->env().pool, &plan->channel_names()) {
   for (const PartedPlan::Part& part : plan->parts()) parts_.push_back(std::make_unique<Part>(part, this));
-  for (size_t i = 1; i < parts_.size(); ++i) parts_[i]->thread = std::thread([this, i] { Serve(i); });
+  try {
+    for (size_t i = 1; i < parts_.size(); ++i) parts_[i]->thread = std::thread([this, i] { Serve(i); });
+  } catch (...) {  // the system gives no more
+    EndThreads();
+    throw;
+  }
 }
 
-PartedRun::~PartedRun() {
+PartedRun::~PartedRun() { EndThreads(); }
+
+void PartedRun::EndThreads() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;

@@ -100,6 +100,7 @@ class PartedRun {
   Status End(Step* step);
   void RunPart(size_t part);
   void NoteFailure(size_t part, const Status& status);
+  void EndThreads();
   void Serve(size_t part);
 
   PartedPlan* plan_;

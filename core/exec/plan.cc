@@ -173,10 +173,28 @@ int Plan::FeedOf(graph::Edge edge) const {
   return found == feed_of_.end() ? -1 : found->second;
 }
 
-Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last) {
+namespace {
+
+// Another step may make a program meanwhile, and take its time.
+Status LockBefore(Cancellation* cancellation, std::unique_lock<std::mutex>* lock) {
+  constexpr std::chrono::microseconds kPoll(200);
+  if (cancellation == nullptr) lock->lock();
+  while (!lock->owns_lock() && !lock->try_lock()) {
+    if (cancellation->cancelled()) return cancellation->reason();
+    std::this_thread::sleep_for(kPoll);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last,
+                                            Cancellation* cancellation) {
   if (last != nullptr && last->Fits(feeds)) return last;
   if (always_dynamic()) return std::shared_ptr<Program>();
-  std::lock_guard lock(mutex_);
+  const Allowance allowance(cancellation, env_.pool);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  TENON_RETURN_IF_ERROR(LockBefore(cancellation, &lock));
   for (const std::vector<Shape>& shapes : dynamic_shapes_)
     if (AreShapes(feeds, shapes)) return std::shared_ptr<Program>();
   for (const auto& program : programs_)
@@ -206,8 +224,10 @@ uint64_t Plan::FixedProgram(const tenon_tensor_view* const* feeds) const {
   return 0;
 }
 
-Result<DynamicPlan*> Plan::Dynamic() {
-  std::lock_guard lock(mutex_);
+Result<DynamicPlan*> Plan::Dynamic(Cancellation* cancellation) {
+  const Allowance allowance(cancellation, env_.pool);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  TENON_RETURN_IF_ERROR(LockBefore(cancellation, &lock));
   if (dynamic_ == nullptr) {
     TENON_ASSIGN_OR_RETURN(dynamic_, DynamicPlan::Create(*this));
   }

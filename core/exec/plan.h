@@ -107,9 +107,11 @@ class Plan {
 
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
   // Of a part, the feeds are followed by a view for each of receives(), which shows the shape that will come, as far as it is known.
-  Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last);
+  // cancellation: the step's, which ends the making too; nullptr: nothing does.
+  Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last,
+                                        Cancellation* cancellation = nullptr);
   // The dynamic executor's form of the plan; made on first use.
-  Result<DynamicPlan*> Dynamic();
+  Result<DynamicPlan*> Dynamic(Cancellation* cancellation = nullptr);
   // Whether the plan runs dynamically whatever the feeds are.
   bool always_dynamic() const { return always_dynamic_.load(std::memory_order_relaxed); }
 

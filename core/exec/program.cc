@@ -414,7 +414,7 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
   if (status.ok() && device != nullptr) status = context->instance->work_.AwaitWrite(operation.queue, resource);
-  if (status.ok()) status = ReadVariable(resource, device, output);
+  if (status.ok()) status = ReadVariable(resource, device, output, nullptr, context->step->cancellation);
   if (status.ok() && operation.queue >= 0) status = context->instance->AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   const Shape& planned = to.shape;

@@ -15,6 +15,7 @@
 #include "core/graph/branch_analysis.h"
 #include "core/graph/loop_analysis.h"
 #include "core/place/cost_model.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::exec {
 
@@ -27,6 +28,8 @@ using graph::LoopAnalysis;
 using graph::LoopVariable;
 using graph::OutputFacts;
 
+constexpr int kDeepestOnQueues = 8;
+
 class ProgramBuilder {
  public:
   ProgramBuilder(const Plan& plan, Program* program)
@@ -38,6 +41,7 @@ class ProgramBuilder {
   Result<bool> Build(const tenon_tensor_view* const* feeds, Program::Refusal* refusal, uint64_t* folded) {
     if (Status status = Infer(feeds); !status.ok()) {
       // Shapes that do not fit may stand in a branch that these feeds do not take.
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       if (!HasConditional()) return status;
       *refusal = {std::string(status.message()), true};
       return false;
@@ -164,6 +168,10 @@ class ProgramBuilder {
     for (size_t i = 1; i < loops_.frames().size(); ++i)
       if (used[i] && !loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
     if (!branches_->why_not().empty()) GiveUp(branches_->why_not());
+    // Waits of queues are found by walking each loop twice, and so those in it twice as often.
+    for (const Frame& frame : loops_.frames())
+      if (plan_.uses_queues() && frame.depth > kDeepestOnQueues)
+        GiveUp(StrCat("loop '", frame.name, "' lies in ", frame.depth - 1, " others; where devices have queues, at most ", kDeepestOnQueues - 1, " are run as one program"));
     for (const Edge& fetch : plan_.fetches())
       if (plan_.FeedOf(fetch) < 0 && branches_->RegionOf(fetch) != 0)
         GiveUp(StrCat("fetch '", graph_.EdgeName(fetch), "' lies in a branch"));
@@ -233,20 +241,26 @@ class ProgramBuilder {
     if (plan_.FeedOf(edge) < 0) slots[static_cast<size_t>(edge.index)] = slot;
   }
 
-  // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends.
+  // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select may show is
+  // used as long as the select is (ExtendSelected).
   void Use(int32_t slot) {
     const int32_t root = Root(slot);
-    if (const auto it = selected_from_.find(root); it != selected_from_.end()) {
-      const auto sources = it->second;
-      Use(sources.first);
-      Use(sources.second);
-    }
     At(root).last = std::max(At(root).last, position_);
     for (int32_t loop : loop_stack_) {
       if (DefinedWithin(root, loop)) continue;
       extend_[loop].push_back(root);
       break;
     }
+  }
+
+  // A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each select's own end
+  // is known, that of a loop around its users too; the sides of one within a loop have been used there.
+  void ExtendSelected() {
+    for (auto it = selected_from_.rbegin(); it != selected_from_.rend(); ++it)
+      for (const int32_t side : {it->second.first, it->second.second}) {
+        Slot& root = At(Root(side));
+        root.last = std::max(root.last, At(it->first).last);
+      }
   }
 
   bool DefinedWithin(int32_t slot, int32_t loop) const {
@@ -285,6 +299,7 @@ class ProgramBuilder {
         TENON_ASSIGN_OR_RETURN(into, BlockOf(region, &open));
       }
       Status status = item.node >= 0 ? EmitNode(item.node, into) : EmitLoop(item.child, into);
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       if (!status.ok()) {
         if (region == 0) return status;
         // It may be a branch that is not taken.
@@ -695,7 +710,7 @@ class ProgramBuilder {
     operation.prepared = std::move(prepared);
     operation.queue = queue;
     operation.guarded = handles || own_outputs;
-    if ((position_ & 63) == 0) Push(block, Operation::Kind::kCheck, node.id);
+    if ((position_ & 63) == 0 || runner->has(TENON_KERNEL_EXPENSIVE)) Push(block, Operation::Kind::kCheck, node.id);
     return Status::Ok();
   }
 
@@ -839,9 +854,18 @@ class ProgramBuilder {
 
   // Whether a slot's value may be the memory of that root.
   bool MayStandIn(int32_t slot, int32_t root) const {
-    const int32_t own = Root(slot);
-    const auto it = selected_from_.find(own);
-    return own == root || (it != selected_from_.end() && (MayStandIn(it->second.first, root) || MayStandIn(it->second.second, root)));
+    std::vector<int32_t> left = {Root(slot)};
+    std::unordered_set<int32_t> seen;
+    while (!left.empty()) {
+      const int32_t own = left.back();
+      left.pop_back();
+      if (own == root) return true;
+      const auto it = seen.insert(own).second ? selected_from_.find(own) : selected_from_.end();
+      if (it == selected_from_.end()) continue;
+      left.push_back(Root(it->second.first));
+      left.push_back(Root(it->second.second));
+    }
+    return false;
   }
 
   Status EmitFetches() {
@@ -857,14 +881,7 @@ class ProgramBuilder {
     return Status::Ok();
   }
 
-  void KeepToTheEnd(int32_t slot) {
-    const int32_t root = Root(slot);
-    At(root).last = INT_MAX;
-    if (const auto it = selected_from_.find(root); it != selected_from_.end()) {
-      KeepToTheEnd(it->second.first);
-      KeepToTheEnd(it->second.second);
-    }
-  }
+  void KeepToTheEnd(int32_t slot) { At(Root(slot)).last = INT_MAX; }
 
   // ---- Memory ----
 
@@ -905,6 +922,7 @@ class ProgramBuilder {
   }
 
   void ShareMemory() {
+    ExtendSelected();
     for (Slot& slot : program_->slots_) slot.last = std::max(slot.last, slot.first);
     ShareInPlace(program_->operations_);
     const size_t memories = std::max<size_t>(1, plan_.env().devices.size());
@@ -1036,7 +1054,7 @@ class ProgramBuilder {
   std::vector<int32_t> loop_end_;
   std::vector<int32_t> def_loop_;     // of slots: the innermost loop at their making
   std::unordered_map<int32_t, std::vector<int32_t>> extend_;
-  std::unordered_map<int32_t, std::pair<int32_t, int32_t>> selected_from_;  // slot -> those of the sides
+  std::map<int32_t, std::pair<int32_t, int32_t>> selected_from_;  // slot -> those of the sides, which are made before it
   std::multimap<int32_t, int32_t> release_at_;
 };
 

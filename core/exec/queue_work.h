@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/exec/cancellation.h"
+#include "core/base/cancellation.h"
 #include "core/exec/timeline.h"
 #include "tenon/ext/draft/capture.h"
 

@@ -48,7 +48,7 @@ Status CheckMemory(const Resource& resource, const Device* device) {
 
 Result<Resource*> ResourceManager::Get(std::string_view container, std::string_view name, std::string_view type) {
   std::lock_guard lock(mutex_);
-  auto& slot = resources_[StrCat(container, "\x01", name)];
+  auto& slot = resources_[{std::string(container), std::string(name)}];
   if (slot == nullptr) {
     slot = std::make_unique<Resource>();
     slot->container = container;
@@ -106,9 +106,11 @@ bool IsBeingWritten(const Resource& resource, const void* reader) {
 
 }  // namespace
 
-Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame) {
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame, const Cancellation* cancellation) {
   std::unique_lock lock(resource->mutex);
   for (int polls = 0; IsBeingWritten(*resource, frame); ++polls) {
+    if (cancellation != nullptr && cancellation->cancelled())
+      return cancellation->reason().Annotate(StrCat("waiting for an update of ", Describe(*resource)));
     if (polls == kTurnPolls)
       return Status(Code::kAborted, StrCat("an update of ", Describe(*resource), " did not end within 30 s, and cannot be read past"));
     resource->changed.wait_for(lock, kTurnPoll);
@@ -140,9 +142,13 @@ Status CheckUpdate(const Resource& resource, DType dtype, tenon_shape shape) {
   return Status::Ok();
 }
 
+// Whether the update may write what others hold and read meanwhile. Numbers that are read twice may be wrong then, and no more. Indices,
+// sizes and the cells of strings are checked before they are used: these must be the same when they are used.
+bool WritesInPlace(const Updater& updater, DType dtype) { return updater.in_place && IsFloating(dtype); }
+
 // Until no other update excludes this one.
-Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::unique_lock<std::mutex>* lock) {
-  const auto taken = [&] { return (locks && resource->locker != nullptr) || (!updater.in_place && resource->updater != nullptr); };
+Status WaitForTurn(Resource* resource, const Updater& updater, bool in_place, bool locks, std::unique_lock<std::mutex>* lock) {
+  const auto taken = [&] { return (locks && resource->locker != nullptr) || (!in_place && resource->updater != nullptr); };
   for (int polls = 0; taken(); ++polls) {
     if (resource->locker == updater.frame || resource->updater == updater.frame)
       return Status(Code::kAborted, StrCat(Describe(*resource), " is given twice to one update"));
@@ -158,11 +164,11 @@ Status WaitForTurn(Resource* resource, const Updater& updater, bool locks, std::
 }
 
 // The buffer to write: the value itself when nobody else holds it, else the spare, else a new one.
-Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, uint64_t bytes, tenon_shape shape) {
+Result<Buffer*> BufferToWrite(Resource* resource, const Updater& updater, bool in_place, uint64_t bytes, tenon_shape shape) {
   const auto own = std::count(updater.dropped.begin(), updater.dropped.end(), resource->value);
   const bool fits = resource->value != nullptr && SameDims(resource->value, shape) && resource->value->capacity >= bytes &&
                     resource->value_bytes + resource->value_extra == bytes;
-  if (fits && (updater.in_place || References(resource->value) == 1 + own)) return resource->value;
+  if (fits && (in_place || References(resource->value) == 1 + own)) return resource->value;
   Buffer* spare = resource->spare;
   if (spare != nullptr && spare->capacity >= bytes && SameDims(spare, shape) && IsUnique(spare)) return spare;
   TENON_ASSIGN_OR_RETURN(Buffer * fresh, updater.pool->Allocate(bytes, shape));
@@ -177,8 +183,9 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
                    uint64_t extra_bytes, tenon_tensor_view* out_old, tenon_tensor_view* out_new) {
   const bool locks = (flags & TENON_UPDATE_LOCK) != 0;
   const bool initialize = (flags & TENON_UPDATE_INITIALIZE) != 0;
+  const bool in_place = WritesInPlace(updater, dtype);
   std::unique_lock lock(resource->mutex);
-  TENON_RETURN_IF_ERROR(WaitForTurn(resource, updater, locks, &lock));
+  TENON_RETURN_IF_ERROR(WaitForTurn(resource, updater, in_place, locks, &lock));
   TENON_RETURN_IF_ERROR(CheckVariable(*resource));
   TENON_RETURN_IF_ERROR(CheckMemory(*resource, updater.device));
   if (!initialize && shape.rank < 0 && resource->value != nullptr) shape = DimsOf(resource->value);
@@ -192,7 +199,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
     TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
     bytes = static_cast<uint64_t>(size);
   }
-  auto target = BufferToWrite(resource, updater, bytes + extra_bytes, shape);
+  auto target = BufferToWrite(resource, updater, in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value) {
     const uint64_t kept = std::min(resource->value_bytes + resource->value_extra, bytes + extra_bytes);
@@ -206,7 +213,7 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
   Retain(*target);
   resource->updates.push_back({updater.frame, *target, bytes, extra_bytes});
   if (locks) resource->locker = updater.frame;
-  if (!updater.in_place) resource->updater = updater.frame;
+  if (!in_place) resource->updater = updater.frame;
   *out_new = ViewOf(*resource, *target, bytes);
   return Status::Ok();
 }

@@ -3,10 +3,11 @@
 //
 // Invariants. A handle lives as long as its manager; what it holds may come and go. A variable's value is a buffer; a
 // reader retains it, a writer of a resource variable that finds other holders writes into a spare buffer and swaps, and a
-// reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables are
-// written in place. An update holds a reference to what it writes. Objects of plugins are destroyed when no
-// step of the manager runs (steps are counted). A resource variable has one update at a time; updates of a reference
-// variable exclude each other only when they ask for its lock.
+// reader that finds a writer in the value itself waits for it, so a value once read never changes. Reference variables of
+// floating types are written in place, under their readers' eyes; those of other types, whose elements may be indices, sizes or
+// texts, are treated as resource variables, so that what a kernel has checked is what it uses. An update holds a reference to
+// what it writes. Objects of plugins are destroyed when no step of the manager runs (steps are counted). A variable that is not
+// written in place has one update at a time; updates in place exclude each other only when they ask for the variable's lock.
 #ifndef TENON_CORE_EXEC_RESOURCES_H_
 #define TENON_CORE_EXEC_RESOURCES_H_
 
@@ -20,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/cancellation.h"
+#include "core/base/cancellation.h"
 #include "core/exec/timeline.h"
 #include "core/tensor/tensor.h"
 
@@ -77,20 +78,21 @@ class ResourceManager {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Resource>> resources_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Resource>> resources_;  // by container and name
 };
 
 // Reads a variable: the view holds a reference to its buffer, which the caller releases. device: in whose memory the
 // reader works (nullptr: the host's), where the value must lie. frame: the kernel's that reads, which does not wait for an
-// update of its own.
-Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame = nullptr);
+// update of its own. cancellation: ends the wait for an update; nullptr: nothing but time does.
+Status ReadVariable(Resource* resource, const Device* device, tenon_tensor_view* out_view, const void* frame = nullptr,
+                    const Cancellation* cancellation = nullptr);
 bool IsInitialized(Resource* resource);
 // Who updates: a kernel's frame, within a step.
 struct Updater {
   const void* frame;
   const Cancellation* cancellation;
   BufferPool* pool;
-  bool in_place;  // a reference variable
+  bool in_place;  // a reference variable: written in place, if its type allows it
   const Device* device = nullptr;  // in whose memory it works; nullptr: the host's
   // Copies within the device's memory, in the order of its main queue.
   std::function<Status(const void* source, void* target, uint64_t bytes)> copy{};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/cancellation.h"
+#include "core/base/cancellation.h"
 #include "core/exec/device.h"
 #include "core/exec/host_threads.h"
 #include "core/exec/kernel_registry.h"

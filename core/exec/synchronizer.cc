@@ -7,7 +7,7 @@ namespace tenon::exec {
 
 using Kind = Operation::Kind;
 
-Synchronizer::Synchronizer(Program* program, const std::unordered_map<int32_t, std::pair<int32_t, int32_t>>& selected)
+Synchronizer::Synchronizer(Program* program, const std::map<int32_t, std::pair<int32_t, int32_t>>& selected)
     : program_(program), selected_(selected) {
   const Environment& env = program->plan().env();
   arenas_.resize(env.devices.size());
@@ -114,19 +114,29 @@ void Synchronizer::WalkLoop(const Operation& operation, int32_t block) {
 
 void Synchronizer::Touch(int32_t slot, Access access, const Event& event, Waits* waits) {
   slot = RootOf(program_->slots_, slot);
-  const Slot& root = program_->slots_[static_cast<size_t>(slot)];
-  switch (root.home) {
-    case Home::kArena: return TouchArena(root, access, event, waits);
-    case Home::kBuffer: return TouchCell(&others_[slot], access, event, waits);
-    case Home::kSelected: {
-      const auto& [first, second] = selected_.at(slot);
-      Touch(first, access, event, waits);
-      return Touch(second, access, event, waits);
+  if (program_->slots_[static_cast<size_t>(slot)].home != Home::kSelected) return TouchOne(slot, access, event, waits);
+  // Each value that it may show, once, however many selects lead to it.
+  std::vector<int32_t> left = {slot};
+  std::unordered_set<int32_t> seen = {slot};
+  while (!left.empty()) {
+    const int32_t each = left.back();
+    left.pop_back();
+    if (program_->slots_[static_cast<size_t>(each)].home != Home::kSelected) {
+      TouchOne(each, access, event, waits);
+      continue;
     }
-    case Home::kConstant:
-    case Home::kFeed:
-    case Home::kAlias: return;  // there before the step, and never written
+    const auto& [first, second] = selected_.at(each);
+    for (int32_t side : {second, first})
+      if (const int32_t root = RootOf(program_->slots_, side); seen.insert(root).second) left.push_back(root);
   }
+}
+
+// Of a value in a place of its own.
+void Synchronizer::TouchOne(int32_t slot, Access access, const Event& event, Waits* waits) {
+  const Slot& root = program_->slots_[static_cast<size_t>(slot)];
+  if (root.home == Home::kArena) return TouchArena(root, access, event, waits);
+  // Constants and feeds are there before the step, and never written.
+  if (root.home == Home::kBuffer) TouchCell(&others_[slot], access, event, waits);
 }
 
 // Splits the pieces at the value's ends, and touches each that is within.

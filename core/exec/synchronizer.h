@@ -14,6 +14,7 @@
 
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/exec/program.h"
@@ -23,7 +24,7 @@ namespace tenon::exec {
 class Synchronizer {
  public:
   // selected: the slots that a merge chooses from.
-  Synchronizer(Program* program, const std::unordered_map<int32_t, std::pair<int32_t, int32_t>>& selected);
+  Synchronizer(Program* program, const std::map<int32_t, std::pair<int32_t, int32_t>>& selected);
   // Fills in the operations' waits and signals, inserts waits of the host, and lists the program's queues.
   void Run();
 
@@ -53,6 +54,7 @@ class Synchronizer {
   int32_t NewBlock(int32_t parent);
   Event NewEvent(const Operation& operation, int32_t queue, int32_t block);
   void Touch(int32_t slot, Access access, const Event& event, Waits* waits);
+  void TouchOne(int32_t slot, Access access, const Event& event, Waits* waits);
   void TouchArena(const Slot& slot, Access access, const Event& event, Waits* waits);
   void TouchCell(Cell* cell, Access access, const Event& event, Waits* waits);
   void Add(std::vector<Event>* list, const Event& event) const;
@@ -68,7 +70,7 @@ class Synchronizer {
   Operation HostWait(const Operation& near, const std::vector<int32_t>& positions);
 
   Program* program_;
-  const std::unordered_map<int32_t, std::pair<int32_t, int32_t>>& selected_;
+  const std::map<int32_t, std::pair<int32_t, int32_t>>& selected_;
   std::vector<Range> arenas_;  // by memory
   std::unordered_map<int32_t, Cell> others_;  // by root: feeds, constants, buffers
   std::vector<int32_t> parent_of_block_;

@@ -101,8 +101,24 @@ class FunctionGradient {
 
 }  // namespace
 
+namespace {
+
+// Gradients of functions that are being made, one for the other: a body may hold the gradient of a function, its own too.
+constexpr int kHighestDerivative = 24;
+thread_local int derivatives = 0;
+struct Derivative {
+  Derivative() { ++derivatives; }
+  ~Derivative() { --derivatives; }
+};
+
+}  // namespace
+
 Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, int32_t id) {
   const Node& node = graph->node(id);
+  if (derivatives == kHighestDerivative)
+    return ResourceExhausted(StrCat(node.Describe(), ": gradients of functions lie in each other deeper than ", kHighestDerivative,
+                                    "; a function whose body asks for its own gradient has none"));
+  const Derivative deeper;
   const AttrValue* const f = node.FindAttr("f");
   if (f == nullptr || f->kind() != TENON_ATTR_FUNCTION) return InvalidArgument(StrCat(node.Describe(), ": its attribute 'f' names no function"));
   const FunctionRef& function = f->function();

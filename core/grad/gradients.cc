@@ -8,6 +8,7 @@
 #include "core/grad/function_gradient.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::grad {
 namespace {
@@ -55,7 +56,7 @@ struct Backward {
 };
 
 Result<Edge> ConstantAfter(Builder* builder, Shape shape, int32_t value, const std::vector<int32_t>& controls) {
-  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(KeptPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
   const std::vector<int32_t> before = builder->controls();
   if (!controls.empty()) builder->set_controls(controls);
   auto edge = builder->Constant(std::move(tensor));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/attr.h"
+#include "core/tensor/allowance.h"
 
 #include <cstring>
 #include <functional>
@@ -119,7 +120,7 @@ Result<AttrValue> AttrValue::FromC(const tenon_attr_value& value) {
       std::vector<Tensor> values;
       for (size_t i = 0; i < count; ++i) {
         TENON_ASSIGN_OR_RETURN(Tensor tensor,
-                               Tensor::CopyOf(GlobalPool(), static_cast<const tenon_tensor_view*>(value.data)[i]));
+                               Tensor::CopyOf(KeptPool(), static_cast<const tenon_tensor_view*>(value.data)[i]));
         values.push_back(std::move(tensor));
       }
       return Tensors(std::move(values), list);

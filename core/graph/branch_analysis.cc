@@ -51,6 +51,10 @@ void BranchAnalysis::Visit(const Node& node) {
 }
 
 void BranchAnalysis::VisitSwitch(const Node& node, int region) {
+  if (regions_[static_cast<size_t>(region)].depth == kDeepestRegion) {
+    sides_[node.id] = {region, region};
+    return Refuse(StrCat(node.Describe(), " lies in ", kDeepestRegion, " conditionals"));
+  }
   const Edge predicate = Resolve(node.inputs[1]);
   const int no = Intern(region, predicate, 0), yes = Intern(region, predicate, 1);
   sides_[node.id] = {no, yes};
@@ -86,19 +90,26 @@ bool BranchAnalysis::IsWithin(int inner, int outer) const {
 
 int BranchAnalysis::Intern(int parent, Edge predicate, int side) {
   const auto [it, fresh] = by_key_.emplace(std::make_tuple(parent, predicate, side), static_cast<int>(regions_.size()));
-  if (fresh) regions_.push_back({parent, predicate, side});
+  if (fresh) regions_.push_back({parent, regions_[static_cast<size_t>(parent)].depth + 1, predicate, side});
   return it->second;
 }
 
 Edge BranchAnalysis::Resolve(Edge edge) const {
+  std::vector<Edge> passed;
   while (!is_fed_(edge) && edge.node >= 0) {
+    if (const auto known = resolved_.find(edge); known != resolved_.end()) {
+      edge = known->second;
+      break;
+    }
     const Node& node = graph_.node(edge.node);
     if (!node.has(TENON_OP_IDENTITY) || static_cast<size_t>(edge.index) >= node.inputs.size() ||
         loops_.frame_of(node.inputs[static_cast<size_t>(edge.index)].node) != loops_.frame_of(edge.node) ||
         graph_.node(node.inputs[static_cast<size_t>(edge.index)].node).has(TENON_OP_EXIT))
       break;
+    passed.push_back(edge);
     edge = node.inputs[static_cast<size_t>(edge.index)];
   }
+  for (const Edge& each : passed) resolved_[each] = edge;
   return edge;
 }
 

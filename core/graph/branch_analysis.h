@@ -19,8 +19,12 @@
 
 namespace tenon::graph {
 
+// Blocks of branches lie in each other; deeper conditionals are refused (why_not).
+inline constexpr int kDeepestRegion = 256;
+
 struct Region {
   int parent = -1;
+  int depth = 0;  // region 0's is 0
   Edge predicate;  // behind identities
   int side = 0;    // 0: false, 1: true
 };
@@ -78,6 +82,7 @@ class BranchAnalysis {
   std::vector<bool> loop_nodes_;  // merges and switches of loop variables, gates
   std::map<int32_t, std::pair<int, int>> sides_;  // of switches: regions of output 0 and 1
   std::map<int32_t, BranchMerge> merges_;
+  mutable std::map<Edge, Edge> resolved_;  // what stands behind edges that were asked for
 };
 
 }  // namespace tenon::graph

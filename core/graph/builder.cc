@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/builder.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::graph {
 namespace {
@@ -47,7 +48,7 @@ tenon_status* AddNode(tenon_graph_builder_context* context, const tenon_node_spe
 }
 
 tenon_status* AddConstant(tenon_graph_builder_context* context, const tenon_tensor_view* value, tenon_output* out_output) {
-  auto tensor = Tensor::CopyOf(GlobalPool(), *value);
+  auto tensor = Tensor::CopyOf(KeptPool(), *value);
   if (!tensor.ok()) return Status(tensor.status()).release();
   auto edge = Self(context)->Constant(*std::move(tensor));
   if (!edge.ok()) return Status(edge.status()).release();
@@ -121,7 +122,7 @@ Result<Edge> Builder::Constant(Tensor value, std::string_view name) {
 }
 
 Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
-  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(GlobalPool(), TENON_DT_INT32, Shape(), std::span(&value, 1)));
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(KeptPool(), TENON_DT_INT32, Shape(), std::span(&value, 1)));
   return Constant(std::move(tensor), name);
 }
 

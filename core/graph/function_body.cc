@@ -53,11 +53,24 @@ class Body {
       std::vector<Edge>& edges = arguments_[arg.name];
       for (int64_t i = 0; i < count; ++i) {
         if (at >= site_.inputs.size()) return Bad(StrCat("the call gives ", site_.inputs.size(), " arguments"));
+        const DType wanted = TypeOf(arg, static_cast<size_t>(i)), found = BaseType(graph_->TypeOf(site_.inputs[at]));
+        if (wanted != TENON_DT_INVALID && wanted != found)
+          return Bad(StrCat("argument '", arg.name, "' is of ", TypeName(wanted), ", the call gives ", TypeName(found)));
         edges.push_back(site_.inputs[at++]);
       }
     }
     if (at != site_.inputs.size()) return Bad(StrCat("it takes ", at, " arguments, the call gives ", site_.inputs.size()));
     return Status::Ok();
+  }
+
+  // Of the i-th value of an argument; INVALID: nothing says it.
+  DType TypeOf(const FunctionDef::Arg& arg, size_t i) const {
+    if (arg.type != TENON_DT_INVALID) return BaseType(arg.type);
+    const std::string& name = arg.type_list_attr.empty() ? arg.type_attr : arg.type_list_attr;
+    const auto it = attrs_.find(name);
+    if (it == attrs_.end() || (it->second.kind() & ~TENON_ATTR_LIST) != TENON_ATTR_TYPE) return TENON_DT_INVALID;
+    const size_t at = arg.type_list_attr.empty() ? 0 : i;
+    return at < it->second.size() ? BaseType(it->second.type(at)) : TENON_DT_INVALID;
   }
 
   // "arg", "arg:i", "node:out:i", "node:out", "node:i".

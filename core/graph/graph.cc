@@ -44,6 +44,22 @@ Status CheckAttr(const AttrDef& def, const AttrValue& value) {
   return Status::Ok();
 }
 
+// Of an input or output: its type, its edges, and what shape inference and a plan note of it.
+constexpr uint64_t kArgumentBytes = 384;
+
+uint64_t BytesOf(const AttrMap& attrs) {
+  constexpr uint64_t kAttr = 160, kElement = 32;
+  uint64_t bytes = 0;
+  for (const auto& [name, value] : attrs) {
+    bytes += kAttr + name.size() + ((value.kind() & TENON_ATTR_LIST) != 0 ? value.size() * kElement : 0);
+    if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_STRING && value.placeholder().empty())
+      for (size_t i = 0; i < value.size(); ++i) bytes += value.s(i).size();
+    if ((value.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_FUNCTION && value.placeholder().empty())
+      for (size_t i = 0; i < value.size(); ++i) bytes += value.function(i).name.size();
+  }
+  return bytes;
+}
+
 // Sets a missing attribute from what the inputs show; one that is set must agree.
 Status Deduce(AttrMap& attrs, const std::string& name, const AttrValue& found, std::string_view argument) {
   const auto [it, added] = attrs.emplace(name, found);
@@ -113,6 +129,9 @@ Result<std::vector<DType>> Expand(const ArgDef& arg, const AttrMap& attrs) {
     const DType type = arg.type_attr.empty() ? arg.type : find(arg.type_attr).type();
     const int64_t count = arg.number_attr.empty() ? 1 : find(arg.number_attr).i();
     if (count < 0 || count > (1 << 24)) return InvalidArgument(StrCat("argument '", arg.name, "' has ", count, " tensors"));
+    MemoryCharge asked;  // a number of a few bytes: is there room for what it asks for?
+    if (Status status = asked.Add(static_cast<uint64_t>(count) * kArgumentBytes); !status.ok())
+      return std::move(status).Annotate(StrCat("argument '", arg.name, "' has ", count, " tensors"));
     out.assign(static_cast<size_t>(count), type);
   }
   if (arg.is_ref)
@@ -327,8 +346,16 @@ Result<std::unique_ptr<Node>> Graph::Replace(int32_t id, NodeSpec spec) {
     return InvalidArgument(StrCat(this->node(id).Describe(), " gives (", list(wanted), "), what would stand for it gives (",
                                   list(node->output_types), ")"));
   }
+  TENON_RETURN_IF_ERROR(charge_.Add(BytesOf(*node)));
+  charge_.Remove(BytesOf(this->node(id)));
   std::swap(nodes_[static_cast<size_t>(id)], node);
   return node;
+}
+
+uint64_t Graph::BytesOf(const Node& node) {
+  constexpr uint64_t kNode = 512;  // in maps and lists by node
+  return sizeof(Node) + kNode + 2 * node.name.size() + node.device.size() + (node.inputs.size() + node.output_types.size()) * kArgumentBytes +
+         node.controls.size() * 16 + graph::BytesOf(node.attrs);
 }
 
 Result<int32_t> Graph::Add(NodeSpec spec) {
@@ -339,7 +366,9 @@ Result<int32_t> Graph::Add(NodeSpec spec) {
   if (!IsValidNodeName(node->name))
     return InvalidArgument(StrCat("'", node->name, "' cannot be a node's name"));
   if (Find(node->name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
+  TENON_RETURN_IF_ERROR(CheckAllowance());
   TENON_RETURN_IF_ERROR(Fill(std::move(spec), node.get()));
+  if (Status status = charge_.Add(BytesOf(*node)); !status.ok()) return std::move(status).Annotate(StrCat("a graph of ", size(), " nodes"));
   names_.emplace(node->name, node->id);
   nodes_.push_back(std::move(node));
   return size() - 1;
@@ -363,6 +392,7 @@ void Graph::AddControl(int32_t from, int32_t to) {
 
 void Graph::Truncate(int32_t size) {
   while (this->size() > size) {
+    charge_.Remove(BytesOf(*nodes_.back()));
     names_.erase(nodes_.back()->name);
     nodes_.pop_back();
   }

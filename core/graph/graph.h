@@ -3,7 +3,8 @@
 //
 // Invariants: node ids are dense and never reused; node i may only use ids that exist, except that an input may be a back
 // edge (a merge fed by a next-iteration). Every node is valid for its op: attributes complete (defaults filled in), input
-// types fit. Not thread-safe for changes; const use from any thread.
+// types fit. Nodes are charged to the allowance under which the first is added (core/tensor/allowance.h), and adding ends when it does.
+// Not thread-safe for changes; const use from any thread.
 #ifndef TENON_CORE_GRAPH_GRAPH_H_
 #define TENON_CORE_GRAPH_GRAPH_H_
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "core/graph/op_registry.h"
+#include "core/tensor/allowance.h"
 
 // The ABI's opaque node is the graph's own.
 struct tenon_node {};
@@ -131,6 +133,8 @@ class Graph {
   Result<const OpDef*> FunctionOp(std::string_view function);
   FunctionLibrary& library() { return library_; }
   const FunctionLibrary& library() const { return library_; }
+  // For what its maker adds without Add, as a library.
+  MemoryCharge& charge() { return charge_; }
   int32_t producer() const { return producer_; }
   void set_producer(int32_t producer) { producer_ = producer; }
 
@@ -142,6 +146,8 @@ class Graph {
 
  private:
   Status Fill(NodeSpec spec, Node* node) const;
+  // What the node takes here and in the plans that are made of it, roughly.
+  static uint64_t BytesOf(const Node& node);
 
   const OpRegistry* registry_;
   std::vector<std::unique_ptr<Node>> nodes_;
@@ -156,6 +162,7 @@ class Graph {
   std::vector<FunctionEntry> former_ops_;  // of functions that changed since; nodes may still have them
   int32_t producer_ = 0;
   std::map<std::string, Status, std::less<>> missing_;
+  MemoryCharge charge_;  // for the nodes
 };
 
 // "node", 0 of "node", "node:0"; false for "^node" and malformed names.

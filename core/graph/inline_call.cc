@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/graph/builder.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::graph {
 namespace {
@@ -145,7 +146,7 @@ class Inliner {
     if (node_.inputs.empty()) return Bad("it has no condition");
     const std::vector<Edge> inputs(node_.inputs.begin() + 1, node_.inputs.end());
     std::vector<const FunctionRef*> branches;
-    std::vector<Edge> conditions;  // of each branch but the last, when none before it was taken
+    std::vector<Edge> conditions;  // i: that the branch is i or one before it; none for the last
     if (node_.FindAttr("branches") != nullptr) {
       for (size_t i = 0; i < node_.FindAttr("branches")->size(); ++i) {
         TENON_ASSIGN_OR_RETURN(const FunctionRef* ref, RefOf("branches", i));
@@ -161,7 +162,7 @@ class Inliner {
       conditions = {condition};
     }
     TENON_ASSIGN_OR_RETURN(const Edge pivot, Make("identity", "begin", {node_.inputs[0]}, node_.controls));
-    TENON_ASSIGN_OR_RETURN(Outcome out, Choose(branches, conditions, 0, inputs, pivot.node));
+    TENON_ASSIGN_OR_RETURN(Outcome out, Choose(branches, conditions, 0, branches.size(), inputs, pivot.node));
     results_ = std::move(out.results);
     effects_ = std::move(out.effects);
     return Status::Ok();
@@ -173,10 +174,10 @@ class Inliner {
     return Make("to_bool", "condition", {value});
   }
 
-  // Condition i: the index is i, given that it is not below i and at least 0. What is none of them takes the last branch.
+  // Condition i: the index is at most i, and at least 0. What is none of the branches' takes the last.
   Status AddIndexConditions(size_t count, std::vector<Edge>* conditions) {
     const auto constant = [this](int32_t value) -> Result<Edge> {
-      TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), TENON_DT_INT32, Shape()));
+      TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(KeptPool(), TENON_DT_INT32, Shape()));
       *tensor.as<int32_t>() = value;
       return Make("constant", "number", {}, {node_.inputs[0].node}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(std::move(tensor))}});
     };
@@ -192,11 +193,16 @@ class Inliner {
     return Status::Ok();
   }
 
-  // The first branch from `at` on whose condition holds; the last has none.
-  Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions, size_t at, const std::vector<Edge>& inputs,
-                         int32_t pivot) {
-    if (at == conditions.size()) return Add(*branches[at], branches.size() == 2 ? "else" : StrCat("branch_", at), inputs, node_.output_types, pivot);
-    const Edge condition = conditions[at];
+  // One of the branches from `begin` to before `end`, found by halves: conditionals lie in each other as deep as the logarithm of how many
+  // branches there are.
+  Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions, size_t begin, size_t end,
+                         const std::vector<Edge>& inputs, int32_t pivot) {
+    if (end - begin == 1) {
+      const std::string part = branches.size() == 2 ? (begin == 0 ? "then" : "else") : StrCat("branch_", begin);
+      return Add(*branches[begin], part, inputs, node_.output_types, pivot);
+    }
+    const size_t middle = begin + (end - begin) / 2;
+    const Edge condition = conditions[middle - 1];
     TENON_ASSIGN_OR_RETURN(const Edge side, Make("switch", "side", {condition, condition}, {pivot}));
     std::vector<Edge> of_side[2];
     Edge pivots[2];
@@ -208,9 +214,8 @@ class Inliner {
       for (int32_t taken : {0, 1}) of_side[taken].push_back({both.node, taken});
     }
     Outcome sides[2];
-    const std::string name = branches.size() == 2 ? "then" : StrCat("branch_", at);
-    TENON_ASSIGN_OR_RETURN(sides[1], Add(*branches[at], name, std::move(of_side[1]), node_.output_types, pivots[1].node));
-    TENON_ASSIGN_OR_RETURN(sides[0], Choose(branches, conditions, at + 1, of_side[0], pivots[0].node));
+    TENON_ASSIGN_OR_RETURN(sides[1], Choose(branches, conditions, begin, middle, of_side[1], pivots[1].node));
+    TENON_ASSIGN_OR_RETURN(sides[0], Choose(branches, conditions, middle, end, of_side[0], pivots[0].node));
     return Join(sides, pivots);
   }
 

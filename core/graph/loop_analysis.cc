@@ -26,6 +26,7 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<int
   out.frame_of_.assign(static_cast<size_t>(graph.size()), -1);
   std::map<std::pair<int, std::string>, int> by_name;
   for (int32_t id : order) {
+    TENON_RETURN_IF_ERROR(CheckAllowance());
     const Node& node = graph.node(id);
     int frame = 0;
     bool found = false;
@@ -49,9 +50,13 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<int
       const auto key = std::make_pair(frame, FrameName(node));
       auto it = by_name.find(key);
       if (it == by_name.end()) {
+        if (key.second.empty()) return InvalidArgument(StrCat(node.Describe(), ": its attribute 'frame_name' is empty"));
+        if (out.frames_[static_cast<size_t>(frame)].depth == kDeepestLoop)
+          return ResourceExhausted(StrCat(node.Describe(), " enters a loop in ", kDeepestLoop, " others; there may be no more around one"));
         it = by_name.emplace(key, static_cast<int>(out.frames_.size())).first;
         Frame child;
         child.parent = frame;
+        child.depth = out.frames_[static_cast<size_t>(frame)].depth + 1;
         child.name = key.second;
         out.frames_.push_back(std::move(child));
         out.frames_[static_cast<size_t>(frame)].children.push_back(it->second);
@@ -72,7 +77,10 @@ Result<LoopAnalysis> LoopAnalysis::Run(const Graph& graph, const std::vector<int
       if (from >= 0 && from != out.frame_of(id))
         return InvalidArgument(StrCat(graph.node(id).Describe(), ": its next value comes from another loop (", graph.node(edge.node).Describe(), ")"));
     }
-  for (size_t frame = out.frames_.size(); frame-- > 1;) out.Structure(graph, order, frame);
+  for (size_t frame = out.frames_.size(); frame-- > 1;) {
+    TENON_RETURN_IF_ERROR(CheckAllowance());
+    out.Structure(graph, order, frame);
+  }
   return out;
 }
 
@@ -83,6 +91,7 @@ bool LoopAnalysis::IsWithin(int inner, int outer) const {
 }
 
 Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, const std::vector<int32_t>& order, int frame) const {
+  TENON_RETURN_IF_ERROR(CheckAllowance());
   std::vector<Item> items;
   std::map<int, size_t> item_of_child;
   std::vector<int> item_of(static_cast<size_t>(graph.size()), -1);

@@ -21,8 +21,12 @@ struct LoopVariable {
   int32_t exit = -1;         // -1: its last value is not used
 };
 
+// Walks over loops go into each other; so loops may not lie in each other without end.
+inline constexpr int kDeepestLoop = 256;
+
 struct Frame {
   int parent = -1;
+  int depth = 0;  // the step's 0
   std::string name;
   std::vector<int32_t> nodes;   // without those of child frames
   std::vector<int32_t> enters;  // of this frame
@@ -39,7 +43,8 @@ struct Frame {
 
 class LoopAnalysis {
  public:
-  // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter).
+  // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter), RESOURCE_EXHAUSTED
+  // when they are deeper than kDeepestLoop.
   static Result<LoopAnalysis> Run(const Graph& graph, const std::vector<int32_t>& order);
 
   const std::vector<Frame>& frames() const { return frames_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/shape_inference.h"
+#include "core/tensor/allowance.h"
 
 #include <algorithm>
 #include <deque>
@@ -87,7 +88,7 @@ tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_
 tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
   OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
-  auto tensor = Tensor::CopyOf(GlobalPool(), *value);
+  auto tensor = Tensor::CopyOf(KeptPool(), *value);
   if (!tensor.ok()) return Status(tensor.status()).release();
   facts.shape = tensor->shape();
   facts.value = *std::move(tensor);
@@ -227,6 +228,8 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
   outputs->assign(node.output_types.size(), OutputFacts());
   *used_values = false;
   if (Status status = CheckConstraints(node, inputs); !status.ok()) return std::move(status).Annotate(node.Describe());
+  if (node.has(TENON_OP_SWITCH) && inputs.size() > 1 && inputs[1]->shape.known_rank() && inputs[1]->shape.rank() != 0)
+    return InvalidArgument(StrCat(node.Describe(), ": its predicate must be a scalar, found the shape ", inputs[1]->shape.ToString()));
   if (InferByTrait(node, inputs, outputs)) return Status::Ok();
   if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
   tenon_shape_context context{&node, &inputs, outputs, {}, false};
@@ -335,16 +338,19 @@ Status ShapeInference::Run(const std::vector<int32_t>& order) {
   }
   const std::vector<int32_t>& used = order.empty() ? all : order;
   Status first;
-  const auto infer = [&] {
-    for (int32_t id : used)
+  const auto infer = [&]() -> Status {
+    for (int32_t id : used) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       if (Status status = InferOne(id); !status.ok() && first.ok()) first = std::move(status);
+    }
+    return Status::Ok();
   };
-  infer();
+  TENON_RETURN_IF_ERROR(infer());
   const bool has_loops = std::any_of(used.begin(), used.end(), [this](int32_t id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
   // Each round makes at least one dim unknown, so this ends; the bound is for loops with very many variables.
   for (int round = 0; has_loops && round < 64 && RelaxMerges(used); ++round) {
     for (int32_t id : used) results_[static_cast<size_t>(id)].done = false;
-    infer();
+    TENON_RETURN_IF_ERROR(infer());
   }
   return first;
 }

@@ -8,6 +8,7 @@
 #include "core/partition/deadness.h"
 #include "core/partition/part_items.h"
 #include "core/partition/sequence.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::partition {
 
@@ -367,7 +368,7 @@ class Partitioner {
   }
 
   static Tensor NoTensor(DType type, Shape shape) {
-    auto tensor = Tensor::Allocate(GlobalPool(), type, std::move(shape));
+    auto tensor = Tensor::Allocate(KeptPool(), type, std::move(shape));
     if (!tensor.ok()) return Tensor();  // the constant is refused
     if (tensor->byte_size() > 0) *tensor->as<uint8_t>() = 0;
     return *std::move(tensor);

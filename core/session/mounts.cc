@@ -59,7 +59,9 @@ int64_t Mount::open_files() const {
 // ---- All of them ----
 
 Mounts& Mounts::The() {
-  static Mounts* const mounts = new Mounts;  // threads may outlive the static objects
+  // Threads may outlive the static objects; and who only takes leave of it may have no memory left.
+  alignas(Mounts) static unsigned char memory[sizeof(Mounts)];
+  static Mounts* const mounts = new (memory) Mounts;
   return *mounts;
 }
 
@@ -77,14 +79,18 @@ Status Mounts::Add(const void* owner, std::string_view plugin, const tenon_files
 
 template <typename Which>
 void Mounts::RemoveIf(Which which) {
-  std::vector<std::shared_ptr<Mount>> gone;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& mount : mounts_)
-      if (which(*mount)) gone.push_back(mount);
-    std::erase_if(mounts_, [&](const auto& mount) { return which(*mount); });
+  // One by one: a list of them would want memory, which who leaves may not have.
+  for (;;) {
+    std::shared_ptr<Mount> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::find_if(mounts_.begin(), mounts_.end(), [&](const auto& mount) { return which(*mount); });
+      if (found == mounts_.end()) return;
+      gone = std::move(*found);
+      mounts_.erase(found);
+    }
+    gone->Unmount();
   }
-  for (const auto& mount : gone) mount->Unmount();
 }
 
 void Mounts::Remove(const void* owner, std::string_view plugin) {

@@ -41,7 +41,7 @@ class Runtime {
   exec::KernelRegistry& kernels() { return kernels_; }
   const exec::KernelRegistry& kernels() const { return kernels_; }
   exec::HostThreads& threads() { return threads_; }
-  exec::DeadlineWatcher& deadlines() { return deadlines_; }
+  DeadlineWatcher& deadlines() { return deadlines_; }
   // Resources of named containers, shared by sessions.
   exec::ResourceManager& resources() { return resources_; }
   // Devices found, those with a problem too.
@@ -78,7 +78,7 @@ class Runtime {
   graph::OpRegistry ops_;
   exec::KernelRegistry kernels_;
   exec::HostThreads threads_;
-  exec::DeadlineWatcher deadlines_;
+  DeadlineWatcher deadlines_;
   exec::ResourceManager resources_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;

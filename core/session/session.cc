@@ -9,6 +9,7 @@
 #include "core/graph/graphdef/convert.h"
 #include "core/place/device_name.h"
 #include "core/session/device_trace.h"
+#include "core/tensor/allowance.h"
 
 namespace tenon::session {
 namespace {
@@ -42,17 +43,51 @@ class SpinGuard {
   std::atomic_flag* flag_;
 };
 
+// With counts and lengths: a name may hold any character.
 std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                      const std::vector<std::string_view>& targets) {
   std::string key;
   for (const auto* names : {&feeds, &fetches, &targets}) {
-    for (std::string_view name : *names) key.append(name).push_back(',');
-    key.push_back(';');
+    key.append(std::to_string(names->size())).push_back(';');
+    for (std::string_view name : *names) key.append(std::to_string(name.size())).append(1, ':').append(name);
   }
   return key;
 }
 
 }  // namespace
+
+// The time and memory that the making of a plan may take: until the caller cancels or its deadline passes, until the session is closed,
+// and within the session's memory limit.
+class Session::Planning {
+ public:
+  Planning(Session* session, const RunOptions& options) : session_(session), caller_(options.cancellation), allowance_(&ends_, session->pool_) {
+    const auto end = [this](const Status& reason) { ends_.Cancel(reason); };
+    if (options.timeout_ns != 0) {
+      auto watched = session->runtime_->deadlines().Watch(&ends_, NowNs() + options.timeout_ns, options.timeout_ns);
+      if (watched.ok()) deadline_ = *watched;
+      else ends_.Cancel(watched.status());
+    }
+    closed_ = session->closed_.Subscribe(end);
+    if (closed_ == 0) ends_.Cancel(session->closed_.reason());
+    if (caller_ == nullptr) return;
+    cancelled_ = caller_->Subscribe(end);
+    if (cancelled_ == 0) ends_.Cancel(caller_->reason());
+  }
+  ~Planning() {
+    if (deadline_ != 0) session_->runtime_->deadlines().Forget(deadline_);
+    if (closed_ != 0) session_->closed_.Unsubscribe(closed_);
+    if (cancelled_ != 0) caller_->Unsubscribe(cancelled_);
+  }
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+
+ private:
+  Session* const session_;
+  Cancellation* const caller_;
+  Cancellation ends_;
+  uint64_t deadline_ = 0, closed_ = 0, cancelled_ = 0;
+  const Allowance allowance_;
+};
 
 // ---- Session ----
 
@@ -121,6 +156,7 @@ Session::~Session() {
 
 void Session::Close() {
   closing_.store(true);
+  closed_.Cancel(Status(Code::kCancelled, "the session was closed"));
   std::unique_lock lock(run_mutex_);
   while (active_.load() > 0) {
     for (const auto& weak : callables_)
@@ -135,11 +171,13 @@ void Session::Close() {
 }
 
 Status Session::Extend(std::string_view graph_def) {
+  const Allowance allowance(&closed_, pool_);
   std::unique_lock lock(graph_mutex_);
   return graph::ImportGraphDef(graph_def, &graph_, graph::Unknown::kLeaveOut);
 }
 
 Status Session::ExtendGraph(const graph::Graph& graph) {
+  const Allowance allowance(&closed_, pool_);
   std::unique_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
   const int32_t before = graph_.size();
@@ -212,6 +250,22 @@ exec::Plan::Options Session::PlanOptions() const {
   return options;
 }
 
+namespace {
+
+// What a placeholder says of its value; anything else that is fed says nothing.
+Shape DeclaredShape(const graph::Graph& graph, graph::Edge feed) {
+  constexpr int32_t kScalarsAreMeant = 22;  // before this version of TensorFlow's graphs, a scalar shape stood for an unknown one
+  const graph::Node& node = graph.node(feed.node);
+  if (!node.has(TENON_OP_FEED) || !node.inputs.empty()) return Shape::Unknown();
+  std::vector<graph::OutputFacts> facts;
+  bool used_values = false;
+  if (!graph::ShapeInference::InferNode(node, {}, &facts, &used_values).ok()) return Shape::Unknown();
+  Shape shape = std::move(facts[static_cast<size_t>(feed.index)].shape);
+  return shape.rank() == 0 && graph.producer() < kScalarsAreMeant ? Shape::Unknown() : shape;
+}
+
+}  // namespace
+
 // Without what runs it.
 std::shared_ptr<Callable> Session::NewCallable(const graph::Graph& graph, const optimize::Request& request) {
   auto callable = std::make_shared<Callable>();
@@ -220,7 +274,7 @@ std::shared_ptr<Callable> Session::NewCallable(const graph::Graph& graph, const 
     return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[static_cast<size_t>(memories[i])].device;
   };
   for (size_t i = 0; i < request.feeds.size(); ++i) {
-    callable->feed_places_.push_back({BaseType(graph.TypeOf(request.feeds[i])), owner(request.feed_memories, i)});
+    callable->feed_places_.push_back({BaseType(graph.TypeOf(request.feeds[i])), owner(request.feed_memories, i), DeclaredShape(graph, request.feeds[i])});
     callable->feed_names_.push_back(graph.EdgeName(request.feeds[i]));
   }
   for (size_t i = 0; i < request.fetches.size(); ++i) {
@@ -263,6 +317,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                                                        std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part) {
   if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
+  const Planning planning(this, {});
   optimize::Request request{std::move(feeds), std::move(fetches), std::move(targets)};
   std::shared_ptr<Callable> callable = NewCallable(graph, request);
   exec::Plan::Options options = PlanOptions();
@@ -355,8 +410,9 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& fetches,
                                                    const std::vector<std::string_view>& targets,
                                                    const std::vector<std::string_view>& feed_devices,
-                                                   const std::vector<std::string_view>& fetch_devices) {
+                                                   const std::vector<std::string_view>& fetch_devices, const RunOptions& options) {
   if (closing_.load()) return Status(Code::kCancelled, "the session is closed");
+  const Planning planning(this, options);
   std::shared_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_RETURN_IF_ERROR(FindMemories(feeds, feed_devices, "feeds", &request.feed_memories));
@@ -372,6 +428,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
 
 Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets) {
+  const Planning planning(this, {});
   std::shared_lock lock(graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph graph, optimize::Prune(graph_, &request));
@@ -390,13 +447,34 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
     if (const auto it = cache_.find(key); it != cache_.end()) callable = it->second;
   }
   if (callable == nullptr) {
-    TENON_ASSIGN_OR_RETURN(callable, Prepare(feed_names, fetch_names, target_names));
-    std::lock_guard lock(cache_mutex_);
-    if (!closing_.load()) callable = cache_.emplace(key, callable).first->second;
-  } else {
-    plans_reused_.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t begin = NowNs();
+    TENON_ASSIGN_OR_RETURN(callable, PrepareCached(feed_names, fetch_names, target_names, options));
+    {
+      std::lock_guard lock(cache_mutex_);
+      if (!closing_.load()) callable = cache_.emplace(key, callable).first->second;
+    }
+    if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
+    // The planning's time is the step's.
+    RunOptions rest = options;
+    rest.timeout_ns -= std::min(NowNs() - begin, options.timeout_ns - 1);
+    return callable->Run(rest, feeds, out_fetches);
   }
+  plans_reused_.fetch_add(1, std::memory_order_relaxed);
   return callable->Run(options, feeds, out_fetches);
+}
+
+Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                         const std::vector<std::string_view>& targets, const RunOptions& options) {
+  auto callable = Prepare(feeds, fetches, targets, {}, {}, options);
+  if (callable.ok() || callable.status().code() != Code::kResourceExhausted) return callable;
+  std::unordered_map<std::string, std::shared_ptr<Callable>> dropped;
+  {
+    std::lock_guard lock(cache_mutex_);
+    dropped.swap(cache_);
+  }
+  if (dropped.empty()) return callable;
+  dropped.clear();
+  return Prepare(feeds, fetches, targets, {}, {}, options);
 }
 
 SessionMetrics Session::metrics() const {
@@ -447,8 +525,8 @@ RunContext* Callable::AcquireContext() {
   // Close() walks the contexts under this lock.
   std::lock_guard lock(session_->run_mutex_);
   const SpinGuard guard(&lock_);
+  idle_.reserve(contexts_.size() + 1);
   contexts_.push_back(std::move(fresh));
-  idle_.reserve(contexts_.size());
   return context;
 }
 
@@ -463,14 +541,45 @@ void Callable::GiveBack(RunContext* context) {
   idle_.push_back(context);
 }
 
+bool Callable::FeedPlace::Fits(const tenon_tensor_view& view) const {
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK) return false;
+  if (shape.known_rank() && shape.rank() != view.dl.ndim) return false;
+  uint64_t bytes = SizeOf(type);
+  for (int32_t i = 0; i < view.dl.ndim; ++i) {
+    const int64_t dim = view.dl.shape[i];
+    if (dim < 0 || (shape.known_rank() && shape.dim(i) >= 0 && shape.dim(i) != dim)) return false;
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) return false;
+  }
+  return bytes == view.byte_size;
+}
+
+namespace {
+
+// Why a feed's view does not fit what is declared, or itself.
+Status BadFeed(const std::string& name, const tenon_tensor_view& view, DType type, const Shape& declared) {
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK)
+    return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, "; at most ", TENON_MAX_RANK, " are allowed"));
+  const Shape found = ShapeOf(view);
+  if (Status valid = found.Validate(); !valid.ok()) return std::move(valid).Annotate(StrCat("feed '", name, "'"));
+  const bool same_rank = declared.known_rank() && declared.rank() == found.rank();
+  bool fits = !declared.known_rank() || same_rank;
+  for (int i = 0; same_rank && i < found.rank(); ++i) fits = fits && (declared.dim(i) < 0 || declared.dim(i) == found.dim(i));
+  if (!fits)
+    return InvalidArgument(StrCat("feed '", name, "' is declared as ", TypeName(type), declared.ToString(), ", found ", TypeName(type), found.ToString()));
+  return InvalidArgument(StrCat("feed '", name, "' has a byte_size of ", view.byte_size, ", which is not that of ", TypeName(type), found.ToString()));
+}
+
+}  // namespace
+
 Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
   for (size_t i = 0; i < feed_places_.size(); ++i) {
     const tenon_tensor_view* view = feeds[i];
     const exec::Device* device = feed_places_[i].device;
-    if (view != nullptr && view->dtype == feed_places_[i].type && view->dl.strides == nullptr &&
-        (view->dl.data != nullptr || view->byte_size == 0) && view->dl.ndim >= 0 && exec::LiesIn(*view, device))
-      continue;
+    const bool is_there = view != nullptr && view->dtype == feed_places_[i].type && view->dl.strides == nullptr &&
+                          (view->dl.data != nullptr || view->byte_size == 0) && exec::LiesIn(*view, device);
+    if (is_there && feed_places_[i].Fits(*view)) continue;
     const std::string& name = feed_names_[i];
+    if (is_there) return BadFeed(name, *view, feed_places_[i].type, feed_places_[i].shape);
     if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
     if (view->dtype != feed_places_[i].type)
       return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feed_places_[i].type), ", found ", TypeName(view->dtype)));
@@ -515,37 +624,84 @@ Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* f
   return TakeFetches(context->run.get(), &context->step, feeds, fetch_count(), taker, argument);
 }
 
+namespace {
+
+// What cancels a run from outside, until it goes.
+class Ends {
+ public:
+  Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher), own_(own), caller_(options.cancellation) {
+    if (options.timeout_ns != 0) {
+      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.timeout_ns);
+      if (watched.ok()) deadline_ = *watched;
+      else own->Cancel(watched.status());
+    }
+    // A part that fails, or is cancelled, must not wait for the others.
+    if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
+      abort_ = own->Subscribe([meeting](const Status& reason) { meeting->Abort(reason); });
+    if (caller_ == nullptr) return;
+    token_ = caller_->Subscribe([own](const Status& reason) { own->Cancel(reason); });
+    if (token_ == 0) own->Cancel(caller_->reason());
+  }
+  ~Ends() {
+    if (token_ != 0) caller_->Unsubscribe(token_);
+    if (abort_ != 0) own_->Unsubscribe(abort_);
+    if (deadline_ != 0) watcher_->Forget(deadline_);
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+
+ private:
+  DeadlineWatcher* const watcher_;
+  Cancellation* const own_;
+  Cancellation* const caller_;
+  uint64_t deadline_ = 0, token_ = 0, abort_ = 0;
+};
+
+// Counts a step that runs, whatever ends it: the session's end waits for the count.
+class Running {
+ public:
+  Running(std::atomic<int64_t>* active, std::atomic<uint64_t>* steps) : active_(active), steps_(steps) {
+    active_->fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Running() {
+    steps_->fetch_add(1, std::memory_order_relaxed);
+    active_->fetch_sub(1, std::memory_order_seq_cst);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<int64_t>* const active_;
+  std::atomic<uint64_t>* const steps_;
+};
+
+}  // namespace
+
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
                            void* argument) {
-  uint64_t deadline = 0, token = 0;
-  if (options.timeout_ns != 0)
-    deadline = session_->runtime_->deadlines().Watch(&context->cancellation, NowNs() + options.timeout_ns, options.timeout_ns);
-  // A part that fails, or is cancelled, must not wait for the others.
-  uint64_t abort = 0;
-  if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
-    abort = context->cancellation.Subscribe([meeting](const Status& reason) { meeting->Abort(reason); });
-  if (options.cancellation != nullptr) {
-    exec::Cancellation* own = &context->cancellation;
-    token = options.cancellation->Subscribe([own](const Status& reason) { own->Cancel(reason); });
-    if (token == 0) own->Cancel(options.cancellation->reason());
-  }
-  Status status = context->cancellation.cancelled() ? context->cancellation.reason() : RunSteps(context, feeds, taker, argument);
-  if (token != 0) options.cancellation->Unsubscribe(token);
-  if (abort != 0) context->cancellation.Unsubscribe(abort);
-  if (deadline != 0) session_->runtime_->deadlines().Forget(deadline);
-  return status;
+  const Ends ends(&session_->runtime_->deadlines(), &context->cancellation, options);
+  if (context->cancellation.cancelled()) return context->cancellation.reason();
+  Status status = RunSteps(context, feeds, taker, argument);
+  // A kernel that left off knows that the step was cancelled, and not why.
+  if (status.code() != Code::kCancelled || !context->cancellation.cancelled() || context->cancellation.reason().code() == Code::kCancelled) return status;
+  return context->cancellation.reason().Annotate(std::string(status.message()));
 }
 
 Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   Session& session = *session_;
-  session.active_.fetch_add(1, std::memory_order_seq_cst);
+  const Running running(&session.active_, &session.steps_);
+  if (session.closing_.load(std::memory_order_seq_cst)) return Status(Code::kCancelled, "the session is closed");
+  RunContext* context = AcquireContext();
+  // What throws leaves its context as it is: it is not used again, and lives on with the callable.
+  struct Active {
+    RunContext* context;
+    ~Active() { context->active.store(false, std::memory_order_release); }
+  };
   Status status;
-  if (session.closing_.load(std::memory_order_seq_cst)) {
-    status = Status(Code::kCancelled, "the session is closed");
-  } else {
-    RunContext* context = AcquireContext();
+  {
     context->active.store(true, std::memory_order_release);
+    const Active active{context};
     context->step.id = session.next_step_.fetch_add(1, std::memory_order_relaxed);
     context->step.trace = options.trace;
     context->step.rendezvous = options.rendezvous;
@@ -556,11 +712,8 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     session.captured_launches_.fetch_add(std::exchange(context->step.captured_launches, 0), std::memory_order_relaxed);
     if (options.trace != nullptr && session.options_.record_costs && status.ok() && plan_ != nullptr)
       session.placer_->RecordCosts(*plan_, feeds, *options.trace);
-    context->active.store(false, std::memory_order_release);
-    GiveBack(context);
   }
-  session.steps_.fetch_add(1, std::memory_order_relaxed);
-  session.active_.fetch_sub(1, std::memory_order_seq_cst);
+  GiveBack(context);
   return status;
 }
 
@@ -602,6 +755,7 @@ Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* con
 Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
                                                       const std::vector<std::string_view>& fetches,
                                                       const std::vector<std::string_view>& targets) {
+  const Session::Planning planning(session.get(), {});
   std::shared_lock lock(session->graph_mutex_);
   TENON_ASSIGN_OR_RETURN(optimize::Request request, MakeRequest(session->graph_, feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(session->graph_, &request));
@@ -693,8 +847,12 @@ Status PartialRun::Step(const RunOptions& options, const std::vector<std::string
   for (const auto& view : views) pointers.push_back(&view);
   std::vector<Tensor> fetched;
   if (!request.fetches.empty() || !request.targets.empty()) {
-    TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> callable, session_->MakeCallable(std::move(graph), std::move(request)));
+    std::shared_ptr<Callable> callable;
+    {
+      const Session::Planning planning(session_.get(), options);
+      TENON_ASSIGN_OR_RETURN(graph, optimize::Prune(graph, &request));
+      TENON_ASSIGN_OR_RETURN(callable, session_->MakeCallable(std::move(graph), std::move(request)));
+    }
     TENON_RETURN_IF_ERROR(callable->Run(options, pointers.data(), &fetched));
   }
   // Only now: a call that failed can be made again.

@@ -29,7 +29,7 @@ class Session;
 
 struct RunOptions {
   uint64_t timeout_ns = 0;
-  exec::Cancellation* cancellation = nullptr;  // the caller's
+  Cancellation* cancellation = nullptr;  // the caller's
   trace::Trace* trace = nullptr;
   // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it receives.
   exec::Rendezvous* rendezvous = nullptr;
@@ -38,7 +38,7 @@ struct RunOptions {
 // One run's state, pooled.
 struct RunContext {
   exec::Step step;
-  exec::Cancellation cancellation;
+  Cancellation cancellation;
   std::atomic<bool> active{false};
   std::unique_ptr<exec::PlanRun> run;       // of one program for all devices
   std::unique_ptr<exec::PartedRun> parted;  // of one part for each device
@@ -87,6 +87,9 @@ class Callable {
   struct FeedPlace {
     DType type;
     const exec::Device* device;  // nullptr: the host's memory
+    Shape shape = Shape::Unknown();  // that its placeholder declares
+    // Whether a tensor of the type has that shape, and the bytes that its own says.
+    bool Fits(const tenon_tensor_view& view) const;
   };
   std::vector<FeedPlace> feed_places_;
   std::vector<std::string> feed_names_;
@@ -135,12 +138,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // Adds the nodes of `graph` whose names this session does not know.
   Status ExtendGraph(const graph::Graph& graph);
 
-  // feed_devices, fetch_devices: one name each, "" for the host's memory; or none at all.
+  // feed_devices, fetch_devices: one name each, "" for the host's memory; or none at all. options: what ends the preparing.
   Result<std::shared_ptr<Callable>> Prepare(const std::vector<std::string_view>& feeds,
                                             const std::vector<std::string_view>& fetches,
                                             const std::vector<std::string_view>& targets,
                                             const std::vector<std::string_view>& feed_devices = {},
-                                            const std::vector<std::string_view>& fetch_devices = {});
+                                            const std::vector<std::string_view>& fetch_devices = {}, const RunOptions& options = {});
   // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none.
   Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                                                 std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part);
@@ -167,6 +170,10 @@ class Session : public std::enable_shared_from_this<Session> {
   friend class Callable;
   friend class PartialRun;
   Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
+  class Planning;
+  // Another try without the cached callables, if their plans are what takes the memory.
+  Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                                                  const std::vector<std::string_view>& targets, const RunOptions& options);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
                       std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
@@ -194,6 +201,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;
   std::atomic<bool> closing_{false};
+  Cancellation closed_;  // cancelled when it closes: ends what is being planned
   std::atomic<int64_t> active_{0};
   std::atomic<uint64_t> steps_{0}, plans_built_{0}, plans_reused_{0}, nodes_merged_{0}, host_waits_{0}, captured_launches_{0}, next_step_{1};
 };

@@ -100,6 +100,12 @@ class BufferPool {
   Result<void*> AllocateRaw(uint64_t bytes);
   void FreeRaw(void* data, uint64_t bytes);
 
+  // Memory that others allocate (allowance.h), charged to the same limit by one who keeps the pool.
+  Status ChargeOutside(uint64_t bytes) { return Charge(bytes); }
+  void RefundOutside(uint64_t bytes) { Refund(bytes); }
+  void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref();
+
   uint64_t bytes_in_use() const { return own_.in_use(); }
   uint64_t peak_bytes() const { return own_.peak(); }
   uint64_t limit() const { return own_.limit(); }
@@ -122,7 +128,6 @@ class BufferPool {
   Status Refuse(uint64_t bytes, Status why, std::string_view what);
   void Recycle(Buffer* buffer);
   void Trim();
-  void Unref();
 
   Allocator allocator_;
   MemoryBudget own_;

@@ -10,6 +10,8 @@ namespace {
 
 // Below this the plain kernel is as fast: measured, see README.md.
 constexpr double kSmallest = 100e3;
+// Products and sums on one core.
+constexpr double kPerNanosecond = 110;
 
 struct MatMulKernel {
   explicit MatMulKernel(sdk::CreateContext& c)
@@ -28,7 +30,11 @@ struct MatMulKernel {
       RefuseBelow(work, m == 1 || n == 1 ? HUGE_VAL : kSmallest);  // of vectors it takes up to four times the plain kernel's time
       const dnnl::memory::dims a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
       const dnnl::memory::dims b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
-      const int64_t shares = Shares(c);
+      // So many that one does not last: a step that is given up ends with the share under way.
+      constexpr double kLongest = 40e6;
+      const double share_ns = work / kPerNanosecond / static_cast<double>(Shares(c));
+      const auto pieces = static_cast<int64_t>(std::min(std::ceil(share_ns / kLongest), 1e6));
+      const int64_t shares = Shares(c) * std::max<int64_t>(1, pieces);
       const bool by_rows = m >= n;
       const int64_t whole = by_rows ? m : n;
       const int64_t unit = 64;
@@ -41,7 +47,7 @@ struct MatMulKernel {
         const auto left = Strided({rows, k}, a_strides);
         const auto right = Strided({k, columns}, b_strides);
         const auto product = Strided({rows, columns}, {n, 1});
-        const float* constant = c.Constant<float>(1);
+        const float* constant = pieces > 1 ? nullptr : c.Constant<float>(1);  // each share would keep what it packs
         const auto pd = Made([&] {
           return dnnl::matmul::primitive_desc(
               dnnl::matmul::desc(left, constant != nullptr ? Any({k, columns}) : right, product), UserScratchpad(), Engine());
@@ -55,7 +61,7 @@ struct MatMulKernel {
                 {DNNL_ARG_WEIGHTS, weights},
                 {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * static_cast<int64_t>(sizeof(float)))}});
       }
-      cost = work / 110 / static_cast<double>(programs.size());
+      cost = work / kPerNanosecond / static_cast<double>(programs.size());
     }
     std::vector<Program> programs;
     double cost;

@@ -106,7 +106,7 @@ class Master : public session::Remote {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status lost_;
-  exec::Cancellation gone_;  // cancelled with lost_
+  Cancellation gone_;  // cancelled with lost_
   bool stop_ = false;
   int open_pings_ = 0;
   std::thread watch_;

@@ -39,7 +39,7 @@ uint64_t Connection::Call(std::string_view method, const std::vector<tenon_span>
 }
 
 Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns,
-                               const std::function<Status(tenon_span)>& take, exec::Cancellation* cancellation) {
+                               const std::function<Status(tenon_span)>& take, Cancellation* cancellation) {
   std::mutex mutex;
   std::condition_variable came;
   std::optional<Status> answer;

@@ -47,7 +47,7 @@ class Connection {
   void Cancel(uint64_t call) { transport_->cancel(peer_, call); }
   // Waits for the answer; take(response) gets it. A cancellation ends it early, with its reason.
   Status CallAndWait(std::string_view method, const std::vector<tenon_span>& pieces, uint64_t deadline_ns, const std::function<Status(tenon_span)>& take,
-                     exec::Cancellation* cancellation = nullptr);
+                     Cancellation* cancellation = nullptr);
   // An error: it was not sent, and done is not called.
   Status Send(std::string_view key, std::string_view head, tenon_span bytes, std::function<void(Status status)> done);
 

@@ -44,7 +44,7 @@ exec::Device DeviceFrom(const DeviceInfo& info) {
 }
 
 Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
-           google::protobuf::MessageLite* reply, exec::Cancellation* cancellation) {
+           google::protobuf::MessageLite* reply, Cancellation* cancellation) {
   OutPacket packet;
   packet.Finish(head);
   return worker.CallAndWait(method, packet.pieces(), deadline_ns, [reply](tenon_span response) {

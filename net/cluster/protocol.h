@@ -22,7 +22,7 @@ exec::Device DeviceFrom(const DeviceInfo& info);
 
 // Calls a worker with a head alone, and waits. reply: NULL when it says nothing but that it went well.
 Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
-           google::protobuf::MessageLite* reply = nullptr, exec::Cancellation* cancellation = nullptr);
+           google::protobuf::MessageLite* reply = nullptr, Cancellation* cancellation = nullptr);
 
 // For incarnations and sessions: never 0.
 uint64_t RandomNumber();

@@ -122,7 +122,7 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   const std::shared_ptr<Session> session;
   const std::shared_ptr<const Part> part;
   const uint64_t number;
-  exec::Cancellation cancellation;
+  Cancellation cancellation;
   bool started() const { return started_ns != 0; }
   uint64_t started_ns = 0;  // 0: values have come, the master's message has not
   std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
@@ -399,7 +399,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
     TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
   }
   graph::Graph graph(&runtime_->ops());
-  TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph));
+  TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph, graph::Unknown::kRefuse, graph::Of::kPart));
   const auto count = static_cast<size_t>(graph.size());
   if (static_cast<size_t>(asked.node_channels_size()) != count || static_cast<size_t>(asked.nodes_may_be_dead_size()) != count ||
       asked.tasks_size() != asked.parts_size())
@@ -672,13 +672,19 @@ void Worker::Later(std::function<void()> work) {
     ++later_;
   }
   // Steps wait for one another, and for a queue's elements; what lets them go on may be a later one.
-  runtime_->threads().ScheduleWaiting([this, work = std::move(work)]() mutable {
-    work();
-    work = nullptr;  // what it holds (sessions, steps) goes before the count
+  const auto shared = std::make_shared<std::function<void()>>(std::move(work));
+  const auto task = [this, shared] {
+    (*shared)();
+    *shared = nullptr;  // what it holds (sessions, steps) goes before the count
     const std::lock_guard lock(later_mutex_);
     --later_;
     later_done_.notify_all();
-  });
+  };
+  const Status scheduled = runtime_->threads().ScheduleWaiting(task);
+  if (scheduled.ok()) return;
+  // Then it is done here, while whoever called waits.
+  LogOf(0, TENON_LOG_WARNING, scheduled.message());
+  task();
 }
 
 void Worker::AwaitLater() {

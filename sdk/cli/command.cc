@@ -70,8 +70,11 @@ int Main(int argc, const char* const* argv) {
   host::Status status;
   try {
     status = action();
-  } catch (const std::exception& error) {  // of the C++ library, when memory is short
-    status = host::Status(host::Code::kResourceExhausted, error.what());
+  } catch (const std::bad_alloc&) {
+    std::fputs("tenon: RESOURCE_EXHAUSTED: the system has no memory left\n", stderr);  // nor for a text about it
+    return kWorkFailed;
+  } catch (const std::exception& error) {
+    status = host::Status(host::Code::kInternal, error.what());
   }
   if (std::fflush(stdout) != 0 && status.ok()) {
     status = host::Status(host::Code::kDataLoss, "standard output could not be written");

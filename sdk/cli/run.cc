@@ -172,7 +172,7 @@ class Runner {
     std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
     for (const NamedTensor& feed : feeds_) feed_names.emplace_back(feed.tensor);
     for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
-    TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names));
+    TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
     TENON_TRY(Repeat());
     if (!arguments_.session.costs.empty()) {
       TENON_TRY_ASSIGN(const std::string costs, session_->Costs());

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/graph/builder.h"
@@ -36,7 +37,7 @@ struct tenon_tensor {
 };
 
 struct tenon_cancellation {
-  std::shared_ptr<tenon::exec::Cancellation> cancellation = std::make_shared<tenon::exec::Cancellation>();
+  std::shared_ptr<tenon::Cancellation> cancellation = std::make_shared<tenon::Cancellation>();
 };
 
 struct tenon_runtime {
@@ -135,8 +136,12 @@ tenon_status* Guard(Function function) {
     return function().release();
   } catch (const std::bad_alloc&) {
     return OutOfMemoryStatus();
+  } catch (const std::system_error& error) {  // of threads
+    return ResourceExhausted(StrCat("the system refused: ", error.what())).release();
   } catch (const std::exception& error) {
     return Internal(error.what()).release();
+  } catch (...) {  // from a plugin that keeps no rule
+    return Internal("something that is no std::exception was thrown").release();
   }
 }
 

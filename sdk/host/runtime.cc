@@ -219,7 +219,7 @@ void tenon_runtime_release(tenon_runtime* runtime) {
   session::Mounts::The().RemoveOpener(runtime);
   // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory goes first.
   runtime->runtime.DropResources();
-  for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) runtime->runtime.UnregisterPlugin(plugin->id());
+  runtime->loader.ForEachLoaded([runtime](const plugins::LoadedPlugin& plugin) { runtime->runtime.UnregisterPlugin(plugin.id()); });
   delete runtime;
 }
 

@@ -65,6 +65,28 @@ Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, c
   return cluster::Master::Connect([runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(master));
 }
 
+// What a way of running steps does not honour is refused, here alone, where sessions are opened.
+Status CheckMode(const tenon_session_options& options) {
+  const auto refuse = [](const char* option, const char* why) {
+    return Unimplemented(StrCat("the session option '", option, "' ", why, "; leave it out"));
+  };
+  const bool on_cluster = options.master.size > 0;
+  const struct {
+    const char* name;
+    bool set;
+  } here_alone[] = {{"record_costs", options.record_costs != 0},   {"early_transfers", options.early_transfers != 0},
+                    {"one_queue", options.one_queue != 0},         {"no_capture", options.no_capture != 0},
+                    {"schedule_seed", options.schedule_seed != 0}, {"partition", options.partition != 0}},
+    on_cluster_alone[] = {{"isolate", options.isolate != 0}, {"owner", options.owner.size > 0}, {"credentials", options.credentials.size > 0},
+                          {"connect_timeout_ns", options.connect_timeout_ns != 0}};
+  for (const auto& option : here_alone)
+    if (on_cluster && option.set) return refuse(option.name, "is not for sessions whose steps run on a cluster");
+  for (const auto& option : on_cluster_alone)
+    if (!on_cluster && option.set) return refuse(option.name, "is for sessions whose steps run on a cluster, and no master is named");
+  if (options.partition != 0 && options.record_costs != 0) return refuse("record_costs", "is not for sessions with 'partition'");
+  return Status::Ok();
+}
+
 void Give(std::string& text, tenon_text** out_text) {
   if (out_text != nullptr) *out_text = new tenon_text{std::move(text)};
 }
@@ -77,6 +99,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
   return host::Guard([&]() -> Status {
     tenon_session_options options;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    TENON_RETURN_IF_ERROR(CheckMode(options));
     runtime->OpenDevices();
     session::SessionOptions core;
     core.memory_limit = options.memory_limit;
@@ -174,11 +197,14 @@ tenon_status* tenon_session_prepare(tenon_session* session, const tenon_span* fe
   return host::Guard([&]() -> Status {
     tenon_callable_options options;
     TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
+    session::RunOptions ends;
+    ends.timeout_ns = options.timeout_ns;
+    if (options.cancellation != nullptr) ends.cancellation = options.cancellation->cancellation.get();
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Callable> callable,
                            session->session->Prepare(host::Names(feed_names, feed_count), host::Names(fetch_names, fetch_count),
                                                      host::Names(target_names, target_count),
                                                      host::Names(options.feed_devices, options.feed_devices == nullptr ? 0 : feed_count),
-                                                     host::Names(options.fetch_devices, options.fetch_devices == nullptr ? 0 : fetch_count)));
+                                                     host::Names(options.fetch_devices, options.fetch_devices == nullptr ? 0 : fetch_count), ends));
     *out_callable = new tenon_callable{std::move(callable), session->session};
     return Status::Ok();
   });
@@ -251,11 +277,11 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
     session::RunOptions core;
     core.timeout_ns = options.timeout_ns;
     // The token may be released while the step runs.
-    std::shared_ptr<exec::Cancellation> token = options.cancellation == nullptr ? nullptr : options.cancellation->cancellation;
+    std::shared_ptr<Cancellation> token = options.cancellation == nullptr ? nullptr : options.cancellation->cancellation;
     core.cancellation = token.get();
     std::vector<const tenon_tensor_view*> views(feeds, feeds + callable->callable->feed_count());
     auto* threads = &callable->session->runtime()->threads();
-    threads->ScheduleWaiting([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
+    return threads->ScheduleWaiting([core, token, views, done, argument, target = callable->callable, session = callable->session]() mutable {
       std::vector<Tensor> fetches;
       Status status = target->Run(core, views.data(), &fetches);
       std::vector<tenon_tensor*> out(fetches.size(), nullptr);
@@ -266,7 +292,6 @@ tenon_status* tenon_callable_run_async(tenon_callable* callable, const tenon_run
       session.reset();
       done(argument, status.release(), out.data(), out.size());
     });
-    return Status::Ok();
   });
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graphdef/convert.h"
 
+#include <google/protobuf/arena.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
 
+#include <cstdlib>
+#include <new>
 #include <queue>
 
 #include "core/graph/graphdef/graph.pb.h"
@@ -17,11 +20,13 @@ constexpr int64_t kConstantBudget = int64_t{1} << 30;
 // The producer version that graphs of ours say: that of TensorFlow 2.16, whose semantics they have.
 constexpr int32_t kProducer = 1766;
 constexpr int32_t kMinConsumer = 12;
-constexpr int32_t kOurVersion = 1 << 20;  // as a consumer: newer than any producer known
-
+// As a consumer we are what we are as a producer.
 Status CheckVersions(const tensorflow::VersionDef& versions) {
-  if (versions.min_consumer() > kOurVersion)
-    return Unimplemented(StrCat("the graph needs a consumer of version ", versions.min_consumer()));
+  if (versions.min_consumer() > kProducer)
+    return Unimplemented(StrCat("the graph, of version ", versions.producer(), ", needs a consumer of version ", versions.min_consumer(),
+                                "; this is one of version ", kProducer));
+  for (const int32_t bad : versions.bad_consumers())
+    if (bad == kProducer) return Unimplemented(StrCat("the graph says that consumers of version ", kProducer, ", as this is, compute it wrongly"));
   return Status::Ok();
 }
 
@@ -43,7 +48,7 @@ bool ParseInput(std::string_view text, Input* out) {
 // Adds the nodes of one GraphDef in an order in which inputs come first; merges wait for no next-iteration.
 class Importer {
  public:
-  Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown) : def_(def), graph_(graph), unknown_(unknown) {}
+  Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown, Of of) : def_(def), graph_(graph), unknown_(unknown), of_(of) {}
 
   Status Run() {
     const auto count = static_cast<size_t>(def_.node_size());
@@ -55,12 +60,14 @@ class Importer {
     pending_.assign(count, 0);
     users_.resize(count);
     for (size_t i = 0; i < count; ++i) TENON_RETURN_IF_ERROR(CountInputs(i));
+    if (of_ == Of::kWhole) TENON_RETURN_IF_ERROR(CheckColocations());
     if (unknown_ == Unknown::kLeaveOut) FindMissing();
     std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
     for (size_t i = 0; i < count; ++i)
       if (pending_[i] == 0) ready.push(i);
     size_t added = 0;
     while (!ready.empty()) {
+      TENON_RETURN_IF_ERROR(CheckAllowance());
       const size_t i = ready.top();
       ready.pop();
       if (Status status = missing_.contains(i) ? Status::Ok() : AddNode(i); !status.ok()) return status;
@@ -103,6 +110,22 @@ class Importer {
       if (!input.control && HasTrait(i, TENON_OP_MERGE) && HasTrait(it->second, TENON_OP_NEXT_ITERATION)) continue;
       ++pending_[i];
       users_[it->second].push_back(i);
+    }
+    return Status::Ok();
+  }
+
+  // Attribute _class: "loc:@NAME" wants to be where the node NAME is.
+  Status CheckColocations() const {
+    constexpr std::string_view kWith = "loc:@";
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      const auto it = Def(i).attr().find("_class");
+      if (it == Def(i).attr().end()) continue;
+      for (const std::string_view name : it->second.list().s()) {
+        if (!name.starts_with(kWith)) continue;
+        const std::string_view with = name.substr(kWith.size());
+        if (!by_name_.contains(with) && graph_->Find(with) < 0 && !graph_->IsMissing(with))
+          return Bad(i, StrCat("it is to be colocated with the node '", with, "', which does not exist"));
+      }
     }
     return Status::Ok();
   }
@@ -208,6 +231,7 @@ class Importer {
   const tensorflow::GraphDef& def_;
   Graph* graph_;
   const Unknown unknown_;
+  const Of of_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<int> pending_;
   std::vector<std::vector<size_t>> users_;
@@ -264,6 +288,24 @@ Result<FunctionDef> FunctionFromProto(const tensorflow::FunctionDef& proto, int6
   return function;
 }
 
+void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto);
+
+// The same for functions that are the same: maps in the order of their keys.
+template <typename Message>
+bool WriteInOrder(const Message& message, std::string* out) {
+  google::protobuf::io::StringOutputStream stream(out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  return message.SerializeToCodedStream(&coded);
+}
+std::string BytesOf(const FunctionDef& function) {
+  tensorflow::FunctionDef proto;
+  FunctionToProto(function, &proto);
+  std::string bytes;
+  (void)WriteInOrder(proto, &bytes);
+  return bytes + function.gradient;
+}
+
 Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrary& library, int64_t* budget) {
   std::map<std::string_view, std::string_view> gradients;
   for (const auto& each : proto.gradient()) gradients.emplace(each.function_name(), each.gradient_func());
@@ -272,7 +314,9 @@ Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrar
     if (function.name.empty()) return InvalidArgument("a function has no name");
     if (const auto it = gradients.find(function.name); it != gradients.end()) function.gradient = it->second;
     auto shared = std::make_shared<const FunctionDef>(std::move(function));
-    library[shared->name] = shared;
+    const auto [it, fresh] = library.emplace(shared->name, shared);
+    if (!fresh && BytesOf(*it->second) != BytesOf(*shared))
+      return AlreadyExists(StrCat("there are two functions '", shared->name, "', and they are not the same"));
   }
   return Status::Ok();
 }
@@ -311,26 +355,91 @@ void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto
 
 }  // namespace
 
-Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown) {
+namespace {
+
+// A parsed message whose memory is charged to the allowance as it grows: two bytes of a file can make an object of a hundred.
+class ChargedGraphDef {
+ public:
+  ChargedGraphDef() : arena_(Options()) {}
+
+  Status Parse(std::string_view bytes) {
+    TENON_RETURN_IF_ERROR(charge_.Add(bytes.size()));  // texts and tensors, which lie outside the arena
+    outer_ = std::exchange(current_, this);
+    const bool parsed = TryParse(bytes);
+    current_ = outer_;
+    if (!refused_.ok()) return std::move(refused_).Annotate(StrCat("reading a GraphDef of ", bytes.size(), " bytes"));
+    if (parsed) return Status::Ok();
+    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
+  }
+  const tensorflow::GraphDef& def() const { return *def_; }
+
+ private:
+  static google::protobuf::ArenaOptions Options() {
+    google::protobuf::ArenaOptions options;
+    options.block_alloc = &Allocate;
+    options.block_dealloc = &Free;
+    return options;
+  }
+  bool TryParse(std::string_view bytes) {
+    // What is wrong is said by our status, not by lines on stderr.
+    const google::protobuf::LogSilencer silence;
+    try {
+      def_ = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(&arena_);
+      return def_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+    } catch (const std::bad_alloc&) {
+      if (refused_.ok()) refused_ = ResourceExhausted("the system has no memory for it");
+      return false;
+    }
+  }
+  // The arena has no argument for who asks. Parsing keeps to its thread.
+  static void* Allocate(size_t bytes) {
+    if (current_ != nullptr && current_->refused_.ok()) current_->refused_ = current_->charge_.Add(bytes);
+    void* const block = current_ != nullptr && !current_->refused_.ok() ? nullptr : std::malloc(bytes);
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+  }
+  static void Free(void* block, size_t) { std::free(block); }
+
+  static thread_local ChargedGraphDef* current_;
+  ChargedGraphDef* outer_ = nullptr;
+  MemoryCharge charge_;  // goes after the arena
+  Status refused_;
+  google::protobuf::Arena arena_;
+  tensorflow::GraphDef* def_ = nullptr;
+};
+thread_local ChargedGraphDef* ChargedGraphDef::current_ = nullptr;
+
+// Of what a library's functions are made of here: names, body nodes, attributes; tensors have been charged.
+uint64_t BytesOf(const tensorflow::FunctionDefLibrary& library) {
+  constexpr uint64_t kFunction = 1024, kNode = 512;
+  uint64_t bytes = library.ByteSizeLong();
+  for (const auto& function : library.function()) bytes += kFunction + kNode * static_cast<uint64_t>(function.node_def_size());
+  return bytes;
+}
+
+}  // namespace
+
+Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of of) {
   if (bytes.size() > INT32_MAX)
     return ResourceExhausted(StrCat("a GraphDef of ", bytes.size(), " bytes; protobuf's limit is 2 GiB"));
-  tensorflow::GraphDef def;
-  // What is wrong is said by our status, not by lines on stderr.
-  const google::protobuf::LogSilencer silence;
-  if (!def.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
+  ChargedGraphDef read;
+  TENON_RETURN_IF_ERROR(read.Parse(bytes));
+  const tensorflow::GraphDef& def = read.def();
   TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
+  const uint64_t library_bytes = BytesOf(def.library());
+  TENON_RETURN_IF_ERROR(graph->charge().Add(library_bytes));
   const int32_t size = graph->size();
   const int32_t producer = graph->producer();
   FunctionLibrary library = graph->library();
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
   Status status = ImportLibrary(def.library(), graph->library(), &budget);
-  if (status.ok()) status = Importer(def, graph, unknown).Run();
+  if (status.ok()) status = Importer(def, graph, unknown, of).Run();
   if (!status.ok()) {
     graph->Truncate(size);
     graph->library() = std::move(library);
     graph->set_producer(producer);
+    graph->charge().Remove(library_bytes);
   }
   return status;
 }
@@ -359,15 +468,8 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     gradient->set_gradient_func(function->gradient);
   }
   std::string bytes;
-  bool written = def.ByteSizeLong() <= INT32_MAX;
-  if (written) {
-    // The same graph gives the same bytes: maps in the order of their keys.
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    written = def.SerializeToCodedStream(&coded);
-  }
-  if (!written)
+  // The same graph gives the same bytes.
+  if (def.ByteSizeLong() > INT32_MAX || !WriteInOrder(def, &bytes))
     return ResourceExhausted("the graph is larger than protobuf's 2 GiB; keep weights in a checkpoint");
   return bytes;
 }

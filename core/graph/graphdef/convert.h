@@ -16,10 +16,16 @@ enum class Unknown {
   kLeaveOut,  // the nodes: asking the graph for one of them says why it is not there
 };
 
+// Whether all nodes should be there that others want to be placed with.
+enum class Of {
+  kWhole,
+  kPart,  // what a step needs of a graph, on one device: they may not
+};
+
 // Adds all nodes and functions of a serialized GraphDef to the graph, or nothing. Nodes may stand in any order. Errors
 // name the node, its op and what is wrong. Constants whose bytes do not stand in the file (one repeated value) are
 // bounded: a few bytes of file cannot ask for more than 1 GiB.
-Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse);
+Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse, Of of = Of::kWhole);
 
 // The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
 Result<std::string> ExportGraphDef(const Graph& graph);

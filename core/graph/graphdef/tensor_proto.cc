@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graphdef/tensor_proto.h"
+#include "core/tensor/allowance.h"
 
 #include <algorithm>
 #include <cstring>
@@ -87,18 +88,29 @@ Result<Tensor> StringsFromContent(Shape shape, std::string_view content) {
     values.push_back(content.substr(at, size));
     at += size;
   }
-  return Tensor::Strings(GlobalPool(), std::move(shape), values);
+  return Tensor::Strings(KeptPool(), std::move(shape), values);
+}
+
+// The bytes of a constant's strings beyond those that the file holds: the last one stands for all that are missing.
+int64_t RepeatedBytes(int64_t count, const tensorflow::TensorProto& proto) {
+  const int given = proto.string_val_size();
+  if (given == 0 || count <= given) return 0;
+  const auto last = static_cast<int64_t>(proto.string_val(given - 1).size());
+  return last > INT64_MAX / count ? INT64_MAX : last * (count - given);
 }
 
 Result<Tensor> StringsFromProto(Shape shape, const tensorflow::TensorProto& proto) {
   if (!proto.tensor_content().empty()) return StringsFromContent(std::move(shape), proto.tensor_content());
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
+  MemoryCharge listed;
+  TENON_RETURN_IF_ERROR(listed.Add(static_cast<uint64_t>(count) * sizeof(std::string_view)));
   std::vector<std::string_view> values;
+  values.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     if (proto.string_val().empty()) values.emplace_back();
     else values.emplace_back(proto.string_val(static_cast<int>(std::min<int64_t>(i, proto.string_val_size() - 1))));
   }
-  return Tensor::Strings(GlobalPool(), std::move(shape), values);
+  return Tensor::Strings(KeptPool(), std::move(shape), values);
 }
 
 }  // namespace
@@ -122,7 +134,9 @@ Result<Tensor> TensorFromProto(const tensorflow::TensorProto& proto, int64_t* bu
   if (!IsValidType(dtype) || IsRef(dtype)) return InvalidArgument(StrCat("a constant has the element type ", dtype));
   TENON_ASSIGN_OR_RETURN(Shape shape, ShapeFromProto(proto.tensor_shape()));
   if (!shape.fully_known()) return InvalidArgument(StrCat("a constant has the shape ", shape.ToString()));
-  TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
+  TENON_ASSIGN_OR_RETURN(const int64_t cells, ByteSize(dtype, shape));
+  const int64_t repeated = dtype == TENON_DT_STRING ? RepeatedBytes(cells / SizeOf(dtype), proto) : 0;
+  const int64_t bytes = repeated > INT64_MAX - cells ? INT64_MAX : cells + repeated;
   const auto held = static_cast<int64_t>(proto.ByteSizeLong());
   if (bytes > held && (*budget -= bytes - held) < 0)
     return ResourceExhausted(StrCat("a constant of ", TypeName(dtype), shape.ToString(), " takes ", bytes,
@@ -130,7 +144,7 @@ Result<Tensor> TensorFromProto(const tensorflow::TensorProto& proto, int64_t* bu
                                     "; constants of one file may grow by 1 GiB at most: use Fill instead"));
   if (dtype == TENON_DT_STRING) return StringsFromProto(std::move(shape), proto);
   if (!IsPlain(dtype)) return Unimplemented(StrCat("a constant of type ", TypeName(dtype), " cannot be loaded"));
-  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(GlobalPool(), dtype, std::move(shape)));
+  TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(KeptPool(), dtype, std::move(shape)));
   const std::string& content = proto.tensor_content();
   if (content.empty()) {
     FillTyped(tensor, proto);

@@ -71,8 +71,11 @@ struct TopKKernel {
         sdk::Fail(TENON_INVALID_ARGUMENT, "rows of ", columns, " elements are longer than index_type ", sdk::TypeName(c.output(1).dtype), " counts");
       }
       c.Workspace(sdk::Multiply(sdk::Multiply(columns, sizeof(int32_t)), tasks));
+      row_bytes = sdk::Multiply(columns, static_cast<int64_t>(sdk::ElementSize(c.input(0).dtype)));
+      copies = c.Workspace(sdk::Multiply(row_bytes, tasks));
     }
     int64_t rows = 0, columns = 0, tasks = 1;
+    int64_t row_bytes = 0, copies = 0;  // of each task, a row that does not change while it is sorted
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
     const int64_t k = sdk::ValueAt(c.input_view(1), 0);
@@ -91,7 +94,7 @@ struct TopKKernel {
         int32_t* places = c.workspace<int32_t>() + task * p.columns;
         for (int64_t row = p.rows * task / p.tasks; row < p.rows * (task + 1) / p.tasks; ++row) {
           const T* x = c.input<T>(0) + row * p.columns;
-          Choose(x, p.columns, k, places);
+          Choose(x, p.columns, k, places, reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes));
           for (int64_t i = 0; i < k; ++i) {
             c.output<T>(0)[row * k + i] = x[places[i]];
             PutIndex(c.output_view(1), row * k + i, places[i]);
@@ -111,9 +114,12 @@ struct TopKKernel {
     return u == v ? a < b : u > v;
   }
   template <class T>
-  static void Choose(const T* x, int64_t columns, int64_t k, int32_t* places) {
+  static void Choose(const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     constexpr int64_t kFew = 32;
     if (k <= kFew && k < columns) return ChooseFew(x, columns, k, places);
+    // The library's sorts leave their range where the order changes under them, as that of a variable may which another step writes.
+    std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));
+    x = copy;
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
     const auto before = [x](int32_t a, int32_t b) { return Before(x, a, b); };
     if (k < columns) std::nth_element(places, places + k, places + columns, before);

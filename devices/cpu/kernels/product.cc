@@ -145,18 +145,29 @@ template <class T>
 void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out, bool accumulate) const {
   const int64_t whole = by_rows_ ? shape.m : shape.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
   const int64_t units = (whole + unit - 1) / unit;
+  // A share that lasts is done in pieces of whole blocks, between which it looks whether the step was given up. Each packs the other
+  // side again: a piece is long enough for that not to show.
+  constexpr double kPieceNs = 40e6;
+  const int64_t block = std::max<int64_t>((by_rows_ ? plan_.rows : plan_.columns) / unit, 1);
+  const auto pieces = static_cast<int64_t>(std::clamp(cost_ / kPieceNs, 1.0, 1e6));
+  const int64_t step = std::max((units / shares_ / pieces + block - 1) / block * block, block);
   c.ParallelFor(shares_, cost_, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
-      const int64_t from = units * share / shares_ * unit;
-      const int64_t count = std::min(whole, units * (share + 1) / shares_ * unit) - from;
-      ProductPlan plan = plan_;
-      plan.shape = shape;
-      (by_rows_ ? plan.shape.m : plan.shape.n) = count;
-      Multiply(plan, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
-               by_rows_ ? out + from * shape.c_row : out + from, accumulate,
-               c.workspace<char>(workspace_ + share * plan_.bytes));
+      const int64_t last = units * (share + 1) / shares_;
+      const int64_t first = units * share / shares_;
+      for (int64_t at = first; at < last && (at == first || !c.cancelled()); at += pieces == 1 ? last - first : step) {
+        const int64_t from = at * unit;
+        const int64_t count = std::min(whole, (pieces == 1 ? last : std::min(last, at + step)) * unit) - from;
+        ProductPlan plan = plan_;
+        plan.shape = shape;
+        (by_rows_ ? plan.shape.m : plan.shape.n) = count;
+        Multiply(plan, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
+                 by_rows_ ? out + from * shape.c_row : out + from, accumulate,
+                 c.workspace<char>(workspace_ + share * plan_.bytes));
+      }
     }
   });
+  if (pieces > 1 && c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was given up");  // the host says why
 }
 
 #define TENON_CPU_PRODUCT(T)                                                                           \

@@ -124,13 +124,13 @@ struct WhereKernel {
       const int64_t shape[2] = {found, static_cast<int64_t>(dims.size())};
       c.AllocOutput(0, shape);
       while (n > 0 && !Nonzero(x[n - 1])) --n;
-      if (n == 0) return;
+      if (n == 0 || found == 0) return;
       int64_t* out = c.output<int64_t>(0);
       switch (dims.size()) {
-        case 1: return Find<1>(x, n, dims, out);
-        case 2: return Find<2>(x, n, dims, out);
-        case 3: return Find<3>(x, n, dims, out);
-        default: return Find<0>(x, n, dims, out);
+        case 1: return Find<1>(x, n, dims, out, found);
+        case 2: return Find<2>(x, n, dims, out, found);
+        case 3: return Find<3>(x, n, dims, out, found);
+        default: return Find<0>(x, n, dims, out, found);
       }
     });
   }
@@ -141,17 +141,19 @@ struct WhereKernel {
     return static_cast<Wide<T>>(x) != Wide<T>(0);
   }
   // kRank dims, or any number of them if it is 0. Every place is written down, and the next one over it where this was zero:
-  // no branch. The last of the n elements is not zero, so that there is room.
+  // no branch. `found` were not zero when they were counted. What is counted may be a variable that another step writes meanwhile:
+  // so no more than that are written.
   template <size_t kRank, class T>
-  static void Find(const T* x, int64_t n, sdk::Dims dims, int64_t* out) {
+  static void Find(const T* x, int64_t n, sdk::Dims dims, int64_t* out, int64_t found) {
     const size_t rank = kRank == 0 ? dims.size() : kRank;
+    const int64_t* const last = out + (found - 1) * static_cast<int64_t>(rank);
     std::array<int64_t, kMaxRank> at = {};
     for (int64_t i = 0; i < n;) {
       const int64_t columns = rank == 0 ? 1 : std::min(dims[rank - 1], n - i);
       for (int64_t column = 0; column < columns; ++column, ++i) {
         for (size_t d = 0; d + 1 < rank; ++d) out[d] = at[d];
         if (rank > 0) out[rank - 1] = column;
-        out += Nonzero(x[i]) ? rank : 0;
+        out += Nonzero(x[i]) && out != last ? rank : 0;
       }
       for (size_t d = rank; d > 1 && ++at[d - 2] == dims[d - 2]; --d) at[d - 2] = 0;
     }

@@ -97,31 +97,34 @@ TENON_GPU_FUNCTION void Choose(const TopKParams& p, const T* x, KeyOf<T>* keys, 
   int64_t equal;
   const Key last = FindKey(x, p.columns, p.k, &equal);
   if (BlockThread() == 0) *larger = 0;
+  // A row of a variable that another step writes meanwhile may have other elements now than were counted: each place is filled
+  // with one that exists, and none beyond.
+  for (int64_t i = BlockThread(); i < p.sorted; i += BlockThreads()) {
+    keys[i] = 0;
+    indices[i] = i < p.k ? 0 : UINT32_MAX;
+  }
   Barrier();
   for (int64_t i = BlockThread(); i < p.columns; i += BlockThreads()) {
     const Key key = KeyFor(x[i]);
     if (key <= last) continue;
     const uint32_t at = AtomicAdd(larger, uint32_t{1});
+    if (at >= p.k) continue;
     keys[at] = key;
     indices[at] = static_cast<uint32_t>(i);
   }
   // What is equal comes in the order of the indices, after the k - equal that are larger.
   int64_t taken = 0;
-  for (int64_t chunk = 0; taken < equal; chunk += BlockThreads()) {
+  for (int64_t chunk = 0; taken < equal && chunk < p.columns; chunk += BlockThreads()) {
     const int64_t i = chunk + BlockThread();
     const bool is_equal = i < p.columns && KeyFor(x[i]) == last;
     uint32_t before, all;
     BlockScan(is_equal ? uint32_t{1} : uint32_t{0}, uint32_t{0}, &before, &all, [](uint32_t a, uint32_t b) { return a + b; });
-    if (is_equal && taken + before < equal) {
+    if (is_equal && taken + before < equal && equal <= p.k) {
       const int64_t at = p.k - equal + taken + before;
       keys[at] = last;
       indices[at] = static_cast<uint32_t>(i);
     }
     taken += all;
-  }
-  for (int64_t i = p.k + BlockThread(); i < p.sorted; i += BlockThreads()) {
-    keys[i] = 0;
-    indices[i] = UINT32_MAX;
   }
 }
 

@@ -14,6 +14,7 @@ struct WhereParams {
   int64_t* out;  // coordinates of what is not zero, row-major
   int64_t count;
   int64_t* sums;
+  int64_t found;  // how many were counted; a variable may have changed since
   int32_t rank;
   Dim dims[kMostWhereDims];
 };

@@ -44,6 +44,7 @@ struct WhereKernel : NamedKernel {
     c.AllocOutput(0, shape);
     if (shape[0] == 0 || p.rank == 0) return;
     p.out = c.output<int64_t>(0);
+    p.found = shape[0];
     SubmitTo(*c.frame(), [&](Launcher& on) { on(plan.write, plan.choosing.grid(), p); });
   }
 };

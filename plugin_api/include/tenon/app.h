@@ -357,6 +357,8 @@ typedef struct tenon_callable_options {
   uint32_t must_understand;
   const tenon_span* feed_devices;  /* [feed_count]; NULL: all in host memory */
   const tenon_span* fetch_devices; /* [fetch_count]; NULL: all in host memory */
+  uint64_t timeout_ns;              /* for the preparing; 0: none. A step has its own */
+  tenon_cancellation* cancellation; /* ends the preparing; NULL: none */
 } tenon_callable_options;
 
 /* options: NULL for the defaults. */

@@ -335,10 +335,11 @@ class Session {
   Status RunTargets(const std::vector<Name>& targets, const std::vector<Feed>& feeds = {}) const {
     return Run(feeds, {}, targets).status();
   }
-  // feed_devices, fetch_devices: where each lies or stays, "" for host memory; empty: all in host memory.
+  // feed_devices, fetch_devices: where each lies or stays, "" for host memory; empty: all in host memory. ends: the timeout and the
+  // cancellation that end the preparing; each run has its own.
   Result<Callable> Prepare(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
                            const std::vector<Name>& targets = {}, const std::vector<std::string>& feed_devices = {},
-                           const std::vector<std::string>& fetch_devices = {}) const {
+                           const std::vector<std::string>& fetch_devices = {}, const RunOptions& ends = {}) const {
     if ((!feed_devices.empty() && feed_devices.size() != feeds.size()) || (!fetch_devices.empty() && fetch_devices.size() != fetches.size()))
       return Status(Code::kInvalidArgument, "give each feed or fetch a device, or none at all");
     const std::vector<tenon_span> feed_names = internal::Spans(feeds);
@@ -347,8 +348,12 @@ class Session {
     std::vector<tenon_span> feeds_on, fetches_on;
     for (const std::string& device : feed_devices) feeds_on.push_back(Span(device));
     for (const std::string& device : fetch_devices) fetches_on.push_back(Span(device));
-    const tenon_callable_options options{sizeof(options), 0, feeds_on.empty() ? nullptr : feeds_on.data(),
-                                         fetches_on.empty() ? nullptr : fetches_on.data()};
+    const tenon_callable_options options{sizeof(options),
+                                         0,
+                                         feeds_on.empty() ? nullptr : feeds_on.data(),
+                                         fetches_on.empty() ? nullptr : fetches_on.data(),
+                                         static_cast<uint64_t>(ends.timeout.count()),
+                                         ends.cancellation == nullptr ? nullptr : ends.cancellation->get()};
     tenon_callable* callable = nullptr;
     TENON_TRY(Status::Take(tenon_session_prepare(get(), feed_names.data(), feed_names.size(), fetch_names.data(),
                                                  fetch_names.size(), target_names.data(), target_names.size(),

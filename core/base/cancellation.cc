@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/cancellation.h"
+#include "core/base/cancellation.h"
 
 #include <chrono>
+#include <system_error>
 
 #include "core/base/clock.h"
 
-namespace tenon::exec {
+namespace tenon {
 
 void Cancellation::Cancel(Status reason) {
   std::unique_lock lock(mutex_);
@@ -52,9 +53,13 @@ DeadlineWatcher::~DeadlineWatcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-uint64_t DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns) {
+Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns) {
   std::lock_guard lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  } catch (const std::system_error& error) {
+    return ResourceExhausted(StrCat("the system gives no thread to watch a deadline: ", error.what()));
+  }
   const bool first = entries_.empty() || deadline_ns < entries_.begin()->first;
   entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns});
   if (first) wake_.notify_all();
@@ -83,12 +88,16 @@ void DeadlineWatcher::Loop() {
       wake_.wait_for(lock, std::chrono::nanoseconds(first->first - now));
       continue;
     }
-    const Entry entry = first->second;
-    entries_.erase(first);
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
-    entry.cancellation->Cancel(Status(Code::kDeadlineExceeded,
-                                      StrCat("the step did not end within its deadline of ", entry.timeout_ns / 1000000, " ms")));
+    try {
+      first->second.cancellation->Cancel(Status(Code::kDeadlineExceeded, StrCat("the step did not end within its deadline of ",
+                                                                                first->second.timeout_ns / 1000000, " ms")));
+    } catch (const std::bad_alloc&) {  // for the reason: it is tried again until there is memory
+      wake_.wait_for(lock, std::chrono::milliseconds(1));
+      continue;
+    }
+    entries_.erase(first);
   }
 }
 
-}  // namespace tenon::exec
+}  // namespace tenon

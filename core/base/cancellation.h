@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cancellation: a flag with a reason and callbacks, and deadlines that set it.
-#ifndef TENON_CORE_EXEC_CANCELLATION_H_
-#define TENON_CORE_EXEC_CANCELLATION_H_
+#ifndef TENON_CORE_BASE_CANCELLATION_H_
+#define TENON_CORE_BASE_CANCELLATION_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 #include "core/base/status.h"
 
-namespace tenon::exec {
+namespace tenon {
 
 class Cancellation {
  public:
@@ -44,8 +44,9 @@ class Cancellation {
 class DeadlineWatcher {
  public:
   ~DeadlineWatcher();
-  // Cancels with DEADLINE_EXCEEDED at the monotonic time. Returns a token for Forget.
-  uint64_t Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns);
+  // Cancels with DEADLINE_EXCEEDED at the monotonic time. Returns a token for Forget, which is not 0. RESOURCE_EXHAUSTED: there is no
+  // thread to watch.
+  Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns);
   // After this the cancellation is not touched any more.
   void Forget(uint64_t token);
 
@@ -64,6 +65,6 @@ class DeadlineWatcher {
   std::thread thread_;
 };
 
-}  // namespace tenon::exec
+}  // namespace tenon
 
-#endif  // TENON_CORE_EXEC_CANCELLATION_H_
+#endif  // TENON_CORE_BASE_CANCELLATION_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/exec/cancellation.h"
+#include "core/base/cancellation.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "core/base/clock.h"
 
-namespace tenon::exec {
+namespace tenon {
 namespace {
 
 constexpr std::chrono::seconds kLong(60);  // nothing waits so long unless it is broken
@@ -124,9 +124,9 @@ struct Watched {
 TEST(DeadlineWatcher, CancelsWhenADeadlinePasses) {
   Watched soon, past;
   DeadlineWatcher watcher;  // ends first: it may still be about to leave what it cancelled
-  watcher.Watch(&soon.cancellation, NowNs() + 2'000'000, 2'000'000);
+  (void)*watcher.Watch(&soon.cancellation, NowNs() + 2'000'000, 2'000'000);
   EXPECT_EQ(soon.Wait(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 2 ms");
-  watcher.Watch(&past.cancellation, 0, 5'000'000);
+  (void)*watcher.Watch(&past.cancellation, 0, 5'000'000);
   EXPECT_EQ(past.Wait(), "DEADLINE_EXCEEDED: the step did not end within its deadline of 5 ms");
 }
 
@@ -134,8 +134,8 @@ TEST(DeadlineWatcher, DoesNotMakeASoonerDeadlineWaitForALaterOne) {
   Watched late, soon;
   DeadlineWatcher watcher;
   const uint64_t hour = uint64_t{3600} * 1'000'000'000;
-  const uint64_t token = watcher.Watch(&late.cancellation, NowNs() + hour, hour);
-  watcher.Watch(&soon.cancellation, NowNs() + 1'000'000, 1'000'000);
+  const uint64_t token = *watcher.Watch(&late.cancellation, NowNs() + hour, hour);
+  (void)*watcher.Watch(&soon.cancellation, NowNs() + 1'000'000, 1'000'000);
   EXPECT_NE(soon.Wait(), "never");
   EXPECT_FALSE(late.cancellation.cancelled());
   watcher.Forget(token);
@@ -146,12 +146,12 @@ TEST(DeadlineWatcher, LeavesWhatItWasToldToForgetAlone) {
   DeadlineWatcher watcher;
   {
     Cancellation gone;
-    const uint64_t token = watcher.Watch(&gone, NowNs() + 20'000'000, 20'000'000);
+    const uint64_t token = *watcher.Watch(&gone, NowNs() + 20'000'000, 20'000'000);
     watcher.Forget(token);
     watcher.Forget(token);
     EXPECT_FALSE(gone.cancelled());
   }
-  watcher.Watch(&last.cancellation, NowNs() + 21'000'000, 21'000'000);
+  (void)*watcher.Watch(&last.cancellation, NowNs() + 21'000'000, 21'000'000);
   EXPECT_NE(last.Wait(), "never");
 }
 
@@ -161,10 +161,10 @@ TEST(DeadlineWatcher, ReadsTheClockThatATestMoves) {
   {
     Watched first, second;
     DeadlineWatcher watcher;
-    watcher.Watch(&first.cancellation, 999, 1);
+    (void)*watcher.Watch(&first.cancellation, 999, 1);
     EXPECT_NE(first.Wait(), "never");
     now.store(5000);
-    watcher.Watch(&second.cancellation, 5000, 1);
+    (void)*watcher.Watch(&second.cancellation, 5000, 1);
     EXPECT_NE(second.Wait(), "never");
   }
   SetClock(nullptr);
@@ -174,10 +174,10 @@ TEST(DeadlineWatcher, EndsWithDeadlinesStillOpen) {
   Cancellation cancellation;
   {
     DeadlineWatcher watcher;
-    watcher.Watch(&cancellation, UINT64_MAX / 2, 1);
+    (void)*watcher.Watch(&cancellation, UINT64_MAX / 2, 1);
   }
   EXPECT_FALSE(cancellation.cancelled());
 }
 
 }  // namespace
-}  // namespace tenon::exec
+}  // namespace tenon
