@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-gpu bench-gpu build configure packages variants clean format fuzz-golden help
+.PHONY: run test test-outside test-gpu bench-gpu build configure packages variants clean format fuzz-golden help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -21,6 +21,11 @@ build: configure ## Build everything into build/release, laid out like an instal
 
 test: build ## Build, then run every test.
 	ctest --test-dir $(BUILD) --output-on-failure -j2
+
+test-outside: packages ## What reads what strangers give (graphs, models, checkpoints, arrays, plugins, messages), under two sanitizers.
+	cmake --preset outside
+	cmake --build build/outside -j $(JOBS) --target outside_programs
+	ctest --test-dir build/outside --output-on-failure -j2 -L outside
 
 # A tree that was built elsewhere will do: only built files, the driver and the vendor's libraries are needed.
 GPU_PLUGIN ?= tenon.cuda

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tenon_add_test(name SOURCES ... LIBS ... [LABELS ...])
 #
+# The label "outside" is for tests of what reads what strangers give (files, graphs, messages): the target `outside_programs` builds
+# them, and `make test-outside` runs them under sanitizers.
+#
 # One GoogleTest executable in <build>/tests/bin and one ctest entry of the same name. A test sees
 # TENON_TEST_SOURCE_DIR and TENON_TEST_BUILD_DIR (the build folder laid out as a prefix).
 #
@@ -30,4 +33,7 @@ function(tenon_add_test name)
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/bin")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+  if("outside" IN_LIST arg_LABELS)
+    set_property(GLOBAL APPEND PROPERTY TENON_OUTSIDE_PROGRAMS ${name})
+  endif()
 endfunction()

@@ -64,6 +64,35 @@ class Variable : public testing::Test {
   int a_ = 0, b_ = 0;  // frames
 };
 
+// Of a type that may be an index: what is read stays as it is, by a reference too.
+TEST_F(Variable, OfIntegersIsNotWrittenWhereItIsRead) {
+  const auto write = [this](const void* frame, uint32_t flags, int32_t value) {
+    const Update update = Begin(frame, flags, {2}, true, TENON_DT_INT32);
+    ASSERT_TRUE(update.status.ok()) << update.status.ToString();
+    static_cast<int32_t*>(update.after.dl.data)[0] = static_cast<int32_t*>(update.after.dl.data)[1] = value;
+    End(frame, TENON_UPDATE_COMMIT);
+  };
+  write(&a_, TENON_UPDATE_INITIALIZE, 1);
+  tenon_tensor_view read;
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
+  const auto* seen = static_cast<const int32_t*>(read.dl.data);
+  write(&a_, 0, 2);
+  EXPECT_EQ(seen[0], 1) << "the reader's value was written";
+  Release(read.buffer);
+  ASSERT_TRUE(ReadVariable(variable_, nullptr, &read).ok());
+  EXPECT_EQ(static_cast<const int32_t*>(read.dl.data)[1], 2);
+  Release(read.buffer);
+
+  // Nobody reads now: the value itself is written, and who comes waits, as long as it may.
+  const Update open = Begin(&a_, 0, {2}, true, TENON_DT_INT32);
+  ASSERT_TRUE(open.status.ok());
+  Cancellation given_up;
+  given_up.Cancel(Status(Code::kDeadlineExceeded, "late"));
+  const Status late = ReadVariable(variable_, nullptr, &read, nullptr, &given_up);
+  EXPECT_EQ(late.code(), Code::kDeadlineExceeded) << late.ToString();
+  End(&a_, TENON_UPDATE_COMMIT);
+}
+
 TEST_F(Variable, HasNoValueBeforeItsFirstAssignment) {
   EXPECT_EQ(Read(), "FAILED_PRECONDITION: variable 'v' has no value yet; run its initialiser, or restore it");
   EXPECT_FALSE(IsInitialized(variable_));
@@ -354,6 +383,13 @@ TEST_F(Variable, SaysWhenThereIsNoMemoryForAnUpdate) {
   small->Close();
   Assign(1, 2);
   EXPECT_EQ(Read(), "1 2") << "a refused update takes no turn";
+}
+
+TEST(ResourceManager, TellsNamesApartWhateverStandsInThem) {
+  ResourceManager manager;
+  const auto first = manager.Get("a", "b\x01" "c", "variable"), second = manager.Get("a\x01" "b", "c", "variable");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(*first, *second);
 }
 
 TEST(ResourceManager, KeepsHandlesByContainerAndName) {

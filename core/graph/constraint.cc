@@ -130,11 +130,14 @@ bool Holds(int64_t a, const std::string& comparison, int64_t b) {
 }  // namespace
 
 Result<std::vector<Constraint>> ParseConstraints(std::string_view text) {
+  constexpr size_t kLongest = 512;  // terms lie in each other as deep as there are characters
   std::vector<Constraint> out;
   while (!text.empty()) {
     const size_t end = text.find(';');
     std::string_view piece = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (piece.size() > kLongest)
+      return InvalidArgument(StrCat("a constraint of ", piece.size(), " characters, which begins with '", piece.substr(0, 32), "'; at most ", kLongest));
     TextScanner scanner(piece);
     if (scanner.done()) continue;
     Constraint constraint;

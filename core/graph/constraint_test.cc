@@ -111,6 +111,8 @@ TEST(Constraint, SaysWhereATextIsWrong) {
       {"path(x) == 3", "expected path(x) alone before '' in 'path(x) == 3'"},
   };
   for (const auto& [text, error] : cases) EXPECT_EQ(CheckText(text), StrCat("INVALID_ARGUMENT: ", error));
+  EXPECT_EQ(CheckText(std::string(5000, '(') + "1"),
+            "INVALID_ARGUMENT: a constraint of 5001 characters, which begins with '" + std::string(32, '(') + "'; at most 512");
   EXPECT_EQ(ParseConstraints(" ; ;").ok() ? ParseConstraints(" ; ;")->size() : 9u, 0u);
 }
 

@@ -53,12 +53,13 @@ Status ParseAllowed(TextScanner& scanner, AttrDef& attr) {
   return scanner.Take("}") ? Status::Ok() : scanner.Error("'}'");
 }
 
-Status ParseKind(TextScanner& scanner, AttrDef& attr) {
+Status ParseKind(TextScanner& scanner, AttrDef& attr, bool is_element = false) {
   if (scanner.Take("{")) return ParseAllowed(scanner, attr);
   const std::string name = scanner.TakeName();
   if (name == "list") {
+    if (is_element) return scanner.Error("what a list is of, which is no list");
     if (!scanner.Take("(")) return scanner.Error("'('");
-    TENON_RETURN_IF_ERROR(ParseKind(scanner, attr));
+    TENON_RETURN_IF_ERROR(ParseKind(scanner, attr, true));
     attr.kind |= TENON_ATTR_LIST;
     return scanner.Take(")") ? Status::Ok() : scanner.Error("')'");
   }

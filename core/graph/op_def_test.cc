@@ -91,6 +91,7 @@ TEST(OpDef, SaysWhichPieceOfASignatureIsWrong) {
       {"", "a: {float, 7}", "expected a type or a quoted string before '7}' in 'a: {float, 7}'"},
       {"", "a: {float", "expected '}' before '' in 'a: {float'"},
       {"", "a: list(int", "expected ')' before '' in 'a: list(int'"},
+      {"", "a: list(list(int))", "expected what a list is of, which is no list before '(int))' in 'a: list(list(int))'"},
       {"", "a: list int", "expected '(' before 'int' in 'a: list int'"},
       {"", "a: list(int) = 3", "expected '[' before '3' in 'a: list(int) = 3'"},
       {"", "a: list(int) = [3", "expected an integer before '' in 'a: list(int) = [3'"},

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/tensor/allowance.h"
+
 namespace tenon::place {
 namespace {
 
@@ -198,6 +200,7 @@ class Search {
   const std::vector<int>& DevicesOf(size_t group) const { return problem_.sets.devices(problem_.groups.sets[group]); }
 
   bool Try() {
+    if (!CheckAllowance().ok()) left_ = 0;
     if (left_ <= 0) return false;
     left_ -= static_cast<int64_t>(problem_.size());
     const double seconds = Simulate(problem_, sequence_, best_->device_of_group, schedule_, best_->seconds);
@@ -267,6 +270,7 @@ class Chooser {
 
   Result<Assignment> Run(double* greedy_seconds) {
     Propose();
+    TENON_RETURN_IF_ERROR(CheckAllowance());
     if (found_.empty()) ProposeBySpace();
     if (found_.empty()) return DoesNotFit();
     std::stable_sort(found_.begin(), found_.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
@@ -276,11 +280,13 @@ class Chooser {
     Search search(problem_, sequence_, &schedule_);
     if (search.worthwhile())
       for (Assignment& assignment : found_) search.Improve(&assignment);
+    TENON_RETURN_IF_ERROR(CheckAllowance());
     return *std::min_element(found_.begin(), found_.end(), [](const Assignment& a, const Assignment& b) { return a.seconds < b.seconds; });
   }
 
  private:
   void Try(Policy policy) {
+    if (!CheckAllowance().ok()) return;
     std::vector<int> devices = Greedy(problem_, sequence_, &schedule_, std::move(policy)).Run(&stuck_);
     if (devices.empty() && problem_.size() > 0) return;
     const double seconds = Simulate(problem_, sequence_, devices, &schedule_, kNever);

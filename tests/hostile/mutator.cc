@@ -51,7 +51,7 @@ class Edit {
   }
 
   std::string Apply() {
-    switch (dice_.Under(24)) {
+    switch (dice_.Under(27)) {
       case 0: case 1: case 2: case 3: case 4: case 5: return ChangeAttr();
       case 6: case 7: case 8: case 9: return ChangeConstant();
       case 10: case 11: return Rewire();
@@ -65,6 +65,9 @@ class Edit {
       case 19: case 20: return RetypeAll();
       case 21: return Reorder();
       case 22: return function_ != nullptr ? ChangeSignature() : ChangeVersions();
+      case 24: return function_ != nullptr ? AskForGradient() : PassThroughConditionals();
+      case 25: return AskForGradient();
+      case 26: return RenameEverywhere();
       default: return function_ != nullptr ? ChangeLibrary() : Device();
     }
   }
@@ -202,6 +205,80 @@ class Edit {
       default: versions->add_bad_consumers(static_cast<int32_t>(dice_.OddInt()));
     }
     return "other versions";
+  }
+
+  // What reads the node reads it behind conditionals in a row, each of which gives on what it got.
+  std::string PassThroughConditionals() {
+    NodeDef* node = AnyNode();
+    if (node == nullptr) return {};
+    auto type = tensorflow::DT_FLOAT;
+    for (const char* key : {"T", "dtype"})
+      if (const auto it = node->attr().find(key); it != node->attr().end()) type = it->second.type();
+    const std::string name = node->name(), prefix = name + "_if";
+    const size_t count = 1 + dice_.Under(dice_.OneIn(4) ? 64 : 6);
+    const auto add = [&](const std::string& as, const char* op, std::initializer_list<std::string> inputs) {
+      NodeDef* added = nodes_->Add();
+      added->set_name(as);
+      added->set_op(op);
+      for (const std::string& input : inputs) added->add_input(input);
+      (*added->mutable_attr())["T"].set_type(type);
+      return added;
+    };
+    NodeDef* predicate = nodes_->Add();
+    predicate->set_name(prefix);
+    predicate->set_op("Const");
+    (*predicate->mutable_attr())["dtype"].set_type(tensorflow::DT_BOOL);
+    auto* tensor = (*predicate->mutable_attr())["value"].mutable_tensor();
+    tensor->set_dtype(tensorflow::DT_BOOL);
+    tensor->mutable_tensor_shape();
+    tensor->add_bool_val(dice_.OneIn(2));
+    std::string last = name;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string n = std::to_string(i);
+      add(prefix + "_switch" + n, "Switch", {last, prefix});
+      (*add(prefix + "_merge" + n, "Merge", {prefix + "_switch" + n, prefix + "_switch" + n + ":1"})->mutable_attr())["N"].set_i(2);
+      last = prefix + "_merge" + n;
+    }
+    for (NodeDef& reader : *nodes_)
+      if (!reader.name().starts_with(prefix))
+        for (std::string& input : *reader.mutable_input())
+          if (input == name || input == name + ":0") input = last;
+    return Of(*node) + "is read behind " + std::to_string(count) + " conditionals";
+  }
+  // A node becomes the gradient of a function, its own too.
+  std::string AskForGradient() {
+    NodeDef* node = AnyNode();
+    if (node == nullptr || functions_.empty()) return {};
+    const std::string was = Of(*node);
+    auto type = tensorflow::DT_FLOAT;
+    if (const auto it = node->attr().find("T"); it != node->attr().end()) type = it->second.type();
+    node->set_op("SymbolicGradient");
+    node->mutable_attr()->clear();
+    if (node->input_size() > 0 && dice_.OneIn(2)) {
+      const std::string again = node->input(0);
+      node->add_input(again);
+    }
+    for (int i = 0; i < node->input_size(); ++i)
+      if (!node->input(i).starts_with("^")) (*node->mutable_attr())["Tin"].mutable_list()->add_type(type);
+    (*node->mutable_attr())["Tout"].mutable_list()->add_type(type);
+    const std::string function = function_ != nullptr && dice_.OneIn(2) ? function_->signature().name() : dice_.AnyOf(functions_);
+    (*node->mutable_attr())["f"].mutable_func()->set_name(function);
+    return was + "is the gradient of " + function;
+  }
+  // A name that holds what separates names elsewhere, or that is long, wherever it stands.
+  std::string RenameEverywhere() {
+    static const std::string odd[] = {"a,b", "a;b", "a:0", "a\x01" "b", "^a", "a b", "", ",", "loc:@a", std::string(3000, 'n')};
+    NodeDef* node = AnyNode();
+    if (node == nullptr) return {};
+    const std::string was = node->name(), now = dice_.AnyOf(odd);
+    node->set_name(now);
+    for (NodeDef& reader : *nodes_)
+      for (std::string& input : *reader.mutable_input()) {
+        const std::string head = input.substr(0, input.find(':'));
+        if (head == was) input = now + input.substr(head.size());
+        else if (head == "^" + was) input = "^" + now + input.substr(head.size());
+      }
+    return "'" + was + "' renamed to '" + now.substr(0, 60) + "', wherever it is read";
   }
 
   // All that is of one type becomes of another: graphs that are sound in a type that they were not written for.

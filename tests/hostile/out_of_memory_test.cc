@@ -141,9 +141,8 @@ std::string MakeGraph(const std::vector<std::string>& plugins) {
   const Operation side = g.AddNode("Switch", {h, positive});
   const Output merged = g.AddNode("Merge", {g.Op("Neg", {side.output(0)}), g.Op("Exp", {side.output(1)})}).output(0);
   const Output loss = g.Op("Sum", {merged, g.Const(std::vector<int32_t>{0, 1}, {2})}, {}, "loss");
-  const auto gradients = g.Gradients({loss}, {x});
-  if (!gradients.ok()) return "";
-  g.Op("Identity", {(*gradients)[0].dense}, {}, "dx");
+  g.Op("Identity", {g.Gradients({loss}, {x})[0].dense}, {}, "dx");
+  if (!g.status().ok()) return "";
   auto bytes = g.Export();
   return bytes.ok() ? *bytes : "";
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "tenon/model/file_guard.h"
@@ -56,6 +57,8 @@ class Trial {
     if (!imported.ok()) return std::move(outcome_);
     for (const Ask& ask : subject_.asks) Step(*session, ask);
     if (!damage_.nodes.empty()) AnyNodes(*session);
+    if (damage_.nodes.size() > 1 && dice_.OneIn(4)) JoinedNames(*session);
+    if (dice_.OneIn(4)) TwoAtOnce(*session);
     if (!subject_.ys.empty()) Differentiate();
     return std::move(outcome_);
   }
@@ -142,6 +145,38 @@ class Trial {
       (i == 0 ? ask.fetches : ask.targets).push_back(dice_.AnyOf(damage_.nodes));
       Step(session, std::move(ask));
     }
+  }
+
+  // Names that, written one after the other, read as others.
+  void JoinedNames(const Session& session) {
+    static const std::string separators[] = {",", ";", ":", std::string(1, '\0')};
+    const std::string a = dice_.AnyOf(damage_.nodes), b = dice_.AnyOf(damage_.nodes);
+    for (const std::vector<std::string>& fetches : {std::vector<std::string>{a, b}, std::vector<std::string>{a + dice_.AnyOf(separators) + b}}) {
+      Ask ask;
+      if (!subject_.asks.empty()) ask.feeds = subject_.asks.back().feeds;
+      ask.fetches = fetches;
+      Step(session, std::move(ask));
+    }
+  }
+
+  // Two clients of a session, whose steps read and write its variables at the same time.
+  void TwoAtOnce(const Session& session) {
+    std::vector<Ask> asks;
+    for (size_t i = 0; i < 6 && !subject_.asks.empty(); ++i) {
+      Ask ask = dice_.AnyOf(subject_.asks);
+      if (!damage_.nodes.empty() && dice_.OneIn(2)) ask.targets.push_back(dice_.AnyOf(damage_.nodes));
+      if (!IsHarmless(ask)) continue;
+      if (!damage_.edits.empty()) Disturb(&ask);
+      asks.push_back(std::move(ask));
+    }
+    const auto run = [&](size_t first) {
+      for (size_t i = first; i < asks.size(); i += 2)
+        (void)RunIn(session, asks[i].feeds, {asks[i].fetches.begin(), asks[i].fetches.end()}, {asks[i].targets.begin(), asks[i].targets.end()});
+    };
+    std::thread other(run, 1);
+    run(0);
+    other.join();
+    outcome_.log.push_back("two clients at once");
   }
 
   void Differentiate() {

@@ -167,7 +167,7 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
        "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
       {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
       {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
-      {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); }, "UNIMPLEMENTED: the graph needs a consumer of version 2000000"},
+      {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); }, "UNIMPLEMENTED: the graph, of version 0, needs a consumer of version 2000000; this is one of version 1766"},
   };
   for (const Case& c : cases) {
     tensorflow::GraphDef def;

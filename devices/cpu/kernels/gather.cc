@@ -95,6 +95,7 @@ struct ResourceGatherStringKernel {
   void Run(const Plan& plan, sdk::RunContext c) const {
     View params = {};
     sdk::Check(c.services().variable_read(c.frame(), c.resource(0), &params));
+    if (params.dtype != TENON_DT_STRING) sdk::Fail(TENON_INVALID_ARGUMENT, "the variable is ", sdk::TypeName(params.dtype), "; dtype is string");
     const View& indices = c.input_view(1);
     const int64_t batch = batch_dims < 0 ? batch_dims + indices.dl.ndim : batch_dims;
     const GatherShape g = GatherShapeOf(params, indices, batch, batch_dims);
