@@ -16,7 +16,9 @@ std::string_view CodeName(Code code) {
 }
 
 tenon_status* OutOfMemoryStatus() {
-  static tenon_status* const status = new tenon_status{TENON_RESOURCE_EXHAUSTED, "out of memory"};
+  // It is asked for first when there is no memory: it has its own, and its text is short enough to lie in it.
+  alignas(tenon_status) static unsigned char memory[sizeof(tenon_status)];
+  static tenon_status* const status = new (memory) tenon_status{TENON_RESOURCE_EXHAUSTED, "out of memory"};
   return status;
 }
 

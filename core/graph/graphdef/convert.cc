@@ -183,7 +183,7 @@ class Importer {
     for (const auto& [name, value] : def.attr()) {
       if (name.empty()) return Bad(i, "an attribute has no name");
       auto attr = AttrFromProto(value, &budget_);
-      if (!attr.ok()) return Status(attr.status().code(), Bad(i, StrCat("attribute '", name, "': ", attr.status().message())).message());
+      if (!attr.ok()) return Status(attr.status().code(), std::string(Bad(i, StrCat("attribute '", name, "': ", attr.status().message())).message()));
       spec.attrs.emplace(name, *std::move(attr));
     }
     for (const std::string& text : def.input()) {
