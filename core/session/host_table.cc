@@ -10,7 +10,11 @@ namespace {
 
 tenon_status* StatusNew(uint32_t code, tenon_span message) {
   const uint32_t known = code > TENON_OK && code <= TENON_UNAUTHENTICATED ? code : TENON_UNKNOWN;
-  return Status(static_cast<Code>(known), std::string(View(message))).release();
+  try {
+    return Status(static_cast<Code>(known), std::string(View(message))).release();
+  } catch (const std::bad_alloc&) {  // nothing is thrown at a plugin
+    return OutOfMemoryStatus();
+  }
 }
 uint32_t StatusCode(const tenon_status* status) { return status == nullptr ? TENON_OK : status->code; }
 tenon_span StatusMessage(const tenon_status* status) { return status == nullptr ? tenon_span{nullptr, 0} : Span(status->message); }

@@ -154,15 +154,31 @@ Session::~Session() {
   if (pool_ != nullptr) pool_->Close();
 }
 
+namespace {
+
+// Ends are told even when there is no memory to say why.
+void CancelClosed(Cancellation* cancellation) noexcept {
+  try {
+    cancellation->Cancel(Status(Code::kCancelled, "the session was closed"));
+  } catch (const std::bad_alloc&) {
+    try {
+      cancellation->Cancel(Status(OutOfMemoryStatus()));
+    } catch (const std::bad_alloc&) {  // of a callback's: the flag is set
+    }
+  }
+}
+
+}  // namespace
+
 void Session::Close() {
   closing_.store(true);
-  closed_.Cancel(Status(Code::kCancelled, "the session was closed"));
+  CancelClosed(&closed_);
   std::unique_lock lock(run_mutex_);
   while (active_.load() > 0) {
     for (const auto& weak : callables_)
       if (auto callable = weak.lock())
         for (const auto& context : callable->contexts_)
-          if (context->active.load()) context->cancellation.Cancel(Status(Code::kCancelled, "the session was closed"));
+          if (context->active.load()) CancelClosed(&context->cancellation);
     idle_.wait_for(lock, std::chrono::milliseconds(1));
   }
   lock.unlock();
