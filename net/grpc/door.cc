@@ -172,7 +172,7 @@ void GrpcDoor::GuestGone() {
 tenon_status* GrpcDoor::Listen(std::string_view text, Accept accept, std::string* out_address) {
   Address address;
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
-  TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
+  TENON_SDK_RETURN_IF_ERROR(CheckListener(security_, address));
   accept_ = std::move(accept);
   TENON_SDK_RETURN_IF_ERROR(StartServer(address, out_address));
   StartThreads();
