@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon worker`: this process as a task of a cluster, until it gets SIGTERM or SIGINT.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -96,6 +98,12 @@ Status Serve(const WorkerArguments& arguments) {
   std::printf("%s ends\n", options.task.c_str());
   std::fflush(stdout);
   const Status stopped = worker.Stop(patience);
+  if (stopped.code() == Code::kAborted) {
+    // A thread that does not end cannot be waited for, and what it uses cannot be taken from it.
+    std::fprintf(stderr, "tenon worker: %s; the process ends without it\n", stopped.message().c_str());
+    std::fflush(nullptr);
+    _exit(1);
+  }
   return stopped.code() == Code::kDeadlineExceeded ? Status() : stopped;  // what ran too long was cancelled
 }
 
