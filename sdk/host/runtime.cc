@@ -139,14 +139,17 @@ namespace {
 
 // Options of no plugin but of the engine itself: {"tenon", "files", "PATH"} is what file_grants.h understands, and may be given several
 // times; "" grants nothing. Where there is none of it, all files are granted.
-constexpr std::string_view kEngine = "tenon", kFiles = "files";
+// {"tenon", "untrusted_plugins", "load"}: libraries that others may write too (plugins/trust.h).
+constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load";
 
 Status RestrictFiles(const tenon_runtime& runtime) {
   std::vector<session::FileGrant> grants;
   bool restricted = false;
   for (const auto& [plugin, key, value] : runtime.options) {
     if (plugin != kEngine) continue;
-    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles));
+    if (key == kUntrusted && value != kLoad) return InvalidArgument(StrCat("option '", plugin, ".", key, "' is '", value, "'; it can be: ", kLoad));
+    if (key == kUntrusted) continue;
+    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kUntrusted));
     restricted = true;
     if (value.empty()) continue;
     TENON_ASSIGN_OR_RETURN(session::FileGrant grant, session::FileGrant::Parse(value));
@@ -181,6 +184,10 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   loader.search.explicit_only = options.no_search != 0;
   loader.search.anchor = reinterpret_cast<const void*>(&tenon_runtime_create);
   loader.search.system_folder = plugins::DefaultSystemFolder();
+  for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
+    const tenon_plugin_option& option = options.plugin_options[i];
+    if (View(option.plugin) == kEngine && View(option.key) == kUntrusted) loader.allow_untrusted = View(option.value) == kLoad;
+  }
   auto runtime = std::make_unique<tenon_runtime>(session::HostTable(), std::move(loader), options.threads);
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
     const tenon_plugin_option& option = options.plugin_options[i];
