@@ -17,7 +17,8 @@
 
 namespace tenon::host {
 
-// An option of a plugin: {"tenon.cpu", "key", "value"}.
+// An option of a plugin: {"tenon.cpu", "key", "value"}. Those of the engine: {"tenon", "files", "PATH[:ro]"} grants files to graphs of this process, which
+// without any may touch all of them and with some no others ("" is none); {"tenon", "untrusted_plugins", "load"} opens libraries that others may write too.
 struct PluginOption {
   std::string plugin;
   std::string key;
