@@ -144,7 +144,7 @@ TEST(ClusterUp, ItsTasksTouchTheFilesThatItGrants) {
   const Output path = graph.Placeholder("path", DType::kString, Shape{});
   const Output table = graph.Op("HashTableV2", {}, {{"key_dtype", DType::kString}, {"value_dtype", DType::kInt64}}, "table");
   graph.AddNode("InitializeTableFromTextFileV2", {table, path}, {{"key_index", int64_t{-2}}, {"value_index", int64_t{-1}}}, "read");
-  const Output names = graph.Const(View(*Tensor::Strings({"x"})), "names"), slices = graph.Const(View(*Tensor::Strings({""})), "slices");
+  const Output names = graph.StringConst(std::vector<std::string>{"x"}, "names"), slices = graph.StringConst(std::vector<std::string>{""}, "slices");
   graph.AddNode("SaveV2", {path, names, slices, names}, {}, "save");
   auto session = Session::Create(TheRuntime(), graph, cluster.Options());
   ASSERT_TRUE(session.ok()) << session.status();
