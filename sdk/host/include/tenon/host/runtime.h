@@ -17,8 +17,7 @@
 
 namespace tenon::host {
 
-// An option of a plugin: {"tenon.cpu", "key", "value"}. Those of the engine: {"tenon", "files", "PATH[:ro]"} grants files to graphs of this process, which
-// without any may touch all of them and with some no others ("" is none); {"tenon", "untrusted_plugins", "load"} opens libraries that others may write too.
+// An option of a plugin: {"tenon.cpu", "key", "value"}.
 struct PluginOption {
   std::string plugin;
   std::string key;

@@ -250,8 +250,7 @@ struct SessionOptions {
   std::string credentials;  // of the transport, JSON
   bool isolate = false;     // on a cluster: state of the session's own
   // On a cluster: whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
-  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's. "NAME\nSECRET": the sessions of another process are
-  // its own only with the same secret; without one, they are waited for.
+  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
   std::string owner;
   std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
 };
