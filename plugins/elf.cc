@@ -27,6 +27,11 @@ constexpr uint16_t kMachine = EM_AARCH64;
 constexpr uint16_t kMachine = EM_NONE;  // any
 #endif
 
+FileStamp StampFrom(const struct stat& state) {
+  const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
+  return {{state.st_dev, state.st_ino}, static_cast<uint64_t>(state.st_size), nanoseconds(state.st_mtim), nanoseconds(state.st_ctim)};
+}
+
 // An open regular file, read by position.
 class File {
  public:
@@ -41,7 +46,7 @@ class File {
       return;
     }
     size_ = static_cast<uint64_t>(state.st_size);
-    identity_ = {state.st_dev, state.st_ino};
+    stamp_ = StampFrom(state);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -51,7 +56,7 @@ class File {
 
   int error() const { return error_; }
   uint64_t size() const { return size_; }
-  FileIdentity identity() const { return identity_; }
+  const FileStamp& stamp() const { return stamp_; }
   bool Contains(uint64_t offset, uint64_t bytes) const { return offset <= size_ && bytes <= size_ - offset; }
 
   // Reads exactly `bytes`, or nothing.
@@ -93,7 +98,7 @@ class File {
   int descriptor_;
   int error_ = 0;
   uint64_t size_ = 0;
-  FileIdentity identity_;
+  FileStamp stamp_;
 };
 
 // Where the bytes that will be mapped at an address stand in the file.
@@ -186,7 +191,8 @@ std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, 
   if (header.e_type != ET_DYN) return Refuse(report, path, Reason::kNotALibrary, "it is an ELF file but no shared library");
 
   ElfSummary summary;
-  summary.identity = file.identity();
+  summary.identity = file.stamp().identity;
+  summary.stamp = file.stamp();
   std::vector<Elf64_Phdr> segments;
   if (header.e_phentsize != sizeof(Elf64_Phdr) || !file.ReadTable(header.e_phoff, header.e_phnum, &segments)) {
     return Refuse(report, path, Reason::kDamaged, "its program headers stand outside the file");
@@ -214,6 +220,12 @@ std::optional<ElfSummary> ReadOpened(const File& file, const std::string& path, 
 }
 
 }  // namespace
+
+std::optional<FileStamp> StampOf(const std::string& path) {
+  struct stat state;
+  if (stat(path.c_str(), &state) != 0) return std::nullopt;
+  return StampFrom(state);
+}
 
 std::optional<ElfSummary> ReadElf(const std::string& path, LoadReport* out_report) {
   const File file(path);

@@ -23,8 +23,19 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
+// What a file's contents were, as far as the system says it: what is written or replaced later has another.
+struct FileStamp {
+  FileIdentity identity;
+  uint64_t size = 0;
+  int64_t written_ns = 0, changed_ns = 0;
+  auto operator<=>(const FileStamp&) const = default;
+};
+// nullopt: there is none.
+std::optional<FileStamp> StampOf(const std::string& path);
+
 struct ElfSummary {
   FileIdentity identity;
+  FileStamp stamp;
   std::vector<std::string> needed;   // DT_NEEDED
   std::optional<std::string> note;   // of the owner "Tenon", type 1
 };

@@ -109,4 +109,15 @@ const Library* Library::Open(const std::string& path, FileIdentity identity, Loa
   return nullptr;
 }
 
+const Library* Library::Open(const std::string& path, const FileStamp& seen, LoadReport* out_report) {
+  const auto changed = [&] {
+    if (StampOf(path) == seen) return false;
+    *out_report = Reject(path, Reason::kChanged, "it was written or replaced after it was looked at", "let what installs it end, and try again");
+    return true;
+  };
+  if (changed()) return nullptr;
+  const Library* opened = Open(path, seen.identity, out_report);
+  return opened != nullptr && changed() ? nullptr : opened;
+}
+
 }  // namespace tenon::plugins

@@ -13,6 +13,7 @@ namespace tenon::plugins {
 namespace {
 
 constexpr size_t kMostListed = 8;
+constexpr char kManifestEnding[] = ".json";
 
 // "1.10.0" is newer than "1.9.0"; what is no number counts as 0.
 std::vector<int> VersionParts(const std::string& version) {
@@ -97,12 +98,20 @@ Loader::~Loader() {
 
 bool Loader::IsDisabled(const std::string& id) const { return Has(options_.disabled, id); }
 
-std::optional<Package> Loader::Examine(const Candidate& candidate, LoadReport* report) const {
+std::optional<Package> Loader::Examine(const Candidate& candidate, Trust* trust, LoadReport* report) const {
+  const std::string beside = candidate.path + kManifestEnding;
+  if (!options_.allow_untrusted && !trust->Check(candidate.path, report)) return std::nullopt;
+  if (!options_.allow_untrusted && !trust->Check(beside, report)) {
+    report->path = candidate.path;
+    report->text = StrCat("its manifest ", beside, ": ", report->text);
+    return std::nullopt;
+  }
   std::optional<Inspection> inspection = Inspect(candidate.path, report);
   if (!inspection) return std::nullopt;
   Package package;
   package.path = candidate.path;
   package.identity = inspection->elf.identity;
+  package.stamp = inspection->elf.stamp;
   package.needed = std::move(inspection->elf.needed);
   package.manifest = std::move(inspection->manifest);
   package.named = candidate.named;
@@ -158,9 +167,10 @@ void Loader::Scan() {
   });
   for (const LoadReport& report : found.reports) Record(report);
   std::vector<PackagePointer> usable;
+  Trust trust;
   for (const Candidate& candidate : found.candidates) {
     LoadReport report;
-    std::optional<Package> examined = Examine(candidate, &report);
+    std::optional<Package> examined = Examine(candidate, &trust, &report);
     if (!examined) {
       Record(report);
       continue;
@@ -257,8 +267,9 @@ OpenResult Loader::OpenFile(const std::string& path, const OptionList& options) 
   OpenResult result;
   Candidate candidate;
   candidate.named = true;
+  Trust trust;
   std::optional<Package> package;
-  if (ResolveNamed(path, &candidate.path, &result.report)) package = Examine(candidate, &result.report);
+  if (ResolveNamed(path, &candidate.path, &result.report)) package = Examine(candidate, &trust, &result.report);
   if (package && CheckBeforeOpening(*package, &result.report)) return OpenPackage(*package, options);
   Record(result.report);
   return result;
@@ -292,7 +303,7 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionList& option
     return true;
   };
   if (package.manifest && duplicate(package.manifest->id)) return result;
-  const Library* library = Library::Open(package.path, package.identity, &report);
+  const Library* library = Library::Open(package.path, package.stamp, &report);
   if (library == nullptr) {
     if (package.manifest) std::tie(report.id, report.version) = std::tie(package.manifest->id, package.manifest->version);
     return result;

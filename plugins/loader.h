@@ -28,6 +28,7 @@
 #include "plugins/negotiate.h"
 #include "plugins/report.h"
 #include "plugins/search.h"
+#include "plugins/trust.h"
 #include "tenon/abi.h"
 
 namespace tenon::plugins {
@@ -37,6 +38,8 @@ struct LoaderOptions {
   std::vector<std::string> disabled;  // package ids that are never opened
   // Two libraries with the same .proto end the process inside dlopen when they share the full libprotobuf.
   bool allow_protobuf = false;
+  // Libraries that others than this user and root may write, or replace (trust.h).
+  bool allow_untrusted = false;
 };
 
 // The system's plugin folder of this build.
@@ -46,6 +49,7 @@ std::string DefaultSystemFolder();
 struct Package {
   std::string path;
   FileIdentity identity;
+  FileStamp stamp;
   std::vector<std::string> needed;
   std::optional<Manifest> manifest;  // nullopt only for a file that the caller named: open it with OpenFile()
   bool named = false;
@@ -117,7 +121,7 @@ class Loader {
  private:
   using PackagePointer = std::shared_ptr<const Package>;
 
-  std::optional<Package> Examine(const Candidate& candidate, LoadReport* report) const;
+  std::optional<Package> Examine(const Candidate& candidate, Trust* trust, LoadReport* report) const;
   bool CheckBeforeOpening(const Package& package, LoadReport* report) const;
   void Choose(std::vector<PackagePointer> usable);
   OpenResult OpenPackage(const Package& package, const OptionList& options);

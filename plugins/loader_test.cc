@@ -231,7 +231,7 @@ TEST_F(LoaderTest, RefusesALibraryThatIsNotWhatItsManifestSays) {
                                        "{\"major\": 0, \"minor\": 0, \"layout_hash\": \"", hash.str(), "\"}}"));
   const LoadReport report = Refused(path);
   EXPECT_EQ(report.reason, Reason::kManifestMismatch);
-  EXPECT_EQ(report.text, "its manifest says 'test.other', the library says 'test.good'");
+  EXPECT_EQ(report.text, "the manifest in " + path + ".json says 'test.other', the library's own says 'test.good'");
   EXPECT_TRUE(HostLog().empty());
 }
 

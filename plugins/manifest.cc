@@ -176,8 +176,9 @@ std::optional<Inspection> Inspect(const std::string& path, LoadReport* out_repor
                          "correct or remove that file");
     return std::nullopt;
   }
-  if (!exists) text = std::move(inspection.elf.note);
+  const std::optional<std::string> note = std::move(inspection.elf.note);
   inspection.elf.note.reset();
+  if (!exists) text = note;
   if (!text) return inspection;
 
   Result<Manifest> manifest = ParseManifest(*text);
@@ -187,6 +188,13 @@ std::optional<Inspection> Inspect(const std::string& path, LoadReport* out_repor
                          exists ? "correct or remove that file" : "build the library again with tenon_add_plugin");
     return std::nullopt;
   }
+  // A file may correct what a library says of itself; it cannot make another package of it, which would then stand for the real one.
+  if (exists && note)
+    if (const Result<Manifest> own = ParseManifest(*note); own.ok() && own->id != manifest->id) {
+      *out_report = Reject(path, Reason::kManifestMismatch, StrCat("the manifest in ", source, " says '", manifest->id, "', the library's own says '", own->id, "'"),
+                           "correct or remove that file");
+      return std::nullopt;
+    }
   inspection.manifest = *std::move(manifest);
   return inspection;
 }

@@ -55,12 +55,19 @@ TEST(Manifest, ALibraryWithoutOneIsNoError) {
 TEST(Manifest, AFileBesideTheLibraryWinsOverTheNote) {
   const TemporaryFolder folder;
   const std::string path = folder.Copy("good");
-  folder.Write("good.so.json", kLeast);
+  std::string own = kLeast;
+  own.replace(own.find("a.b"), 3, "test.good");
+  folder.Write("good.so.json", own);
   LoadReport report;
   const auto inspection = Inspect(path, &report);
   ASSERT_TRUE(inspection.has_value() && inspection->manifest.has_value()) << report.text;
-  EXPECT_EQ(inspection->manifest->id, "a.b");
+  EXPECT_EQ(inspection->manifest->id, "test.good");
   EXPECT_EQ(inspection->manifest->layout_hash, 0xffu);
+
+  folder.Write("good.so.json", kLeast);
+  EXPECT_FALSE(Inspect(path, &report).has_value()) << "it would stand for another package";
+  EXPECT_EQ(report.reason, Reason::kManifestMismatch);
+  EXPECT_EQ(report.text, "the manifest in " + path + ".json says 'a.b', the library's own says 'test.good'");
 
   folder.Write("good.so.json", "{");
   EXPECT_FALSE(Inspect(path, &report).has_value());

@@ -22,6 +22,8 @@ constexpr ReasonRow kReasons[] = {
     {Reason::kWrongArchitecture, "WRONG_ARCHITECTURE", Code::kFailedPrecondition},
     {Reason::kDamaged, "DAMAGED", Code::kDataLoss},
     {Reason::kSameFile, "SAME_FILE", Code::kAlreadyExists},
+    {Reason::kNotTrusted, "NOT_TRUSTED", Code::kPermissionDenied},
+    {Reason::kChanged, "CHANGED", Code::kAborted},
     {Reason::kNoManifest, "NO_MANIFEST", Code::kFailedPrecondition},
     {Reason::kBadManifest, "BAD_MANIFEST", Code::kInvalidArgument},
     {Reason::kDisabled, "DISABLED", Code::kFailedPrecondition},

@@ -28,6 +28,8 @@ enum class Reason {
   kWrongArchitecture,
   kDamaged,            // cut off, or its tables point outside the file
   kSameFile,           // another name of a file that was seen before
+  kNotTrusted,         // others may write it, or put another in its place
+  kChanged,            // it was written, or replaced, after it was looked at
   // The manifest.
   kNoManifest,
   kBadManifest,

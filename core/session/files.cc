@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/session/granted_files.h"
 #include "core/session/mounts.h"
 #include "core/session/system_files.h"
 
@@ -31,21 +32,32 @@ struct Pair {
   OfFilesystem tenon_filesystem::* mounted;
 };
 
-// Those on paths: by the path's scheme, `plain` or `mounted`.
-template <typename PlainCall, typename MountedCall>
-tenon_status* ByPath(tenon_span path, PlainCall plain, MountedCall mounted) {
+enum class Access { kRead, kWrite, kMove };
+
+// Those on paths: by the path's scheme, `plain` or `mounted`; the system's, where not all is granted, by `granted`.
+template <typename PlainCall, typename GrantedCall, typename MountedCall>
+tenon_status* ByPath(tenon_span path, Access access, PlainCall plain, GrantedCall granted, MountedCall mounted) {
   const std::string_view name = View(path), scheme = SchemeOf(name);
   if (name.find('\0') != std::string_view::npos) return InvalidArgument("a path has a NUL").release();
+  if (const std::shared_ptr<const FileGrants> grants = FileGrants::Current()) {
+    if (scheme.empty() && Plain() == SystemFiles()) return granted(GrantedFiles(*grants, name));
+    auto found = access == Access::kMove ? grants->FindMovable(name) : grants->Find(name, access == Access::kWrite);
+    if (!found.ok()) return Status(found.status()).release();
+  }
   if (scheme.empty()) return plain();
   auto mount = Mounts::The().Find(scheme);
   if (!mount.ok()) return Status(mount.status()).Annotate(StrCat("'", name, "'")).release();
   return mounted(*mount);
 }
 
-tenon_status* Open(tenon_span path, Pair<decltype(tenon_files::open_read), decltype(tenon_filesystem::open_read)> how, tenon_file** out_file) {
+using OpenGranted = tenon_status* (GrantedFiles::*)(tenon_file** out_file) const;
+
+tenon_status* Open(tenon_span path, Access access, Pair<decltype(tenon_files::open_read), decltype(tenon_filesystem::open_read)> how, OpenGranted granted,
+                   tenon_file** out_file) {
   auto opened = std::make_unique<RoutedFile>();
   tenon_status* bad = ByPath(
-      path, [&] { return (Plain()->*how.plain)(path, &opened->file); },
+      path, access, [&] { return (Plain()->*how.plain)(path, &opened->file); },
+      [&](const GrantedFiles& files) { return (files.*granted)(&opened->file); },
       [&](const std::shared_ptr<Mount>& mount) {
         opened->mount = mount;
         return mount->Open(how.mounted, path, &opened->file);
@@ -69,19 +81,22 @@ tenon_status* Close(tenon_file* file) {
 
 // Those on one path, whose tables' functions differ in `self` alone.
 template <typename OfFiles, typename OfFilesystem>
-tenon_status* OnPath(tenon_span path, Pair<OfFiles, OfFilesystem> how) {
+tenon_status* OnPath(tenon_span path, Access access, Pair<OfFiles, OfFilesystem> how, tenon_status* (GrantedFiles::*granted)() const) {
   return ByPath(
-      path, [&] { return (Plain()->*how.plain)(path); },
+      path, access, [&] { return (Plain()->*how.plain)(path); }, [&](const GrantedFiles& files) { return (files.*granted)(); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return (table.*how.mounted)(self, path); });
       });
 }
 
 tenon_status* Rename(tenon_span from, tenon_span to) {
+  if (View(to).find('\0') != std::string_view::npos) return InvalidArgument("a path has a NUL").release();
+  if (const std::shared_ptr<const FileGrants> grants = FileGrants::Current())
+    if (auto found = grants->FindMovable(View(to)); !found.ok()) return Status(found.status()).release();
   if (SchemeOf(View(from)) != SchemeOf(View(to)))
     return InvalidArgument(StrCat("cannot rename '", View(from), "' to '", View(to), "': they are on different file systems")).release();
   return ByPath(
-      from, [&] { return Plain()->rename(from, to); },
+      from, Access::kMove, [&] { return Plain()->rename(from, to); }, [&](const GrantedFiles& files) { return files.RenameTo(View(to)); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.rename(self, from, to); });
       });
@@ -91,9 +106,13 @@ uint32_t Exists(tenon_span path) {
   uint32_t found = 0;
   // What cannot be asked is not there; whoever then tries to make it is told why.
   ReleaseStatus(ByPath(
-      path,
+      path, Access::kRead,
       [&]() -> tenon_status* {
         found = Plain()->exists(path);
+        return nullptr;
+      },
+      [&](const GrantedFiles& files) -> tenon_status* {
+        found = files.Exists() ? 1 : 0;
         return nullptr;
       },
       [&](const std::shared_ptr<Mount>& mount) {
@@ -111,7 +130,8 @@ void Collect(void* names, tenon_span name) { static_cast<std::vector<std::string
 tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
   std::vector<std::string> found;
   tenon_status* bad = ByPath(
-      path, [&] { return Plain()->list(path, &Collect, &found); },
+      path, Access::kRead, [&] { return Plain()->list(path, &Collect, &found); },
+      [&](const GrantedFiles& files) { return files.List(&Collect, &found); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.list(self, path, &Collect, &found); });
       });
@@ -127,9 +147,9 @@ const tenon_files* Files() {
   using S = tenon_filesystem;
   static const tenon_files files = {
       TENON_HEAD(tenon_files),
-      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_read, &S::open_read}, out); },
-      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_write, &S::open_write}, out); },
-      [](tenon_span path, tenon_file** out) { return Open(path, {&F::open_append, &S::open_append}, out); },
+      [](tenon_span path, tenon_file** out) { return Open(path, Access::kRead, {&F::open_read, &S::open_read}, &GrantedFiles::OpenRead, out); },
+      [](tenon_span path, tenon_file** out) { return Open(path, Access::kWrite, {&F::open_write, &S::open_write}, &GrantedFiles::OpenWrite, out); },
+      [](tenon_span path, tenon_file** out) { return Open(path, Access::kWrite, {&F::open_append, &S::open_append}, &GrantedFiles::OpenAppend, out); },
       [](tenon_file* file, uint64_t* out) { return OnFile(file, Pair{&F::size, &S::size}, out); },
       [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) {
         return OnFile(file, Pair{&F::read_at, &S::read_at}, offset, target, bytes);
@@ -138,9 +158,9 @@ const tenon_files* Files() {
       [](tenon_file* file) { return OnFile(file, Pair{&F::sync, &S::sync}); },
       &Close,
       &Rename,
-      [](tenon_span path) { return OnPath(path, Pair{&F::remove, &S::remove}); },
-      [](tenon_span path) { return OnPath(path, Pair{&F::make_directory, &S::make_directory}); },
-      [](tenon_span path) { return OnPath(path, Pair{&F::sync_directory, &S::sync_directory}); },
+      [](tenon_span path) { return OnPath(path, Access::kMove, Pair{&F::remove, &S::remove}, &GrantedFiles::Remove); },
+      [](tenon_span path) { return OnPath(path, Access::kWrite, Pair{&F::make_directory, &S::make_directory}, &GrantedFiles::MakeDirectory); },
+      [](tenon_span path) { return OnPath(path, Access::kRead, Pair{&F::sync_directory, &S::sync_directory}, &GrantedFiles::SyncDirectory); },
       &Exists,
       &List};
   return &files;

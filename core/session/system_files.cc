@@ -157,6 +157,9 @@ tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
 
 }  // namespace
 
+tenon_file* MakeSystemFile(int descriptor, std::string_view path) { return new tenon_file{descriptor, std::string(path)}; }
+tenon_status* SystemFileError(const char* what, std::string_view path, int error) { return SystemError(what, path, error); }
+
 const tenon_files* SystemFiles() {
   static const tenon_files files = {TENON_HEAD(tenon_files), &OpenRead, &OpenWrite, &OpenAppend, &Size,   &ReadAt, &Write,
                                     &Sync, &Close, &Rename, &Remove, &MakeDirectory, &SyncDirectory, &Exists, &List};

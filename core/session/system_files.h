@@ -3,12 +3,18 @@
 #ifndef TENON_CORE_SESSION_SYSTEM_FILES_H_
 #define TENON_CORE_SESSION_SYSTEM_FILES_H_
 
+#include <string_view>
+
 #include "tenon/ext/files.h"
 
 namespace tenon::session {
 
 // Every path is the system's, whatever it looks like. Any thread.
 const tenon_files* SystemFiles();
+// For that table, of a descriptor that becomes its own. The path is for errors.
+tenon_file* MakeSystemFile(int descriptor, std::string_view path);
+// "cannot WHAT 'PATH': ..." of an errno.
+tenon_status* SystemFileError(const char* what, std::string_view path, int error);
 
 }  // namespace tenon::session
 

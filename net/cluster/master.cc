@@ -11,6 +11,7 @@
 #include "core/place/device_name.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
+#include "net/cluster/secret.h"
 
 namespace tenon::cluster {
 
@@ -364,17 +365,49 @@ Status Master::Greet(std::string_view address, uint64_t deadline_ns, HelloReply*
   return Ask(**connection, kMethodHello, head, deadline_ns, out);
 }
 
+namespace {
+
+std::vector<std::string> Addresses(std::string_view text) {
+  std::vector<std::string> found;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    if (end > 0) found.push_back(WithScheme(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return found;
+}
+
+// The folder of a socket's path, "grpc:///folder/" of "grpc:///folder/name"; empty for what is no path, or leads elsewhere.
+std::string_view FolderOf(std::string_view address) {
+  const size_t begin = address.find(":///");
+  if (begin == std::string_view::npos || address.find("/..") != std::string_view::npos) return {};
+  return address.substr(0, address.rfind('/') + 1);
+}
+
+}  // namespace
+
+Status Master::CheckGiven(const Task& task) const {
+  if (options_.credentials.empty()) return Status::Ok();
+  const std::string address = WithScheme(task.address());
+  for (const std::string& given : given_)
+    if (given == address || (!FolderOf(given).empty() && FolderOf(given) == FolderOf(address))) return Status::Ok();
+  return Status(Code::kPermissionDenied, StrCat("the task at ", given_[0], " says that task ", task.name(), " is at ", address,
+                                                ", which was not given: the credentials are not shown there. Give it too, separated by a comma (--master ",
+                                                given_[0], ",", address, "), or the whole cluster (--cluster FILE)"));
+}
+
 Status Master::Join(uint64_t deadline_ns) {
   HelloReply first;
-  if (Status status = Greet(options_.address, deadline_ns, &first); !status.ok())
-    return std::move(status).Annotate(StrCat("the cluster of ", options_.address));
+  if (Status status = Greet(given_[0], deadline_ns, &first); !status.ok()) return std::move(status).Annotate(StrCat("the cluster of ", given_[0]));
   for (const Task& task : first.tasks()) {
     TaskState& state = tasks_.emplace_back();
     state.task = task;
   }
+  const Owner owner = Owner::Of(options_.owner);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     TaskState& state = tasks_[i];
     HelloReply hello;
+    TENON_RETURN_IF_ERROR(CheckGiven(state.task));
     Status status = Greet(state.task.address(), deadline_ns, &hello);
     if (status.ok() && hello.task() != state.task.name())
       status = FailedPrecondition(StrCat("it says that it is ", hello.task(), "; do all tasks have the same cluster?"));
@@ -389,7 +422,8 @@ Status Master::Join(uint64_t deadline_ns) {
     head.set_session(session_);
     head.set_incarnation(state.incarnation);
     head.set_isolate(options_.isolate);
-    head.set_owner(options_.owner);
+    head.set_owner(owner.name);
+    head.set_owner_secret(owner.secret);
     head.set_memory_limit(options_.memory_limit);
     head.set_seed(options_.seed);
     head.set_dynamic(options_.dynamic);
@@ -401,13 +435,15 @@ Status Master::Join(uint64_t deadline_ns) {
     if (!status.ok()) return std::move(status).Annotate(Where(i));
     state.heard_ns = NowNs();
   }
-  if (devices_.empty()) return FailedPrecondition(StrCat("the cluster of ", options_.address, " has no device"));
+  if (devices_.empty()) return FailedPrecondition(StrCat("the cluster of ", given_[0], " has no device"));
   return Status::Ok();
 }
 
 Result<std::shared_ptr<Master>> Master::Connect(Network::Finder finder, MasterOptions options) {
   std::shared_ptr<Master> master(new Master(std::move(options)));
   master->session_ = RandomNumber();
+  master->given_ = Addresses(master->options_.address);
+  if (master->given_.empty()) return InvalidArgument("the cluster's address is empty");
   // A master serves nothing.
   master->network_ = std::make_unique<Network>(std::move(finder), Handlers(), master->options_.credentials);
   TENON_RETURN_IF_ERROR(master->Join(NowNs() + master->options_.connect_ns));

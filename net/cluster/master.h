@@ -26,7 +26,9 @@
 namespace tenon::cluster {
 
 struct MasterOptions {
-  std::string address;              // of any task
+  // Of any task, or of several, separated by commas. Credentials go to these alone, and to sockets beside one of them: whoever answers at
+  // an address may say that the cluster's other tasks are anywhere.
+  std::string address;
   std::string credentials;          // of the transports, JSON
   uint64_t connect_ns = 10'000'000'000;
   uint64_t ping_ns = 500'000'000, silence_ns = 3'000'000'000, lease_ns = 15'000'000'000;
@@ -73,6 +75,8 @@ class Master : public session::Remote {
   };
 
   explicit Master(MasterOptions options) : options_(std::move(options)) {}
+  // Whether the credentials may be shown at an address that another task gave.
+  Status CheckGiven(const Task& task) const;
   Status Greet(std::string_view address, uint64_t deadline_ns, HelloReply* out);
   Status Join(uint64_t deadline_ns);
   void Watch();
@@ -87,6 +91,7 @@ class Master : public session::Remote {
   std::string Where(size_t task) const { return StrCat("task ", tasks_[task].task.name(), " at ", tasks_[task].task.address()); }
 
   const MasterOptions options_;
+  std::vector<std::string> given_;  // addresses
   uint64_t session_ = 0;
   std::unique_ptr<Network> network_;
   std::vector<TaskState> tasks_;  // fixed once joined; what changes is guarded by mutex_

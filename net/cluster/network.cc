@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
+#include "net/cluster/guarded.h"
 
 namespace tenon::cluster {
 
@@ -113,11 +115,25 @@ void Reply::Give(const std::vector<tenon_span>& pieces, std::function<void()> se
 
 // ---- Doors ----
 
+namespace {
+
+void Tell(const Status& thrown) {
+  if (!thrown.ok()) Log(TENON_LOG_ERROR, thrown.message());
+}
+
+}  // namespace
+
 void Network::OnCall(void* door, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply) {
   const Door* own = static_cast<const Door*>(door);
   const Reply answer{own->transport, reply, nullptr, nullptr};
   if (call->must_understand != 0) return answer.Fail(Unimplemented("the call needs a feature of a newer host"));
-  own->owner->handlers_.call(peer, *call, answer);
+  // It has answered, or will: unless it throws, and then it has not.
+  if (Status thrown = Guarded([&] {
+        own->owner->handlers_.call(peer, *call, answer);
+        return Status::Ok();
+      });
+      !thrown.ok())
+    answer.Fail(std::move(thrown));
 }
 
 void Network::OnConnected(void* door, tenon_peer* peer) {
@@ -147,11 +163,11 @@ void Network::OnLost(void* door, tenon_peer* peer, tenon_status* why) {
       return;
     }
   }
-  if (!own.empty()) {
-    if (self->handlers_.connection_lost) self->handlers_.connection_lost(own);
-  } else if (self->handlers_.lost) {
-    self->handlers_.lost(peer);
-  }
+  Tell(Guarded([&] {
+    if (!own.empty() && self->handlers_.connection_lost) self->handlers_.connection_lost(own);
+    if (own.empty() && self->handlers_.lost) self->handlers_.lost(peer);
+    return Status::Ok();
+  }));
 }
 
 Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_view listen) {
@@ -175,13 +191,22 @@ Result<Network::Door*> Network::DoorFor(const std::string& scheme, std::string_v
   events.lost = &OnLost;
   if (handlers_.call) events.call = &OnCall;
   if (handlers_.cancelled)
-    events.cancelled = [](void* argument, tenon_reply* reply) { static_cast<Door*>(argument)->owner->handlers_.cancelled(reply); };
+    events.cancelled = [](void* argument, tenon_reply* reply) {
+      Tell(Guarded([&] {
+        static_cast<Door*>(argument)->owner->handlers_.cancelled(reply);
+        return Status::Ok();
+      }));
+    };
   if (handlers_.place) {
-    events.place = [](void* argument, tenon_peer*, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
-      return static_cast<Door*>(argument)->owner->handlers_.place(key, head, bytes, memory, token).release();
+    events.place = [](void* argument, tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
+      return Guarded([&] { return static_cast<Door*>(argument)->owner->handlers_.place(peer, key, head, bytes, memory, token); }).release();
     };
     events.placed = [](void* argument, tenon_peer*, void* token, tenon_status* status) {
-      static_cast<Door*>(argument)->owner->handlers_.placed(token, Status(status));
+      Status came(status);
+      Tell(Guarded([&] {
+        static_cast<Door*>(argument)->owner->handlers_.placed(token, std::move(came));
+        return Status::Ok();
+      }));
     };
   }
   tenon_endpoint_options options{};

@@ -83,10 +83,11 @@ struct Reply {
   void Give(const std::vector<tenon_span>& pieces, std::function<void()> sent) const;
 };
 
+// What they throw becomes a status: that of the call or the value, or a line in the log.
 struct Handlers {
   std::function<void(tenon_peer* peer, const tenon_incoming& call, Reply reply)> call;
   std::function<void(tenon_reply* reply)> cancelled;
-  std::function<Status(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token)> place;
+  std::function<Status(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token)> place;
   std::function<void(void* token, Status status)> placed;
   std::function<void(tenon_peer* peer)> lost;  // one that another side made
   std::function<void(const std::string& address)> connection_lost;  // one that this side made

@@ -7,8 +7,10 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
+#include "net/cluster/guarded.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
+#include "net/cluster/secret.h"
 
 namespace tenon::cluster {
 namespace {
@@ -24,6 +26,12 @@ constexpr uint64_t kLastsNs = 500'000'000;
 constexpr uint64_t kQuickNs = 20'000;
 constexpr uint32_t kQuickRuns = 4;
 constexpr uint64_t kTooLongNs = 1'000'000;
+// Steps whose values come before their master's message: of a session, and by way of one connection.
+constexpr size_t kMostEarlySteps = 1024, kMostEarlyOfPeer = 4096;
+// For an owner's earlier sessions to end.
+constexpr auto kOwnerPatience = std::chrono::seconds(5);
+// What was cancelled at the end of the patience is waited for so long.
+constexpr auto kLastGrace = std::chrono::seconds(2);
 
 template <typename Head>
 void GiveHead(const Reply& reply, const Head& head) {
@@ -76,7 +84,7 @@ struct Worker::Order {
 
 struct Worker::Session {
   uint64_t id = 0;
-  std::string owner;
+  std::string owner, owner_secret;
   tenon_peer* master = nullptr;
   uint64_t lease_ns = 0, heard_ns = 0;
   std::shared_ptr<session::Session> session;
@@ -85,6 +93,7 @@ struct Worker::Session {
   std::map<uint32_t, std::set<uint64_t>> over;                           // steps of each part that have ended, the latest
   std::vector<Loss> losses;         // that the master may not know of
   uint64_t losses_before = 0;       // that it knows
+  size_t early_steps = 0;
   bool ended = false;
 
   void Note(const Status& why, uint64_t step) {
@@ -126,6 +135,7 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   bool started() const { return started_ns != 0; }
   uint64_t started_ns = 0;  // 0: values have come, the master's message has not
   std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
+  tenon_peer* early_of = nullptr;  // who sent its first value, until it begins; the worker's mutex guards it
 
  private:
   // The run, when it is time for it and nobody has taken it.
@@ -231,7 +241,7 @@ size_t Worker::SenderOf(const Session& session, const DataKey& key) const {
   return part->second->peer_numbers[static_cast<size_t>(part->second->from[static_cast<size_t>(key.key.channel)])];
 }
 
-Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
+Status Worker::Place(tenon_peer* peer, tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes, tenon_bytes* out_memory, void** out_token) {
   TENON_ASSIGN_OR_RETURN(DataKey key, DecodeKey(key_bytes));
   TENON_ASSIGN_OR_RETURN(const DataHead head, DecodeHead(head_bytes));
   auto arrival = std::make_unique<Arrival>();
@@ -246,7 +256,7 @@ Status Worker::Place(tenon_span key_bytes, tenon_span head_bytes, uint64_t bytes
     // A part may end before all that was sent to it is there: what a branch that was not taken did not need.
     const bool forget = Planted(Bug::kEarlyValueDropped) && !session->steps.contains({key.part, key.step});
     if (!session->IsOver(key.part, key.step) && !forget) {
-      TENON_ASSIGN_OR_RETURN(arrival->step, StepOf(session, key.part, key.step));
+      TENON_ASSIGN_OR_RETURN(arrival->step, EarlyStepOf(session, key.part, key.step, peer));
     }
   }
   if (arrival->step != nullptr) {
@@ -301,7 +311,8 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
   if (method == kMethodOpen || method == kMethodPart) {
     // They take their time, which a callback has not.
     Later([this, peer, request = call.request, reply, open = method == kMethodOpen] {
-      if (Status status = open ? Open(peer, request, reply) : Register(request, reply); !status.ok()) reply.Fail(std::move(status));
+      Status status = Guarded([&] { return open ? Open(peer, request, reply) : Register(request, reply); });
+      if (!status.ok()) reply.Fail(std::move(status));
     });
     return;
   }
@@ -309,12 +320,14 @@ void Worker::OnCall(tenon_peer* peer, const tenon_incoming& call, Reply given) {
     const std::lock_guard lock(mutex_);
     coming_.emplace(reply.reply, false);
   }
-  Status status = method == kMethodRun     ? Run(call.request, reply)
-                  : method == kMethodPing  ? Ping(call.request, reply)
-                  : method == kMethodHello ? Hello(call.request, reply)
-                  : method == kMethodClose ? CloseSession(call.request, reply)
-                  : method == kMethodSettle ? Settle(call.request, reply)
-                                           : Unimplemented(StrCat("a worker has no method '", method, "'"));
+  Status status = Guarded([&] {
+    return method == kMethodRun      ? Run(call.request, reply)
+           : method == kMethodPing   ? Ping(call.request, reply)
+           : method == kMethodHello  ? Hello(call.request, reply)
+           : method == kMethodClose  ? CloseSession(call.request, reply)
+           : method == kMethodSettle ? Settle(call.request, reply)
+                                     : Unimplemented(StrCat("a worker has no method '", method, "'"));
+  });
   {
     const std::lock_guard lock(mutex_);
     coming_.erase(reply.reply);
@@ -344,22 +357,35 @@ Result<std::shared_ptr<Worker::Session>> Worker::Find(uint64_t id) {
   return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
 }
 
-void Worker::EndOf(const std::string& owner) {
+Status Worker::EndOf(const std::string& owner, const std::string& secret) {
   std::vector<std::shared_ptr<Session>> earlier;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, session] : sessions_)
-      if (session->owner == owner) earlier.push_back(session);
-  }
-  for (const auto& session : earlier) End(session, Status(Code::kCancelled, StrCat("another session of '", owner, "' has begun")));
+  const auto is_own = [&](const auto& session) { return session->owner == owner && SameSecret(session->owner_secret, secret); };
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return std::none_of(ending_.begin(), ending_.end(), [&](const auto& session) { return session->owner == owner; }); });
+  for (const auto& [id, session] : sessions_)
+    if (is_own(session)) earlier.push_back(session);
+  lock.unlock();
+  for (const auto& session : earlier)
+    Later([this, session, why = Status(Code::kCancelled, StrCat("another session of '", owner, "' has begun"))] { End(session, why); });
+  earlier.clear();
+  lock.lock();
+  // One whose process has died ends as soon as its connection is seen to be gone.
+  const auto none = [&] {
+    const auto of_it = [&](const auto& session) { return session->owner == owner; };
+    return std::none_of(sessions_.begin(), sessions_.end(), [&](const auto& each) { return of_it(each.second); }) &&
+           std::none_of(ending_.begin(), ending_.end(), of_it);
+  };
+  if (changed_.wait_for(lock, kOwnerPatience, none)) return Status::Ok();
+  const bool stranger = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& each) { return each.second->owner == owner && !is_own(each.second); });
+  if (stranger)
+    return Status(Code::kAborted, StrCat("task ", options_.task, " has a session of '", owner, "' that was opened with another secret than this one gives; it ends when its ",
+                                         "master closes it, is gone, or is silent for its lease"));
+  return Status(Code::kDeadlineExceeded, StrCat("the steps of an earlier session of '", owner, "' at task ", options_.task, " have not ended: ", BusyLocked()));
 }
 
 Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   OpenSession asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
-  if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) EndOf(asked.owner());
+  if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   session::SessionOptions options;
   options.memory_limit = asked.memory_limit();
@@ -374,6 +400,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   TENON_ASSIGN_OR_RETURN(session->session, session::Session::Create(runtime_, std::move(options)));
   session->id = asked.session();
   session->owner = asked.owner();
+  session->owner_secret = asked.owner_secret();
   session->master = peer;
   session->lease_ns = asked.lease_ns();
   session->heard_ns = NowNs();
@@ -390,6 +417,33 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   return Status::Ok();
 }
 
+// Shows that a part is being registered, for as long as it lives.
+class Worker::Planning {
+ public:
+  Planning(Worker* worker, uint64_t session, uint32_t part) : worker_(worker) {
+    const std::lock_guard lock(worker_->mutex_);
+    at_ = worker_->planning_.emplace(session, part);
+  }
+  ~Planning() {
+    const std::lock_guard lock(worker_->mutex_);
+    worker_->planning_.erase(at_);
+  }
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+
+ private:
+  Worker* const worker_;
+  std::multiset<std::pair<uint64_t, uint32_t>>::iterator at_;
+};
+
+// Values, and the token that proves this task, go to the tasks that its own cluster names.
+Status Worker::CheckOwn(const Task& task) const {
+  for (const Task& own : options_.tasks)
+    if (own.name() == task.name() && WithScheme(own.address()) == WithScheme(task.address())) return Status::Ok();
+  return Status(Code::kPermissionDenied, StrCat("the cluster of task ", options_.task, " has no task ", task.name(), " at ", task.address(),
+                                                "; start all tasks with the same cluster"));
+}
+
 Status Worker::Register(tenon_span request, Reply reply) {
   RegisterPart asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
@@ -398,6 +452,8 @@ Status Worker::Register(tenon_span request, Reply reply) {
     const std::lock_guard lock(mutex_);
     TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
   }
+  for (const Task& task : asked.tasks()) TENON_RETURN_IF_ERROR(CheckOwn(task));
+  const Planning planning(this, asked.session(), asked.part());
   graph::Graph graph(&runtime_->ops());
   TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph, graph::Unknown::kRefuse, graph::Of::kPart));
   const auto count = static_cast<size_t>(graph.size());
@@ -466,6 +522,30 @@ Result<std::shared_ptr<Worker::Step>> Worker::StepOf(const std::shared_ptr<Sessi
   return made;
 }
 
+Result<std::shared_ptr<Worker::Step>> Worker::EarlyStepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step, tenon_peer* sender) {
+  const bool is_new = !session->steps.contains({part, step});
+  const auto brought = early_.find(sender);
+  const size_t of_sender = brought == early_.end() ? 0 : brought->second;
+  if (is_new && (session->early_steps >= kMostEarlySteps || of_sender >= kMostEarlyOfPeer))
+    return ResourceExhausted(StrCat("values came for ", session->early_steps, " steps of session ", session->id, " that its master has not begun at task ",
+                                    options_.task, ", and by way of one connection for ", of_sender, "; there may be ", kMostEarlySteps, " and ", kMostEarlyOfPeer));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Step> found, StepOf(session, part, step));
+  if (is_new) {
+    found->early_of = sender;
+    ++session->early_steps;
+    ++early_[sender];
+  }
+  return found;
+}
+
+void Worker::NoLongerEarly(Step* step) {
+  tenon_peer* const sender = std::exchange(step->early_of, nullptr);
+  if (sender == nullptr) return;
+  --step->session->early_steps;
+  const auto at = early_.find(sender);
+  if (at != early_.end() && --at->second == 0) early_.erase(at);
+}
+
 Status Worker::Order::Read(const Part& part) {
   if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
     return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
@@ -502,6 +582,7 @@ Status Worker::Run(tenon_span request, Reply reply) {
     TENON_ASSIGN_OR_RETURN(step, StepOf(session, head.part(), head.step()));
     if (step->started()) return AlreadyExists(StrCat("step ", head.step(), " of part ", head.part(), " runs already"));
     session->heard_ns = step->started_ns = NowNs();
+    NoLongerEarly(step.get());
     running_.emplace(reply.reply, step);
     ++queued_;
     if (coming_[reply.reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
@@ -518,56 +599,63 @@ Status Worker::Run(tenon_span request, Reply reply) {
   return Status::Ok();
 }
 
+Status Worker::Compute(Step* step, Order* order, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer) {
+  TENON_RETURN_IF_ERROR(order->status);
+  trace::Trace trace;
+  session::RunOptions options;
+  options.cancellation = &step->cancellation;
+  options.rendezvous = step;
+  if (order->head.trace()) options.trace = &trace;
+  TENON_RETURN_IF_ERROR(step->part->callable->Run(options, order->pointers.data(), fetches));
+  for (const Tensor& fetch : *fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer->add_fetches()));
+  trace.ForEach([answer](const trace::Trace::Event& event) {
+    TraceSpan* span = answer->add_spans();
+    span->set_group(std::string(event.group));
+    span->set_line(std::string(event.line));
+    span->set_name(std::string(event.name));
+    span->set_category(std::string(event.category));
+    span->set_detail(std::string(event.detail));
+    span->set_begin_ns(event.begin_ns);
+    span->set_end_ns(event.end_ns);
+  });
+  return Status::Ok();
+}
+
 void Worker::RunStep(const std::shared_ptr<Step>& step, Order* order) {
   const LogScope scope({options_.task, step->session->id, step->number});
   const Part& part = *step->part;
   const Reply& reply = order->reply;
   --queued_;
-  std::vector<Tensor> fetches;
+  // Both stay until they are sent.
+  std::shared_ptr<OutPacket> out;
+  std::shared_ptr<std::vector<Tensor>> fetches;
   RunReply answer;
-  trace::Trace trace;
   answer.set_came_ns(step->started_ns);
-  auto out = std::make_shared<OutPacket>();
-  const auto run = [&]() -> Status {
-    TENON_RETURN_IF_ERROR(order->status);
-    session::RunOptions options;
-    options.cancellation = &step->cancellation;
-    options.rendezvous = step.get();
-    if (order->head.trace()) options.trace = &trace;
-    TENON_RETURN_IF_ERROR(part.callable->Run(options, order->pointers.data(), &fetches));
-    for (const Tensor& fetch : fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer.add_fetches()));
-    return Status::Ok();
-  };
   const uint64_t began = order->here ? NowNs() : ThreadCpuNs();
-  Status status = run();
+  Status status = Guarded([&] {
+    out = std::make_shared<OutPacket>();
+    fetches = std::make_shared<std::vector<Tensor>>();
+    return Compute(step.get(), order, out.get(), fetches.get(), &answer);
+  });
   const bool quickly = order->here ? NowNs() - began < kTooLongNs : ThreadCpuNs() - began < kQuickNs;
   {
     const std::lock_guard lock(mutex_);
     running_.erase(reply.reply);
     part.Took(order->program, quickly);
   }
-  EndStep(step.get());
-  metrics_.StepEnded(status);
+  Status told = Guarded([&] {
+    EndStep(step.get());
+    metrics_.StepEnded(status);
+    answer.set_answered_ns(trace::Trace::Now());
+    if (status.ok()) out->Finish(answer);
+    return Status::Ok();
+  });
+  if (status.ok()) status = std::move(told);
   if (!status.ok()) {
     Log(status.code() == Code::kCancelled ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
     return reply.Fail(std::move(status));
   }
-  if (order->head.trace()) {
-    trace.ForEach([&answer](const trace::Trace::Event& event) {
-      TraceSpan* span = answer.add_spans();
-      span->set_group(std::string(event.group));
-      span->set_line(std::string(event.line));
-      span->set_name(std::string(event.name));
-      span->set_category(std::string(event.category));
-      span->set_detail(std::string(event.detail));
-      span->set_begin_ns(event.begin_ns);
-      span->set_end_ns(event.end_ns);
-    });
-  }
-  answer.set_answered_ns(trace::Trace::Now());
-  out->Finish(answer);
-  auto kept = std::make_shared<std::vector<Tensor>>(std::move(fetches));
-  reply.Give(out->pieces(), [out, kept] {});
+  reply.Give(out->pieces(), [out, fetches] {});
 }
 
 void Worker::EndStep(Step* step) {
@@ -630,6 +718,7 @@ Status Worker::Settle(tenon_span request, Reply reply) {
       return Status::Ok();
     }
     if (at != session->steps.end()) {
+      NoLongerEarly(at->second.get());
       forgotten = std::move(at->second);
       session->steps.erase(at);
     }
@@ -674,7 +763,11 @@ void Worker::Later(std::function<void()> work) {
   // Steps wait for one another, and for a queue's elements; what lets them go on may be a later one.
   const auto shared = std::make_shared<std::function<void()>>(std::move(work));
   const auto task = [this, shared] {
-    (*shared)();
+    const Status thrown = Guarded([&] {
+      (*shared)();
+      return Status::Ok();
+    });
+    if (!thrown.ok()) LogOf(0, TENON_LOG_ERROR, thrown.message());
     *shared = nullptr;  // what it holds (sessions, steps) goes before the count
     const std::lock_guard lock(later_mutex_);
     --later_;
@@ -710,6 +803,7 @@ void Worker::End(const std::shared_ptr<Session>& session, const Status& why) {
   }
   session->session->Close();
   const std::lock_guard lock(mutex_);
+  for (const auto& [key, step] : session->steps) NoLongerEarly(step.get());
   session->steps.clear();
   session->parts.clear();
   ending_.erase(session);
@@ -830,8 +924,8 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   Handlers handlers;
   handlers.call = [self](tenon_peer* peer, const tenon_incoming& call, Reply reply) { self->OnCall(peer, call, reply); };
   handlers.cancelled = [self](tenon_reply* reply) { self->OnCancelled(reply); };
-  handlers.place = [self](tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
-    return self->Place(key, head, bytes, memory, token);
+  handlers.place = [self](tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* memory, void** token) {
+    return self->Place(peer, key, head, bytes, memory, token);
   };
   handlers.placed = [self](void* token, Status status) { self->Placed(static_cast<Arrival*>(token), std::move(status)); };
   handlers.lost = [self](tenon_peer* peer) { self->OnLost(peer); };
@@ -849,27 +943,45 @@ Result<std::unique_ptr<Worker>> Worker::Start(session::Runtime* runtime, Network
   return worker;
 }
 
-Status Worker::Stop(uint64_t deadline_ns) {
-  Status drained = network_->Drain(deadline_ns);
+std::string Worker::BusyLocked() const {
+  std::string text;
+  const auto add = [&](const std::string& more) { text += StrCat(text.empty() ? "" : ", ", more); };
+  for (const auto& [reply, step] : running_) add(StrCat("step ", step->number, " of part ", step->part->number, " of session ", step->session->id));
+  for (const auto& [session, part] : planning_) add(StrCat("the planning of part ", part, " of session ", session));
+  if (text.empty() && !ending_.empty()) add(StrCat("session ", (*ending_.begin())->id));
+  return text.empty() ? "work in the background" : text;
+}
+
+void Worker::Finish() {
+  if (watch_.joinable()) watch_.join();
   std::vector<std::shared_ptr<Session>> open;
   {
     const std::lock_guard lock(mutex_);
-    stop_ = true;
     for (const auto& [id, session] : sessions_) open.push_back(session);
-    changed_.notify_all();
   }
-  if (watch_.joinable()) watch_.join();
   for (const auto& session : open) End(session, Status(Code::kUnavailable, StrCat("task ", options_.task, " is stopping")));
   open.clear();
   // Steps were cancelled, and answer now; what they still send ends with the network.
   AwaitLater();
   network_->Stop();
   AwaitLater();
-  return drained;
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+  changed_.notify_all();
+}
+
+Status Worker::Stop(uint64_t deadline_ns) {
+  const Status drained = network_->Drain(deadline_ns);
+  std::unique_lock lock(mutex_);
+  if (!std::exchange(stop_, true)) finisher_ = std::thread([this] { Finish(); });
+  changed_.notify_all();
+  if (changed_.wait_for(lock, kLastGrace, [this] { return finished_; })) return drained;
+  return Status(Code::kAborted, StrCat("task ", options_.task, " was to stop, and this does not end: ", BusyLocked()));
 }
 
 Worker::~Worker() {
   if (!stop_ && network_ != nullptr && watch_.joinable()) (void)Stop(NowNs()).ok();
+  if (finisher_.joinable()) finisher_.join();
   unnamed_.ClearAll();
 }
 

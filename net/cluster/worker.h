@@ -48,7 +48,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   const std::string& address() const { return address_; }
-  // Takes no new calls, lets steps end until the deadline, then stops.
+  // Takes no new calls, lets steps end until the deadline, then cancels them and stops. ABORTED: something does not end, and the message
+  // says what; the process had best be ended, as the destructor waits for it.
   Status Stop(uint64_t deadline_ns);
   // JSON, as tenon_worker_metrics of app.h describes it.
   std::string Metrics() const;
@@ -59,6 +60,7 @@ class Worker {
   class Step;
   struct Arrival;
   struct Order;
+  class Planning;
 
   Worker(session::Runtime* runtime, WorkerOptions options);
   std::shared_ptr<MemoryBudget> BudgetOf(const exec::Device& device) const;
@@ -66,7 +68,7 @@ class Worker {
   void OnCall(tenon_peer* peer, const tenon_incoming& call, Reply reply);
   void OnCancelled(tenon_reply* reply);
   void OnLost(tenon_peer* peer);
-  Status Place(tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
+  Status Place(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
   static Status MakeRoom(const Session& session, const DataHead& head, uint64_t bytes, Arrival* arrival);
   void Placed(Arrival* arrival, Status status);
   size_t SenderOf(const Session& session, const DataKey& key) const;
@@ -80,11 +82,17 @@ class Worker {
   Status Settle(tenon_span request, Reply reply);
 
   Result<std::shared_ptr<Session>> Find(uint64_t session);
-  // Ends the sessions of an owner, and waits for their steps.
-  void EndOf(const std::string& owner);
+  Status CheckOwn(const Task& task) const;
+  // Ends the sessions of an owner, and waits for their steps, for a bounded time. Those that were opened with another secret are not its own.
+  Status EndOf(const std::string& owner, const std::string& secret);
   // The step's meeting place; FAILED_PRECONDITION when the step is over.
   Result<std::shared_ptr<Step>> StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step);
+  // The same for a value that `sender` brings, maybe before its step: of these there are so many, and no more.
+  Result<std::shared_ptr<Step>> EarlyStepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step, tenon_peer* sender);
+  // It has begun, or never will.
+  void NoLongerEarly(Step* step);
   void RunStep(const std::shared_ptr<Step>& step, Order* order);
+  Status Compute(Step* step, Order* order, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer);
   void EndStep(Step* step);
   void End(const std::shared_ptr<Session>& session, const Status& why);
   void Watch();
@@ -97,6 +105,10 @@ class Worker {
   // On a background thread. Stop waits for all.
   void Later(std::function<void()> work);
   void AwaitLater();
+  // All that may wait for what runs.
+  void Finish();
+  // What runs still, for people.
+  std::string BusyLocked() const;
 
   session::Runtime* const runtime_;
   const WorkerOptions options_;
@@ -113,8 +125,11 @@ class Worker {
   std::map<tenon_reply*, std::shared_ptr<Step>> running_;
   std::atomic<uint64_t> queued_{0};  // of running_, those that wait for a thread
   std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled
+  std::map<tenon_peer*, uint64_t> early_;  // by who sent their first value: steps whose master's message has not come
+  std::multiset<std::pair<uint64_t, uint32_t>> planning_;  // sessions and parts that are being registered
   std::condition_variable changed_;
-  bool stop_ = false;
+  bool stop_ = false, finished_ = false;
+  std::thread finisher_;
   std::thread watch_;
   std::mutex later_mutex_;
   std::condition_variable later_done_;

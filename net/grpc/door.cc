@@ -10,6 +10,8 @@ namespace {
 
 constexpr int kKeepaliveMs = 1000;
 constexpr int kKeepaliveAnswerMs = 2000;
+constexpr int kHandshakeMs = 10'000;  // for a stranger to say who it is
+constexpr int kMostStreams = 64;      // of a connection, which uses one
 constexpr int kMaxMessage = static_cast<int>(kMessageBytes + (size_t{1} << 20));
 
 // Of channels and servers alike: function(name, value).
@@ -23,6 +25,8 @@ void ForEachArgument(const Function& function) {
   function(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   function(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, kMaxMessage);
   function(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  function(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  function(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
 }
 
 grpc::ChannelArguments ChannelArguments(const Security& security) {
@@ -172,7 +176,7 @@ void GrpcDoor::GuestGone() {
 tenon_status* GrpcDoor::Listen(std::string_view text, Accept accept, std::string* out_address) {
   Address address;
   TENON_SDK_RETURN_IF_ERROR(ParseAddress(text, &address));
-  TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security_, address));
+  TENON_SDK_RETURN_IF_ERROR(CheckListener(security_, address));
   accept_ = std::move(accept);
   TENON_SDK_RETURN_IF_ERROR(StartServer(address, out_address));
   StartThreads();

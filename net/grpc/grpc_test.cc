@@ -123,6 +123,15 @@ TEST_F(Certificates, KeepOutWhoProvesNothing) {
   EXPECT_TRUE(server.connected.Empty());
 }
 
+// A certificate of the listener's says nothing of who comes in.
+TEST_F(Certificates, OfTheListenerAloneDoNotOpenItToOtherHosts) {
+  for (const char* address : {"grpc://0.0.0.0:0", "grpc://[::]:0"}) {
+    const std::string status = OpenStatus(address, Listener());
+    EXPECT_EQ(CodeOf(status), "FAILED_PRECONDITION") << status;
+    EXPECT_NE(status.find("everybody who reaches it is let in"), std::string::npos) << status;
+  }
+}
+
 TEST_F(Certificates, AreCheckedWhenAnEndpointOpens) {
   EXPECT_EQ(CodeOf(OpenStatus("", R"({"tls": {"authority": "/no/such/file"}})")), "NOT_FOUND");
   EXPECT_EQ(CodeOf(OpenStatus("", R"({"tls": {"mutual": true}})")), "INVALID_ARGUMENT");

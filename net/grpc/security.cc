@@ -135,6 +135,14 @@ tenon_status* CheckPlaintext(const Security& security, const Address& address) {
                  "{\"plaintext\": true} to let everybody on the way read and change what is sent");
 }
 
+tenon_status* CheckListener(const Security& security, const Address& address) {
+  TENON_SDK_RETURN_IF_ERROR(CheckPlaintext(security, address));
+  if (security.plaintext || security.mutual || !security.token.empty() || address.is_unix() || IsLoopback(address.host)) return nullptr;
+  return Failure(TENON_FAILED_PRECONDITION, "listening at ", address.text, " is refused: with a certificate and its key alone everybody who ",
+                 "reaches it is let in, from other hosts too; give a \"token\" as well, or \"mutual\": true with the \"authority\" of the ",
+                 "clients' certificates");
+}
+
 tenon_status* ListenerCredentials(const Security& security, std::shared_ptr<grpc::ServerCredentials>* out) {
   if (!security.tls) {
     *out = grpc::InsecureServerCredentials();

@@ -47,6 +47,8 @@ struct Address {
 
 // FAILED_PRECONDITION: plaintext off this host that was not asked for.
 [[nodiscard]] tenon_status* CheckPlaintext(const Security& security, const Address& address);
+// The same for one that listens: off this host it also asks who comes in, by a certificate or a token.
+[[nodiscard]] tenon_status* CheckListener(const Security& security, const Address& address);
 
 [[nodiscard]] tenon_status* ListenerCredentials(const Security& security,
                                                 std::shared_ptr<grpc::ServerCredentials>* out);

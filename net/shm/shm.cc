@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "greeter.h"
 #include "pipe.h"
 #include "tenon/sdk/endpoint.h"
 
@@ -55,16 +56,14 @@ class ShmDoor final : public sdk::Door {
 
  private:
   void Run() {
-    for (uint64_t count = 1;; ++count) {
+    Greeter greeter([this](File socket, uint64_t count) { Receive(std::move(socket), count); });
+    for (;;) {
       pollfd events[] = {{listening_->socket.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
       poll(events, 2, -1);
       if (events[1].revents != 0) return;
       File socket(accept4(listening_->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket.ok()) {
-        Receive(std::move(socket), count);
-      } else {
-        poll(&events[1], 1, 100);  // no file to be had, say: not again at once
-      }
+      // No file or thread to be had, say: not again at once.
+      if (!socket.ok() || !greeter.Receive(std::move(socket))) poll(&events[1], 1, 100);
     }
   }
   void Receive(File socket, uint64_t count) {

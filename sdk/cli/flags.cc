@@ -101,7 +101,8 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
   command.add_option("--costs", costs, "What nodes took in earlier runs, to place by; `tenon run` adds to it")->type_name("FILE");
   command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
-  command.add_option("--master", master, "Run the steps on the cluster of this task, such as grpc://host:port or shm://name")->type_name("ADDRESS");
+  command.add_option("--master", master, "Run the steps on the cluster of this task, such as grpc://host:port or shm://name. With credentials, all its tasks, separated by commas: they "
+                                        "are shown to no others, but to sockets beside a given one")->type_name("ADDRESS");
   command.add_option("--credentials", credentials, "JSON of the cluster's transport: certificates, a token")->type_name("FILE");
   if (with_seed) {
     command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");

@@ -4,12 +4,13 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <prometheus/collectable.h>
-#include <prometheus/exposer.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
 
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include "sdk/cli/http_server.h"
 
 namespace tenon::cli {
 namespace {
@@ -55,33 +56,15 @@ prometheus::MetricFamily Family(const json& given) {
   return family;
 }
 
-class Collector : public prometheus::Collectable {
- public:
-  explicit Collector(MetricsServer::Reader reader) : reader_(std::move(reader)) {}
-  std::vector<prometheus::MetricFamily> Collect() const override {
-    std::vector<prometheus::MetricFamily> families;
-    const Result<std::string> text = reader_();
-    if (!text.ok()) return families;
+// In Prometheus' text format.
+std::string TextOf(const MetricsServer::Reader& read) {
+  std::vector<prometheus::MetricFamily> families;
+  if (const Result<std::string> text = read(); text.ok())
     for (const json& family : json::parse(*text)) families.push_back(Family(family));
-    return families;
-  }
-
- private:
-  const MetricsServer::Reader reader_;
-};
+  return prometheus::TextSerializer().Serialize(families);
+}
 
 }  // namespace
-
-struct MetricsServer::Server {
-  Server(const std::string& address, Reader reader)
-      : collector(std::make_shared<Collector>(std::move(reader))),
-        // A client that sends nothing holds a thread no longer than that.
-        exposer({"listening_ports", address, "num_threads", "4", "request_timeout_ms", "2000", "max_request_size", "8192"}) {
-    exposer.RegisterCollectable(collector);
-  }
-  const std::shared_ptr<Collector> collector;
-  prometheus::Exposer exposer;
-};
 
 MetricsServer::MetricsServer() = default;
 MetricsServer::~MetricsServer() = default;
@@ -90,16 +73,18 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& a
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || address.find_first_not_of("0123456789", colon + 1) != std::string::npos || colon + 1 == address.size())
     return Bad(address, "it must be HOST:PORT, such as 127.0.0.1:9100");
+  const unsigned long port = std::strtoul(address.c_str() + colon + 1, nullptr, 10);
+  if (port > 65535) return Bad(address, "its port is more than 65535");
   TENON_TRY_ASSIGN(const std::string name, FindHost(address, address.substr(0, colon), plaintext));
   std::unique_ptr<MetricsServer> out(new MetricsServer);
-  try {
-    out->server_ = std::make_unique<Server>(name + address.substr(colon), std::move(reader));
-  } catch (const std::exception& error) {  // how this library says that it cannot listen
-    return Status(Code::kUnavailable, "--metrics " + address + ": nothing can listen there (" + error.what() + "); is the port taken?");
-  }
-  const std::vector<int> ports = out->server_->exposer.GetListeningPorts();
-  if (ports.empty()) return Status(Code::kUnavailable, "--metrics " + address + ": nothing listens there");
-  out->url_ = "http://" + name + ":" + std::to_string(ports[0]) + "/metrics";
+  HttpOptions options;
+  options.path = "/metrics";
+  options.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  Result<std::unique_ptr<HttpServer>> server =
+      HttpServer::Start(name, static_cast<uint16_t>(port), options, [reader = std::move(reader)] { return TextOf(reader); });
+  if (!server.ok()) return Status(Code::kUnavailable, "--metrics " + address + ": nothing can listen there (" + server.status().message() + "); is the port taken?");
+  out->server_ = *std::move(server);
+  out->url_ = "http://" + name + ":" + std::to_string(out->server_->port()) + "/metrics";
   return out;
 }
 

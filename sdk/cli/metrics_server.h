@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MetricsServer: shows a worker's metrics to whoever asks for http://ADDRESS/metrics, in Prometheus' text format.
 //
-// It takes what tenon_worker_metrics of app.h gives, anew for each request, on threads of its own. It is plain HTTP and asks nobody who
-// they are: off loopback it must be asked for.
+// It takes what tenon_worker_metrics of app.h gives, anew for each request, on a thread of its own. It is plain HTTP and asks nobody who
+// they are: off loopback it must be asked for. Who comes and says nothing keeps nobody else from being answered (http_server.h).
 #ifndef TENON_CLI_METRICS_SERVER_H_
 #define TENON_CLI_METRICS_SERVER_H_
 
@@ -13,6 +13,8 @@
 #include "tenon/tenon.h"
 
 namespace tenon::cli {
+
+class HttpServer;
 
 class MetricsServer {
  public:
@@ -29,9 +31,8 @@ class MetricsServer {
   const std::string& url() const { return url_; }
 
  private:
-  struct Server;
   MetricsServer();
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpServer> server_;
   std::string url_;
 };
 

@@ -167,11 +167,15 @@ class Runner {
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
+    if (!arguments_.init.empty()) TENON_TRY(CheckFiles(arguments_.init));
     TENON_TRY(Initialize());
     if (fetches_.empty() && arguments_.targets.empty()) return Status();
     std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
     for (const NamedTensor& feed : feeds_) feed_names.emplace_back(feed.tensor);
     for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
+    std::vector<std::string> runs = arguments_.targets;
+    for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
+    TENON_TRY(CheckFiles(runs));
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
     TENON_TRY(Repeat());
     if (!arguments_.session.costs.empty()) {
@@ -182,6 +186,18 @@ class Runner {
       TENON_TRY_ASSIGN(explanation_, callable_->Explain());
     }
     return Status();
+  }
+
+  // A stranger's model touches no file. A path may be what the user feeds to a tensor of the graph by its name; an input of a signature is data.
+  Status CheckFiles(const std::vector<std::string>& runs) const {
+    if (arguments_.allow_files) return Status();
+    std::vector<std::string> fed, chosen;
+    for (const NamedTensor& feed : feeds_) {
+      fed.push_back(feed.tensor);
+      const auto is_it = [&](const model::TensorInfo& input) { return Short(input.tensor) == Short(feed.tensor); };
+      if (signature_ == nullptr || std::none_of(signature_->inputs.begin(), signature_->inputs.end(), is_it)) chosen.push_back(feed.tensor);
+    }
+    return model::CheckRun(*runtime_, *model_, fed, chosen, runs);
   }
 
   // Each node once, in order, with the feeds that the steps get: a graph's restore node reads its file's name from one.
@@ -346,6 +362,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
   run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
+  run->add_flag("--allow-files", arguments->allow_files,
+                "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none but its own while it is loaded");
   run->add_flag("--json", arguments->json, "Print the results as JSON");
   arguments->runtime.AddTo(*run);
   arguments->session.AddTo(*run);

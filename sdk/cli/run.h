@@ -24,6 +24,7 @@ struct RunArguments {
   bool time = false;
   bool json = false;
   bool explain = false;
+  bool allow_files = false;
   RuntimeFlags runtime;
   SessionFlags session;
 };

@@ -216,7 +216,12 @@ class DigitJob {
       }
     }
     if (digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, arguments_.cluster + " has parameter servers alone; add workers");
-    if (options->master.empty()) options->master = first;
+    // All of them, the workers' first: credentials go to tasks that were given, and to no others.
+    if (options->master.empty()) {
+      options->master = first;
+      for (const host::ClusterTask& task : cluster.tasks)
+        if (task.address != first) options->master += "," + task.address;
+    }
     if (digits->replicas == 0) digits->replicas = static_cast<int64_t>(digits->replica_devices.size());
     return Status();
   }

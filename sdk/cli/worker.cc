@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tenon worker`: this process as a task of a cluster, until it gets SIGTERM or SIGINT.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +29,7 @@ struct WorkerArguments {
   std::string patience = "5s";
   std::string memory_limit, max_message;
   uint64_t max_sessions = 64;
+  std::vector<std::string> files;
   RuntimeFlags runtime;
 };
 
@@ -74,11 +77,14 @@ Status Serve(const WorkerArguments& arguments) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   TENON_TRY_ASSIGN(host::RuntimeOptions options, arguments.runtime.Options());
   options.task = name;
-  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
   std::string credentials;
   if (!arguments.credentials.empty()) {
     TENON_TRY_ASSIGN(credentials, train::ReadFile(arguments.credentials));
   }
+  // Whoever may connect chooses the graphs, and so the paths that their ops open: none but those that were granted.
+  options.plugin_options.push_back({"tenon", "files", ""});
+  for (const std::string& grant : arguments.files) options.plugin_options.push_back({"tenon", "files", grant});
+  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
   TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
   std::unique_ptr<MetricsServer> metrics;
   if (!arguments.metrics.empty()) {
@@ -92,6 +98,12 @@ Status Serve(const WorkerArguments& arguments) {
   std::printf("%s ends\n", options.task.c_str());
   std::fflush(stdout);
   const Status stopped = worker.Stop(patience);
+  if (stopped.code() == Code::kAborted) {
+    // A thread that does not end cannot be waited for, and what it uses cannot be taken from it.
+    std::fprintf(stderr, "tenon worker: %s; the process ends without it\n", stopped.message().c_str());
+    std::fflush(nullptr);
+    _exit(1);
+  }
   return stopped.code() == Code::kDeadlineExceeded ? Status() : stopped;  // what ran too long was cancelled
 }
 
@@ -105,6 +117,12 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
   command.add_option("--task", arguments->task, "Its number in the job (default: TF_CONFIG's)")->type_name("N")->check(CLI::NonNegativeNumber);
   command.add_option("--listen", arguments->listen, "Where to listen, when that is not its address in the cluster")->type_name("ADDRESS");
   command.add_option("--credentials", arguments->credentials, "JSON of the transport: certificates, a token")->type_name("FILE");
+  command
+      .add_option("--files", arguments->files,
+                  "Graphs may read and write files in this folder (PATH:ro: read alone), or of a file system that a plugin brings "
+                  "(memory://); may be repeated. Without it they touch no file")
+      ->type_name("PATH[:ro]")
+      ->allow_extra_args(false);
   command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")->type_name("TIME")->capture_default_str();
   command.add_option("--metrics", arguments->metrics, "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
       ->type_name("ADDRESS");

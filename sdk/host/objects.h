@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/session/file_grants.h"
 #include "core/session/mounts.h"
 #include "core/session/session.h"
 #include "plugins/loader.h"
@@ -43,7 +44,10 @@ struct tenon_cancellation {
 struct tenon_runtime {
   tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads)
       : loader(host, std::move(loader_options)), runtime(threads) {}
-  ~tenon_runtime() { tenon::session::Mounts::The().RemoveOpener(this); }
+  ~tenon_runtime() {
+    tenon::session::Mounts::The().RemoveOpener(this);
+    tenon::session::FileGrants::Lift(this);
+  }
   // Opens the packages that provide an op (or kernels of it, or a device) and registers them.
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);

@@ -6,6 +6,7 @@
 
 #include "core/base/log.h"
 #include "core/place/device_name.h"
+#include "core/session/file_grants.h"
 #include "core/session/files.h"
 #include "core/session/mounts.h"
 #include "sdk/host/objects.h"
@@ -136,9 +137,32 @@ std::vector<plugins::LoadReport> tenon_runtime::Reports() const {
 
 namespace {
 
+// Options of no plugin but of the engine itself: {"tenon", "files", "PATH"} is what file_grants.h understands, and may be given several
+// times; "" grants nothing. Where there is none of it, all files are granted.
+// {"tenon", "untrusted_plugins", "load"}: libraries that others may write too (plugins/trust.h).
+constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load";
+
+Status RestrictFiles(const tenon_runtime& runtime) {
+  std::vector<session::FileGrant> grants;
+  bool restricted = false;
+  for (const auto& [plugin, key, value] : runtime.options) {
+    if (plugin != kEngine) continue;
+    if (key == kUntrusted && value != kLoad) return InvalidArgument(StrCat("option '", plugin, ".", key, "' is '", value, "'; it can be: ", kLoad));
+    if (key == kUntrusted) continue;
+    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kUntrusted));
+    restricted = true;
+    if (value.empty()) continue;
+    TENON_ASSIGN_OR_RETURN(session::FileGrant grant, session::FileGrant::Parse(value));
+    grants.push_back(std::move(grant));
+  }
+  if (restricted) session::FileGrants::Restrict(&runtime, runtime.runtime.task(), std::move(grants));
+  return Status::Ok();
+}
+
 // Packages and options that a name was given for but that do not exist.
 Status CheckOptionNames(const tenon_runtime& runtime) {
   for (const auto& option : runtime.options) {
+    if (option[0] == kEngine) continue;
     bool known = false;
     std::string ids;
     for (const auto& package : runtime.loader.packages()) {
@@ -160,6 +184,10 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   loader.search.explicit_only = options.no_search != 0;
   loader.search.anchor = reinterpret_cast<const void*>(&tenon_runtime_create);
   loader.search.system_folder = plugins::DefaultSystemFolder();
+  for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
+    const tenon_plugin_option& option = options.plugin_options[i];
+    if (View(option.plugin) == kEngine && View(option.key) == kUntrusted) loader.allow_untrusted = View(option.value) == kLoad;
+  }
   auto runtime = std::make_unique<tenon_runtime>(session::HostTable(), std::move(loader), options.threads);
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
     const tenon_plugin_option& option = options.plugin_options[i];
@@ -169,6 +197,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
     TENON_ASSIGN_OR_RETURN(std::string task, place::TaskName(View(options.task)));
     runtime->runtime.set_task(std::move(task));
   }
+  TENON_RETURN_IF_ERROR(RestrictFiles(*runtime));
   runtime->loader.Scan();
   runtime->NoteRefused();
   TENON_RETURN_IF_ERROR(CheckOptionNames(*runtime));

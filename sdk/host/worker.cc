@@ -2,11 +2,17 @@
 // The workers of app.h.
 #include "net/cluster/worker.h"
 
+#include <algorithm>
+
 #include "core/base/clock.h"
 #include "core/place/device_name.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+namespace {
+constexpr uint64_t kUsualMessageBytes = uint64_t{4} << 30;  // what a transport takes for 0
+}
 
 struct tenon_worker {
   std::unique_ptr<cluster::Worker> worker;
@@ -30,6 +36,8 @@ tenon_status* tenon_worker_start(tenon_runtime* runtime, const tenon_worker_opti
     if (options.max_sessions != 0) core.max_sessions = options.max_sessions;
     core.memory_limit = options.memory_limit;
     core.max_message_bytes = options.max_message_bytes;
+    // What comes lies in the transport's memory, where a limit of the worker's does not see it: no message has more than all may have.
+    if (core.max_message_bytes == 0 && core.memory_limit != 0) core.max_message_bytes = std::min(core.memory_limit, kUsualMessageBytes);
     runtime->OpenDevices();
     TENON_ASSIGN_OR_RETURN(std::unique_ptr<cluster::Worker> worker,
                            cluster::Worker::Start(&runtime->runtime, [runtime](const std::string& scheme) { return runtime->FindTransport(scheme); },

@@ -113,7 +113,7 @@ class Guard {
   static Status Refuse(const Scope& scope, const NodeView& node, const std::string& what) {
     const std::string where = scope.function == nullptr ? "" : " in function '" + std::string(scope.function->name) + "'";
     return Status(Code::kPermissionDenied, "node '" + std::string(node.name) + "' (" + std::string(node.op) + ")" + where + " " + what +
-                                               "; a model may touch its own folder alone while it is loaded");
+                                               "; a model may touch nothing but its own folder, and that while it is loaded");
   }
 
   // Which of a function's arguments are trusted when this node calls it.

@@ -198,10 +198,42 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
   return tensor.status().Annotate("signature '" + signature.name + "': the default of input '" + input.key + "'");
 }
 
-Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options) {
+namespace {
+
+Status CheckRunOf(const Runtime& runtime, const GraphIndex& graph, const std::vector<std::string>& feeds, const std::vector<std::string>& chosen_feeds,
+                  const std::vector<std::string>& targets) {
+  const Status found = CheckFiles(runtime, graph, feeds, chosen_feeds, targets);
+  if (found.code() != Code::kPermissionDenied) return found;
+  return Status(found.code(), found.message() + "; if you trust it, allow it files: `tenon run --allow-files`, or FileAccess::kAny");
+}
+
+}  // namespace
+
+Status CheckRun(const Runtime& runtime, const ModelFile& file, const std::vector<std::string>& feeds, const std::vector<std::string>& chosen_feeds,
+                const std::vector<std::string>& targets) {
+  if (file.form() != Form::kSavedModel) return Status();
+  TENON_TRY_ASSIGN(const GraphIndex graph, GraphIndex::Build(file.graph_def()));
+  return CheckRunOf(runtime, graph, feeds, chosen_feeds, targets);
+}
+
+// Of all signatures, once: what a signature runs does not change.
+void Model::NoteRefused(const Runtime& runtime) {
+  const Result<GraphIndex> graph = GraphIndex::Build(file_.graph_def());
+  if (!graph.ok()) return;
+  for (const Signature& signature : meta().signatures) {
+    std::vector<std::string> feeds, targets;
+    for (const TensorInfo& input : signature.inputs) feeds.push_back(input.tensor);
+    for (const TensorInfo& output : signature.outputs)
+      if (output.kind == TensorInfo::Kind::kDense) targets.push_back(output.tensor);  // of others Run says that it cannot fetch them
+    if (Status checked = CheckRunOf(runtime, *graph, feeds, {}, targets); !checked.ok()) refused_.emplace(signature.name, std::move(checked));
+  }
+}
+
+Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   TENON_TRY(LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
   Model model(file, std::move(session));
+  if (access == FileAccess::kNone && file.form() == Form::kSavedModel) model.NoteRefused(runtime);
   for (const Signature& signature : model.meta().signatures)
     for (const TensorInfo& input : signature.inputs) {
       if (input.default_value.empty()) continue;
@@ -222,6 +254,7 @@ Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& input
     TENON_TRY_ASSIGN(std::string tensor, TensorOf(*signature, output));
     fetches.emplace_back(std::move(tensor));
   }
+  if (const auto refused = refused_.find(name); refused != refused_.end()) return Status(refused->second).Annotate("signature '" + signature->name + "'");
   TENON_TRY_ASSIGN(std::vector<Tensor> values, session_.Run(feeds, fetches, {}, options));
   NamedTensors outputs;
   for (size_t i = 0; i < values.size(); ++i) outputs.emplace_back(signature->outputs[i].key, std::move(values[i]));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/model/graph_index.h"
+#include "tenon/model/text_format.h"
 #include "tenon/train/file.h"
 #include "tenon/train/wire.h"
 #include "tests/engine/engine.h"
@@ -161,6 +162,89 @@ TEST_F(Hostile, AGraphCannotChooseTheFilesThatItIsRestoredFrom) {
 TEST_F(Hostile, AFunctionCannotEither) {
   const std::string why = WhyNot(Copy("module", WithSaver("serving_default_x:0", "StatefulPartitionedCall_3")));
   EXPECT_NE(why.find("(RestoreV2) in function '__inference__traced_restore"), std::string::npos) << why;
+}
+
+// A signature "hostile" whose output comes after the node `effect`, which touches the file at `path`.
+class HostileSignature : public Hostile {
+ protected:
+  std::string Model(const std::string& nodes) {
+    const Result<WireMessage> graph = TextToWire(R"(
+      node { name: "given" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } attr { key: "shape" value { shape { } } } }
+      node { name: "path" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { } string_val: ")" + target_ + R"(" } } } }
+      node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "name" } } } }
+      node { name: "none" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+             attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "" } } } }
+      node { name: "answer" op: "Identity" input: ["one", "^effect"] attr { key: "T" value { type: DT_STRING } } })" + nodes, "GraphDef");
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    WireWriter in, out, entry_in, entry_out, signature, entry, info, tags, meta, model;
+    in.Bytes(1, "given:0");
+    in.Varint(2, 7);
+    entry_in.Bytes(1, "x");
+    entry_in.Bytes(2, in.bytes());
+    out.Bytes(1, "answer:0");
+    out.Varint(2, 7);
+    entry_out.Bytes(1, "y");
+    entry_out.Bytes(2, out.bytes());
+    signature.Bytes(1, entry_in.bytes());
+    signature.Bytes(2, entry_out.bytes());
+    entry.Bytes(1, "hostile");
+    entry.Bytes(2, signature.bytes());
+    info.Bytes(4, "serve");
+    meta.Bytes(1, info.bytes());
+    meta.Bytes(2, graph->bytes);
+    meta.Bytes(5, entry.bytes());
+    model.Varint(1, 1);
+    model.Bytes(2, meta.bytes());
+    const std::string to = JoinPath(folder_, "hostile" + std::to_string(count_++));
+    std::filesystem::create_directory(to);
+    EXPECT_TRUE(train::ReplaceFile(JoinPath(to, "saved_model.pb"), {model.bytes()}).ok());
+    return to;
+  }
+  static std::string Save(const std::string& path) {
+    return R"(node { name: "effect" op: "SaveV2" input: [")" + path + R"(", "one", "none", "one"]
+                     attr { key: "dtypes" value { list { type: DT_STRING } } } })";
+  }
+  Status Run(const std::string& folder, FileAccess access) {
+    TENON_TRY_ASSIGN(const ModelFile file, ModelFile::Open(folder));
+    TENON_TRY_ASSIGN(const tenon::model::Model model, tenon::model::Model::Load(TheRuntime(), file, {}, access));
+    return model.Run("hostile", {{"x", *Tensor::String(target_)}}).status();
+  }
+  void ExpectRefused(const std::string& nodes, const std::string& part) {
+    const Status status = Run(Model(nodes), FileAccess::kNone);
+    EXPECT_EQ(status.code(), Code::kPermissionDenied) << status;
+    EXPECT_NE(status.message().find(part), std::string::npos) << status;
+    EXPECT_FALSE(train::FileExists(target_ + ".index"));
+  }
+  const std::string target_ = JoinPath(folder_, "written");
+};
+
+TEST_F(HostileSignature, WritesNoFiles) {
+  ExpectRefused(Save("path"), "signature 'hostile': node 'effect' (SaveV2) would touch a file whose path ('prefix') the graph chose");
+  EXPECT_TRUE(Run(Model(Save("path")), FileAccess::kAny).ok());
+  EXPECT_TRUE(train::FileExists(target_ + ".index")) << "whoever trusts a model may let it";
+}
+
+// What a signature is given is data: it may come from a stranger too.
+TEST_F(HostileSignature, TakesNoPathsFromItsInputs) { ExpectRefused(Save("given"), "--allow-files"); }
+
+TEST_F(HostileSignature, ReadsNoFiles) {
+  ExpectRefused(R"(node { name: "table" op: "HashTableV2" attr { key: "key_dtype" value { type: DT_STRING } } attr { key: "value_dtype" value { type: DT_INT64 } } }
+                   node { name: "effect" op: "InitializeTableFromTextFileV2" input: ["table", "path"]
+                          attr { key: "key_index" value { i: -2 } } attr { key: "value_index" value { i: -1 } } })",
+                "(InitializeTableFromTextFileV2)");
+}
+
+TEST_F(HostileSignature, HidesNothingInAFunction) {
+  ExpectRefused(R"(node { name: "effect" op: "PartitionedCall" input: "path" attr { key: "f" value { func { name: "inner" } } }
+                          attr { key: "Tin" value { list { type: DT_STRING } } } attr { key: "Tout" value { list { } } } }
+                   library { function { signature { name: "inner" input_arg { name: "a" type: DT_STRING } is_stateful: true }
+                     node_def { name: "n" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+                                attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } string_val: "" } } } }
+                     node_def { name: "save" op: "SaveV2" input: ["a", "n:output:0", "n:output:0", "n:output:0"]
+                                attr { key: "dtypes" value { list { type: DT_STRING } } } } } })",
+                "in function 'inner'");
 }
 
 TEST_F(Hostile, ACheckpointNeedsASaver) {

@@ -110,9 +110,9 @@ INSTANTIATE_TEST_SUITE_P(Over, CheckpointKill, testing::ValuesIn(engine::BuiltTr
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CheckpointKill);
 
 TEST_P(CheckpointKill, NoCheckpointIsLostAndNoneIsMixed) {
-  engine::Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}});
-  ASSERT_TRUE(tasks.ok());
   const std::string folder = fakes::TemporaryFolder("checkpoint_kill");
+  engine::Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
+  ASSERT_TRUE(tasks.ok());
   std::mt19937 random(20161104);
   Verdict all;
   int64_t newest = 0;

@@ -146,5 +146,71 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
 #endif
 }
 
+// The worker's start, as it tells it.
+uint64_t IncarnationOf(Peer& peer) {
+  cluster::HelloRequest hello;
+  hello.set_protocol(1);
+  const auto outcome = peer.Call("hello", Packet(hello));
+  cluster::HelloReply reply;
+  uint32_t size = 0;
+  if (outcome.response.size() < 4) return 0;
+  std::memcpy(&size, outcome.response.data(), 4);
+  EXPECT_TRUE(reply.ParseFromString(outcome.response.substr(4, size)));
+  return reply.incarnation();
+}
+
+std::string Open(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret) {
+  cluster::OpenSession head;
+  head.set_session(session);
+  head.set_incarnation(IncarnationOf(peer));
+  head.set_owner(owner);
+  head.set_owner_secret(secret);
+  return peer.Call("open", Packet(head)).status;
+}
+
+std::string Ping(Peer& peer, uint64_t session) {
+  cluster::SessionRequest head;
+  head.set_session(session);
+  return peer.Call("ping", Packet(head)).status;
+}
+
+TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
+  const Processes tasks(GetParam(), {{"worker", 1}});
+  ASSERT_TRUE(tasks.ok());
+  const Transport transport(GetParam());
+  Endpoint client(transport);
+  Peer own(client, tasks.address(0)), stranger(client, tasks.address(0));
+  ASSERT_EQ(Open(own, 1, "training", "secret"), "");
+  for (const char* guess : {"", "s", "secreT", "secretsecret"}) {
+    const std::string refused = Open(stranger, 2, "training", guess);
+    EXPECT_NE(refused.find("opened with another secret"), std::string::npos) << refused;
+    EXPECT_EQ(Ping(own, 1), "") << "it was ended";
+    if (guess[0] == '\0') continue;
+    break;  // each waits a while for the earlier one to end
+  }
+  EXPECT_EQ(Open(own, 3, "training", "secret"), "");
+  EXPECT_NE(Ping(own, 1).find("has no session 1"), std::string::npos);
+  EXPECT_EQ(Ping(own, 3), "");
+}
+
+// A worker would send its values, and the token that proves it, to wherever a master says.
+TEST_P(HostileTest, ATaskOfNoClusterIsNotReached) {
+  const Processes tasks(GetParam(), {{"worker", 1}});
+  ASSERT_TRUE(tasks.ok());
+  const Transport transport(GetParam());
+  Endpoint client(transport);
+  Peer peer(client, tasks.address(0));
+  ASSERT_EQ(Open(peer, 1, "", ""), "");
+  cluster::RegisterPart head;
+  head.set_session(1);
+  head.set_part(1);
+  cluster::Task& elsewhere = *head.add_tasks();
+  elsewhere.set_name("/job:worker/replica:0/task:0");
+  elsewhere.set_address("grpc://192.0.2.1:80");
+  head.add_parts(1);
+  const std::string refused = peer.Call("part", Packet(head)).status;
+  EXPECT_NE(refused.find("has no task /job:worker/replica:0/task:0 at grpc://192.0.2.1:80"), std::string::npos) << refused;
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -27,8 +27,8 @@ ip link add here type veth peer name there
 ip address add 10.255.255.1/24 dev here
 ip link set here up && ip link set there up
 cp -r "$examples" "$folder/cluster" && cd "$folder/cluster"
-export TENON=$tenon OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-training=(--restart --threads=1 --steps=30 "--folder=$folder/digits")
+export TENON=$tenon FOLDER=$folder/digits OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+training=(--restart --threads=1 --steps=30)
 
 start_slurm() {
   mkdir -p "$folder"/slurm/{munge,state,spool}

@@ -38,7 +38,7 @@ END
 work() {  # TASK OPTION...
   local i=$1 job=${tasks[$1]%/*} number=${tasks[$1]#*/}
   shift
-  exec ip netns exec "task$i" "$tenon" worker --cluster "$folder/cluster.json" --job "$job" --task "$number" --threads=1 "$@"
+  exec ip netns exec "task$i" "$tenon" worker --cluster "$folder/cluster.json" --job "$job" --task "$number" --threads=1 --files "$folder" "$@"
 }
 train() {  # NAME STEPS OPTION...
   local name=$1 steps=$2

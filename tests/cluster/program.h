@@ -36,6 +36,10 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program() { Kill(); }
 
+  pid_t process() const { return process_; }
+  void Signal(int signal) const {
+    if (process_ > 0) kill(process_, signal);
+  }
   void Kill() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL);

@@ -59,7 +59,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainCluster);
 TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
   const std::string folder = testing::TempDir() + "/tenon_replicas_" + GetParam() + std::to_string(getpid());
   ASSERT_EQ(Training(folder + "/one", 200, {"--replicas=2"}).Wait(), 0);
-  const Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}});
+  const Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
   ASSERT_EQ(Training(folder + "/many", 200, {"--cluster=" + tasks.file()}).Wait(), 0);
   const std::string one = ReadFile(folder + "/one/digits.pb");
@@ -70,7 +70,7 @@ TEST_P(TrainCluster, ReplicasOnTasksGiveTheBytesOfOneProcess) {
 
 TEST_P(TrainCluster, EndsWithTheWeightsOfAnUndisturbedRun) {
   const std::string folder = testing::TempDir() + "/tenon_train_kill_" + GetParam() + std::to_string(getpid());
-  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
   ASSERT_TRUE(tasks.ok());
   const int steps = 300 + 150 * Kills(), seconds = 100 + 5 * Kills();
   ASSERT_EQ(Training(folder + "/calm", steps, {"--master=" + tasks.address(1)}).Wait(seconds), 0);

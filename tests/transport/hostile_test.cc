@@ -32,6 +32,9 @@ class TestPipe final : public sdk::Pipe {
     for (uint64_t i = 0; memory != nullptr && i < body_bytes; ++i) memory[i] = 'x';
     sink_->End(complete);
   }
+  // The body does not come, until it is given up.
+  void Begin(std::string_view head, uint64_t body_bytes) { (void)sink_->Begin(head, body_bytes); }
+  void GiveUp() { sink_->End(false); }
   std::vector<std::string> Heads() {
     const std::lock_guard guard(lock_);
     return std::exchange(heads_, {});
@@ -122,6 +125,38 @@ TEST(HostileHeads, ThatAreCutShortOrTooLongBreakTheConnection) {
     }
   }
   EXPECT_EQ(living_statuses, statuses);
+}
+
+// Requests of which the end never comes, over connections of one endpoint: together they have so much memory, and no more.
+TEST(HalfRequests, HaveABoundTogetherAndGiveBackWhatTheyHad) {
+  constexpr uint64_t kLarge = uint64_t{40} << 20;
+  Victim victim(kLarge);
+  std::vector<std::shared_ptr<sdk::Connection>> connections;
+  std::vector<TestPipe*> pipes;
+  for (int i = 0; i < 20; ++i) {
+    auto owned = std::make_unique<TestPipe>();
+    pipes.push_back(owned.get());
+    connections.push_back(std::make_shared<sdk::Connection>(victim.state, std::move(owned), true));
+    victim.state->Remember(connections.back());
+    connections.back()->Start();
+  }
+  const std::string call = HonestHeads()[0];
+  const auto refused = [](TestPipe* pipe) {
+    for (const std::string& head : pipe->Heads())
+      if (head.find("requests that are not all there yet take as much memory as they may") != std::string::npos) return true;
+    return false;
+  };
+  for (TestPipe* pipe : pipes) pipe->Begin(call, kLarge);
+  EXPECT_FALSE(refused(pipes[0]));
+  for (size_t i = 1; i < pipes.size(); ++i) EXPECT_TRUE(refused(pipes[i])) << i;
+  EXPECT_TRUE(victim.Lives()) << "a small one goes on";
+  pipes[0]->GiveUp();
+  for (size_t i = 1; i < pipes.size(); ++i) pipes[i]->GiveUp();
+  for (int i = 0; i < 3; ++i) {  // whole ones give back theirs too
+    pipes[1]->Give(Victim::Head(HeadWriter(FrameKind::kCall).Number(static_cast<uint64_t>(10 + i)).Number(0).Text(Span("m")).Number(0)), kLarge);
+    EXPECT_FALSE(refused(pipes[1])) << i;
+  }
+  for (const auto& connection : connections) connection->End("the test is over", false);
 }
 
 TEST(HostileHeads, OfUnknownKindsBreakTheConnection) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse/cache.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +36,15 @@ uint64_t CheckOf(std::string_view text, const std::vector<char>& code) {
   return static_cast<uint64_t>(sdk::Crc32c(text)) << 32 | sdk::Crc32c({code.data(), code.size()});
 }
 
+// What keeps a folder from being this user's alone; empty: nothing, or there is none yet.
+std::string WhyNotPrivate(const std::string& folder) {
+  struct stat info;
+  if (lstat(folder.c_str(), &info) != 0) return errno == ENOENT || errno == ENOTDIR ? "" : std::strerror(errno);
+  if (!S_ISDIR(info.st_mode)) return "it is no folder";
+  if (info.st_uid != geteuid()) return sdk::Concat("user ", info.st_uid, " owns it, and this is ", geteuid());
+  return (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? "" : "others may write it";
+}
+
 }  // namespace
 
 std::string CodeCache::FolderOf(const std::string& option) {
@@ -41,6 +53,15 @@ std::string CodeCache::FolderOf(const std::string& option) {
   if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder != nullptr && folder[0] == '/') return sdk::Concat(folder, "/tenon/gpu");
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') return sdk::Concat(home, "/.cache/tenon/gpu");
   return "";
+}
+
+CodeCache::CodeCache(std::string folder) : folder_(std::move(folder)) {
+  const std::string wrong = folder_.empty() ? "" : WhyNotPrivate(folder_);
+  if (wrong.empty()) return;
+  static std::atomic<bool> told{false};
+  const std::string text = sdk::Concat("compiled GPU code is not kept in '", folder_, "': ", wrong, "; let it be this user's, with mode 0700, or name another folder (option cache)");
+  if (!told.exchange(true)) tenon_plugin_host->log(TENON_LOG_WARNING, sdk::ToSpan(text));
+  folder_.clear();
 }
 
 std::string CodeCache::PathOf(std::string_view text) const {
@@ -66,7 +87,9 @@ std::optional<std::vector<char>> CodeCache::Find(std::string_view text) const {
 void CodeCache::Keep(std::string_view text, const std::vector<char>& code) const {
   if (folder_.empty()) return;
   std::error_code failed;
-  std::filesystem::create_directories(folder_, failed);
+  std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), failed);
+  // It may have come into being since it was looked at.
+  if (mkdir(folder_.c_str(), 0700) != 0 && !WhyNotPrivate(folder_).empty()) return;
   const std::string path = PathOf(text), temporary = sdk::Concat(path, ".", getpid());
   {
     std::ofstream file(temporary, std::ios::binary);

@@ -7,18 +7,15 @@
 //
 // Rules. Nothing but the model's own folder is read: names of assets that lead elsewhere are refused (".." , whole paths, schemes, links), and so
 // is a graph that would touch other files while it is restored and initialised (file_guard.h). No library is loaded for a model. Nodes
-// and functions that nothing reaches may have ops that nobody has. What a caller runs afterwards is the caller's own choice.
+// and functions that nothing reaches may have ops that nobody has. What runs afterwards touches no file at all, unless the caller lets it
+// (FileAccess): the values that a signature gets are data, and no paths. What a caller runs in the session itself is its own choice.
 // Weights go from the checkpoint into the variables, once; the graph's bytes may be dropped when loading is done.
 #ifndef TENON_MODEL_LOAD_H_
 #define TENON_MODEL_LOAD_H_
 
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +26,18 @@ namespace tenon::model {
 
 // Adds the graph to a session, restores the variables where the model has a checkpoint, and runs its main op where it has one.
 Status LoadInto(const Runtime& runtime, const ModelFile& file, Session& session, const host::RunOptions& options = {});
+
+// What a model's graph may do with files when it is run.
+enum class FileAccess {
+  kNone,  // PERMISSION_DENIED names the node that would touch one
+  kAny,   // of a model that is trusted
+};
+
+// Whether nodes of a SavedModel may run, once it is loaded. feeds: names of the tensors that are fed; chosen_feeds: those of them whose values
+// may be paths, because the caller named them as tensors of the graph and not as a signature's inputs. Graphs that are no SavedModel are
+// their owner's, and run.
+Status CheckRun(const Runtime& runtime, const ModelFile& file, const std::vector<std::string>& feeds, const std::vector<std::string>& chosen_feeds,
+                const std::vector<std::string>& targets);
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
@@ -43,7 +52,8 @@ Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, con
 // A loaded model: what its author named can be called by these names. Any thread may run it, several at once.
 class Model {
  public:
-  static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {});
+  static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {},
+                            FileAccess access = FileAccess::kNone);
 
   const Session& session() const { return session_; }
   Session& session() { return session_; }
@@ -52,14 +62,17 @@ class Model {
   // NOT_FOUND lists those that there are.
   Result<const Signature*> FindSignature(std::string_view name) const;
   // Every output of a signature. Inputs: all of it, by key, but for those that have a default; INVALID_ARGUMENT names what is
-  // missing, unknown or of another type.
+  // missing, unknown or of another type; PERMISSION_DENIED what would touch files.
   Result<NamedTensors> Run(std::string_view signature, const NamedTensors& inputs, const host::RunOptions& options = {}) const;
 
  private:
   Model(ModelFile file, Session session) : file_(std::move(file)), session_(std::move(session)) {}
   ModelFile file_;
   Session session_;
+  void NoteRefused(const Runtime& runtime);
+
   std::map<std::string, NamedTensors, std::less<>> defaults_;  // by signature
+  std::map<std::string, Status, std::less<>> refused_;         // signatures that would touch files
 };
 
 // NOT_FOUND lists the signatures that there are.

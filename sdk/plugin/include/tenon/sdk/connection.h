@@ -85,6 +85,7 @@ class Connection final : public TimerOwner, private FrameSink {
     void* token = nullptr;         // of data
     bool placing = false;
     bool misplaced = false;
+    uint64_t begun = 0;  // of a request, until it is all there
   };
   // Where a callback runs, which must not wait for the other side.
   struct InCallback {

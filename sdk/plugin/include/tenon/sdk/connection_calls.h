@@ -185,6 +185,11 @@ inline void* Connection::BeginCall(HeadReader* head, uint64_t bytes) {
   if (endpoint_->events.call == nullptr) return RefuseCall(id, Failure(TENON_UNIMPLEMENTED, "this side takes no calls"));
   if (endpoint_->draining) return RefuseCall(id, Draining());
   if (bytes > endpoint_->max_message_bytes) return RefuseCall(id, TooLarge("a request", bytes));
+  if (!endpoint_->Begun(bytes)) {
+    return RefuseCall(id, Failure(TENON_RESOURCE_EXHAUSTED, "requests that are not all there yet take as much memory as they may, ",
+                                  endpoint_->max_unfinished_bytes(), " bytes; this one of ", bytes, " bytes would be more"));
+  }
+  frame_.begun = bytes;
   OpenReply* reply = nullptr;
   {
     std::unique_lock guard(lock_);

@@ -113,6 +113,7 @@ inline void* Connection::BeginKnown(std::string_view head, uint64_t bytes) {
 inline void Connection::End(bool complete) {
   const Frame frame = std::exchange(frame_, {});
   const InCallback here;
+  if (frame.begun != 0) endpoint_->Ended(frame.begun);
   if (frame.reply != nullptr) EndCall(frame.reply, complete);
   if (frame.stream != nullptr) EndMessage(frame, complete);
   if (frame.placing) EndData(frame, complete);

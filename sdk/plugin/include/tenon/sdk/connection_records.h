@@ -77,6 +77,20 @@ inline void Gather(const tenon_span* pieces, uint64_t count, char* to) {
 struct EndpointState {
   tenon_endpoint_events events = {};
   uint64_t max_message_bytes = 0;
+  // Connections that other sides made; one more is closed at once.
+  static constexpr size_t kMostAccepted = 1024;
+  // Of all requests together that have begun to come and are not all there: so many, or one message of the largest size.
+  static constexpr uint64_t kUnfinishedBytes = uint64_t{64} << 20;
+  uint64_t max_unfinished_bytes() const { return std::max(max_message_bytes, kUnfinishedBytes); }
+  // False: with these there would be too many.
+  bool Begun(uint64_t bytes) {
+    uint64_t before = unfinished_.load();
+    do {
+      if (before != 0 && bytes > max_unfinished_bytes() - std::min(before, max_unfinished_bytes())) return false;
+    } while (!unfinished_.compare_exchange_weak(before, before + bytes));
+    return true;
+  }
+  void Ended(uint64_t bytes) { unfinished_.fetch_sub(bytes); }
   Keeper keeper;
   std::atomic<bool> draining{false};
 
@@ -92,6 +106,11 @@ struct EndpointState {
     std::shared_ptr<Connection> owner = std::move(*found);
     connections_.erase(found);
     return owner;
+  }
+  bool HasRoom(bool (*accepted)(const Connection&)) {
+    const std::lock_guard guard(lock_);
+    return connections_.size() < kMostAccepted ||
+           static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [accepted](const auto& each) { return accepted(*each); })) < kMostAccepted;
   }
   std::vector<std::shared_ptr<Connection>> Connections() {
     const std::lock_guard guard(lock_);
@@ -111,6 +130,7 @@ struct EndpointState {
 
  private:
   std::atomic<uint64_t> open_{0};
+  std::atomic<uint64_t> unfinished_{0};
   std::mutex lock_;
   std::condition_variable idle_;
   std::vector<std::shared_ptr<Connection>> connections_;  // in the order in which they were made

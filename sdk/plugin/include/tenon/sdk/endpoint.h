@@ -123,6 +123,11 @@ class Endpoint {
   }
   void Accept(std::unique_ptr<Pipe> pipe) {
     if (state_->draining) return pipe->Close();
+    if (!state_->HasRoom([](const Connection& connection) { return connection.accepted(); })) {
+      const std::string text = Concat(address_, " has ", EndpointState::kMostAccepted, " connections, as many as it may; ", pipe->name(), " is sent away");
+      tenon_plugin_host->log(TENON_LOG_WARNING, ToSpan(text));
+      return pipe->Close();
+    }
     const auto connection = std::make_shared<Connection>(state_, std::move(pipe), true);
     state_->Remember(connection);
     const auto& events = state_->events;
