@@ -76,12 +76,14 @@ BundleIndex LoadIndex(const tenon_files& files, std::string_view prefix, const B
   return ParseIndex(source, *out_path, budget);
 }
 
-// A data file that has its name already need not get it.
-void NameShard(const tenon_files& files, const std::string& data) {
+void NameShard(const tenon_files& files, std::string_view prefix, const std::string& data, Naming naming) {
   try {
     sdk::Rename(files, TemporaryPath(data), data);
   } catch (const sdk::KernelError& error) {
-    if (error.code() != TENON_NOT_FOUND || !sdk::File::IfThere(files, data)) throw;
+    if (error.code() != TENON_NOT_FOUND) throw;
+    if (naming == Naming::kBegun && sdk::File::IfThere(files, data)) return;
+    WithdrawIndex(files, prefix);  // somebody has taken the data away, so that it would speak of what is older
+    throw;
   }
 }
 
@@ -209,10 +211,10 @@ bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept {
   return sdk::RemoveDurably(files, TemporaryPath(IndexPath(prefix)));
 }
 
-void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header) {
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming) {
   const std::string index = IndexPath(prefix);
   sdk::SyncFolderOf(files, index);  // from here on it counts, and no old data may be written over before
-  for (int64_t shard = 0; shard < header.shards; ++shard) NameShard(files, DataPath(prefix, shard, header.shards));
+  for (int64_t shard = 0; shard < header.shards; ++shard) NameShard(files, prefix, DataPath(prefix, shard, header.shards), naming);
   sdk::SyncFolderOf(files, index);  // the index may not have its name before the data do
   sdk::Rename(files, TemporaryPath(index), index);
   sdk::SyncFolderOf(files, index);
@@ -223,7 +225,7 @@ void Recover(const tenon_files& files, std::string_view prefix, const Budget& bu
   if (!sdk::File::IfThere(files, path)) return;
   if (const auto index = LoadTemporaryIndex(files, prefix, budget)) {
     sdk::File::ForAppending(files, path).SyncAndClose();  // its writer may have ended before it was durable
-    return Commit(files, prefix, index->header);
+    return Commit(files, prefix, index->header, Naming::kBegun);
   }
   sdk::Check(files.remove(sdk::ToSpan(path)));
   sdk::SyncFolderOf(files, path);

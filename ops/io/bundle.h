@@ -62,8 +62,9 @@ void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleH
 // True when there is certainly no temporary index any more, whatever happens: what it spoke of may be removed.
 bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept;
 
-// Gives the files that WriteIndex's index speaks of, and the index itself, their names.
-void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header);
+// Gives the files that WriteIndex's index speaks of, and the index itself, their names. kBegun: some may have theirs already.
+enum class Naming { kWhole, kBegun };
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming = Naming::kWhole);
 
 // What a crash left of an earlier writing of the checkpoint: finished when it is complete, else removed. The caller holds the lock.
 void Recover(const tenon_files& files, std::string_view prefix, const Budget& budget);

@@ -168,6 +168,18 @@ TEST_F(HostileFiles, ALockThatADeadWriterLeftMeansNothing) {
   EXPECT_EQ(disk.files.size(), 2u);
 }
 
+// As a cleaner that takes the writer for dead would.
+TEST_F(HostileFiles, DataThatSomebodyTakesAwayEndTheSave) {
+  ASSERT_TRUE(Save("m", 1).ok());
+  disk.on_call = [&](std::string_view what, std::string_view path) -> uint32_t {
+    if (what == "rename" && path.ends_with(".data-00000-of-00001.tmp")) disk.files.erase("m.data-00000-of-00001.tmp");
+    return TENON_OK;
+  };
+  EXPECT_FALSE(Save("m", 2).ok());
+  disk.on_call = nullptr;
+  EXPECT_EQ(Value("m"), 1);
+}
+
 TEST_F(HostileFiles, WhoReadsWhileAnotherWritesGetsOneOfTheTwo) {
   for (int moment = 1, reads = 2; moment <= reads; ++moment) {
     disk = MemoryFiles();
