@@ -57,8 +57,9 @@ std::optional<BundleIndex> LoadTemporaryIndex(const tenon_files& files, std::str
   std::optional<BundleIndex> index;
   try {
     index.emplace(ParseIndex(source, path, budget));
-  } catch (const sdk::KernelError& error) {
-    if (source.failed() || error.code() != TENON_DATA_LOSS) throw;
+  } catch (sdk::KernelError& error) {
+    if (source.failed()) throw;
+    sdk::IsNot(error.release(), TENON_DATA_LOSS);
     return std::nullopt;
   }
   if (!AllShardsAreThere(files, prefix, index->header.shards, budget)) index.reset();
@@ -77,14 +78,11 @@ BundleIndex LoadIndex(const tenon_files& files, std::string_view prefix, const B
 }
 
 void NameShard(const tenon_files& files, std::string_view prefix, const std::string& data, Naming naming) {
-  try {
-    sdk::Rename(files, TemporaryPath(data), data);
-  } catch (const sdk::KernelError& error) {
-    if (error.code() != TENON_NOT_FOUND) throw;
-    if (naming == Naming::kBegun && sdk::File::IfThere(files, data)) return;
-    WithdrawIndex(files, prefix);  // somebody has taken the data away, so that it would speak of what is older
-    throw;
-  }
+  const std::string from = TemporaryPath(data);
+  if (sdk::IsNot(files.rename(sdk::ToSpan(from), sdk::ToSpan(data)), TENON_NOT_FOUND)) return;
+  if (naming == Naming::kBegun && sdk::File::IfThere(files, data)) return;
+  WithdrawIndex(files, prefix);  // somebody has taken the data away, so that it would speak of what is older
+  Fail(TENON_NOT_FOUND, "cannot rename '", from, "' to '", data, "': it is not there any more; something else has removed what the checkpoint's writer wrote");
 }
 
 // A number of data files; -1 when there cannot be so many.

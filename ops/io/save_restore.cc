@@ -80,9 +80,9 @@ struct Restore {
         budget.poll();
         RestoreOne(c, reader, request, budget, i);
       }
-    } catch (const KernelError& error) {
-      const bool may_be_of_both = error.code() == TENON_DATA_LOSS || error.code() == TENON_NOT_FOUND;
-      if (!may_be_of_both || !may_try_again || !reader.Superseded()) throw;
+    } catch (const KernelError&) {
+      budget.poll();
+      if (!may_try_again || !reader.Superseded()) throw;
       return false;
     }
     return true;

@@ -33,10 +33,8 @@ std::string Holder(const tenon_files& files, const std::string& path) {
 }  // namespace
 
 WriteLock::WriteLock(const tenon_files& files, std::string_view prefix) : files_(files), path_(std::string(prefix) + ".lock") {
-  try {
-    file_.emplace(sdk::File::ForWriting(files_, path_));
-  } catch (const sdk::KernelError& error) {
-    if (error.code() != TENON_ABORTED) throw;
+  if (auto file = sdk::File::IfNobodyWrites(files_, path_)) file_.emplace(*std::move(file));
+  if (!file_) {
     sdk::Fail(TENON_ABORTED, "the checkpoint ", prefix, " is being written by ", Holder(files_, path_), ", which has ", path_, " open; nothing was changed");
   }
   try {

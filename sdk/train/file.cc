@@ -66,10 +66,10 @@ Status SystemError(std::string_view what, const std::string& path, int error) {
 }
 
 // Of a file system that cannot map: the bytes, read.
-Result<std::string> ReadWhole(const std::string& path, ReadLimit& limit) {
+Result<std::string> ReadWhole(const std::string& path, const ReadLimit& limit) {
   TENON_TRY_ASSIGN(const host::File file, host::File::OpenRead(path));
   TENON_TRY_ASSIGN(const uint64_t size, file.Size());
-  TENON_TRY(limit.Take(size, path));
+  TENON_TRY(limit.Check(size, "'" + path + "'"));
   std::string bytes(size, '\0');
   TENON_TRY(file.ReadAt(0, bytes.data(), bytes.size()));
   return bytes;
@@ -111,21 +111,23 @@ bool HasScheme(const std::string& path) { return path.find("://") != std::string
 
 }  // namespace
 
-Status ReadLimit::Take(uint64_t bytes, std::string_view path) {
-  if (bytes > left_) {
-    return Status(Code::kResourceExhausted,
-                  "read '" + std::string(path) + "': it takes " + std::to_string(bytes) + " bytes, and " + std::to_string(left_) + " are left of what files may take");
-  }
+Status ReadLimit::Check(uint64_t bytes, std::string_view what) const {
+  if (bytes <= left_) return Status();
+  return Status(Code::kResourceExhausted, std::string(what) + " takes " + std::to_string(bytes) + " bytes of memory, and " + std::to_string(left_) +
+                                              " are left of the limit");
+}
+
+Status ReadLimit::Take(uint64_t bytes, std::string_view what) {
+  TENON_TRY(Check(bytes, what));
   left_ -= bytes;
   return Status();
 }
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
-  ReadLimit limit;
-  return Open(path, limit);
+  return Open(path, ReadLimit());
 }
 
-Result<MappedFile> MappedFile::Open(const std::string& path, ReadLimit& limit) {
+Result<MappedFile> MappedFile::Open(const std::string& path, const ReadLimit& limit) {
   Descriptor file(OpenRetrying(path, O_RDONLY));
   if (file.get() < 0 && HasScheme(path)) {
     TENON_TRY_ASSIGN(std::string bytes, ReadWhole(path, limit));
@@ -138,7 +140,7 @@ Result<MappedFile> MappedFile::Open(const std::string& path, ReadLimit& limit) {
   if (!S_ISREG(info.st_mode)) return NotOrdinary(path, info.st_mode);
   if (info.st_size == 0) return MappedFile(nullptr, 0);
   const auto size = static_cast<size_t>(info.st_size);
-  TENON_TRY(limit.Take(size, path));
+  TENON_TRY(limit.Check(size, "'" + path + "'"));
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED) return SystemError("map", path, errno);
   return MappedFile(data, size);
@@ -159,8 +161,7 @@ MappedFile::~MappedFile() {
 }
 
 Result<std::string> ReadFile(const std::string& path) {
-  ReadLimit limit(kMostRead);
-  return ReadWhole(path, limit);
+  return ReadWhole(path, ReadLimit(kMostRead));
 }
 
 Status ReplaceFile(const std::string& path, const std::vector<std::string_view>& pieces, Durability durability) {

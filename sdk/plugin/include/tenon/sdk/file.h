@@ -24,6 +24,14 @@ inline const tenon_files& HostFiles() {
   return *files;
 }
 
+// False for a failure with this code; any other one leaves.
+inline bool IsNot(tenon_status* status, uint32_t code) {
+  if (status == nullptr) return true;
+  if (tenon_plugin_host->status_code(status) != code) throw KernelError(status);
+  tenon_plugin_host->status_release(status);
+  return false;
+}
+
 class File {
  public:
   static File ForReading(const tenon_files& files, std::string path) {
@@ -33,12 +41,13 @@ class File {
   }
   // Of a file that may not be there. Asking first whether it exists would take a failure to look for its absence.
   static std::optional<File> IfThere(const tenon_files& files, std::string path) {
-    try {
-      return ForReading(files, std::move(path));
-    } catch (const KernelError& error) {
-      if (error.code() != TENON_NOT_FOUND) throw;
-      return std::nullopt;
-    }
+    File file(files, std::move(path));
+    return IsNot(files.open_read(ToSpan(file.path_), &file.file_), TENON_NOT_FOUND) ? std::optional<File>(std::move(file)) : std::nullopt;
+  }
+  // As ForWriting, where nobody else writes it, as far as the file system can tell.
+  static std::optional<File> IfNobodyWrites(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    return IsNot(files.open_write(ToSpan(file.path_), &file.file_), TENON_ABORTED) ? std::optional<File>(std::move(file)) : std::nullopt;
   }
   // Creates or truncates. ABORTED where somebody else writes it, on file systems that can tell.
   static File ForWriting(const tenon_files& files, std::string path) {

@@ -62,8 +62,6 @@ class KernelError : public std::exception {
     if (status_ != nullptr) tenon_plugin_host->status_release(status_);
   }
   tenon_status* release() noexcept { return std::exchange(status_, nullptr); }
-  // TENON_*; TENON_OK when it was released.
-  uint32_t code() const noexcept { return status_ == nullptr ? TENON_OK : tenon_plugin_host->status_code(status_); }
   const char* what() const noexcept override { return "a kernel failed"; }
 
  private:

@@ -16,12 +16,14 @@
 
 namespace tenon::train {
 
-// How much of files may be read, all together; what is read is taken from it.
+// How much memory may be made of files, all together.
 class ReadLimit {
  public:
   explicit ReadLimit(uint64_t bytes = UINT64_MAX) : left_(bytes) {}
-  // RESOURCE_EXHAUSTED names the file.
-  Status Take(uint64_t bytes, std::string_view path);
+  // RESOURCE_EXHAUSTED says of `what`, a file or a part of one, how much it takes and how much is left.
+  Status Check(uint64_t bytes, std::string_view what) const;
+  // The same, and it is gone from what is left.
+  Status Take(uint64_t bytes, std::string_view what);
   uint64_t left() const { return left_; }
 
  private:
@@ -34,7 +36,7 @@ class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
   // Of a file that is not larger than what `limit` has left.
-  static Result<MappedFile> Open(const std::string& path, ReadLimit& limit);
+  static Result<MappedFile> Open(const std::string& path, const ReadLimit& limit);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
