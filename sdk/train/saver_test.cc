@@ -153,8 +153,10 @@ TEST_P(SaverTest, PassesOverACheckpointThatHoldsAnotherStepThanItsName) {
 
 TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
   const std::string folder = NewFolder();
-  Counting counting(folder);
-  counting.Save(1);
+  {
+    Counting counting(folder);
+    counting.Save(1);
+  }
   const std::vector<std::string> clean = *ListFolder(folder);
   ASSERT_TRUE(MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
   for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
@@ -170,9 +172,11 @@ TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
 
 TEST_P(SaverTest, ClearsTheFolder) {
   const std::string folder = NewFolder();
-  Counting counting(folder);
-  counting.Save(1);
-  ASSERT_TRUE(counting.saver.Clear().ok());
+  {
+    Counting counting(folder);
+    counting.Save(1);
+    ASSERT_TRUE(counting.saver.Clear().ok());
+  }
   Counting again(folder);
   Result<Restored> restored = again.saver.RestoreNewest(again.session);
   ASSERT_TRUE(restored.ok()) << restored.status();
