@@ -231,7 +231,8 @@ TEST_P(SaverTest, ALockThatADeadRunLeftMeansNothing) {
     Counting counting(folder);
     counting.Save(1);
   }
-  for (const std::string& name : *ListFolder(folder)) EXPECT_FALSE(name.ends_with(".lock")) << name;
+  const std::vector<std::string> files = *ListFolder(folder);
+  for (const std::string& name : files) EXPECT_FALSE(name.ends_with(".lock")) << name;
 }
 
 }  // namespace
