@@ -69,7 +69,7 @@ tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** ou
     return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
   Descriptor file(name, flags);
   if (file.get() < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
-    return InvalidArgument(StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; give the path of the file itself")).release();
+    return InvalidArgument(StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; name the file itself")).release();
   // A pipe that nobody reads; a socket.
   if (file.get() < 0 && errno == ENXIO) return NotOrdinary(what, name);
   if (file.get() < 0) return SystemError(what, name, errno);

@@ -82,7 +82,7 @@ void NameShard(const tenon_files& files, std::string_view prefix, const std::str
   if (sdk::IsNot(files.rename(sdk::ToSpan(from), sdk::ToSpan(data)), TENON_NOT_FOUND)) return;
   if (naming == Naming::kBegun && sdk::File::IfThere(files, data)) return;
   WithdrawIndex(files, prefix);  // somebody has taken the data away, so that it would speak of what is older
-  Fail(TENON_NOT_FOUND, "cannot rename '", from, "' to '", data, "': it is not there any more; something else has removed what the checkpoint's writer wrote");
+  Fail(TENON_NOT_FOUND, "cannot rename '", from, "' to '", data, "': somebody has removed it since it was written");
 }
 
 // A number of data files; -1 when there cannot be so many.

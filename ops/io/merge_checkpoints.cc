@@ -47,7 +47,8 @@ struct Parts {
   void AddEntry(const io::Table::Entry& raw, const io::BundleReader& reader) {
     io::BundleEntry entry = io::BundleEntry::Parse(raw.value, raw.key, reader.index_path());
     if (entry.shard >= reader.header().shards)
-      Fail(TENON_DATA_LOSS, "tensor '", raw.key, "' stands in shard ", entry.shard, " of ", reader.header().shards, ", as ", reader.index_path(), " says");
+      Fail(TENON_DATA_LOSS, "tensor '", raw.key, "' stands in shard ", entry.shard, " of ", reader.header().shards, ", as ",
+           reader.index_path(), " says");
     entry.shard += entry.slices.empty() ? header.shards : 0;
     const auto at = entries.find(raw.key);
     if (at == entries.end()) {
@@ -69,7 +70,8 @@ struct Parts {
     prefixes.push_back(reader.prefix());
     shards.push_back(reader.header().shards);
     header.shards += reader.header().shards;  // of at most 2^31 checkpoints, each less than 2^31
-    if (header.shards > INT32_MAX) Fail(TENON_INVALID_ARGUMENT, "the checkpoints to merge have ", header.shards, " data files; no index can name so many");
+    if (header.shards > INT32_MAX)
+      Fail(TENON_INVALID_ARGUMENT, "the checkpoints to merge have ", header.shards, " data files; no index can name so many");
   }
 };
 
@@ -94,13 +96,18 @@ struct Merge {
   }
 
  private:
+  // Finished, or written and not yet named.
+  static bool IsThere(const tenon_files& files, std::string_view prefix) {
+    const std::string index = io::IndexPath(prefix);
+    return File::IfThere(files, index).has_value() || File::IfThere(files, io::TemporaryPath(index)).has_value();
+  }
   // Nothing is changed before all of it is read and fits together.
   Parts ReadParts(const tenon_files& files, const std::vector<std::string_view>& sources, std::string_view destination,
                   const io::Budget& budget) const {
     Parts parts;
     for (std::string_view prefix : sources) {
       budget.poll();
-      if (allow_missing_files && !File::IfThere(files, io::IndexPath(prefix))) continue;
+      if (allow_missing_files && !IsThere(files, prefix)) continue;
       parts.Add(io::BundleReader(files, prefix, budget), budget);
     }
     if (parts.prefixes.empty()) Fail(TENON_INVALID_ARGUMENT, "there is no checkpoint to merge into ", destination);

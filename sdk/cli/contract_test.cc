@@ -433,7 +433,7 @@ TEST_F(Contract, SaysWhatIsNoGraph) {
     for (const char* command : {"inspect ", "place ", "run --fetch y "}) ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
   };
   says("empty.pb", "", "empty");
-  says("m.onnx", std::string_view("\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f", 26), "an ONNX model");
+  says("m.onnx", std::string_view("\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f", 24), "an ONNX model");
   says("model.keras", "PK\x03\x04 and more", "a ZIP archive");
   says("model.h5", "\x89HDF\r\n\x1a\n and more", "an HDF5 file");
   says("m.tflite", std::string_view("\x1c\0\0\0TFL3 and more", 16), "a TensorFlow Lite model");

@@ -149,8 +149,8 @@ class Runner {
   Status CheckFeed(const NamedTensor& feed) const {
     const model::TensorInfo* info = signature_ == nullptr ? nullptr : signature_->FindInput(feed.name);
     if (info == nullptr || info->kind != model::TensorInfo::Kind::kDense || MayBe(*info, feed.value)) return Status();
-    return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': input '" + feed.name + "' of signature '" + signature_->name + "' is " +
-                                              host::DTypeName(info->dtype) + info->shape.ToString() + ", '" + feed.file + "' is " +
+    return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': input '" + feed.name + "' of signature '" +
+                                              signature_->name + "' is " + host::DTypeName(info->dtype) + info->shape.ToString() + ", '" + feed.file + "' is " +
                                               host::DTypeName(feed.value.dtype()) + feed.value.shape().ToString());
   }
   // A signature that is run as a whole wants all its inputs; some have defaults.

@@ -53,7 +53,8 @@ std::string_view ForeignKind(std::string_view bytes) {
 }
 
 std::string_view MissingKind(const std::string& path) {
-  return train::FileExists(path + ".index") ? "the prefix of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder" : "";
+  if (!train::FileExists(path + ".index")) return "";
+  return "the prefix of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
 }
 
 }  // namespace tenon::model

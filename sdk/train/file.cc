@@ -88,7 +88,8 @@ Status WriteAll(const Descriptor& file, const std::string& path, std::string_vie
 // A device, or a pipe that somebody reads; a reader that is slow is waited for.
 Status WriteInPlace(const std::string& path, const std::vector<std::string_view>& pieces) {
   const Descriptor file(OpenRetrying(path, O_WRONLY));
-  if (file.get() < 0 && errno == ENXIO) return Status(Code::kFailedPrecondition, "write '" + path + "': it is a pipe or a socket, and nobody reads it");
+  if (file.get() < 0 && errno == ENXIO)
+    return Status(Code::kFailedPrecondition, "write '" + path + "': it is a pipe or a socket, and nobody reads it");
   if (file.get() < 0) return SystemError("write", path, errno);
   fcntl(file.get(), F_SETFL, fcntl(file.get(), F_GETFL) & ~O_NONBLOCK);
   for (std::string_view piece : pieces) TENON_TRY(WriteAll(file, path, piece));

@@ -129,7 +129,8 @@ class CrashDisk {
     const bool lost = FolderOf(path) != "." && (folder == names.end() || !folder->second->entry.folder);
     const std::string &now = node->entry.bytes, &durable = node->durable;
     std::set<std::string> bytes = {durable, now};
-    if (now != durable) bytes.insert({now.substr(0, durable.size() + (now.size() - std::min(now.size(), durable.size())) / 2), std::string(now.size(), '\0')});
+    const size_t half = durable.size() + (now.size() - std::min(now.size(), durable.size())) / 2;
+    if (now != durable) bytes.insert({now.substr(0, half), std::string(now.size(), '\0')});
     for (const std::string& one : bytes) {
       Contents more = contents;
       if (!lost) more[path] = {node->entry.folder, one};
