@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 #include <cstdio>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "core/base/status.h"
+#include "core/session/file_size_signal.h"
 
 struct tenon_file {
   int descriptor;
@@ -34,34 +37,87 @@ tenon_status* SystemError(const char* what, std::string_view path, int error) {
   return Status(code, StrCat("cannot ", what, " '", path, "': ", std::generic_category().message(error))).release();
 }
 
+// Closes itself unless it is given away.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) {
+    // What waits for somebody when it is opened, a pipe for one, does not; nothing becomes the process's terminal.
+    do {
+      descriptor_ = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);  // less what the user's umask takes
+    } while (descriptor_ < 0 && errno == EINTR);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  int get() const { return descriptor_; }
+  int Give() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_ = -1;
+};
+
+tenon_status* NotOrdinary(const char* what, const std::string& path) {
+  return InvalidArgument(StrCat("cannot ", what, " '", path, "': it is no ordinary file")).release();
+}
+
+// An ordinary file, or what it is instead.
 tenon_status* Open(const char* what, tenon_span path, int flags, tenon_file** out_file) {
   const std::string name(View(path));
   if (name.empty() || name.find('\0') != std::string::npos)
     return InvalidArgument(StrCat("cannot ", what, ": the path is empty or has a NUL")).release();
-  int descriptor;
-  do {
-    descriptor = open(name.c_str(), flags | O_CLOEXEC, 0666);  // less what the user's umask takes
-  } while (descriptor < 0 && errno == EINTR);
-  if (descriptor < 0) return SystemError(what, name, errno);
-  *out_file = new tenon_file{descriptor, name};
+  Descriptor file(name, flags);
+  if (file.get() < 0 && errno == ELOOP && (flags & O_NOFOLLOW) != 0)
+    return InvalidArgument(StrCat("cannot ", what, " '", name, "': it is a link, which may lead anywhere; name the file itself")).release();
+  // A pipe that nobody reads; a socket.
+  if (file.get() < 0 && errno == ENXIO) return NotOrdinary(what, name);
+  if (file.get() < 0) return SystemError(what, name, errno);
+  struct stat info;
+  if (fstat(file.get(), &info) != 0) return SystemError(what, name, errno);
+  if (!S_ISREG(info.st_mode)) return NotOrdinary(what, name);
+  *out_file = new tenon_file{file.get(), name};
+  file.Give();
   return nullptr;
 }
 
-tenon_status* OpenRead(tenon_span path, tenon_file** out_file) {
-  if (tenon_status* bad = Open("read", path, O_RDONLY, out_file)) return bad;
-  struct stat info;
-  if (fstat((*out_file)->descriptor, &info) == 0 && S_ISREG(info.st_mode)) return nullptr;
-  tenon_status* bad = InvalidArgument(StrCat("cannot read '", (*out_file)->path, "': it is no ordinary file")).release();
-  close((*out_file)->descriptor);
-  delete *out_file;
-  *out_file = nullptr;
-  return bad;
-}
-tenon_status* OpenWrite(tenon_span path, tenon_file** out_file) {
-  return Open("write", path, O_WRONLY | O_CREAT | O_TRUNC, out_file);
-}
+tenon_status* OpenRead(tenon_span path, tenon_file** out_file) { return Open("read", path, O_RDONLY, out_file); }
 tenon_status* OpenAppend(tenon_span path, tenon_file** out_file) {
   return Open("append to", path, O_WRONLY | O_CREAT | O_APPEND, out_file);
+}
+
+// One writer a file, which the system knows of, and forgets when the writer's process ends. *out_mine false: the name meanwhile leads to
+// another file, because the writer before has removed or renamed this one.
+tenon_status* Claim(const tenon_file& file, bool* out_mine) {
+  *out_mine = true;
+  if (flock(file.descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Status(Code::kAborted, StrCat("cannot write '", file.path, "': somebody else is writing it")).release();
+    return nullptr;  // a file system without locks
+  }
+  struct stat mine, named;
+  if (fstat(file.descriptor, &mine) != 0) return SystemError("look at", file.path, errno);
+  *out_mine = lstat(file.path.c_str(), &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  return nullptr;
+}
+
+// Nothing is lost before the file is known to be nobody else's.
+tenon_status* OpenWrite(tenon_span path, tenon_file** out_file) {
+  constexpr int kMostTries = 100;
+  for (int i = 0; i < kMostTries; ++i) {
+    tenon_file* file = nullptr;
+    if (tenon_status* bad = Open("write", path, O_WRONLY | O_CREAT | O_NOFOLLOW, &file)) return bad;
+    bool mine = false;
+    tenon_status* bad = Claim(*file, &mine);
+    if (bad == nullptr && mine && ftruncate(file->descriptor, 0) != 0) bad = SystemError("write", file->path, errno);
+    if (bad == nullptr && mine) {
+      *out_file = file;
+      return nullptr;
+    }
+    close(file->descriptor);
+    delete file;
+    if (bad != nullptr) return bad;
+  }
+  return Status(Code::kAborted, StrCat("cannot write '", View(path), "': others make and remove it all the time")).release();
 }
 
 tenon_status* Size(tenon_file* file, uint64_t* out_size) {
@@ -87,10 +143,13 @@ tenon_status* ReadAt(tenon_file* file, uint64_t offset, void* target, uint64_t b
 
 tenon_status* Write(tenon_file* file, const void* source, uint64_t bytes) {
   const auto* in = static_cast<const char*>(source);
+  const FileSizeSignal held;
   while (bytes > 0) {
     const ssize_t put = write(file->descriptor, in, std::min<uint64_t>(bytes, 1u << 30));
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return SystemError("write", file->path, errno);
+    const int error = errno;
+    if (put < 0 && error == EFBIG) held.TakeAway();
+    if (put < 0) return SystemError("write", file->path, error);
     in += put;
     bytes -= static_cast<uint64_t>(put);
   }

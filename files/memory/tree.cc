@@ -49,6 +49,8 @@ tenon_status* Tree::Open(std::string_view path, OpenMode mode, std::unique_ptr<F
   }
   if (mode == OpenMode::kWrite) {
     const std::lock_guard content_lock(found->second->mutex);
+    if (found->second->written) return Failure(TENON_ABORTED, "cannot write '", path, "': somebody else is writing it");
+    found->second->written = writers_ == Writers::kOne;
     found->second->bytes.clear();
     found->second->durable = 0;
   }
@@ -136,6 +138,7 @@ void Tree::Crash() {
     now_.emplace(inside, content);
     if (content == nullptr) continue;
     const std::lock_guard content_lock(content->mutex);
+    content->written = false;
     content->bytes.resize(content->durable);
   }
   durable_ = now_;
@@ -146,6 +149,12 @@ void Tree::Crash() {
 tenon_status* Tree::File::Usable(std::string_view what) const {
   if (crashes_ == born_) return nullptr;
   return Failure(TENON_UNAVAILABLE, "cannot ", what, " '", path_, "': the file system has crashed since it was opened");
+}
+
+Tree::File::~File() {
+  if (mode_ != OpenMode::kWrite || crashes_ != born_) return;  // after a crash it may have another writer
+  const std::lock_guard lock(content_->mutex);
+  content_->written = false;
 }
 
 tenon_status* Tree::File::Size(uint64_t* out_size) {

@@ -4,7 +4,8 @@
 // Idea: beside the tree as it is there stands the tree as a loss of power would leave it. A file's bytes enter that one by Sync, its
 // name by SyncDirectory of its folder, and nothing by itself; truncating a file counts at once. Crash() goes back to it.
 //
-// Rules. Any thread. An open file is used by one thread at a time when it is written. A file that was removed or renamed stays
+// Rules. Any thread. A file has one writer at a time (OpenMode::kWrite; a second is ABORTED), unless the tree was made without that. An open file
+// is used by one thread at a time when it is written. A file that was removed or renamed stays
 // usable by who has it open; after Crash() no file that was open is. Only files are renamed, not folders.
 #ifndef TENON_FILES_MEMORY_TREE_H_
 #define TENON_FILES_MEMORY_TREE_H_
@@ -24,7 +25,9 @@ namespace tenon::memory_files {
 
 class Tree {
  public:
-  Tree() = default;
+  // Of a file system whose writers may vanish without a word, files are any number's to write.
+  enum class Writers { kOne, kMany };
+  explicit Tree(Writers writers = Writers::kOne) : writers_(writers) {}
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
@@ -46,6 +49,7 @@ class Tree {
     std::mutex mutex;
     std::string bytes;
     size_t durable = 0;  // of them
+    bool written = false;  // by somebody who has it open
   };
   // By path inside ("a/b"); nullptr: a folder. The root is not among them.
   using Entries = std::map<std::string, std::shared_ptr<Content>, std::less<>>;
@@ -55,6 +59,7 @@ class Tree {
   // The names of a folder's own entries.
   static std::vector<std::string> NamesIn(const Entries& entries, std::string_view folder);
 
+  const Writers writers_;
   std::mutex mutex_;  // before a content's
   Entries now_, durable_;
   std::atomic<int64_t> crashes_{0};
@@ -64,6 +69,7 @@ class Tree::File {
  public:
   File(std::string path, sdk::OpenMode mode, std::shared_ptr<Content> content, const std::atomic<int64_t>& crashes)
       : path_(std::move(path)), mode_(mode), content_(std::move(content)), crashes_(crashes), born_(crashes) {}
+  ~File();
 
   tenon_status* Size(uint64_t* out_size);
   tenon_status* ReadAt(uint64_t offset, void* target, uint64_t bytes);

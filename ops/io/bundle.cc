@@ -25,37 +25,68 @@ uint32_t ExtendWithLength(uint32_t crc, uint64_t length) {
   return narrow == length ? sdk::ExtendCrc32c(crc, &narrow, 4) : sdk::ExtendCrc32c(crc, &length, 8);
 }
 
-bool FileExists(const tenon_files& files, const std::string& path) { return files.exists(sdk::ToSpan(path)) != 0; }
-
-struct Index {
-  BundleHeader header;
-  std::vector<TableEntry> table;  // without the header
-};
-
-Index LoadIndex(const tenon_files& files, const std::string& path) {
-  const sdk::File file = sdk::File::ForReading(files, path);
-  std::string bytes(file.size(), '\0');
-  file.ReadAt(0, bytes.data(), bytes.size());
-  Index index;
-  index.table = ParseTable(bytes, path);
-  if (index.table.empty() || !index.table.front().key.empty()) {
-    Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no header");
-  }
-  index.header = BundleHeader::Parse(index.table.front().value, path);
-  index.table.erase(index.table.begin());
+BundleIndex ParseIndex(TableSource& source, std::string_view path, const Budget& budget) {
+  BundleIndex index{Table(source, path, budget), {}};
+  const auto& all = index.table.entries();
+  if (all.empty() || !all.front().key.empty()) Fail(TENON_DATA_LOSS, "the checkpoint index ", path, " has no header");
+  index.header = BundleHeader::Parse(all.front().value, path);
   return index;
 }
 
-// The temporary index, if it is there and complete.
-std::optional<Index> LoadTemporaryIndex(const tenon_files& files, std::string_view prefix) {
-  const std::string path = TemporaryPath(IndexPath(prefix));
-  if (!FileExists(files, path)) return std::nullopt;
-  try {
-    return LoadIndex(files, path);
-  } catch (const sdk::KernelError&) {
-    return std::nullopt;  // its writer did not finish: what it would have replaced still counts
-  }
+// Under its temporary name or its own.
+bool ShardIsThere(const tenon_files& files, const std::string& path) {
+  return sdk::File::IfThere(files, TemporaryPath(path)).has_value() || sdk::File::IfThere(files, path).has_value();
 }
+
+// The first that is not there ends it, so what an index claims costs no more than the folder has files.
+bool AllShardsAreThere(const tenon_files& files, std::string_view prefix, int64_t shards, const Budget& budget) {
+  for (int64_t shard = 0; shard < shards; ++shard) {
+    budget.poll();
+    if (!ShardIsThere(files, DataPath(prefix, shard, shards))) return false;
+  }
+  return true;
+}
+
+// The temporary index, if it is there and counts. Its writer may not have finished, and then what it would have replaced still does; that
+// it cannot be read at the moment says nothing of that.
+std::optional<BundleIndex> LoadTemporaryIndex(const tenon_files& files, std::string_view prefix, const Budget& budget) {
+  const std::string path = TemporaryPath(IndexPath(prefix));
+  const std::optional<sdk::File> file = sdk::File::IfThere(files, path);
+  if (!file) return std::nullopt;
+  TableFile source(*file);
+  std::optional<BundleIndex> index;
+  try {
+    index.emplace(ParseIndex(source, path, budget));
+  } catch (sdk::KernelError& error) {
+    if (source.failed()) throw;
+    sdk::IsNot(error.release(), TENON_DATA_LOSS);
+    return std::nullopt;
+  }
+  if (!AllShardsAreThere(files, prefix, index->header.shards, budget)) index.reset();
+  return index;
+}
+
+// The index that counts, and where it stands.
+BundleIndex LoadIndex(const tenon_files& files, std::string_view prefix, const Budget& budget, std::string* out_path) {
+  *out_path = TemporaryPath(IndexPath(prefix));
+  if (auto index = LoadTemporaryIndex(files, prefix, budget)) return *std::move(index);
+  *out_path = IndexPath(prefix);
+  const std::optional<sdk::File> file = sdk::File::IfThere(files, *out_path);
+  if (!file) Fail(TENON_NOT_FOUND, "there is no checkpoint ", prefix, ": ", *out_path, " does not exist");
+  TableFile source(*file);
+  return ParseIndex(source, *out_path, budget);
+}
+
+void NameShard(const tenon_files& files, std::string_view prefix, const std::string& data, Naming naming) {
+  const std::string from = TemporaryPath(data);
+  if (sdk::IsNot(files.rename(sdk::ToSpan(from), sdk::ToSpan(data)), TENON_NOT_FOUND)) return;
+  if (naming == Naming::kBegun && sdk::File::IfThere(files, data)) return;
+  WithdrawIndex(files, prefix);  // somebody has taken the data away, so that it would speak of what is older
+  Fail(TENON_NOT_FOUND, "cannot rename '", from, "' to '", data, "': somebody has removed it since it was written");
+}
+
+// A number of data files; -1 when there cannot be so many.
+int64_t TakeCount(uint64_t value) { return value <= INT32_MAX ? static_cast<int64_t>(value) : -1; }
 
 }  // namespace
 
@@ -86,7 +117,7 @@ BundleHeader BundleHeader::Parse(std::string_view bytes, std::string_view path) 
   uint64_t endianness = 0, min_consumer = 0;
   sdk::WireReader reader(bytes);
   while (reader.Next()) {
-    if (reader.field() == 1) header.shards = static_cast<int32_t>(reader.varint());
+    if (reader.field() == 1) header.shards = TakeCount(reader.varint());
     if (reader.field() == 2) endianness = reader.varint();
     if (reader.field() != 3) continue;
     sdk::WireReader version(reader.bytes());
@@ -146,7 +177,7 @@ BundleEntry BundleEntry::Parse(std::string_view bytes, std::string_view name, st
         good = good && shape.ok();
         break;
       }
-      case 3: entry.shard = static_cast<int32_t>(reader.varint()); break;
+      case 3: entry.shard = TakeCount(reader.varint()); break;
       case 4: entry.offset = reader.varint(); break;
       case 5: entry.size = reader.varint(); break;
       case 6: entry.crc = reader.fixed32(); break;
@@ -168,51 +199,57 @@ void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleH
   for (const auto& [name, entry] : entries) table.push_back({name, entry.Serialize()});
   const std::string bytes = BuildTable(table);
   const std::string path = TemporaryPath(IndexPath(prefix));
-  try {
-    sdk::File file = sdk::File::ForWriting(files, path);
-    file.Write(bytes.data(), bytes.size());
-    file.SyncAndClose();
-  } catch (...) {
-    sdk::RemoveIfThere(files, path);  // it may be complete and still not durable
-    throw;
-  }
+  sdk::SyncFolderOf(files, path);  // it may not be there before the data are
+  sdk::File file = sdk::File::ForWriting(files, path);
+  file.Write(bytes.data(), bytes.size());
+  file.SyncAndClose();
 }
 
-void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header) {
-  for (int64_t shard = 0; shard < header.shards; ++shard) {
-    const std::string data = DataPath(prefix, shard, header.shards);
-    if (FileExists(files, TemporaryPath(data))) sdk::Rename(files, TemporaryPath(data), data);
-  }
+bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept {
+  return sdk::RemoveDurably(files, TemporaryPath(IndexPath(prefix)));
+}
+
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming) {
   const std::string index = IndexPath(prefix);
+  sdk::SyncFolderOf(files, index);  // from here on it counts, and no old data may be written over before
+  for (int64_t shard = 0; shard < header.shards; ++shard) NameShard(files, prefix, DataPath(prefix, shard, header.shards), naming);
+  sdk::SyncFolderOf(files, index);  // the index may not have its name before the data do
   sdk::Rename(files, TemporaryPath(index), index);
   sdk::SyncFolderOf(files, index);
 }
 
-void Recover(const tenon_files& files, std::string_view prefix) {
+void Recover(const tenon_files& files, std::string_view prefix, const Budget& budget) {
   const std::string path = TemporaryPath(IndexPath(prefix));
-  if (!FileExists(files, path)) return;
-  if (const auto index = LoadTemporaryIndex(files, prefix)) return Commit(files, prefix, index->header);
+  if (!sdk::File::IfThere(files, path)) return;
+  if (const auto index = LoadTemporaryIndex(files, prefix, budget)) {
+    sdk::File::ForAppending(files, path).SyncAndClose();  // its writer may have ended before it was durable
+    return Commit(files, prefix, index->header, Naming::kBegun);
+  }
   sdk::Check(files.remove(sdk::ToSpan(path)));
   sdk::SyncFolderOf(files, path);
 }
 
 // ---- Writing ----
 
-BundleWriter::BundleWriter(const tenon_files& files, std::string_view prefix) : files_(files), prefix_(prefix) {
+BundleWriter::BundleWriter(const tenon_files& files, std::string_view prefix, Budget budget)
+    : files_(files), prefix_(prefix), budget_(std::move(budget)) {
   if (prefix_.empty()) Fail(TENON_INVALID_ARGUMENT, "the prefix of a checkpoint is empty");
   sdk::MakeFolders(files_, sdk::FolderOf(prefix_));
-  Recover(files_, prefix_);
-  data_ = std::make_unique<sdk::File>(sdk::File::ForWriting(files_, TemporaryPath(DataPath(prefix_, 0, 1))));
+  lock_.emplace(files_, prefix_);
+  Recover(files_, prefix_, budget_);
+  // Made anew, for a crash may have left its file under another name too.
+  const std::string data = TemporaryPath(DataPath(prefix_, 0, 1));
+  sdk::RemoveIfThere(files_, data);
+  data_.emplace(sdk::File::ForWriting(files_, data));
 }
 
 BundleWriter::~BundleWriter() {
   data_.reset();
   // Once the data have their name, the temporary index is what belongs to them; it stays for readers and Recover.
-  const std::string data = TemporaryPath(DataPath(prefix_, 0, 1)), index = TemporaryPath(IndexPath(prefix_));
-  if (!FileExists(files_, data)) return;
+  const std::string data = TemporaryPath(DataPath(prefix_, 0, 1));
+  if (files_.exists(sdk::ToSpan(data)) == 0) return;
   // The index first: it must never stand beside the old data.
-  sdk::RemoveIfThere(files_, index);
-  if (!FileExists(files_, index)) sdk::RemoveIfThere(files_, data);
+  if (WithdrawIndex(files_, prefix_)) sdk::RemoveIfThere(files_, data);
 }
 
 void BundleWriter::Append(const void* data, uint64_t bytes) {
@@ -269,6 +306,7 @@ void BundleWriter::Add(std::string_view name, const tenon_tensor_view& tensor) {
     uint32_t crc = 0;
     for (uint64_t at = 0; at < bytes; at += kChunk) {
       const uint64_t part = std::min(kChunk, bytes - at);
+      budget_.poll();
       crc = sdk::ExtendCrc32c(crc, data + at, part);
       Append(data + at, part);
     }
@@ -296,32 +334,34 @@ void BundleWriter::Finish() {
   Flush();
   data_->SyncAndClose();
   const BundleHeader header{1};
+  budget_.poll();
   WriteIndex(files_, prefix_, header, entries_);
+  budget_.poll();
   Commit(files_, prefix_, header);
+  lock_->Release();
 }
 
 // ---- Reading ----
 
-BundleReader::BundleReader(const tenon_files& files, std::string_view prefix)
-    : files_(files), prefix_(prefix), index_path_(IndexPath(prefix)) {
-  auto index = LoadTemporaryIndex(files_, prefix);
-  if (index.has_value()) {
-    index_path_ = TemporaryPath(index_path_);
-  } else if (!FileExists(files_, index_path_)) {
-    Fail(TENON_NOT_FOUND, "there is no checkpoint ", prefix, ": ", index_path_, " does not exist");
-  } else {
-    index = LoadIndex(files_, index_path_);
-  }
-  header_ = index->header;
-  table_ = std::move(index->table);
+BundleReader::BundleReader(const tenon_files& files, std::string_view prefix, Budget budget)
+    : files_(files), prefix_(prefix), budget_(std::move(budget)) {
+  index_.emplace(LoadIndex(files_, prefix_, budget_, &index_path_));
+}
+
+bool BundleReader::Superseded() const {
+  std::string path;
+  const BundleIndex now = LoadIndex(files_, prefix_, budget_, &path);
+  const auto same = [](const Table::Entry& a, const Table::Entry& b) { return a.key == b.key && a.value == b.value; };
+  return !std::ranges::equal(now.table.entries(), index_->table.entries(), same);
 }
 
 BundleEntry BundleReader::Find(std::string_view name) const {
-  const auto at = std::lower_bound(table_.begin(), table_.end(), name,
-                                   [](const TableEntry& entry, std::string_view key) { return entry.key < key; });
-  if (at == table_.end() || at->key != name) {
-    Fail(TENON_NOT_FOUND, "tensor '", name, "' is not in the checkpoint ", prefix_, ", which has ", table_.size(),
-         " tensors", at == table_.end() ? std::string() : "; the next name there is '" + at->key + "'");
+  const auto entries = raw_entries();
+  const auto at = std::lower_bound(entries.begin(), entries.end(), name,
+                                   [](const Table::Entry& entry, std::string_view key) { return entry.key < key; });
+  if (at == entries.end() || at->key != name) {
+    Fail(TENON_NOT_FOUND, "tensor '", name, "' is not in the checkpoint ", prefix_, ", which has ", entries.size(),
+         " tensors", at == entries.end() ? std::string() : "; the next name there is '" + std::string(at->key) + "'");
   }
   return BundleEntry::Parse(at->value, name, index_path_);
 }
@@ -334,6 +374,7 @@ std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const 
   }
   int64_t found = 0;
   for (const std::string& bytes : entry.slices) {
+    budget_.poll();
     const Slice slice = Slice::Parse(bytes, entry.dims, name);
     Slice common;
     if (!slice.Intersect(wanted, &common)) continue;
@@ -348,6 +389,7 @@ std::vector<StoredSlice> BundleReader::FindParts(const std::string& name, const 
     found += common.elements();
   }
   for (const StoredSlice& part : parts) {
+    budget_.poll();
     CheckedCount(part.key, part.entry);
     CheckBounds(part.key, part.entry);
   }
@@ -378,14 +420,17 @@ int64_t BundleReader::CheckedCount(std::string_view name, const BundleEntry& ent
 }
 
 sdk::File BundleReader::OpenShard(int64_t shard) const {
-  const std::string path = DataPath(prefix_, shard, header_.shards);
-  const bool committing = index_path_ != IndexPath(prefix_) && FileExists(files_, TemporaryPath(path));
-  return sdk::File::ForReading(files_, committing ? TemporaryPath(path) : path);
+  const std::string path = DataPath(prefix_, shard, header().shards);
+  const bool committing = index_path_ != IndexPath(prefix_);
+  if (committing) {
+    if (auto file = sdk::File::IfThere(files_, TemporaryPath(path))) return *std::move(file);
+  }
+  return sdk::File::ForReading(files_, path);
 }
 
 const sdk::File& BundleReader::Shard(std::string_view name, const BundleEntry& entry) {
-  if (entry.shard >= header_.shards) {
-    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header_.shards, ", as ",
+  if (entry.shard >= header().shards) {
+    Fail(TENON_DATA_LOSS, "tensor '", name, "' stands in shard ", entry.shard, " of ", header().shards, ", as ",
          index_path_, " says");
   }
   auto at = shards_.find(entry.shard);
@@ -405,6 +450,7 @@ void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* t
   uint32_t crc = 0;
   for (uint64_t at = 0; at < entry.size; at += kChunk) {
     const uint64_t part = std::min(kChunk, entry.size - at);
+    budget_.poll();
     file.ReadAt(entry.offset + at, static_cast<char*>(target) + at, part);
     crc = sdk::ExtendCrc32c(crc, static_cast<char*>(target) + at, part);
   }
@@ -414,18 +460,21 @@ void BundleReader::Read(std::string_view name, const BundleEntry& entry, void* t
   }
 }
 
-std::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
-                                                        std::string* storage) {
+std::pmr::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, const BundleEntry& entry,
+                                                             std::pmr::string* storage) {
   const sdk::File& file = Shard(name, entry);
   const int64_t count = CheckedCount(name, entry);
   storage->resize(entry.size);
-  file.ReadAt(entry.offset, storage->data(), entry.size);
+  for (uint64_t at = 0; at < entry.size; at += kChunk) {
+    budget_.poll();
+    file.ReadAt(entry.offset + at, storage->data() + at, std::min(kChunk, entry.size - at));
+  }
   const auto damaged = [&](const char* what) {
     Fail(TENON_DATA_LOSS, "tensor '", name, "' in ", file.path(), " at byte ", entry.offset, " (", entry.size,
          " bytes) is damaged: ", what);
   };
   std::string_view rest = *storage;
-  std::vector<uint64_t> lengths(static_cast<size_t>(count));
+  std::pmr::vector<uint64_t> lengths(static_cast<size_t>(count), budget_.memory);
   uint32_t crc = 0;
   for (uint64_t& length : lengths) {
     if (!sdk::TakeVarint(rest, &length)) damaged("the lengths of its strings do not fit");
@@ -437,7 +486,7 @@ std::vector<std::string_view> BundleReader::ReadStrings(std::string_view name, c
   crc = sdk::ExtendCrc32c(crc, &stored, 4);
   crc = sdk::ExtendCrc32c(crc, rest.data(), rest.size());
   if (crc != sdk::UnmaskCrc32c(entry.crc)) damaged("its checksum differs");
-  std::vector<std::string_view> strings;
+  std::pmr::vector<std::string_view> strings(budget_.memory);
   strings.reserve(lengths.size());
   for (uint64_t length : lengths) {
     if (length > rest.size()) damaged("a string is longer than what is there");

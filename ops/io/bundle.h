@@ -4,22 +4,26 @@
 // The index is a table (table.h) from a tensor's name to where its bytes stand and what their checksum is; the data
 // files are the bytes one after the other.
 //
-// Writing never harms what is there: data and index are written under temporary names and made durable, the index
-// last; then the data files get their names, then the index. A temporary index that is complete is the moment from
-// which the new checkpoint counts: readers take it, with the data files that still have temporary names, so that no
-// failure and no crash between two renames leaves a checkpoint of the same name half old and half new.
+// Writing never harms what is there. Whoever writes holds a lock (write_lock.h). Data are written under temporary names, then the index is,
+// then the data files get their names, then the index does; each of the four is durable, files and folder, before the next begins. A temporary
+// index that is complete, with all its data files there, is the moment from which the new checkpoint counts: readers take it, with the data files
+// that still have temporary names, so that no failure and no crash, whatever the disk had written by then, leaves a checkpoint half
+// old and half new. Only contents that are no finished index are removed; where they cannot be read, that is the failure.
 #ifndef TENON_OPS_IO_BUNDLE_H_
 #define TENON_OPS_IO_BUNDLE_H_
 
 #include <map>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tenon/sdk/file.h"
+#include "budget.h"
 #include "slice.h"
 #include "table.h"
+#include "tenon/sdk/file.h"
+#include "write_lock.h"
 
 namespace tenon::ops::io {
 
@@ -50,19 +54,24 @@ struct BundleHeader {
   static BundleHeader Parse(std::string_view bytes, std::string_view path);
 };
 
-// Writes the index of entries (the header not among them) under its temporary name, durably.
+// The names of the data files that were written are made durable, then the index of entries (the header not among them) is written under its
+// temporary name, durably. Where it fails, WithdrawIndex comes before the data are touched.
 void WriteIndex(const tenon_files& files, std::string_view prefix, const BundleHeader& header,
                 const std::map<std::string, BundleEntry, std::less<>>& entries);
 
-// Gives the files that WriteIndex's index speaks of, and the index itself, their names.
-void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header);
+// True when there is certainly no temporary index any more, whatever happens: what it spoke of may be removed.
+bool WithdrawIndex(const tenon_files& files, std::string_view prefix) noexcept;
 
-// What a crash left of an earlier writing of the checkpoint: finished when it is complete, else removed.
-void Recover(const tenon_files& files, std::string_view prefix);
+// Gives the files that WriteIndex's index speaks of, and the index itself, their names. kBegun: some may have theirs already.
+enum class Naming { kWhole, kBegun };
+void Commit(const tenon_files& files, std::string_view prefix, const BundleHeader& header, Naming naming = Naming::kWhole);
+
+// What a crash left of an earlier writing of the checkpoint: finished when it is complete, else removed. The caller holds the lock.
+void Recover(const tenon_files& files, std::string_view prefix, const Budget& budget);
 
 class BundleWriter {
  public:
-  BundleWriter(const tenon_files& files, std::string_view prefix);
+  BundleWriter(const tenon_files& files, std::string_view prefix, Budget budget = {});
   // Without Finish nothing is left behind, and nothing changed.
   ~BundleWriter();
   BundleWriter(const BundleWriter&) = delete;
@@ -81,7 +90,9 @@ class BundleWriter {
 
   const tenon_files& files_;
   const std::string prefix_;
-  std::unique_ptr<sdk::File> data_;
+  const Budget budget_;
+  std::optional<WriteLock> lock_;
+  std::optional<sdk::File> data_;
   std::string buffer_;
   uint64_t written_ = 0;
   std::map<std::string, BundleEntry, std::less<>> entries_;
@@ -94,13 +105,20 @@ struct StoredSlice {
   BundleEntry entry;
 };
 
+// An index that was read.
+struct BundleIndex {
+  Table table;
+  BundleHeader header;
+  std::span<const Table::Entry> entries() const { return std::span(table.entries()).subspan(1); }
+};
+
 class BundleReader {
  public:
   // NOT_FOUND without an index; DATA_LOSS when it is damaged.
-  BundleReader(const tenon_files& files, std::string_view prefix);
+  BundleReader(const tenon_files& files, std::string_view prefix, Budget budget = {});
 
-  const BundleHeader& header() const { return header_; }
-  const std::vector<TableEntry>& raw_entries() const { return table_; }  // without the header
+  const BundleHeader& header() const { return index_->header; }
+  std::span<const Table::Entry> raw_entries() const { return index_->entries(); }  // without the header
   const std::string& prefix() const { return prefix_; }
   const std::string& index_path() const { return index_path_; }
 
@@ -114,11 +132,13 @@ class BundleReader {
   // The bytes of a tensor of a plain type, checked. target: entry.size bytes.
   void Read(std::string_view name, const BundleEntry& entry, void* target);
   // The elements of a string tensor, checked; they point into storage.
-  std::vector<std::string_view> ReadStrings(std::string_view name, const BundleEntry& entry, std::string* storage);
+  std::pmr::vector<std::string_view> ReadStrings(std::string_view name, const BundleEntry& entry, std::pmr::string* storage);
   // How many elements the shape has; DATA_LOSS when that does not fit the bytes that the entry names.
   int64_t CheckedCount(std::string_view name, const BundleEntry& entry) const;
   // DATA_LOSS when the data file is too short for the entry.
   void CheckBounds(std::string_view name, const BundleEntry& entry) { Shard(name, entry); }
+  // Somebody has written the checkpoint anew since: what was read may be of both.
+  bool Superseded() const;
 
  private:
   const sdk::File& Shard(std::string_view name, const BundleEntry& entry);
@@ -126,9 +146,9 @@ class BundleReader {
 
   const tenon_files& files_;
   const std::string prefix_;
+  const Budget budget_;
   std::string index_path_;
-  BundleHeader header_;
-  std::vector<TableEntry> table_;
+  std::optional<BundleIndex> index_;
   std::map<int64_t, sdk::File> shards_;
 };
 

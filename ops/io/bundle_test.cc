@@ -492,7 +492,10 @@ TEST(Table, ReadsSnappyBlocks) {
     sdk::PutVarint(footer, number);
   footer.resize(40, '\0');
   sdk::PutFixed64(footer, 0xdb4775248b80fb57u);
-  const std::vector<io::TableEntry> entries = io::ParseTable(file + footer, "file");
+  const std::string bytes = file + footer;
+  io::TableText source(bytes);
+  const io::Table table(source, "file", {});
+  const auto& entries = table.entries();
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].key, "key");
   EXPECT_EQ(entries[0].value, "value");

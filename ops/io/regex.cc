@@ -18,10 +18,12 @@ struct FullMatch {
     const tenon_tensor_view& input = c.input_view(0);
     bool* matches = c.output<bool>(0);
     for (int64_t i = 0; i < Count(input); ++i) {
+      if (i % kBetweenPolls == 0 && c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it matched strings");
       const std::string_view text = StringAt(input, i);
       matches[i] = re2::RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
     }
   }
+  static constexpr int64_t kBetweenPolls = 1024;
   re2::RE2 pattern;
 };
 

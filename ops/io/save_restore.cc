@@ -37,9 +37,11 @@ struct Save {
     const Request request = ReadRequest(c, count);
     std::vector<io::SliceSpec> specs;
     for (size_t i = 0; i < count; ++i) specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
-    io::BundleWriter writer(HostFiles(), request.prefix);
+    io::StepMemory memory(c);
+    const io::Budget budget = io::BudgetOf(c, memory, "saved", request.prefix);
+    io::BundleWriter writer(HostFiles(), request.prefix, budget);
     for (size_t i = 0; i < count; ++i) {
-      if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it saved ", request.prefix);
+      budget.poll();
       const tenon_tensor_view& tensor = c.input_view(static_cast<int32_t>(i) + 3);
       if (specs[i].whole) writer.Add(request.names[i], tensor);
       else writer.AddSlice(request.names[i], specs[i].dims, specs[i].slice, tensor);
@@ -65,13 +67,27 @@ struct Restore {
   }
   void Run(RunContext c) const {
     const Request request = ReadRequest(c, dtypes.size());
-    io::BundleReader reader(HostFiles(), request.prefix);
-    for (size_t i = 0; i < dtypes.size(); ++i) {
-      if (c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it restored ", request.prefix);
-      RestoreOne(c, reader, request, i);
+    io::StepMemory memory(c);
+    const io::Budget budget = io::BudgetOf(c, memory, "restored", request.prefix);
+    for (int more = kTriesMore; !RestoreAll(c, request, budget, more > 0); --more) {
     }
   }
-  void RestoreOne(const RunContext& c, io::BundleReader& reader, const Request& request, size_t i) const {
+  // False: somebody wrote the checkpoint anew meanwhile, so that what was read is of the old one and of the new one.
+  bool RestoreAll(const RunContext& c, const Request& request, const io::Budget& budget, bool may_try_again) const {
+    io::BundleReader reader(HostFiles(), request.prefix, budget);
+    try {
+      for (size_t i = 0; i < dtypes.size(); ++i) {
+        budget.poll();
+        RestoreOne(c, reader, request, budget, i);
+      }
+    } catch (const KernelError&) {
+      budget.poll();
+      if (!may_try_again || !reader.Superseded()) throw;
+      return false;
+    }
+    return true;
+  }
+  void RestoreOne(const RunContext& c, io::BundleReader& reader, const Request& request, const io::Budget& budget, size_t i) const {
     const std::string_view name = request.names[i];
     const io::BundleEntry entry = reader.Find(name);
     if (entry.dtype != dtypes[i]) {
@@ -85,12 +101,12 @@ struct Restore {
     }
     const io::Slice wanted = spec.whole ? io::Slice::Whole(entry.dims) : spec.slice;
     if (!entry.slices.empty() || wanted != io::Slice::Whole(entry.dims)) {
-      return RestoreParts(c, reader, std::string(name), entry, wanted, static_cast<int32_t>(i));
+      return RestoreParts(c, reader, std::string(name), entry, wanted, budget, static_cast<int32_t>(i));
     }
     const auto index = static_cast<int32_t>(i);
     if (entry.dtype == TENON_DT_STRING) {
-      std::string storage;
-      const std::vector<std::string_view> strings = reader.ReadStrings(name, entry, &storage);
+      std::pmr::string storage(budget.memory);
+      const std::pmr::vector<std::string_view> strings = reader.ReadStrings(name, entry, &storage);
       return SetStrings(c, index, entry.dims, strings);
     }
     if (ElementSize(entry.dtype) == 0) {
@@ -104,7 +120,7 @@ struct Restore {
 
   // A box of the tensor, of what is stored of it.
   static void RestoreParts(const RunContext& c, io::BundleReader& reader, const std::string& name,
-                           const io::BundleEntry& entry, const io::Slice& wanted, int32_t index) {
+                           const io::BundleEntry& entry, const io::Slice& wanted, const io::Budget& budget, int32_t index) {
     const uint64_t element = ElementSize(entry.dtype);
     if (element == 0 || entry.dtype == TENON_DT_STRING) {
       Fail(TENON_UNIMPLEMENTED, "tensor '", name, "' of type ", TypeName(entry.dtype), " cannot be restored in parts");
@@ -112,8 +128,9 @@ struct Restore {
     const std::vector<io::StoredSlice> parts = reader.FindParts(name, entry, wanted);  // before memory is asked for
     c.AllocOutput(index, wanted.length);
     char* output = c.output<char>(index);
-    std::vector<char> storage;
+    std::pmr::vector<char> storage(budget.memory);
     for (const io::StoredSlice& part : parts) {
+      budget.poll();
       if (part.slice == wanted) {
         reader.Read(part.key, part.entry, output);
         continue;
@@ -123,6 +140,7 @@ struct Restore {
       io::CopyCommon(part.slice, storage.data(), wanted, output, element);
     }
   }
+  static constexpr int kTriesMore = 3;
   std::vector<uint32_t> dtypes;
 };
 

@@ -12,7 +12,8 @@
 namespace tenon::ops::io {
 
 // False when the bytes are not a Snappy block; never more memory than 64 times their size.
-inline bool SnappyUncompress(std::string_view in, std::string* out) {
+template <class String>
+bool SnappyUncompress(std::string_view in, String* out) {
   uint64_t size = 0;
   if (!sdk::TakeVarint(in, &size) || size > 64 * static_cast<uint64_t>(in.size())) return false;
   out->clear();

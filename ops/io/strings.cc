@@ -36,6 +36,7 @@ struct Join {
     }
     std::vector<std::string> out(static_cast<size_t>(Count(dims)));
     for (size_t element = 0; element < out.size(); ++element) {
+      if (element % kBetweenPolls == 0 && c.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it joined strings");
       for (int32_t i = 0; i < c.input_count(); ++i) {
         if (i != 0) out[element] += separator;
         const bool scalar = DimsOf(c.input_view(i)).empty();
@@ -44,6 +45,7 @@ struct Join {
     }
     SetStrings(c, 0, dims, out);
   }
+  static constexpr size_t kBetweenPolls = 1024;
   std::string separator;
 };
 

@@ -2,6 +2,7 @@
 #include "table.h"
 
 #include <algorithm>
+#include <array>
 
 #include "snappy.h"
 #include "tenon/sdk/crc32c.h"
@@ -23,6 +24,11 @@ constexpr size_t kBlockSize = 262144;
 constexpr int kRestartInterval = 16;
 constexpr char kUncompressed = 0;
 constexpr char kSnappy = 1;
+constexpr uint64_t kMostBlock = uint64_t{1} << 28;   // bytes of one block; written are some 2^18
+constexpr uint64_t kMostGrowth = 64;                 // keys and values may be so many times as large as the file, and
+constexpr uint64_t kAlwaysAllowed = uint64_t{1} << 16;  // so many bytes more
+constexpr uint64_t kChunk = uint64_t{1} << 20;       // read and summed between two polls
+constexpr uint64_t kEntriesBetweenPolls = 1024;
 
 struct Handle {
   uint64_t offset = 0;
@@ -150,42 +156,57 @@ Handle TakeHandle(std::string_view& in, std::string_view path, uint64_t where) {
   return handle;
 }
 
+// What is read with, and of.
+struct Reading {
+  TableSource& source;
+  std::string_view path;
+  const Budget& budget;
+};
+
 // The contents of the block, checked and uncompressed.
-std::string ReadBlock(std::string_view file, const Handle& handle, std::string_view path) {
-  const uint64_t limit = file.size() - kFooterSize;
+std::pmr::string ReadBlock(const Reading& reading, const Handle& handle) {
+  const uint64_t limit = reading.source.size() - kFooterSize;
   if (handle.offset > limit || handle.size > limit - handle.offset ||
       limit - handle.offset - handle.size < kTrailerSize) {
-    Damaged(path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", file.size());
+    Damaged(reading.path, handle.offset, "a block of ", handle.size, " bytes does not fit into the file of ", reading.source.size());
   }
-  const std::string_view block = file.substr(handle.offset, handle.size + 1);
-  std::string_view trailer = file.substr(handle.offset + handle.size + 1, 4);
+  if (handle.size > kMostBlock) {
+    Damaged(reading.path, handle.offset, "a block has ", handle.size, " bytes; at most ", kMostBlock, " are read");
+  }
+  std::pmr::string block(handle.size + kTrailerSize, '\0', reading.budget.memory);
+  for (uint64_t at = 0; at < block.size(); at += kChunk) {
+    reading.budget.poll();
+    reading.source.ReadAt(handle.offset + at, block.data() + at, std::min(kChunk, block.size() - at));
+  }
+  std::string_view trailer = std::string_view(block).substr(handle.size + 1);
   uint32_t stored = 0;
   TakeFixed32(trailer, &stored);
-  const uint32_t found = sdk::Crc32c(block);
+  const uint32_t found = sdk::Crc32c(std::string_view(block).substr(0, handle.size + 1));
   if (sdk::UnmaskCrc32c(stored) != found) {
-    Damaged(path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored), " was stored");
+    Damaged(reading.path, handle.offset, "the block's checksum is ", found, ", but ", sdk::UnmaskCrc32c(stored), " was stored");
   }
-  const std::string_view contents = block.substr(0, handle.size);
-  if (block.back() == kUncompressed) return std::string(contents);
-  std::string out;
-  if (block.back() != kSnappy) {
-    Damaged(path, handle.offset, "compression ", static_cast<int>(block.back()),
+  const char compression = block[handle.size];
+  block.resize(handle.size);
+  if (compression == kUncompressed) return block;
+  std::pmr::string out(reading.budget.memory);
+  if (compression != kSnappy) {
+    Damaged(reading.path, handle.offset, "compression ", static_cast<int>(compression),
             " is unknown; 0 and 1 (Snappy) are read");
   }
-  if (!SnappyUncompress(contents, &out)) Damaged(path, handle.offset, "the block is no Snappy block");
+  if (!SnappyUncompress(block, &out)) Damaged(reading.path, handle.offset, "the block is no Snappy block");
   return out;
 }
 
 // Calls visit(key, value) for each entry of the block.
 template <class Visit>
-void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, Visit&& visit) {
+void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset, std::pmr::memory_resource* memory, Visit&& visit) {
   uint32_t restarts = 0;
   std::string_view tail = block.size() < 4 ? std::string_view() : block.substr(block.size() - 4);
   if (!TakeFixed32(tail, &restarts) || restarts > (block.size() - 4) / 4) {
     Damaged(path, offset, "the block has no list of restarts");
   }
   std::string_view rest = block.substr(0, block.size() - 4 * (static_cast<size_t>(restarts) + 1));
-  std::string key;
+  std::pmr::string key(memory);
   while (!rest.empty()) {
     uint64_t shared = 0, added = 0, size = 0;
     if (!TakeVarint(rest, &shared) || !TakeVarint(rest, &added) || !TakeVarint(rest, &size) || shared > key.size() ||
@@ -199,31 +220,51 @@ void ForEachEntry(std::string_view block, std::string_view path, uint64_t offset
   }
 }
 
-}  // namespace
-
-std::vector<TableEntry> ParseTable(std::string_view file, std::string_view path) {
-  if (file.size() < kFooterSize) Damaged(path, 0, "it has ", file.size(), " bytes; a table has 48 at least");
-  const uint64_t footer_at = file.size() - kFooterSize;
-  std::string_view footer = file.substr(footer_at);
+Handle ReadFooter(const Reading& reading) {
+  const uint64_t size = reading.source.size();
+  if (size < kFooterSize) Damaged(reading.path, 0, "it has ", size, " bytes; a table has 48 at least");
+  std::array<char, kFooterSize> bytes;
+  reading.source.ReadAt(size - kFooterSize, bytes.data(), bytes.size());
+  std::string_view footer(bytes.data(), bytes.size());
   std::string_view magic_bytes = footer.substr(kFooterSize - 8);
   uint64_t magic = 0;
   sdk::TakeFixed64(magic_bytes, &magic);
-  if (magic != kMagic)
-    Damaged(path, file.size() - 8, "a table ends with other bytes; is it complete, and an index file?");
-  TakeHandle(footer, path, footer_at);  // of the meta-index, which says nothing that is needed
-  const Handle index = TakeHandle(footer, path, footer_at);
+  if (magic != kMagic) Damaged(reading.path, size - 8, "a table ends with other bytes; is it complete, and an index file?");
+  TakeHandle(footer, reading.path, size - kFooterSize);  // of the meta-index, which says nothing that is needed
+  return TakeHandle(footer, reading.path, size - kFooterSize);
+}
 
-  std::vector<TableEntry> entries;
-  const std::string index_block = ReadBlock(file, index, path);
-  ForEachEntry(index_block, path, index.offset, [&](std::string_view, std::string_view position) {
+std::string_view Keep(std::string_view text, std::pmr::memory_resource& memory) {
+  if (text.empty()) return {};
+  char* const kept = static_cast<char*>(memory.allocate(text.size(), 1));
+  text.copy(kept, text.size());
+  return {kept, text.size()};
+}
+
+}  // namespace
+
+Table::Table(TableSource& source, std::string_view path, const Budget& budget)
+    : bytes_(std::make_unique<std::pmr::monotonic_buffer_resource>(budget.memory)), entries_(budget.memory) {
+  const Reading reading{source, path, budget};
+  const Handle index = ReadFooter(reading);
+  uint64_t room = kAlwaysAllowed;
+  if (__builtin_mul_overflow(source.size(), kMostGrowth, &room) || __builtin_add_overflow(room, kAlwaysAllowed, &room)) room = UINT64_MAX;
+  uint64_t free_from = 0;  // blocks before it have been read
+
+  const std::pmr::string index_block = ReadBlock(reading, index);
+  ForEachEntry(index_block, path, index.offset, budget.memory, [&](std::string_view, std::string_view position) {
     const Handle handle = TakeHandle(position, path, index.offset);
-    const std::string block = ReadBlock(file, handle, path);
-    ForEachEntry(block, path, handle.offset, [&](std::string_view key, std::string_view value) {
-      if (!entries.empty() && entries.back().key >= key) Damaged(path, handle.offset, "the keys do not ascend");
-      entries.push_back({std::string(key), std::string(value)});
+    if (handle.offset < free_from) Damaged(path, handle.offset, "a block begins before the end of the block before it, at ", free_from);
+    const std::pmr::string block = ReadBlock(reading, handle);
+    free_from = handle.offset + handle.size + kTrailerSize;
+    ForEachEntry(block, path, handle.offset, budget.memory, [&](std::string_view key, std::string_view value) {
+      if (entries_.size() % kEntriesBetweenPolls == 0) budget.poll();
+      if (!entries_.empty() && entries_.back().key >= key) Damaged(path, handle.offset, "the keys do not ascend");
+      if (key.size() > room || value.size() > room - key.size()) Damaged(path, handle.offset, "its keys and values are far larger than the file");
+      room -= key.size() + value.size();
+      entries_.push_back({Keep(key, *bytes_), Keep(value, *bytes_)});
     });
   });
-  return entries;
 }
 
 }  // namespace tenon::ops::io

@@ -115,7 +115,7 @@ struct InitializeFromFile {
   void Run(RunContext c) const {
     Table& table = TableOf(c);
     if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "filename must be one string; its shape is ", DimsOf(c.input_view(1)));
-    const TextEntries entries = ReadEntries(std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value);
+    const TextEntries entries = ReadEntries(c, std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value);
     table.Fill(entries.keys(), entries.values());
   }
   TextFileOptions options;

@@ -17,7 +17,7 @@ namespace {
 // Lines of a file, read in pieces; "\r" is no part of one.
 class Lines {
  public:
-  explicit Lines(std::string path) : file_(File::ForReading(HostFiles(), std::move(path))), left_(file_.size()) {}
+  Lines(const RunContext& c, std::string path) : context_(c), file_(File::ForReading(HostFiles(), std::move(path))), left_(file_.size()) {}
   std::optional<std::string> Next() {
     std::string line;
     for (;;) {
@@ -25,12 +25,15 @@ class Lines {
       const char c = piece_[at_++];
       if (c == '\n') return line;
       if (c != '\r') line += c;
+      if (line.size() > kMostLine) Fail(TENON_INVALID_ARGUMENT, "'", file_.path(), "' has a line of more than ", kMostLine, " bytes; is it a text?");
     }
   }
 
  private:
   static constexpr uint64_t kPiece = 1 << 18;
+  static constexpr size_t kMostLine = 1 << 24;
   bool Read() {
+    if (context_.cancelled()) Fail(TENON_CANCELLED, "the step was cancelled while it read '", file_.path(), "'");
     const uint64_t size = std::min(kPiece, left_);
     piece_.resize(size);
     at_ = 0;
@@ -39,6 +42,7 @@ class Lines {
     left_ -= size;
     return size != 0;
   }
+  const RunContext context_;
   const File file_;
   uint64_t left_, offset_ = 0;
   std::string piece_;
@@ -104,11 +108,11 @@ tenon_tensor_view TextEntries::Column::view() const {
   return view;
 }
 
-TextEntries ReadEntries(const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value) {
+TextEntries ReadEntries(const RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value) {
   CheckColumn("key", options.key_column, key);
   CheckColumn("value", options.value_column, value);
   TextEntries entries(key, value);
-  Lines lines(path);
+  Lines lines(c, path);
   int64_t number = 0;
   const auto add = [&](TextEntries::Column* column, int64_t which, std::string_view line) {
     if (which == TextFileOptions::kLineNumber) return column->AddNumber(number + options.offset);

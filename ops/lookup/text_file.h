@@ -29,7 +29,7 @@ class TextEntries {
   int64_t count() const { return keys_.count; }
 
  private:
-  friend TextEntries ReadEntries(const std::string&, const TextFileOptions&, uint32_t, uint32_t);
+  friend TextEntries ReadEntries(const sdk::RunContext&, const std::string&, const TextFileOptions&, uint32_t, uint32_t);
   struct Column {
     explicit Column(uint32_t of) : dtype(of) {}
     // INVALID_ARGUMENT: the text is no element of the type.
@@ -45,8 +45,8 @@ class TextEntries {
   Column keys_, values_;
 };
 
-// Errors name the file and the line.
-TextEntries ReadEntries(const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value);
+// Errors name the file and the line. CANCELLED when the step is.
+TextEntries ReadEntries(const sdk::RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value);
 
 }  // namespace tenon::ops
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -53,6 +54,7 @@ std::string ProgramFolder() {
 }
 
 int Main(int argc, const char* const* argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of who writes it
   CLI::App app("Tenon: a dataflow engine in which everything is a plugin", "tenon");
   Action action;
   app.set_version_flag("--version", "tenon " + std::string(host::Version()));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract of bin/tenon that scripts rely on, tested through the program itself.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 #include "sdk/cli/npz.h"
 #include "tenon/tenon.h"
 #include "tenon/train/file.h"
+#include "tenon/train/folder_lock.h"
 #include "tests/fakes/temporary_folder.h"
 #include "tenon/train/npy.h"
 
@@ -102,9 +105,10 @@ class Contract : public testing::Test {
   static std::string At(const std::string& name) { return folder_ + "/" + name; }
 
   // Runs bin/tenon in the folder.
-  static Outcome Tenon(const std::string& arguments) {
+  // before: what the shell does first.
+  static Outcome Tenon(const std::string& arguments, const std::string& before = "") {
     const std::string command =
-        "cd '" + folder_ + "' && '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
+        "cd '" + folder_ + "' && " + before + " '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     Outcome outcome;
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -113,8 +117,8 @@ class Contract : public testing::Test {
     return outcome;
   }
   // It fails as the contract says: a code from 1 to 125, nothing on stdout, one line on stderr.
-  static Outcome Fails(const std::string& arguments) {
-    Outcome outcome = Tenon(arguments);
+  static Outcome Fails(const std::string& arguments, const std::string& before = "") {
+    Outcome outcome = Tenon(arguments, before);
     EXPECT_GE(outcome.code, 1) << arguments;
     EXPECT_LE(outcome.code, 125) << arguments;
     EXPECT_EQ("", outcome.out) << arguments;
@@ -386,6 +390,105 @@ TEST_F(Contract, NamesThePackageThatHasAMissingOpAndWhyItCannotBeOpened) {
   unsetenv("TENON_PLUGIN_PATH");
   ExpectHas(run, "node 'odd': op 'Frobnicate' is not loaded; package 'far.ops' has it: plugin '" + At("far/tenon_far.so") + "'");
   ExpectHas(run, "build the plugin again");
+}
+
+// ---- Files that are none, or others ----
+
+// A pipe that nobody writes, wherever a file is read. Where it was waited for, `timeout` would say 124 and nothing.
+TEST_F(Contract, WaitsForNoPipe) {
+  ASSERT_EQ(0, mkfifo(At("pipe").c_str(), 0600));
+  ASSERT_EQ(0, mkfifo(At("pipe.npy").c_str(), 0600));
+  ASSERT_EQ(0, mkfifo(At("pipe.npz").c_str(), 0600));
+  for (const char* arguments : {"run pipe --fetch y", "inspect pipe", "place pipe", "ops --coverage pipe", "run graph.pb --feed x=pipe.npy --fetch y",
+                                "run graph.pb --feed x=pipe.npz --fetch y", "run graph.pb --feed pipe.npz --fetch y",
+                                "run graph.pb --feed x=x.npy --fetch y --placement pipe", "run graph.pb --feed x=x.npy --fetch y --credentials pipe",
+                                "run graph.pb --feed x=x.npy --fetch y --costs pipe", "worker --cluster pipe --job a --task 0"}) {
+    const Outcome outcome = Fails(arguments, "timeout 60");
+    EXPECT_NE(outcome.code, 124) << arguments;
+    EXPECT_NE(outcome.err.find("'pipe"), std::string::npos) << arguments << ": " << outcome.err;
+  }
+  ExpectHas(Fails("run pipe --fetch y").err, "it is a pipe, which is not read; give an ordinary file");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y=pipe", "timeout 60").err, "'pipe': it is a pipe or a socket, and nobody reads it");
+}
+
+TEST_F(Contract, SaysWhatAFileIsThatIsNone) {
+  ExpectHas(Fails("run graph.pb --feed x=/dev/zero --fetch y").err, "'/dev/zero': it is a device");
+  ExpectHas(Fails("run graph.pb --feed x=. --fetch y").err, "'.': it is a folder");
+  ASSERT_TRUE(train::ReplaceFile(At("empty.npy"), {}).ok());
+  ExpectHas(Fails("run graph.pb --feed x=empty.npy --fetch y").err, "'empty.npy': not a usable .npy file: it is empty");
+  const std::string array = *train::ReadFile(At("x.npy"));
+  ASSERT_TRUE(train::ReplaceFile(At("short.npy"), {array.substr(0, array.size() - 1)}).ok());
+  ExpectHas(Fails("run graph.pb --feed x=short.npy --fetch y").err, "needs 16 bytes, the file has 15");
+  Works("run graph.pb --feed x=x.npy --fetch y=whole.npz");
+  ASSERT_TRUE(train::ReplaceFile(At("archive.npy"), {*train::ReadFile(At("whole.npz"))}).ok());
+  ExpectHas(Fails("run graph.pb --feed x=archive.npy --fetch y").err, "it is a ZIP archive, as .npz files are");
+  ASSERT_TRUE(train::ReplaceFile(At("array.npz"), {array}).ok());
+  ExpectHas(Fails("run graph.pb --feed x=array.npz --fetch y").err, "it is one array, as .npy files are");
+  EXPECT_NE(0, Tenon("run graph.pb --feed x=x.npy --fetch y=/dev/full").code);
+}
+
+TEST_F(Contract, SaysWhatIsNoGraph) {
+  const auto says = [&](const std::string& name, std::string_view bytes, const std::string& kind) {
+    ASSERT_TRUE(train::ReplaceFile(At(name), {bytes}).ok());
+    for (const char* command : {"inspect ", "place ", "run --fetch y "}) ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
+  };
+  says("empty.pb", "", "empty");
+  says("m.onnx", std::string_view("\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f", 24), "an ONNX model");
+  says("model.keras", "PK\x03\x04 and more", "a ZIP archive");
+  says("model.h5", "\x89HDF\r\n\x1a\n and more", "an HDF5 file");
+  says("m.tflite", std::string_view("\x1c\0\0\0TFL3 and more", 16), "a TensorFlow Lite model");
+  says("array.pb", *train::ReadFile(At("x.npy")), "a NumPy array");
+  const std::string index = *train::ReadFile(kModel + "/variables/variables.index");
+  says("ckpt.index", index, "part of a checkpoint");
+  ExpectHas(Fails("inspect ckpt").err, "'ckpt': it is the prefix of a checkpoint");
+  ASSERT_TRUE(train::MakeFolder(At("nothing")).ok());
+  ExpectHas(Fails("inspect nothing").err, "'nothing' is a folder without saved_model.pb");
+}
+
+TEST_F(Contract, FindsNothingAndSaysSoOnOtherFileSystems) {
+  ExpectHas(Fails("run memory://g.pb --fetch y").err, "cannot read 'memory://g.pb': there is no such file");
+  ExpectHas(Fails("inspect memory://g.pb").err, "there is no such file");
+  ExpectHas(Fails("run graph.pb --feed x=memory://x.npy --fetch y").err, "cannot read 'memory://x.npy': there is no such file");
+  ExpectHas(Fails("run pigeon://g.pb --fetch y").err, "no plugin brings the file system 'pigeon'");
+}
+
+TEST_F(Contract, ReadsNoFileBeyondTheMemoryLimit) {
+  const std::vector<float> zeros(1 << 20);
+  ASSERT_TRUE(train::WriteNpy(At("large.npy"), *Tensor::From(std::span<const float>(zeros), {1 << 20})).ok());
+  const std::string large = Fails("run graph.pb --feed x=large.npy --fetch y --memory-limit 1M").err;
+  ExpectHas(large, "RESOURCE_EXHAUSTED");
+  ExpectHas(large, "'large.npy' takes 4194432 bytes of memory, and 1048576 are left of the limit");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch y --memory-limit 100").err, "'graph.pb' takes ");
+  ExpectHas(Fails("place graph.pb --memory-limit 100").err, "'graph.pb' takes ");
+}
+
+TEST_F(Contract, NamesTheFileThatDoesNotFitASignature) {
+  ExpectHas(Fails("run " + kModel + " --feed x=x.npy").err, "input 'x' of signature 'serving_default' is float[?,3], 'x.npy' is float[2,2]");
+  ExpectHas(Fails("run " + kModel + " --feed x=text.npy").err, "is float[?,3], 'text.npy' is string[2]");
+}
+
+TEST_F(Contract, AFileThatMayNotGrowIsAnError) {
+  const int32_t count = 1 << 20;
+  ASSERT_TRUE(train::WriteNpy(At("million.npy"), *Tensor::From(std::span<const int32_t>(&count, 1), {1})).ok());
+  const Outcome outcome = Fails("run various.pb --feed dims=million.npy --fetch filled=million_ones.npy", "ulimit -f 8;");
+  ExpectHas(outcome.err, "RESOURCE_EXHAUSTED");
+  ExpectHas(outcome.err, "million_ones.npy");
+  EXPECT_FALSE(train::FileExists(At("million_ones.npy")));
+}
+
+TEST_F(Contract, TrainsInNoFolderThatAnotherProcessHas) {
+  const std::string folder = At("busy/checkpoints");
+  ASSERT_TRUE(train::MakeFolder(folder).ok());
+  const auto lock = train::FolderLock::Take(folder);
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  const std::string begun = folder + "/model.ckpt-5.data-00000-of-00001.tmp";
+  ASSERT_TRUE(train::ReplaceFile(begun, {"begun"}).ok());
+  for (const char* how : {"", " --restart"}) {
+    const Outcome outcome = Tenon(std::string("train digits --folder busy --steps 2") + how);
+    EXPECT_EQ(outcome.code, 1);
+    ExpectHas(outcome.err, "the folder 'busy/checkpoints' is in use: process " + std::to_string(getpid()));
+    EXPECT_TRUE(train::FileExists(begun)) << "it is the other's";
+  }
 }
 
 TEST_F(Contract, StopsWritingWhenTheReaderIsFull) {

@@ -159,6 +159,12 @@ Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
   return ParseTime(deadline);
 }
 
+Result<train::ReadLimit> SessionFlags::Files() const {
+  if (memory_limit.empty()) return train::ReadLimit();
+  TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(memory_limit));
+  return train::ReadLimit(bytes);
+}
+
 Result<uint64_t> ParseSize(std::string_view text) {
   constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
   TENON_TRY_ASSIGN(const double bytes, ParseWithUnit(text, "size",

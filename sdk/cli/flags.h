@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenon/tenon.h"
+#include "tenon/train/file.h"
 
 namespace CLI {
 class App;
@@ -53,6 +54,8 @@ struct SessionFlags {
   host::Result<host::SessionOptions> Options() const;
   // 0: none.
   host::Result<std::chrono::nanoseconds> Deadline() const;
+  // What files may take: the session's limit.
+  host::Result<train::ReadLimit> Files() const;
 };
 
 // "1000", "64k", "512M", "1.5GiB": bytes; k, M, G and T are powers of 1024.

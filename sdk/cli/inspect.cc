@@ -238,12 +238,12 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
 }
 
 Status Inspect(const InspectArguments& arguments) {
+  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
   const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
   if (!index.ok()) return index.status().Annotate("graph '" + arguments.model.graph + "'");
   Summary summary = Summarize(*index);
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
   for (const auto& [op, count] : summary.ops) {
     if (!runtime.FindOp(op).ok()) summary.unknown_ops.insert(op);
   }

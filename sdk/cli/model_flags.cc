@@ -19,8 +19,9 @@ void ModelFlags::AddTo(CLI::App& command) {
       ->type_name("NAME");
 }
 
-Result<model::ModelFile> ModelFlags::Open() const {
+Result<model::ModelFile> ModelFlags::Open(uint64_t most_bytes) const {
   model::OpenOptions options;
+  options.most_bytes = most_bytes;
   if (!tags.empty()) options.tags.clear();
   for (const std::string& tag : SplitOutside(tags, ',')) {
     if (!Trim(tag).empty()) options.tags.emplace_back(Trim(tag));

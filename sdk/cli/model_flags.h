@@ -3,6 +3,7 @@
 #ifndef TENON_CLI_MODEL_FLAGS_H_
 #define TENON_CLI_MODEL_FLAGS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct ModelFlags {
   std::string signature;  // --signature NAME
 
   void AddTo(CLI::App& command);
-  host::Result<model::ModelFile> Open() const;
+  host::Result<model::ModelFile> Open(uint64_t most_bytes = UINT64_MAX) const;
   // The signature that is meant: the one that is named; else `serving_default`, or the only one; else none (nullptr), and names are the
   // graph's. An error when the named one is not there. It lives as long as the file.
   host::Result<const model::Signature*> Choose(const model::ModelFile& file) const;

@@ -37,15 +37,7 @@ T Get(std::string_view bytes, size_t at) {
   return value;
 }
 
-struct Member {
-  std::string_view name;
-  uint16_t flags = 0;
-  uint16_t method = 0;
-  uint32_t crc = 0;
-  uint64_t packed = 0;
-  uint64_t size = 0;
-  uint64_t local = 0;  // where its local header is
-};
+using Member = NpzMember;
 
 // Where the central directory is, and how many members it has.
 struct Directory {
@@ -55,6 +47,8 @@ struct Directory {
 };
 
 Result<Directory> FindDirectory(std::string_view bytes) {
+  if (bytes.empty()) return Bad("it is empty");
+  if (bytes.starts_with("\x93NUMPY")) return Bad("it is one array, as .npy files are; name it NAME=FILE.npy");
   if (bytes.size() < kEndSize) return Bad("it is too short for a ZIP archive");
   // The end record stands before a comment of at most 64 KiB.
   const size_t first = bytes.size() > kEndSize + 0xffff ? bytes.size() - kEndSize - 0xffff : 0;
@@ -161,8 +155,8 @@ Status CheckCrc(std::string_view bytes, uint32_t wanted, std::string_view name) 
   return Status(Code::kDataLoss, "member '" + std::string(name) + "': its checksum is wrong; the file is damaged");
 }
 
-Result<Tensor> ReadMember(std::string_view bytes, const Member& member) {
-  if ((member.flags & 1) != 0) return Bad("member '" + std::string(member.name) + "' is encrypted");
+// Where the member's packed bytes begin.
+Result<uint64_t> DataOf(std::string_view bytes, const Member& member) {
   if (bytes.size() < kLocalSize || member.local > bytes.size() - kLocalSize ||
       Get<uint32_t>(bytes, member.local) != kLocal) {
     return Bad("member '" + std::string(member.name) + "' is not where the directory says");
@@ -172,19 +166,41 @@ Result<Tensor> ReadMember(std::string_view bytes, const Member& member) {
   if (data > bytes.size() || member.packed > bytes.size() - data) {
     return Bad("member '" + std::string(member.name) + "' goes beyond the end of the file");
   }
+  return data;
+}
+
+// No byte of the file is two members'.
+Status CheckOverlap(std::string_view bytes, const std::vector<Member>& members) {
+  std::vector<const Member*> by_place;
+  for (const Member& member : members) by_place.push_back(&member);
+  std::sort(by_place.begin(), by_place.end(), [](const Member* a, const Member* b) { return a->local < b->local; });
+  uint64_t end = 0;
+  for (const Member* member : by_place) {
+    TENON_TRY_ASSIGN(const uint64_t data, DataOf(bytes, *member));
+    if (member->local < end) return Bad("member '" + std::string(member->name) + "' overlaps another one");
+    end = data + member->packed;
+  }
+  return Status();
+}
+
+Result<Tensor> ReadMember(std::string_view bytes, const Member& member, train::ReadLimit& limit) {
+  if ((member.flags & 1) != 0) return Bad("member '" + std::string(member.name) + "' is encrypted");
+  TENON_TRY_ASSIGN(const uint64_t data, DataOf(bytes, member));
   const std::string_view packed = bytes.substr(data, member.packed);
   if (member.method == kStored) {
     if (member.packed != member.size) return Bad("a stored member has two sizes");
+    TENON_TRY(limit.Check(member.size, "it"));
     TENON_TRY(CheckCrc(packed, member.crc, member.name));
-    return train::ParseNpy(packed);
+    return train::ParseNpy(packed, limit);
   }
   if (member.method != kDeflated) {
     return Bad("member '" + std::string(member.name) + "' is packed by method " + std::to_string(member.method) +
                "; 0 (stored) and 8 (deflated) can be read");
   }
+  TENON_TRY(limit.Check(member.size, "it, unpacked,"));
   TENON_TRY_ASSIGN(const std::string unpacked, Inflate(packed, member.size));
   TENON_TRY(CheckCrc(unpacked, member.crc, member.name));
-  return train::ParseNpy(unpacked);
+  return train::ParseNpy(unpacked, limit);
 }
 
 // Appends numbers as ZIP holds them.
@@ -244,24 +260,59 @@ std::string EndRecords(uint64_t count, uint64_t offset, uint64_t size) {
 
 }  // namespace
 
-Result<NamedTensors> ParseNpz(std::string_view bytes) {
-  TENON_TRY_ASSIGN(const std::vector<Member> members, ReadDirectory(bytes));
+Result<NpzArchive> NpzArchive::Parse(std::string_view bytes) {
+  NpzArchive archive;
+  archive.bytes_ = bytes;
+  TENON_TRY_ASSIGN(archive.members_, ReadDirectory(bytes));
+  TENON_TRY(CheckOverlap(bytes, archive.members_));
+  return archive;
+}
+
+Result<NpzArchive> NpzArchive::Open(const std::string& path, const train::ReadLimit& limit) {
+  TENON_TRY_ASSIGN(train::MappedFile mapped, train::MappedFile::Open(path, limit));
+  const auto file = std::make_shared<const train::MappedFile>(std::move(mapped));
+  Result<NpzArchive> archive = Parse(file->bytes());
+  if (!archive.ok()) return archive.status().Annotate("'" + path + "'");
+  archive->path_ = path;
+  archive->file_ = file;
+  return archive;
+}
+
+std::string_view NpzArchive::name(size_t index) const {
+  const std::string_view name = members_[index].name;
+  return name.ends_with(".npy") ? name.substr(0, name.size() - 4) : name;
+}
+
+Status NpzArchive::Annotate(const Status& status, size_t index) const {
+  const Status named = status.Annotate("array '" + std::string(name(index)) + "'");
+  return path_.empty() ? named : named.Annotate("'" + path_ + "'");
+}
+
+Result<Tensor> NpzArchive::Read(size_t index, train::ReadLimit& limit) const {
+  Result<Tensor> tensor = ReadMember(bytes_, members_[index], limit);
+  if (!tensor.ok()) return Annotate(tensor.status(), index);
+  return tensor;
+}
+
+Result<NamedTensors> NpzArchive::ReadAll(train::ReadLimit& limit) const {
   NamedTensors tensors;
-  for (const Member& member : members) {
-    std::string name(member.name);
-    if (name.ends_with(".npy")) name.resize(name.size() - 4);
-    Result<Tensor> tensor = ReadMember(bytes, member);
-    if (!tensor.ok()) return tensor.status().Annotate("array '" + name + "'");
-    tensors.emplace_back(std::move(name), *std::move(tensor));
+  for (size_t i = 0; i < members_.size(); ++i) {
+    TENON_TRY_ASSIGN(Tensor tensor, Read(i, limit));
+    tensors.emplace_back(name(i), std::move(tensor));
   }
   return tensors;
 }
 
+Result<NamedTensors> ParseNpz(std::string_view bytes) {
+  train::ReadLimit limit;
+  TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Parse(bytes));
+  return archive.ReadAll(limit);
+}
+
 Result<NamedTensors> ReadNpz(const std::string& path) {
-  TENON_TRY_ASSIGN(train::MappedFile file, train::MappedFile::Open(path));
-  Result<NamedTensors> tensors = ParseNpz(file.bytes());
-  if (!tensors.ok()) return tensors.status().Annotate("'" + path + "'");
-  return tensors;
+  train::ReadLimit limit;
+  TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(path, limit));
+  return archive.ReadAll(limit);
 }
 
 Status WriteNpz(const std::string& path, const NamedTensors& tensors) {

@@ -125,5 +125,50 @@ TEST(Npz, SurvivesDamagedBytes) {
   EXPECT_GT(refused, 2000);
 }
 
+// An archive whose directory names its only member so often.
+std::string Repeated(const std::string& one, uint16_t times) {
+  const size_t end = one.size() - 22;
+  uint32_t directory_size = 0, directory = 0;
+  std::memcpy(&directory_size, one.data() + end + 12, 4);
+  std::memcpy(&directory, one.data() + end + 16, 4);
+  std::string file = one.substr(0, directory);
+  for (int i = 0; i < times; ++i) file += one.substr(directory, directory_size);
+  Put<uint32_t>(file, 0x06054b50), Put<uint32_t>(file, 0), Put<uint16_t>(file, times), Put<uint16_t>(file, times);
+  Put(file, static_cast<uint32_t>(directory_size * times)), Put(file, directory), Put<uint16_t>(file, 0);
+  return file;
+}
+
+TEST(Npz, RefusesMembersThatOverlap) {
+  const std::string content = NpyBytes(*Tensor::From(std::vector<float>(1 << 20, 1), {1 << 20}));
+  const std::string one = Deflated(content, static_cast<uint32_t>(content.size()));
+  ASSERT_TRUE(ParseNpz(one).ok());
+  const Result<NpzArchive> archive = NpzArchive::Parse(Repeated(one, 20));
+  ASSERT_FALSE(archive.ok());
+  EXPECT_NE(archive.status().message().find("overlaps another one"), std::string::npos) << archive.status();
+}
+
+TEST(Npz, UnpacksWhatIsAskedForWithinTheLimit) {
+  const std::vector<float> values(1000, 1);
+  const std::string bytes = Written({{"large", *Tensor::From(std::span<const float>(values), {1000})}, {"small", *Tensor::Scalar(2.0f)}});
+  const Result<NpzArchive> archive = NpzArchive::Parse(bytes);
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  train::ReadLimit limit(1000);
+  EXPECT_TRUE(archive->Read(1, limit).ok());
+  EXPECT_EQ(limit.left(), 996u);
+  const Result<Tensor> large = archive->Read(0, limit);
+  EXPECT_EQ(large.status().code(), Code::kResourceExhausted);
+  EXPECT_NE(large.status().message().find("'large'"), std::string::npos) << large.status();
+  train::ReadLimit enough(9000);
+  EXPECT_TRUE(archive->Read(0, enough).ok());
+  EXPECT_TRUE(archive->Read(0, enough).ok());
+  EXPECT_FALSE(archive->Read(0, enough).ok()) << "all together";
+}
+
+TEST(Npz, TextsAreChargedWithWhatTheyTake) {
+  const std::string bytes = Written({{"words", *Tensor::Strings(std::vector<std::string>(1000, "x"))}});
+  train::ReadLimit limit(20000);
+  EXPECT_EQ(NpzArchive::Parse(bytes)->Read(0, limit).status().code(), Code::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace tenon::cli

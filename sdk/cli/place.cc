@@ -118,7 +118,9 @@ void PrintNodes(const Json& placement, bool explain) {
 }
 
 Status PlaceGraph(PlaceArguments arguments) {
-  TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
+  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
+  TENON_TRY_ASSIGN(const train::ReadLimit limit, arguments.session.Files());
+  TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open(limit.left()));
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
   const std::string where = "graph '" + arguments.model.graph + "'";
   if (signature != nullptr) {
@@ -128,7 +130,6 @@ Status PlaceGraph(PlaceArguments arguments) {
     if (!graph.ok()) return graph.status().Annotate(where);
     FillIn(*graph, &arguments);
   }
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());
   TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   if (Status status = session.Extend(file.graph_def()); !status.ok()) return status.Annotate(where);

@@ -50,37 +50,50 @@ struct Fetch {
 // "x" for "x:0", so that the two names of one tensor are found as one.
 std::string_view Short(std::string_view name) { return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name; }
 
-// The array for NAME in an .npz file: the one of this name, or the only one.
-Result<Tensor> Pick(const NamedTensors& tensors, const std::string& name, const std::string& file) {
-  for (const auto& [key, tensor] : tensors) {
-    if (Short(key) == Short(name)) return tensor;
+// The array for NAME in an .npz file: the one of this name, or the only one. The others are not unpacked.
+Result<Tensor> Pick(const std::string& file, const std::string& name, train::ReadLimit& limit) {
+  TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(file, limit));
+  for (size_t i = 0; i < archive.size(); ++i) {
+    if (Short(archive.name(i)) == Short(name)) return archive.Read(i, limit);
   }
-  if (tensors.size() == 1) return tensors[0].second;
+  if (archive.size() == 1) return archive.Read(0, limit);
   std::string keys;
-  for (const auto& [key, tensor] : tensors) keys += (keys.empty() ? "" : ", ") + key;
+  for (size_t i = 0; i < archive.size(); ++i) keys += (keys.empty() ? "" : ", ") + std::string(archive.name(i));
   return Status(Code::kNotFound, "'" + file + "' has no array '" + name + "'; it has: " + keys);
 }
 
-Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds) {
+Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds, train::ReadLimit& limit) {
   auto [name, file] = SplitAssignment(text);
   if (file.empty() && !name.ends_with(".npz")) {
     return Status(Code::kInvalidArgument,
                   "--feed '" + text + "' is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
   }
   if (file.empty()) {
-    TENON_TRY_ASSIGN(NamedTensors tensors, ReadNpz(name));
+    TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(name, limit));
+    TENON_TRY_ASSIGN(NamedTensors tensors, archive.ReadAll(limit));
     for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, name, ""});
     return Status();
   }
   if (file.ends_with(".npz")) {
-    TENON_TRY_ASSIGN(const NamedTensors tensors, ReadNpz(file));
-    TENON_TRY_ASSIGN(Tensor tensor, Pick(tensors, name, file));
+    TENON_TRY_ASSIGN(Tensor tensor, Pick(file, name, limit));
     feeds.push_back({name, tensor, file, ""});
     return Status();
   }
-  TENON_TRY_ASSIGN(Tensor tensor, train::ReadNpy(file));
+  TENON_TRY_ASSIGN(Tensor tensor, train::ReadNpy(file, limit));
   feeds.push_back({name, tensor, file, ""});
   return Status();
+}
+
+// A known size that is not the file's, or another type; what a signature does not know may be anything.
+bool MayBe(const model::TensorInfo& info, const Tensor& value) {
+  const host::Shape shape = value.shape();
+  if (info.dtype != host::DType::kInvalid && info.dtype != value.dtype()) return false;
+  if (!info.shape.has_rank()) return true;
+  if (info.shape.rank() != shape.rank()) return false;
+  for (size_t i = 0; i < shape.dims().size(); ++i) {
+    if (info.shape[i] >= 0 && info.shape[i] != shape[i]) return false;
+  }
+  return true;
 }
 
 class Runner {
@@ -88,11 +101,13 @@ class Runner {
   explicit Runner(const RunArguments& arguments) : arguments_(arguments) {}
 
   Status Run() {
-    TENON_TRY_ASSIGN(model_, arguments_.model.Open());
+    TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
+    TENON_TRY_ASSIGN(train::ReadLimit limit, arguments_.session.Files());
+    TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
     TENON_TRY_ASSIGN(signature_, arguments_.model.Choose(*model_));
     graph_bytes_ = model_->graph_def();
     TENON_TRY(ReadFetches());
-    TENON_TRY(ReadFeeds());
+    TENON_TRY(ReadFeeds(limit));
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
     return WriteResults();
@@ -119,15 +134,24 @@ class Runner {
     return Status();
   }
 
-  Status ReadFeeds() {
+  Status ReadFeeds(train::ReadLimit& limit) {
     for (const std::string& text : arguments_.feeds) {
-      Status read = ReadFeed(text, feeds_);
+      Status read = ReadFeed(text, feeds_, limit);
       if (!read.ok()) return read.Annotate("feed '" + SplitAssignment(text).first + "'" + OpOf(graph_bytes_, SplitAssignment(text).first));
     }
     for (NamedTensor& feed : feeds_) {
       TENON_TRY_ASSIGN(feed.tensor, FeedName(signature_, feed.name));
+      TENON_TRY(CheckFeed(feed));
     }
     return whole_signature_ ? CheckInputs() : Status();
+  }
+  // Against what the signature says of it.
+  Status CheckFeed(const NamedTensor& feed) const {
+    const model::TensorInfo* info = signature_ == nullptr ? nullptr : signature_->FindInput(feed.name);
+    if (info == nullptr || info->kind != model::TensorInfo::Kind::kDense || MayBe(*info, feed.value)) return Status();
+    return Status(Code::kInvalidArgument, "graph '" + arguments_.model.graph + "': input '" + feed.name + "' of signature '" +
+                                              signature_->name + "' is " + host::DTypeName(info->dtype) + info->shape.ToString() + ", '" + feed.file + "' is " +
+                                              host::DTypeName(feed.value.dtype()) + feed.value.shape().ToString());
   }
   // A signature that is run as a whole wants all its inputs; some have defaults.
   Status CheckInputs() const {
@@ -160,7 +184,6 @@ class Runner {
   }
 
   Status RunSteps() {
-    TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());
     TENON_TRY(FeedDefaults());
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.record_costs = !arguments_.session.costs.empty();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sdk/model/foreign_file.h"
 #include "tenon/model/text_format.h"
 #include "tenon/train/file.h"
 #include "tenon/train/graph_def.h"
@@ -91,7 +92,7 @@ Status ModelFile::OpenFolder(const OpenOptions& options) {
 
 Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) {
   Content content = Content::kGraphDef;
-  Status understood = Read(file, &content);
+  Status understood = Read(file, options.most_bytes, &content);
   if (understood.ok() && content == Content::kSavedModel) {
     form_ = Form::kSavedModel;
     folder_ = train::FolderOf(file);
@@ -102,8 +103,14 @@ Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) 
   return Status();
 }
 
-Status ModelFile::Read(const std::string& file, Content* content) {
-  TENON_TRY_ASSIGN(train::MappedFile mapped, train::MappedFile::Open(file));
+Status ModelFile::Read(const std::string& file, uint64_t most_bytes, Content* content) {
+  Result<train::MappedFile> opened = train::MappedFile::Open(file, train::ReadLimit(most_bytes));
+  if (!opened.ok()) {
+    const std::string_view kind = opened.status().code() == Code::kNotFound ? MissingKind(file) : std::string_view();
+    return kind.empty() ? opened.status() : Status(Code::kInvalidArgument, "it is " + std::string(kind));
+  }
+  train::MappedFile mapped = *std::move(opened);
+  if (const std::string_view kind = ForeignKind(mapped.bytes()); !kind.empty()) return Status(Code::kInvalidArgument, "it is " + std::string(kind));
   auto bytes = std::make_shared<Bytes>(std::move(mapped));
   bytes_ = bytes;
   content_ = bytes->file.bytes();

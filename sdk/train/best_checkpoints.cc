@@ -65,9 +65,10 @@ Result<BestCheckpoints> BestCheckpoints::Parse(std::string_view text) {
 
 Result<BestCheckpoints> BestCheckpoints::Read(const std::string& folder) {
   const std::string path = JoinPath(folder, kFileName);
-  if (!FileExists(path)) return BestCheckpoints();
-  TENON_TRY_ASSIGN(const std::string text, ReadFile(path));
-  Result<BestCheckpoints> best = Parse(text);
+  const Result<std::string> text = ReadFile(path);
+  if (!text.ok() && text.status().code() == Code::kNotFound) return BestCheckpoints();
+  if (!text.ok()) return text.status();
+  Result<BestCheckpoints> best = Parse(*text);
   if (!best.ok()) return best.status().Annotate("'" + path + "'");
   return best;
 }

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tenon/train/file.h"
+#include "tenon/train/folder_lock.h"
 
 namespace tenon::train {
 namespace {
@@ -90,6 +91,9 @@ void RemoveLeftovers(const std::string& folder) {
     if (name.starts_with(kStem) && name.find(kTemporary) != std::string::npos) RemoveFolder(JoinPath(folder, name));
     // Of ReplaceFile, whose process is gone.
     if (name.starts_with("checkpoint.tmp") || name.starts_with("checkpoint_best.tmp")) (void)host::RemoveFile(JoinPath(folder, name));
+  }
+  for (const std::string& name : *names) {
+    if (name.starts_with(kStem) && name.ends_with(".lock")) RemoveLockIfFree(JoinPath(folder, name));
   }
   // The index first: with it gone, data under temporary names mean nothing.
   for (const char* ending : {".index.tmp", ".tmp"}) {

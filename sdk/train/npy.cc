@@ -284,6 +284,8 @@ class ElementReader {
 
 // The header's text, and where the elements begin.
 Result<std::pair<std::string_view, size_t>> SplitHeader(std::string_view bytes) {
+  if (bytes.empty()) return Bad("it is empty");
+  if (bytes.starts_with("PK\x03\x04")) return Bad("it is a ZIP archive, as .npz files are; name it NAME=FILE.npz");
   if (bytes.size() < 10 || bytes.substr(0, kMagic.size()) != kMagic) {
     return Bad("it does not begin with the magic \\x93NUMPY");
   }
@@ -336,6 +338,11 @@ Result<std::string> DescrOf(const Tensor& tensor, uint64_t* out_string_size) {
 }  // namespace
 
 Result<Tensor> ParseNpy(std::string_view bytes) {
+  ReadLimit limit;
+  return ParseNpy(bytes, limit);
+}
+
+Result<Tensor> ParseNpy(std::string_view bytes, ReadLimit& limit) {
   TENON_TRY_ASSIGN(auto header, SplitHeader(bytes));
   TENON_TRY_ASSIGN(const Description description, LiteralReader(header.first).Read());
   TENON_TRY_ASSIGN(const ElementType type, ParseDescr(description.descr));
@@ -356,12 +363,20 @@ Result<Tensor> ParseNpy(std::string_view bytes) {
   }
   // Elements of no bytes ('S0') cost nothing in the file, but each costs memory here.
   if (type.size == 0 && count > bytes.size()) return Bad("more elements of no size than the file has bytes");
+  // A string has a cell, and on the way a text of its own.
+  constexpr uint64_t kOfString = sizeof(std::string) + sizeof(tenon_string_cell);
+  TENON_TRY(limit.Take(needed + (type.dtype == DType::kString ? count * kOfString : 0), "the array of shape " + shape.ToString()));
   return ElementReader(type, description, data, count).Read();
 }
 
 Result<Tensor> ReadNpy(const std::string& path) {
-  TENON_TRY_ASSIGN(MappedFile file, MappedFile::Open(path));
-  Result<Tensor> tensor = ParseNpy(file.bytes());
+  ReadLimit limit;
+  return ReadNpy(path, limit);
+}
+
+Result<Tensor> ReadNpy(const std::string& path, ReadLimit& limit) {
+  TENON_TRY_ASSIGN(MappedFile file, MappedFile::Open(path, limit));
+  Result<Tensor> tensor = ParseNpy(file.bytes(), limit);
   if (!tensor.ok()) return tensor.status().Annotate("'" + path + "'");
   return tensor;
 }

@@ -39,6 +39,20 @@ std::string Saver::PathOf(const std::string& name) const {
   return whole ? name : JoinPath(folder_, name);
 }
 
+Status Saver::Claim() {
+  if (lock_) return Status();
+  TENON_TRY(MakeFolder(folder_));
+  TENON_TRY_ASSIGN(lock_, FolderLock::Take(folder_));
+  return Status();
+}
+
+Status Saver::IfFree(const std::function<Status()>& change) {
+  if (lock_) return change();
+  if (!FileExists(folder_)) return Status();
+  const Result<FolderLock> lock = FolderLock::Take(folder_);
+  return lock.ok() ? change() : Status();
+}
+
 // ---- Restoring ----
 
 // What the folder says that it holds; without a `checkpoint` file, every index file in it, by step.
@@ -66,7 +80,10 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
   Restored restored;
   TENON_TRY_ASSIGN(CheckpointState state, Candidates());
   TENON_TRY_ASSIGN(best_, BestCheckpoints::Read(folder_));
-  RemoveLeftovers(folder_);
+  TENON_TRY(IfFree([&] {
+    RemoveLeftovers(folder_);
+    return Status();
+  }));
   const size_t before = state.paths.size();
   if (before == 0) return restored;
   Code code = Code::kDataLoss;
@@ -80,7 +97,7 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
     }
     // A task that is gone, or a step that was stopped, says nothing of the checkpoint.
     if (read.code() == Code::kUnavailable || read.code() == Code::kAborted || read.code() == Code::kDeadlineExceeded || read.code() == Code::kCancelled ||
-        read.code() == Code::kResourceExhausted) {
+        read.code() == Code::kResourceExhausted || read.code() == Code::kPermissionDenied) {
       return read.Annotate("checkpoint '" + PathOf(name) + "' could not be restored");
     }
     code = read.code();
@@ -93,7 +110,7 @@ Result<Restored> Saver::RestoreNewest(const Session& session) {
     for (const std::string& warning : restored.warnings) text += "; " + warning;
     return Status(code, text + ". Move the folder away, or train without resuming, to begin anew");
   }
-  if (state.paths.size() != before) TENON_TRY(state.Write(folder_));
+  if (state.paths.size() != before) TENON_TRY(IfFree([&] { return state.Write(folder_); }));
   state_ = std::move(state);
   return restored;
 }
@@ -103,6 +120,7 @@ Status Saver::Clear() {
   best_ = BestCheckpoints();
   const Result<CheckpointState> old = Candidates();
   if (!FileExists(folder_)) return Status();
+  TENON_TRY(Claim());
   TENON_TRY(state_.Write(folder_));
   TENON_TRY(BestCheckpoints::Remove(folder_));
   RemoveLeftovers(folder_);
@@ -116,7 +134,7 @@ Status Saver::Clear() {
 
 // The checkpoint's files, whole and on the disk.
 Status Saver::WriteFiles(const Session& session, const std::string& name) {
-  TENON_TRY(MakeFolder(folder_));
+  TENON_TRY(Claim());
   if (!std::exchange(clean_, false)) RemoveLeftovers(folder_);
   if (best_.Forget(name)) TENON_TRY(best_.Write(folder_));  // an earlier run had come further: it is written anew
   const std::string path = PathOf(name);

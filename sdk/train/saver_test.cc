@@ -2,6 +2,8 @@
 // Checkpoints of one process: which are kept, found, passed over and restored, on each file system. Covers J4, J12.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "tenon/train/file.h"
@@ -151,8 +153,10 @@ TEST_P(SaverTest, PassesOverACheckpointThatHoldsAnotherStepThanItsName) {
 
 TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
   const std::string folder = NewFolder();
-  Counting counting(folder);
-  counting.Save(1);
+  {
+    Counting counting(folder);
+    counting.Save(1);
+  }
   const std::vector<std::string> clean = *ListFolder(folder);
   ASSERT_TRUE(MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
   for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
@@ -168,9 +172,11 @@ TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
 
 TEST_P(SaverTest, ClearsTheFolder) {
   const std::string folder = NewFolder();
-  Counting counting(folder);
-  counting.Save(1);
-  ASSERT_TRUE(counting.saver.Clear().ok());
+  {
+    Counting counting(folder);
+    counting.Save(1);
+    ASSERT_TRUE(counting.saver.Clear().ok());
+  }
   Counting again(folder);
   Result<Restored> restored = again.saver.RestoreNewest(again.session);
   ASSERT_TRUE(restored.ok()) << restored.status();
@@ -183,6 +189,50 @@ TEST(SaverErrors, SayWhyACheckpointCannotBeWritten) {
   Result<std::string> saved = counting.saver.Save(counting.session, 1);
   ASSERT_FALSE(saved.ok());
   EXPECT_NE(std::string::npos, saved.status().message().find("/proc/no")) << saved.status();
+}
+
+// Two runs in one folder: the second is told who is there, and touches nothing; it may read.
+TEST_P(SaverTest, ASecondSaverIsRefusedAndTouchesNothing) {
+  const std::string folder = NewFolder();
+  Counting second(folder);
+  {
+    Counting first(folder);
+    first.Run(first.add);
+    first.Save(1);
+    // What the first one's next save would have on the disk at this moment.
+    const std::vector<std::string> begun = {"model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00001"};
+    for (const std::string& name : begun) ASSERT_TRUE(ReplaceFile(JoinPath(folder, name), {"begun"}).ok());
+    const std::vector<std::string> before = *ListFolder(folder);
+    const auto refused = [&](const Status& status) {
+      EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
+      EXPECT_NE(status.message().find("'" + folder + "'"), std::string::npos) << status;
+      EXPECT_NE(status.message().find("process " + std::to_string(getpid())), std::string::npos) << status;
+    };
+    refused(second.saver.Claim());
+    refused(second.saver.Save(second.session, 7).status());
+    refused(second.saver.Clear());
+    EXPECT_EQ(second.Restore().step, 1) << "who reads does no harm";
+    EXPECT_EQ(*ListFolder(folder), before);
+    first.Run(first.add);
+    first.Save(2);
+  }
+  EXPECT_FALSE(FileExists(JoinPath(folder, "checkpoint.lock")));
+  EXPECT_EQ(second.Restore().step, 2);
+  second.Save(7);
+  EXPECT_EQ(FindCheckpoints(folder).back(), "model.ckpt-7");
+}
+
+TEST_P(SaverTest, ALockThatADeadRunLeftMeansNothing) {
+  const std::string folder = NewFolder();
+  ASSERT_TRUE(MakeFolder(folder).ok());
+  ASSERT_TRUE(ReplaceFile(JoinPath(folder, "checkpoint.lock"), {"process 1\n"}).ok());
+  ASSERT_TRUE(ReplaceFile(JoinPath(folder, "model.ckpt-1.lock"), {"process 1\n"}).ok());
+  {
+    Counting counting(folder);
+    counting.Save(1);
+  }
+  const std::vector<std::string> files = *ListFolder(folder);
+  for (const std::string& name : files) EXPECT_FALSE(name.ends_with(".lock")) << name;
 }
 
 }  // namespace

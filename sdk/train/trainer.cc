@@ -77,6 +77,7 @@ Status Trainer::Begin(Session& session) {
   const bool again = std::exchange(begun_, true);
   Leave();
   TENON_TRY(CheckBestMetric());
+  if (saver_) TENON_TRY(saver_->Claim());  // before anything is done that another run's end would make vain
   session_ = &session;
   TENON_TRY(session.Extend(model_.graph()));
   TENON_TRY(session.RunTargets({init_}));

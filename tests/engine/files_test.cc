@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files by path: the operating system's, and those of file systems that plugins bring. Covers J12.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <csignal>
 #include <thread>
 
 #include "tests/engine/engine.h"
@@ -74,6 +80,31 @@ TEST_P(FilesTest, AClosedFileIsNotWritten) {
   EXPECT_EQ(*ReadFile(folder + "/closed"), "1");
 }
 
+TEST_P(FilesTest, HaveOneWriterAtATime) {
+  const std::string path = folder + "/one";
+  {
+    auto first = File::OpenWrite(path);
+    ASSERT_TRUE(first.ok()) << first.status();
+    ASSERT_TRUE(first->Write("first").ok());
+    const Status second = File::OpenWrite(path).status();
+    EXPECT_EQ(second.code(), Code::kAborted) << second;
+    EXPECT_NE(second.message().find(path), std::string::npos) << second;
+    EXPECT_EQ(*ReadFile(path), "first") << "nothing was cut off";
+    EXPECT_TRUE(File::OpenAppend(path).ok()) << "who continues a file does no harm";
+    // Another file of that name is another file.
+    ASSERT_TRUE(RemoveFile(path).ok());
+    EXPECT_TRUE(WriteFile(path, "other").ok());
+  }
+  EXPECT_TRUE(WriteFile(path, "third").ok());
+  EXPECT_EQ(*ReadFile(path), "third");
+}
+
+TEST_P(FilesTest, AreGivenBackByAWriterThatFails) {
+  const std::string path = folder + "/moved";
+  { ASSERT_TRUE(File::OpenWrite(path).ok()); }  // nobody closed it
+  EXPECT_TRUE(WriteFile(path, "x").ok());
+}
+
 TEST_P(FilesTest, NoPathHasANul) {
   const std::string path = folder + std::string("/a\0b", 4);
   EXPECT_EQ(WriteFile(path, "").code(), Code::kInvalidArgument);
@@ -94,6 +125,55 @@ TEST_P(FilesTest, ManyThreadsWriteFilesOfTheirOwn) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ListDirectory(folder)->size(), 4u);
+}
+
+// What would wait for its other end, for ever, is refused by its name, however it is opened.
+TEST(SystemFiles, AreOrdinaryOnes) {
+  const std::string folder = fakes::TemporaryFolder("files");
+  ASSERT_EQ(mkfifo((folder + "/pipe").c_str(), 0600), 0);
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {AF_UNIX, {}};
+  (folder + "/socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  for (const std::string& path : {folder + "/pipe", folder + "/socket", folder, std::string("/dev/zero")}) {
+    for (const Status& bad : {File::OpenRead(path).status(), File::OpenWrite(path).status(), File::OpenAppend(path).status()}) {
+      EXPECT_EQ(bad.code(), Code::kInvalidArgument) << bad;
+      EXPECT_NE(bad.message().find("'" + path + "'"), std::string::npos) << bad;
+    }
+  }
+  close(listener);
+}
+
+TEST(SystemFiles, AreNotWrittenThroughALink) {
+  const std::string folder = fakes::TemporaryFolder("files");
+  ASSERT_TRUE(WriteFile(folder + "/victim", "whole").ok());
+  ASSERT_EQ(symlink("victim", (folder + "/link").c_str()), 0);
+  const Status bad = WriteFile(folder + "/link", "");
+  EXPECT_EQ(bad.code(), Code::kInvalidArgument) << bad;
+  EXPECT_EQ(*ReadFile(folder + "/victim"), "whole");
+  EXPECT_EQ(*ReadFile(folder + "/link"), "whole");
+}
+
+// 0, or the number of what was not so.
+int WriteBeyondTheLimit(const std::string& path) {
+  sigset_t before, after, pending;
+  pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  const rlimit limit = {4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  auto file = File::OpenWrite(path);
+  if (!file.ok()) return 1;
+  if (file->Write(std::string(1 << 16, 'x')).code() != Code::kResourceExhausted) return 2;
+  pthread_sigmask(SIG_BLOCK, nullptr, &after);
+  if (sigismember(&before, SIGXFSZ) != sigismember(&after, SIGXFSZ)) return 3;
+  if (sigpending(&pending) != 0 || sigismember(&pending, SIGXFSZ) != 0) return 4;
+  struct sigaction action = {};
+  sigaction(SIGXFSZ, nullptr, &action);
+  return action.sa_handler == SIG_DFL ? 0 : 5;
+}
+
+TEST(SystemFiles, ThatMayNotGrowAreAnErrorAndNotTheEnd) {
+  const std::string path = fakes::TemporaryFolder("files") + "/large";
+  EXPECT_EXIT(_exit(WriteBeyondTheLimit(path)), testing::ExitedWithCode(0), "");
 }
 
 TEST(Filesystems, AnUnknownSchemeNamesThePluginThatIsNeeded) {

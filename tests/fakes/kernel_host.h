@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -67,10 +68,21 @@ class MemoryFiles {
   int operations = 0;
   int fail_at = 0;
   bool crash = false;
+  // Asked before every call: a code other than TENON_OK fails it.
+  std::function<uint32_t(std::string_view operation, std::string_view path)> on_call = nullptr;
+  int calls = 0;           // of whatever kind
+  bool cancelled = false;  // what kernels are told that ask
+  std::set<std::string, std::less<>> writing;  // opened for writing, and not closed: nobody else opens them so
 
   static MemoryFiles*& Current() {
     static MemoryFiles* current = nullptr;
     return current;
+  }
+  tenon_status* Asked(std::string_view operation, std::string_view path) {
+    ++calls;
+    const uint32_t code = on_call ? on_call(operation, path) : TENON_OK;
+    if (code == TENON_OK) return nullptr;
+    return NewStatus(code, std::string(operation) + " " + std::string(path) + ": refused by the test");
   }
   bool Fails() {
     ++operations;
@@ -80,6 +92,7 @@ class MemoryFiles {
 
 struct OpenFile {
   std::string path;
+  bool writes = false;
 };
 
 inline tenon_status* Broken(std::string_view what, std::string_view path) {
@@ -91,6 +104,7 @@ inline const tenon_files* Files() {
     tenon_files f = {};
     f.struct_size = sizeof(f);
     f.open_read = [](tenon_span path, tenon_file** out) -> tenon_status* {
+      if (tenon_status* bad = MemoryFiles::Current()->Asked("open_read", Text(path))) return bad;
       if (MemoryFiles::Current()->files.count(Text(path)) == 0) {
         return NewStatus(TENON_NOT_FOUND, "open " + std::string(Text(path)) + ": no such file");
       }
@@ -98,8 +112,17 @@ inline const tenon_files* Files() {
       return nullptr;
     };
     f.open_write = [](tenon_span path, tenon_file** out) -> tenon_status* {
+      if (tenon_status* bad = MemoryFiles::Current()->Asked("open_write", Text(path))) return bad;
       if (MemoryFiles::Current()->Fails()) return Broken("open", Text(path));
+      if (!MemoryFiles::Current()->writing.emplace(Text(path)).second) return NewStatus(TENON_ABORTED, "somebody writes " + std::string(Text(path)));
       MemoryFiles::Current()->files[std::string(Text(path))].clear();
+      *out = reinterpret_cast<tenon_file*>(new OpenFile{std::string(Text(path)), true});
+      return nullptr;
+    };
+    f.open_append = [](tenon_span path, tenon_file** out) -> tenon_status* {
+      if (tenon_status* bad = MemoryFiles::Current()->Asked("open_append", Text(path))) return bad;
+      if (MemoryFiles::Current()->Fails()) return Broken("open", Text(path));
+      MemoryFiles::Current()->files.try_emplace(std::string(Text(path)));
       *out = reinterpret_cast<tenon_file*>(new OpenFile{std::string(Text(path))});
       return nullptr;
     };
@@ -109,6 +132,7 @@ inline const tenon_files* Files() {
     };
     f.read_at = [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) -> tenon_status* {
       const std::string& path = reinterpret_cast<OpenFile*>(file)->path;
+      if (tenon_status* bad = MemoryFiles::Current()->Asked("read_at", path)) return bad;
       const std::string& text = MemoryFiles::Current()->files[path];
       if (offset > text.size() || bytes > text.size() - offset)
         return NewStatus(TENON_OUT_OF_RANGE, path + " is shorter");
@@ -117,6 +141,7 @@ inline const tenon_files* Files() {
     };
     f.write = [](tenon_file* file, const void* source, uint64_t bytes) -> tenon_status* {
       const std::string& path = reinterpret_cast<OpenFile*>(file)->path;
+      if (tenon_status* bad = MemoryFiles::Current()->Asked("write", path)) return bad;
       const bool fails = MemoryFiles::Current()->Fails();
       // A failing write leaves a part of its bytes.
       MemoryFiles::Current()->files[path].append(static_cast<const char*>(source), fails ? bytes / 2 : bytes);
@@ -126,11 +151,14 @@ inline const tenon_files* Files() {
       return MemoryFiles::Current()->Fails() ? Broken("sync", reinterpret_cast<OpenFile*>(file)->path) : nullptr;
     };
     f.close = [](tenon_file* file) -> tenon_status* {
+      const OpenFile& open = *reinterpret_cast<OpenFile*>(file);
+      if (open.writes && MemoryFiles::Current() != nullptr) MemoryFiles::Current()->writing.erase(open.path);
       delete reinterpret_cast<OpenFile*>(file);
       return nullptr;
     };
     f.rename = [](tenon_span from, tenon_span to) -> tenon_status* {
       MemoryFiles& memory = *MemoryFiles::Current();
+      if (tenon_status* bad = memory.Asked("rename", Text(from))) return bad;
       if (memory.Fails()) return Broken("rename", Text(from));
       auto node = memory.files.extract(std::string(Text(from)));
       if (node.empty()) return NewStatus(TENON_NOT_FOUND, "rename " + std::string(Text(from)) + ": no such file");
@@ -139,6 +167,7 @@ inline const tenon_files* Files() {
     };
     f.remove = [](tenon_span path) -> tenon_status* {
       MemoryFiles& memory = *MemoryFiles::Current();
+      if (tenon_status* bad = memory.Asked("remove", Text(path))) return bad;
       if (memory.Fails()) return Broken("remove", Text(path));
       if (memory.files.erase(std::string(Text(path))) + memory.folders.erase(std::string(Text(path))) == 0) {
         return NewStatus(TENON_NOT_FOUND, "remove " + std::string(Text(path)) + ": no such file");
@@ -155,11 +184,18 @@ inline const tenon_files* Files() {
     };
     f.exists = [](tenon_span path) -> uint32_t {
       MemoryFiles& memory = *MemoryFiles::Current();
+      ++memory.calls;
       return memory.files.count(Text(path)) + memory.folders.count(Text(path)) > 0 ? 1 : 0;
     };
     return f;
   }();
   return &table;
+}
+
+// What kernels get instead of the MemoryFiles, while it is not nullptr.
+inline const tenon_files*& OtherFiles() {
+  static const tenon_files* files = nullptr;
+  return files;
 }
 
 // ---- The host's table ----
@@ -179,7 +215,9 @@ inline const tenon_host* Host() {
       if (--buffer->references == 0) delete buffer;
     };
     h.get_extension = [](tenon_span id) -> const void* {
-      return Text(id) == TENON_EXTENSION_FILES && MemoryFiles::Current() != nullptr ? Files() : nullptr;
+      if (Text(id) != TENON_EXTENSION_FILES) return nullptr;
+      if (OtherFiles() != nullptr) return OtherFiles();
+      return MemoryFiles::Current() != nullptr ? Files() : nullptr;
     };
     return h;
   }();
@@ -354,7 +392,9 @@ inline const tenon_frame_services* FrameServices() {
       ++out->buffer->references;
       return nullptr;
     };
-    s.is_cancelled = [](tenon_frame* frame) -> uint32_t { return frame->context->cancelled; };
+    s.is_cancelled = [](tenon_frame* frame) -> uint32_t {
+      return frame->context->cancelled || (MemoryFiles::Current() != nullptr && MemoryFiles::Current()->cancelled);
+    };
     s.cancel_subscribe = [](tenon_frame* frame, tenon_done_function callback, void* argument) -> uint64_t {
       if (frame->context->cancelled) return 0;
       frame->context->on_cancel = callback;

@@ -54,7 +54,8 @@ class Disk {
     if (fabric != nullptr && fabric->DiskFails()) return tenon_plugin_error(TENON_UNAVAILABLE, "simdisk:// does not work at the moment");
     return operation();
   }
-  memory_files::Tree tree_;
+  // A node that is killed gives nothing back.
+  memory_files::Tree tree_{memory_files::Tree::Writers::kMany};
 };
 
 }  // namespace tenon::simulation

@@ -9,6 +9,7 @@
 #ifndef TENON_MODEL_MODEL_FILE_H_
 #define TENON_MODEL_MODEL_FILE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ std::string_view FormName(Form form);
 struct OpenOptions {
   // Of a SavedModel: the graph that has these tags and no others.
   std::vector<std::string> tags = {"serve"};
+  uint64_t most_bytes = UINT64_MAX;  // of the file; a larger one is RESOURCE_EXHAUSTED before it is read
 };
 
 class ModelFile {
@@ -53,7 +55,7 @@ class ModelFile {
 
   Status OpenFolder(const OpenOptions& options);
   Status OpenFile(const std::string& file, const OpenOptions& options);
-  Status Read(const std::string& file, Content* content);
+  Status Read(const std::string& file, uint64_t most_bytes, Content* content);
   Status Understand(Content content, const OpenOptions& options);
   Status Choose(const OpenOptions& options);
   void FindCheckpoint();

@@ -4,6 +4,7 @@
 #define TENON_SDK_FILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,14 @@ inline const tenon_files& HostFiles() {
   return *files;
 }
 
+// False for a failure with this code; any other one leaves.
+inline bool IsNot(tenon_status* status, uint32_t code) {
+  if (status == nullptr) return true;
+  if (tenon_plugin_host->status_code(status) != code) throw KernelError(status);
+  tenon_plugin_host->status_release(status);
+  return false;
+}
+
 class File {
  public:
   static File ForReading(const tenon_files& files, std::string path) {
@@ -30,10 +39,26 @@ class File {
     Check(files.open_read(ToSpan(file.path_), &file.file_));
     return file;
   }
-  // Creates or truncates.
+  // Of a file that may not be there. Asking first whether it exists would take a failure to look for its absence.
+  static std::optional<File> IfThere(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    return IsNot(files.open_read(ToSpan(file.path_), &file.file_), TENON_NOT_FOUND) ? std::optional<File>(std::move(file)) : std::nullopt;
+  }
+  // As ForWriting, where nobody else writes it, as far as the file system can tell.
+  static std::optional<File> IfNobodyWrites(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    return IsNot(files.open_write(ToSpan(file.path_), &file.file_), TENON_ABORTED) ? std::optional<File>(std::move(file)) : std::nullopt;
+  }
+  // Creates or truncates. ABORTED where somebody else writes it, on file systems that can tell.
   static File ForWriting(const tenon_files& files, std::string path) {
     File file(files, std::move(path));
     Check(files.open_write(ToSpan(file.path_), &file.file_));
+    return file;
+  }
+  // To make durable what somebody else has written.
+  static File ForAppending(const tenon_files& files, std::string path) {
+    File file(files, std::move(path));
+    Check(files.open_append(ToSpan(file.path_), &file.file_));
     return file;
   }
   File(File&& other) noexcept
@@ -99,6 +124,20 @@ inline void MakeFolders(const tenon_files& files, std::string_view folder) {
   }
   Check(status);
   SyncFolderOf(files, folder);
+}
+
+// True when it is certain that nothing is there any more, even if the power goes.
+inline bool RemoveDurably(const tenon_files& files, std::string_view path) noexcept {
+  const std::string_view folder = FolderOf(path);
+  tenon_status* status = files.remove(ToSpan(path));
+  if (status != nullptr && tenon_plugin_host->status_code(status) == TENON_NOT_FOUND) {
+    tenon_plugin_host->status_release(status);
+    status = nullptr;
+  }
+  if (status == nullptr) status = files.sync_directory(ToSpan(folder.empty() ? std::string_view(".") : folder));
+  if (status == nullptr) return true;
+  tenon_plugin_host->status_release(status);
+  return false;
 }
 
 // Removes what may be there; that it is not, or stays, does no harm.

@@ -13,6 +13,9 @@
 //
 // Paths come whole, with their scheme; PathInside takes them apart. What is thrown becomes a status. A File is destroyed after its
 // Close, which is called once.
+//
+// Open(kWrite) of a file that somebody else writes should be ABORTED and change nothing, and a writer that is gone should not count: then
+// two writers of one checkpoint do not harm each other. A file system that cannot tell opens it.
 #ifndef TENON_SDK_FILESYSTEM_H_
 #define TENON_SDK_FILESYSTEM_H_
 

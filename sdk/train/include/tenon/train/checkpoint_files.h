@@ -28,8 +28,8 @@ Status FlushCheckpoint(const std::string& prefix, size_t shards);
 void RemoveCheckpoint(const std::string& prefix);
 // A folder for the shards of a checkpoint, that no other attempt to write it has had.
 std::string TemporaryFolderFor(const std::string& prefix);
-// Removes leftovers. Not while a checkpoint is written there. A task that was taken for dead and goes on with an old attempt then finds
-// its shards gone, and fails.
+// Removes leftovers; whoever calls it has the folder's lock (folder_lock.h). Not while a checkpoint is written there. A task that
+// was taken for dead and goes on with an old attempt then finds its shards gone, and fails.
 void RemoveLeftovers(const std::string& folder);
 
 }  // namespace tenon::train

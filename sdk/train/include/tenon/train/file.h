@@ -16,10 +16,27 @@
 
 namespace tenon::train {
 
-// A file mapped for reading (where it cannot be mapped: read); the bytes live as long as the object.
+// How much memory may be made of files, all together.
+class ReadLimit {
+ public:
+  explicit ReadLimit(uint64_t bytes = UINT64_MAX) : left_(bytes) {}
+  // RESOURCE_EXHAUSTED says of `what`, a file or a part of one, how much it takes and how much is left.
+  Status Check(uint64_t bytes, std::string_view what) const;
+  // The same, and it is gone from what is left.
+  Status Take(uint64_t bytes, std::string_view what);
+  uint64_t left() const { return left_; }
+
+ private:
+  uint64_t left_;
+};
+
+// A file mapped for reading (where it cannot be mapped: read); the bytes live as long as the object. What is no ordinary file (a folder, a pipe,
+// a device) is refused by its kind, without waiting for anybody.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
+  // Of a file that is not larger than what `limit` has left.
+  static Result<MappedFile> Open(const std::string& path, const ReadLimit& limit);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
@@ -35,6 +52,8 @@ class MappedFile {
   std::string read_;
 };
 
+// An ordinary file of at most kMostRead bytes.
+inline constexpr uint64_t kMostRead = uint64_t{1} << 30;
 Result<std::string> ReadFile(const std::string& path);
 // kDurable: when the call returns, the bytes are on the disk. kQuick: when the system likes.
 enum class Durability { kDurable, kQuick };

@@ -12,10 +12,14 @@
 #include <string_view>
 
 #include "tenon/train/base.h"
+#include "tenon/train/file.h"
 
 namespace tenon::train {
 
+// limit: what the tensor takes is taken from it.
+Result<Tensor> ParseNpy(std::string_view bytes, ReadLimit& limit);
 Result<Tensor> ParseNpy(std::string_view bytes);
+Result<Tensor> ReadNpy(const std::string& path, ReadLimit& limit);
 Result<Tensor> ReadNpy(const std::string& path);
 
 // The bytes that stand before the elements: magic, version, and the description, padded to 64 bytes.

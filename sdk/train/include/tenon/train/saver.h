@@ -12,7 +12,8 @@
 // Restoring takes the newest that can be read: each tensor's checksum is verified by the op that reads it, and the step of its name by
 // the step that it holds. One that is damaged, or holds another step, is passed over, said aloud, and no longer named, so that the
 // step that it claims can be saved again. What an attempt that failed has left is removed before the next one, and when
-// restoring. One process saves into a folder.
+// restoring. One saver at a time saves into a folder: it holds the folder's lock (folder_lock.h) from its first save, or from Claim, to its end.
+// Who restores only, beside it, leaves the folder as it is.
 //
 // Saved between steps, as the Trainer does it, a checkpoint is one step's boundary on all tasks. Saved while other threads or workers update
 // the variables, it holds whole variables, but perhaps of different steps (and then step_variable must be "").
@@ -29,6 +30,7 @@
 #include "tenon/train/best_checkpoints.h"
 #include "tenon/train/checkpoint_files.h"
 #include "tenon/train/checkpoint_state.h"
+#include "tenon/train/folder_lock.h"
 #include "tenon/train/model.h"
 #include "tenon/train/saver_nodes.h"
 
@@ -56,6 +58,8 @@ class Saver {
   Saver(Model& model, std::string folder, SaverOptions options);
   Saver(Model& model, std::string folder, int keep);
 
+  // The folder is this saver's from now on, made where it is not there. FAILED_PRECONDITION says who has it.
+  Status Claim();
   // Restores the newest checkpoint that can be read. An error when there are some and none can be read.
   Result<Restored> RestoreNewest(const Session& session);
   // Restores these variables from a checkpoint of any folder: a warm start, perhaps of a part of another model.
@@ -72,6 +76,8 @@ class Saver {
 
  private:
   Result<CheckpointState> Candidates() const;
+  // Does something to the folder, if it is nobody else's.
+  Status IfFree(const std::function<Status()>& change);
   Status RestoreOne(const Session& session, const std::string& prefix) const;
   Status WriteFiles(const Session& session, const std::string& name);
   std::vector<std::string> Trim(CheckpointState& state);
@@ -83,6 +89,7 @@ class Saver {
   SaverNodes nodes_;
   CheckpointState state_;
   BestCheckpoints best_;
+  std::optional<FolderLock> lock_;
   bool clean_ = false;  // no leftovers
 };
 

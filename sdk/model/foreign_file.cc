@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/model/foreign_file.h"
+
+#include "tenon/train/file.h"
+#include "tenon/train/wire.h"
+
+namespace tenon::model {
+namespace {
+
+struct Magic {
+  size_t at;
+  std::string_view bytes;
+  std::string_view kind;
+};
+constexpr std::string_view kCheckpoint = "part of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
+constexpr Magic kMagics[] = {
+    {0, "PK\x03\x04", "a ZIP archive, as .keras, .npz and .pt files are; export the model as a SavedModel"},
+    {0, "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras saves weights; export the model as a SavedModel"},
+    {4, "TFL3", "a TensorFlow Lite model; give the model that it was made of"},
+    {0, "\x93NUMPY", "a NumPy array, which is given with --feed"},
+    {0, "\x7f" "ELF", "a program or a library; plugins are given with --plugin"},
+    {0, "model_checkpoint_path:", kCheckpoint},
+};
+// At the end of LevelDB's tables, which the index of a checkpoint is.
+constexpr std::string_view kTableEnd = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+constexpr size_t kTableFooter = 48;
+
+// Its version, a number, then texts, and the graph under 7. A GraphDef has messages first, a SavedModel no 7.
+bool LooksLikeOnnx(std::string_view bytes) {
+  constexpr uint32_t kVersion = 1, kProducerName = 2, kGraph = 7, kLast = 25;
+  train::WireReader reader(bytes);
+  bool version = false, graph = false;
+  while (reader.Next()) {
+    if (reader.field() > kLast) return false;
+    if (reader.field() == kVersion && !reader.is_varint()) return false;
+    if (reader.field() == kProducerName && !reader.is_bytes()) return false;
+    version = version || reader.field() == kVersion;
+    graph = graph || (reader.field() == kGraph && reader.is_bytes());
+  }
+  return reader.ok() && version && graph;
+}
+
+}  // namespace
+
+std::string_view ForeignKind(std::string_view bytes) {
+  if (bytes.empty()) return "empty; was it cut off?";
+  for (const Magic& magic : kMagics) {
+    if (bytes.size() >= magic.at && bytes.substr(magic.at).starts_with(magic.bytes)) return magic.kind;
+  }
+  if (bytes.size() >= kTableFooter && bytes.ends_with(kTableEnd)) return kCheckpoint;
+  if (LooksLikeOnnx(bytes)) return "an ONNX model; convert it to a SavedModel";
+  return "";
+}
+
+std::string_view MissingKind(const std::string& path) {
+  if (!train::FileExists(path + ".index")) return "";
+  return "the prefix of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
+}
+
+}  // namespace tenon::model
