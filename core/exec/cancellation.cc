@@ -4,8 +4,14 @@
 #include <chrono>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 
 namespace tenon::exec {
+namespace {
+
+constexpr uint64_t kGraceNs = 1'000'000'000;
+
+}  // namespace
 
 void Cancellation::Cancel(Status reason) {
   std::unique_lock lock(mutex_);
@@ -52,11 +58,11 @@ DeadlineWatcher::~DeadlineWatcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-uint64_t DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns) {
+uint64_t DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail) {
   std::lock_guard lock(mutex_);
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   const bool first = entries_.empty() || deadline_ns < entries_.begin()->first;
-  entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns});
+  entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns, trail, false});
   if (first) wake_.notify_all();
   return next_token_++;
 }
@@ -68,6 +74,13 @@ void DeadlineWatcher::Forget(uint64_t token) {
       entries_.erase(it);
       return;
     }
+}
+
+void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
+  PluginPlace place;
+  if (!ReadTrail(*entry.trail, &place)) return;
+  Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
+                                " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
 }
 
 void DeadlineWatcher::Loop() {
@@ -83,8 +96,16 @@ void DeadlineWatcher::Loop() {
       wake_.wait_for(lock, std::chrono::nanoseconds(first->first - now));
       continue;
     }
-    const Entry entry = first->second;
+    Entry entry = first->second;
     entries_.erase(first);
+    if (entry.cancelled) {
+      NameWhoRuns(entry);
+      continue;
+    }
+    if (entry.trail != nullptr) {
+      entry.cancelled = true;
+      entries_.emplace(now + kGraceNs, entry);
+    }
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
     entry.cancellation->Cancel(Status(Code::kDeadlineExceeded,
                                       StrCat("the step did not end within its deadline of ", entry.timeout_ns / 1000000, " ms")));

@@ -152,7 +152,14 @@ Result<Tensor> Plan::OnDevice(const Tensor& value, int32_t memory) const {
   const SessionDevice& device = env_.devices[static_cast<size_t>(memory)];
   TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
   const tenon_copy_args args{TENON_HEAD(tenon_copy_args), value.data(), fresh.data(), value.byte_size(), nullptr, device.device->handle};
-  if (Status status = CopyNow(env_, device, args, "constant"); !status.ok()) return std::move(status).Annotate("a constant");
+  bool abandoned = false;
+  if (Status status = CopyNow(env_, device, args, "constant", binding_for_, &abandoned); !status.ok()) {
+    if (abandoned) {  // the copy may still be made
+      Retain(value.buffer());
+      Retain(fresh.buffer());
+    }
+    return std::move(status).Annotate("a constant");
+  }
   host = value;
   copy = std::move(fresh);
   return copy;
@@ -173,7 +180,7 @@ int Plan::FeedOf(graph::Edge edge) const {
   return found == feed_of_.end() ? -1 : found->second;
 }
 
-Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last) {
+Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last, Cancellation* cancellation) {
   if (last != nullptr && last->Fits(feeds)) return last;
   if (always_dynamic()) return std::shared_ptr<Program>();
   std::lock_guard lock(mutex_);
@@ -181,6 +188,7 @@ Result<std::shared_ptr<Program>> Plan::Bind(const tenon_tensor_view* const* feed
     if (AreShapes(feeds, shapes)) return std::shared_ptr<Program>();
   for (const auto& program : programs_)
     if (program->Fits(feeds)) return program;
+  const BindingFor binding(this, cancellation);
   Program::Refusal refusal;
   uint64_t folded = 0;
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, Program::Build(*this, feeds, &refusal, &folded));
@@ -206,8 +214,9 @@ uint64_t Plan::FixedProgram(const tenon_tensor_view* const* feeds) const {
   return 0;
 }
 
-Result<DynamicPlan*> Plan::Dynamic() {
+Result<DynamicPlan*> Plan::Dynamic(Cancellation* cancellation) {
   std::lock_guard lock(mutex_);
+  const BindingFor binding(this, cancellation);
   if (dynamic_ == nullptr) {
     TENON_ASSIGN_OR_RETURN(dynamic_, DynamicPlan::Create(*this));
   }

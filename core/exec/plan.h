@@ -107,9 +107,11 @@ class Plan {
 
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
   // Of a part, the feeds are followed by a view for each of receives(), which shows the shape that will come, as far as it is known.
-  Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last);
+  // Whoever cancels does not wait for constants on their way to devices.
+  Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last,
+                                        Cancellation* cancellation = nullptr);
   // The dynamic executor's form of the plan; made on first use.
-  Result<DynamicPlan*> Dynamic();
+  Result<DynamicPlan*> Dynamic(Cancellation* cancellation = nullptr);
   // Whether the plan runs dynamically whatever the feeds are.
   bool always_dynamic() const { return always_dynamic_.load(std::memory_order_relaxed); }
 
@@ -143,7 +145,19 @@ class Plan {
   mutable std::map<std::pair<const Buffer*, int32_t>, std::pair<Tensor, Tensor>> constants_;  // the host's and the device's
   std::atomic<bool> always_dynamic_{false};
   std::string why_dynamic_;  // what the last refused binding said
+  // For whom, in a scope under mutex_, a program or the dynamic plan is made.
+  class BindingFor {
+   public:
+    BindingFor(Plan* plan, Cancellation* cancellation) : plan_(plan) { plan_->binding_for_ = cancellation; }
+    ~BindingFor() { plan_->binding_for_ = nullptr; }
+    BindingFor(const BindingFor&) = delete;
+    BindingFor& operator=(const BindingFor&) = delete;
+
+   private:
+    Plan* const plan_;
+  };
   mutable std::mutex mutex_;
+  Cancellation* binding_for_ = nullptr;
   std::vector<std::shared_ptr<Program>> programs_;
   std::vector<std::vector<Shape>> dynamic_shapes_;  // of feeds, for which no program could be made
   size_t next_evicted_ = 0;

@@ -4,11 +4,11 @@
 namespace tenon::exec {
 
 Status PlanRun::Run(Step* step, const tenon_tensor_view* const* feeds) {
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, plan_->Bind(feeds, program_));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Program> program, plan_->Bind(feeds, program_, step->cancellation));
   dynamic_ran_ = program == nullptr;
   if (dynamic_ran_) {
     if (dynamic_ == nullptr) {
-      TENON_ASSIGN_OR_RETURN(dynamic_plan_, plan_->Dynamic());
+      TENON_ASSIGN_OR_RETURN(dynamic_plan_, plan_->Dynamic(step->cancellation));
       dynamic_ = dynamic_plan_->Acquire();
     }
     ran_ = true;

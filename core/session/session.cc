@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/place/device_name.h"
 #include "core/session/device_trace.h"
@@ -13,10 +14,17 @@
 namespace tenon::session {
 namespace {
 
+void DeviceFree(void* context, void* data, uint64_t bytes);
+
 void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
   const auto* device = static_cast<const exec::Device*>(context);
   void* data = nullptr;
-  Status status(device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data));
+  Status status = CallPlugin(device->plugin, "allocate", [&] { return device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data); });
+  if (status.ok() && data == nullptr) status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave success and no memory"));
+  if (status.ok() && (reinterpret_cast<uintptr_t>(data) & 63u) != 0) {
+    status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave memory that is not aligned to 64 bytes"));
+    DeviceFree(context, data, bytes);
+  }
   if (status.ok()) return data;
   *out_why = std::move(status);
   return nullptr;
@@ -24,8 +32,12 @@ void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
 // Work that has been submitted may still name it.
 void DeviceFree(void* context, void* data, uint64_t bytes) {
   const auto* device = static_cast<const exec::Device*>(context);
-  device->driver->free(device->handle, 0, data, bytes, device->queues == nullptr ? nullptr : device->queues->queue(0));
+  tenon_queue* const queue = device->queues == nullptr ? nullptr : device->queues->queue(0);
+  TellPlugin(device->plugin, "free", [&] { device->driver->free(device->handle, 0, data, bytes, queue); });
 }
+
+// For steps to end once they are cancelled: longer than they themselves have patience with kernels and devices.
+constexpr std::chrono::seconds kClosePatience(60);
 
 // Held for a few instructions, so that waiting is spinning.
 class SpinGuard {
@@ -122,7 +134,14 @@ Session::~Session() {
 void Session::Close() {
   closing_.store(true);
   std::unique_lock lock(run_mutex_);
+  const auto patience = std::chrono::steady_clock::now() + kClosePatience;
   while (active_.load() > 0) {
+    if (std::chrono::steady_clock::now() >= patience) {
+      Log(TENON_LOG_ERROR, StrCat(active_.load(), " steps of the session have not ended within ", kClosePatience.count(),
+                                  " s after they were cancelled; what they have is kept until the process ends"));
+      if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
+      break;
+    }
     for (const auto& weak : callables_)
       if (auto callable = weak.lock())
         for (const auto& context : callable->contexts_)
@@ -347,7 +366,11 @@ Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(pool, value.dtype, ShapeOf(value)));
   const auto handle = [this](int32_t memory) { return memory == 0 ? nullptr : device(memory).device->handle; };
   const tenon_copy_args args{TENON_HEAD(tenon_copy_args), DataOf(value), copy.data(), value.byte_size, handle(from), handle(to)};
-  TENON_RETURN_IF_ERROR(exec::CopyNow(env_, worker, args, "copy"));
+  bool abandoned = false;
+  if (Status status = exec::CopyNow(env_, worker, args, "copy", nullptr, &abandoned); !status.ok()) {
+    if (abandoned) Retain(copy.buffer());  // it may still be written to
+    return status;
+  }
   return copy;
 }
 
@@ -423,6 +446,10 @@ Callable::~Callable() {
   for (const auto& context : contexts_) context->ReturnInstances();
 }
 
+bool RunContext::abandoned() const {
+  return (run != nullptr && run->abandoned()) || (parted != nullptr && parted->abandoned());
+}
+
 void RunContext::ReturnInstances() {
   if (run != nullptr) run->ReturnInstances();
   if (parted != nullptr) parted->ReturnInstances();
@@ -453,6 +480,7 @@ RunContext* Callable::AcquireContext() {
 }
 
 void Callable::GiveBack(RunContext* context) {
+  if (context->abandoned()) return session_->runtime_->KeepForEver(shared_from_this());
   if (!context->step.local_resources.empty()) context->step.local_resources.clear();
   if (context->cancellation.cancelled()) {
     // A cancelled context is not used again; it lives on for Close().
@@ -487,10 +515,18 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
 namespace {
 
 // Run: of a plan or of its parts.
-template <typename Run, typename Taker>
-Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, size_t count, Taker taker, void* argument) {
-  Status status = run->Run(step, feeds);
-  for (size_t i = 0; i < count && status.ok(); ++i) status = taker(argument, i, run->fetch(i));
+template <typename Run, typename Ended, typename Taker>
+Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, Ended ended, size_t count, Taker taker, void* argument) {
+  const auto guarded = [](auto part) {
+    try {
+      return part();
+    } catch (...) {
+      return EngineThrew();
+    }
+  };
+  Status status = guarded([&] { return run->Run(step, feeds); });
+  ended();
+  for (size_t i = 0; i < count && status.ok(); ++i) status = guarded([&] { return taker(argument, i, run->fetch(i)); });
   run->Finish();
   return status;
 }
@@ -509,17 +545,21 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 
 }  // namespace
 
-Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
-  if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, fetch_count(), taker, argument);
-  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count(), taker, argument);
-  return TakeFetches(context->run.get(), &context->step, feeds, fetch_count(), taker, argument);
+Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, uint64_t deadline, Taker taker, void* argument) {
+  // A watchdog may say what the step does as long as it has its memory.
+  const auto ended = [this, deadline] {
+    if (deadline != 0) session_->runtime_->deadlines().Forget(deadline);
+  };
+  if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
+  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
+  return TakeFetches(context->run.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
 }
 
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
                            void* argument) {
   uint64_t deadline = 0, token = 0;
   if (options.timeout_ns != 0)
-    deadline = session_->runtime_->deadlines().Watch(&context->cancellation, NowNs() + options.timeout_ns, options.timeout_ns);
+    deadline = session_->runtime_->deadlines().Watch(&context->cancellation, NowNs() + options.timeout_ns, options.timeout_ns, &ThisThreadsTrail());
   // A part that fails, or is cancelled, must not wait for the others.
   uint64_t abort = 0;
   if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
@@ -529,7 +569,7 @@ Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const
     token = options.cancellation->Subscribe([own](const Status& reason) { own->Cancel(reason); });
     if (token == 0) own->Cancel(options.cancellation->reason());
   }
-  Status status = context->cancellation.cancelled() ? context->cancellation.reason() : RunSteps(context, feeds, taker, argument);
+  Status status = context->cancellation.cancelled() ? context->cancellation.reason() : RunSteps(context, feeds, deadline, taker, argument);
   if (token != 0) options.cancellation->Unsubscribe(token);
   if (abort != 0) context->cancellation.Unsubscribe(abort);
   if (deadline != 0) session_->runtime_->deadlines().Forget(deadline);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 namespace tenon::cli {
@@ -53,6 +54,8 @@ std::string ProgramFolder() {
 }
 
 int Main(int argc, const char* const* argv) {
+  // The process is ours: a plugin that ends it is named.
+  setenv("TENON_NAME_CRASHES", "1", 0);
   CLI::App app("Tenon: a dataflow engine in which everything is a plugin", "tenon");
   Action action;
   app.set_version_flag("--version", "tenon " + std::string(host::Version()));
