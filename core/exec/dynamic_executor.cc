@@ -973,19 +973,23 @@ void DynamicInstance::AwaitInbox() {
   });
   {
     std::unique_lock lock(inbox_mutex_);
+    const std::chrono::seconds patience = Patience();
     if (token != 0) inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
-    else if (!inbox_wake_.wait_for(lock, Patience(), has_come)) abandoned_ = true;
+    else if (patience.count() == 0) inbox_wake_.wait(lock, has_come);
+    else if (!inbox_wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
   }
   if (token != 0) step_->cancellation->Unsubscribe(token);
 }
 
 // How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's work is not endless.
+// 0: for ever, since it is receives alone, which end when their rendezvous does.
 std::chrono::seconds DynamicInstance::Patience() const {
   constexpr std::chrono::seconds kForDone(5), kForThreads(30);
+  std::chrono::seconds patience(0);
   for (const auto& iteration : iterations_)
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i)
-      if (iteration->calls[i].elsewhere && iteration->calls[i].number == nullptr) return kForThreads;
-  return kForDone;
+      if (iteration->calls[i].elsewhere) patience = std::max(patience, iteration->calls[i].number == nullptr ? kForThreads : kForDone);
+  return patience;
 }
 
 // What runs still may use all that the step has, whenever it ends: nothing of it is used or freed any more.

@@ -2,8 +2,10 @@
 #include "core/exec/queue_work.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -17,16 +19,24 @@ constexpr uint64_t kTurnNs = 500'000'000;
 
 // Counts the queues that have got past a step's work. Kept by the callbacks too, which may come after all patience.
 struct Passed {
+  // What a callback gets: one that comes although its queue has refused it counts once.
+  struct Ticket {
+    std::shared_ptr<Passed> passed;
+    std::atomic<bool> used{false};
+  };
   std::mutex mutex;
   std::condition_variable changed;
   size_t open = 0;
+  std::deque<Ticket> tickets;
 };
 
 void NotePassed(void* argument, tenon_status* status) {
   const Status ignored(status);  // of a queue that is lost: it runs nothing either
-  const std::unique_ptr<std::shared_ptr<Passed>> passed(static_cast<std::shared_ptr<Passed>*>(argument));
-  std::lock_guard lock((*passed)->mutex);
-  if (--(*passed)->open == 0) (*passed)->changed.notify_all();
+  auto* const ticket = static_cast<Passed::Ticket*>(argument);
+  if (ticket->used.exchange(true)) return;
+  const std::shared_ptr<Passed> passed = std::move(ticket->passed);
+  std::lock_guard lock(passed->mutex);
+  if (--passed->open == 0) passed->changed.notify_all();
 }
 
 }  // namespace
@@ -237,12 +247,14 @@ bool QueueWork::Drain() {
   auto passed = std::make_shared<Passed>();
   for (size_t q = 0; q < lanes_.size(); ++q) {
     if (!lanes_[q].used) continue;
+    Passed::Ticket* argument = nullptr;
     {
       std::lock_guard lock(passed->mutex);
       ++passed->open;
+      argument = &passed->tickets.emplace_back();
+      argument->passed = passed;
     }
     const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
-    auto* argument = new std::shared_ptr<Passed>(passed);
     const Device& device = DeviceOf(static_cast<int32_t>(q));
     Status refused = CallPlugin(device.plugin, "queue_host_call",
                                 [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission); });

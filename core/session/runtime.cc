@@ -129,12 +129,17 @@ void Runtime::CloseDevice(exec::Device* device) {
   device->handle = nullptr;
 }
 
-// What a device's driver says of it. What a synchronous device allocates must be memory of the host.
+// What a device's driver says of it.
 Status Runtime::Ask(exec::Device* device) {
   const tenon_device_driver& driver = *device->driver;
   tenon_device_properties properties{};
   properties.struct_size = sizeof properties;
   TENON_RETURN_IF_ERROR(CallPlugin(device->plugin, "properties", [&] { return driver.properties(device->handle, &properties); }));
+  return Believe(properties, device).Annotate(DescribePlugin(device->plugin));
+}
+
+Status Runtime::Believe(const tenon_device_properties& properties, exec::Device* device) {
+  const tenon_device_driver& driver = *device->driver;
   TENON_RETURN_IF_ERROR(CheckProperties(properties));
   device->model = View(properties.name);
   device->properties = properties;
@@ -182,6 +187,7 @@ void Runtime::AddDevice(exec::Device device) {
     auto queues = exec::DeviceQueues::Open(device);
     if (!queues.ok()) {
       device.problem = queues.status().message();
+      Log(TENON_LOG_WARNING, StrCat("device ", device.name, " is not used: ", device.problem));
       CloseDevice(&device);
     } else {
       device.queues = *std::move(queues);
@@ -205,6 +211,8 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
   Status counted = CallPlugin(plugin, "count", [&] { return driver.count(self, &found); });
   if (counted.ok() && found > kMostDevices)
     counted = Internal(StrCat(DescribePlugin(plugin), ": its count() gave ", found, " devices; at most ", kMostDevices, " can be"));
+  // That there is no such device is usual; that its driver is wrong is not.
+  if (counted.code() == Code::kInternal) Log(TENON_LOG_WARNING, StrCat("no device of type ", like.type, " is used: ", counted.message()));
   if (!counted.ok()) add_problem(std::string(counted.message()));
   else if (found == 0) add_problem("the driver found no device");
   for (uint32_t i = 0; counted.ok() && i < found; ++i) {
@@ -212,7 +220,7 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
     Status status = CallPlugin(plugin, "open", [&] { return driver.open(self, i, &device.handle); });
     if (!status.ok()) device.handle = nullptr;
     else if (device.handle == nullptr) status = Internal(StrCat(DescribePlugin(plugin), ": its open() gave success and no device"));
-    else if (status = Ask(&device); !status.ok()) status = std::move(status).Annotate(DescribePlugin(plugin));
+    else status = Ask(&device);
     if (status.ok()) {
       AddDevice(std::move(device));
       ++*count;

@@ -83,6 +83,8 @@ class Runtime {
   Status RegisterTable(const tenon_capability& capability, const std::string& id, tenon_plugin_self* self,
                        std::map<std::string, std::string>* refused, Counts* counts);
   static Status Ask(exec::Device* device);
+  // What a synchronous device allocates must be memory of the host.
+  static Status Believe(const tenon_device_properties& properties, exec::Device* device);
   static Status TryMemory(const exec::Device& device);
   void AddDevice(exec::Device device);
   Status OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count);

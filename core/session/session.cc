@@ -580,6 +580,11 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
   TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
   Session& session = *session_;
   session.active_.fetch_add(1, std::memory_order_seq_cst);
+  // Close() waits for this, whatever comes out of here.
+  struct Leaves {
+    ~Leaves() { active.fetch_sub(1, std::memory_order_seq_cst); }
+    std::atomic<int64_t>& active;
+  } const leaves{session.active_};
   Status status;
   if (session.closing_.load(std::memory_order_seq_cst)) {
     status = Status(Code::kCancelled, "the session is closed");
@@ -600,7 +605,6 @@ Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* con
     GiveBack(context);
   }
   session.steps_.fetch_add(1, std::memory_order_relaxed);
-  session.active_.fetch_sub(1, std::memory_order_seq_cst);
   return status;
 }
 
