@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/plugin_call.h"
 #include "plugins/cpu.h"
 #include "plugins/library.h"
 
@@ -245,7 +246,7 @@ OpenResult Loader::Open(std::string_view id, const OptionList& options) {
   const auto found = std::find_if(packages_.begin(), packages_.end(), [&](const PackagePointer& package) {
     return package->manifest && package->manifest->id == id;
   });
-  if (found != packages_.end()) return OpenPackage(**found, options);
+  if (found != packages_.end()) return OpenPackage(**found, [&options](std::string_view) { return options; });
   OpenResult result;
   for (const PackagePointer& package : refused_) {
     if (package->manifest->id == id) result.report = reports_[package->path];
@@ -263,6 +264,10 @@ OpenResult Loader::Open(std::string_view id, const OptionList& options) {
 }
 
 OpenResult Loader::OpenFile(const std::string& path, const OptionList& options) {
+  return OpenFileWith(path, [&options](std::string_view) { return options; });
+}
+
+OpenResult Loader::OpenFileWith(const std::string& path, const OptionsOf& options) {
   const std::lock_guard<std::mutex> lock(mutex_);
   OpenResult result;
   Candidate candidate;
@@ -275,20 +280,21 @@ OpenResult Loader::OpenFile(const std::string& path, const OptionList& options) 
   return result;
 }
 
-OpenResult Loader::OpenPackage(const Package& package, const OptionList& options) {
+OpenResult Loader::OpenPackage(const Package& package, const OptionsOf& options_of) {
   for (const auto& plugin : loaded_) {
     if (plugin->identity_ != package.identity) continue;
+    const OptionList options = options_of(plugin->id());
     OpenResult result{plugin.get(), plugin->report()};
     result.report.outcome = Outcome::kAlreadyLoaded;
     result.report.text = options.empty() ? "it was loaded before" : "it was loaded before; the options were not applied";
     return result;
   }
-  OpenResult result = OpenUnopened(package, options);
+  OpenResult result = OpenUnopened(package, options_of);
   Record(result.report);
   return result;
 }
 
-OpenResult Loader::OpenUnopened(const Package& package, const OptionList& options) {
+OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options_of) {
   OpenResult result;
   LoadReport& report = result.report;
   const auto duplicate = [&](const std::string& id) {
@@ -303,13 +309,20 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionList& option
     return true;
   };
   if (package.manifest && duplicate(package.manifest->id)) return result;
-  const Library* library = Library::Open(package.path, package.stamp, &report);
+  const Library* library = nullptr;
+  {
+    const PluginCall mark(package.path, "its library's constructors");
+    library = Library::Open(package.path, package.stamp, &report);
+  }
   if (library == nullptr) {
     if (package.manifest) std::tie(report.id, report.version) = std::tie(package.manifest->id, package.manifest->version);
     return result;
   }
   tenon_plugin descriptor;
-  if (!Negotiate(*host_, library->query(), package.path, &descriptor, &report)) return result;
+  {
+    const PluginCall mark(package.path, "tenon_plugin_query");
+    if (!Negotiate(*host_, library->query(), package.path, &descriptor, &report)) return result;
+  }
 
   const auto refuse = [&](Reason reason, std::string text, std::string hint) {
     report.reason = reason;
@@ -326,15 +339,20 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionList& option
     return refuse(Reason::kDisabled, "the package is disabled in the load options", "take it off the list of disabled ids");
   }
   if (duplicate(report.id)) return result;
+  const OptionList options = options_of(report.id);
   std::vector<tenon_option> checked;
   if (!CheckOptions(descriptor, options, &checked, &report)) return result;
 
   auto plugin = std::make_unique<LoadedPlugin>(descriptor, report, package.identity);
   const tenon_load_args args = {TENON_HEAD(tenon_load_args), host_, checked.data(), checked.size()};
   tenon_status* status = nullptr;
+  NotePluginVersion(report.id, report.version);
   try {
     const std::lock_guard<std::mutex> lock(PluginCallMutex());
+    const PluginCall mark(report.id, "load");
     status = descriptor.load(&args, &plugin->self_);
+  } catch (const std::exception& error) {
+    return refuse(Reason::kLoadFailed, StrCat("its load() threw an exception (", error.what(), ")"), "nothing may be thrown across the C ABI");
   } catch (...) {
     return refuse(Reason::kLoadFailed, "its load() threw an exception", "nothing may be thrown across the C ABI");
   }
@@ -352,11 +370,12 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionList& option
 
 void Loader::CallUnload(LoadedPlugin& plugin) {
   const std::lock_guard<std::mutex> lock(PluginCallMutex());
+  const PluginCall mark(plugin.id(), "unload");
   try {
     plugin.descriptor_.unload(plugin.self_);
   } catch (...) {
-    constexpr std::string_view kText = "unload() of a plugin threw an exception";
-    host_->log(TENON_LOG_ERROR, Span(kText));
+    const Status thrown = Thrown(plugin.id(), "unload");
+    host_->log(TENON_LOG_ERROR, Span(thrown.message()));
   }
 }
 

@@ -111,6 +111,9 @@ class Loader {
   OpenResult Open(std::string_view id, const OptionList& options = {});
   // Opens a library by its path, which must hold a slash; whatever variant it is.
   OpenResult OpenFile(const std::string& path, const OptionList& options = {});
+  // The same, where the options are known by the package's id, which the library itself may be the first to say.
+  using OptionsOf = std::function<OptionList(std::string_view id)>;
+  OpenResult OpenFileWith(const std::string& path, const OptionsOf& options_of);
 
   // FAILED_PRECONDITION with the list while objects live.
   Status Unload(std::string_view id, const LiveObjects& live);
@@ -124,8 +127,8 @@ class Loader {
   std::optional<Package> Examine(const Candidate& candidate, Trust* trust, LoadReport* report) const;
   bool CheckBeforeOpening(const Package& package, LoadReport* report) const;
   void Choose(std::vector<PackagePointer> usable);
-  OpenResult OpenPackage(const Package& package, const OptionList& options);
-  OpenResult OpenUnopened(const Package& package, const OptionList& options);
+  OpenResult OpenPackage(const Package& package, const OptionsOf& options_of);
+  OpenResult OpenUnopened(const Package& package, const OptionsOf& options_of);
   const LoadedPlugin* FindLoaded(std::string_view id) const;
   bool IsDisabled(const std::string& id) const;
   void Record(const LoadReport& report) { reports_[report.path] = report; }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/base/table_check.h"
 #include "tenon/device.h"
 #include "tenon/ext/draft/filesystem.h"
 #include "tenon/ext/draft/place.h"
@@ -111,33 +112,6 @@ bool CheckCapabilities(const tenon_plugin& plugin, LoadReport* report) {
   return Fail(report, Reason::kNoCapability, "it provides nothing that this host knows, only " + ids, hint, ids);
 }
 
-bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_plugin* out, LoadReport* report) {
-  // The first members are the same in every version, so that a foreign one can be recognised.
-  report->id = report->version = {};
-  if (!CheckAbi(host, answer->abi_major, answer->abi_minor, answer->layout_hash, report)) return false;
-  if (answer->struct_size < kLeastBytes || answer->struct_size > kMostBytes) {
-    return Fail(report, Reason::kBadDescriptor,
-                StrCat("its descriptor claims ", answer->struct_size, " bytes; the least is ", kLeastBytes), "use TENON_PLUGIN");
-  }
-  if ((answer->must_understand & ~kUnderstood) != 0) {
-    const std::string bits = Hex(answer->must_understand & ~kUnderstood);
-    return Fail(report, Reason::kMustUnderstand, StrCat("it asks the host to understand bits ", bits, ", which are unknown here"),
-                "use a newer host, or an older version of the plugin", bits);
-  }
-  std::memset(out, 0, sizeof(*out));
-  std::memcpy(out, answer, std::min<size_t>(answer->struct_size, sizeof(*out)));
-  report->id = Text(out->id);
-  report->version = Text(out->version);
-  if (report->id.empty()) return Fail(report, Reason::kBadDescriptor, "its id is empty", "give it a reverse domain name");
-  if (out->load == nullptr || out->unload == nullptr) {
-    return Fail(report, Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
-  }
-  if (out->option_count > kMostEntries || (out->option_count > 0 && out->options == nullptr)) {
-    return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long", "use TENON_PLUGIN_WITH");
-  }
-  return true;
-}
-
 template <typename Number>
 bool IsNumber(std::string_view text) {
   Number number;
@@ -153,6 +127,59 @@ const char* Misfit(uint32_t type, std::string_view value) {
     case TENON_OPTION_BOOL: return value == "true" || value == "false" ? nullptr : "true or false";
     default: return nullptr;
   }
+}
+
+Status CheckSpans(const tenon_plugin& plugin) {
+  if (plugin.id.size > 0) TENON_RETURN_IF_ERROR(CheckName(plugin.id, "its id"));
+  TENON_RETURN_IF_ERROR(CheckText(plugin.version, "its version"));
+  TENON_RETURN_IF_ERROR(CheckText(plugin.vendor, "its vendor"));
+  return CheckText(plugin.doc, "its doc");
+}
+
+// That an option can be given at all: its name, its type, and its default, which is of that type.
+Status CheckDeclaration(const tenon_option_declaration& option) {
+  TENON_RETURN_IF_ERROR(CheckName(option.key, "the name of an option"));
+  const std::string what = StrCat("option '", View(option.key), "'");
+  TENON_RETURN_IF_ERROR(CheckText(option.default_value, what + ": its default"));
+  TENON_RETURN_IF_ERROR(CheckText(option.text, what + ": its text"));
+  if (option.type < TENON_OPTION_STRING || option.type > TENON_OPTION_BOOL)
+    return InvalidArgument(StrCat(what, " has the type ", option.type, ", which this host does not know"));
+  if (option.reserved != 0) return InvalidArgument(StrCat(what, " has ", option.reserved, " in its reserved member, which this host knows as 0 alone"));
+  const char* expected = option.default_value.size == 0 ? nullptr : Misfit(option.type, View(option.default_value));
+  if (expected != nullptr) return InvalidArgument(StrCat(what, " has the default '", View(option.default_value), "', which is not ", expected));
+  return Status::Ok();
+}
+
+bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_plugin* out, LoadReport* report) {
+  // The first members are the same in every version, so that a foreign one can be recognised.
+  report->id = report->version = {};
+  if (!CheckAbi(host, answer->abi_major, answer->abi_minor, answer->layout_hash, report)) return false;
+  if (answer->struct_size < kLeastBytes || answer->struct_size > kMostBytes) {
+    return Fail(report, Reason::kBadDescriptor,
+                StrCat("its descriptor claims ", answer->struct_size, " bytes; the least is ", kLeastBytes), "use TENON_PLUGIN");
+  }
+  if ((answer->must_understand & ~kUnderstood) != 0) {
+    const std::string bits = Hex(answer->must_understand & ~kUnderstood);
+    return Fail(report, Reason::kMustUnderstand, StrCat("it asks the host to understand bits ", bits, ", which are unknown here"),
+                "use a newer host, or an older version of the plugin", bits);
+  }
+  std::memset(out, 0, sizeof(*out));
+  std::memcpy(out, answer, std::min<size_t>(answer->struct_size, sizeof(*out)));
+  if (Status status = CheckSpans(*out); !status.ok()) return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "use TENON_PLUGIN");
+  report->id = Text(out->id);
+  report->version = Text(out->version);
+  if (report->id.empty()) return Fail(report, Reason::kBadDescriptor, "its id is empty", "give it a reverse domain name");
+  if (out->load == nullptr || out->unload == nullptr) {
+    return Fail(report, Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
+  }
+  if (out->option_count > kMostEntries || (out->option_count > 0 && out->options == nullptr)) {
+    return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long", "use TENON_PLUGIN_WITH");
+  }
+  for (uint64_t i = 0; i < out->option_count; ++i) {
+    if (Status status = CheckDeclaration(out->options[i]); !status.ok())
+      return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "the option types are TENON_OPTION_* of tenon/abi.h");
+  }
+  return true;
 }
 
 }  // namespace

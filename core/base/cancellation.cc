@@ -5,8 +5,14 @@
 #include <system_error>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 
 namespace tenon {
+namespace {
+
+constexpr uint64_t kGraceNs = 1'000'000'000;
+
+}  // namespace
 
 void Cancellation::Cancel(Status reason) {
   std::unique_lock lock(mutex_);
@@ -53,7 +59,7 @@ DeadlineWatcher::~DeadlineWatcher() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns) {
+Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail) {
   std::lock_guard lock(mutex_);
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -61,7 +67,7 @@ Result<uint64_t> DeadlineWatcher::Watch(Cancellation* cancellation, uint64_t dea
     return ResourceExhausted(StrCat("the system gives no thread to watch a deadline: ", error.what()));
   }
   const bool first = entries_.empty() || deadline_ns < entries_.begin()->first;
-  entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns});
+  entries_.emplace(deadline_ns, Entry{cancellation, next_token_, timeout_ns, trail, false});
   if (first) wake_.notify_all();
   return next_token_++;
 }
@@ -73,6 +79,13 @@ void DeadlineWatcher::Forget(uint64_t token) {
       entries_.erase(it);
       return;
     }
+}
+
+void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
+  PluginPlace place;
+  if (!ReadTrail(*entry.trail, &place)) return;
+  Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
+                                " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
 }
 
 void DeadlineWatcher::Loop() {
@@ -88,6 +101,11 @@ void DeadlineWatcher::Loop() {
       wake_.wait_for(lock, std::chrono::nanoseconds(first->first - now));
       continue;
     }
+    if (first->second.cancelled) {
+      NameWhoRuns(first->second);
+      entries_.erase(first);
+      continue;
+    }
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
     try {
       first->second.cancellation->Cancel(Status(Code::kDeadlineExceeded, StrCat("the step did not end within its deadline of ",
@@ -96,7 +114,12 @@ void DeadlineWatcher::Loop() {
       wake_.wait_for(lock, std::chrono::milliseconds(1));
       continue;
     }
-    entries_.erase(first);
+    // Who does not end is named a while later.
+    auto entry = entries_.extract(first);
+    if (entry.mapped().trail == nullptr) continue;
+    entry.mapped().cancelled = true;
+    entry.key() = now + kGraceNs;
+    entries_.insert(std::move(entry));
   }
 }
 

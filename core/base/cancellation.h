@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/status.h"
+#include "core/base/plugin_call.h"
 
 namespace tenon {
 
@@ -45,9 +45,10 @@ class DeadlineWatcher {
  public:
   ~DeadlineWatcher();
   // Cancels with DEADLINE_EXCEEDED at the monotonic time. Returns a token for Forget, which is not 0. RESOURCE_EXHAUSTED: there is no
-  // thread to watch.
-  Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns);
-  // After this the cancellation is not touched any more.
+  // thread to watch. trail: of the thread that does the work (nullptr: nobody asks); when it has not ended a while later, a line of the
+  // log says in which plugin it is, once.
+  Result<uint64_t> Watch(Cancellation* cancellation, uint64_t deadline_ns, uint64_t timeout_ns, const PluginTrail* trail = nullptr);
+  // After this neither the cancellation nor what the trail leads to is touched any more.
   void Forget(uint64_t token);
 
  private:
@@ -56,7 +57,10 @@ class DeadlineWatcher {
     Cancellation* cancellation;
     uint64_t token;
     uint64_t timeout_ns;
+    const PluginTrail* trail;
+    bool cancelled;
   };
+  static void NameWhoRuns(const Entry& entry);
   std::mutex mutex_;
   std::condition_variable wake_;
   std::multimap<uint64_t, Entry> entries_;

@@ -96,7 +96,8 @@ Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &compiler, &device};
   const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
-  return Status(compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink));
+  return CallPlugin(compiler.plugin, "claim",
+                    [&] { return compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink); });
 }
 
 Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
@@ -210,9 +211,12 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
   region->nodes_ = nodes;
   region->label_ = plan.graph().node(nodes[0]).name;
   if (nodes.size() > 1) region->label_ += StrCat(" and ", nodes.size() - 1, " more");
-  Status status(claim.compiler.table->compile(claim.compiler.self, &args, &region->executable_));
+  Status status = CallPlugin(claim.compiler.plugin, "compile", &region->label_, nullptr,
+                             [&] { return claim.compiler.table->compile(claim.compiler.self, &args, &region->executable_); });
   if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
   if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
+  if (region->executable_ == nullptr)
+    return Internal(StrCat(DescribePlugin(claim.compiler.plugin), ": its compile() gave success and no executable for ", region->label_));
   region->compiler_ = claim.compiler;
   region->workspace_bytes_ = args.out_workspace_bytes;
   region->in_place_ = {args.out_in_place, args.out_in_place_count};
@@ -221,7 +225,16 @@ Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan
 }
 
 CompiledRegion::~CompiledRegion() {
-  if (executable_ != nullptr) compiler_.table->destroy(executable_);
+  if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
+}
+
+tenon_status* CompiledRegion::Run(tenon_frame* frame) const {
+  const KernelCall mark(frame);
+  try {
+    return compiler_.table->run(executable_, frame);
+  } catch (...) {
+    return Thrown(compiler_.plugin, "run").release();
+  }
 }
 
 }  // namespace tenon::exec

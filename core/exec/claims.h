@@ -70,7 +70,8 @@ class CompiledRegion {
                                                                const std::vector<graph::Edge>& inputs,
                                                                const std::vector<graph::Edge>& outputs,
                                                                const graph::ShapeInference& inference);
-  tenon_status* Run(tenon_frame* frame) const { return compiler_.table->run(executable_, frame); }
+  tenon_status* Run(tenon_frame* frame) const;
+  const std::string& plugin() const { return compiler_.plugin; }
   uint64_t workspace_bytes() const { return workspace_bytes_; }
   // Inputs whose memory an output may take over.
   std::span<const tenon_in_place> in_place() const { return in_place_; }

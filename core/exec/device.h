@@ -7,11 +7,13 @@
 #ifndef TENON_CORE_EXEC_DEVICE_H_
 #define TENON_CORE_EXEC_DEVICE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/base/adopt.h"
+#include "core/base/plugin_call.h"
 #include "core/tensor/buffer.h"
 #include "tenon/device.h"
 
@@ -49,12 +51,16 @@ class DeviceQueues {
   int copy_in() const { return size() - 2; }
   int copy_out() const { return size() - 1; }
   tenon_queue* queue(int i) const { return queues_[static_cast<size_t>(i)]; }
+  // Whether they could not be destroyed, once they are gone: then the device cannot be closed.
+  std::shared_ptr<const std::atomic<bool>> stuck() const { return stuck_; }
   // "compute 0", "copy in".
   std::string NameOf(int i) const;
 
  private:
-  explicit DeviceQueues(const tenon_device_driver* driver) : driver_(driver) {}
+  explicit DeviceQueues(const Device& device) : driver_(device.driver), plugin_(device.plugin), device_(device.name) {}
   const tenon_device_driver* driver_;
+  const std::string plugin_, device_;  // names, for messages
+  const std::shared_ptr<std::atomic<bool>> stuck_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<tenon_queue*> queues_;
 };
 
@@ -62,7 +68,8 @@ class DeviceQueues {
 template <class T>
 const T* ExtensionOf(const Device& device, std::string_view id) {
   if (device.driver->get_extension == nullptr) return nullptr;
-  const auto* given = static_cast<const T*>(device.driver->get_extension(device.handle, Span(id)));
+  const T* given = nullptr;
+  TellPlugin(device.plugin, "get_extension", [&] { given = static_cast<const T*>(device.driver->get_extension(device.handle, Span(id))); });
   return given == nullptr ? nullptr : Adopt(given);
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/exec/async_calls.h"
 
 namespace tenon::exec {
 namespace {
@@ -401,6 +403,10 @@ Status DynamicInstance::NoValue(size_t fetch) const {
 }
 
 void DynamicInstance::Finish() {
+  if (abandoned()) {
+    for (Fetched& fetched : fetched_) fetched = {};
+    return;
+  }
   for (Fetched& fetched : fetched_) {
     if (fetched.owned) ReleaseOutput(&fetched.view);
     fetched = {};
@@ -422,6 +428,7 @@ void DynamicInstance::Loop() {
     if (!error_.ok()) {
       ready_head_ = ready_tail_;
       if (outstanding_ == 0) return;
+      if (abandoned_) return Abandon();
     }
     const bool idle = ready_head_ == ready_tail_;
     if (outstanding_ > 0) TakeInbox(idle);
@@ -770,7 +777,7 @@ Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& sou
 // A kernel has run, well or not.
 void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) {
   Iteration* iteration = call->iteration;
-  Status taken = TakeOutputs(info, call, iteration);
+  Status taken = TakeOutputs(info, call, iteration, status.ok());
   if (status.ok()) status = std::move(taken);
   if (!status.ok()) {
     Fail(std::move(status));
@@ -854,7 +861,7 @@ Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const Prepar
 }
 
 // After the kernel: what it allocated or shared belongs to the slots, also when it failed.
-Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration) {
+Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration, bool ran_well) {
   Status status;
   for (int32_t k = 0; k < info.output_count; ++k) {
     const auto at = static_cast<size_t>(info.first_output + k);
@@ -865,8 +872,9 @@ Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration*
       slot.shape_id = 0;
       if (!slot.owned) Own(iteration, &slot, uses);
     } else if (slot.view.dl.data == nullptr && call->last->kernel->dynamic_output(static_cast<size_t>(k))) {
-      if (status.ok()) status = Internal(StrCat(info.node->Describe(), ": its kernel did not set output ", k));
+      if (status.ok()) status = NotSet(*call, static_cast<size_t>(k));
     }
+    if (ran_well && status.ok()) status = CheckCells(*call, static_cast<size_t>(k), slot.view);
   }
   return status;
 }
@@ -896,6 +904,9 @@ Status DynamicInstance::Workspace(uint64_t bytes) {
 
 void DynamicInstance::StartElsewhere(Call* call) {
   ++outstanding_;
+  call->elsewhere = true;
+  call->number = nullptr;
+  call->plugin = &call->last->kernel->plugin();
   call->status = Status::Ok();
   call->begin_ns = step_->trace != nullptr ? trace::Trace::Now() : 0;
   if (call->last->workspace_bytes > 0) {
@@ -909,12 +920,15 @@ void DynamicInstance::StartElsewhere(Call* call) {
   }
   const tenon_kernel_registration& kernel = call->last->kernel->registration();
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) {
-    tenon_status* refused = kernel.run_async(call->last->kernel->state(), call->last->prepared, &call->frame, &CallDone, call);
-    if (refused != nullptr) CallDone(call, refused);
+    call->function = "run_async";
+    void* const number = call->number = AsyncCalls::The().Open(call, *call->plugin, call->node->name);
+    tenon_status* refused = StartAsync(*call->last->kernel, call->last->prepared, &call->frame, number);
+    if (refused != nullptr) CallDone(number, refused);
     return;
   }
   const auto run = [call] {
     const uint64_t begin = NowNs();
+    call->function = "run";
     call->status = RunPrepared(*call->last, &call->frame);
     call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
     call->instance->Post(call);
@@ -929,8 +943,19 @@ void DynamicInstance::StartElsewhere(Call* call) {
   }
 }
 
+tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number) {
+  const KernelCall mark(frame);
+  try {
+    return kernel.registration().run_async(kernel.state(), prepared, frame, &CallDone, number);
+  } catch (...) {
+    EndLostUpdates(*frame);
+    return Thrown(kernel.plugin(), "run_async").release();
+  }
+}
+
 void DynamicInstance::CallDone(void* argument, tenon_status* status) {
-  auto* call = static_cast<Call*>(argument);
+  auto* call = static_cast<Call*>(AsyncCalls::The().Close(argument));
+  if (call == nullptr) return ReleaseStatus(status);
   if (call->step->trace != nullptr) call->end_ns = trace::Trace::Now();
   call->status = Status(status).Annotate(call->node->Describe());
   ReleasePins(call);
@@ -943,10 +968,57 @@ void DynamicInstance::Post(Call* call) {
   inbox_wake_.notify_one();
 }
 
-void DynamicInstance::TakeInbox(bool wait) {
+// Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have patience for.
+void DynamicInstance::AwaitInbox() {
+  const auto has_come = [this] { return !inbox_.empty() || !arrived_.empty(); };
+  bool cancelled = false;
+  const uint64_t token = step_->cancellation->Subscribe([&](const Status&) {
+    std::lock_guard lock(inbox_mutex_);
+    cancelled = true;
+    inbox_wake_.notify_one();
+  });
   {
     std::unique_lock lock(inbox_mutex_);
-    if (wait) inbox_wake_.wait(lock, [this] { return !inbox_.empty() || !arrived_.empty(); });
+    const std::chrono::seconds patience = Patience();
+    if (token != 0) inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
+    else if (patience.count() == 0) inbox_wake_.wait(lock, has_come);
+    else if (!inbox_wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
+  }
+  if (token != 0) step_->cancellation->Unsubscribe(token);
+}
+
+// How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's work is not endless.
+// 0: for ever, since it is receives alone, which end when their rendezvous does.
+std::chrono::seconds DynamicInstance::Patience() const {
+  constexpr std::chrono::seconds kForDone(5), kForThreads(30);
+  std::chrono::seconds patience(0);
+  for (const auto& iteration : iterations_)
+    for (size_t i = 0; i < iteration->info->kernels.size(); ++i)
+      if (iteration->calls[i].elsewhere) patience = std::max(patience, iteration->calls[i].number == nullptr ? kForThreads : kForDone);
+  return patience;
+}
+
+// What runs still may use all that the step has, whenever it ends: nothing of it is used or freed any more.
+void DynamicInstance::Abandon() {
+  std::string who;
+  for (const auto& iteration : iterations_)
+    for (size_t i = 0; i < iteration->info->kernels.size(); ++i) {
+      const Call& call = iteration->calls[i];
+      if (!call.elsewhere) continue;
+      if (call.number != nullptr) AsyncCalls::The().GiveUp(call.number);
+      who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ", call.function, "() has not ",
+                    call.number != nullptr ? "called done" : "returned");
+    }
+  for (const auto& slot : root_iteration_->slots)
+    if (slot.view.buffer != nullptr) Retain(slot.view.buffer);
+  error_ = std::move(error_).Annotate(who);
+  Log(TENON_LOG_ERROR, StrCat(who, " since the step was ended; what the step has is kept for it until the process ends"));
+}
+
+void DynamicInstance::TakeInbox(bool wait) {
+  if (wait) AwaitInbox();
+  {
+    std::lock_guard lock(inbox_mutex_);
     done_.swap(inbox_);
     taken_.swap(arrived_);
   }
@@ -954,6 +1026,7 @@ void DynamicInstance::TakeInbox(bool wait) {
   taken_.clear();
   for (Call* call : done_) {
     --outstanding_;
+    call->elsewhere = false;
     if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
     if (call->end_ns != 0) step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
     Conclude(*call->info, call, std::move(call->status));

@@ -12,10 +12,12 @@
 // released after their last consumer. A value that leaves its iteration takes its bytes along.
 //
 // Invariants. All bookkeeping belongs to the thread that drives the step; kernels that finish elsewhere leave a message
-// in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more.
+// in an inbox. So there is no lock and no atomic for a node. Run returns when nothing of the step runs any more; or, when the step
+// was cancelled and a kernel does not end in a while, without it: then abandoned() holds.
 #ifndef TENON_CORE_EXEC_DYNAMIC_EXECUTOR_H_
 #define TENON_CORE_EXEC_DYNAMIC_EXECUTOR_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -43,8 +45,8 @@ class DynamicInstance {
   const tenon_tensor_view& fetch(size_t i) const { return fetched_[i].view; }
   // Releases the step's buffers.
   void Finish();
-  // Whether a device still has hold of its memory: it may not be used again, nor freed.
-  bool abandoned() const { return work_.abandoned(); }
+  // Whether a device or a kernel still has hold of its memory: it may not be used again, nor freed.
+  bool abandoned() const { return abandoned_ || work_.abandoned(); }
 
  private:
   using Kind = DynamicPlan::Kind;
@@ -76,6 +78,8 @@ class DynamicInstance {
     const NodeInfo* info = nullptr;
     // Of one that runs elsewhere.
     Buffer* workspace = nullptr;
+    bool elsewhere = false;
+    void* number = nullptr;  // in AsyncCalls; nullptr: a thread of ours has it
     uint64_t begin_ns = 0, end_ns = 0;
     Status status;
   };
@@ -183,7 +187,7 @@ class DynamicInstance {
   Status Resolve(const NodeInfo& info, Call* call, Iteration* iteration);
   Status MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration);
   Status MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration);
-  Status TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration);
+  Status TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration, bool ran_well);
   Status RunView(const NodeInfo& info, Call* call, Iteration* iteration);
   Status Workspace(uint64_t bytes);
   void Conclude(const NodeInfo& info, Call* call, Status status);
@@ -204,9 +208,13 @@ class DynamicInstance {
   // Kernels that run elsewhere.
   bool RunsElsewhere(const PreparedNode& prepared) const;
   void StartElsewhere(Call* call);
+  static tenon_status* StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number);
   static void CallDone(void* argument, tenon_status* status);
   void Post(Call* call);
   void TakeInbox(bool wait);
+  void AwaitInbox();
+  std::chrono::seconds Patience() const;
+  void Abandon();
 
   const DynamicPlan* plan_;
   BufferPool* pool_;
@@ -229,6 +237,7 @@ class DynamicInstance {
   void* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
   int64_t outstanding_ = 0;
+  bool abandoned_ = false;  // what runs elsewhere did not end
   std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
   std::vector<Call*> inbox_, done_;

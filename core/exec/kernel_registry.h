@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,11 @@ class KernelRegistry {
   using Opener = std::function<void(std::string_view op)>;
   void SetOpener(Opener opener) { opener_ = std::move(opener); }
 
-  // Registers all kernels of a package, or none.
-  Status Register(const tenon_kernel_package& package, std::string_view plugin);
+  // Registers all kernels of a package, or none where one is wrong; without those of the ops `left_out`.
+  // op_of: the op of that name, where it is known by now; nullptr: it is not. What an op is not known for yet is checked by Find.
+  using OpOf = std::function<const graph::OpDef*(std::string_view name)>;
+  Status Register(const tenon_kernel_package& package, std::string_view plugin, const std::map<std::string, std::string>& left_out = {},
+                  const OpOf& op_of = {});
   void Unregister(std::string_view plugin);
 
   // The kernels that fit the node on a device type (those for any device too), highest priority first.
@@ -42,11 +46,17 @@ class KernelRegistry {
   void NoteElsewhere(std::string_view op, std::string_view text);
 
  private:
+  bool FitsItsOp(const graph::Node& node, const KernelEntry& entry) const;
+
   Opener opener_;
   mutable std::mutex mutex_;
   std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
   std::multimap<std::string, std::string, std::less<>> elsewhere_;
+  mutable std::set<const tenon_kernel_registration*> named_;  // that do not fit their op, of which the log speaks
 };
+
+// That what the kernel says of inputs, outputs and attributes is there in the op; counts of lists are the node's, not the op's.
+Status CheckAgainst(const graph::OpDef& op, const tenon_kernel_registration& kernel);
 
 // "T: float, double; Index: int32".
 std::string DescribeConstraints(const tenon_kernel_registration& registration);

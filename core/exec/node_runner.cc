@@ -68,7 +68,7 @@ void KernelStore::Clear() {
 
 PreparedNode::~PreparedNode() {
   if (prepared != nullptr && kernel->registration().destroy_prepared != nullptr)
-    kernel->registration().destroy_prepared(prepared);
+    TellPlugin(kernel->plugin(), "destroy_prepared", [this] { kernel->registration().destroy_prepared(prepared); });
 }
 
 namespace {
@@ -178,7 +178,8 @@ Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vecto
       tenon_prepare_args args{TENON_HEAD(tenon_prepare_args), pointers.data(), pointers.data() + inputs.size(),
                               static_cast<int32_t>(inputs.size()), static_cast<int32_t>(outputs.size()), env_->precision,
                               env_->threads == nullptr ? 1 : env_->threads->threads(), device_ == nullptr ? nullptr : device_->device->handle, nullptr, 0};
-      Status status(kernel.prepare(node->kernel->state(), &args));
+      Status status = CallPlugin(candidates_[i].plugin, "prepare", &node_->name, &node_->op->name,
+                                 [&] { return kernel.prepare(node->kernel->state(), &args); });
       if (status.code() == Code::kUnimplemented && i + 1 < candidates_.size()) {
         refused = std::move(status);
         continue;
@@ -284,7 +285,8 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
   if (kernel.run == nullptr)
     return Internal(StrCat(context->node->Describe(), ": its kernel is asynchronous; it cannot run here"));
   const uint64_t begin = trace != nullptr ? trace::Trace::Now() : 0;
-  tenon_status* bad = kernel.run(prepared.kernel->state(), prepared.prepared, frame);
+  context->plugin = &prepared.kernel->plugin();
+  tenon_status* bad = CallRun(*prepared.kernel, prepared.prepared, frame);
   if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   if (context->pin_count != 0) ReleasePins(context);
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
@@ -335,7 +337,7 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
     Buffer* copy = nullptr;
     if (view.buffer == nullptr) {
       tenon_tensor_view kept;
-      if (tenon_status* bad = frame.services->retain_input(&frame, 0, &kept)) return Status(bad);
+      if (tenon_status* bad = frame.services->retain_input(&frame, 0, &kept)) return Status(bad).Annotate(node.Describe());
       copy = kept.buffer;
       view = kept;
     }
@@ -343,7 +345,7 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
     view.dl.shape = const_cast<int64_t*>(prepared.outputs[0].shape.dims().data());
     Status status(frame.services->set_output(&frame, 0, &view));
     if (copy != nullptr) Release(copy);
-    return status;
+    return status.ok() ? std::move(status) : std::move(status).Annotate(node.Describe());
   }
   Buffer* workspace = nullptr;
   if (prepared.workspace_bytes > 0) {
@@ -354,9 +356,10 @@ Status RunNode(Step* step, const Place& place, const PreparedNode& prepared, con
   Status status = RunPrepared(prepared, &frame);
   if (workspace != nullptr) Release(workspace);
   TENON_RETURN_IF_ERROR(std::move(status));
-  for (size_t k = 0; k < outputs.size(); ++k)
-    if (outputs[k]->dl.data == nullptr && prepared.kernel->dynamic_output(k))
-      return Internal(StrCat(node.Describe(), ": its kernel did not set output ", k));
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (outputs[k]->dl.data == nullptr && prepared.kernel->dynamic_output(k)) return NotSet(context, k);
+    TENON_RETURN_IF_ERROR(CheckCells(context, k, *outputs[k]));
+  }
   return Status::Ok();
 }
 

@@ -163,7 +163,11 @@ void PartedRun::Serve(size_t part) {
 
 void PartedRun::RunPart(size_t index) {
   Part& part = *parts_[index];
-  part.status = part.run.Run(&part.step, part.feeds.data());
+  try {
+    part.status = part.run.Run(&part.step, part.feeds.data());
+  } catch (...) {
+    part.status = EngineThrew();
+  }
   if (!part.status.ok()) NoteFailure(index, part.status);
 }
 
@@ -233,6 +237,10 @@ Status PartedRun::End(Step* step) {
   for (const auto& part : parts_)
     if (!part->status.ok()) return part->status;
   return Status::Ok();
+}
+
+bool PartedRun::abandoned() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->run.abandoned(); });
 }
 
 const tenon_tensor_view& PartedRun::fetch(size_t i) const {

@@ -79,6 +79,7 @@ class PartedRun {
   Status Run(Step* step, const tenon_tensor_view* const* feeds);
   const tenon_tensor_view& fetch(size_t i) const;
   void Finish();
+  bool abandoned() const;
   void ReturnInstances();
 
   const Rendezvous& rendezvous() const { return rendezvous_; }

@@ -152,7 +152,16 @@ Result<Tensor> Plan::OnDevice(const Tensor& value, int32_t memory) const {
   const SessionDevice& device = env_.devices[static_cast<size_t>(memory)];
   TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
   const tenon_copy_args args{TENON_HEAD(tenon_copy_args), value.data(), fresh.data(), value.byte_size(), nullptr, device.device->handle};
-  if (Status status = CopyNow(env_, device, args, "constant"); !status.ok()) return std::move(status).Annotate("a constant");
+  bool abandoned = false;
+  const Allowance* const allowance = Allowance::Current();
+  Cancellation* const for_whom = allowance == nullptr ? nullptr : allowance->cancellation();
+  if (Status status = CopyNow(env_, device, args, "constant", for_whom, &abandoned); !status.ok()) {
+    if (abandoned) {  // the copy may still be made
+      Retain(value.buffer());
+      Retain(fresh.buffer());
+    }
+    return std::move(status).Annotate("a constant");
+  }
   host = value;
   copy = std::move(fresh);
   return copy;

@@ -107,7 +107,7 @@ class Plan {
 
   // The program for these feed shapes; made on first use. `last` is tried first. A NULL program: run dynamically.
   // Of a part, the feeds are followed by a view for each of receives(), which shows the shape that will come, as far as it is known.
-  // cancellation: the step's, which ends the making too; nullptr: nothing does.
+  // cancellation: the step's, which ends the making too, and the wait for constants on their way to devices; nullptr: nothing does.
   Result<std::shared_ptr<Program>> Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<Program>& last,
                                         Cancellation* cancellation = nullptr);
   // The dynamic executor's form of the plan; made on first use.

@@ -25,6 +25,8 @@ class PlanRun {
   const tenon_tensor_view& fetch(size_t i) const { return dynamic_ran_ ? dynamic_->fetch(i) : instance_->fetch(i); }
   // After Run, also when it failed: releases the step's buffers.
   void Finish();
+  // Whether what ran did not end, and may use all that the step had, at any time.
+  bool abandoned() const { return (dynamic_ != nullptr && dynamic_->abandoned()) || (instance_ != nullptr && instance_->abandoned()); }
   // Back to their pools.
   void ReturnInstances();
 

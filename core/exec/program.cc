@@ -7,6 +7,11 @@
 namespace tenon::exec {
 namespace {
 
+bool HasStrings(const tenon_frame_context& context) {
+  const std::vector<DType>& types = context.node->output_types;
+  return std::find(types.begin(), types.end(), TENON_DT_STRING) != types.end();
+}
+
 // Where a queue's kernels have their workspace.
 size_t MemoryOfQueue(const Program& program, int32_t queue) {
   return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
@@ -15,7 +20,7 @@ size_t MemoryOfQueue(const Program& program, int32_t queue) {
 }  // namespace
 
 tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& context) {
-  return context.operation->kind == Operation::Kind::kRun ? Status(bad).Annotate(context.node->Describe()).release() : bad;
+  return context.operation->kind == Operation::Kind::kRun && !context.names_itself ? Status(bad).Annotate(context.node->Describe()).release() : bad;
 }
 
 Program::Program(const Plan* plan) : plan_(plan), serial_([] {
@@ -162,9 +167,16 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     if (operation.prepared != nullptr) {
       instruction.kernel = operation.prepared->kernel->state();
       instruction.prepared = operation.prepared->prepared;
+      context.plugin = &operation.prepared->kernel->plugin();
     }
+    if (operation.region != nullptr) context.plugin = &operation.region->plugin();
     switch (operation.kind) {
-      case Operation::Kind::kRun: instruction.run = operation.prepared->kernel->registration().run; break;
+      case Operation::Kind::kRun:
+        // What readers of strings believe is looked at; other outputs cost nothing here.
+        if (HasStrings(context)) instruction.run = &RunGuarded;
+        else instruction.run = operation.prepared->kernel->registration().run;
+        context.names_itself = instruction.run == &RunGuarded;
+        break;
       case Operation::Kind::kCompiled: instruction.run = &RunCompiled; break;
       case Operation::Kind::kGuarded: instruction.run = &RunGuarded; break;
       case Operation::Kind::kQueued: instruction.run = &RunQueued; break;
@@ -279,18 +291,40 @@ void ProgramInstance::Finish() {
 tenon_status* ProgramInstance::RunBlock(const Block& block) {
   const Instruction* at = block.instructions.data();
   const Instruction* const end = at + block.instructions.size();
-  for (; at != end; ++at)
-    if (tenon_status* bad = at->run(at->kernel, at->prepared, at->frame); __builtin_expect(bad != nullptr, 0)) {
-      return NameNode(bad, *ContextOf(at->frame));
+  std::atomic<const void*>& trail = ThisThreadsTrail().frame;
+  tenon_status* bad = nullptr;
+  try {
+    for (; at != end; ++at) {
+      trail.store(at->frame, std::memory_order_release);
+      if (bad = at->run(at->kernel, at->prepared, at->frame); __builtin_expect(bad != nullptr, 0)) break;
     }
-  return nullptr;
+  } catch (...) {
+    bad = WasThrown(*at->frame);
+  }
+  trail.store(nullptr, std::memory_order_relaxed);
+  return bad == nullptr ? nullptr : NameNode(bad, *ContextOf(at->frame));
+}
+
+// What came out of an instruction, in a catch block: a kernel threw it, or the engine has no memory left.
+tenon_status* ProgramInstance::WasThrown(const tenon_frame& frame) {
+  const Context& context = *static_cast<const Context*>(frame.context);
+  if (context.plugin == nullptr || context.operation->kind != Operation::Kind::kRun || context.names_itself) return EngineThrew().release();
+  EndLostUpdates(frame);
+  return Thrown(*context.plugin, "run").release();
 }
 
 tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace) {
   for (const Instruction& instruction : block.instructions) {
     Context* context = ContextOf(instruction.frame);
     const uint64_t begin = trace::Trace::Now();
-    tenon_status* bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
+    ThisThreadsTrail().frame.store(instruction.frame, std::memory_order_release);
+    tenon_status* bad = nullptr;
+    try {
+      bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
+    } catch (...) {
+      bad = WasThrown(*instruction.frame);
+    }
+    ThisThreadsTrail().frame.store(nullptr, std::memory_order_relaxed);
     if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
         context->operation->kind != Operation::Kind::kBranch && context->stretch == nullptr)
       trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
@@ -312,10 +346,10 @@ tenon_status* ProgramInstance::RunCompiled(tenon_kernel*, const tenon_prepared*,
   return bad == nullptr ? nullptr : Status(bad).Annotate(region.label()).release();
 }
 
-tenon_status* ProgramInstance::RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {
+tenon_status* ProgramInstance::RunGuarded(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const KernelInstance& instance = *context->operation->prepared->kernel;
-  tenon_status* bad = instance.registration().run(kernel, prepared, frame);
+  tenon_status* bad = CallRun(instance, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   return CheckOutputs(context);
@@ -326,10 +360,10 @@ tenon_status* ProgramInstance::CheckOutputs(Context* context) {
   const std::vector<Slot>& slots = context->instance->program_->slots();
   for (size_t k = 0; k < context->outputs.size(); ++k) {
     const Slot& slot = slots[static_cast<size_t>(context->operation->outputs[k])];
-    if (slot.home != Home::kBuffer) continue;
     const tenon_tensor_view& view = *context->outputs[k];
-    if (view.buffer == nullptr)
-      return Internal(StrCat(context->node->Describe(), ": its kernel did not set output ", k)).release();
+    if (Status status = CheckCells(*context, k, view); !status.ok()) return status.release();
+    if (slot.home != Home::kBuffer) continue;
+    if (view.buffer == nullptr) return NotSet(*context, k).release();
     const std::vector<int64_t>& dims = slot.shape.dims();
     if (slot.shape.fully_known() &&
         (static_cast<size_t>(view.dl.ndim) != dims.size() ||
@@ -340,13 +374,13 @@ tenon_status* ProgramInstance::CheckOutputs(Context* context) {
   return nullptr;
 }
 
-tenon_status* ProgramInstance::RunQueued(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame) {
+tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   ProgramInstance* self = context->instance;
   const Operation& operation = *context->operation;
   if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
-                                                  : operation.prepared->kernel->registration().run(kernel, prepared, frame);
+                                                  : CallRun(*operation.prepared->kernel, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   if (operation.guarded)

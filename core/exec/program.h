@@ -216,6 +216,7 @@ class ProgramInstance {
     std::vector<Update> updates;
     tenon_queue* list = nullptr;
     const tenon_device_driver* driver = nullptr;  // the list's
+    const std::string* plugin = nullptr;          // the driver's
     LateUpdates late;
     int runs = 0;                    // until it is worth it
     int replaced = 0;
@@ -234,6 +235,7 @@ class ProgramInstance {
   struct Context : tenon_frame_context {
     ProgramInstance* instance = nullptr;
     const Operation* operation = nullptr;
+    bool names_itself = false;  // of kRun: errors have the node's name already
     std::shared_ptr<const PreparedNode> last;  // of a dynamic operation
     tenon_frame frame{};
     std::vector<const tenon_tensor_view*> inputs;
@@ -263,6 +265,7 @@ class ProgramInstance {
   Result<tenon_captured_graph*> Capture(const Stretch& stretch);
   // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
   static tenon_status* NameNode(tenon_status* bad, const Context& context);
+  static tenon_status* WasThrown(const tenon_frame& frame);
   static tenon_status* RunBlock(const Block& block);
   static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
   tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }

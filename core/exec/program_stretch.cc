@@ -53,8 +53,8 @@ Role RoleOf(const Operation& operation) {
 }  // namespace
 
 ProgramInstance::Stretch::~Stretch() {
-  for (const Captured& each : captured) capture->destroy(each.graph);
-  if (list != nullptr) driver->queue_destroy(list);
+  for (const Captured& each : captured) TellPlugin(*plugin, "destroy", [&] { capture->destroy(each.graph); });
+  if (list != nullptr) TellPlugin(*plugin, "queue_destroy", [this] { driver->queue_destroy(list); });
 }
 
 // Whether the address of a slot's value may be another in the next step.
@@ -130,6 +130,7 @@ void ProgramInstance::FindStretches(Block* block) {
       stretch->moving.erase(std::unique(stretch->moving.begin(), stretch->moving.end()), stretch->moving.end());
       stretch->capture = capture;
       stretch->driver = DeviceOfQueue(queue).driver;
+      stretch->plugin = &DeviceOfQueue(queue).plugin;
       contexts_.push_back(std::make_unique<Context>());
       Context& context = *contexts_.back();
       const Context& first = *ContextOf(stretch->work.instructions.front().frame);
@@ -185,7 +186,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
   if (found == stretch->captured.end()) {
     Result<tenon_captured_graph*> graph = Capture(*stretch);
     if (graph.ok() && stretch->captured.size() == kMostCaptured) {
-      stretch->capture->destroy(stretch->captured.front().graph);
+      TellPlugin(*stretch->plugin, "destroy", [stretch] { stretch->capture->destroy(stretch->captured.front().graph); });
       stretch->captured.erase(stretch->captured.begin());
       if (++stretch->replaced == kMostReplaced) stretch->refused = true;
     }
@@ -220,7 +221,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
 Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   tenon_queue* keeping = nullptr;
   const int32_t queue = ContextOf(stretch.work.instructions.front().frame)->operation->queue;
-  TENON_RETURN_IF_ERROR(Status(stretch.capture->begin(work_.queue(queue), &keeping)));
+  TENON_RETURN_IF_ERROR(CallPlugin(*stretch.plugin, "begin", [&] { return stretch.capture->begin(work_.queue(queue), &keeping); }));
   Status status;
   auto update = stretch.updates.begin();
   for (size_t i = 0; i < stretch.work.instructions.size(); ++i) {
@@ -228,7 +229,7 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
     Context* context = ContextOf(instruction.frame);
     const Operation& operation = *context->operation;
     if (update != stretch.updates.end() && update->work == i) {
-      status = Status(stretch.capture->give(stretch.list, update->first, update->count, keeping, nullptr));
+      status = CallPlugin(*stretch.plugin, "give", [&] { return stretch.capture->give(stretch.list, update->first, update->count, keeping, nullptr); });
       ++update;
       if (!status.ok()) break;
       continue;
@@ -237,7 +238,7 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
     frame.queue = keeping;
     frame.timeline = nullptr;
     status = Status(operation.region != nullptr ? operation.region->Run(&frame)
-                                                : operation.prepared->kernel->registration().run(instruction.kernel, instruction.prepared, &frame));
+                                                : CallRun(*operation.prepared->kernel, instruction.prepared, &frame));
     if (!status.ok()) {
       status = std::move(status).Annotate(context->node->Describe());
       break;
@@ -245,10 +246,10 @@ Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   }
   tenon_captured_graph* graph = nullptr;
   uint64_t nodes = 0;
-  Status ended(stretch.capture->end(keeping, &graph, &nodes));
+  Status ended = CallPlugin(*stretch.plugin, "end", [&] { return stretch.capture->end(keeping, &graph, &nodes); });
   if (status.ok()) status = std::move(ended);
   if (status.ok()) return graph;
-  if (graph != nullptr) stretch.capture->destroy(graph);
+  if (graph != nullptr) TellPlugin(*stretch.plugin, "destroy", [&] { stretch.capture->destroy(graph); });
   return status;
 }
 
@@ -263,7 +264,8 @@ tenon_status* ProgramInstance::RunBefore(Stretch* stretch, bool* out_begun) {
   late.dropped.clear();
   Status status;
   if (stretch->list == nullptr) {
-    status = Status(stretch->capture->make_list(work_.queue(ContextOf(stretch->work.instructions.front().frame)->operation->queue), &stretch->list));
+    tenon_queue* const queue = work_.queue(ContextOf(stretch->work.instructions.front().frame)->operation->queue);
+    status = CallPlugin(*stretch->plugin, "make_list", [&] { return stretch->capture->make_list(queue, &stretch->list); });
   } else {
     stretch->capture->clear_list(stretch->list);
   }
@@ -311,7 +313,7 @@ Status ProgramInstance::BeginUpdate(Stretch* stretch, size_t index) {
   update.frame.timeline = nullptr;
   update.first = stretch->capture->list_size(stretch->list);
   context->late = &stretch->late;
-  Status status(context->operation->prepared->kernel->registration().run(instruction.kernel, instruction.prepared, &update.frame));
+  Status status(CallRun(*context->operation->prepared->kernel, instruction.prepared, &update.frame));
   context->late = nullptr;
   update.count = stretch->capture->list_size(stretch->list) - update.first;
   if (context->pin_count == 0) return status;
@@ -346,7 +348,8 @@ tenon_status* ProgramInstance::RunOneByOne(const Stretch& stretch) {
     Context* const context = ContextOf(instruction.frame);
     const int32_t queue = context->operation->queue;
     Status status = BeforeWork(context);
-    if (status.ok()) status = Status(stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue), work_.timeline(queue)));
+    const auto give = [&] { return stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue), work_.timeline(queue)); };
+    if (status.ok()) status = CallPlugin(*stretch.plugin, "give", give);
     if (status.ok()) status = AfterWork(context);
     if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
     ++update;

@@ -2,35 +2,50 @@
 #include "core/exec/queue_work.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 
+#include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/exec/step.h"
 
 namespace tenon::exec {
 namespace {
 
 constexpr std::chrono::seconds kDrainSeconds(10);
+constexpr uint64_t kTurnNs = 500'000'000;
 
 // Counts the queues that have got past a step's work. Kept by the callbacks too, which may come after all patience.
 struct Passed {
+  // What a callback gets: one that comes although its queue has refused it counts once.
+  struct Ticket {
+    std::shared_ptr<Passed> passed;
+    std::atomic<bool> used{false};
+  };
   std::mutex mutex;
   std::condition_variable changed;
   size_t open = 0;
+  std::deque<Ticket> tickets;
 };
 
 void NotePassed(void* argument, tenon_status* status) {
   const Status ignored(status);  // of a queue that is lost: it runs nothing either
-  const std::unique_ptr<std::shared_ptr<Passed>> passed(static_cast<std::shared_ptr<Passed>*>(argument));
-  std::lock_guard lock((*passed)->mutex);
-  if (--(*passed)->open == 0) (*passed)->changed.notify_all();
+  auto* const ticket = static_cast<Passed::Ticket*>(argument);
+  if (ticket->used.exchange(true)) return;
+  const std::shared_ptr<Passed> passed = std::move(ticket->passed);
+  std::lock_guard lock(passed->mutex);
+  if (--passed->open == 0) passed->changed.notify_all();
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
   tenon_semaphore* semaphore = nullptr;
-  Status status(device->driver->semaphore_create(device->handle, 0, &semaphore));
+  Status status = CallPlugin(device->plugin, "semaphore_create", [&] { return device->driver->semaphore_create(device->handle, 0, &semaphore); });
+  if (status.ok() && semaphore == nullptr)
+    status = Internal(StrCat(DescribePlugin(device->plugin), ": its semaphore_create() gave success and no semaphore"));
   if (!status.ok()) return std::move(status).Annotate(StrCat("a timeline of ", device->name));
   return std::shared_ptr<Timeline>(new Timeline(device, semaphore));
 }
@@ -66,15 +81,20 @@ Status QueueWork::Use(int32_t queue) {
   return Status::Ok();
 }
 
+Status QueueWork::Barrier(int32_t queue, const tenon_submission& submission) const {
+  const Device& device = DeviceOf(queue);
+  return CallPlugin(device.plugin, "queue_barrier", [&] { return device.driver->queue_barrier(this->queue(queue), &submission); });
+}
+
 Status QueueWork::Wait(int32_t queue, std::span<const tenon_timeline_point> points) {
   const tenon_submission submission = Submission(queue, points, 0, "wait");
-  return Status(DeviceOf(queue).driver->queue_barrier(this->queue(queue), &submission));
+  return Barrier(queue, submission);
 }
 
 Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view label) {
   Lane& lane = lanes_[static_cast<size_t>(queue)];
   const tenon_submission submission = Submission(queue, {}, lane.value + 1, label);
-  TENON_RETURN_IF_ERROR(Status(DeviceOf(queue).driver->queue_barrier(this->queue(queue), &submission)));
+  TENON_RETURN_IF_ERROR(Barrier(queue, submission));
   return tenon_timeline_point{submission.timeline, ++lane.value};
 }
 
@@ -82,16 +102,29 @@ Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<con
                        std::string_view label, tenon_timeline_point* out_point) {
   Lane& lane = lanes_[static_cast<size_t>(queue)];
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
-  TENON_RETURN_IF_ERROR(Status(DeviceOf(queue).driver->queue_copy(this->queue(queue), &args, &submission)));
+  const Device& device = DeviceOf(queue);
+  TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
   if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
   return Status::Ok();
 }
 
 Status QueueWork::Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
   const tenon_submission submission = Submission(queue, {}, 0, label);
-  TENON_RETURN_IF_ERROR(Status(capture.launch(this->queue(queue), graph, &submission)));
+  TENON_RETURN_IF_ERROR(CallPlugin(DeviceOf(queue).plugin, "launch", [&] { return capture.launch(this->queue(queue), graph, &submission); }));
   ++step_->captured_launches;
   return Status::Ok();
+}
+
+// In turns, so that a step that was cancelled, or is late, does not wait for a device that never answers.
+Status QueueWork::AwaitPoint(const Device& device, const tenon_timeline_point& point) {
+  for (;;) {
+    const uint64_t until = NowNs() + kTurnNs;
+    Status status = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(point.semaphore, point.value, until); });
+    // A failure before the turn has passed is the work's own.
+    if (status.code() != Code::kDeadlineExceeded || NowNs() < until) return status;
+    if (!step_->cancellation->cancelled()) continue;
+    return step_->cancellation->reason().Annotate(StrCat(DescribePlugin(device.plugin), ": the work of ", device.name, " has not ended"));
+  }
 }
 
 Status QueueWork::HostWait(const tenon_timeline_point& point) {
@@ -102,7 +135,7 @@ Status QueueWork::HostWait(const tenon_timeline_point& point) {
     if (lane.timeline == nullptr || lane.timeline->semaphore() != point.semaphore) continue;
     const Device& device = lane.timeline->device();
     const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
-    Status status(device.driver->semaphore_wait(point.semaphore, point.value, UINT64_MAX));
+    Status status = AwaitPoint(device, point);
     if (step_->trace != nullptr) step_->trace->Add(StrCat("wait for ", device.name), "wait", begin, trace::Trace::Now());
     return status.ok() || step_->cancellation->cancelled() ? std::move(status) : std::move(status).Annotate(device.name);
   }
@@ -188,6 +221,7 @@ Status QueueWork::Complete(Status status) {
       FailLanes(devices);
     }
     abandoned_ = !Drain();
+    if (abandoned_) LogAbandoned();
   }
   SettleWrites(failed);
   if (failed) {
@@ -213,18 +247,32 @@ bool QueueWork::Drain() {
   auto passed = std::make_shared<Passed>();
   for (size_t q = 0; q < lanes_.size(); ++q) {
     if (!lanes_[q].used) continue;
+    Passed::Ticket* argument = nullptr;
     {
       std::lock_guard lock(passed->mutex);
       ++passed->open;
+      argument = &passed->tickets.emplace_back();
+      argument->passed = passed;
     }
     const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
-    auto* argument = new std::shared_ptr<Passed>(passed);
-    tenon_status* refused =
-        DeviceOf(static_cast<int32_t>(q)).driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission);
-    if (refused != nullptr) NotePassed(argument, refused);  // the queue is closed
+    const Device& device = DeviceOf(static_cast<int32_t>(q));
+    Status refused = CallPlugin(device.plugin, "queue_host_call",
+                                [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission); });
+    if (!refused.ok()) NotePassed(argument, refused.release());  // the queue is closed
   }
   std::unique_lock lock(passed->mutex);
   return passed->changed.wait_for(lock, kDrainSeconds, [&] { return passed->open == 0; });
+}
+
+void QueueWork::LogAbandoned() const {
+  std::string devices;
+  for (size_t q = 0; q < lanes_.size(); ++q) {
+    const Device& device = DeviceOf(static_cast<int32_t>(q));
+    if (lanes_[q].used && devices.find(device.name) == std::string::npos)
+      devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
+  }
+  Log(TENON_LOG_ERROR, StrCat("work of a step that has failed does not leave the queues of ", devices, " within ", kDrainSeconds.count(),
+                              " s; its memory is never used again"));
 }
 
 void QueueWork::SettleWrites(bool failed) {
@@ -239,16 +287,18 @@ void QueueWork::SettleWrites(bool failed) {
   writes_.clear();
 }
 
-Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label) {
-  Cancellation cancellation;
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label,
+               Cancellation* cancellation, bool* out_abandoned) {
+  Cancellation own;
   Step step;
   step.env = &env;
-  step.cancellation = &cancellation;
+  step.cancellation = cancellation == nullptr ? &own : cancellation;
   QueueWork work(&env);
   TENON_RETURN_IF_ERROR(work.Begin(&step));
   Status status = work.Use(device.first_queue);
   if (status.ok()) status = work.Copy(device.first_queue, args, {}, label, nullptr);
   status = work.Complete(std::move(status));
+  *out_abandoned = work.abandoned();
   return status.ok() ? status : std::move(status).Annotate(StrCat("on ", device.device->name));
 }
 

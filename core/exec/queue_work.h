@@ -91,6 +91,9 @@ class QueueWork {
   };
   const Device& DeviceOf(int32_t queue) const;
   tenon_submission Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
+  Status Barrier(int32_t queue, const tenon_submission& submission) const;
+  Status AwaitPoint(const Device& device, const tenon_timeline_point& point);
+  void LogAbandoned() const;
   Status WaitForDevices();
   void FailLanes(const Status& status);
   bool Drain();
@@ -111,8 +114,10 @@ class QueueWork {
   bool abandoned_ = false, renewed_ = false;
 };
 
-// A copy that a device makes by itself, outside of any step; waits for it.
-Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label);
+// A copy that a device makes by itself, outside of any step; waits for it until `cancellation` (nullptr: none) ends it.
+// out_abandoned: whether the device may still use what the copy names.
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label,
+               Cancellation* cancellation, bool* out_abandoned);
 
 }  // namespace tenon::exec
 

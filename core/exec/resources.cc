@@ -199,6 +199,8 @@ Status BeginUpdate(Resource* resource, const Updater& updater, uint32_t flags, D
     TENON_ASSIGN_OR_RETURN(const int64_t size, ByteSize(dtype, Shape(shape)));
     bytes = static_cast<uint64_t>(size);
   }
+  if (extra_bytes > kMaxBytes)
+    return ResourceExhausted(StrCat(Describe(*resource), " with ", extra_bytes, " bytes more needs more memory than any machine has"));
   auto target = BufferToWrite(resource, updater, in_place, bytes + extra_bytes, shape);
   if (!target.ok()) return Status(target.status()).Annotate(Describe(*resource));
   if ((flags & TENON_UPDATE_PRESERVE) != 0 && resource->value != nullptr && *target != resource->value) {

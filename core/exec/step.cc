@@ -60,6 +60,15 @@ tenon_status* RandomSeed(tenon_create_context* context, uint64_t out_seed[2]) {
   return nullptr;
 }
 
+// What a trail says of a kernel's frame.
+bool NameFrame(const void* frame, PluginPlace* out_place) {
+  const tenon_frame_context* context = static_cast<const tenon_frame*>(frame)->context;
+  if (context == nullptr || context->plugin == nullptr) return false;
+  *out_place = {*context->plugin, context->function, context->node->name, context->node->op->name};
+  return true;
+}
+[[maybe_unused]] const bool kFramesAreNamed = (SetFrameNamer(&NameFrame), true);
+
 const tenon_create_services* CreateServices() {
   static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed};
   return &services;
@@ -82,7 +91,7 @@ Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node
   if (entry.registration->create != nullptr) {
     tenon_create_context context{&node, &env};
     tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context, device};
-    Status status(entry.registration->create(&args, &state));
+    Status status = CallPlugin(entry.plugin, "create", &node.name, &node.op->name, [&] { return entry.registration->create(&args, &state); });
     if (!status.ok()) return std::move(status).Annotate(StrCat(node.Describe(), " [", entry.plugin, "]"));
   }
   CountLive(entry.plugin, 1);
@@ -91,8 +100,53 @@ Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node
 
 KernelInstance::~KernelInstance() {
   if (entry_.registration->destroy != nullptr && entry_.registration->create != nullptr)
-    entry_.registration->destroy(state_);
+    TellPlugin(entry_.plugin, "destroy", [this] { entry_.registration->destroy(state_); });
   CountLive(entry_.plugin, -1);
+}
+
+tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame) {
+  const KernelCall mark(frame);
+  try {
+    return kernel.registration().run(kernel.state(), prepared, frame);
+  } catch (...) {
+    EndLostUpdates(*frame);
+    return Thrown(kernel.plugin(), "run").release();
+  }
+}
+
+void EndLostUpdates(const tenon_frame& frame) {
+  for (int32_t i = 0; i < frame.input_count; ++i) {
+    const tenon_tensor_view& view = *frame.inputs[i];
+    if ((view.dtype != TENON_DT_RESOURCE && !IsRef(view.dtype)) || view.dl.data == nullptr || NumElements(view) != 1) continue;
+    if (Resource* resource = *static_cast<Resource**>(DataOf(view))) EndUpdate(resource, &frame, TENON_UPDATE_FAILED);
+  }
+}
+
+namespace {
+
+std::string ItsFunction(const tenon_frame_context& context) {
+  return StrCat(context.node->Describe(), ": ", context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ",
+                context.function, "()");
+}
+
+}  // namespace
+
+Status NotSet(const tenon_frame_context& context, size_t output) {
+  return Internal(StrCat(ItsFunction(context), " did not set output ", output));
+}
+
+Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
+  if (view.dl.data == nullptr || !OnHost(view)) return Status::Ok();
+  const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) - (view.buffer == nullptr ? reinterpret_cast<const char*>(cells)
+                                                                                                           : static_cast<const char*>(view.buffer->data)));
+  const uint64_t bytes = view.buffer == nullptr ? view.byte_size : view.buffer->capacity - offset;
+  const int64_t count = NumElements(view);
+  for (int64_t i = 0; i < count; ++i)
+    if (cells[i].size != 0 && (cells[i].offset > bytes || cells[i].size > bytes - cells[i].offset))
+      return Internal(StrCat(ItsFunction(context), " gave output ", output, " the string ", i, " at byte ", cells[i].offset, " of ", cells[i].size,
+                             " bytes; its memory has ", bytes));
+  return Status::Ok();
 }
 
 BufferPool* PoolOf(const Step& step, const Place& place, size_t output) {

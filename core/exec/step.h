@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/cancellation.h"
+#include "core/base/plugin_call.h"
 #include "core/exec/device.h"
 #include "core/exec/host_threads.h"
 #include "core/exec/kernel_registry.h"
@@ -99,6 +100,8 @@ struct LateUpdates {
 struct tenon_frame_context {
   tenon::exec::Step* step = nullptr;
   const tenon::graph::Node* node = nullptr;
+  const std::string* plugin = nullptr;  // whose kernel runs with the frame; nullptr: it is the engine's own work
+  const char* function = "run";         // of the kernel
   tenon::exec::Place place;
   uint32_t pin_count = 0;
   std::array<tenon_buffer*, 4> pins{};
@@ -147,6 +150,19 @@ class KernelInstance {
   KernelEntry entry_;
   tenon_kernel* state_;
 };
+
+// Runs the kernel. What it throws becomes a status, and updates of variables that it had begun end.
+tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame);
+// Updates that the frame's kernel left open have failed.
+void EndLostUpdates(const tenon_frame& frame);
+
+// What a kernel that did not set output k has done.
+Status NotSet(const tenon_frame_context& context, size_t output);
+// That the strings of a kernel's output lie in its memory: readers do not look. Costs nothing for other types.
+Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view);
+inline Status CheckCells(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
+  return view.dtype == TENON_DT_STRING ? CheckCellsOfStrings(context, output, view) : Status::Ok();
+}
 
 // The pool of a kernel's output, and the mark of its memory.
 BufferPool* PoolOf(const Step& step, const Place& place, size_t output);

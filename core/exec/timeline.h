@@ -13,15 +13,21 @@ namespace tenon::exec {
 class Timeline {
  public:
   static Result<std::shared_ptr<Timeline>> Create(const Device* device);
-  ~Timeline() { device_->driver->semaphore_destroy(semaphore_); }
+  ~Timeline() {
+    TellPlugin(device_->plugin, "semaphore_destroy", [this] { device_->driver->semaphore_destroy(semaphore_); });
+  }
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   const Device& device() const { return *device_; }
   tenon_semaphore* semaphore() const { return semaphore_; }
   // The value reached, and the failure if there is one.
-  Status Query(uint64_t* value) const { return Status(device_->driver->semaphore_query(semaphore_, value)); }
-  void Fail(Status status) const { device_->driver->semaphore_fail(semaphore_, status.release()); }
+  Status Query(uint64_t* value) const {
+    return CallPlugin(device_->plugin, "semaphore_query", [&] { return device_->driver->semaphore_query(semaphore_, value); });
+  }
+  void Fail(Status status) const {
+    TellPlugin(device_->plugin, "semaphore_fail", [&] { device_->driver->semaphore_fail(semaphore_, status.release()); });
+  }
 
  private:
   Timeline(const Device* device, tenon_semaphore* semaphore) : device_(device), semaphore_(semaphore) {}

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/plugin_call.h"
 #include "core/grad/function_gradient.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
@@ -344,6 +345,28 @@ class Differentiator {
     return Edge{zeros, 0};
   }
 
+  // That what a plugin's gradient function gave for an input is there, and a gradient of it.
+  Status CheckGradient(const Node& node, size_t input, const tenon_gradient& gradient) const {
+    if (gradient.kind > TENON_GRADIENT_NOT_DIFFERENTIABLE) return Internal(StrCat("a gradient of kind ", gradient.kind, ", which does not exist"));
+    if (gradient.reserved != 0) return Internal("a gradient whose reserved member is not 0");
+    if (gradient.kind == TENON_GRADIENT_DENSE) return CheckOutput("the gradient", gradient.dense, node.input_types[input]);
+    if (gradient.kind != TENON_GRADIENT_SLICES) return Status::Ok();
+    TENON_RETURN_IF_ERROR(CheckOutput("the values", gradient.dense, node.input_types[input]));
+    TENON_RETURN_IF_ERROR(CheckOutput("the indices", gradient.indices, TENON_DT_INVALID));
+    return CheckOutput("the shape", gradient.dense_shape, TENON_DT_INVALID);
+  }
+  // type: of the input; what is no plain value may have a gradient of another type.
+  Status CheckOutput(const char* what, const tenon_output& output, DType type) const {
+    if (output.node < 0 || output.node >= graph_.size()) return Internal(StrCat(what, " at node ", output.node, "; the graph has ", graph_.size(), " nodes"));
+    const Node& node = graph_.node(static_cast<int32_t>(output.node));
+    if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
+      return Internal(StrCat(what, " at output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size(), " outputs"));
+    const DType given = BaseType(node.output_types[static_cast<size_t>(output.index)]);
+    if (IsPlain(BaseType(type)) && type != TENON_DT_INVALID && given != BaseType(type))
+      return Internal(StrCat(what, " at ", node.Describe(), ", which is ", TypeName(given), " and not ", TypeName(BaseType(type))));
+    return Status::Ok();
+  }
+
   Status OpGradient(int32_t id, const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
     if (node.op->c == nullptr || node.op->c->gradient == nullptr) {
       if (node.has(TENON_OP_NO_GRADIENT)) return Status::Ok();
@@ -362,7 +385,11 @@ class Differentiator {
     const tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
                                       inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
                                       static_cast<int32_t>(outputs.size()), &DenseDy, &host, Span(builder_->scope())};
-    return Status(node.op->c->gradient(&args));
+    TENON_RETURN_IF_ERROR(CallPlugin(node.op->package, "gradient", &node.name, &node.op->name, [&] { return node.op->c->gradient(&args); }));
+    for (size_t i = 0; i < dx->size(); ++i)
+      if (Status status = CheckGradient(node, i, (*dx)[i]); !status.ok())
+        return std::move(status).Annotate(StrCat(DescribePlugin(node.op->package), ": its gradient() gave input ", i));
+    return Status::Ok();
   }
 
   // Whichever side was taken has its gradient; the other is dead. A side without gradient gives zeros, alive or dead

@@ -238,6 +238,20 @@ std::vector<std::string> SplitNames(std::string_view text) {
   return out;
 }
 
+// That the attributes and inputs of which a constraint speaks are there: one that says nothing would hold for ever.
+Status CheckTerm(const OpDef& op, const Term& term, const std::string& text) {
+  if (term.left != nullptr) TENON_RETURN_IF_ERROR(CheckTerm(op, *term.left, text));
+  if (term.right != nullptr) TENON_RETURN_IF_ERROR(CheckTerm(op, *term.right, text));
+  const bool is_argument = term.kind == Term::Kind::kRank || term.kind == Term::Kind::kDim || term.kind == Term::Kind::kNumel ||
+                           term.kind == Term::Kind::kValue || term.kind == Term::Kind::kElement;
+  if (is_argument && std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == term.name; }))
+    return InvalidArgument(StrCat("'", text, "' names no input: '", term.name, "'"));
+  const AttrDef* attr = term.kind == Term::Kind::kName ? op.FindAttr(term.name) : nullptr;
+  if (term.kind == Term::Kind::kName && (attr == nullptr || attr->kind != TENON_ATTR_INT))
+    return InvalidArgument(StrCat("'", text, "' names '", term.name, "', which is no int attribute"));
+  return Status::Ok();
+}
+
 Status Parse(const tenon_op_definition& definition, OpDef& op) {
   std::string_view attrs = View(definition.attrs);
   while (!attrs.empty()) {
@@ -255,6 +269,8 @@ Status Parse(const tenon_op_definition& definition, OpDef& op) {
   TENON_RETURN_IF_ERROR(ResolveArgs(op, op.outputs));
   TENON_ASSIGN_OR_RETURN(op.constraints, ParseConstraints(View(definition.constraints)));
   for (const Constraint& constraint : op.constraints) {
+    TENON_RETURN_IF_ERROR(CheckTerm(op, constraint.left, constraint.text));
+    TENON_RETURN_IF_ERROR(CheckTerm(op, constraint.right, constraint.text));
     if (!constraint.is_path()) continue;
     const std::string& input = constraint.left.name;
     if (std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgDef& arg) { return arg.name == input; }))

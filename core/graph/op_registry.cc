@@ -2,19 +2,54 @@
 #include "core/graph/op_registry.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/adopt.h"
+#include "core/base/table_check.h"
 
 namespace tenon::graph {
 namespace {
 
-// The definition as this host knows it; unknown must_understand bits are refused.
+constexpr uint64_t kKnownTraits = (TENON_OP_REMOTE << 1) - 1;
+
+// What the engine asks ops for.
+constexpr std::string_view kRoles[] = {
+    "add",       "argument", "cast",       "concat", "constant",       "control_trigger", "enter",      "exit",       "fill",         "greater_equal",
+    "identity",  "identity_n", "less",     "logical_and", "loop_condition", "merge",       "next_iteration", "no_op",  "ones_like",    "recv",
+    "reshape",   "result",   "send",       "shape",  "stack",          "stack_pop",       "stack_push", "strided_slice", "subtract",  "sum",
+    "switch",    "to_bool",  "unsorted_segment_sum", "zeros_like"};
+
+Status CheckTexts(const tenon_op_definition& op) {
+  TENON_RETURN_IF_ERROR(CheckName(op.name, "the name of an op"));
+  const std::pair<const char*, tenon_span> texts[] = {{"inputs", op.inputs}, {"outputs", op.outputs}, {"attrs", op.attrs}, {"constraints", op.constraints},
+                                                      {"roles", op.roles}, {"doc", op.doc}, {"deprecation", op.deprecation}};
+  for (const auto& [what, text] : texts) TENON_RETURN_IF_ERROR(CheckText(text, StrCat("op '", View(op.name), "': its ", what)));
+  return Status::Ok();
+}
+
+// The definition as this host knows it, if it can: what it does not know is refused, not overlooked.
 Result<const tenon_op_definition*> AdoptDefinition(const tenon_op_definition* given) {
   if (given == nullptr) return InvalidArgument("an op package holds a NULL definition");
-  if (given->must_understand != 0)
-    return Unimplemented(StrCat("op '", View(given->name), "' needs a feature of a newer host (must_understand ",
-                                given->must_understand, ")"));
-  return Adopt(given);
+  const uint32_t least = TENON_SIZE_UP_TO(tenon_op_definition, shape);
+  const bool has_name = given->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) && CheckName(given->name, "").ok();
+  TENON_RETURN_IF_ERROR(CheckHead(given, least, has_name ? StrCat("op '", View(given->name), "'") : "an op definition"));
+  const tenon_op_definition* definition = Adopt(given);
+  TENON_RETURN_IF_ERROR(CheckTexts(*definition));
+  if (const uint64_t unknown = definition->traits & ~kKnownTraits; unknown != 0)
+    return Unimplemented(StrCat("op '", View(definition->name), "' has the traits ", unknown, ", which this host does not know"));
+  if (definition->reserved != 0)
+    return Unimplemented(StrCat("op '", View(definition->name), "' has ", definition->reserved, " in its reserved member, which this host knows as 0 alone"));
+  return definition;
+}
+
+Status CheckRoles(const OpDef& op) {
+  for (const std::string& role : op.roles)
+    if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles)) {
+      std::string known;
+      for (std::string_view each : kRoles) known += StrCat(known.empty() ? "" : ", ", each);
+      return InvalidArgument(StrCat("op '", op.name, "' has the role '", role, "', which the engine asks nobody for; there are: ", known));
+    }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -34,23 +69,28 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin) {
+Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin, std::map<std::string, std::string>* out_refused) {
+  TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_OPS));
+  TENON_RETURN_IF_ERROR(CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));
   std::vector<std::unique_ptr<OpDef>> parsed;
   for (uint64_t i = 0; i < package.count; ++i) {
     TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, AdoptDefinition(package.definitions[i]));
     TENON_ASSIGN_OR_RETURN(OpDef op, ParseOpDef(*definition));
+    TENON_RETURN_IF_ERROR(CheckRoles(op));
     op.package = plugin;
+    const auto same_name = [&op](const auto& other) { return other->name == op.name; };
+    if (std::any_of(parsed.begin(), parsed.end(), same_name)) return InvalidArgument(StrCat("op '", op.name, "' stands twice in one package"));
     parsed.push_back(std::make_unique<OpDef>(std::move(op)));
   }
   std::lock_guard lock(mutex_);
-  for (const auto& op : parsed) {
+  std::erase_if(parsed, [&](const std::unique_ptr<OpDef>& op) {
     const auto it = ops_.find(op->name);
     std::string difference;
-    if (it != ops_.end() && Compare(*it->second.op, *op, &difference) == Sameness::kDifferent)
-      return AlreadyExists(StrCat("op '", op->name, "' of plugin '", plugin, "' differs in its ", difference,
-                                  " from the one of plugin '", it->second.op->package,
-                                  "'; load only one of them, or make the definitions equal"));
-  }
+    if (it == ops_.end() || Compare(*it->second.op, *op, &difference) != Sameness::kDifferent) return false;
+    out_refused->emplace(op->name, StrCat("op '", op->name, "' of plugin '", plugin, "' differs in its ", difference, " from the one of plugin '",
+                                          it->second.op->package, "'; load only one of them, or make the definitions equal"));
+    return true;
+  });
   for (auto& op : parsed) {
     Entry& entry = ops_[op->name];
     entry.plugins.emplace_back(plugin);
@@ -95,6 +135,8 @@ const OpDef* OpRegistry::Lookup(std::string_view name) const {
   const auto it = ops_.find(name);
   return it == ops_.end() ? nullptr : it->second.op;
 }
+
+const OpDef* OpRegistry::FindOpened(std::string_view name) const { return Lookup(name); }
 
 const OpDef* OpRegistry::FindOrNull(std::string_view name) const {
   if (const OpDef* op = Lookup(name); op != nullptr || !opener_) return op;

@@ -25,14 +25,17 @@ class OpRegistry {
   using Opener = std::function<void(std::string_view op)>;
   void SetOpener(Opener opener) { opener_ = std::move(opener); }
 
-  // Registers all ops of a package, or none.
-  Status Register(const tenon_op_package& package, std::string_view plugin);
+  // Registers the ops of a package, or none where one is wrong. out_refused: those that differ from another package's of the same name,
+  // which are left out, with what to say of them.
+  Status Register(const tenon_op_package& package, std::string_view plugin, std::map<std::string, std::string>* out_refused);
   void Unregister(std::string_view plugin);
 
   // NOT_FOUND names near misses, and packages that are known to have the op.
   Result<const OpDef*> Find(std::string_view name) const;
   // nullptr when it is not there.
   const OpDef* FindOrNull(std::string_view name) const;
+  // As FindOrNull, of packages that are open.
+  const OpDef* FindOpened(std::string_view name) const;
   // The op that plays a role; the error names the role.
   Result<const OpDef*> FindRole(std::string_view role) const;
   // Sorted by name.

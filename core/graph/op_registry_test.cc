@@ -13,12 +13,12 @@ using fakes::RegisterOps;
 
 TEST(OpRegistry, FindsOpsByNameAndRole) {
   OpRegistry registry;
-  const tenon_op_definition plus = DefineOp("Plus", "a: float", "b: float", "", 0, "add, other");
+  const tenon_op_definition plus = DefineOp("Plus", "a: float", "b: float", "", 0, "add, sum");
   ASSERT_TRUE(RegisterOps(&registry, {&plus}).ok());
   ASSERT_TRUE(registry.Find("Plus").ok());
   EXPECT_EQ((*registry.Find("Plus"))->package, "tiny");
   EXPECT_EQ(*registry.FindRole("add"), *registry.Find("Plus"));
-  EXPECT_EQ(*registry.FindRole("other"), *registry.Find("Plus"));
+  EXPECT_EQ(*registry.FindRole("sum"), *registry.Find("Plus"));
   EXPECT_EQ(registry.FindRole("ad").status().ToString(),
             "NOT_FOUND: no loaded plugin has an op with the role 'ad', which the engine needs here; load the package that offers it");
 }
@@ -54,15 +54,35 @@ TEST(OpRegistry, TakesAllOpsOfAPackageOrNone) {
   EXPECT_TRUE(registry.All().empty());
 }
 
-TEST(OpRegistry, RefusesADifferentDefinitionNamingBothPlugins) {
+TEST(OpRegistry, LeavesOutADifferentDefinitionAloneNamingBothPlugins) {
   OpRegistry registry;
   const tenon_op_definition first = DefineOp("Op", "x: float", ""), same = first, other = DefineOp("Op", "x: double", "");
+  const tenon_op_definition more = DefineOp("More", "", "");
   ASSERT_TRUE(RegisterOps(&registry, {&first}, "one").ok());
   EXPECT_TRUE(RegisterOps(&registry, {&same}, "two").ok());
-  EXPECT_EQ(RegisterOps(&registry, {&other}, "three").ToString(),
-            "ALREADY_EXISTS: op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
-            "or make the definitions equal");
-  EXPECT_EQ(registry.All().size(), 1u);
+  std::map<std::string, std::string> refused;
+  const tenon_op_definition* const definitions[] = {&other, &more};
+  ASSERT_TRUE(registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, "three", &refused).ok());
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused["Op"], "op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
+                           "or make the definitions equal");
+  EXPECT_EQ((*registry.Find("Op"))->package, "one");
+  EXPECT_EQ((*registry.Find("More"))->package, "three");
+}
+
+TEST(OpRegistry, RefusesWhatItDoesNotKnow) {
+  OpRegistry registry;
+  tenon_op_definition op = DefineOp("Op", "x: float", "y: float");
+  op.traits = uint64_t{1} << 55;
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "UNIMPLEMENTED: op 'Op' has the traits 36028797018963968, which this host does not know");
+  op.traits = 0;
+  op.reserved = 1;
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "UNIMPLEMENTED: op 'Op' has 1 in its reserved member, which this host knows as 0 alone");
+  op.reserved = 0;
+  op.struct_size = 24;
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString().rfind("INVALID_ARGUMENT: op 'Op' has the struct_size 24; it is at least ", 0), 0u);
+  op.struct_size = sizeof op;
+  EXPECT_TRUE(RegisterOps(&registry, {&op}).ok());
 }
 
 TEST(OpRegistry, LetsTheLargerOfTwoCompatibleDefinitionsWin) {
@@ -95,7 +115,7 @@ TEST(OpRegistry, ReadsDefinitionsOfOlderHostsAndRefusesThoseOfNewerOnes) {
 
 TEST(OpRegistry, OpensPackagesWhenAnOpIsFirstAskedFor) {
   OpRegistry registry;
-  static const tenon_op_definition late = DefineOp("Late", "", "", "", 0, "late");
+  static const tenon_op_definition late = DefineOp("Late", "", "", "", 0, "sum");
   std::vector<std::string> asked;
   registry.SetOpener([&](std::string_view op) { asked.emplace_back(op); });
   EXPECT_EQ(registry.FindOrNull("Nowhere"), nullptr);

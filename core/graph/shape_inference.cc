@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/shape_inference.h"
-#include "core/tensor/allowance.h"
 
 #include <algorithm>
 #include <deque>
+
+#include "core/base/plugin_call.h"
+#include "core/tensor/allowance.h"
 
 // What a shape function's context points at.
 struct tenon_shape_context {
@@ -77,8 +79,14 @@ tenon_status* InputValueAsShape(tenon_shape_context* context, int32_t index, ten
   return nullptr;
 }
 
+tenon_status* CheckDims(tenon_shape_context* context, const char* service, tenon_shape shape) {
+  if (shape.rank <= 0 || shape.dims != nullptr) return nullptr;
+  return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() called ", service, " with dims NULL and rank ", shape.rank)).release();
+}
+
 tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_shape shape) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  if (tenon_status* bad = CheckDims(context, "set_output_shape", shape)) return bad;
   Shape set(shape);
   if (Status status = set.Validate(); !status.ok()) return status.release();
   (*context->outputs)[static_cast<size_t>(index)].shape = std::move(set);
@@ -88,6 +96,15 @@ tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_
 tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
   OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
+  const DType planned = context->node->output_types[static_cast<size_t>(index)];
+  const auto wrong = [&](const std::string& what) {
+    return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() gave set_output_value ", what, " for output ", index)).release();
+  };
+  if (value->dtype != planned) return wrong(StrCat("a ", TypeName(value->dtype), " where the op says ", TypeName(planned)));
+  if (value->dl.ndim < 0 || (value->dl.ndim > 0 && value->dl.shape == nullptr)) return wrong(StrCat("a shape of rank ", value->dl.ndim, " without dims"));
+  const Result<int64_t> bytes = ByteSize(planned, ShapeOf(*value));
+  if (!bytes.ok() || static_cast<uint64_t>(*bytes) != value->byte_size || (*bytes > 0 && value->dl.data == nullptr))
+    return wrong(StrCat(value->byte_size, " bytes", value->dl.data == nullptr ? " at NULL" : "", " for a shape of ", bytes.ok() ? StrCat(*bytes, " bytes") : "any size"));
   auto tensor = Tensor::CopyOf(KeptPool(), *value);
   if (!tensor.ok()) return Status(tensor.status()).release();
   facts.shape = tensor->shape();
@@ -105,6 +122,7 @@ tenon_status* InputHandle(tenon_shape_context* context, int32_t index, tenon_sha
 
 tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  if (tenon_status* bad = CheckDims(context, "set_output_handle", shape)) return bad;
   OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
   facts.handle_shape = Shape(shape);
   facts.handle_type = dtype;
@@ -233,7 +251,7 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
   if (InferByTrait(node, inputs, outputs)) return Status::Ok();
   if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
   tenon_shape_context context{&node, &inputs, outputs, {}, false};
-  Status status(node.op->c->shape(ShapeServices(), &context));
+  Status status = CallPlugin(node.op->package, "shape", &node.name, &node.op->name, [&] { return node.op->c->shape(ShapeServices(), &context); });
   *used_values = context.used_values;
   if (!status.ok()) return std::move(status).Annotate(node.Describe());
   return Status::Ok();

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/plugin_call.h"
+
 namespace tenon::place {
 namespace {
 
@@ -127,8 +129,12 @@ Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference
   if (node.op->c != nullptr && node.op->c->cost != nullptr) {
     tenon_cost cost{};
     cost.struct_size = sizeof(cost);
-    const Status status(node.op->c->cost(graph::NodeServices(), &node, inputs.View(), outputs.View(), &cost));
+    const Status status = CallPlugin(node.op->package, "cost", &node.name, &node.op->name,
+                                     [&] { return node.op->c->cost(graph::NodeServices(), &node, inputs.View(), outputs.View(), &cost); });
     if (!status.ok()) return Internal(StrCat(node.Describe(), ": its cost function failed: ", status.ToString()));
+    for (const double number : {cost.flops, cost.bytes_read, cost.bytes_written})
+      if (!(number >= 0) || std::isinf(number))
+        return Internal(StrCat(node.Describe(), ": ", DescribePlugin(node.op->package), ": its cost() gave ", number, "; flops and bytes are numbers from 0 on"));
     return NodeCost{cost.flops, cost.bytes_read, cost.bytes_written};
   }
   NodeCost cost;

@@ -49,7 +49,7 @@ class Maker {
     const std::vector<DeviceInfo>& devices = *request_.devices;
     for (size_t i = 0; i < devices.size(); ++i) {
       size_t like = 0;
-      while (!SameSpeed(devices[like], devices[i])) ++like;
+      while (like < i && !SameSpeed(devices[like], devices[i])) ++like;  // what is like nothing (NaN) is not even like itself
       if (like == i) representatives_.push_back(i);
       out_.device_class.push_back(like == i ? static_cast<int>(out_.class_count++) : out_.device_class[like]);
       if (out_.host < 0 && devices[i].host_memory) out_.host = static_cast<int>(i);

@@ -46,7 +46,7 @@ DeviceTrace::DeviceTrace(const exec::Environment& env, trace::Trace* trace) : tr
     if (profile == nullptr) continue;
     Source source = {each.device, profile, 0, false};
     uint64_t count = 0;
-    source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next);
+    TellPlugin(each.device->plugin, "read", [&] { source.profile->read(each.device->handle, 0, nullptr, 0, &count, &source.next); });
     source.watches = Watch(source, true);
     sources_.push_back(source);
   }
@@ -60,7 +60,8 @@ DeviceTrace::~DeviceTrace() {
 
 // A device that cannot record (it is lost) says so where the step fails; a trace without it is no failure of its own.
 bool DeviceTrace::Watch(const Source& source, bool on) {
-  return source.profile->watch != nullptr && Status(source.profile->watch(source.device->handle, on ? 1 : 0)).ok();
+  return source.profile->watch != nullptr &&
+         CallPlugin(source.device->plugin, "watch", [&] { return source.profile->watch(source.device->handle, on ? 1 : 0); }).ok();
 }
 
 void DeviceTrace::Finish() {
@@ -68,11 +69,14 @@ void DeviceTrace::Finish() {
 }
 
 void DeviceTrace::Read(const Source& source, trace::Trace* trace) {
-  const double clock = source.profile->ticks_per_second(source.device->handle);
+  double clock = 0;
+  TellPlugin(source.device->plugin, "ticks_per_second", [&] { clock = source.profile->ticks_per_second(source.device->handle); });
   std::vector<tenon_profile_span> spans(kSpansAtOnce);
   uint64_t next = source.next;
   for (uint64_t count = kSpansAtOnce; count == kSpansAtOnce;) {
-    source.profile->read(source.device->handle, next, spans.data(), spans.size(), &count, &next);
+    count = 0;
+    TellPlugin(source.device->plugin, "read", [&] { source.profile->read(source.device->handle, next, spans.data(), spans.size(), &count, &next); });
+    count = std::min<uint64_t>(count, spans.size());
     for (uint64_t i = 0; i < count; ++i) AddSpan(*source.device, spans[i], clock, trace);
   }
 }

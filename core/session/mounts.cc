@@ -28,7 +28,9 @@ tenon_status* Mount::Gone() const {
 
 tenon_status* Mount::Open(decltype(tenon_filesystem::open_read) tenon_filesystem::* how, tenon_span path, tenon_file** out_file) {
   return Call([&](const tenon_filesystem& table, tenon_plugin_self* self) -> tenon_status* {
+    *out_file = nullptr;
     if (tenon_status* bad = (table.*how)(self, path, out_file)) return bad;
+    if (*out_file == nullptr) return Internal(StrCat(DescribePlugin(plugin_), ": it opened '", View(path), "' with success and gave no file")).release();
     const std::lock_guard lock(open_mutex_);
     open_.insert(*out_file);
     return nullptr;
@@ -41,13 +43,13 @@ tenon_status* Mount::Close(tenon_file* file) {
     const std::lock_guard open_lock(open_mutex_);
     if (open_.erase(file) == 0) return Gone();
   }
-  return table_->close(file);
+  return CallPlugin(plugin_, "close", [&] { return table_->close(file); }).release();
 }
 
 void Mount::Unmount() {
   const std::unique_lock lock(mutex_);
   mounted_ = false;
-  for (tenon_file* file : open_) ReleaseStatus(table_->close(file));
+  for (tenon_file* file : open_) (void)CallPlugin(plugin_, "close", [&] { return table_->close(file); }).ok();
   open_.clear();
 }
 

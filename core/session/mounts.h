@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/status.h"
+#include "core/base/plugin_call.h"
 #include "tenon/ext/draft/filesystem.h"
 
 namespace tenon::session {
@@ -41,7 +41,7 @@ class Mount {
   template <typename Function>
   tenon_status* Call(Function function) {
     const std::shared_lock lock(mutex_);
-    return mounted_ ? function(*table_, self_) : Gone();
+    return mounted_ ? CallPlugin(plugin_, "a function of tenon.filesystem/1", [&] { return function(*table_, self_); }).release() : Gone();
   }
   tenon_status* Open(decltype(tenon_filesystem::open_read) tenon_filesystem::* how, tenon_span path, tenon_file** out_file);
   // Once for each file; one that was closed by Unmount is no error any more.

@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_SESSION_RUNTIME_H_
 #define TENON_CORE_SESSION_RUNTIME_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,7 @@ class Runtime {
   struct Counts {
     uint32_t ops = 0, kernels = 0, devices = 0;
     std::vector<std::string> ignored;  // capability ids that this host does not know
+    std::vector<std::string> refused_ops;  // which another plugin's ops of the same names are in the way of; why
   };
   Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
   void UnregisterPlugin(std::string_view id);
@@ -35,6 +37,9 @@ class Runtime {
   int64_t LiveObjects(std::string_view id) const;
   // What named containers hold.
   void DropResources();
+  // Something that a plugin may still use, at any time, and that must not be freed; nor may this runtime.
+  void KeepForEver(std::shared_ptr<const void> kept);
+  bool keeps_for_ever() const { return keeps_for_ever_.load(); }
 
   graph::OpRegistry& ops() { return ops_; }
   const graph::OpRegistry& ops() const { return ops_; }
@@ -72,7 +77,16 @@ class Runtime {
   const std::string& task() const { return task_; }
 
  private:
-  static void CloseDevice(exec::Device* device);
+  void CloseDevice(exec::Device* device);
+  enum class Stage { kOps, kTables, kDevices };
+  static Stage StageOf(std::string_view capability);
+  Status RegisterTable(const tenon_capability& capability, const std::string& id, tenon_plugin_self* self,
+                       std::map<std::string, std::string>* refused, Counts* counts);
+  static Status Ask(exec::Device* device);
+  // What a synchronous device allocates must be memory of the host.
+  static Status Believe(const tenon_device_properties& properties, exec::Device* device);
+  static Status TryMemory(const exec::Device& device);
+  void AddDevice(exec::Device device);
   Status OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count);
 
   graph::OpRegistry ops_;
@@ -89,6 +103,7 @@ class Runtime {
     Transport transport;
   };
   std::map<std::string, TransportEntry, std::less<>> transports_;  // by scheme
+  std::atomic<bool> keeps_for_ever_{false};
   std::string task_ = "/job:localhost/replica:0/task:0";
 };
 

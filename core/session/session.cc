@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/place/device_name.h"
 #include "core/session/device_trace.h"
@@ -14,10 +15,17 @@
 namespace tenon::session {
 namespace {
 
+void DeviceFree(void* context, void* data, uint64_t bytes);
+
 void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
   const auto* device = static_cast<const exec::Device*>(context);
   void* data = nullptr;
-  Status status(device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data));
+  Status status = CallPlugin(device->plugin, "allocate", [&] { return device->driver->allocate(device->handle, 0, bytes, 64, nullptr, &data); });
+  if (status.ok() && data == nullptr) status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave success and no memory"));
+  if (status.ok() && (reinterpret_cast<uintptr_t>(data) & 63u) != 0) {
+    status = Internal(StrCat(DescribePlugin(device->plugin), ": its allocate() gave memory that is not aligned to 64 bytes"));
+    DeviceFree(context, data, bytes);
+  }
   if (status.ok()) return data;
   *out_why = std::move(status);
   return nullptr;
@@ -25,8 +33,12 @@ void* DeviceAllocate(void* context, uint64_t bytes, Status* out_why) {
 // Work that has been submitted may still name it.
 void DeviceFree(void* context, void* data, uint64_t bytes) {
   const auto* device = static_cast<const exec::Device*>(context);
-  device->driver->free(device->handle, 0, data, bytes, device->queues == nullptr ? nullptr : device->queues->queue(0));
+  tenon_queue* const queue = device->queues == nullptr ? nullptr : device->queues->queue(0);
+  TellPlugin(device->plugin, "free", [&] { device->driver->free(device->handle, 0, data, bytes, queue); });
 }
+
+// For steps to end once they are cancelled: longer than they themselves have patience with kernels and devices.
+constexpr std::chrono::seconds kClosePatience(60);
 
 // Held for a few instructions, so that waiting is spinning.
 class SpinGuard {
@@ -174,7 +186,14 @@ void Session::Close() {
   closing_.store(true);
   CancelClosed(&closed_);
   std::unique_lock lock(run_mutex_);
+  const auto patience = std::chrono::steady_clock::now() + kClosePatience;
   while (active_.load() > 0) {
+    if (std::chrono::steady_clock::now() >= patience) {
+      Log(TENON_LOG_ERROR, StrCat(active_.load(), " steps of the session have not ended within ", kClosePatience.count(),
+                                  " s after they were cancelled; what they have is kept until the process ends"));
+      if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
+      break;
+    }
     for (const auto& weak : callables_)
       if (auto callable = weak.lock())
         for (const auto& context : callable->contexts_)
@@ -418,7 +437,11 @@ Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(pool, value.dtype, ShapeOf(value)));
   const auto handle = [this](int32_t memory) { return memory == 0 ? nullptr : device(memory).device->handle; };
   const tenon_copy_args args{TENON_HEAD(tenon_copy_args), DataOf(value), copy.data(), value.byte_size, handle(from), handle(to)};
-  TENON_RETURN_IF_ERROR(exec::CopyNow(env_, worker, args, "copy"));
+  bool abandoned = false;
+  if (Status status = exec::CopyNow(env_, worker, args, "copy", nullptr, &abandoned); !status.ok()) {
+    if (abandoned) Retain(copy.buffer());  // it may still be written to
+    return status;
+  }
   return copy;
 }
 
@@ -517,6 +540,10 @@ Callable::~Callable() {
   for (const auto& context : contexts_) context->ReturnInstances();
 }
 
+bool RunContext::abandoned() const {
+  return (run != nullptr && run->abandoned()) || (parted != nullptr && parted->abandoned());
+}
+
 void RunContext::ReturnInstances() {
   if (run != nullptr) run->ReturnInstances();
   if (parted != nullptr) parted->ReturnInstances();
@@ -547,6 +574,7 @@ RunContext* Callable::AcquireContext() {
 }
 
 void Callable::GiveBack(RunContext* context) {
+  if (context->abandoned()) return session_->runtime_->KeepForEver(shared_from_this());
   if (!context->step.local_resources.empty()) context->step.local_resources.clear();
   if (context->cancellation.cancelled()) {
     // A cancelled context is not used again; it lives on for Close().
@@ -612,10 +640,18 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
 namespace {
 
 // Run: of a plan or of its parts.
-template <typename Run, typename Taker>
-Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, size_t count, Taker taker, void* argument) {
-  Status status = run->Run(step, feeds);
-  for (size_t i = 0; i < count && status.ok(); ++i) status = taker(argument, i, run->fetch(i));
+template <typename Run, typename Ended, typename Taker>
+Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, Ended ended, size_t count, Taker taker, void* argument) {
+  const auto guarded = [](auto part) {
+    try {
+      return part();
+    } catch (...) {
+      return EngineThrew();
+    }
+  };
+  Status status = guarded([&] { return run->Run(step, feeds); });
+  ended();
+  for (size_t i = 0; i < count && status.ok(); ++i) status = guarded([&] { return taker(argument, i, run->fetch(i)); });
   run->Finish();
   return status;
 }
@@ -634,20 +670,12 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 
 }  // namespace
 
-Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument) {
-  if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, fetch_count(), taker, argument);
-  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, fetch_count(), taker, argument);
-  return TakeFetches(context->run.get(), &context->step, feeds, fetch_count(), taker, argument);
-}
-
-namespace {
-
 // What cancels a run from outside, until it goes.
-class Ends {
+class Callable::Ends {
  public:
   Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher), own_(own), caller_(options.cancellation) {
     if (options.timeout_ns != 0) {
-      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.timeout_ns);
+      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.timeout_ns, &ThisThreadsTrail());
       if (watched.ok()) deadline_ = *watched;
       else own->Cancel(watched.status());
     }
@@ -661,7 +689,11 @@ class Ends {
   ~Ends() {
     if (token_ != 0) caller_->Unsubscribe(token_);
     if (abort_ != 0) own_->Unsubscribe(abort_);
-    if (deadline_ != 0) watcher_->Forget(deadline_);
+    ForgetDeadline();
+  }
+  // A watchdog may say what the step does as long as the step has its memory: not later.
+  void ForgetDeadline() {
+    if (deadline_ != 0) watcher_->Forget(std::exchange(deadline_, 0));
   }
   Ends(const Ends&) = delete;
   Ends& operator=(const Ends&) = delete;
@@ -672,6 +704,15 @@ class Ends {
   Cancellation* const caller_;
   uint64_t deadline_ = 0, token_ = 0, abort_ = 0;
 };
+
+Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Ends* ends, Taker taker, void* argument) {
+  const auto ended = [ends] { ends->ForgetDeadline(); };
+  if (context->remote != nullptr) return TakeFetches(context->remote.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
+  if (context->parted != nullptr) return TakeFetches(context->parted.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
+  return TakeFetches(context->run.get(), &context->step, feeds, ended, fetch_count(), taker, argument);
+}
+
+namespace {
 
 // Counts a step that runs, whatever ends it: the session's end waits for the count.
 class Running {
@@ -695,9 +736,9 @@ class Running {
 
 Status Callable::ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker,
                            void* argument) {
-  const Ends ends(&session_->runtime_->deadlines(), &context->cancellation, options);
+  Ends ends(&session_->runtime_->deadlines(), &context->cancellation, options);
   if (context->cancellation.cancelled()) return context->cancellation.reason();
-  Status status = RunSteps(context, feeds, taker, argument);
+  Status status = RunSteps(context, feeds, &ends, taker, argument);
   // A kernel that left off knows that the step was cancelled, and not why.
   if (status.code() != Code::kCancelled || !context->cancellation.cancelled() || context->cancellation.reason().code() == Code::kCancelled) return status;
   return context->cancellation.reason().Annotate(std::string(status.message()));

@@ -43,12 +43,14 @@ struct RunContext {
   std::unique_ptr<exec::PlanRun> run;       // of one program for all devices
   std::unique_ptr<exec::PartedRun> parted;  // of one part for each device
   std::unique_ptr<RemoteRun> remote;        // in other processes
+  // Whether what ran did not end, and may use all that the step had, at any time.
+  bool abandoned() const;
   // Back to their pools.
   void ReturnInstances();
 };
 
 // A (feeds, fetches, targets) prepared for many runs. Concurrent runs are allowed.
-class Callable {
+class Callable : public std::enable_shared_from_this<Callable> {
  public:
   ~Callable();
   // JSON: how each node runs.
@@ -74,7 +76,8 @@ class Callable {
   using Taker = Status (*)(void* argument, size_t index, const tenon_tensor_view& view);
   Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
   Status ExecuteIn(RunContext* context, const RunOptions& options, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
-  Status RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Taker taker, void* argument);
+  class Ends;  // what cancels a run from outside
+  Status RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Ends* ends, Taker taker, void* argument);
   Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
   RunContext* AcquireContext();
   void GiveBack(RunContext* context);
@@ -131,7 +134,7 @@ class Session : public std::enable_shared_from_this<Session> {
  public:
   static Result<std::shared_ptr<Session>> Create(Runtime* runtime, SessionOptions options);
   ~Session();
-  // Cancels what runs and waits for it. Callables refuse to run from now on.
+  // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on.
   void Close();
 
   Status Extend(std::string_view graph_def);

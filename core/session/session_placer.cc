@@ -67,8 +67,13 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   if (options_.placer.empty()) return request;
   TENON_ASSIGN_OR_RETURN(const Runtime::Placer placer, runtime_->FindPlacer(options_.placer));
   request.placer_name = options_.placer;
-  request.placer = [placer](const place::Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& start) {
-    return place::AskPlacer(*placer.table, placer.self, problem, sequence, start);
+  request.placer = [placer, plugin = options_.placer](const place::Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& start) {
+    Result<std::vector<int>> choice = std::vector<int>{};
+    Status status = CallPlugin(plugin, "place", [&] {
+      choice = place::AskPlacer(*placer.table, placer.self, problem, sequence, start);
+      return choice.ok() ? nullptr : Status(choice.status()).release();
+    });
+    return status.ok() ? choice : Result<std::vector<int>>(std::move(status));
   };
   return request;
 }

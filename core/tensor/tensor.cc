@@ -25,6 +25,8 @@ Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
 Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint64_t extra_bytes) {
   TENON_RETURN_IF_ERROR(shape.Validate());
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
+  if (extra_bytes > kMaxBytes)
+    return ResourceExhausted(StrCat(TypeName(dtype), shape.ToString(), " with ", extra_bytes, " bytes more needs more memory than any machine has"));
   TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(static_cast<uint64_t>(bytes) + extra_bytes, shape.c()));
   if (dtype == TENON_DT_VARIANT) variant::OwnCells(buffer, static_cast<uint64_t>(bytes) / sizeof(tenon_variant*));
   return Tensor(dtype, std::move(shape), buffer);

@@ -7,6 +7,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 namespace tenon::cli {
@@ -55,6 +56,8 @@ std::string ProgramFolder() {
 
 int Main(int argc, const char* const* argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of who writes it
+  // The process is ours: a plugin that ends it is named.
+  setenv("TENON_NAME_CRASHES", "1", 0);
   CLI::App app("Tenon: a dataflow engine in which everything is a plugin", "tenon");
   Action action;
   app.set_version_flag("--version", "tenon " + std::string(host::Version()));

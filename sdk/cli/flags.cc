@@ -42,6 +42,27 @@ Result<double> ParseWithUnit(std::string_view text, std::string_view what, const
 
 }  // namespace
 
+namespace {
+
+// That --devices NAME:COUNT was followed: all of them are there.
+Status CheckDevices(const host::Runtime& runtime, const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const std::string plugin = "tenon." + text.substr(0, colon);
+  uint64_t wanted = 0, found = 0;
+  if (std::from_chars(text.data() + colon + 1, text.data() + text.size(), wanted).ec != std::errc()) return Status();  // the plugin has judged it
+  std::string problem;
+  for (const tenon_device_info& device : runtime.Devices()) {
+    if (std::string_view(device.plugin.data, device.plugin.size) != plugin) continue;
+    if (device.name.size > 0) ++found;
+    else problem = std::string(device.problem.data, device.problem.size);
+  }
+  if (found >= wanted) return Status();
+  return Status(Code::kNotFound, "--devices " + text + ": " + plugin + " has " + std::to_string(found) + " of " + std::to_string(wanted) +
+                                     " devices" + (problem.empty() ? "" : ": " + problem));
+}
+
+}  // namespace
+
 void RuntimeFlags::AddTo(CLI::App& command) {
   command.add_option("--plugin", plugins, "Load this plugin besides the installed ones; may be repeated")
       ->type_name("FILE")
@@ -89,6 +110,7 @@ Result<host::Runtime> RuntimeFlags::Create() const {
     const bool folder = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
     if (!folder && !path.ends_with(".so")) TENON_TRY(runtime.LoadPlugin(path));
   }
+  for (const std::string& text : devices) TENON_TRY(CheckDevices(runtime, text));
   return runtime;
 }
 

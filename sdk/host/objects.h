@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
 #include "core/session/file_grants.h"
 #include "core/session/mounts.h"
@@ -62,6 +63,13 @@ struct tenon_runtime {
   void NoteOps(const tenon::plugins::Manifest& manifest, std::string_view why);
   void NoteRefused();
   tenon::Status OpenFile(const std::string& path);
+  // The package of that id, which somebody asked for by its name; why it cannot be had is an error.
+  tenon::Status OpenNamed(const std::string& id);
+  void Warn(const std::string& text) const;
+  void WarnRefused(const tenon::plugins::LoadReport& report);
+  // Of refused packages whose manifests `needs` says something is needed of.
+  template <typename Needs>
+  void WarnOfRefused(Needs needs);
   // Registers what the loader opened; a failure becomes the package's report.
   tenon::Status Register(const tenon::plugins::OpenResult& opened);
   tenon::plugins::OptionList OptionsFor(std::string_view id) const;
@@ -73,6 +81,7 @@ struct tenon_runtime {
   mutable std::recursive_mutex mutex;
   std::set<std::string, std::less<>> opened;         // package ids that were tried
   std::set<std::string, std::less<>> opened_ops, opened_kernels;
+  std::set<std::string, std::less<>> warned;         // paths of refused packages
   std::map<std::string, tenon::plugins::LoadReport> failures;  // of registering, by path
   // What spans given out point into.
   mutable std::vector<tenon::plugins::LoadReport> reports;
@@ -138,14 +147,10 @@ template <typename Function>
 tenon_status* Guard(Function function) {
   try {
     return function().release();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryStatus();
   } catch (const std::system_error& error) {  // of threads
     return ResourceExhausted(StrCat("the system refused: ", error.what())).release();
-  } catch (const std::exception& error) {
-    return Internal(error.what()).release();
-  } catch (...) {  // from a plugin that keeps no rule
-    return Internal("something that is no std::exception was thrown").release();
+  } catch (...) {
+    return EngineThrew().release();
   }
 }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime of app.h: packages are found at once and opened when something of theirs is first needed.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/crash.h"
 #include "core/base/log.h"
+#include "core/base/plugin_call.h"
+#include "core/base/table_check.h"
 #include "core/place/device_name.h"
 #include "core/session/file_grants.h"
 #include "core/session/files.h"
@@ -12,6 +16,13 @@
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+namespace {
+
+constexpr char kNameCrashes[] = "TENON_NAME_CRASHES";
+std::vector<std::string> OpsOf(const tenon_plugin& plugin);
+
+}  // namespace
 
 plugins::OptionList tenon_runtime::OptionsFor(std::string_view id) const {
   plugins::OptionList out;
@@ -27,16 +38,42 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
   if (result.report.outcome == plugins::Outcome::kAlreadyLoaded) return Status::Ok();
   opened.insert(result.plugin->id());
   auto counts = runtime.RegisterPlugin(*result.plugin->descriptor(), result.plugin->self());
-  if (counts.ok()) return Status::Ok();
+  if (counts.ok()) {
+    for (const std::string& why : counts->refused_ops) Warn(StrCat(why, ". The plugin is loaded without it"));
+    return Status::Ok();
+  }
   plugins::LoadReport report = result.report;
   report.outcome = plugins::Outcome::kRejected;
   report.reason = plugins::Reason::kLoadFailed;
   report.text = counts.status().message();
-  report.hint = "load only one of the plugins that clash, or update them";
+  report.hint = "what it registers is wrong or not for this host; correct or update it";
   failures[report.path] = report;
+  Warn(StrCat(DescribePlugin(result.plugin->id()), " ('", report.path, "') was refused: ", report.text));
+  return Status(counts.status().code(), StrCat(DescribePlugin(result.plugin->id()), " ('", report.path, "'): ", report.text));
+}
+
+void tenon_runtime::Warn(const std::string& text) const {
   const LogScope scope({runtime.task()});
-  Log(TENON_LOG_WARNING, StrCat("plugin '", report.path, "' was refused: ", report.text));
-  return counts.status();
+  Log(TENON_LOG_WARNING, text);
+}
+
+// A package that something needs, and that was refused: what runs instead, if anything does, is not what its user meant.
+void tenon_runtime::WarnRefused(const plugins::LoadReport& report) {
+  if (!warned.insert(report.path).second) return;
+  Warn(StrCat("plugin '", report.path, "' was refused: ", report.text, report.hint.empty() ? "" : "; ", report.hint));
+}
+
+template <typename Needs>
+void tenon_runtime::WarnOfRefused(Needs needs) {
+  std::map<std::string, plugins::LoadReport> by_path;
+  for (const auto& package : loader.refused()) {
+    if (!needs(*package->manifest) || warned.contains(package->path)) continue;
+    if (by_path.empty())
+      for (plugins::LoadReport& report : loader.reports()) by_path.emplace(report.path, std::move(report));
+    const auto report = by_path.find(package->path);
+    if (report != by_path.end() && report->second.outcome == plugins::Outcome::kRejected && report->second.reason != plugins::Reason::kDisabled)
+      WarnRefused(report->second);
+  }
 }
 
 void tenon_runtime::OpenPackage(const std::string& id) {
@@ -44,6 +81,7 @@ void tenon_runtime::OpenPackage(const std::string& id) {
   const plugins::OpenResult result = loader.Open(id, OptionsFor(id));
   const Status registered = Register(result);
   if (registered.ok()) return;
+  if (result.plugin == nullptr) WarnRefused(result.report);
   for (const auto& package : loader.packages())
     if (package->manifest && package->manifest->id == id) NoteOps(*package->manifest, registered.message());
 }
@@ -67,17 +105,25 @@ void tenon_runtime::NoteRefused() {
 
 Status tenon_runtime::OpenFile(const std::string& path) {
   std::lock_guard lock(mutex);
-  // The options of a file's package are known by its id, which its manifest says; the path may lead there by another way.
-  plugins::OptionList given;
-  std::error_code ignored;
-  for (const auto& package : loader.packages())
-    if (package->manifest && std::filesystem::equivalent(package->path, path, ignored)) given = OptionsFor(package->manifest->id);
-  return Register(loader.OpenFile(path, given));
+  const plugins::OpenResult result = loader.OpenFileWith(path, [this](std::string_view id) { return OptionsFor(id); });
+  // Ops that the installed packages have too mean what those say: they come first, and what differs of the file's is refused.
+  if (result.plugin != nullptr && result.report.outcome == plugins::Outcome::kLoaded)
+    for (const std::string& op : OpsOf(*result.plugin->descriptor())) OpenForOp(op);
+  return Register(result);
+}
+
+Status tenon_runtime::OpenNamed(const std::string& id) {
+  std::lock_guard lock(mutex);
+  if (opened.contains(id)) return Status::Ok();
+  opened.insert(id);
+  return Register(loader.Open(id, OptionsFor(id)));
 }
 
 void tenon_runtime::OpenForOp(std::string_view op) {
   std::lock_guard lock(mutex);
   if (!opened_ops.insert(std::string(op)).second) return;
+  if (!op.empty())
+    WarnOfRefused([op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); });
   for (const auto& package : loader.packages()) {
     if (!package->manifest || package->manifest->ops.empty()) continue;
     const auto& ops = package->manifest->ops;
@@ -88,6 +134,10 @@ void tenon_runtime::OpenForOp(std::string_view op) {
 void tenon_runtime::OpenForKernels(std::string_view op) {
   std::lock_guard lock(mutex);
   if (!opened_kernels.insert(std::string(op)).second) return;
+  if (!op.empty())
+    WarnOfRefused([op](const plugins::Manifest& manifest) {
+      return std::any_of(manifest.kernels.begin(), manifest.kernels.end(), [op](const auto& kernel) { return kernel.op == op; });
+    });
   for (const auto& package : loader.packages()) {
     if (!package->manifest) continue;
     for (const auto& kernel : package->manifest->kernels)
@@ -100,6 +150,7 @@ void tenon_runtime::OpenForKernels(std::string_view op) {
 
 void tenon_runtime::OpenDevices() {
   std::lock_guard lock(mutex);
+  WarnOfRefused([](const plugins::Manifest& manifest) { return !manifest.devices.empty(); });
   for (const auto& package : loader.packages())
     if (package->manifest && !package->manifest->devices.empty()) OpenPackage(package->manifest->id);
 }
@@ -159,26 +210,45 @@ Status RestrictFiles(const tenon_runtime& runtime) {
   return Status::Ok();
 }
 
-// Packages and options that a name was given for but that do not exist.
-Status CheckOptionNames(const tenon_runtime& runtime) {
-  for (const auto& option : runtime.options) {
-    if (option[0] == kEngine) continue;
+// Opens the packages that options were given for, so that a mistake shows: what is no package, no option, or no value of it.
+Status OpenForOptions(tenon_runtime* runtime) {
+  for (const auto& option : runtime->options) {
+    if (option[0] == kEngine || runtime->opened.contains(option[0])) continue;
     bool known = false;
     std::string ids;
-    for (const auto& package : runtime.loader.packages()) {
+    for (const auto& package : runtime->loader.packages()) {
       if (!package->manifest) continue;
       known = known || package->manifest->id == option[0];
       ids += (ids.empty() ? "" : ", ") + package->manifest->id;
     }
     if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'; found: ", ids));
+    if (Status status = runtime->OpenNamed(option[0]); !status.ok())
+      return std::move(status).Annotate(StrCat("option '", option[0], ".", option[1], "=", option[2], "'"));
   }
   return Status::Ok();
+}
+
+// The names of its ops, of definitions that can be read.
+std::vector<std::string> OpsOf(const tenon_plugin& plugin) {
+  std::vector<std::string> out;
+  for (uint64_t i = 0; i < plugin.capability_count; ++i) {
+    const auto* package = static_cast<const tenon_op_package*>(plugin.capabilities[i].table);
+    if (View(plugin.capabilities[i].id) != TENON_CAPABILITY_OPS || package == nullptr || package->struct_size < sizeof *package) continue;
+    if (!CheckArray(package->definitions, package->count, "").ok()) continue;
+    for (uint64_t k = 0; k < package->count; ++k) {
+      const tenon_op_definition* op = package->definitions[k];
+      if (op != nullptr && op->struct_size >= TENON_SIZE_UP_TO(tenon_op_definition, name) && CheckName(op->name, "").ok()) out.emplace_back(View(op->name));
+    }
+  }
+  return out;
 }
 
 Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_runtime) {
   tenon_runtime_options options;
   TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
   if (options.log_level != 0) SetLogLevel(options.log_level - 1);
+  // An application owns its signals: it says in its environment when they may name plugins.
+  if (const char* asked = std::getenv(kNameCrashes); asked != nullptr && std::string_view(asked) == "1") NameCrashes();
   plugins::LoaderOptions loader;
   for (uint64_t i = 0; i < options.plugin_count; ++i) loader.search.paths.emplace_back(View(options.plugins[i]));
   loader.search.explicit_only = options.no_search != 0;
@@ -200,7 +270,6 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   TENON_RETURN_IF_ERROR(RestrictFiles(*runtime));
   runtime->loader.Scan();
   runtime->NoteRefused();
-  TENON_RETURN_IF_ERROR(CheckOptionNames(*runtime));
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
   runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
@@ -210,6 +279,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
     const std::string path(View(options.plugins[i]));
     if (path.ends_with(".so")) TENON_RETURN_IF_ERROR(raw->OpenFile(path));
   }
+  TENON_RETURN_IF_ERROR(OpenForOptions(raw));
   *out_runtime = runtime.release();
   return Status::Ok();
 }
@@ -231,6 +301,16 @@ tenon_op_info InfoOf(const graph::OpDef& op) {
           op.traits, op.c->gradient != nullptr ? 1u : 0u, 0u, Span(op.paths)};
 }
 
+// Whether a plugin may still use what is the runtime's: a kernel that has not ended, a device that does not answer.
+bool KeptForEver(const tenon_runtime& runtime) {
+  static std::atomic<const tenon_runtime*> latest{nullptr};  // so that it counts as kept, not as lost
+  if (!runtime.runtime.keeps_for_ever()) return false;
+  latest.store(&runtime);
+  const LogScope scope({runtime.runtime.task()});
+  Log(TENON_LOG_WARNING, "the runtime is kept until the process ends: a plugin has not come to an end with what it was given");
+  return true;
+}
+
 Status OutOfList(const char* what, uint64_t index, size_t size) {
   return OutOfRange(StrCat("there is no ", what, " ", index, "; there are ", size));
 }
@@ -246,10 +326,11 @@ tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_r
 void tenon_runtime_release(tenon_runtime* runtime) {
   if (runtime == nullptr) return;
   session::Mounts::The().RemoveOpener(runtime);
+  if (KeptForEver(*runtime)) return;
   // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory goes first.
   runtime->runtime.DropResources();
   runtime->loader.ForEachLoaded([runtime](const plugins::LoadedPlugin& plugin) { runtime->runtime.UnregisterPlugin(plugin.id()); });
-  delete runtime;
+  if (!KeptForEver(*runtime)) delete runtime;
 }
 
 tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path) {

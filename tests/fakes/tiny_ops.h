@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -34,10 +35,12 @@ inline tenon_op_definition DefineOp(std::string_view name, std::string_view inpu
   return op;
 }
 
-// Registers definitions, which must live as long as the registry.
+// Registers definitions, which must live as long as the registry. One that is left out is an error here.
 inline Status RegisterOps(graph::OpRegistry* registry, const std::vector<const tenon_op_definition*>& ops,
                           std::string_view plugin = "tiny") {
-  return registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, plugin);
+  std::map<std::string, std::string> refused;
+  Status status = registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, plugin, &refused);
+  return status.ok() && !refused.empty() ? AlreadyExists(refused.begin()->second) : std::move(status);
 }
 
 // ---- Shape functions and gradients ----
