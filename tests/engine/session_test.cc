@@ -151,6 +151,77 @@ TEST(Session, PlansOnceAndBindsOnceForEachShape) {
   EXPECT_EQ(metrics->bindings_built, 4u);
 }
 
+TEST(Feeds, AreWhatTheirPlaceholderDeclares) {
+  Graph g(TheRuntime());
+  const Output x = g.Placeholder("x", DType::kFloat, {-1, 3});
+  const Output y = g.Op("Neg", {x});
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  EXPECT_TRUE(session->Run({{x, View(std::vector<float>(6), {2, 3})}}, {y}).ok());
+  for (const Shape& shape : {Shape{2, 2}, Shape{6}, Shape{1, 2, 3}, Shape{}}) {
+    const auto values = session->Run({{x, View(std::vector<float>(static_cast<size_t>(shape.element_count())), shape)}}, {y});
+    EXPECT_EQ(values.status().code(), Code::kInvalidArgument) << values.status();
+    EXPECT_NE(std::string(values.status().message()).find("feed 'x:0' is declared as float[?,3], found float"), std::string::npos) << values.status();
+  }
+}
+
+TEST(Feeds, HaveTheBytesOfTheirShape) {
+  Graph g(TheRuntime());
+  const Output x = g.Op("Placeholder", {}, {{"dtype", DType::kFloat}}, "x");
+  g.Op("Neg", {x}, {}, "y");
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  auto callable = session->Prepare({"x"}, {"y"});
+  ASSERT_TRUE(callable.ok());
+  float data[4] = {};
+  const auto run = [&](std::vector<int64_t> dims, uint64_t bytes) {
+    tenon_tensor_view view{};
+    view.dl.data = data;
+    view.dl.device_type = 1;
+    view.dl.ndim = static_cast<int32_t>(dims.size());
+    view.dl.shape = dims.data();
+    view.dtype = TENON_DT_FLOAT;
+    view.byte_size = bytes;
+    const tenon_tensor_view* feed = &view;
+    tenon_tensor* out = nullptr;
+    const Status status = Status::Take(tenon_callable_run(callable->get(), nullptr, &feed, &out));
+    tenon_tensor_release(out);
+    return status;
+  };
+  EXPECT_TRUE(run({2, 2}, 16).ok());
+  EXPECT_EQ(run({2, 2}, 12).code(), Code::kInvalidArgument);
+  EXPECT_EQ(run({1 << 20}, 16).code(), Code::kInvalidArgument);
+  EXPECT_EQ(run({int64_t{1} << 62, 4}, 0).code(), Code::kInvalidArgument) << "a product that is 0 in 64 bits";
+  EXPECT_EQ(run({-4}, 16).code(), Code::kInvalidArgument);
+}
+
+TEST(Modes, RefuseTheOptionsThatTheyDoNotHonour) {
+  const auto refused = [](const SessionOptions& options, const std::string& name) {
+    const auto session = Session::Create(TheRuntime(), options);
+    EXPECT_EQ(session.status().code(), Code::kUnimplemented) << name << ": " << session.status();
+    EXPECT_NE(std::string(session.status().message()).find("'" + name + "'"), std::string::npos) << session.status();
+  };
+  SessionOptions on_cluster;
+  on_cluster.master = "loopback://nobody";
+  const auto with = [&](auto set) {
+    SessionOptions options = on_cluster;
+    set(options);
+    return options;
+  };
+  refused(with([](SessionOptions& o) { o.record_costs = true; }), "record_costs");
+  refused(with([](SessionOptions& o) { o.early_transfers = true; }), "early_transfers");
+  refused(with([](SessionOptions& o) { o.one_queue = true; }), "one_queue");
+  refused(with([](SessionOptions& o) { o.capture = false; }), "no_capture");
+  refused(with([](SessionOptions& o) { o.schedule_seed = 3; }), "schedule_seed");
+  refused(with([](SessionOptions& o) { o.partition = true; }), "partition");
+  SessionOptions here;
+  here.isolate = true;
+  refused(here, "isolate");
+  SessionOptions parted;
+  parted.partition = parted.record_costs = true;
+  refused(parted, "record_costs");
+}
+
 TEST(Session, FoldsConstantsAndMergesEqualNodes) {
   Graph g(TheRuntime());
   const Output x = g.Placeholder("x", DType::kFloat, {2});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is not there: each allocation of loading, planning, running and releasing fails, once or from then on, and what comes
-// of it is a status. Covers N2.
+// Memory that is not there: each allocation of reading a graph, planning, running and releasing fails, once or from then on, and what
+// comes of it is a status. Covers N2.
 //
 // The program's operator new is everybody's: the engine's, the plugins' and that of the C++ libraries below them. Each point is tried in
-// a process of its own. Failures from a point on begin once the runtime is there: before, they meet the JSON library in the middle of a
-// plugin's manifest, whose destructor allocates and may not throw. `make test` tries some hundred; TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and
+// a process of its own. Failures begin once the runtime is there: before, they meet the JSON library in the middle of a plugin's
+// manifest, whose destructor allocates and may not throw. `make test` tries some hundred; TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and
 // TENON_OUT_OF_MEMORY_POINT=N that one, here, for a debugger (with TENON_OUT_OF_MEMORY_STICKY=1 all from there on).
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -239,11 +239,11 @@ TEST(OutOfMemory, IsAStatusWhereverItHappens) {
   ASSERT_GT(counts.opened, 0u);
   ASSERT_GT(count, counts.opened + 1000);
   constexpr uint64_t kPoints = 150;
-  const uint64_t step = Wish("TENON_OUT_OF_MEMORY_STEP") != nullptr ? std::strtoull(Wish("TENON_OUT_OF_MEMORY_STEP"), nullptr, 10) : count / kPoints;
+  const uint64_t step = Wish("TENON_OUT_OF_MEMORY_STEP") != nullptr ? std::strtoull(Wish("TENON_OUT_OF_MEMORY_STEP"), nullptr, 10) : (count - counts.opened) / kPoints;
   int bad = 0;
   uint64_t tried = 0;
   for (const bool sticky : {false, true})
-    for (uint64_t at = sticky ? counts.opened : 0; at < count && bad < 20; at += step, ++tried) {
+    for (uint64_t at = counts.opened; at < count && bad < 20; at += step, ++tried) {
       status = TryIn(plugins, graph, at, sticky, nullptr);
       if (status == 0) continue;
       ++bad;

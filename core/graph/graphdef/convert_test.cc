@@ -167,6 +167,16 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
        "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
       {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
       {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
+      {[](auto* def) {
+         auto* again = def->mutable_library()->add_function()->mutable_signature();
+         again->set_name("f");
+         again->add_input_arg()->set_name("x");
+       },
+       "ALREADY_EXISTS: there are two functions 'f', and they are not the same"},
+      {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())["_class"].mutable_list()->add_s("loc:@lost"); },
+       "INVALID_ARGUMENT: node 'c' (Nothing): it is to be colocated with the node 'lost', which does not exist"},
+      {[](auto* def) { def->mutable_versions()->add_bad_consumers(1766); },
+       "UNIMPLEMENTED: the graph says that consumers of version 1766, as this is, compute it wrongly"},
       {[](auto* def) { def->mutable_versions()->set_min_consumer(2000000); }, "UNIMPLEMENTED: the graph, of version 0, needs a consumer of version 2000000; this is one of version 1766"},
   };
   for (const Case& c : cases) {
