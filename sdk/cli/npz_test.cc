@@ -165,7 +165,7 @@ TEST(Npz, UnpacksWhatIsAskedForWithinTheLimit) {
 }
 
 TEST(Npz, TextsAreChargedWithWhatTheyTake) {
-  const std::string bytes = Written({{"words", *Tensor::Strings(std::vector<std::string>(1000, "x"))}});
+  const std::string bytes = Written({{"words", *Tensor::Strings(std::vector<std::string>(1000, "x"), host::Shape{1000})}});
   train::ReadLimit limit(20000);
   EXPECT_EQ(NpzArchive::Parse(bytes)->Read(0, limit).status().code(), Code::kResourceExhausted);
 }
