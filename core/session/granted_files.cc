@@ -182,6 +182,9 @@ tenon_status* GrantedFiles::MakeDirectory() const {
 
 tenon_status* GrantedFiles::SyncDirectory() const {
   auto found = grants_.Find(path_, /*write=*/false);
+  // After a folder was made, or found there, each one above it is synced: that shows nothing and changes nothing.
+  struct stat info;
+  if (!found.ok() && stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return SystemFiles()->sync_directory(Span(path_));
   if (!found.ok()) return Status(found.status()).release();
   const Descriptor folder = OpenFolder(*found);
   if (!folder.ok()) return Explain("open the folder", false, errno);
