@@ -170,6 +170,10 @@ tenon_status* GrantedFiles::Remove() const {
 
 tenon_status* GrantedFiles::MakeDirectory() const {
   auto found = grants_.Find(path_, /*write=*/true);
+  // Whoever makes a path makes each folder on it, from the top. Nothing is done to one that is there, so that the error is that of the first
+  // thing that would be done, and a folder that was granted may be made.
+  struct stat info;
+  if (!found.ok() && stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return nullptr;
   if (!found.ok()) return Status(found.status()).release();
   const Place place = PlaceOf(*found);
   const bool there = place.folder.ok() && (mkdirat(place.folder.get(), place.name.c_str(), 0777) == 0 || errno == EEXIST);
@@ -178,6 +182,9 @@ tenon_status* GrantedFiles::MakeDirectory() const {
 
 tenon_status* GrantedFiles::SyncDirectory() const {
   auto found = grants_.Find(path_, /*write=*/false);
+  // After a folder was made, or found there, each one above it is synced: that shows nothing and changes nothing.
+  struct stat info;
+  if (!found.ok() && stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return SystemFiles()->sync_directory(Span(path_));
   if (!found.ok()) return Status(found.status()).release();
   const Descriptor folder = OpenFolder(*found);
   if (!folder.ok()) return Explain("open the folder", false, errno);

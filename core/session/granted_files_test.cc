@@ -112,6 +112,8 @@ TEST_F(GrantedFilesTest, NothingElseIsAndTheErrorSaysWhatWouldGrantIt) {
   EXPECT_EQ(Read(alike).code(), Code::kPermissionDenied);
   EXPECT_EQ(Write(top_ + "/out/new").code(), Code::kPermissionDenied);
   EXPECT_EQ(MakeFolder(top_ + "/out/new").code(), Code::kPermissionDenied);
+  EXPECT_TRUE(MakeFolder(top_ + "/out").ok()) << "it is there, so nothing is done";
+  EXPECT_TRUE(MakeFolder("/").ok());
   EXPECT_EQ(Remove(secret).code(), Code::kPermissionDenied);
   EXPECT_EQ(Rename(secret, top_ + "/in/stolen").code(), Code::kPermissionDenied);
   EXPECT_EQ(Rename(top_ + "/in/mine", top_ + "/out/given").code(), Code::kPermissionDenied);

@@ -33,7 +33,7 @@ struct Silent {
       events = given;
       return nullptr;
     };
-    table.address = [](const tenon_endpoint*) { return TENON_SPAN("silent://"); };
+    table.address = [](const tenon_endpoint*) { return tenon_span TENON_SPAN("silent://"); };
     table.respond = [](tenon_reply*, tenon_status* status, const tenon_span*, uint64_t, void (*)(void*), void*) {
       answered = Status(status).code();
       ++answers;

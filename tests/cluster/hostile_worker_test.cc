@@ -181,13 +181,9 @@ TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
   Endpoint client(transport);
   Peer own(client, tasks.address(0)), stranger(client, tasks.address(0));
   ASSERT_EQ(Open(own, 1, "training", "secret"), "");
-  for (const char* guess : {"", "s", "secreT", "secretsecret"}) {
-    const std::string refused = Open(stranger, 2, "training", guess);
-    EXPECT_NE(refused.find("opened with another secret"), std::string::npos) << refused;
-    EXPECT_EQ(Ping(own, 1), "") << "it was ended";
-    if (guess[0] == '\0') continue;
-    break;  // each waits a while for the earlier one to end
-  }
+  const std::string refused = Open(stranger, 2, "training", "secreT");
+  EXPECT_NE(refused.find("opened with another secret"), std::string::npos) << refused;
+  EXPECT_EQ(Ping(own, 1), "") << "it was ended";
   EXPECT_EQ(Open(own, 3, "training", "secret"), "");
   EXPECT_NE(Ping(own, 1).find("has no session 1"), std::string::npos);
   EXPECT_EQ(Ping(own, 3), "");

@@ -38,8 +38,8 @@ RULES = {
     "devices/rocm": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),
 }
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
-# Boost: the loader, and the fibers of an emulated grid. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
-PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "json": ("plugins", "sdk/cli", "net/grpc")}
+# Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
+PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc")}
 PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
 
 # Inside core: a folder may include itself and the folders named here.
@@ -58,7 +58,7 @@ CORE_BELOW = {
 PROTOBUF_FOLDER = "core/graph/graphdef/"
 
 LIBRARIES = (
-    ("google/protobuf/", "protobuf"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
+    ("google/protobuf/", "protobuf"), ("boost/asio/", "beast"), ("boost/beast/", "beast"), ("boost/", "boost"), ("nlohmann/", "json"), ("Eigen/", "Eigen"),
     ("unsupported/Eigen/", "Eigen"), ("dnnl", "oneDNN"), ("oneapi/", "oneDNN"), ("grpc", "gRPC"),
     ("CLI/", "CLI11"), ("spdlog/", "spdlog"), ("fmt/", "fmt"), ("gtest/", "GoogleTest"),
     ("gmock/", "GoogleTest"), ("benchmark/", "Google Benchmark"),
