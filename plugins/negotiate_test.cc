@@ -103,7 +103,7 @@ TEST_F(Negotiation, RefusesWhatIsNull) {
   answer = good;
   answer.plugin.id = {nullptr, 5};
   EXPECT_FALSE(Ask());
-  EXPECT_EQ(report_.text, "its id is empty");
+  EXPECT_EQ(report_.text, "its id is a span of 5 bytes at NULL");
 }
 
 class Options : public Negotiation {

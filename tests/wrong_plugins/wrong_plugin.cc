@@ -344,13 +344,16 @@ void QueueDestroy(tenon_queue*) {
 }
 bool IsHung() { return Is("device.hung"); }
 tenon_status* Submit(tenon_queue*, const tenon_submission* submission) {
-  Misbehave("queue_barrier");
   if (submission->signal != 0 && !IsHung()) reinterpret_cast<Semaphore*>(submission->timeline)->value = submission->signal;
   return nullptr;
 }
 tenon_status* QueueCopy(tenon_queue* queue, const tenon_copy_args* args, const tenon_submission* submission) {
   Misbehave("queue_copy");
   if (!IsHung()) memcpy(args->target, args->source, args->bytes);
+  return Submit(queue, submission);
+}
+tenon_status* QueueBarrier(tenon_queue* queue, const tenon_submission* submission) {
+  Misbehave("queue_barrier");
   return Submit(queue, submission);
 }
 tenon_status* QueueHostCall(tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) {
@@ -399,7 +402,7 @@ const tenon_device_driver* Driver() {
   driver.queue_create = &QueueCreate;
   driver.queue_destroy = &QueueDestroy;
   driver.queue_copy = &QueueCopy;
-  driver.queue_barrier = &Submit;
+  driver.queue_barrier = &QueueBarrier;
   driver.queue_host_call = &QueueHostCall;
   driver.semaphore_create = &SemaphoreCreate;
   driver.semaphore_destroy = &SemaphoreDestroy;
