@@ -286,7 +286,14 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
     return Internal(StrCat(context->node->Describe(), ": its kernel is asynchronous; it cannot run here"));
   const uint64_t begin = trace != nullptr ? trace::Trace::Now() : 0;
   context->plugin = &prepared.kernel->plugin();
-  tenon_status* bad = CallRun(*prepared.kernel, prepared.prepared, frame);
+  tenon_status* bad = nullptr;
+  try {
+    const KernelCall mark(frame);
+    bad = kernel.run(prepared.kernel->state(), prepared.prepared, frame);
+  } catch (...) {
+    EndLostUpdates(*frame);
+    bad = Thrown(prepared.kernel->plugin(), "run").release();
+  }
   if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   if (context->pin_count != 0) ReleasePins(context);
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());

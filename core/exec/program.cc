@@ -12,6 +12,16 @@ bool HasStrings(const tenon_frame_context& context) {
   return std::find(types.begin(), types.end(), TENON_DT_STRING) != types.end();
 }
 
+// As CallRun, of a frame that the block's loop has put on the thread's trail already.
+tenon_status* RunOnTrail(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame) {
+  try {
+    return kernel.registration().run(kernel.state(), prepared, frame);
+  } catch (...) {
+    EndLostUpdates(*frame);
+    return Thrown(kernel.plugin(), "run").release();
+  }
+}
+
 // Where a queue's kernels have their workspace.
 size_t MemoryOfQueue(const Program& program, int32_t queue) {
   return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
@@ -295,8 +305,9 @@ tenon_status* ProgramInstance::RunBlock(const Block& block) {
   tenon_status* bad = nullptr;
   try {
     for (; at != end; ++at) {
-      trail.store(at->frame, std::memory_order_release);
-      if (bad = at->run(at->kernel, at->prepared, at->frame); __builtin_expect(bad != nullptr, 0)) break;
+      tenon_frame* const frame = at->frame;  // read once: the store would have it read again
+      trail.store(frame, std::memory_order_release);
+      if (bad = at->run(at->kernel, at->prepared, frame); __builtin_expect(bad != nullptr, 0)) break;
     }
   } catch (...) {
     bad = WasThrown(*at->frame);
@@ -349,7 +360,7 @@ tenon_status* ProgramInstance::RunCompiled(tenon_kernel*, const tenon_prepared*,
 tenon_status* ProgramInstance::RunGuarded(tenon_kernel*, const tenon_prepared* prepared, tenon_frame* frame) {
   Context* context = ContextOf(frame);
   const KernelInstance& instance = *context->operation->prepared->kernel;
-  tenon_status* bad = CallRun(instance, prepared, frame);
+  tenon_status* bad = RunOnTrail(instance, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   return CheckOutputs(context);
@@ -380,7 +391,7 @@ tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* pr
   const Operation& operation = *context->operation;
   if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
-                                                  : CallRun(*operation.prepared->kernel, prepared, frame);
+                                                  : RunOnTrail(*operation.prepared->kernel, prepared, frame);
   if (context->pin_count != 0) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   if (operation.guarded)

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -63,8 +64,10 @@ inline const graph::OpRegistry& Registry() {
       const tenon_plugin* plugin = Open(name);
       const auto* ops = static_cast<const tenon_op_package*>(Capability(plugin, TENON_CAPABILITY_OPS));
       if (ops == nullptr) throw std::runtime_error(name + " has no ops");
-      const Status status = all->Register(*ops, name);
+      std::map<std::string, std::string> refused;
+      const Status status = all->Register(*ops, name, &refused);
       if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+      if (!refused.empty()) throw std::runtime_error(refused.begin()->first + ": " + refused.begin()->second);
     }
     return all;
   }();
