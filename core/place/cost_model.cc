@@ -132,9 +132,13 @@ Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference
     const Status status = CallPlugin(node.op->package, "cost", &node.name, &node.op->name,
                                      [&] { return node.op->c->cost(graph::NodeServices(), &node, inputs.View(), outputs.View(), &cost); });
     if (!status.ok()) return Internal(StrCat(node.Describe(), ": its cost function failed: ", status.ToString()));
-    for (const double number : {cost.flops, cost.bytes_read, cost.bytes_written})
-      if (!(number >= 0) || std::isinf(number))
-        return Internal(StrCat(node.Describe(), ": ", DescribePlugin(node.op->package), ": its cost() gave ", number, "; flops and bytes are numbers from 0 on"));
+    for (double* const number : {&cost.flops, &cost.bytes_read, &cost.bytes_written}) {
+      if (!std::isfinite(*number))
+        return Internal(StrCat(node.Describe(), ": ", DescribePlugin(node.op->package), ": its cost() gave ", *number, "; flops and bytes are numbers from 0 on"));
+      // Of dims that nobody knows, -1 each.
+      if (*number < 0) *guessed = true;
+      *number = std::max(*number, 0.0);
+    }
     return NodeCost{cost.flops, cost.bytes_read, cost.bytes_written};
   }
   NodeCost cost;

@@ -54,7 +54,9 @@ struct FileGrants::Owners {
 };
 
 FileGrants::Owners& FileGrants::TheOwners() {
-  static Owners* const owners = new Owners;  // threads may outlive the static objects
+  // Threads may outlive the static objects; and who only takes leave may have no memory left.
+  alignas(Owners) static unsigned char memory[sizeof(Owners)];
+  static Owners* const owners = new (memory) Owners;
   return *owners;
 }
 
@@ -99,7 +101,11 @@ void FileGrants::Restrict(const void* owner, std::string_view task, std::vector<
 void FileGrants::Lift(const void* owner) {
   Owners& owners = TheOwners();
   const std::lock_guard lock(owners.mutex);
-  if (owners.each.erase(owner) > 0) owners.together = Together(owners.each);
+  if (owners.each.erase(owner) == 0) return;
+  try {
+    owners.together = Together(owners.each);
+  } catch (const std::bad_alloc&) {  // what was granted to all before stays so until somebody else comes or goes
+  }
 }
 
 std::shared_ptr<const FileGrants> FileGrants::Together(const std::map<const void*, FileGrants>& each) {

@@ -495,6 +495,7 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
     if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
     // The planning's time is the step's.
     RunOptions rest = options;
+    rest.asked_ns = options.timeout_ns;
     rest.timeout_ns -= std::min(NowNs() - begin, options.timeout_ns - 1);
     return callable->Run(rest, feeds, out_fetches);
   }
@@ -675,7 +676,7 @@ class Callable::Ends {
  public:
   Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher), own_(own), caller_(options.cancellation) {
     if (options.timeout_ns != 0) {
-      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.timeout_ns, &ThisThreadsTrail());
+      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.asked_ns == 0 ? options.timeout_ns : options.asked_ns, &ThisThreadsTrail());
       if (watched.ok()) deadline_ = *watched;
       else own->Cancel(watched.status());
     }

@@ -29,6 +29,7 @@ class Session;
 
 struct RunOptions {
   uint64_t timeout_ns = 0;
+  uint64_t asked_ns = 0;  // the timeout that was asked for, where planning has taken some of it; 0: timeout_ns
   Cancellation* cancellation = nullptr;  // the caller's
   trace::Trace* trace = nullptr;
   // Of a part (Session::PreparePart): where it meets the others; the feeds are followed by the shapes of what it receives.

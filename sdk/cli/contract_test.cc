@@ -380,7 +380,8 @@ TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
 
 TEST_F(Contract, NamesThePackageThatHasAMissingOpAndWhyItCannotBeOpened) {
   ASSERT_TRUE(train::MakeFolder(At("far")).ok());
-  const std::string library = *train::ReadFile(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_ops_random.so");
+  // One that says nothing of itself: what does, says of which package it is.
+  const std::string library = *train::ReadFile(TENON_TEST_BUILD_DIR "/lib/libtenon.so");
   ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so"), {library}).ok());
   ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so.json"), {R"({"tenon_manifest": 1, "id": "far.ops", "version": "1",
     "abi": {"major": 0, "minor": 0, "layout_hash": "7"}, "provides": {"ops": ["Frobnicate"]}})"}).ok());

@@ -151,7 +151,7 @@ class DigitJob {
 
     options.seed = arguments_.digits.seed;
     StopAfterThisStep();
-    options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
+    if (!options.master.empty()) options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     Result<TrainingReport> report = RunOnce(options);
     for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {

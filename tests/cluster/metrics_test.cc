@@ -160,9 +160,9 @@ TEST_P(MetricsTest, HostileRequestsDisturbNeitherTheTaskNorItsMetrics) {
 }
 
 TEST_P(MetricsTest, TrainingSaysNowAndThenWhatEachTaskDoes) {
-  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
-  ASSERT_TRUE(tasks.ok());
   const std::string folder = "/tmp/tenon_test_lines_" + std::to_string(getpid());
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder});
+  ASSERT_TRUE(tasks.ok());
   const std::string command = TENON_PROGRAM " train digits --restart --threads=1 --steps=20 --folder=" + folder + " --cluster=" + tasks.file();
   std::FILE* said = popen(command.c_str(), "r");
   ASSERT_NE(said, nullptr);

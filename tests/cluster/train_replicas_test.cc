@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Over, TrainReplicas, testing::ValuesIn(BuiltTransports(
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TrainReplicas);
 
 TEST_P(TrainReplicas, SynchronousOnesLearnTheBitsOfOneGraphInOneProcessAndInSeveral) {
-  const Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}});
+  const Processes tasks(GetParam(), {{"ps", 2}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
   ASSERT_TRUE(tasks.ok());
   ASSERT_EQ(Program(Words(tasks, "graph", 60, {})).Wait(), 0);
   ASSERT_EQ(Program(Words(tasks, "threads", 60, {"--mode=sync"})).Wait(), 0);
@@ -59,7 +59,7 @@ TEST_P(TrainReplicas, SynchronousOnesLearnTheBitsOfOneGraphInOneProcessAndInSeve
 }
 
 TEST_P(TrainReplicas, AsynchronousOnesAndOnesWithABackupTrain) {
-  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 3}});
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 3}}, {"--threads=1", "--files=" + folder_});
   ASSERT_TRUE(tasks.ok());
   EXPECT_EQ(Program(Words(tasks, "async", 60, {"--mode=async"})).Wait(), 0);
   EXPECT_EQ(Program(Words(tasks, "backup", 60, {"--mode=sync", "--backups=1", "--batch=30"})).Wait(), 0);
@@ -67,7 +67,7 @@ TEST_P(TrainReplicas, AsynchronousOnesAndOnesWithABackupTrain) {
 }
 
 TEST_P(TrainReplicas, WhoWaitsForAChiefThatWasKilledSaysSo) {
-  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}});
+  const Processes tasks(GetParam(), {{"ps", 1}, {"worker", 2}}, {"--threads=1", "--files=" + folder_});
   ASSERT_TRUE(tasks.ok());
   const std::string errors = folder_ + "/errors", output = folder_ + "/output";
   Program chief(Words(tasks, "first", 5000, {"--mode=sync", "--replica=0"}), "", output);

@@ -51,7 +51,7 @@ TEST(Session, NamesWhatIsWrongWithAFeed) {
   };
   fail({}, "node 'x' (Placeholder) must be fed");
   fail({{x, *Tensor::Scalar(1.0)}}, "'x:0' must be float, found double");
-  fail({{x, *Tensor::Scalar(1.0f)}}, "node 'y' (MatMul)");
+  fail({{x, *Tensor::Scalar(1.0f)}}, "'x:0' is declared as float[2,2], found float[]");
   fail({{"nox", *Tensor::Scalar(1.0f)}}, "no node 'nox'");
   fail({{"x:3", *Tensor::Scalar(1.0f)}}, "has 1 outputs");
 }
