@@ -138,9 +138,11 @@ Status NotSet(const tenon_frame_context& context, size_t output) {
 Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
   if (view.dl.data == nullptr || !OnHost(view)) return Status::Ok();
   const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
-  const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) - (view.buffer == nullptr ? reinterpret_cast<const char*>(cells)
-                                                                                                           : static_cast<const char*>(view.buffer->data)));
-  const uint64_t bytes = view.buffer == nullptr ? view.byte_size : view.buffer->capacity - offset;
+  const Buffer* memory = view.buffer;  // whose it is, where this is another view of it
+  while (memory != nullptr && memory->parent != nullptr) memory = memory->parent;
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) -
+                                            (memory == nullptr ? reinterpret_cast<const char*>(cells) : static_cast<const char*>(memory->data)));
+  const uint64_t bytes = memory == nullptr ? view.byte_size : memory->capacity - offset;
   const int64_t count = NumElements(view);
   for (int64_t i = 0; i < count; ++i)
     if (cells[i].size != 0 && (cells[i].offset > bytes || cells[i].size > bytes - cells[i].offset))

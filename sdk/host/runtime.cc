@@ -122,13 +122,15 @@ Status tenon_runtime::OpenNamed(const std::string& id) {
 void tenon_runtime::OpenForOp(std::string_view op) {
   std::lock_guard lock(mutex);
   if (!opened_ops.insert(std::string(op)).second) return;
-  if (!op.empty())
-    WarnOfRefused([op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); });
+  const auto has = [op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); };
+  bool there = false;
   for (const auto& package : loader.packages()) {
-    if (!package->manifest || package->manifest->ops.empty()) continue;
-    const auto& ops = package->manifest->ops;
-    if (op.empty() || std::find(ops.begin(), ops.end(), op) != ops.end()) OpenPackage(package->manifest->id);
+    if (!package->manifest || package->manifest->ops.empty() || !(op.empty() || has(*package->manifest))) continue;
+    OpenPackage(package->manifest->id);
+    there = true;
   }
+  // Where nobody else has the op, the error says who was refused (NoteRefused).
+  if (!op.empty() && there) WarnOfRefused(has);
 }
 
 void tenon_runtime::OpenForKernels(std::string_view op) {

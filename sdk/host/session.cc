@@ -77,8 +77,7 @@ Status CheckMode(const tenon_session_options& options) {
   } here_alone[] = {{"record_costs", options.record_costs != 0},   {"early_transfers", options.early_transfers != 0},
                     {"one_queue", options.one_queue != 0},         {"no_capture", options.no_capture != 0},
                     {"schedule_seed", options.schedule_seed != 0}, {"partition", options.partition != 0}},
-    on_cluster_alone[] = {{"isolate", options.isolate != 0}, {"owner", options.owner.size > 0}, {"credentials", options.credentials.size > 0},
-                          {"connect_timeout_ns", options.connect_timeout_ns != 0}};
+    on_cluster_alone[] = {{"isolate", options.isolate != 0}, {"owner", options.owner.size > 0}, {"connect_timeout_ns", options.connect_timeout_ns != 0}};
   for (const auto& option : here_alone)
     if (on_cluster && option.set) return refuse(option.name, "is not for sessions whose steps run on a cluster");
   for (const auto& option : on_cluster_alone)
