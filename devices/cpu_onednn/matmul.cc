@@ -30,38 +30,49 @@ struct MatMulKernel {
       RefuseBelow(work, m == 1 || n == 1 ? HUGE_VAL : kSmallest);  // of vectors it takes up to four times the plain kernel's time
       const dnnl::memory::dims a_strides = kernel.transpose_a ? dnnl::memory::dims{1, m} : dnnl::memory::dims{k, 1};
       const dnnl::memory::dims b_strides = kernel.transpose_b ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1};
-      // So many that one does not last: a step that is given up ends with the share under way.
-      constexpr double kLongest = 40e6;
-      const double share_ns = work / kPerNanosecond / static_cast<double>(Shares(c));
-      const auto pieces = static_cast<int64_t>(std::min(std::ceil(share_ns / kLongest), 1e6));
-      const int64_t shares = Shares(c) * std::max<int64_t>(1, pieces);
+      // A step that is given up ends with the shares under way: of a product that lasts they are squares, so large that reading and packing
+      // their rows and columns again does not show, and so small that one does not last.
+      constexpr double kLongest = 100e6;
+      constexpr int64_t kUnit = 64, kLeastEdge = 256;
+      const auto edge = static_cast<int64_t>(std::sqrt(kLongest * kPerNanosecond / static_cast<double>(std::max<int64_t>(k, 1)))) / kUnit * kUnit;
+      const int64_t square = std::max(edge, kLeastEdge);
+      const bool lasts = work / kPerNanosecond / static_cast<double>(Shares(c)) > kLongest;
       const bool by_rows = m >= n;
-      const int64_t whole = by_rows ? m : n;
-      const int64_t unit = 64;
-      const int64_t chunk = std::max<int64_t>(unit, ((whole + shares - 1) / shares + unit - 1) / unit * unit);
-      for (int64_t from = 0; from < whole; from += chunk) {
-        const int64_t size = std::min(chunk, whole - from);
-        const int64_t rows = by_rows ? size : m, columns = by_rows ? n : size;
-        Program& p = programs.emplace_back();
-        const int64_t row = by_rows ? from : 0, column = by_rows ? 0 : from;
-        const auto left = Strided({rows, k}, a_strides);
-        const auto right = Strided({k, columns}, b_strides);
-        const auto product = Strided({rows, columns}, {n, 1});
-        const float* constant = pieces > 1 ? nullptr : c.Constant<float>(1);  // each share would keep what it packs
-        const auto pd = Made([&] {
-          return dnnl::matmul::primitive_desc(
-              dnnl::matmul::desc(left, constant != nullptr ? Any({k, columns}) : right, product), UserScratchpad(), Engine());
-        });
-        const int weights =
-            constant != nullptr
-                ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
-                : p.Input(1, right, column * b_strides[1] * static_cast<int64_t>(sizeof(float)));
-        p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * static_cast<int64_t>(sizeof(float)))},
-                {DNNL_ARG_WEIGHTS, weights},
-                {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * static_cast<int64_t>(sizeof(float)))}});
-      }
+      const auto chunk = [&](int64_t whole) { return std::max<int64_t>(kUnit, ((whole + Shares(c) - 1) / Shares(c) + kUnit - 1) / kUnit * kUnit); };
+      const int64_t most_rows = lasts ? square : by_rows ? chunk(m) : m, most_columns = lasts ? square : by_rows ? n : chunk(n);
+      for (int64_t row = 0; row < m; row += most_rows)
+        for (int64_t column = 0; column < n; column += most_columns)
+          Add(c, {m, k, n}, {row, std::min(most_rows, m - row), column, std::min(most_columns, n - column)}, a_strides, b_strides, lasts);
       cost = work / kPerNanosecond / static_cast<double>(programs.size());
+    }
+
+    struct Shape {
+      int64_t m, k, n;
+    };
+    struct Share {
+      int64_t row, rows, column, columns;
+    };
+    void Add(sdk::PrepareContext& c, const Shape& shape, const Share& share, const dnnl::memory::dims& a_strides, const dnnl::memory::dims& b_strides,
+             bool lasts) {
+      const auto [m, k, n] = shape;
+      const auto [row, rows, column, columns] = share;
+      Program& p = programs.emplace_back();
+      const auto left = Strided({rows, k}, a_strides);
+      const auto right = Strided({k, columns}, b_strides);
+      const auto product = Strided({rows, columns}, {n, 1});
+      const float* constant = lasts ? nullptr : c.Constant<float>(1);  // each share would keep what it packs
+      const auto pd = Made([&] {
+        return dnnl::matmul::primitive_desc(
+            dnnl::matmul::desc(left, constant != nullptr ? Any({k, columns}) : right, product), UserScratchpad(), Engine());
+      });
+      const int weights =
+          constant != nullptr
+              ? p.Constant(Packed(c.input(1), column * b_strides[1], right, pd.weights_desc()))
+              : p.Input(1, right, column * b_strides[1] * static_cast<int64_t>(sizeof(float)));
+      p.Step(c, Made([&] { return dnnl::matmul(pd); }), pd.scratchpad_desc(),
+             {{DNNL_ARG_SRC, p.Input(0, left, row * a_strides[0] * static_cast<int64_t>(sizeof(float)))},
+              {DNNL_ARG_WEIGHTS, weights},
+              {DNNL_ARG_DST, p.Output(0, product, (row * n + column) * static_cast<int64_t>(sizeof(float)))}});
     }
     std::vector<Program> programs;
     double cost;

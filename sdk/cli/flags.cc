@@ -130,7 +130,7 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
     command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");
   }
   command.add_option("--memory-limit", memory_limit, "Most memory of the session, such as 512M")->type_name("SIZE");
-  command.add_option("--deadline", deadline, "Longest time of one step, such as 500ms")->type_name("TIME");
+  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")->type_name("TIME");
   command.add_option("--executor", executor, "auto (default) or dynamic, for everything")->type_name("NAME");
   command.add_option("--precision", precision, "strict (default), tf32, bfloat16 or float16")->type_name("NAME");
   command.add_flag("--no-optimize", no_optimize, "No folding, no common subexpressions");

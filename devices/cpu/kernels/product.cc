@@ -146,9 +146,10 @@ void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a
   const int64_t whole = by_rows_ ? shape.m : shape.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
   const int64_t units = (whole + unit - 1) / unit;
   // A share that lasts is done in pieces of whole blocks, between which it looks whether the step was given up. Each packs the other
-  // side again: a piece is long enough for that not to show.
-  constexpr double kPieceNs = 40e6;
-  const int64_t block = std::max<int64_t>((by_rows_ ? plan_.rows : plan_.columns) / unit, 1);
+  // side again: a piece has so many rows that this does not show.
+  constexpr double kPieceNs = 100e6;
+  constexpr int64_t kLeast = 512;
+  const int64_t block = std::max<int64_t>((by_rows_ ? plan_.rows : plan_.columns) / unit, (kLeast + unit - 1) / unit);
   const auto pieces = static_cast<int64_t>(std::clamp(cost_ / kPieceNs, 1.0, 1e6));
   const int64_t step = std::max((units / shares_ / pieces + block - 1) / block * block, block);
   c.ParallelFor(shares_, cost_, [&](int64_t begin, int64_t end) {
