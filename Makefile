@@ -22,7 +22,7 @@ build: configure ## Build everything into build/release, laid out like an instal
 test: build ## Build, then run every test.
 	ctest --test-dir $(BUILD) --output-on-failure -j2
 
-test-outside: packages ## What reads what strangers give (graphs, models, checkpoints, arrays, plugins, messages), under two sanitizers.
+test-outside: packages ## Unit tests of what reads what strangers give (graphs, models, checkpoints, arrays, plugins), under two sanitizers.
 	cmake --preset outside
 	cmake --build build/outside -j $(JOBS) --target outside_programs
 	ctest --test-dir build/outside --output-on-failure -j2 -L outside
