@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/cancellation.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -98,7 +99,9 @@ void DeadlineWatcher::Loop() {
     const uint64_t now = NowNs();
     const auto first = entries_.begin();
     if (first->first > now) {
-      wake_.wait_for(lock, std::chrono::nanoseconds(first->first - now));
+      // A time that no clock can be set to would be past at once, again and again.
+      constexpr uint64_t kLongest = 3'600'000'000'000;
+      wake_.wait_for(lock, std::chrono::nanoseconds(std::min(first->first - now, kLongest)));
       continue;
     }
     if (first->second.cancelled) {
