@@ -46,16 +46,21 @@ int Retrying(auto open) {
   return descriptor;
 }
 
-int OpenStepByStep(int folder, const std::string& rest, int flags, mode_t mode) {
-  const size_t slash = rest.find('/');
-  const std::string piece = rest.substr(0, slash);
-  if (piece == "..") return errno = EXDEV, -1;
-  if (slash == std::string::npos) return openat(folder, piece.empty() ? "." : piece.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
-  const Descriptor next(openat(folder, piece.empty() ? "." : piece.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info;
-  if (!next.ok() || fstat(next.get(), &info) != 0) return -1;
-  if (!S_ISDIR(info.st_mode)) return errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR, -1;
-  return OpenStepByStep(next.get(), rest.substr(slash + 1), flags, mode);
+int OpenStepByStep(int folder, std::string_view rest, int flags, mode_t mode) {
+  Descriptor above(-1);
+  for (;;) {
+    const size_t slash = rest.find('/');
+    const std::string piece(rest.empty() || slash == 0 ? "." : rest.substr(0, slash));
+    const int from = above.ok() ? above.get() : folder;
+    if (piece == "..") return errno = EXDEV, -1;
+    if (slash == std::string_view::npos) return openat(from, piece.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    Descriptor next(openat(from, piece.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info;
+    if (!next.ok() || fstat(next.get(), &info) != 0) return -1;
+    if (!S_ISDIR(info.st_mode)) return errno = S_ISLNK(info.st_mode) ? ELOOP : ENOTDIR, -1;
+    above = std::move(next);
+    rest.remove_prefix(slash + 1);
+  }
 }
 
 int OpenAt2(int folder, const char* rest, int flags, mode_t mode, uint64_t resolve) {
