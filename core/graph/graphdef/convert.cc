@@ -298,12 +298,15 @@ bool WriteInOrder(const Message& message, std::string* out) {
   coded.SetSerializationDeterministic(true);
   return message.SerializeToCodedStream(&coded);
 }
-std::string BytesOf(const FunctionDef& function) {
-  tensorflow::FunctionDef proto;
-  FunctionToProto(function, &proto);
-  std::string bytes;
-  (void)WriteInOrder(proto, &bytes);
-  return bytes + function.gradient;
+// What cannot be written is the same as nothing else.
+bool AreSame(const FunctionDef& a, const FunctionDef& b) {
+  const auto write = [](const FunctionDef& function, std::string* out) {
+    tensorflow::FunctionDef proto;
+    FunctionToProto(function, &proto);
+    return WriteInOrder(proto, out);
+  };
+  std::string bytes_of_a, bytes_of_b;
+  return a.gradient == b.gradient && write(a, &bytes_of_a) && write(b, &bytes_of_b) && bytes_of_a == bytes_of_b;
 }
 
 Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrary& library, int64_t* budget) {
@@ -315,7 +318,7 @@ Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrar
     if (const auto it = gradients.find(function.name); it != gradients.end()) function.gradient = it->second;
     auto shared = std::make_shared<const FunctionDef>(std::move(function));
     const auto [it, fresh] = library.emplace(shared->name, shared);
-    if (!fresh && BytesOf(*it->second) != BytesOf(*shared))
+    if (!fresh && !AreSame(*it->second, *shared))
       return AlreadyExists(StrCat("there are two functions '", shared->name, "', and they are not the same"));
   }
   return Status::Ok();
@@ -364,12 +367,10 @@ class ChargedGraphDef {
 
   Status Parse(std::string_view bytes) {
     TENON_RETURN_IF_ERROR(charge_.Add(bytes.size()));  // texts and tensors, which lie outside the arena
-    outer_ = std::exchange(current_, this);
-    const bool parsed = TryParse(bytes);
-    current_ = outer_;
-    if (!refused_.ok()) return std::move(refused_).Annotate(StrCat("reading a GraphDef of ", bytes.size(), " bytes"));
-    if (parsed) return Status::Ok();
-    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
+    ChargedGraphDef* const outer = std::exchange(current_, this);
+    Status read = Guarded([&] { return Read(bytes); });
+    current_ = outer;
+    return refused_.ok() ? std::move(read) : std::move(refused_).Annotate("reading a GraphDef of ", bytes.size(), " bytes");
   }
   const tensorflow::GraphDef& def() const { return *def_; }
 
@@ -380,16 +381,12 @@ class ChargedGraphDef {
     options.block_dealloc = &Free;
     return options;
   }
-  bool TryParse(std::string_view bytes) {
+  Status Read(std::string_view bytes) {
     // What is wrong is said by our status, not by lines on stderr.
     const google::protobuf::LogSilencer silence;
-    try {
-      def_ = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(&arena_);
-      return def_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-    } catch (const std::bad_alloc&) {
-      if (refused_.ok()) refused_ = ResourceExhausted("the system has no memory for it");
-      return false;
-    }
+    def_ = google::protobuf::Arena::CreateMessage<tensorflow::GraphDef>(&arena_);
+    if (def_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return Status::Ok();
+    return InvalidArgument(StrCat("the ", bytes.size(), " bytes are no GraphDef: truncated, damaged, or another format (text?)"));
   }
   // The arena has no argument for who asks. Parsing keeps to its thread.
   static void* Allocate(size_t bytes) {
@@ -401,7 +398,6 @@ class ChargedGraphDef {
   static void Free(void* block, size_t) { std::free(block); }
 
   static thread_local ChargedGraphDef* current_;
-  ChargedGraphDef* outer_ = nullptr;
   MemoryCharge charge_;  // goes after the arena
   Status refused_;
   google::protobuf::Arena arena_;
