@@ -13,21 +13,72 @@ namespace {
 
 constexpr uint64_t kGraceNs = 1'000'000'000;
 
+// A callback that throws must not keep the others from hearing it.
+void Call(const std::function<void(const Status&)>& callback, const Status& reason) {
+  try {
+    callback(reason);
+  } catch (...) {
+    LogFailure(EngineThrew().Annotate("while a cancellation was told"));
+  }
+}
+
 }  // namespace
 
-void Cancellation::Cancel(Status reason) {
+bool Subscription::Begin(Cancellation* to, std::function<void(const Status&)> callback) {
+  callback_ = std::move(callback);
+  if (to->Append(this)) return true;
+  Call(callback_, to->reason());
+  return false;
+}
+
+bool Subscription::End() {
+  if (to_ == nullptr) return false;
+  Cancellation* const from = std::exchange(to_, nullptr);
+  std::unique_lock lock(from->mutex_);
+  if (waits_) {
+    from->Remove(this);
+    return true;
+  }
+  if (from->runner_ != std::this_thread::get_id()) from->ran_.wait(lock, [&] { return from->running_ != this; });
+  return false;
+}
+
+bool Cancellation::Append(Subscription* subscription) {
+  std::lock_guard lock(mutex_);
+  if (flag_.load()) return false;
+  subscription->to_ = this;
+  subscription->before_ = last_;
+  subscription->after_ = nullptr;
+  subscription->waits_ = true;
+  (last_ == nullptr ? first_ : last_->after_) = subscription;
+  last_ = subscription;
+  return true;
+}
+
+// Under the lock.
+void Cancellation::Remove(Subscription* subscription) {
+  subscription->waits_ = false;
+  (subscription->before_ == nullptr ? first_ : subscription->before_->after_) = subscription->after_;
+  (subscription->after_ == nullptr ? last_ : subscription->after_->before_) = subscription->before_;
+}
+
+void Cancellation::Cancel(Status reason) noexcept {
   std::unique_lock lock(mutex_);
   if (flag_.load()) return;
   reason_ = std::move(reason);
   flag_.store(true);
-  while (!callbacks_.empty()) {
-    auto node = callbacks_.extract(callbacks_.begin());
-    running_ = node.key();
-    runner_ = std::this_thread::get_id();
+  runner_ = std::this_thread::get_id();
+  while (first_ != nullptr) {
+    Subscription* const subscription = first_;
+    Remove(subscription);
+    running_ = subscription;
+    // It may end the subscription itself.
+    std::function<void(const Status&)> callback = std::move(subscription->callback_);
     lock.unlock();
-    node.mapped()(reason_);
+    Call(callback, reason_);
+    callback = nullptr;
     lock.lock();
-    running_ = 0;
+    running_ = nullptr;
     ran_.notify_all();
   }
 }
@@ -38,17 +89,23 @@ Status Cancellation::reason() const {
 }
 
 uint64_t Cancellation::Subscribe(std::function<void(const Status&)> callback) {
-  std::lock_guard lock(mutex_);
-  if (flag_.load()) return 0;
-  callbacks_.emplace(next_token_, std::move(callback));
-  return next_token_++;
+  std::map<uint64_t, Subscription>::node_type unused;
+  std::lock_guard lock(numbered_mutex_);
+  const uint64_t token = next_token_;
+  Subscription& subscription = numbered_[token];
+  subscription.callback_ = std::move(callback);
+  if (Append(&subscription)) return next_token_++;
+  unused = numbered_.extract(token);
+  return 0;
 }
 
 bool Cancellation::Unsubscribe(uint64_t token) {
-  std::unique_lock lock(mutex_);
-  if (callbacks_.erase(token) > 0) return true;
-  if (runner_ != std::this_thread::get_id()) ran_.wait(lock, [&] { return running_ != token; });
-  return false;
+  std::map<uint64_t, Subscription>::node_type ended;
+  {
+    std::lock_guard lock(numbered_mutex_);
+    ended = numbered_.extract(token);
+  }
+  return !ended.empty() && ended.mapped().End();
 }
 
 DeadlineWatcher::~DeadlineWatcher() {
@@ -85,11 +142,11 @@ void DeadlineWatcher::Forget(uint64_t token) {
 void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
   PluginPlace place;
   if (!ReadTrail(*entry.trail, &place)) return;
-  try {
+  (void)Guarded([&] {  // without memory a line less
     Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
                                   " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
-  } catch (const std::bad_alloc&) {  // a line less: who waits for the deadlines must not end for want of memory
-  }
+    return Status::Ok();
+  });
 }
 
 void DeadlineWatcher::Loop() {
@@ -113,13 +170,8 @@ void DeadlineWatcher::Loop() {
       continue;
     }
     // Under the lock, so that Forget is a barrier; callbacks must not watch deadlines.
-    try {
-      first->second.cancellation->Cancel(Status(Code::kDeadlineExceeded, StrCat("the step did not end within its deadline of ",
-                                                                                first->second.timeout_ns / 1000000, " ms")));
-    } catch (const std::bad_alloc&) {  // for the reason: it is tried again until there is memory
-      wake_.wait_for(lock, std::chrono::milliseconds(1));
-      continue;
-    }
+    first->second.cancellation->Cancel(
+        Status::Of(Code::kDeadlineExceeded, "the step did not end within its deadline of ", first->second.timeout_ns / 1000000, " ms"));
     // Who does not end is named a while later.
     auto entry = entries_.extract(first);
     if (entry.mapped().trail == nullptr) continue;

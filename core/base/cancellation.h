@@ -17,27 +17,58 @@
 
 namespace tenon {
 
+class Cancellation;
+
+// A callback of a cancellation, for as long as this lives. It takes no memory, so that who must hear of a cancellation will.
+class Subscription {
+ public:
+  Subscription() = default;
+  // What was cancelled already is heard at once, on this thread. The cancellation outlives this.
+  Subscription(Cancellation* to, std::function<void(const Status&)> callback) { Begin(to, std::move(callback)); }
+  ~Subscription() { End(); }
+  Subscription(const Subscription&) = delete;
+  Subscription& operator=(const Subscription&) = delete;
+
+  // As the constructor, of one that listens to nothing. false: it was cancelled already, and the callback has run.
+  bool Begin(Cancellation* to, std::function<void(const Status&)> callback);
+  // Whether the callback has not run, and will not any more. Waits for one that runs now, except on its own thread.
+  bool End();
+
+ private:
+  friend class Cancellation;
+  Cancellation* to_ = nullptr;
+  Subscription *before_ = nullptr, *after_ = nullptr;  // of those that wait
+  bool waits_ = false;
+  std::function<void(const Status&)> callback_;
+};
+
 class Cancellation {
  public:
   bool cancelled() const { return flag_.load(std::memory_order_relaxed); }
-  // The first reason wins. Callbacks run on this thread.
-  void Cancel(Status reason);
+  // The first reason wins. Callbacks run on this thread, in the order in which they came; what one throws is logged.
+  void Cancel(Status reason) noexcept;
   // Why it was cancelled.
   Status reason() const;
-  // 0: already cancelled, and the callback was not taken.
+  // For who keeps numbers. 0: already cancelled, and the callback was not taken.
   uint64_t Subscribe(std::function<void(const Status&)> callback);
-  // Whether the callback will not run any more. Waits for one that runs now, except on its own thread.
+  // As Subscription::End.
   bool Unsubscribe(uint64_t token);
 
  private:
+  friend class Subscription;
+  bool Append(Subscription* subscription);
+  void Remove(Subscription* subscription);
+
   std::atomic<bool> flag_{false};
   mutable std::mutex mutex_;
   std::condition_variable ran_;
   Status reason_;
-  std::map<uint64_t, std::function<void(const Status&)>> callbacks_;
-  uint64_t next_token_ = 1;
-  uint64_t running_ = 0;
+  Subscription *first_ = nullptr, *last_ = nullptr;
+  const Subscription* running_ = nullptr;
   std::thread::id runner_;
+  std::mutex numbered_mutex_;
+  uint64_t next_token_ = 1;
+  std::map<uint64_t, Subscription> numbered_;
 };
 
 // One thread that cancels when deadlines pass. Made when the first deadline is watched.

@@ -6,6 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -58,6 +61,53 @@ TEST(Cancellation, LetsACallbackUnsubscribeItselfAndOthers) {
   cancellation.Cancel(Status(Code::kCancelled, "stop"));
   EXPECT_FALSE(self_gone) << "it runs now";
   EXPECT_TRUE(other_gone);
+}
+
+TEST(Cancellation, TellsOthersWhereOneThrows) {
+  Cancellation cancellation;
+  bool heard = false;
+  const Subscription first(&cancellation, [](const Status&) { throw std::runtime_error("on purpose"); });
+  const Subscription second(&cancellation, [&](const Status&) { heard = true; });
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  EXPECT_TRUE(heard);
+}
+
+TEST(Subscription, HearsOfACancellationOnceAndInTurn) {
+  Cancellation cancellation;
+  std::vector<std::string> heard;
+  const auto note = [&heard](const char* who) { return [&heard, who](const Status& reason) { heard.push_back(who + reason.ToString()); }; };
+  Subscription a(&cancellation, note("a ")), b(&cancellation, note("b ")), c(&cancellation, note("c ")), d(&cancellation, note("d "));
+  EXPECT_TRUE(b.End());
+  EXPECT_FALSE(b.End()) << "it is over";
+  { const Subscription gone(&cancellation, note("gone ")); }
+  EXPECT_TRUE(b.Begin(&cancellation, note("b again ")));
+  EXPECT_TRUE(d.End());
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  cancellation.Cancel(Status(Code::kCancelled, "again"));
+  EXPECT_EQ(heard, (std::vector<std::string>{"a CANCELLED: stop", "c CANCELLED: stop", "b again CANCELLED: stop"}));
+  EXPECT_FALSE(a.End());
+}
+
+TEST(Subscription, HearsAtOnceOfWhatIsCancelledAlready) {
+  Cancellation cancellation;
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  std::string heard;
+  Subscription late;
+  EXPECT_FALSE(late.Begin(&cancellation, [&](const Status& reason) { heard = reason.ToString(); }));
+  EXPECT_EQ(heard, "CANCELLED: stop");
+  EXPECT_FALSE(late.End());
+}
+
+TEST(Subscription, MayEndInItsOwnCallback) {
+  Cancellation cancellation;
+  std::string heard;
+  auto self = std::make_unique<Subscription>();
+  self->Begin(&cancellation, [&heard, &self, kept = std::string(100, 'x')](const Status&) {
+    self.reset();
+    heard = kept;  // is there as long as the callback
+  });
+  cancellation.Cancel(Status(Code::kCancelled, "stop"));
+  EXPECT_EQ(heard, std::string(100, 'x'));
 }
 
 TEST(Cancellation, WaitsInUnsubscribeForACallbackThatRuns) {

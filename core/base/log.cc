@@ -43,13 +43,20 @@ std::string Prefix(const LogOrigin& origin) {
 LogScope::LogScope(const LogOrigin& origin) : origin_(origin), outer_(std::exchange(t_origin, &origin_)) {}
 LogScope::~LogScope() { t_origin = outer_; }
 
-void Log(uint32_t level, std::string_view text) {
+void Log(uint32_t level, std::string_view text) noexcept {
   if (level < g_level.load(std::memory_order_relaxed)) return;
   static constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
-  const std::string line = t_origin == nullptr ? std::string(text) : Prefix(*t_origin).append(text);
-  std::lock_guard lock(g_mutex);
-  if (g_function != nullptr) return g_function(g_argument, level, line);
-  std::fprintf(stderr, "tenon: %s: %s\n", kNames[level < 4 ? level : 3], line.c_str());
+  const auto print = [&](std::string_view line) {
+    std::fprintf(stderr, "tenon: %s: %.*s\n", kNames[level < 4 ? level : 3], static_cast<int>(line.size()), line.data());
+  };
+  try {
+    const std::string line = t_origin == nullptr ? std::string(text) : Prefix(*t_origin).append(text);
+    std::lock_guard lock(g_mutex);
+    if (g_function != nullptr) return g_function(g_argument, level, line);
+    print(line);
+  } catch (...) {  // no memory, or the application's function threw
+    print(text);
+  }
 }
 
 }  // namespace tenon

@@ -15,8 +15,8 @@ namespace tenon {
 
 using LogFunction = void (*)(void* argument, uint32_t level, std::string_view text);
 
-// Level: TENON_LOG_*. Any thread.
-void Log(uint32_t level, std::string_view text);
+// Level: TENON_LOG_*. Any thread. Without memory for the line it is the text alone, on stderr.
+void Log(uint32_t level, std::string_view text) noexcept;
 void SetLogLevel(uint32_t level);
 // nullptr brings stderr back.
 void SetLogFunction(LogFunction function, void* argument);

@@ -88,29 +88,25 @@ PluginCall::~PluginCall() {
   trail.op.store(op_, std::memory_order_relaxed);
 }
 
+namespace {
+
+Status Threw(std::string_view plugin, std::string_view function, const char* what) {
+  const std::string_view version = VersionOfPlugin(plugin);
+  return Status::Of(Code::kInternal, "plugin '", plugin, "'", version.empty() ? "" : " ", version, ": its ", function,
+                    "() threw an exception (", what, "); nothing may be thrown across the C ABI");
+}
+
+}  // namespace
+
 Status Thrown(std::string_view plugin, std::string_view function) {
-  std::string what = "something that is no std::exception";
   try {
     throw;
   } catch (const abi::__forced_unwind&) {
     throw;  // the thread is being ended; it must go on
   } catch (const std::exception& error) {
-    what = error.what();
+    return Threw(plugin, function, error.what());
   } catch (...) {
-  }
-  return Internal(StrCat(DescribePlugin(plugin), ": its ", function, "() threw an exception (", what,
-                         "); nothing may be thrown across the C ABI"));
-}
-
-Status EngineThrew() {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status(OutOfMemoryStatus());
-  } catch (const std::exception& error) {
-    return Internal(error.what());
-  } catch (...) {
-    return Internal("something that is no std::exception was thrown");
+    return Threw(plugin, function, "something that is no std::exception");
   }
 }
 

@@ -74,9 +74,6 @@ class KernelCall {
 // What was thrown across the C ABI, as a status. In a catch block.
 Status Thrown(std::string_view plugin, std::string_view function);
 
-// What the engine itself threw, in a catch block: it has no memory left, or an error of its own.
-Status EngineThrew();
-
 // Calls a plugin. A status comes back as it is; an exception as INTERNAL that names plugin and function.
 template <typename Function>
 Status CallPlugin(const std::string& plugin, const char* function, const std::string* node, const std::string* op, Function call) {

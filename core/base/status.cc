@@ -2,6 +2,7 @@
 #include "core/base/status.h"
 
 #include <array>
+#include <exception>
 #include <new>
 
 namespace tenon {
@@ -26,25 +27,19 @@ void ReleaseStatus(tenon_status* status) {
   if (status != nullptr && status != OutOfMemoryStatus()) delete status;
 }
 
-Status::Status(Code code, std::string message) {
+Status::Status(Code code, std::string message) noexcept {
   if (code == Code::kOk) return;
   rep_ = new (std::nothrow) tenon_status{static_cast<uint32_t>(code), std::move(message)};
   if (rep_ == nullptr) rep_ = OutOfMemoryStatus();
 }
 
-Status::Status(const Status& other) {
-  if (!other.ok()) *this = Status(other.code(), std::string(other.message()));
+Status::Status(const Status& other) noexcept {
+  if (!other.ok()) *this = Of(other.code(), other.message());
 }
 
 std::string Status::ToString() const {
   if (ok()) return "OK";
   return StrCat(CodeName(code()), ": ", message());
-}
-
-Status Status::Annotate(std::string_view context) && {
-  if (ok() || rep_ == OutOfMemoryStatus()) return std::move(*this);
-  rep_->message = StrCat(context, ": ", rep_->message);
-  return std::move(*this);
 }
 
 Status InvalidArgument(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
@@ -55,5 +50,17 @@ Status ResourceExhausted(std::string message) { return Status(Code::kResourceExh
 Status Unimplemented(std::string message) { return Status(Code::kUnimplemented, std::move(message)); }
 Status Internal(std::string message) { return Status(Code::kInternal, std::move(message)); }
 Status OutOfRange(std::string message) { return Status(Code::kOutOfRange, std::move(message)); }
+
+Status EngineThrew() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status(OutOfMemoryStatus());
+  } catch (const std::exception& error) {
+    return Status::Of(Code::kInternal, error.what());
+  } catch (...) {
+    return Status::Of(Code::kInternal, "something that is no std::exception was thrown");
+  }
+}
 
 }  // namespace tenon

@@ -2,12 +2,15 @@
 // Status and Result: a failure is a value.
 //
 // A Status is one pointer; NULL is success. It is the C ABI's tenon_status, so that it crosses to plugins and back without
-// a copy. Each layer adds what it knows with Annotate(): "node 'conv1' (Conv2D): no kernel for DT_HALF".
+// a copy. Each layer adds what it knows with Annotate(): "node 'conv1' (Conv2D): no kernel for DT_HALF". Nothing that is done with a
+// status throws: without memory for a text it is OutOfMemoryStatus(), or goes on without what was to be added. Texts that are made
+// for it may throw where they are made; Status::Of and Annotate take the pieces instead.
 #ifndef TENON_CORE_BASE_STATUS_H_
 #define TENON_CORE_BASE_STATUS_H_
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,7 +56,10 @@ void ReleaseStatus(tenon_status* status);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message);
+  Status(Code code, std::string message) noexcept;
+  // The message is the pieces, joined.
+  template <typename... Pieces>
+  static Status Of(Code code, const Pieces&... pieces) noexcept;
   explicit Status(tenon_status* owned) : rep_(owned) {}
   static Status Ok() { return Status(); }
   Status(Status&& other) noexcept : rep_(std::exchange(other.rep_, nullptr)) {}
@@ -61,8 +67,8 @@ class [[nodiscard]] Status {
     std::swap(rep_, other.rep_);
     return *this;
   }
-  Status(const Status& other);
-  Status& operator=(const Status& other) { return *this = Status(other); }
+  Status(const Status& other) noexcept;
+  Status& operator=(const Status& other) noexcept { return *this = Status(other); }
   ~Status() {
     if (rep_ != nullptr) ReleaseStatus(rep_);
   }
@@ -72,8 +78,9 @@ class [[nodiscard]] Status {
   std::string_view message() const { return rep_ == nullptr ? std::string_view() : rep_->message; }
   // "INVALID_ARGUMENT: text", or "OK".
   std::string ToString() const;
-  // Puts "context: " before the message; nothing happens to success.
-  Status Annotate(std::string_view context) &&;
+  // Puts "context: " before the message, the context being the pieces, joined; nothing happens to success.
+  template <typename... Pieces>
+  Status Annotate(const Pieces&... context) && noexcept;
   // Gives the C object away; NULL for success.
   tenon_status* release() { return std::exchange(rep_, nullptr); }
 
@@ -136,6 +143,38 @@ std::string StrCat(const Pieces&... pieces) {
   std::string out;
   (internal::Append(out, pieces), ...);
   return out;
+}
+
+// What the engine itself threw, in a catch block: it has no memory left, or an error of its own.
+Status EngineThrew() noexcept;
+
+// What a function that gives a Status gives, or what it throws.
+template <typename Function>
+Status Guarded(Function&& function) noexcept {
+  try {
+    return function();
+  } catch (...) {
+    return EngineThrew();
+  }
+}
+
+template <typename... Pieces>
+Status Status::Of(Code code, const Pieces&... pieces) noexcept {
+  try {
+    return Status(code, StrCat(pieces...));
+  } catch (const std::bad_alloc&) {
+    return Status(OutOfMemoryStatus());
+  }
+}
+
+template <typename... Pieces>
+Status Status::Annotate(const Pieces&... context) && noexcept {
+  if (ok() || rep_ == OutOfMemoryStatus()) return std::move(*this);
+  try {
+    rep_->message = StrCat(context..., ": ", rep_->message);
+  } catch (const std::bad_alloc&) {  // it says less
+  }
+  return std::move(*this);
 }
 
 }  // namespace tenon

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -97,6 +99,16 @@ TEST(Result, PassesFailuresOnThroughTheMacros) {
 TEST(StrCat, JoinsTextsAndNumbers) {
   EXPECT_EQ(StrCat("a", std::string("b"), std::string_view("c"), 'd', -1, uint64_t{18446744073709551615u}),
             "abcd-118446744073709551615");
+}
+
+TEST(Guarded, MakesStatusesOfWhatIsThrown) {
+  EXPECT_TRUE(Guarded([] { return Status::Ok(); }).ok());
+  EXPECT_EQ(Guarded([] { return NotFound("it"); }).code(), Code::kNotFound);
+  EXPECT_EQ(Guarded([]() -> Status { throw std::bad_alloc(); }).code(), Code::kResourceExhausted);
+  const Status thrown = Guarded([]() -> Status { throw std::length_error("too long"); });
+  EXPECT_EQ(thrown.code(), Code::kInternal);
+  EXPECT_EQ(thrown.message(), "too long");
+  EXPECT_EQ(Guarded([]() -> Status { throw 7; }).code(), Code::kInternal);
 }
 
 }  // namespace

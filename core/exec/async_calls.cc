@@ -13,19 +13,23 @@ AsyncCalls& AsyncCalls::The() {
   return *calls;
 }
 
-void* AsyncCalls::Open(void* call, const std::string& plugin, const std::string& node) {
+Result<void*> AsyncCalls::Open(void* waits, const Who& who) {
   std::lock_guard lock(mutex_);
-  if (free_.empty()) {
-    free_.push_back(entries_.size());
+  if (first_free_ == kNone) {
+    if (entries_.size() >> kPlaceBits != 0)
+      return Status::Of(Code::kResourceExhausted, entries_.size(), " calls to plugins are under way at once, which is all that there may be");
     entries_.emplace_back();
+    first_free_ = entries_.size() - 1;
   }
-  const uint64_t place = free_.back();
-  free_.pop_back();
+  const uint64_t place = first_free_;
   Entry& entry = entries_[place];
-  entry.call = call;
+  entry.plugin = who.plugin;  // no memory is asked for where a name as long stood before
+  entry.of = who.of;
+  // From here on nothing throws.
+  first_free_ = std::exchange(entry.next_free, kNone);
+  entry.function = who.function;
+  entry.waits = waits;
   entry.given_up = false;
-  entry.plugin = plugin;  // no memory is asked for where a name as long stood before
-  entry.node = node;
   return reinterpret_cast<void*>(entry.generation << kPlaceBits | place);
 }
 
@@ -37,35 +41,45 @@ AsyncCalls::Entry* AsyncCalls::Find(void* number, uint64_t* out_place) {
   return entry.generation == bits >> kPlaceBits ? &entry : nullptr;
 }
 
-void* AsyncCalls::Close(void* number) {
-  std::string who;
+void* AsyncCalls::Close(void* number) noexcept {
+  Status late;
   {
     std::lock_guard lock(mutex_);
     uint64_t place = 0;
     Entry* entry = Find(number, &place);
     if (entry != nullptr) {
       ++entry->generation;
-      free_.push_back(place);
-      if (!entry->given_up) return std::exchange(entry->call, nullptr);
+      entry->next_free = std::exchange(first_free_, place);
+      if (!entry->given_up) return std::exchange(entry->waits, nullptr);
     }
-    // The place may serve another run by now; else its names are still those.
-    if (place < entries_.size() && entries_[place].generation == (reinterpret_cast<uint64_t>(number) >> kPlaceBits) + 1)
-      who = StrCat(DescribePlugin(entries_[place].plugin), ": its run_async() of node '", entries_[place].node, "'");
-    else
-      who = "the run_async() of a plugin";
-    who += entry != nullptr ? " called done when nobody waited for it any more" : " called done twice";
+    late = NameLate(number, entry != nullptr);
   }
-  Log(TENON_LOG_ERROR, who + "; this is of no account");
+  Log(TENON_LOG_ERROR, late.message());
   return nullptr;
 }
 
-void AsyncCalls::GiveUp(void* number) {
+// Under the lock.
+Status AsyncCalls::NameLate(void* number, bool given_up) {
+  const auto bits = reinterpret_cast<uint64_t>(number);
+  const uint64_t place = bits & ((uint64_t{1} << kPlaceBits) - 1);
+  const char* const what = given_up ? "called done when nobody waited for it any more" : "called done twice";
+  // The place may serve another call by now; else its names are still those.
+  if (place >= entries_.size() || entries_[place].generation != (bits >> kPlaceBits) + 1)
+    return Status::Of(Code::kInternal, "a function of a plugin ", what, "; this is of no account");
+  const Entry& entry = entries_[place];
+  return Guarded([&] {
+    return Status::Of(Code::kInternal, DescribePlugin(entry.plugin), ": its ", entry.function, " '", entry.of, "' ", what, "; this is of no account");
+  });
+}
+
+bool AsyncCalls::GiveUp(void* number) {
   std::lock_guard lock(mutex_);
   uint64_t place = 0;
   Entry* entry = Find(number, &place);
-  if (entry == nullptr) return;
+  if (entry == nullptr) return false;
   entry->given_up = true;
-  entry->call = nullptr;
+  entry->waits = nullptr;
+  return true;
 }
 
 }  // namespace tenon::exec

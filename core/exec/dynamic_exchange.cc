@@ -28,18 +28,27 @@ void DynamicInstance::ProcessSend(const NodeInfo& info, Iteration* iteration, bo
 }
 
 void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration) {
-  if (spare_receipts_.empty()) spare_receipts_.push_back(receipts_.emplace_back(std::make_unique<Receipt>()).get());
+  if (spare_receipts_.empty()) {
+    spare_receipts_.reserve(receipts_.size() + 1);  // all may come back
+    spare_receipts_.push_back(receipts_.emplace_back(std::make_unique<Receipt>()).get());
+  }
   Receipt* receipt = spare_receipts_.back();
   spare_receipts_.pop_back();
   receipt->info = &info;
   receipt->iteration = iteration;
   ++outstanding_;
-  step_->rendezvous->Receive(KeyOf(info, iteration), [this, receipt](Result<Message> message) {
-    receipt->message = std::move(message);
-    std::lock_guard lock(inbox_mutex_);
-    arrived_.push_back(receipt);
-    inbox_wake_.notify_one();
-  });
+  try {
+    step_->rendezvous->Receive(KeyOf(info, iteration), [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
+  } catch (...) {  // it was not taken
+    Arrived(receipt, EngineThrew());
+  }
+}
+
+void DynamicInstance::Arrived(Receipt* receipt, Result<Message> message) {
+  receipt->message = std::move(message);
+  std::lock_guard lock(inbox_mutex_);
+  arrived_.Put(receipt);
+  inbox_wake_.notify_one();
 }
 
 void DynamicInstance::Conclude(Receipt* receipt) {

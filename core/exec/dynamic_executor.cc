@@ -19,6 +19,16 @@ constexpr uint64_t kAlignment = 64;
 
 uint64_t RoundUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// The status with the node's name, if there is memory for it.
+Status At(const graph::Node& node, Status status) noexcept {
+  if (status.ok()) return status;
+  (void)Guarded([&] {
+    status = std::move(status).Annotate(node.Describe());
+    return Status::Ok();
+  });
+  return status;
+}
+
 }  // namespace
 
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
@@ -41,8 +51,8 @@ DynamicInstance::~DynamicInstance() {
 
 DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
   const FrameInfo& info = plan_->frames()[static_cast<size_t>(frame)];
-  iterations_.push_back(std::make_unique<Iteration>());
-  Iteration* iteration = iterations_.back().get();
+  auto made = std::make_unique<Iteration>();
+  Iteration* const iteration = made.get();
   iteration->info = &info;
   iteration->states.resize(info.nodes.size());
   iteration->slots.resize(info.slots.size());
@@ -81,18 +91,13 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
       iteration->output_views.push_back(&iteration->slots[static_cast<size_t>(node.first_output + k)].view);
     call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(), &call};
   }
+  iterations_.push_back(std::move(made));
   return iteration;
 }
 
 DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) {
-  auto& spare = spare_iterations_[static_cast<size_t>(frame->frame)];
-  Iteration* iteration;
-  if (spare.empty()) {
-    iteration = MakeIteration(frame->frame);
-  } else {
-    iteration = spare.back();
-    spare.pop_back();
-  }
+  Iteration*& spare = spare_iterations_[static_cast<size_t>(frame->frame)];
+  Iteration* const iteration = spare == nullptr ? MakeIteration(frame->frame) : std::exchange(spare, spare->next_spare);
   std::copy(frame->info->initial.begin(), frame->info->initial.end(), iteration->states.begin());
   iteration->frame = frame;
   iteration->number = frame->first_number + static_cast<int64_t>(frame->iterations.size());
@@ -107,10 +112,14 @@ DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) 
   return iteration;
 }
 
-// Takes an iteration whose nodes are done, or given up, out of use.
+// Takes an iteration whose nodes are done out of use.
 void DynamicInstance::Recycle(Iteration* iteration) {
   for (FrameInstance*& child : iteration->child_frames)
     if (child != nullptr) Abandon(std::exchange(child, nullptr));
+  ReleaseSlots(iteration);
+}
+
+void DynamicInstance::ReleaseSlots(Iteration* iteration) {
   if (iteration->owned > 0)
     for (Slot& slot : iteration->slots)
       if (slot.owned) {
@@ -122,32 +131,54 @@ void DynamicInstance::Recycle(Iteration* iteration) {
   iteration->children = 0;
 }
 
+void DynamicInstance::Spare(Iteration* iteration) {
+  iteration->next_spare = std::exchange(spare_iterations_[static_cast<size_t>(iteration->info - plan_->frames().data())], iteration);
+}
+
 void DynamicInstance::Abandon(FrameInstance* frame) {
   for (Iteration* iteration : frame->iterations) {
     Recycle(iteration);
-    spare_iterations_[static_cast<size_t>(frame->frame)].push_back(iteration);
+    Spare(iteration);
   }
   frame->iterations.clear();
+  ReleaseInvariants(frame);
+}
+
+void DynamicInstance::ReleaseInvariants(FrameInstance* frame) {
   for (FrameInstance::Invariant& invariant : frame->invariants)
     if (invariant.value.owned) ReleaseOutput(&invariant.value.view);
   frame->invariants.clear();
   frame->waiting.clear();
-  spare_frames_[static_cast<size_t>(frame->frame)].push_back(frame);
+  frame->next_spare = std::exchange(spare_frames_[static_cast<size_t>(frame->frame)], frame);
+}
+
+// After a step that failed, wherever it was: all is as it was made.
+void DynamicInstance::RecycleAll() {
+  std::fill(spare_iterations_.begin(), spare_iterations_.end(), nullptr);
+  std::fill(spare_frames_.begin(), spare_frames_.end(), nullptr);
+  for (const auto& iteration : iterations_) {
+    std::fill(iteration->child_frames.begin(), iteration->child_frames.end(), nullptr);
+    ReleaseSlots(iteration.get());
+    if (iteration.get() != root_iteration_) Spare(iteration.get());
+  }
+  for (const auto& frame : frames_) {
+    frame->iterations.clear();
+    ReleaseInvariants(frame.get());
+  }
 }
 
 DynamicInstance::FrameInstance* DynamicInstance::ChildFrame(Iteration* iteration, const NodeInfo& enter) {
   FrameInstance*& child = iteration->child_frames[static_cast<size_t>(enter.entered)];
   if (child != nullptr) return child;
   const int frame = iteration->info->children[static_cast<size_t>(enter.entered)];
-  auto& spare = spare_frames_[static_cast<size_t>(frame)];
-  if (spare.empty()) {
+  FrameInstance*& spare = spare_frames_[static_cast<size_t>(frame)];
+  if (spare == nullptr) {
     frames_.push_back(std::make_unique<FrameInstance>());
     child = frames_.back().get();
     child->frame = frame;
     child->info = &plan_->frames()[static_cast<size_t>(frame)];
   } else {
-    child = spare.back();
-    spare.pop_back();
+    child = std::exchange(spare, spare->next_spare);
   }
   child->parent = iteration;
   child->pending_enters = child->info->enters;
@@ -184,7 +215,7 @@ void DynamicInstance::Settle(FrameInstance* frame) {
         held_.clear();
       }
       Recycle(oldest);
-      spare_iterations_[static_cast<size_t>(frame->frame)].push_back(oldest);
+      Spare(oldest);
     }
     Iteration* parent = frame->parent;
     EndFrame(frame);
@@ -320,6 +351,7 @@ Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64
   if (iteration->chunks.empty() || iteration->chunk_used + wanted > iteration->chunks.back().second) {
     // As much as all slots of a frame need when they are scalars, within bounds.
     const uint64_t chunk = std::max(wanted, std::clamp<uint64_t>(iteration->slots.size() * kAlignment, 512, 65536));
+    iteration->chunks.reserve(iteration->chunks.size() + 1);  // rarely more than a few
     TENON_ASSIGN_OR_RETURN(void* data, pool_->AllocateRaw(chunk));
     iteration->chunks.emplace_back(static_cast<char*>(data), chunk);
     iteration->chunk_used = 0;
@@ -374,6 +406,26 @@ void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
 Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   step_ = step;
   error_ = Status::Ok();
+  failed_ = false;
+  const auto guarded = [this](auto part) {
+    Status thrown = Guarded([&] {
+      part();
+      return Status::Ok();
+    });
+    if (!thrown.ok()) Fail(std::move(thrown));
+    return thrown.ok();
+  };
+  guarded([&] { Begin(feeds); });
+  // What is thrown ends the step, but not before what runs elsewhere has come back.
+  while (!guarded([&] { Loop(); })) continue;
+  Status status = std::move(error_);
+  if (work_.begun()) status = work_.Complete(std::move(status));
+  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
+    if (!fetched_[i].present) status = NoValue(i);
+  return status;
+}
+
+void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
   if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);
   const FrameInfo& info = plan_->frames()[0];
   std::copy(info.initial.begin(), info.initial.end(), root_iteration_->states.begin());
@@ -387,13 +439,8 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
   for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
   for (int32_t source : info.sources) Push(source, root_iteration_, false);
-  if (plan_->plan().uses_queues()) error_ = BeginQueues();
-  Loop();
-  Status status = std::move(error_);
-  if (work_.begun()) status = work_.Complete(std::move(status));
-  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
-    if (!fetched_[i].present) status = NoValue(i);
-  return status;
+  if (!plan_->plan().uses_queues()) return;
+  if (Status status = BeginQueues(); !status.ok()) Fail(std::move(status));
 }
 
 Status DynamicInstance::NoValue(size_t fetch) const {
@@ -411,15 +458,17 @@ void DynamicInstance::Finish() {
     if (fetched.owned) ReleaseOutput(&fetched.view);
     fetched = {};
   }
-  Recycle(root_iteration_);
+  if (failed_) RecycleAll();
+  else Recycle(root_iteration_);
   ready_head_ = ready_tail_ = 0;
   step_ = nullptr;
 }
 
-void DynamicInstance::Fail(Status status) {
+void DynamicInstance::Fail(Status status) noexcept {
   if (!error_.ok()) return;
+  failed_ = true;
   error_ = std::move(status);
-  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status(Code::kCancelled, StrCat("another node of the step failed: ", error_.message())));
+  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status::Of(Code::kCancelled, "another node of the step failed: ", error_.message()));
 }
 
 void DynamicInstance::Loop() {
@@ -567,13 +616,12 @@ void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, b
   FrameInstance* child = ChildFrame(iteration, info);
   const Slot* value = dead ? nullptr : &Input(info, 0, iteration);
   if (info.constant_enter) {
-    FrameInstance::Invariant invariant{&info, dead, {}};
+    FrameInstance::Invariant& invariant = child->invariants.emplace_back(FrameInstance::Invariant{&info, dead, {}});
     if (!dead) {
       invariant.value = *value;
       invariant.value.owned = value->view.buffer != nullptr;
       if (invariant.value.owned) Retain(value->view.buffer);
     }
-    child->invariants.push_back(invariant);
   }
   for (Iteration* each : child->iterations) {
     ++each->running;
@@ -862,21 +910,21 @@ Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const Prepar
 
 // After the kernel: what it allocated or shared belongs to the slots, also when it failed.
 Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration, bool ran_well) {
-  Status status;
   for (int32_t k = 0; k < info.output_count; ++k) {
     const auto at = static_cast<size_t>(info.first_output + k);
     Slot& slot = iteration->slots[at];
-    if (slot.view.buffer != nullptr) {
-      const int32_t uses = iteration->info->slots[at].uses;
-      slot.made_for = nullptr;
-      slot.shape_id = 0;
-      if (!slot.owned) Own(iteration, &slot, uses);
-    } else if (slot.view.dl.data == nullptr && call->last->kernel->dynamic_output(static_cast<size_t>(k))) {
-      if (status.ok()) status = NotSet(*call, static_cast<size_t>(k));
-    }
-    if (ran_well && status.ok()) status = CheckCells(*call, static_cast<size_t>(k), slot.view);
+    if (slot.view.buffer == nullptr) continue;
+    slot.made_for = nullptr;
+    slot.shape_id = 0;
+    if (!slot.owned) Own(iteration, &slot, iteration->info->slots[at].uses);
   }
-  return status;
+  for (int32_t k = 0; ran_well && k < info.output_count; ++k) {
+    const tenon_tensor_view& view = iteration->slots[static_cast<size_t>(info.first_output + k)].view;
+    if (view.buffer == nullptr && view.dl.data == nullptr && call->last->kernel->dynamic_output(static_cast<size_t>(k)))
+      return NotSet(*call, static_cast<size_t>(k));
+    TENON_RETURN_IF_ERROR(CheckCells(*call, static_cast<size_t>(k), view));
+  }
+  return Status::Ok();
 }
 
 // The result is the input's memory under other dims.
@@ -907,40 +955,44 @@ void DynamicInstance::StartElsewhere(Call* call) {
   call->elsewhere = true;
   call->number = nullptr;
   call->plugin = &call->last->kernel->plugin();
+  call->function = "run";
   call->status = Status::Ok();
   call->begin_ns = step_->trace != nullptr ? trace::Trace::Now() : 0;
+  // What could not be begun comes back as what has failed.
+  Status refused = Guarded([&] { return StartThere(call); });
+  if (refused.ok()) return;
+  call->status = At(*call->node, std::move(refused));
+  Post(call);
+}
+
+// OK: the call will be posted, or was.
+Status DynamicInstance::StartThere(Call* call) {
   if (call->last->workspace_bytes > 0) {
     auto workspace = pool_->Allocate(call->last->workspace_bytes, {nullptr, 0, 0});
-    if (!workspace.ok()) {
-      call->status = Status(workspace.status()).Annotate(StrCat(call->node->Describe(), ", its workspace"));
-      return Post(call);
-    }
+    if (!workspace.ok()) return std::move(workspace).status().Annotate("its workspace");
     call->workspace = *workspace;
     call->frame.workspace = call->workspace->data;
   }
   const tenon_kernel_registration& kernel = call->last->kernel->registration();
   if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) {
     call->function = "run_async";
-    void* const number = call->number = AsyncCalls::The().Open(call, *call->plugin, call->node->name);
+    TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(call, {*call->plugin, "run_async() of node", call->node->name}));
+    call->number = number;
     tenon_status* refused = StartAsync(*call->last->kernel, call->last->prepared, &call->frame, number);
     if (refused != nullptr) CallDone(number, refused);
-    return;
+    return Status::Ok();
   }
-  const auto run = [call] {
-    const uint64_t begin = NowNs();
-    call->function = "run";
-    call->status = RunPrepared(*call->last, &call->frame);
-    call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
-    call->instance->Post(call);
-  };
-  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) {
-    if (Status status = step_->env->threads->ScheduleWaiting(run); !status.ok()) {
-      call->status = std::move(status).Annotate(call->node->Describe());
-      Post(call);
-    }
-  } else if (!step_->env->threads->Schedule(run).ok()) {
-    run();
-  }
+  const auto run = [call] { RunThere(call); };
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return step_->env->threads->ScheduleWaiting(run);
+  if (!step_->env->threads->Schedule(run).ok()) run();
+  return Status::Ok();
+}
+
+void DynamicInstance::RunThere(Call* call) {
+  const uint64_t begin = NowNs();
+  call->status = Guarded([&] { return RunPrepared(*call->last, &call->frame); });
+  call->last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
+  call->instance->Post(call);
 }
 
 tenon_status* DynamicInstance::StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number) {
@@ -957,34 +1009,35 @@ void DynamicInstance::CallDone(void* argument, tenon_status* status) {
   auto* call = static_cast<Call*>(AsyncCalls::The().Close(argument));
   if (call == nullptr) return ReleaseStatus(status);
   if (call->step->trace != nullptr) call->end_ns = trace::Trace::Now();
-  call->status = Status(status).Annotate(call->node->Describe());
+  call->status = At(*call->node, Status(status));
   ReleasePins(call);
   call->instance->Post(call);
 }
 
 void DynamicInstance::Post(Call* call) {
   std::lock_guard lock(inbox_mutex_);
-  inbox_.push_back(call);
+  inbox_.Put(call);
   inbox_wake_.notify_one();
 }
 
 // Until something has come, or the step is cancelled. One that is cancelled already waits so long as kernels have patience for.
 void DynamicInstance::AwaitInbox() {
   const auto has_come = [this] { return !inbox_.empty() || !arrived_.empty(); };
+  if (step_->cancellation->cancelled()) {
+    std::unique_lock lock(inbox_mutex_);
+    const std::chrono::seconds patience = Patience();
+    if (patience.count() == 0) inbox_wake_.wait(lock, has_come);
+    else if (!inbox_wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
+    return;
+  }
   bool cancelled = false;
-  const uint64_t token = step_->cancellation->Subscribe([&](const Status&) {
+  const Subscription subscription(step_->cancellation, [&](const Status&) {
     std::lock_guard lock(inbox_mutex_);
     cancelled = true;
     inbox_wake_.notify_one();
   });
-  {
-    std::unique_lock lock(inbox_mutex_);
-    const std::chrono::seconds patience = Patience();
-    if (token != 0) inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
-    else if (patience.count() == 0) inbox_wake_.wait(lock, has_come);
-    else if (!inbox_wake_.wait_for(lock, patience, has_come)) abandoned_ = true;
-  }
-  if (token != 0) step_->cancellation->Unsubscribe(token);
+  std::unique_lock lock(inbox_mutex_);
+  inbox_wake_.wait(lock, [&] { return cancelled || has_come(); });
 }
 
 // How long a step that is cancelled waits for what runs elsewhere: a thread of ours does come back, if the kernel's work is not endless.
@@ -1001,37 +1054,39 @@ std::chrono::seconds DynamicInstance::Patience() const {
 // What runs still may use all that the step has, whenever it ends: nothing of it is used or freed any more.
 void DynamicInstance::Abandon() {
   std::string who;
+  const auto note = [&](const Call& call) {
+    who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ", call.function, "() has not ",
+                  call.number != nullptr ? "called done" : "returned");
+    return Status::Ok();
+  };
   for (const auto& iteration : iterations_)
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i) {
       const Call& call = iteration->calls[i];
       if (!call.elsewhere) continue;
       if (call.number != nullptr) AsyncCalls::The().GiveUp(call.number);
-      who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ", call.function, "() has not ",
-                    call.number != nullptr ? "called done" : "returned");
+      (void)Guarded([&] { return note(call); });  // without memory for a name it goes without
     }
   for (const auto& slot : root_iteration_->slots)
     if (slot.view.buffer != nullptr) Retain(slot.view.buffer);
   error_ = std::move(error_).Annotate(who);
-  Log(TENON_LOG_ERROR, StrCat(who, " since the step was ended; what the step has is kept for it until the process ends"));
+  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, who, " since the step was ended; what the step has is kept for it until the process ends").message());
 }
 
 void DynamicInstance::TakeInbox(bool wait) {
   if (wait) AwaitInbox();
-  {
+  // One after the other: what is thrown on the way leaves the others where they are.
+  const auto take = [this](auto& from) {
     std::lock_guard lock(inbox_mutex_);
-    done_.swap(inbox_);
-    taken_.swap(arrived_);
-  }
-  for (Receipt* receipt : taken_) Conclude(receipt);
-  taken_.clear();
-  for (Call* call : done_) {
+    return from.Take();
+  };
+  while (Receipt* receipt = take(arrived_)) Conclude(receipt);
+  while (Call* call = take(inbox_)) {
     --outstanding_;
     call->elsewhere = false;
     if (call->workspace != nullptr) Release(std::exchange(call->workspace, nullptr));
     if (call->end_ns != 0) step_->trace->Add(call->node->name, call->node->op->name, call->begin_ns, std::exchange(call->end_ns, 0));
     Conclude(*call->info, call, std::move(call->status));
   }
-  done_.clear();
 }
 
 }  // namespace tenon::exec

@@ -80,6 +80,7 @@ class DynamicInstance {
     Buffer* workspace = nullptr;
     bool elsewhere = false;
     void* number = nullptr;  // in AsyncCalls; nullptr: a thread of ours has it
+    Call* next = nullptr;    // in the inbox
     uint64_t begin_ns = 0, end_ns = 0;
     Status status;
   };
@@ -100,6 +101,7 @@ class DynamicInstance {
     std::vector<FrameInstance*> child_frames;  // by number of the child
     std::vector<std::pair<char*, uint64_t>> chunks;  // of the pool
     uint64_t chunk_used = 0;
+    Iteration* next_spare = nullptr;
   };
 
   struct FrameInstance {
@@ -118,6 +120,7 @@ class DynamicInstance {
     std::vector<const NodeInfo*> waiting;  // NextIterations of the newest, held back by the limit
     enum class ExitState : uint8_t { kNone, kDead, kLive };
     std::vector<ExitState> exits;
+    FrameInstance* next_spare = nullptr;
   };
 
   // A receive that waits for its value.
@@ -125,6 +128,28 @@ class DynamicInstance {
     const NodeInfo* info = nullptr;
     Iteration* iteration = nullptr;
     std::optional<Result<Message>> message;  // once it is there
+    Receipt* next = nullptr;                 // among those that have arrived
+  };
+
+  // What has come, the first first. To put something in takes no memory: whoever brings it has nobody to tell that there is none.
+  template <typename Item>
+  class Inbox {
+   public:
+    bool empty() const { return first_ == nullptr; }
+    void Put(Item* item) {
+      item->next = nullptr;
+      (first_ == nullptr ? first_ : last_->next) = item;
+      last_ = item;
+    }
+    // nullptr: nothing has come.
+    Item* Take() {
+      Item* const item = first_;
+      if (item != nullptr) first_ = item->next;
+      return item;
+    }
+
+   private:
+    Item *first_ = nullptr, *last_ = nullptr;
   };
 
   struct Ready {
@@ -142,6 +167,10 @@ class DynamicInstance {
   Iteration* MakeIteration(int frame);
   Iteration* NewIteration(FrameInstance* frame);
   void Recycle(Iteration* iteration);
+  void RecycleAll();
+  void ReleaseSlots(Iteration* iteration);
+  void ReleaseInvariants(FrameInstance* frame);
+  void Spare(Iteration* iteration);
   void Abandon(FrameInstance* frame);
   FrameInstance* ChildFrame(Iteration* iteration, const NodeInfo& enter);
   void Settle(FrameInstance* frame);
@@ -167,6 +196,7 @@ class DynamicInstance {
   Status NoValue(size_t fetch) const;
 
   // Running nodes.
+  void Begin(const tenon_tensor_view* const* feeds);
   void Loop();
   Ready TakeReady();
   void Process(const Ready& ready);
@@ -196,19 +226,22 @@ class DynamicInstance {
   }
   void Finished(const NodeInfo& info, Iteration* iteration);
   void Leave(Iteration* iteration);
-  void Fail(Status status);
+  void Fail(Status status) noexcept;
 
   // Sends and receives (dynamic_exchange.cc).
   RendezvousKey KeyOf(const NodeInfo& info, const Iteration* iteration) const;
   void ProcessSend(const NodeInfo& info, Iteration* iteration, bool dead);
   void ProcessReceive(const NodeInfo& info, Iteration* iteration);
   void Conclude(Receipt* receipt);
+  void Arrived(Receipt* receipt, Result<Message> message);
   void Emit(const NodeInfo& info, Iteration* iteration, bool dead);
 
   // Kernels that run elsewhere.
   bool RunsElsewhere(const PreparedNode& prepared) const;
   void StartElsewhere(Call* call);
+  Status StartThere(Call* call);
   static tenon_status* StartAsync(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame, void* number);
+  static void RunThere(Call* call);
   static void CallDone(void* argument, tenon_status* status);
   void Post(Call* call);
   void TakeInbox(bool wait);
@@ -223,6 +256,7 @@ class DynamicInstance {
   Iteration* root_iteration_ = nullptr;
   FrameInstance root_;
   Status error_;
+  bool failed_ = false;  // the step, with what error_ was then
   bool shuffled_ = false;
   std::minstd_rand random_;
   // A ring: at a power of two of places, of which [head, tail) are taken.
@@ -231,8 +265,8 @@ class DynamicInstance {
   std::vector<Fetched> fetched_;
   std::vector<std::unique_ptr<Iteration>> iterations_;       // all
   std::vector<std::unique_ptr<FrameInstance>> frames_;       // all but the root
-  std::vector<std::vector<Iteration*>> spare_iterations_;    // by frame
-  std::vector<std::vector<FrameInstance*>> spare_frames_;
+  std::vector<Iteration*> spare_iterations_;                 // by frame, the first of each
+  std::vector<FrameInstance*> spare_frames_;
   std::vector<const NodeInfo*> held_;                        // while they are let go
   void* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
@@ -240,8 +274,8 @@ class DynamicInstance {
   bool abandoned_ = false;  // what runs elsewhere did not end
   std::mutex inbox_mutex_;
   std::condition_variable inbox_wake_;
-  std::vector<Call*> inbox_, done_;
-  std::vector<Receipt*> arrived_, taken_;
+  Inbox<Call> inbox_;
+  Inbox<Receipt> arrived_;
   std::vector<std::unique_ptr<Receipt>> receipts_;  // all
   std::vector<Receipt*> spare_receipts_;
 };

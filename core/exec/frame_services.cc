@@ -66,15 +66,6 @@ Buffer* Share(BufferPool* pool, const tenon_tensor_view& view) {
   return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
 }
 
-// Without memory of its own: kernels of steady steps give outputs too. False: no tensor has such dims.
-bool BytesOf(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes) {
-  uint64_t bytes = SizeOf(dtype);
-  for (int32_t i = 0; i < view.dl.ndim; ++i)
-    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(view.dl.shape[i]), &bytes)) return false;
-  *out_bytes = bytes;
-  return bytes <= kMaxBytes;
-}
-
 // What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
 tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
   const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
@@ -85,13 +76,12 @@ tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_te
     return wrong(StrCat("a shape of rank ", view.dl.ndim, view.dl.shape == nullptr ? " without dims" : ""));
   if (view.dl.strides != nullptr) return wrong("a view with strides");
   uint64_t bytes = sizeof(tenon_resource*);
-  if (!IsRef(planned) && !BytesOf(planned, view, &bytes)) {
+  if (!IsRef(planned) && !ByteSize(planned, view, &bytes)) {
     const Result<int64_t> size = ByteSize(planned, ShapeOf(view));
     return wrong(StrCat("a shape that cannot be (", size.ok() ? ShapeOf(view).ToString() : std::string(size.status().message()), ")"));
   }
   if (view.byte_size != bytes) return wrong(StrCat("byte_size ", view.byte_size, " and a shape of ", bytes, " bytes"));
-  const Buffer* memory = view.buffer;  // whose it is, where this is another view of it
-  while (memory->parent != nullptr) memory = memory->parent;
+  const Buffer* memory = HomeOf(view.buffer);
   const auto begin = reinterpret_cast<uintptr_t>(memory->data), data = reinterpret_cast<uintptr_t>(DataOf(view));
   if (bytes > 0 && (data < begin || data - begin > memory->capacity || bytes > memory->capacity - (data - begin)))
     return wrong(StrCat(bytes, " bytes that do not lie in their buffer of ", memory->capacity, " bytes"));

@@ -2,8 +2,8 @@
 #include "core/exec/host_threads.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
-#include <system_error>
 
 #include "core/base/log.h"
 
@@ -33,8 +33,8 @@ HostThreads::HostThreads(uint32_t threads)
   helpers_.reserve(threads_);
   try {
     for (uint32_t i = 1; i < threads_; ++i) helpers_.emplace_back([this] { Helper(); });
-  } catch (const std::system_error& error) {
-    Log(TENON_LOG_WARNING, StrCat("of ", threads_, " threads for steps there are ", helpers_.size() + 1, ": ", error.what()));
+  } catch (const std::exception& error) {
+    Log(TENON_LOG_WARNING, Status::Of(Code::kResourceExhausted, "of ", threads_, " threads for steps there are ", helpers_.size() + 1, ": ", error.what()).message());
     threads_ = static_cast<uint32_t>(helpers_.size()) + 1;
   }
 }
@@ -129,22 +129,30 @@ void HostThreads::Helper() {
   }
 }
 
+// Under the lock.
+Status HostThreads::AddThread(Background* background) {
+  std::list<std::thread> added;
+  try {
+    const auto self = added.emplace(added.end());
+    *self = std::thread([this, background, self] { Serve(background, self); });
+  } catch (const std::exception& error) {
+    return Status::Of(Code::kResourceExhausted, "the system gives no thread for work in the background: ", error.what());
+  }
+  background->threads.splice(background->threads.end(), added);
+  return Status::Ok();
+}
+
 Status HostThreads::Schedule(Background* background, const std::function<void()>& task) {
   {
     std::lock_guard lock(mutex_);
     background->tasks.push_back(task);
     const bool wanted = background->idle < background->tasks.size() && background->threads.size() < background->limit;
     if (wanted) {
-      const auto self = background->threads.emplace(background->threads.end());
-      try {
-        *self = std::thread([this, background, self] { Serve(background, self); });
-      } catch (const std::system_error& error) {
-        background->threads.erase(self);
-        // A task that computes can wait for a thread that there is. One that others wait for cannot: all of them may be waiting for it.
-        if (background->threads.empty() || background == &waiting_) {
-          background->tasks.pop_back();
-          return ResourceExhausted(StrCat("the system gives no thread for work in the background: ", error.what()));
-        }
+      const Status made = AddThread(background);
+      // A task that computes can wait for a thread that there is. One that others wait for cannot: all of them may be waiting for it.
+      if (!made.ok() && (background->threads.empty() || background == &waiting_)) {
+        background->tasks.pop_back();
+        return made;
       }
     }
   }
@@ -164,10 +172,8 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
     lock.unlock();
     try {
       task();
-    } catch (const std::exception& error) {  // tasks tell those who wait for them; here nobody does
-      Log(TENON_LOG_ERROR, StrCat("a task in the background threw: ", error.what()));
-    } catch (...) {
-      Log(TENON_LOG_ERROR, "a task in the background threw something that is no std::exception");
+    } catch (...) {  // tasks tell those who wait for them; here nobody does
+      Log(TENON_LOG_ERROR, EngineThrew().Annotate("a task in the background threw").message());
     }
     task = nullptr;
     lock.lock();

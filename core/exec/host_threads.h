@@ -56,6 +56,7 @@ class HostThreads {
     size_t idle = 0;
   };
   void Helper();
+  Status AddThread(Background* background);
   Status Schedule(Background* background, const std::function<void()>& task);
   void Serve(Background* background, std::list<std::thread>::iterator self);
   void TakeShares();

@@ -104,10 +104,11 @@ TEST(HostThreads, RunAnyNumberOfTasksThatWaitForEachOther) {
   for (int i = 0; i < kTasks; ++i) {
     auto result = std::make_shared<std::promise<bool>>();
     results.push_back(result->get_future());
-    threads.ScheduleWaiting([&, result] {
+    const Status taken = threads.ScheduleWaiting([&, result] {
       if (here.fetch_add(1) + 1 == kTasks) all.set_value();
       result->set_value(met.wait_for(kLong) == std::future_status::ready);
     });
+    ASSERT_TRUE(taken.ok()) << taken.message();
   }
   for (auto& result : results) EXPECT_TRUE(result.get()) << "each task has a thread of its own";
 }
@@ -117,8 +118,8 @@ TEST(HostThreads, RunWhatIsScheduledBeforeTheyEnd) {
   {
     HostThreads threads(2);
     for (int i = 0; i < 500; ++i) {
-      threads.Schedule([&ran] { ran.fetch_add(1); });
-      threads.ScheduleWaiting([&ran] { ran.fetch_add(1); });
+      EXPECT_TRUE(threads.Schedule([&ran] { ran.fetch_add(1); }).ok());
+      EXPECT_TRUE(threads.ScheduleWaiting([&ran] { ran.fetch_add(1); }).ok());
     }
   }
   EXPECT_EQ(ran.load(), 1000);

@@ -294,8 +294,8 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
     EndLostUpdates(*frame);
     bad = Thrown(prepared.kernel->plugin(), "run").release();
   }
-  if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   if (context->pin_count != 0) ReleasePins(context);
+  if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
 }
 

@@ -163,11 +163,7 @@ void PartedRun::Serve(size_t part) {
 
 void PartedRun::RunPart(size_t index) {
   Part& part = *parts_[index];
-  try {
-    part.status = part.run.Run(&part.step, part.feeds.data());
-  } catch (...) {
-    part.status = EngineThrew();
-  }
+  part.status = Guarded([&] { return part.run.Run(&part.step, part.feeds.data()); });
   if (!part.status.ok()) NoteFailure(index, part.status);
 }
 
@@ -177,15 +173,15 @@ void PartedRun::NoteFailure(size_t index, const Status& status) {
     if (first_failed_ >= 0) return;
     first_failed_ = static_cast<int64_t>(index);
   }
-  const Status reason = Status(status).Annotate(StrCat("the part on ", parts_[index]->from.device));
+  const Status reason = Status(status).Annotate("the part on ", parts_[index]->from.device);
   rendezvous_.Abort(reason);
   for (const auto& other : parts_)
-    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status(Code::kCancelled, StrCat("another part of the step failed: ", reason.message())));
+    if (!other->cancellation->cancelled()) other->cancellation->Cancel(Status::Of(Code::kCancelled, "another part of the step failed: ", reason.message()));
 }
 
 void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
-  shapes_ = plan_->shapes().For(feeds, shapes_);
   first_failed_ = -1;
+  shapes_ = plan_->shapes().For(feeds, shapes_);
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = *parts_[i];
     part.feeds.clear();
@@ -196,18 +192,20 @@ void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
     part.step.trace = step->trace;
     part.step.id = step->id;
     // A part that fails says so before it has come to its end.
-    part.token = part.cancellation->Subscribe([this, i](const Status& reason) { NoteFailure(i, reason); });
+    part.cancelled.Begin(part.cancellation.get(), [this, i](const Status& reason) { NoteFailure(i, reason); });
   }
 }
 
 Status PartedRun::Run(Step* step, const tenon_tensor_view* const* feeds) {
-  Begin(step, feeds);
-  const uint64_t outer = step->cancellation->Subscribe([this](const Status& reason) {
+  try {
+    Begin(step, feeds);
+  } catch (...) {  // no part has begun
+    for (const auto& part : parts_) part->cancelled.End();
+    throw;
+  }
+  Subscription outer(step->cancellation, [this](const Status& reason) {
     for (const auto& part : parts_) part->cancellation->Cancel(reason);
   });
-  if (outer == 0) {
-    for (const auto& part : parts_) part->cancellation->Cancel(step->cancellation->reason());
-  }
   {
     std::lock_guard lock(mutex_);
     ++step_number_;
@@ -219,13 +217,13 @@ Status PartedRun::Run(Step* step, const tenon_tensor_view* const* feeds) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [this] { return running_ == 0; });
   }
-  if (outer != 0) step->cancellation->Unsubscribe(outer);
+  outer.End();
   return End(step);
 }
 
 Status PartedRun::End(Step* step) {
   for (const auto& part : parts_) {
-    if (part->token != 0) part->cancellation->Unsubscribe(part->token);
+    part->cancelled.End();
     step->host_waits += std::exchange(part->step.host_waits, 0);
     step->captured_launches += std::exchange(part->step.captured_launches, 0);
   }

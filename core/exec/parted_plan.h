@@ -91,7 +91,7 @@ class PartedRun {
     PlanRun run;
     Step step;
     std::unique_ptr<Cancellation> cancellation;
-    uint64_t token = 0;
+    Subscription cancelled;
     std::vector<const tenon_tensor_view*> feeds;
     Status status;
     std::thread thread;

@@ -2,13 +2,12 @@
 #include "core/exec/queue_work.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/exec/async_calls.h"
 #include "core/exec/step.h"
 
 namespace tenon::exec {
@@ -17,24 +16,18 @@ namespace {
 constexpr std::chrono::seconds kDrainSeconds(10);
 constexpr uint64_t kTurnNs = 500'000'000;
 
-// Counts the queues that have got past a step's work. Kept by the callbacks too, which may come after all patience.
+// Counts the queues that have not got past a step's work.
 struct Passed {
-  // What a callback gets: one that comes although its queue has refused it counts once.
-  struct Ticket {
-    std::shared_ptr<Passed> passed;
-    std::atomic<bool> used{false};
-  };
   std::mutex mutex;
   std::condition_variable changed;
   size_t open = 0;
-  std::deque<Ticket> tickets;
 };
 
-void NotePassed(void* argument, tenon_status* status) {
+// Of a number of AsyncCalls: a driver may refuse the call and make it all the same, or make it after all patience.
+void NotePassed(void* number, tenon_status* status) {
   const Status ignored(status);  // of a queue that is lost: it runs nothing either
-  auto* const ticket = static_cast<Passed::Ticket*>(argument);
-  if (ticket->used.exchange(true)) return;
-  const std::shared_ptr<Passed> passed = std::move(ticket->passed);
+  auto* const passed = static_cast<Passed*>(AsyncCalls::The().Close(number));
+  if (passed == nullptr) return;
   std::lock_guard lock(passed->mutex);
   if (--passed->open == 0) passed->changed.notify_all();
 }
@@ -64,11 +57,11 @@ tenon_submission QueueWork::Submission(int32_t queue, std::span<const tenon_time
 Status QueueWork::Begin(Step* step) {
   step_ = step;
   lanes_.resize(env_->queues.size());
-  cancel_token_ = step->cancellation->Subscribe([this](const Status& reason) {
+  const bool goes_on = cancelled_.Begin(step->cancellation, [this](const Status& reason) {
     std::lock_guard lock(mutex_);
     FailLanes(reason);
   });
-  return cancel_token_ == 0 ? step->cancellation->reason() : Status::Ok();
+  return goes_on ? Status::Ok() : step->cancellation->reason();
 }
 
 Status QueueWork::Use(int32_t queue) {
@@ -211,16 +204,17 @@ Status QueueWork::WaitForDevices() {
 Status QueueWork::Complete(Status status) {
   if (step_ == nullptr) return status;
   // The host's own failure leaves the devices' work as it is: what was begun ends well, as on a synchronous device.
-  Status devices = WaitForDevices();
+  Status devices = Guarded([&] { return WaitForDevices(); });
   if (devices.ok()) devices = std::exchange(later_, Status::Ok());
   const bool failed = !devices.ok();
-  if (cancel_token_ != 0) step_->cancellation->Unsubscribe(std::exchange(cancel_token_, 0));
+  cancelled_.End();
   if (failed) {
     {
       std::lock_guard lock(mutex_);
       FailLanes(devices);
     }
-    abandoned_ = !Drain();
+    // What cannot be asked for is not known to have ended.
+    abandoned_ = !Guarded([&] { return Drain(); }).ok();
     if (abandoned_) LogAbandoned();
   }
   SettleWrites(failed);
@@ -242,37 +236,56 @@ void QueueWork::FailLanes(const Status& status) {
     if (lane.timeline != nullptr) lane.timeline->Fail(status);
 }
 
-// Whether all queues have got past the step's work.
-bool QueueWork::Drain() {
-  auto passed = std::make_shared<Passed>();
-  for (size_t q = 0; q < lanes_.size(); ++q) {
-    if (!lanes_[q].used) continue;
-    Passed::Ticket* argument = nullptr;
+// OK: all queues have got past the step's work.
+Status QueueWork::Drain() {
+  Passed passed;
+  std::vector<void*> numbers;
+  numbers.reserve(lanes_.size());
+  // Whoever is in NotePassed by then uses `passed` still.
+  const auto give_up = [&] {
+    size_t given_up = 0;
+    for (void* number : numbers) given_up += AsyncCalls::The().GiveUp(number) ? 1 : 0;
+    std::unique_lock lock(passed.mutex);
+    passed.changed.wait(lock, [&] { return passed.open == given_up; });
+  };
+  const auto ask = [&](size_t q) -> Status {
+    const Device& device = DeviceOf(static_cast<int32_t>(q));
+    TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(&passed, {device.plugin, "queue_host_call() on", device.name}));
+    numbers.push_back(number);
     {
-      std::lock_guard lock(passed->mutex);
-      ++passed->open;
-      argument = &passed->tickets.emplace_back();
-      argument->passed = passed;
+      std::lock_guard lock(passed.mutex);
+      ++passed.open;
     }
     const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
-    const Device& device = DeviceOf(static_cast<int32_t>(q));
     Status refused = CallPlugin(device.plugin, "queue_host_call",
-                                [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, argument, &submission); });
-    if (!refused.ok()) NotePassed(argument, refused.release());  // the queue is closed
+                                [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, number, &submission); });
+    if (!refused.ok()) NotePassed(number, refused.release());  // the queue is closed
+    return Status::Ok();
+  };
+  Status asked;
+  for (size_t q = 0; q < lanes_.size() && asked.ok(); ++q)
+    if (lanes_[q].used) asked = Guarded([&] { return ask(q); });
+  if (asked.ok()) {
+    std::unique_lock lock(passed.mutex);
+    if (passed.changed.wait_for(lock, kDrainSeconds, [&] { return passed.open == 0; })) return asked;
+    asked = Status(Code::kDeadlineExceeded, "");
   }
-  std::unique_lock lock(passed->mutex);
-  return passed->changed.wait_for(lock, kDrainSeconds, [&] { return passed->open == 0; });
+  give_up();
+  return asked;
 }
 
 void QueueWork::LogAbandoned() const {
   std::string devices;
-  for (size_t q = 0; q < lanes_.size(); ++q) {
-    const Device& device = DeviceOf(static_cast<int32_t>(q));
-    if (lanes_[q].used && devices.find(device.name) == std::string::npos)
-      devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
-  }
-  Log(TENON_LOG_ERROR, StrCat("work of a step that has failed does not leave the queues of ", devices, " within ", kDrainSeconds.count(),
-                              " s; its memory is never used again"));
+  (void)Guarded([&] {  // without memory for the names it goes without
+    for (size_t q = 0; q < lanes_.size(); ++q) {
+      const Device& device = DeviceOf(static_cast<int32_t>(q));
+      if (lanes_[q].used && devices.find(device.name) == std::string::npos)
+        devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
+    }
+    return Status::Ok();
+  });
+  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ", devices, " within ",
+                                  kDrainSeconds.count(), " s; its memory is never used again").message());
 }
 
 void QueueWork::SettleWrites(bool failed) {

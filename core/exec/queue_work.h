@@ -96,7 +96,7 @@ class QueueWork {
   void LogAbandoned() const;
   Status WaitForDevices();
   void FailLanes(const Status& status);
-  bool Drain();
+  Status Drain();
   void SettleWrites(bool failed);
   void ReleaseHeld();
 
@@ -110,7 +110,7 @@ class QueueWork {
   std::vector<tenon_timeline_point> ends_;
   std::mutex mutex_;  // timelines against a cancellation
   Status later_;
-  uint64_t cancel_token_ = 0;
+  Subscription cancelled_;
   bool abandoned_ = false, renewed_ = false;
 };
 

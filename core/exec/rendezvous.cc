@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <new>
 #include <optional>
 
 namespace tenon::exec {
@@ -67,7 +68,10 @@ void Rendezvous::Put(const RendezvousKey& key, Entry entry) {
 Rendezvous::Entry Rendezvous::TakeOut(Table::iterator at) {
   Entry entry = std::move(at->second);
   at->second = {};
-  spare_.push_back(table_.extract(at));
+  try {
+    spare_.push_back(table_.extract(at));
+  } catch (const std::bad_alloc&) {  // then it goes; the entry must not
+  }
   return entry;
 }
 
@@ -145,16 +149,15 @@ bool Rendezvous::Cancel(const RendezvousKey& key) {
 }
 
 void Rendezvous::Abort(Status status) {
-  std::vector<Receiver> waiting;
+  Table waiting;  // takes no memory: who waits must hear of it
   {
     std::lock_guard lock(mutex_);
     if (!aborted_.ok()) return;
     aborted_ = std::move(status);
-    for (auto& [key, entry] : table_)
-      if (entry.receiver) waiting.push_back(std::move(entry.receiver));
-    table_.clear();
+    waiting.swap(table_);
   }
-  for (const Receiver& receiver : waiting) receiver(aborted_);
+  for (const auto& [key, entry] : waiting)
+    if (entry.receiver) entry.receiver(aborted_);
 }
 
 void Rendezvous::Clear() {

@@ -138,8 +138,7 @@ Status NotSet(const tenon_frame_context& context, size_t output) {
 Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
   if (view.dl.data == nullptr || !OnHost(view)) return Status::Ok();
   const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
-  const Buffer* memory = view.buffer;  // whose it is, where this is another view of it
-  while (memory != nullptr && memory->parent != nullptr) memory = memory->parent;
+  const Buffer* memory = HomeOf(view.buffer);
   const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) -
                                             (memory == nullptr ? reinterpret_cast<const char*>(cells) : static_cast<const char*>(memory->data)));
   const uint64_t bytes = memory == nullptr ? view.byte_size : memory->capacity - offset;

@@ -72,32 +72,27 @@ std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vect
 // and within the session's memory limit.
 class Session::Planning {
  public:
-  Planning(Session* session, const RunOptions& options) : session_(session), caller_(options.cancellation), allowance_(&ends_, session->pool_) {
+  Planning(Session* session, const RunOptions& options) : session_(session), allowance_(&ends_, session->pool_) {
     const auto end = [this](const Status& reason) { ends_.Cancel(reason); };
     if (options.timeout_ns != 0) {
       auto watched = session->runtime_->deadlines().Watch(&ends_, NowNs() + options.timeout_ns, options.timeout_ns);
       if (watched.ok()) deadline_ = *watched;
       else ends_.Cancel(watched.status());
     }
-    closed_ = session->closed_.Subscribe(end);
-    if (closed_ == 0) ends_.Cancel(session->closed_.reason());
-    if (caller_ == nullptr) return;
-    cancelled_ = caller_->Subscribe(end);
-    if (cancelled_ == 0) ends_.Cancel(caller_->reason());
+    closed_.Begin(&session->closed_, end);
+    if (options.cancellation != nullptr) cancelled_.Begin(options.cancellation, end);
   }
   ~Planning() {
     if (deadline_ != 0) session_->runtime_->deadlines().Forget(deadline_);
-    if (closed_ != 0) session_->closed_.Unsubscribe(closed_);
-    if (cancelled_ != 0) caller_->Unsubscribe(cancelled_);
   }
   Planning(const Planning&) = delete;
   Planning& operator=(const Planning&) = delete;
 
  private:
   Session* const session_;
-  Cancellation* const caller_;
   Cancellation ends_;
-  uint64_t deadline_ = 0, closed_ = 0, cancelled_ = 0;
+  uint64_t deadline_ = 0;
+  Subscription closed_, cancelled_;
   const Allowance allowance_;
 };
 
@@ -589,13 +584,10 @@ void Callable::GiveBack(RunContext* context) {
 bool Callable::FeedPlace::Fits(const tenon_tensor_view& view) const {
   if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK) return false;
   if (shape.known_rank() && shape.rank() != view.dl.ndim) return false;
-  uint64_t bytes = SizeOf(type);
-  for (int32_t i = 0; i < view.dl.ndim; ++i) {
-    const int64_t dim = view.dl.shape[i];
-    if (dim < 0 || (shape.known_rank() && shape.dim(i) >= 0 && shape.dim(i) != dim)) return false;
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) return false;
-  }
-  return bytes == view.byte_size;
+  for (int32_t i = 0; shape.known_rank() && i < view.dl.ndim; ++i)
+    if (shape.dim(i) >= 0 && shape.dim(i) != view.dl.shape[i]) return false;
+  uint64_t bytes = 0;
+  return ByteSize(type, view, &bytes) && bytes == view.byte_size;
 }
 
 namespace {
@@ -643,16 +635,9 @@ namespace {
 // Run: of a plan or of its parts.
 template <typename Run, typename Ended, typename Taker>
 Status TakeFetches(Run* run, exec::Step* step, const tenon_tensor_view* const* feeds, Ended ended, size_t count, Taker taker, void* argument) {
-  const auto guarded = [](auto part) {
-    try {
-      return part();
-    } catch (...) {
-      return EngineThrew();
-    }
-  };
-  Status status = guarded([&] { return run->Run(step, feeds); });
+  Status status = Guarded([&] { return run->Run(step, feeds); });
   ended();
-  for (size_t i = 0; i < count && status.ok(); ++i) status = guarded([&] { return taker(argument, i, run->fetch(i)); });
+  for (size_t i = 0; i < count && status.ok(); ++i) status = Guarded([&] { return taker(argument, i, run->fetch(i)); });
   run->Finish();
   return status;
 }
@@ -674,7 +659,7 @@ Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* o
 // What cancels a run from outside, until it goes.
 class Callable::Ends {
  public:
-  Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher), own_(own), caller_(options.cancellation) {
+  Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher) {
     if (options.timeout_ns != 0) {
       auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.asked_ns == 0 ? options.timeout_ns : options.asked_ns, &ThisThreadsTrail());
       if (watched.ok()) deadline_ = *watched;
@@ -682,16 +667,10 @@ class Callable::Ends {
     }
     // A part that fails, or is cancelled, must not wait for the others.
     if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
-      abort_ = own->Subscribe([meeting](const Status& reason) { meeting->Abort(reason); });
-    if (caller_ == nullptr) return;
-    token_ = caller_->Subscribe([own](const Status& reason) { own->Cancel(reason); });
-    if (token_ == 0) own->Cancel(caller_->reason());
+      abort_.Begin(own, [meeting](const Status& reason) { meeting->Abort(reason); });
+    if (options.cancellation != nullptr) caller_.Begin(options.cancellation, [own](const Status& reason) { own->Cancel(reason); });
   }
-  ~Ends() {
-    if (token_ != 0) caller_->Unsubscribe(token_);
-    if (abort_ != 0) own_->Unsubscribe(abort_);
-    ForgetDeadline();
-  }
+  ~Ends() { ForgetDeadline(); }
   // A watchdog may say what the step does as long as the step has its memory: not later.
   void ForgetDeadline() {
     if (deadline_ != 0) watcher_->Forget(std::exchange(deadline_, 0));
@@ -701,9 +680,8 @@ class Callable::Ends {
 
  private:
   DeadlineWatcher* const watcher_;
-  Cancellation* const own_;
-  Cancellation* const caller_;
-  uint64_t deadline_ = 0, token_ = 0, abort_ = 0;
+  uint64_t deadline_ = 0;
+  Subscription abort_, caller_;
 };
 
 Status Callable::RunSteps(RunContext* context, const tenon_tensor_view* const* feeds, Ends* ends, Taker taker, void* argument) {

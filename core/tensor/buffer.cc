@@ -143,7 +143,7 @@ Buffer* BufferPool::Alias(Buffer* parent, tenon_shape shape) {
   if (buffer != nullptr) free_aliases_ = buffer->next;
   Unlock();
   if (buffer == nullptr) buffer = new Buffer;
-  while (parent->parent != nullptr) parent = parent->parent;
+  parent = HomeOf(parent);
   Retain(parent);
   buffer->parent = parent;
   buffer->data = parent->data;

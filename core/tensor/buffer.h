@@ -49,8 +49,13 @@ using Buffer = tenon_buffer;
 
 inline void Retain(Buffer* buffer) { buffer->references.fetch_add(1, std::memory_order_relaxed); }
 void Release(Buffer* buffer);
-// Whether the caller's reference is the only one.
+// Whose memory it is: the buffer itself, or the one that it is another view of. nullptr: of none.
+inline Buffer* HomeOf(Buffer* buffer) {
+  while (buffer != nullptr && buffer->parent != nullptr) buffer = buffer->parent;
+  return buffer;
+}
 inline int64_t References(const Buffer* buffer) { return buffer->references.load(std::memory_order_acquire); }
+// Whether the caller's reference is the only one.
 inline bool IsUnique(const Buffer* buffer) { return References(buffer) == 1; }
 
 // Where a pool's memory comes from.

@@ -22,6 +22,14 @@ Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
   return bytes;
 }
 
+bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes) {
+  uint64_t bytes = SizeOf(dtype);
+  for (int32_t i = 0; i < view.dl.ndim; ++i)
+    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(view.dl.shape[i]), &bytes)) return false;
+  *out_bytes = bytes;
+  return bytes <= kMaxBytes;
+}
+
 Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint64_t extra_bytes) {
   TENON_RETURN_IF_ERROR(shape.Validate());
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));

@@ -18,6 +18,8 @@ BufferPool* GlobalPool();
 
 // Bytes of a tensor of this type and shape; an error when it does not fit.
 Result<int64_t> ByteSize(DType dtype, const Shape& shape);
+// The same of a view's dims, without memory of its own: for each step. The rank is a possible one. false: no tensor has such dims.
+bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes);
 
 class Tensor {
  public:

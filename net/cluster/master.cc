@@ -153,8 +153,13 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   // A call that is cancelled or lost ends here, whatever its task does.
   open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded;
-  if (status.ok()) status = Take(index, response);
-  if (!status.ok()) GiveUp(std::move(status).Annotate(master().Where(plan_->parts()[index].task)));
+  try {
+    if (status.ok()) status = Take(index, response);
+    if (!status.ok()) status = std::move(status).Annotate(master().Where(plan_->parts()[index].task));
+  } catch (...) {  // who waits for the answer must hear of it
+    status = EngineThrew();
+  }
+  if (!status.ok()) GiveUp(std::move(status));
   const std::lock_guard lock(mutex_);
   open_[index]->done = true;
   if (--running_ == 0) changed_.notify_all();
@@ -190,16 +195,20 @@ void ClusterRun::TakeTrace(size_t index, const RunReply& reply) {
 }
 
 void ClusterRun::GiveUp(Status why) {
-  std::vector<std::pair<size_t, uint64_t>> calls;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(given_up_, true)) return;
     first_ = std::move(why);
     if (Planted(Bug::kPartsGoOn)) return;
-    for (size_t i = 0; i < open_.size(); ++i)
-      if (!open_[i]->done && open_[i]->call != 0) calls.emplace_back(i, open_[i]->call);
   }
-  for (const auto& [part, call] : calls) master().tasks_[plan_->parts()[part].task].connection->Cancel(call);
+  for (size_t i = 0; i < open_.size(); ++i) {
+    uint64_t call = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!open_[i]->done) call = open_[i]->call;  // what has none yet sees that the step was given up
+    }
+    if (call != 0) master().tasks_[plan_->parts()[i].task].connection->Cancel(call);
+  }
 }
 
 void ClusterRun::Await(uint64_t number) {
@@ -235,15 +244,18 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
     const std::lock_guard lock(master().runs_mutex_);
     master().runs_.emplace(number, this);
   }
-  for (size_t i = 0; i < count; ++i) Start(i, number, feeds);
+  for (size_t i = 0; i < count; ++i) {
+    try {
+      Start(i, number, feeds);
+    } catch (...) {  // before it was called
+      Done(i, EngineThrew(), {nullptr, 0});
+    }
+  }
   const auto give_up = [this](const Status& why) { GiveUp(why); };
-  const uint64_t cancelled = step->cancellation->Subscribe(give_up);
-  if (cancelled == 0) GiveUp(step->cancellation->reason());
-  const uint64_t lost = master().gone_.Subscribe(give_up);
-  if (lost == 0) GiveUp(master().lost());
+  Subscription cancelled(step->cancellation, give_up), lost(&master().gone_, give_up);
   Await(number);
-  if (cancelled != 0) step->cancellation->Unsubscribe(cancelled);
-  if (lost != 0) master().gone_.Unsubscribe(lost);
+  cancelled.End();
+  lost.End();
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
   if (given_up_) NoteUnsettled(number);
   if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Run(step, feeds);

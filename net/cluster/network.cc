@@ -7,7 +7,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "net/cluster/guarded.h"
 
 namespace tenon::cluster {
 
@@ -51,16 +50,13 @@ Status Connection::CallAndWait(std::string_view method, const std::vector<tenon_
     answer = std::move(status);
     came.notify_one();
   });
-  uint64_t token = 0;
-  if (cancellation != nullptr) {
-    token = cancellation->Subscribe([this, call](const Status&) { Cancel(call); });
-    if (token == 0) Cancel(call);
-  }
+  Subscription cancelled;
+  if (cancellation != nullptr) cancelled.Begin(cancellation, [this, call](const Status&) { Cancel(call); });
   {
     std::unique_lock lock(mutex);
     came.wait(lock, [&] { return answer.has_value(); });
   }
-  if (token != 0) cancellation->Unsubscribe(token);
+  cancelled.End();
   if (answer->code() == Code::kCancelled && cancellation != nullptr && cancellation->cancelled()) return cancellation->reason();
   return *std::move(answer);
 }

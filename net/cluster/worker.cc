@@ -7,7 +7,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/graph/graphdef/convert.h"
-#include "net/cluster/guarded.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 #include "net/cluster/secret.h"
@@ -145,6 +144,7 @@ class Worker::Step : public exec::Rendezvous, public std::enable_shared_from_thi
   std::mutex run_mutex_;
   size_t came_ = 0;  // values
   std::function<void()> run_;
+  Subscription given_up_;
 };
 
 // A value that is on its way here.
@@ -222,7 +222,7 @@ void Worker::Step::RunWhenReady(std::function<void()> given) {
     lock.unlock();
     if (late) worker_->Later(std::move(late));
   };
-  if (cancellation.Subscribe(give_up) == 0) give_up(Status());
+  given_up_.Begin(&cancellation, give_up);
 }
 
 void Worker::Step::Lost(Status why) {
@@ -589,13 +589,24 @@ Status Worker::Run(tenon_span request, Reply reply) {
     quick = step->part->quick;
   }
   const Part& part = *step->part;
-  order->status = order->Read(part);
-  if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
-  // A connection that must be made first takes its time, which a callback has not.
-  order->here = order->program != 0 && order->program == quick.program && quick.runs == kQuickRuns && network_->Has(part.targets);
-  auto run = [this, step, order] { RunStep(step, order.get()); };
-  if (order->here) step->RunWhenReady(std::move(run));
-  else Later(std::move(run));
+  std::function<void()> run;
+  const Status read = Guarded([&] {
+    run = [this, step, order] { RunStep(step, order.get()); };
+    order->status = order->Read(part);
+    if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
+    // A connection that must be made first takes its time, which a callback has not.
+    order->here = order->program != 0 && order->program == quick.program && quick.runs == kQuickRuns && network_->Has(part.targets);
+    return Status::Ok();
+  });
+  if (!read.ok()) {  // the step has begun; it ends as others do
+    order->status = read;
+    order->here = false;
+    RunStep(step, order.get());
+  } else if (order->here) {
+    step->RunWhenReady(std::move(run));
+  } else {
+    Later(std::move(run));
+  }
   return Status::Ok();
 }
 
@@ -760,24 +771,27 @@ void Worker::Later(std::function<void()> work) {
     const std::lock_guard lock(later_mutex_);
     ++later_;
   }
-  // Steps wait for one another, and for a queue's elements; what lets them go on may be a later one.
-  const auto shared = std::make_shared<std::function<void()>>(std::move(work));
-  const auto task = [this, shared] {
+  const auto perform = [this](std::function<void()>& given) {
     const Status thrown = Guarded([&] {
-      (*shared)();
+      given();
       return Status::Ok();
     });
     if (!thrown.ok()) LogOf(0, TENON_LOG_ERROR, thrown.message());
-    *shared = nullptr;  // what it holds (sessions, steps) goes before the count
+    given = nullptr;  // what it holds (sessions, steps) goes before the count
     const std::lock_guard lock(later_mutex_);
     --later_;
     later_done_.notify_all();
   };
-  const Status scheduled = runtime_->threads().ScheduleWaiting(task);
+  std::shared_ptr<std::function<void()>> shared;
+  // Steps wait for one another, and for a queue's elements; what lets them go on may be a later one.
+  const Status scheduled = Guarded([&] {
+    shared = std::make_shared<std::function<void()>>(std::move(work));
+    return runtime_->threads().ScheduleWaiting([perform, shared] { perform(*shared); });
+  });
   if (scheduled.ok()) return;
   // Then it is done here, while whoever called waits.
   LogOf(0, TENON_LOG_WARNING, scheduled.message());
-  task();
+  perform(shared == nullptr ? work : *shared);
 }
 
 void Worker::AwaitLater() {

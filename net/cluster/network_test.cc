@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "net/cluster/guarded.h"
+#include "net/cluster/network.h"
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
-#include "net/cluster/network.h"
 #include "net/cluster/secret.h"
 
 namespace tenon::cluster {
 namespace {
-
-TEST(Guarded, MakesStatusesOfWhatIsThrown) {
-  EXPECT_TRUE(Guarded([] { return Status::Ok(); }).ok());
-  EXPECT_EQ(Guarded([] { return NotFound("it"); }).code(), Code::kNotFound);
-  EXPECT_EQ(Guarded([]() -> Status { throw std::bad_alloc(); }).code(), Code::kResourceExhausted);
-  const Status thrown = Guarded([]() -> Status { throw std::length_error("too long"); });
-  EXPECT_EQ(thrown.code(), Code::kInternal);
-  EXPECT_EQ(thrown.message(), "too long");
-  EXPECT_EQ(Guarded([]() -> Status { throw 7; }).code(), Code::kInternal);
-}
 
 // A transport whose endpoint does nothing but hand out its events.
 struct Silent {
