@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
 #include "core/tensor/allowance.h"
 
@@ -126,8 +127,9 @@ class Inliner {
     builder.set_controls(node_.controls);
     std::vector<tenon_output> inputs, outputs(node_.output_types.size(), {-1, 0, 0});
     for (const Edge& input : node_.inputs) inputs.push_back(ToC(input));
-    if (Status status(node_.op->c->decompose(builder.c(), NodeServices(), &node_, inputs.data(), outputs.data())); !status.ok())
-      return std::move(status).Annotate(StrCat("the decomposition of ", node_.Describe()));
+    Status status = CallPlugin(node_.op->package, "decompose", &node_.name, &node_.op->name,
+                               [&] { return node_.op->c->decompose(builder.c(), NodeServices(), &node_, inputs.data(), outputs.data()); });
+    if (!status.ok()) return std::move(status).Annotate("the decomposition of ", node_.Describe());
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Edge edge = FromC(outputs[k]);
       const bool there = edge.node >= 0 && edge.node < graph_->size() && edge.index >= 0 &&

@@ -38,10 +38,13 @@ constexpr tenon_span Text(const char (&literal)[N]) {
   return {literal, N - 1};
 }
 
+// Not a finding of a sanitizer's, but a crash.
+__attribute__((no_sanitize("undefined"), noinline)) void StoreToNowhere() { *static_cast<volatile int*>(nullptr) = 1; }
+
 // What may go wrong anywhere.
 void Misbehave(std::string_view function) {
   if (Throws(function)) throw std::runtime_error("thrown on purpose");
-  if (Crashes(function)) *static_cast<volatile int*>(nullptr) = 1;
+  if (Crashes(function)) StoreToNowhere();
 }
 
 // ---- The op ----
@@ -77,6 +80,21 @@ tenon_status* Cost(const tenon_node_services*, const tenon_node*, const tenon_sh
   Misbehave("cost");
   out_cost->flops = Is("cost.nan") ? std::numeric_limits<double>::quiet_NaN() : 1;
   return nullptr;
+}
+
+tenon_status* Decompose(const tenon_graph_builder*, const tenon_node_services*, const tenon_node*, const tenon_output* inputs, tenon_output* out_outputs) {
+  Misbehave("decompose");
+  if (Is("decompose.fails")) return tenon_plugin_error(TENON_FAILED_PRECONDITION, "no others");
+  if (Is("decompose.node")) out_outputs[0] = {99999, 0, 0};
+  if (Is("decompose.negative_node")) out_outputs[0] = {-7, 0, 0};
+  if (Is("decompose.output")) out_outputs[0] = {inputs[0].node, 5, 0};
+  return nullptr;
+}
+
+// Whether the op has a decomposition, and no kernel.
+bool IsDecomposed() {
+  const std::string_view rule = getenv("WRONG") == nullptr ? "" : getenv("WRONG");
+  return rule.starts_with("decompose.") || Throws("decompose") || Crashes("decompose");
 }
 
 // ---- The kernel ----
@@ -139,7 +157,7 @@ tenon_status* Run(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   if (Is("throw.parallel_for"))
     frame->services->parallel_for(frame, 1000, 10000, [](void*, int64_t, int64_t) { throw std::runtime_error("thrown in a share"); }, nullptr);
   if (Is("crash.parallel_for"))
-    frame->services->parallel_for(frame, 1000, 10000, [](void*, int64_t, int64_t) { *static_cast<volatile int*>(nullptr) = 1; }, nullptr);
+    frame->services->parallel_for(frame, 1000, 10000, [](void*, int64_t, int64_t) { StoreToNowhere(); }, nullptr);
   if (Is("crash.abort")) abort();
   if (Is("crash.fpe")) raise(SIGFPE);
   if (Is("crash.bus")) raise(SIGBUS);
@@ -232,6 +250,7 @@ const tenon_kernel_package* Kernels() {
   static tenon_kernel_registration text = KernelOf(Text("WrongText"), &RunText);
   static const tenon_kernel_registration* kernels[] = {Kernel(), &text};
   static tenon_kernel_package package = {TENON_HEAD(tenon_kernel_package), kernels, 2};
+  if (IsDecomposed()) kernels[0] = &text, package.count = 1;
   if (Is("kernels.null")) kernels[1] = nullptr;
   if (Is("kernels.must_understand")) package.must_understand = 1u << 20;
   if (Is("kernels.size_8")) package.struct_size = 8;
@@ -256,6 +275,7 @@ const tenon_op_package* Ops() {
   wrong.shape = &SameShape;
   wrong.gradient = &Gradient;
   wrong.cost = &Cost;
+  if (IsDecomposed()) wrong.decompose = &Decompose;
   if (Is("op.trait")) wrong.traits = uint64_t{1} << 55;
   if (Is("op.role")) wrong.roles = Text("conjurer");
   if (Is("op.reserved")) wrong.reserved = 3;

@@ -259,6 +259,11 @@ CASES = [
     crash("queue_copy", "queue_copy", **ON_DEVICE), crash("semaphore_wait", "semaphore_wait", **ON_DEVICE),
     Case("exit.0", (PLUGIN + " called exit(0) in run of " + NODE,)), Case("exit.5", (PLUGIN + " called exit(5) in run of " + NODE,), status=5),
     Case("exit.load", (PLUGIN + " called exit(0) in load",)), Case("exit.query", ("called exit(0) in tenon_plugin_query",)),
+    # Other ops that stand for one without a kernel.
+    *(Case("decompose." + what, ("the decomposition of " + NODE + " gives no float for output 0: an error of package 'test.wrong'",), status=1)
+      for what in ("nothing", "node", "negative_node", "output")),
+    Case("decompose.fails", ("the decomposition of " + NODE + ": no others",)),
+    Case("throw.decompose", (PLUGIN + ": its decompose() threw an exception (thrown on purpose)",)), crash("decompose", "decompose of " + NODE),
     # Gradients, which the command does not ask for.
     *(Case("gradient." + what, (PLUGIN + ": its gradient() gave input 0: " + says, "Wrong"), command=("gradient",)) for what, says in (
         ("node", "the gradient at node 99999; the graph has"), ("negative_node", "the gradient at node -7"),
