@@ -440,6 +440,9 @@ TEST(HostileState, TextsThatAnotherStepWritesAreWhole) {
 
 // Places are counted first and written then: there may be more of them the second time.
 TEST(HostileState, NumbersThatAnotherStepWritesOverflowNoOutput) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "reference variables of numbers are written under their readers, as TensorFlow's are: it would report just that";
+#endif
   constexpr int64_t kCount = 50000;
   for (const char* op : {"Where", "TopKV2"}) {
     Graph g(TheRuntime());
