@@ -2,53 +2,51 @@
 #include "plugins/manifest.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "plugins/json_value.h"
 
 namespace tenon::plugins {
 namespace {
 
-using Json = nlohmann::json;
+using Kind = JsonValue::Kind;
 
 constexpr int64_t kFormat = 1;
-constexpr int kMaxDepth = 16;  // the format has five levels
 
 // Reads members of one object; the first that has a wrong type is remembered.
 class Reader {
  public:
-  Reader(const Json& object, std::string where, std::string* error)
+  Reader(const JsonValue& object, std::string where, std::string* error)
       : object_(object), where_(std::move(where)), error_(error) {
-    if (!object.is_object()) Wrong("", "an object");
+    if (object.kind != Kind::kObject) Wrong("", "an object");
   }
 
   std::string Text(const char* key, bool required = false) const {
-    const Json* value = Find(key, required);
+    const JsonValue* value = Find(key, required);
     if (value == nullptr) return {};
-    if (!value->is_string()) return Wrong(key, "a string"), std::string();
-    return value->get<std::string>();
+    if (value->kind != Kind::kText) return Wrong(key, "a string"), std::string();
+    return value->text;
   }
 
   int64_t Number(const char* key, int64_t lowest, int64_t highest, bool required = false) const {
-    const Json* value = Find(key, required);
+    const JsonValue* value = Find(key, required);
     if (value == nullptr) return 0;
-    if (!value->is_number_integer() || (value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(highest)) ||
-        value->get<int64_t>() < lowest || value->get<int64_t>() > highest) {
+    if (value->kind != Kind::kInteger || value->integer < lowest || value->integer > highest)
       return Wrong(key, StrCat("a whole number from ", lowest, " to ", highest)), 0;
-    }
-    return value->get<int64_t>();
+    return value->integer;
   }
 
   std::vector<std::string> Texts(const char* key) const {
     std::vector<std::string> texts;
-    for (const Json& item : Items(key)) {
-      if (!item.is_string()) return Wrong(key, "a list of strings"), texts;
-      texts.push_back(item.get<std::string>());
+    for (const JsonValue& item : Items(key)) {
+      if (item.kind != Kind::kText) return Wrong(key, "a list of strings"), texts;
+      texts.push_back(item.text);
     }
     return texts;
   }
 
-  const Json& Items(const char* key) const { return Child(key, Json::value_t::array, "a list"); }
-  const Json& Object(const char* key) const { return Child(key, Json::value_t::object, "an object"); }
+  const std::vector<JsonValue>& Items(const char* key) const { return Child(key, Kind::kList, "a list").items; }
+  const JsonValue& Object(const char* key) const { return Child(key, Kind::kObject, "an object"); }
 
   void Wrong(std::string_view key, std::string_view expected) const {
     if (!error_->empty()) return;
@@ -57,25 +55,22 @@ class Reader {
   }
 
  private:
-  const Json* Find(const char* key, bool required) const {
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(key);
-    if (found != object_.end()) return &*found;
-    if (required) Wrong(key, "given");
-    return nullptr;
+  const JsonValue* Find(const char* key, bool required) const {
+    const JsonValue* found = object_.Find(key);
+    if (found == nullptr && required && object_.kind == Kind::kObject) Wrong(key, "given");
+    return found;
   }
 
-  const Json& Child(const char* key, Json::value_t type, const char* expected) const {
-    static const Json list = Json::array();
-    static const Json object = Json::object();
-    const Json& empty = type == Json::value_t::array ? list : object;
-    const Json* value = Find(key, false);
+  const JsonValue& Child(const char* key, Kind kind, const char* expected) const {
+    static const JsonValue list{Kind::kList, 0, {}, {}, {}}, object{Kind::kObject, 0, {}, {}, {}};
+    const JsonValue& empty = kind == Kind::kList ? list : object;
+    const JsonValue* value = Find(key, false);
     if (value == nullptr) return empty;
-    if (value->type() != type) return Wrong(key, expected), empty;
+    if (value->kind != kind) return Wrong(key, expected), empty;
     return *value;
   }
 
-  const Json& object_;
+  const JsonValue& object_;
   std::string where_;
   std::string* error_;
 };
@@ -92,7 +87,7 @@ uint64_t ParseHash(const Reader& abi) {
   return hash;
 }
 
-ManifestOption ReadOption(const Json& json, std::string* error) {
+ManifestOption ReadOption(const JsonValue& json, std::string* error) {
   const Reader reader(json, "options", error);
   ManifestOption option;
   option.key = reader.Text("key", true);
@@ -105,33 +100,23 @@ ManifestOption ReadOption(const Json& json, std::string* error) {
   return option;
 }
 
-ManifestKernel ReadKernel(const Json& json, std::string* error) {
+ManifestKernel ReadKernel(const JsonValue& json, std::string* error) {
   const Reader reader(json, "provides.kernels", error);
   ManifestKernel kernel;
   kernel.op = reader.Text("op", true);
   kernel.device_type = reader.Text("device_type");
   kernel.label = reader.Text("label");
   kernel.priority = reader.Number("priority", std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
-  const Json& constraints = reader.Object("constraints");
+  const JsonValue& constraints = reader.Object("constraints");
   const Reader types(constraints, "provides.kernels.constraints", error);
-  for (const auto& [attr, dtypes] : constraints.items()) kernel.constraints[attr] = types.Texts(attr.c_str());
+  for (const std::string& attr : constraints.names) kernel.constraints[attr] = types.Texts(attr.c_str());
   return kernel;
 }
 
 }  // namespace
 
 Result<Manifest> ParseManifest(std::string_view text) {
-  bool too_deep = false;
-  const Json json = Json::parse(
-      text.begin(), text.end(),
-      [&](int depth, Json::parse_event_t, Json&) {
-        if (depth > kMaxDepth) too_deep = true;
-        return depth <= kMaxDepth;  // deeper values are dropped, so the tree stays shallow
-      },
-      /*allow_exceptions=*/false);
-  if (json.is_discarded()) return InvalidArgument("it is not JSON");
-  if (too_deep) return InvalidArgument(StrCat("it is nested more than ", kMaxDepth, " levels deep"));
-
+  TENON_ASSIGN_OR_RETURN(const JsonValue json, JsonValue::Parse(text));
   std::string error;
   const Reader reader(json, "", &error);
   Manifest manifest;
@@ -149,10 +134,10 @@ Result<Manifest> ParseManifest(std::string_view text) {
   manifest.layout_hash = ParseHash(abi);
   manifest.cpu_features = reader.Texts("cpu_features");
   manifest.libraries = reader.Texts("libraries");
-  for (const Json& option : reader.Items("options")) manifest.options.push_back(ReadOption(option, &error));
+  for (const JsonValue& option : reader.Items("options")) manifest.options.push_back(ReadOption(option, &error));
   const Reader provides(reader.Object("provides"), "provides", &error);
   manifest.ops = provides.Texts("ops");
-  for (const Json& kernel : provides.Items("kernels")) manifest.kernels.push_back(ReadKernel(kernel, &error));
+  for (const JsonValue& kernel : provides.Items("kernels")) manifest.kernels.push_back(ReadKernel(kernel, &error));
   manifest.devices = provides.Texts("devices");
   manifest.capabilities = provides.Texts("capabilities");
   if (error.empty() && manifest.id.empty()) error = "'id' is empty";

@@ -412,8 +412,9 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
       part();
       return Status::Ok();
     });
-    if (!thrown.ok()) Fail(std::move(thrown));
-    return thrown.ok();
+    if (thrown.ok()) return true;
+    Fail(std::move(thrown));
+    return false;
   };
   guarded([&] { Begin(feeds); });
   // What is thrown ends the step, but not before what runs elsewhere has come back.

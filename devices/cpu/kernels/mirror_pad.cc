@@ -23,7 +23,7 @@ class Mirror {
       const int64_t before = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row);
       const int64_t after = IndexAt(sdk::Data<void>(paddings), paddings.dtype, row + 1);
       const int64_t limit = inner[d] - (reflect ? 1 : 0);
-      if (before < 0 || after < 0 || before > limit || after > limit || before + inner[d] + after != outer[d]) {
+      if (before < 0 || after < 0 || before > limit || after > limit || sdk::Add(sdk::Add(before, inner[d]), after) != outer[d]) {
         sdk::Fail(TENON_INVALID_ARGUMENT, "paddings ", before, " and ", after, " of dim ", static_cast<int64_t>(d),
                   " must be ", reflect ? "less than" : "no greater than", " its ", inner[d], " elements");
       }
@@ -32,7 +32,7 @@ class Mirror {
   }
   static int64_t Bytes(sdk::Dims outer) {
     int64_t sum = 0;
-    for (int64_t dim : outer) sum += dim;
+    for (int64_t dim : outer) sum = sdk::Add(sum, dim);
     return sdk::Multiply(sum, sizeof(int64_t));
   }
 

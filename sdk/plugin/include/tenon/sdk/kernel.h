@@ -107,6 +107,12 @@ inline int64_t Multiply(int64_t a, int64_t b) {
   }
   return product;
 }
+// a + b; RESOURCE_EXHAUSTED when it does not fit.
+inline int64_t Add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) [[unlikely]] Fail(TENON_RESOURCE_EXHAUSTED, "a size overflows 64 bits: ", a, " plus ", b);
+  return sum;
+}
 inline int64_t Count(Dims dims) {
   int64_t total = 1;
   for (int64_t dim : dims) {

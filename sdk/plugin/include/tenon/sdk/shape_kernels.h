@@ -103,7 +103,7 @@ struct ConcatOffsetKernel {
         }
         Put(c.output_view(k - 1), i, i == axis ? offset : 0);
       }
-      offset += IndexAt(Data<void>(shape), shape.dtype, axis);
+      offset = Add(offset, IndexAt(Data<void>(shape), shape.dtype, axis));
     }
   }
 };

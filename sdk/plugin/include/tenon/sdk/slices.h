@@ -43,8 +43,9 @@ struct SliceBuilder {
     for (size_t i = 0; i < in.size(); ++i) {
       const int64_t begin = ValueAt(*inputs[1], static_cast<int64_t>(i));
       const int64_t wanted = ValueAt(*inputs[2], static_cast<int64_t>(i));
-      const int64_t size = wanted == -1 ? in[i] - begin : wanted;
-      if (begin < 0 || begin > in[i] || size < 0 || size > in[i] - begin) {
+      const int64_t left = begin < 0 ? -1 : in[i] - begin;
+      const int64_t size = wanted == -1 ? left : wanted;
+      if (left < 0 || size < 0 || size > left) {
         Fail(TENON_INVALID_ARGUMENT, "slice [", begin, ", ", begin, " + ", wanted, ") of dim ", i,
                   " is outside shape ", in);
       }
