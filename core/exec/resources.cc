@@ -48,16 +48,18 @@ Status CheckMemory(const Resource& resource, const Device* device) {
 
 Result<Resource*> ResourceManager::Get(std::string_view container, std::string_view name, std::string_view type) {
   std::lock_guard lock(mutex_);
-  auto& slot = resources_[{std::string(container), std::string(name)}];
-  if (slot == nullptr) {
-    slot = std::make_unique<Resource>();
-    slot->container = container;
-    slot->name = name;
-    slot->type = type;
+  std::pair<std::string, std::string> key(container, name);
+  auto at = resources_.find(key);
+  if (at == resources_.end()) {
+    auto made = std::make_unique<Resource>();
+    made->container = container;
+    made->name = name;
+    made->type = type;
+    at = resources_.emplace(std::move(key), std::move(made)).first;
   }
-  if (slot->type != type)
-    return FailedPrecondition(StrCat(Describe(*slot), " is asked for as a ", type, "; give one of them another name"));
-  return slot.get();
+  if (at->second->type != type)
+    return FailedPrecondition(StrCat(Describe(*at->second), " is asked for as a ", type, "; give one of them another name"));
+  return at->second.get();
 }
 
 void ResourceManager::Clear(std::string_view container) {

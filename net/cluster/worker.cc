@@ -517,8 +517,10 @@ Result<std::shared_ptr<Worker::Step>> Worker::StepOf(const std::shared_ptr<Sessi
   if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
   if (session->ended) return Status(Code::kCancelled, "the session has ended");
   if (session->IsOver(part, step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
-  std::shared_ptr<Step>& made = session->steps[{part, step}];
-  if (made == nullptr) made = std::make_shared<Step>(this, session, at->second, step);
+  const auto known = session->steps.find({part, step});
+  if (known != session->steps.end()) return known->second;
+  auto made = std::make_shared<Step>(this, session, at->second, step);
+  session->steps.emplace(std::make_pair(part, step), made);
   return made;
 }
 
@@ -531,9 +533,9 @@ Result<std::shared_ptr<Worker::Step>> Worker::EarlyStepOf(const std::shared_ptr<
                                     options_.task, ", and by way of one connection for ", of_sender, "; there may be ", kMostEarlySteps, " and ", kMostEarlyOfPeer));
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Step> found, StepOf(session, part, step));
   if (is_new) {
-    found->early_of = sender;
-    ++session->early_steps;
     ++early_[sender];
+    ++session->early_steps;
+    found->early_of = sender;
   }
   return found;
 }

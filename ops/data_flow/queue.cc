@@ -2,7 +2,7 @@
 #include "queue.h"
 
 #include <algorithm>
-#include <iterator>
+#include <new>
 
 namespace tenon::ops {
 using namespace sdk;
@@ -65,13 +65,17 @@ void Queue::Close(RunContext c, Done done) {
 }
 
 void Queue::Submit(std::unique_ptr<Attempt> attempt) {
-  Line finished;
+  Line finished, own;
+  own.push_back(std::move(attempt));
   {
     const std::lock_guard lock(mutex_);
-    const RunContext& c = attempt->context;
-    attempt->token = c.services().cancel_subscribe(c.frame(), &OnCancelled, attempt.get());
-    if (attempt->token == 0) Fail(TENON_CANCELLED, "the step was cancelled before it came to the ", Describe());
-    (attempt->kind == Kind::kDequeue ? dequeues_ : enqueues_).push_back(std::move(attempt));
+    Attempt& added = *own.front();
+    const RunContext& c = added.context;
+    added.token = c.services().cancel_subscribe(c.frame(), &OnCancelled, &added);
+    if (added.token == 0) Fail(TENON_CANCELLED, "the step was cancelled before it came to the ", Describe());
+    // From here on nothing is thrown: a cancellation knows the attempt.
+    Line& line = added.kind == Kind::kDequeue ? dequeues_ : enqueues_;
+    line.splice(line.end(), own);
     Advance(&finished);
   }
   Finish(std::move(finished));
@@ -115,8 +119,16 @@ bool Queue::IsClosed() const {
 
 void Queue::Advance(Line* finished) {
   const auto serve = [finished](Line& line, auto&& tried) {
+    const auto guarded = [&tried](Attempt* attempt) {
+      try {
+        return tried(attempt);
+      } catch (...) {  // for want of memory
+        attempt->failure = CurrentFailure();
+        return true;
+      }
+    };
     bool any = false;
-    while (!line.empty() && tried(line.front().get())) {
+    while (!line.empty() && guarded(line.front().get())) {
       finished->splice(finished->end(), line, line.begin());
       any = true;
     }
@@ -143,7 +155,10 @@ bool Queue::TryEnqueue(Attempt* attempt) {
 
 bool Queue::TryDequeue(Attempt* attempt) {
   const auto kept = static_cast<size_t>(closed_ ? 0 : options_.min_after_dequeue);
-  while (attempt->elements.size() < attempt->count && elements_.size() > kept) attempt->elements.push_back(Take());
+  while (attempt->elements.size() < attempt->count && elements_.size() > kept) {
+    attempt->elements.emplace_back();  // first its place, so that none is lost
+    attempt->elements.back() = Take();
+  }
   if (attempt->elements.size() == attempt->count) return true;
   if (!closed_) return false;
   if (attempt->fewer && !attempt->elements.empty()) return true;
@@ -171,9 +186,13 @@ Element Queue::Take() {
 }
 
 void Queue::PutBack(Attempt* attempt) {
-  elements_.insert(options_.shuffle ? elements_.end() : elements_.begin(), std::make_move_iterator(attempt->elements.begin()),
-                   std::make_move_iterator(attempt->elements.end()));
-  attempt->elements.clear();
+  try {
+    for (; !attempt->elements.empty(); attempt->elements.pop_back()) {
+      if (options_.shuffle) elements_.push_back(std::move(attempt->elements.back()));
+      else elements_.push_front(std::move(attempt->elements.back()));
+    }
+  } catch (const std::bad_alloc&) {  // those that there is no memory for go with the attempt
+  }
 }
 
 // ---- Ends ----

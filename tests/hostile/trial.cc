@@ -12,10 +12,14 @@
 
 #ifdef __SANITIZE_THREAD__
 // Reference variables of numbers are written where others read them, as TensorFlow's are: who asks for two steps at once asks for that.
-extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() {
+#define TENON_SHOWN extern "C" __attribute__((visibility("default")))
+TENON_SHOWN const char* __tsan_default_suppressions();
+TENON_SHOWN const char* __tsan_default_suppressions() {
   return "race:AssignKernel<true>\nrace:AssignAddKernel<true\nrace:ApplyKernel<\nrace:ScatterKernel<true\n";
 }
+// A writer whose stack is forgotten cannot be told from others.
+TENON_SHOWN const char* __tsan_default_options();
+TENON_SHOWN const char* __tsan_default_options() { return "history_size=7:halt_on_error=1"; }
 #endif
 
 namespace tenon::hostile {
