@@ -47,9 +47,9 @@ TEST(SimulationTest, EqualSeedsMakeEqualRuns) {
 class PlantedBug : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Each, PlantedBug, testing::Range(1, static_cast<int>(cluster::Bug::kCount)));
 
-TEST_P(PlantedBug, IsFoundWithinTwoThousandSeeds) {
+TEST_P(PlantedBug, IsFoundWithinSixThousandSeeds) {
   Prepare();
-  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {  // the rarest shows in one of four hundred
     const Outcome outcome = Simulate({.seed = seed, .planted_bug = GetParam()});
     if (outcome.violation.empty()) continue;
     RecordProperty("seed", static_cast<int>(seed));
