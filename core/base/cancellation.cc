@@ -25,6 +25,7 @@ void Call(const std::function<void(const Status&)>& callback, const Status& reas
 }  // namespace
 
 bool Subscription::Begin(Cancellation* to, std::function<void(const Status&)> callback) {
+  End();
   callback_ = std::move(callback);
   if (to->Append(this)) return true;
   Call(callback_, to->reason());

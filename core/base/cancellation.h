@@ -29,7 +29,7 @@ class Subscription {
   Subscription(const Subscription&) = delete;
   Subscription& operator=(const Subscription&) = delete;
 
-  // As the constructor, of one that listens to nothing. false: it was cancelled already, and the callback has run.
+  // As the constructor; what it listened to before has ended. false: it was cancelled already, and the callback has run.
   bool Begin(Cancellation* to, std::function<void(const Status&)> callback);
   // Whether the callback has not run, and will not any more. Waits for one that runs now, except on its own thread.
   bool End();

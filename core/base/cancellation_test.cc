@@ -88,6 +88,16 @@ TEST(Subscription, HearsOfACancellationOnceAndInTurn) {
   EXPECT_FALSE(a.End());
 }
 
+TEST(Subscription, ListensToOneAtATime) {
+  Cancellation before, now;
+  int heard = 0;
+  Subscription subscription(&before, [](const Status&) { FAIL() << "it listens to another"; });
+  EXPECT_TRUE(subscription.Begin(&now, [&](const Status&) { ++heard; }));
+  before.Cancel(Status(Code::kCancelled, "stop"));
+  now.Cancel(Status(Code::kCancelled, "stop"));
+  EXPECT_EQ(heard, 1);
+}
+
 TEST(Subscription, HearsAtOnceOfWhatIsCancelledAlready) {
   Cancellation cancellation;
   cancellation.Cancel(Status(Code::kCancelled, "stop"));

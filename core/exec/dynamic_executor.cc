@@ -141,10 +141,11 @@ void DynamicInstance::Abandon(FrameInstance* frame) {
     Spare(iteration);
   }
   frame->iterations.clear();
-  ReleaseInvariants(frame);
+  Retire(frame);
 }
 
-void DynamicInstance::ReleaseInvariants(FrameInstance* frame) {
+// A frame whose iterations have gone.
+void DynamicInstance::Retire(FrameInstance* frame) {
   for (FrameInstance::Invariant& invariant : frame->invariants)
     if (invariant.value.owned) ReleaseOutput(&invariant.value.view);
   frame->invariants.clear();
@@ -163,7 +164,7 @@ void DynamicInstance::RecycleAll() {
   }
   for (const auto& frame : frames_) {
     frame->iterations.clear();
-    ReleaseInvariants(frame.get());
+    Retire(frame.get());
   }
 }
 

@@ -169,7 +169,7 @@ class DynamicInstance {
   void Recycle(Iteration* iteration);
   void RecycleAll();
   void ReleaseSlots(Iteration* iteration);
-  void ReleaseInvariants(FrameInstance* frame);
+  void Retire(FrameInstance* frame);
   void Spare(Iteration* iteration);
   void Abandon(FrameInstance* frame);
   FrameInstance* ChildFrame(Iteration* iteration, const NodeInfo& enter);

@@ -236,9 +236,11 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     for (const auto& context : contexts_) context->step = step;
   bound_step_ = step;
   if (program_->queues().empty()) return Status(Execute(block_));
-  Status status = BeginQueues(step);
-  if (status.ok()) status = Status(Execute(block_));
-  return work_.Complete(std::move(status));
+  // What is thrown must not leave before the devices are done.
+  return work_.Complete(Guarded([&] {
+    Status status = BeginQueues(step);
+    return status.ok() ? Status(Execute(block_)) : std::move(status);
+  }));
 }
 
 Status ProgramInstance::BeginQueues(Step* step) {
