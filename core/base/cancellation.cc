@@ -15,11 +15,7 @@ constexpr uint64_t kGraceNs = 1'000'000'000;
 
 // A callback that throws must not keep the others from hearing it.
 void Call(const std::function<void(const Status&)>& callback, const Status& reason) {
-  try {
-    callback(reason);
-  } catch (...) {
-    LogFailure(EngineThrew().Annotate("while a cancellation was told"));
-  }
+  if (Status thrown = Guarded([&] { callback(reason); }); !thrown.ok()) LogFailure(std::move(thrown).Annotate("while a cancellation was told"));
 }
 
 }  // namespace
@@ -146,7 +142,6 @@ void DeadlineWatcher::NameWhoRuns(const Entry& entry) {
   (void)Guarded([&] {  // without memory a line less
     Log(TENON_LOG_WARNING, StrCat(DescribePlugin(place.plugin), ": its ", Describe(place), " still runs, ", kGraceNs / 1000000,
                                   " ms after the deadline of ", entry.timeout_ns / 1000000, " ms; a step cannot end before it returns"));
-    return Status::Ok();
   });
 }
 

@@ -91,9 +91,9 @@ PluginCall::~PluginCall() {
 namespace {
 
 Status Threw(std::string_view plugin, std::string_view function, const char* what) {
-  const std::string_view version = VersionOfPlugin(plugin);
-  return Status::Of(Code::kInternal, "plugin '", plugin, "'", version.empty() ? "" : " ", version, ": its ", function,
-                    "() threw an exception (", what, "); nothing may be thrown across the C ABI");
+  return Guarded([&] {
+    return Internal(StrCat(DescribePlugin(plugin), ": its ", function, "() threw an exception (", what, "); nothing may be thrown across the C ABI"));
+  });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "tenon/abi.h"
@@ -148,11 +149,16 @@ std::string StrCat(const Pieces&... pieces) {
 // What the engine itself threw, in a catch block: it has no memory left, or an error of its own.
 Status EngineThrew() noexcept;
 
-// What a function that gives a Status gives, or what it throws.
+// What a function that gives a Status, or nothing, gives, or what it throws.
 template <typename Function>
 Status Guarded(Function&& function) noexcept {
   try {
-    return function();
+    if constexpr (std::is_void_v<decltype(function())>) {
+      function();
+      return Status::Ok();
+    } else {
+      return function();
+    }
   } catch (...) {
     return EngineThrew();
   }

@@ -109,6 +109,10 @@ TEST(Guarded, MakesStatusesOfWhatIsThrown) {
   EXPECT_EQ(thrown.code(), Code::kInternal);
   EXPECT_EQ(thrown.message(), "too long");
   EXPECT_EQ(Guarded([]() -> Status { throw 7; }).code(), Code::kInternal);
+  bool called = false;
+  EXPECT_TRUE(Guarded([&] { called = true; }).ok());
+  EXPECT_TRUE(called);
+  EXPECT_EQ(Guarded([] { throw 7; }).code(), Code::kInternal);
 }
 
 }  // namespace

@@ -52,23 +52,21 @@ void* AsyncCalls::Close(void* number) noexcept {
       entry->next_free = std::exchange(first_free_, place);
       if (!entry->given_up) return std::exchange(entry->waits, nullptr);
     }
-    late = NameLate(number, entry != nullptr);
+    late = NameLate(place, number, entry != nullptr);
   }
   Log(TENON_LOG_ERROR, late.message());
   return nullptr;
 }
 
 // Under the lock.
-Status AsyncCalls::NameLate(void* number, bool given_up) {
-  const auto bits = reinterpret_cast<uint64_t>(number);
-  const uint64_t place = bits & ((uint64_t{1} << kPlaceBits) - 1);
+Status AsyncCalls::NameLate(uint64_t place, const void* number, bool given_up) {
   const char* const what = given_up ? "called done when nobody waited for it any more" : "called done twice";
   // The place may serve another call by now; else its names are still those.
-  if (place >= entries_.size() || entries_[place].generation != (bits >> kPlaceBits) + 1)
+  if (place >= entries_.size() || entries_[place].generation != (reinterpret_cast<uint64_t>(number) >> kPlaceBits) + 1)
     return Status::Of(Code::kInternal, "a function of a plugin ", what, "; this is of no account");
   const Entry& entry = entries_[place];
   return Guarded([&] {
-    return Status::Of(Code::kInternal, DescribePlugin(entry.plugin), ": its ", entry.function, " '", entry.of, "' ", what, "; this is of no account");
+    return Internal(StrCat(DescribePlugin(entry.plugin), ": its ", entry.function, " '", entry.of, "' ", what, "; this is of no account"));
   });
 }
 

@@ -44,7 +44,7 @@ class AsyncCalls {
   // The numbers of a process suffice for 2^24 calls at once, and 2^40 one after the other in each place.
   static constexpr int kPlaceBits = 24;
   Entry* Find(void* number, uint64_t* out_place);
-  Status NameLate(void* number, bool given_up);
+  Status NameLate(uint64_t place, const void* number, bool given_up);
 
   std::mutex mutex_;
   std::deque<Entry> entries_;

@@ -37,11 +37,10 @@ void DynamicInstance::ProcessReceive(const NodeInfo& info, Iteration* iteration)
   receipt->info = &info;
   receipt->iteration = iteration;
   ++outstanding_;
-  try {
+  Status refused = Guarded([&] {
     step_->rendezvous->Receive(KeyOf(info, iteration), [this, receipt](Result<Message> message) { Arrived(receipt, std::move(message)); });
-  } catch (...) {  // it was not taken
-    Arrived(receipt, EngineThrew());
-  }
+  });
+  if (!refused.ok()) Arrived(receipt, std::move(refused));
 }
 
 void DynamicInstance::Arrived(Receipt* receipt, Result<Message> message) {

@@ -22,10 +22,7 @@ uint64_t RoundUp(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment 
 // The status with the node's name, if there is memory for it.
 Status At(const graph::Node& node, Status status) noexcept {
   if (status.ok()) return status;
-  (void)Guarded([&] {
-    status = std::move(status).Annotate(node.Describe());
-    return Status::Ok();
-  });
+  (void)Guarded([&] { status = std::move(status).Annotate(node.Describe()); });
   return status;
 }
 
@@ -409,10 +406,7 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   error_ = Status::Ok();
   failed_ = false;
   const auto guarded = [this](auto part) {
-    Status thrown = Guarded([&] {
-      part();
-      return Status::Ok();
-    });
+    Status thrown = Guarded(part);
     if (thrown.ok()) return true;
     Fail(std::move(thrown));
     return false;
@@ -1059,14 +1053,13 @@ void DynamicInstance::Abandon() {
   const auto note = [&](const Call& call) {
     who += StrCat(who.empty() ? "" : "; ", call.node->Describe(), ": ", DescribePlugin(*call.plugin), ": its ", call.function, "() has not ",
                   call.number != nullptr ? "called done" : "returned");
-    return Status::Ok();
   };
   for (const auto& iteration : iterations_)
     for (size_t i = 0; i < iteration->info->kernels.size(); ++i) {
       const Call& call = iteration->calls[i];
       if (!call.elsewhere) continue;
       if (call.number != nullptr) AsyncCalls::The().GiveUp(call.number);
-      (void)Guarded([&] { return note(call); });  // without memory for a name it goes without
+      (void)Guarded([&] { note(call); });  // without memory for a name it goes without
     }
   for (const auto& slot : root_iteration_->slots)
     if (slot.view.buffer != nullptr) Retain(slot.view.buffer);

@@ -170,11 +170,9 @@ void HostThreads::Serve(Background* background, std::list<std::thread>::iterator
     std::function<void()> task = std::move(background->tasks.front());
     background->tasks.pop_front();
     lock.unlock();
-    try {
-      task();
-    } catch (...) {  // tasks tell those who wait for them; here nobody does
-      Log(TENON_LOG_ERROR, EngineThrew().Annotate("a task in the background threw").message());
-    }
+    // Tasks tell those who wait for them; here nobody does.
+    if (Status thrown = Guarded(task); !thrown.ok())
+      Log(TENON_LOG_ERROR, std::move(thrown).Annotate("a task in the background threw").message());
     task = nullptr;
     lock.lock();
   }

@@ -197,11 +197,9 @@ void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
 }
 
 Status PartedRun::Run(Step* step, const tenon_tensor_view* const* feeds) {
-  try {
-    Begin(step, feeds);
-  } catch (...) {  // no part has begun
+  if (Status thrown = Guarded([&] { Begin(step, feeds); }); !thrown.ok()) {  // no part has begun
     for (const auto& part : parts_) part->cancelled.End();
-    throw;
+    return thrown;
   }
   Subscription outer(step->cancellation, [this](const Status& reason) {
     for (const auto& part : parts_) part->cancellation->Cancel(reason);

@@ -282,7 +282,6 @@ void QueueWork::LogAbandoned() const {
       if (lanes_[q].used && devices.find(device.name) == std::string::npos)
         devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
     }
-    return Status::Ok();
   });
   Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ", devices, " within ",
                                   kDrainSeconds.count(), " s; its memory is never used again").message());

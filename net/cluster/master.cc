@@ -153,12 +153,11 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
 void ClusterRun::Done(size_t index, Status status, tenon_span response) {
   // A call that is cancelled or lost ends here, whatever its task does.
   open_[index]->answered = status.code() != Code::kCancelled && status.code() != Code::kUnavailable && status.code() != Code::kDeadlineExceeded;
-  try {
+  // Who waits for the answer must hear of what is thrown too.
+  status = Guarded([&] {
     if (status.ok()) status = Take(index, response);
-    if (!status.ok()) status = std::move(status).Annotate(master().Where(plan_->parts()[index].task));
-  } catch (...) {  // who waits for the answer must hear of it
-    status = EngineThrew();
-  }
+    return status.ok() ? Status::Ok() : std::move(status).Annotate(master().Where(plan_->parts()[index].task));
+  });
   if (!status.ok()) GiveUp(std::move(status));
   const std::lock_guard lock(mutex_);
   open_[index]->done = true;
@@ -245,11 +244,8 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
     master().runs_.emplace(number, this);
   }
   for (size_t i = 0; i < count; ++i) {
-    try {
-      Start(i, number, feeds);
-    } catch (...) {  // before it was called
-      Done(i, EngineThrew(), {nullptr, 0});
-    }
+    // What is thrown is so before the call is made.
+    if (Status thrown = Guarded([&] { Start(i, number, feeds); }); !thrown.ok()) Done(i, std::move(thrown), {nullptr, 0});
   }
   const auto give_up = [this](const Status& why) { GiveUp(why); };
   Subscription cancelled(step->cancellation, give_up), lost(&master().gone_, give_up);

@@ -598,7 +598,6 @@ Status Worker::Run(tenon_span request, Reply reply) {
     if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
     // A connection that must be made first takes its time, which a callback has not.
     order->here = order->program != 0 && order->program == quick.program && quick.runs == kQuickRuns && network_->Has(part.targets);
-    return Status::Ok();
   });
   if (!read.ok()) {  // the step has begun; it ends as others do
     order->status = read;
@@ -661,7 +660,6 @@ void Worker::RunStep(const std::shared_ptr<Step>& step, Order* order) {
     metrics_.StepEnded(status);
     answer.set_answered_ns(trace::Trace::Now());
     if (status.ok()) out->Finish(answer);
-    return Status::Ok();
   });
   if (status.ok()) status = std::move(told);
   if (!status.ok()) {
@@ -774,10 +772,7 @@ void Worker::Later(std::function<void()> work) {
     ++later_;
   }
   const auto perform = [this](std::function<void()>& given) {
-    const Status thrown = Guarded([&] {
-      given();
-      return Status::Ok();
-    });
+    const Status thrown = Guarded(given);
     if (!thrown.ok()) LogOf(0, TENON_LOG_ERROR, thrown.message());
     given = nullptr;  // what it holds (sessions, steps) goes before the count
     const std::lock_guard lock(later_mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is not there: each allocation of making a runtime, reading a graph, planning, running and releasing fails, once or from then on, and what
-// comes of it is a status. Covers N2.
+// Memory that is not there: each allocation of making a runtime, reading a graph, planning, running and releasing fails, once or from
+// then on, and what comes of it is a status. Covers N2.
 //
 // The program's operator new is everybody's: the engine's, the plugins' and that of the C++ libraries below them. Each point is tried in
 // a process of its own. `make test` tries some two thousand; TENON_OUT_OF_MEMORY_STEP=1 tries all (some minutes), and
@@ -64,7 +64,6 @@ TENON_SHOWN void operator delete[](void* memory, size_t, std::align_val_t) noexc
 
 namespace tenon::host {
 namespace {
-
 
 tenon_span SpanOf(const char* text) { return {text, std::char_traits<char>::length(text)}; }
 
