@@ -101,15 +101,18 @@ tenon_status* MemoryKind(tenon_device*, uint32_t index, tenon_memory_kind* out) 
   out->name = sdk::ToSpan("host");
   out->alignment = kAlignment;
   out->total_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
-  out->flags = TENON_MEMORY_HOST_VISIBLE | TENON_MEMORY_PREFAULTED;
+  out->flags = TENON_MEMORY_HOST_VISIBLE;
   return nullptr;
 }
 
-// The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14).
+// The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14). Of large blocks the
+// beginning only: a gigabyte takes a second and more, in which nobody could end the step; kernels share what is left, and can be ended.
 void Prefault(void* data, uint64_t bytes) {
 #if defined(MADV_HUGEPAGE)
   madvise(data, bytes, MADV_HUGEPAGE);
 #endif
+  constexpr uint64_t kMost = uint64_t{64} << 20;
+  bytes = std::min(bytes, kMost);
 #if defined(MADV_POPULATE_WRITE)
   if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return;
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image (conv.h).
+// Conv2D and its gradients through oneDNN. Shares are parts of the batch; forward also rows of one image (conv.h). A share that lasts
+// is done in pieces, between which a step can be given up.
 //
 // The gradient of the filter is one sum a share, added at the end in the order of the shares.
 #include "conv.h"
@@ -10,9 +11,23 @@ namespace tenon::cpu_onednn {
 
 using dnnl::memory;
 
+namespace {
+
+constexpr double kPerNanosecond = 110;  // multiply-adds
+
+// Shares of so much work times the pieces of each.
+int64_t SharesAndPieces(const sdk::PrepareContext& c, double work) {
+  constexpr double kPieceNs = 50e6;
+  constexpr double kMostPieces = 1024;
+  const double share_ns = work / kPerNanosecond / static_cast<double>(Shares(c));
+  return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share_ns / kPieceNs), 1.0, kMostPieces));
+}
+
+}  // namespace
+
 ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
   RefuseBelow(v.work, kSmallestConvolution);
-  const int64_t shares = Shares(c);
+  const int64_t shares = SharesAndPieces(c, v.work);
   if (v.x.batch >= shares) {
     for (auto images : Parts(v.x.batch, shares)) Add(v, c, epilogue, image, filter, images, {0, v.y.height});
   } else {
@@ -20,7 +35,7 @@ ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const
     for (int64_t n = 0; n < v.x.batch; ++n)
       for (auto rows : Parts(v.y.height, each)) Add(v, c, epilogue, image, filter, {n, n + 1}, rows);
   }
-  cost_ = v.work / 110 / static_cast<double>(programs_.size());
+  cost_ = v.work / kPerNanosecond / static_cast<double>(programs_.size());
 }
 
 // Some images' output rows: a convolution of its own over the rows that they reach.
@@ -127,7 +142,8 @@ struct BackpropInputKernel {
       // Gradients of so few channels are oneDNN's slow case: 1.1 to 3.6 times the plain kernel.
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, HUGE_VAL);
-      for (auto [from, to] : Parts(v.x.batch, Shares(c))) {
+      RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
+      for (auto [from, to] : Parts(v.x.batch, SharesAndPieces(c, v.work))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};
         const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
@@ -150,7 +166,7 @@ struct BackpropInputKernel {
                {{DNNL_ARG_DIFF_DST, source}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DIFF_SRC, target}});
         p.Finish(target, result);
       }
-      cost = v.work / 110 / static_cast<double>(programs.size());
+      cost = v.work / kPerNanosecond / static_cast<double>(programs.size());
     }
     std::vector<Program> programs;
     double cost;
@@ -166,47 +182,72 @@ struct BackpropFilterKernel {
     Plan(const BackpropFilterKernel& kernel, sdk::PrepareContext& c) {
       const Convolution v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(2)));
       RefuseBelow(v.work, kSmallestGradient);
+      RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
-      const auto parts = Parts(v.x.batch, Shares(c));
-      for (auto [from, to] : parts) {
-        const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
-        const memory::dims before = {v.height.before, v.width.before};
-        const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
-        const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
-        using Backward = dnnl::convolution_backward_weights;
-        const auto pd = Made([&] {
-          return Backward::primitive_desc(
-              Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(x), Any(v.FilterDims()), v.Asked(dy), v.Strides(),
-                             v.Dilations(), before, after),
-              UserScratchpad(), Engine(), hint);
-        });
-        RefuseSlow(pd);
-        Program& p = programs.emplace_back();
-        const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
-        const int gradient = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
-        if (programs.size() > 1) sums.push_back(c.Workspace(sdk::Multiply(count, kFloat)));
-        const int result = programs.size() == 1 ? p.Output(0, v.FilterDesc()) : p.WorkspaceAt(sums.back(), v.FilterDesc());
-        const int target = p.Target(c, result, pd.diff_weights_desc());
-        p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, target}});
-        p.Finish(target, result);
+      const auto bytes = sdk::Multiply(count, kFloat);
+      const int64_t pieces = SharesAndPieces(c, v.work) / Shares(c);
+      for (auto [first, last] : Parts(v.x.batch, Shares(c))) {
+        Share& share = shares.emplace_back();
+        if (shares.size() > 1) share.sum = c.Workspace(bytes);
+        for (auto [from, to] : Parts(last - first, pieces)) Add(v, c, first + from, first + to, &share);
       }
-      cost = v.work / 110 / static_cast<double>(programs.size());
+      cost = v.work / kPerNanosecond / static_cast<double>(shares.size());
     }
-    std::vector<Program> programs;
-    std::vector<int64_t> sums;  // workspace of every share but the first
+
+    // Images whose gradients are summed one piece after the other.
+    struct Share {
+      std::vector<Program> pieces;
+      int64_t sum = -1;    // in the workspace; -1: the output
+      int64_t piece = -1;  // of every piece but the first
+    };
+    void Add(const Convolution& v, sdk::PrepareContext& c, int64_t from, int64_t to, Share* share) {
+      const auto x = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
+      const memory::dims before = {v.height.before, v.width.before};
+      const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
+      const auto hint = v.ForwardDesc(v.Asked(x), Any(v.FilterDims()), {}, v.Asked(dy), before, after);
+      using Backward = dnnl::convolution_backward_weights;
+      const auto pd = Made([&] {
+        return Backward::primitive_desc(
+            Backward::desc(dnnl::algorithm::convolution_direct, v.Asked(x), Any(v.FilterDims()), v.Asked(dy), v.Strides(),
+                           v.Dilations(), before, after),
+            UserScratchpad(), Engine(), hint);
+      });
+      RefuseSlow(pd);
+      Program& p = share->pieces.emplace_back();
+      const int source = p.Converted(c, p.Input(0, x, v.BatchOffset(v.x, from)), pd.src_desc());
+      const int gradient = p.Converted(c, p.Input(2, dy, v.BatchOffset(v.y, from)), pd.diff_dst_desc());
+      const bool more = share->pieces.size() > 1;
+      if (more && share->piece < 0) share->piece = c.Workspace(sdk::Multiply(count, kFloat));
+      const int64_t at = more ? share->piece : share->sum;
+      const int result = at < 0 ? p.Output(0, v.FilterDesc()) : p.WorkspaceAt(at, v.FilterDesc());
+      const int target = p.Target(c, result, pd.diff_weights_desc());
+      p.Step(c, Made([&] { return Backward(pd); }), pd.scratchpad_desc(),
+             {{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_DIFF_WEIGHTS, target}});
+      p.Finish(target, result);
+    }
+    std::vector<Share> shares;
     int64_t count;
     double cost;
   };
   void Run(const Plan& plan, sdk::RunContext c) const {
-    RunShares(c, plan.programs, plan.cost);
-    float* out = c.output<float>(0);
-    for (int64_t at : plan.sums) {
-      const float* sum = c.workspace<float>(at);
-      c.ParallelFor(plan.count, 0.15, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) out[i] += sum[i];
-      });
+    c.ParallelFor(static_cast<int64_t>(plan.shares.size()), plan.cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) RunShare(plan, plan.shares[static_cast<size_t>(i)], c);
+    });
+    for (const Plan::Share& share : plan.shares) {
+      if (share.sum < 0) continue;
+      c.ParallelFor(plan.count, 0.15, [&](int64_t begin, int64_t end) { Add(c.workspace<float>(share.sum), begin, end, c.output<float>(0)); });
     }
+  }
+  static void RunShare(const Plan& plan, const Plan::Share& share, sdk::RunContext c) {
+    float* sum = share.sum < 0 ? c.output<float>(0) : c.workspace<float>(share.sum);
+    for (const Program& piece : share.pieces) {
+      c.CheckCancelled();
+      piece.Run(c);
+      if (&piece != share.pieces.data()) Add(c.workspace<float>(share.piece), 0, plan.count, sum);
+    }
+  }
+  static void Add(const float* from, int64_t begin, int64_t end, float* sum) {
+    for (int64_t i = begin; i < end; ++i) sum[i] += from[i];
   }
   sdk::WindowAttributes attributes;
 };

@@ -138,6 +138,40 @@ TEST(Onednn, ConvolvesWithoutPaddingByItsFastPrimitives) {
   }
 }
 
+// A share of 50 ms and more is done in pieces, which sum as one, and between which it ends once the step was given up.
+TEST(Onednn, DoesInPiecesWhatLasts) {
+  const I image = {8, 64, 64, 64}, filter = {7, 7, 64, 64};
+  const Tensor x = Numbers(image, 1), f = Numbers(filter, 2), dy = Numbers(image, 3), sizes = Vector<int32_t>({0, 0, 0, 0});
+  struct Case {
+    const char* op;
+    std::vector<Tensor> inputs;
+    I out;
+  };
+  const auto run = [](const Case& each, const auto& configure) {
+    Kernel kernel(each.op);
+    kernel.Attr("strides", I{1, 1, 1, 1}).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC"));
+    configure(kernel);
+    return kernel.Run(each.inputs, {Out<float>(each.out)});
+  };
+  for (const Case& each : {Case{"Conv2D", {x, f}, image}, {"Conv2DBackpropInput", {sizes, f, dy}, image}, {"Conv2DBackpropFilter", {x, sizes, dy}, filter}}) {
+    const Result want = run(each, [](Kernel&) {}), got = run(each, [](Kernel& k) { k.OnDevice(kKernelPackage); });
+    ASSERT_EQ(want.code, TENON_OK) << want.message;
+    ASSERT_EQ(got.code, TENON_OK) << each.op << ": " << got.message;
+    const auto a = Values<float>(want[0]), b = Values<float>(got[0]);
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-3f * (1 + std::fabs(a[i]))) << each.op << " at " << i;
+    EXPECT_EQ(run(each, [](Kernel& k) { k.OnDevice(kKernelPackage).GivenUp(); }).code, TENON_CANCELLED) << each.op;
+  }
+}
+
+// A primitive cannot be stopped: what one image of a gradient takes is left to the kernels that look between blocks.
+TEST(Onednn, RefusesWhatOnePrimitiveWouldTakeLongFor) {
+  Kernel kernel("AvgPool");
+  kernel.Attr("ksize", I{1, 512, 512, 1}).Attr("strides", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC")).OnDevice(kKernelPackage);
+  const Result r = kernel.Run({Numbers({1, 512, 512, 2}, 1)}, {Out<float>({1, 512, 512, 2})});
+  EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
+  EXPECT_EQ(r.message, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
+}
+
 TEST(Onednn, LeavesTheCallersThreadCountAlone) {
   omp_set_num_threads(3);
   {

@@ -4,6 +4,7 @@
 // MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
 // pool again for them would take about as long as the plain kernel.
 #include <algorithm>
+#include <cmath>
 
 #include "program.h"
 #include "tenon/sdk/window.h"
@@ -34,10 +35,21 @@ struct Pooling {
       sdk::Fail(TENON_UNIMPLEMENTED, "windows that lie in the padding alone");
     }
   }
+  // Shares of the batch, and the pieces of each, between which a step can be given up.
+  int64_t Parts(const sdk::PrepareContext& c) const {
+    constexpr double kPieceNs = 50e6;
+    const double share = LongestImage() * static_cast<double>(x.batch) / static_cast<double>(Shares(c));
+    return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share / kPieceNs), 1.0, 1e6));
+  }
   memory::desc Desc(const sdk::Image& i, int64_t batch) const {
     const int64_t c = i.channels, plane = i.pixels();
     return channels_first ? Strided({batch, c, i.height, i.width}, {c * plane, plane, i.width, 1})
                           : Strided({batch, c, i.height, i.width}, {c * plane, 1, i.width * c, c});
+  }
+  // Rough nanoseconds of the windows of one image.
+  double LongestImage() const {
+    const auto cells = static_cast<double>(std::min(sizes[0], x.height) * std::min(sizes[1], x.width));
+    return 0.1 * static_cast<double>(y.pixels() * y.channels) * cells;
   }
   static int64_t Offset(const sdk::Image& i, int64_t n) { return n * i.pixels() * i.channels * kFloat; }
   sdk::Image x, y;
@@ -67,7 +79,8 @@ struct PoolKernel {
     Plan(const PoolKernel& kernel, sdk::PrepareContext& c) {
       const Pooling v(kernel.attributes, sdk::DimsOf(c.input(0)), sdk::DimsOf(c.output(0)));
       RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
-      ForEachPart(v.x.batch, Shares(c), [&](int64_t from, int64_t to) {
+      RefuseLong(v.LongestImage());
+      ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         const auto pd = ForwardDesc(v, kAlgorithm, to - from);
         Program& p = programs.emplace_back();
         p.Step(c, Made([&] { return dnnl::pooling_forward(pd); }), pd.scratchpad_desc(),
@@ -90,7 +103,8 @@ struct AvgPoolGradKernel {
     Plan(const AvgPoolGradKernel& kernel, sdk::PrepareContext& c) {
       const Pooling v(kernel.attributes, sdk::DimsOf(c.output(0)), sdk::DimsOf(c.input(1)));
       RefuseBelow(static_cast<double>(v.x.count()), kSmallest);
-      ForEachPart(v.x.batch, Shares(c), [&](int64_t from, int64_t to) {
+      RefuseLong(v.LongestImage());
+      ForEachPart(v.x.batch, v.Parts(c), [&](int64_t from, int64_t to) {
         constexpr auto kAlgorithm = dnnl::algorithm::pooling_avg_exclude_padding;
         using Backward = dnnl::pooling_backward;
         const auto pd = Made([&] {

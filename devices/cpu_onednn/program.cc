@@ -243,9 +243,11 @@ void Program::Run(sdk::RunContext c) const {
 
 void RunShares(sdk::RunContext c, const std::vector<Program>& programs, double cost) {
   c.ParallelFor(static_cast<int64_t>(programs.size()), cost, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end && !c.cancelled(); ++i) programs[static_cast<size_t>(i)].Run(c);
+    for (int64_t i = begin; i < end; ++i) {
+      c.CheckCancelled();
+      programs[static_cast<size_t>(i)].Run(c);
+    }
   });
-  if (c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was given up");  // the host says why
 }
 
 }  // namespace tenon::cpu_onednn

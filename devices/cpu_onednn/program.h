@@ -128,6 +128,13 @@ inline void RefuseBelow(double work, double limit) {
   if (work < limit && !use_always.load(std::memory_order_relaxed)) sdk::Fail(TENON_UNIMPLEMENTED, "too small for oneDNN to pay; the plain kernel is faster");
 }
 
+// Left to the plain kernels, too: what lasts, in rough nanoseconds. A primitive cannot be stopped; they look between blocks whether the
+// step was given up.
+inline void RefuseLong(double ns) {
+  constexpr double kLongest = 500e6;
+  if (ns > kLongest) sdk::Fail(TENON_UNIMPLEMENTED, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");
+}
+
 // Left to the plain kernels, too: oneDNN's loops for any case, a hundred times slower than either.
 template <class Desc>
 void RefuseSlow(const Desc& desc) {

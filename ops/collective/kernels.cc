@@ -64,7 +64,7 @@ void MergeRange(const Members& members, const Op& op, int64_t begin, int64_t end
 
 template <class T>
 void MergeAll(const Members& members, const RunContext& c) {
-  c.ParallelFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
+  c.UninterruptedFor(Count(members[0]->context.input_view(0)), 0.4 * static_cast<double>(members.size()), [&](int64_t begin, int64_t end) {
     switch (members[0]->merge) {
       case CollectiveMerge::kAdd: return MergeRange<T>(members, AddOp(), begin, end);
       case CollectiveMerge::kMultiply: return MergeRange<T>(members, MulOp(), begin, end);

@@ -84,7 +84,7 @@ struct Merge {
     if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "destination_prefix must be one string");
     const std::string_view destination = StringAt(c.input_view(1), 0);
     if (destination.empty()) Fail(TENON_INVALID_ARGUMENT, "destination_prefix is empty");
-    io::StepMemory memory(c);
+    sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "merged", destination);
     const std::vector<std::string_view> sources = StringsOf(c.input_view(0));
     if (sources.size() == 1 && sources[0] == destination) return void(io::BundleReader(files, destination, budget));  // nothing to do

@@ -37,7 +37,7 @@ struct Save {
     const Request request = ReadRequest(c, count);
     std::vector<io::SliceSpec> specs;
     for (size_t i = 0; i < count; ++i) specs.push_back(ReadSpec(request, i, DimsOf(c.input_view(static_cast<int32_t>(i) + 3))));
-    io::StepMemory memory(c);
+    sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "saved", request.prefix);
     io::BundleWriter writer(HostFiles(), request.prefix, budget);
     for (size_t i = 0; i < count; ++i) {
@@ -67,7 +67,7 @@ struct Restore {
   }
   void Run(RunContext c) const {
     const Request request = ReadRequest(c, dtypes.size());
-    io::StepMemory memory(c);
+    sdk::StepMemory memory(c);
     const io::Budget budget = io::BudgetOf(c, memory, "restored", request.prefix);
     for (int more = kTriesMore; !RestoreAll(c, request, budget, more > 0); --more) {
     }

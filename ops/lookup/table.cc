@@ -91,16 +91,24 @@ void Table::SetValue(Entries* entries, size_t row, const tenon_tensor_view& valu
   for (int64_t i = 0; i < count; ++i) entries->texts[row * static_cast<size_t>(count) + static_cast<size_t>(i)] = StringAt(values, index * count + i);
 }
 
-void Table::Add(Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const {
-  for (int64_t i = 0; i < Count(keys); ++i) {
+void Table::Add(const RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const {
+  entries->memory.AskOf(c);
+  CancelPoll poll(c);
+  for (int64_t i = 0, count = Count(keys); i < count; ++i) {
     const std::string_view key = KeyAt(keys, i);
-    const auto [at, added] = entries->rows.try_emplace(std::string(key), entries->keys.size());
-    if (added) entries->keys.push_back(&at->first);
+    poll(200 + static_cast<int64_t>(key.size()));
+    const auto [at, added] = entries->rows.try_emplace(std::pmr::string(key, &entries->pool), entries->keys.size());
     if (!added && once) {
       if (HasValue(*entries, at->second, values, i)) continue;
       Refuse(TENON_INVALID_ARGUMENT, Concat("key ", i, " stands there before, with another value"));
     }
-    SetValue(entries, at->second, values, i);
+    try {
+      SetValue(entries, at->second, values, i);
+      if (added) entries->keys.push_back(&at->first);
+    } catch (...) {  // no key without its value
+      if (added) entries->rows.erase(at);
+      throw;
+    }
   }
 }
 
@@ -116,13 +124,13 @@ bool Table::Equal(const Entries& a, const Entries& b) const {
   });
 }
 
-void Table::Fill(const tenon_tensor_view& keys, const tenon_tensor_view& values) {
+void Table::Fill(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
   CheckEntries(keys, values);
   if (!options_.fixed) Refuse(TENON_UNIMPLEMENTED, "it is mutable and needs no initialisation; insert or import entries");
-  Entries entries;
-  Add(&entries, keys, values, true);
+  auto entries = std::make_unique<Entries>(c);
+  Add(c, entries.get(), keys, values, true);
   const std::unique_lock lock(mutex_);
-  if (filled_ && !Equal(entries, entries_)) Refuse(TENON_FAILED_PRECONDITION, "it was initialised before, with other entries");
+  if (filled_ && !Equal(*entries, *entries_)) Refuse(TENON_FAILED_PRECONDITION, "it was initialised before, with other entries");
   if (!filled_) entries_ = std::move(entries);
   filled_ = true;
 }
@@ -131,42 +139,45 @@ void Table::RequireMutable(const char* what) const {
   if (options_.fixed) Refuse(TENON_UNIMPLEMENTED, Concat("it is fixed once it was initialised; to ", what, " entries needs a MutableHashTableV2"));
 }
 
-void Table::Replace(const tenon_tensor_view& keys, const tenon_tensor_view& values) {
+void Table::Replace(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
   CheckEntries(keys, values);
   RequireMutable("replace");
-  Entries entries;
-  Add(&entries, keys, values, false);
+  auto entries = std::make_unique<Entries>(c);
+  Add(c, entries.get(), keys, values, false);
   const std::unique_lock lock(mutex_);
   entries_ = std::move(entries);
 }
 
-void Table::Insert(const tenon_tensor_view& keys, const tenon_tensor_view& values) {
+void Table::Insert(const RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values) {
   CheckEntries(keys, values);
   RequireMutable("insert");
   const std::unique_lock lock(mutex_);
-  Add(&entries_, keys, values, false);
+  if (entries_ == nullptr) entries_ = std::make_unique<Entries>(c);
+  Add(c, entries_.get(), keys, values, false);
 }
 
 void Table::Remove(const tenon_tensor_view& keys) {
   CheckTypes(keys.dtype, TENON_DT_INVALID);
   RequireMutable("remove");
   const std::unique_lock lock(mutex_);
+  if (entries_ == nullptr) return;
+  Entries& entries = *entries_;
   const auto texts = static_cast<size_t>(row_count());
   for (int64_t i = 0; i < Count(keys); ++i) {
-    const auto at = entries_.rows.find(KeyAt(keys, i));
-    if (at == entries_.rows.end()) continue;
+    const auto at = entries.rows.find(KeyAt(keys, i));
+    if (at == entries.rows.end()) continue;
     // The last row takes the place of the one that goes.
-    const size_t row = at->second, last = entries_.keys.size() - 1;
+    const size_t row = at->second, last = entries.keys.size() - 1;
     if (row != last) {
-      entries_.rows.find(*entries_.keys[last])->second = row;
-      entries_.keys[row] = entries_.keys[last];
-      if (row_bytes() != 0) std::memcpy(entries_.bytes.data() + row * row_bytes(), entries_.bytes.data() + last * row_bytes(), row_bytes());
-      for (size_t k = 0; k < texts && !entries_.texts.empty(); ++k) entries_.texts[row * texts + k] = std::move(entries_.texts[last * texts + k]);
+      entries.rows.find(*entries.keys[last])->second = row;
+      entries.keys[row] = entries.keys[last];
+      if (row_bytes() != 0) std::memcpy(entries.bytes.data() + row * row_bytes(), entries.bytes.data() + last * row_bytes(), row_bytes());
+      for (size_t k = 0; k < texts && !entries.texts.empty(); ++k) entries.texts[row * texts + k] = std::move(entries.texts[last * texts + k]);
     }
-    entries_.rows.erase(at);
-    entries_.keys.pop_back();
-    entries_.bytes.resize(last * row_bytes());
-    if (options_.value == TENON_DT_STRING) entries_.texts.resize(last * texts);
+    entries.rows.erase(at);
+    entries.keys.pop_back();
+    entries.bytes.resize(last * row_bytes());
+    if (options_.value == TENON_DT_STRING) entries.texts.resize(last * texts);
   }
 }
 
@@ -184,16 +195,19 @@ void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& k
   const std::shared_lock lock(mutex_);
   RequireFilled();
   const int64_t count = Count(keys), row = row_count();
+  CancelPoll poll(c);
   const auto row_of = [&](int64_t i) {
-    const auto at = entries_.rows.find(KeyAt(keys, i));
-    return at == entries_.rows.end() ? -1 : static_cast<int64_t>(at->second);
+    poll(100);
+    if (entries_ == nullptr) return int64_t{-1};
+    const auto at = entries_->rows.find(KeyAt(keys, i));
+    return at == entries_->rows.end() ? -1 : static_cast<int64_t>(at->second);
   };
   if (options_.value == TENON_DT_STRING) {
     std::vector<std::string_view> texts;
     texts.reserve(static_cast<size_t>(count * row));
     for (int64_t i = 0; i < count; ++i) {
       const int64_t found = row_of(i);
-      for (int64_t n = 0; n < row; ++n) texts.push_back(found < 0 ? StringAt(otherwise, (one ? 0 : i * row) + n) : std::string_view(entries_.texts[static_cast<size_t>(found * row + n)]));
+      for (int64_t n = 0; n < row; ++n) texts.push_back(found < 0 ? StringAt(otherwise, (one ? 0 : i * row) + n) : std::string_view(entries_->texts[static_cast<size_t>(found * row + n)]));
     }
     return SetStrings(c, output, Dims(dims), texts);
   }
@@ -201,7 +215,7 @@ void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& k
   const uint64_t bytes = row_bytes();
   for (int64_t i = 0; i < count && bytes != 0; ++i) {
     const int64_t found = row_of(i);
-    const char* from = found < 0 ? Data<const char>(otherwise) + (one ? 0 : static_cast<uint64_t>(i) * bytes) : entries_.bytes.data() + static_cast<uint64_t>(found) * bytes;
+    const char* from = found < 0 ? Data<const char>(otherwise) + (one ? 0 : static_cast<uint64_t>(i) * bytes) : entries_->bytes.data() + static_cast<uint64_t>(found) * bytes;
     std::memcpy(c.output<char>(output) + static_cast<uint64_t>(i) * bytes, from, bytes);
   }
 }
@@ -209,26 +223,28 @@ void Table::Find(const RunContext& c, int32_t output, const tenon_tensor_view& k
 void Table::Export(const RunContext& c) const {
   const std::shared_lock lock(mutex_);
   RequireFilled();
-  const auto count = static_cast<int64_t>(entries_.keys.size());
+  const Entries none(c);
+  const Entries& entries = entries_ == nullptr ? none : *entries_;
+  const auto count = static_cast<int64_t>(entries.keys.size());
   if (options_.key == TENON_DT_STRING) {
     std::vector<std::string_view> texts;
-    for (const std::string* key : entries_.keys) texts.push_back(*key);
+    for (const std::pmr::string* key : entries.keys) texts.push_back(*key);
     SetStrings(c, 0, std::vector<int64_t>{count}, texts);
   } else {
     c.AllocOutput(0, std::vector<int64_t>{count});
     char* to = c.output<char>(0);
-    for (const std::string* key : entries_.keys) to = std::copy(key->begin(), key->end(), to);
+    for (const std::pmr::string* key : entries.keys) to = std::copy(key->begin(), key->end(), to);
   }
   std::vector<int64_t> dims = {count};
   dims.insert(dims.end(), options_.row.begin(), options_.row.end());
-  if (options_.value == TENON_DT_STRING) return SetStrings(c, 1, Dims(dims), entries_.texts);
+  if (options_.value == TENON_DT_STRING) return SetStrings(c, 1, Dims(dims), entries.texts);
   c.AllocOutput(1, Dims(dims));
-  std::copy(entries_.bytes.begin(), entries_.bytes.end(), c.output<char>(1));
+  std::copy(entries.bytes.begin(), entries.bytes.end(), c.output<char>(1));
 }
 
 int64_t Table::size() const {
   const std::shared_lock lock(mutex_);
-  return static_cast<int64_t>(entries_.keys.size());
+  return entries_ == nullptr ? 0 : static_cast<int64_t>(entries_->keys.size());
 }
 
 }  // namespace tenon::ops

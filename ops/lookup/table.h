@@ -3,10 +3,13 @@
 // strings, and in a table of tensors rows of them.
 //
 // Rules: any thread. A fixed table is filled once, as a whole (again with the same entries changes nothing), and answers only then; a
-// mutable one takes and loses entries at any time. What fails changes nothing.
+// mutable one takes and loses entries at any time. What fails changes nothing, but for an insertion for which the memory does not suffice, or
+// whose step is given up: some of its entries are there then. Entries count against the limit of the sessions that bring them.
 #ifndef TENON_OPS_LOOKUP_TABLE_H_
 #define TENON_OPS_LOOKUP_TABLE_H_
 
+#include <memory>
+#include <memory_resource>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -15,6 +18,7 @@
 
 #include "tenon/sdk/kernel.h"
 #include "tenon/sdk/shape.h"
+#include "tenon/sdk/step_memory.h"
 
 namespace tenon::ops {
 
@@ -36,11 +40,11 @@ class Table {
   // INVALID_ARGUMENT when a node takes it for one of other types.
   void CheckTypes(uint32_t key, uint32_t value) const;
   // All entries of a fixed table. A key that comes twice must have one value.
-  void Fill(const tenon_tensor_view& keys, const tenon_tensor_view& values);
+  void Fill(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   // All entries of a mutable table, in place of what it held.
-  void Replace(const tenon_tensor_view& keys, const tenon_tensor_view& values);
+  void Replace(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   // Entries of a mutable table; a value that was there is lost.
-  void Insert(const tenon_tensor_view& keys, const tenon_tensor_view& values);
+  void Insert(const sdk::RunContext& c, const tenon_tensor_view& keys, const tenon_tensor_view& values);
   void Remove(const tenon_tensor_view& keys);
 
   // Values of the keys as output `output`, of the shape of keys followed by row; what is not there has the value `otherwise`, of the
@@ -57,10 +61,13 @@ class Table {
   };
   // Entries by the bytes of their keys. A value is a row of bytes, or of strings.
   struct Entries {
-    std::unordered_map<std::string, size_t, Hash, std::equal_to<>> rows;
-    std::vector<const std::string*> keys;  // of each row, in the map
-    std::vector<char> bytes;
-    std::vector<std::string> texts;
+    explicit Entries(const sdk::RunContext& c) : memory(c) {}
+    sdk::StepMemory memory;
+    std::pmr::unsynchronized_pool_resource pool{&memory};
+    std::pmr::unordered_map<std::pmr::string, size_t, Hash, std::equal_to<>> rows{&pool};
+    std::pmr::vector<const std::pmr::string*> keys{&pool};  // of each row, in the map
+    std::pmr::vector<char> bytes{&pool};
+    std::pmr::vector<std::pmr::string> texts{&pool};
   };
 
   [[noreturn]] void Refuse(uint32_t code, const std::string& why) const;
@@ -69,7 +76,7 @@ class Table {
   int64_t row_count() const;
   uint64_t row_bytes() const;
   // once: a key that is there must have that value.
-  void Add(Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const;
+  void Add(const sdk::RunContext& c, Entries* entries, const tenon_tensor_view& keys, const tenon_tensor_view& values, bool once) const;
   bool HasValue(const Entries& entries, size_t row, const tenon_tensor_view& values, int64_t index) const;
   void SetValue(Entries* entries, size_t row, const tenon_tensor_view& values, int64_t index) const;
   bool Equal(const Entries& a, const Entries& b) const;
@@ -79,7 +86,7 @@ class Table {
   const TableOptions options_;
   mutable std::shared_mutex mutex_;
   bool filled_ = false;
-  Entries entries_;
+  std::unique_ptr<Entries> entries_;  // nullptr: none yet
 };
 
 }  // namespace tenon::ops

@@ -5,6 +5,7 @@
 
 #include "table.h"
 #include "text_file.h"
+#include "tenon/sdk/step_memory.h"
 #include "tenon/sdk/string_tensor.h"
 
 namespace tenon::ops {
@@ -65,7 +66,7 @@ struct Find {
 
 void Fill(const RunContext& c, Table& table) {
   if (Count(c.input_view(1)) == 0) Fail(TENON_INVALID_ARGUMENT, "a table that is filled once is given no entries");
-  table.Fill(c.input_view(1), c.input_view(2));
+  table.Fill(c, c.input_view(1), c.input_view(2));
 }
 
 struct Initialize {
@@ -76,12 +77,12 @@ struct Import {
   void Run(RunContext c) const {
     Table& table = TableOf(c);
     if (table.options().fixed) Fill(c, table);
-    else table.Replace(c.input_view(1), c.input_view(2));
+    else table.Replace(c, c.input_view(1), c.input_view(2));
   }
 };
 
 struct Insert {
-  void Run(RunContext c) const { TableOf(c).Insert(c.input_view(1), c.input_view(2)); }
+  void Run(RunContext c) const { TableOf(c).Insert(c, c.input_view(1), c.input_view(2)); }
 };
 
 struct Remove {
@@ -115,8 +116,10 @@ struct InitializeFromFile {
   void Run(RunContext c) const {
     Table& table = TableOf(c);
     if (Count(c.input_view(1)) != 1) Fail(TENON_INVALID_ARGUMENT, "filename must be one string; its shape is ", DimsOf(c.input_view(1)));
-    const TextEntries entries = ReadEntries(c, std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value);
-    table.Fill(entries.keys(), entries.values());
+    StepMemory memory(c);
+    std::pmr::unsynchronized_pool_resource pool(&memory);
+    const TextEntries entries = ReadEntries(c, std::string(StringAt(c.input_view(1), 0)), options, table.options().key, table.options().value, &pool);
+    table.Fill(c, entries.keys(), entries.values());
   }
   TextFileOptions options;
 };

@@ -108,10 +108,11 @@ tenon_tensor_view TextEntries::Column::view() const {
   return view;
 }
 
-TextEntries ReadEntries(const RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value) {
+TextEntries ReadEntries(const RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value,
+                        std::pmr::memory_resource* memory) {
   CheckColumn("key", options.key_column, key);
   CheckColumn("value", options.value_column, value);
-  TextEntries entries(key, value);
+  TextEntries entries(key, value, memory);
   Lines lines(c, path);
   int64_t number = 0;
   const auto add = [&](TextEntries::Column* column, int64_t which, std::string_view line) {

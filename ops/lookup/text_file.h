@@ -3,6 +3,7 @@
 #ifndef TENON_OPS_LOOKUP_TEXT_FILE_H_
 #define TENON_OPS_LOOKUP_TEXT_FILE_H_
 
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,17 @@ struct TextFileOptions {
 // Keys and values as vectors.
 class TextEntries {
  public:
-  TextEntries(uint32_t key, uint32_t value) : keys_(key), values_(value) {}
+  // memory: where they are kept; it outlives them.
+  TextEntries(uint32_t key, uint32_t value, std::pmr::memory_resource* memory) : keys_(key, memory), values_(value, memory) {}
   // Valid as long as this.
   tenon_tensor_view keys() const { return keys_.view(); }
   tenon_tensor_view values() const { return values_.view(); }
   int64_t count() const { return keys_.count; }
 
  private:
-  friend TextEntries ReadEntries(const sdk::RunContext&, const std::string&, const TextFileOptions&, uint32_t, uint32_t);
+  friend TextEntries ReadEntries(const sdk::RunContext&, const std::string&, const TextFileOptions&, uint32_t, uint32_t, std::pmr::memory_resource*);
   struct Column {
-    explicit Column(uint32_t of) : dtype(of) {}
+    Column(uint32_t of, std::pmr::memory_resource* memory) : dtype(of), bytes(memory), texts(memory) {}
     // INVALID_ARGUMENT: the text is no element of the type.
     void Add(std::string_view text);
     void AddNumber(int64_t number);
@@ -39,14 +41,15 @@ class TextEntries {
     tenon_tensor_view view() const;
     uint32_t dtype;
     int64_t count = 0;
-    std::vector<char> bytes;
-    std::vector<std::string> texts;
+    std::pmr::vector<char> bytes;
+    std::pmr::vector<std::pmr::string> texts;
   };
   Column keys_, values_;
 };
 
 // Errors name the file and the line. CANCELLED when the step is.
-TextEntries ReadEntries(const sdk::RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value);
+TextEntries ReadEntries(const sdk::RunContext& c, const std::string& path, const TextFileOptions& options, uint32_t key, uint32_t value,
+                        std::pmr::memory_resource* memory);
 
 }  // namespace tenon::ops
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <string>
 
+#include "tenon/sdk/kernel.h"
+
 namespace tenon::ops {
 
-// pixels: rows from the top, `channels` bytes each: 1 grey, 3 RGB, 4 RGBA. Throws a failure of sdk::Fail.
-std::string EncodePng(const uint8_t* pixels, int64_t width, int64_t height, int channels);
+// pixels: rows from the top, `channels` bytes each: 1 grey, 3 RGB, 4 RGBA. Throws a failure of sdk::Fail, CANCELLED once the step of `c` was given up.
+std::string EncodePng(const sdk::RunContext& c, const uint8_t* pixels, int64_t width, int64_t height, int channels);
 
 }  // namespace tenon::ops
 

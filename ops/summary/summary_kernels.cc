@@ -30,10 +30,11 @@ void Give(const RunContext& c, const WireWriter& summary) { SetStrings(c, 0, Dim
 
 // Calls function(number) for each element, as a double.
 template <class Function>
-void ForEachNumber(const tenon_tensor_view& view, const Function& function) {
+void ForEachNumber(const RunContext& c, const tenon_tensor_view& view, const Function& function) {
+  CancelPoll poll(c);
   Numbers::Dispatch(view.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < Count(view); ++i) function(static_cast<double>(Data<const T>(view)[i]));
+    for (int64_t i = 0, count = Count(view); i < count; poll(20), ++i) function(static_cast<double>(Data<const T>(view)[i]));
   });
 }
 
@@ -44,7 +45,7 @@ struct Scalars {
       Fail(TENON_INVALID_ARGUMENT, "tags of shape ", DimsOf(tags), " for values of shape ", DimsOf(values));
     WireWriter summary;
     int64_t at = 0;
-    ForEachNumber(values, [&](double number) {
+    ForEachNumber(c, values, [&](double number) {
       WireWriter value;
       PutTag(&value, StringAt(tags, at++));
       value.Fixed32(kSimpleValue, std::bit_cast<uint32_t>(static_cast<float>(number)), true);
@@ -57,7 +58,7 @@ struct Scalars {
 struct Histograms {
   void Run(RunContext c) const {
     Histogram histogram;
-    ForEachNumber(c.input_view(1), [&](double number) {
+    ForEachNumber(c, c.input_view(1), [&](double number) {
       if (!std::isfinite(number)) Fail(TENON_INVALID_ARGUMENT, "histogram '", StringAt(c.input_view(0), 0), "' has the value ", std::to_string(number));
       histogram.Add(number);
     });
@@ -121,7 +122,7 @@ struct Images {
       image.Varint(kWidth, static_cast<uint64_t>(dims[2]));
       image.Varint(kColorspace, static_cast<uint64_t>(depth));
       const std::vector<uint8_t> bytes = PixelsOf(batch, i * pixels, pixels, depth);
-      image.Bytes(kEncoded, EncodePng(bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
+      image.Bytes(kEncoded, EncodePng(c, bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
       value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/image", most > 1 ? Concat("/", i) : std::string()));
       value.Bytes(kImage, image.text());
       summary.Bytes(kValue, value.text());

@@ -214,6 +214,21 @@ TEST(HostileLimits, ADerivativeOfADerivativeIsCharged) {
   ExpectBounded(Derivatives(14), "call", "memory limit");
 }
 
+TEST(HostileLimits, EntriesOfATableAreCharged) {
+  GraphDef graph;
+  AddInt(&graph, "zero", 0);
+  AddInt(&graph, "one", 1);
+  AddInt(&graph, "count", 1 << 20);
+  Attr(AddNode(&graph, "keys", "Range", {"zero", "count", "one"}), "Tidx").set_type(tensorflow::DT_INT32);
+  NodeDef* table = AddNode(&graph, "table", "MutableHashTableV2", {});
+  NodeDef* insert = AddNode(&graph, "insert", "LookupTableInsertV2", {"table", "keys", "keys"});
+  for (const char* attr : {"key_dtype", "value_dtype"}) Attr(table, attr).set_type(tensorflow::DT_INT32);
+  for (const char* attr : {"Tin", "Tout"}) Attr(insert, attr).set_type(tensorflow::DT_INT32);
+  AddNode(&graph, "size", "LookupTableSizeV2", {"table", "^insert"});
+  ExpectBounded(graph, "size", "node 'insert'");
+  EXPECT_TRUE(Fetched(graph, "size", 256 << 20).ok());
+}
+
 TEST(HostileLimits, PlansThatAreNotUsedMakeRoomForOthers) {
   GraphDef graph;
   AddFloat(&graph, "n0", 1);

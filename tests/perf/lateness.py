@@ -38,6 +38,36 @@ def products(size, count):
     return text, f"m{count}"
 
 
+def tensor(name, sizes):
+    """A tensor of halves: `name`, of a Fill."""
+    return dims(f"{name}/dims", sizes) + number(f"{name}/half", 0.5) + node(name, "Fill", [f"{name}/dims", f"{name}/half"], "T: DT_FLOAT,index_type: DT_INT32")
+
+
+def windows(name, op, inputs, **lists):
+    attrs = "".join(f" attr {{ key: '{key}' value {{ list {{ " + " ".join(f"i: {i}" for i in values) + " } } }" for key, values in lists.items())
+    attrs += " attr { key: 'T' value { type: DT_FLOAT } } attr { key: 'padding' value { s: 'SAME' } }"
+    return f"node {{ name: '{name}' op: '{op}'" + "".join(f" input: '{i}'" for i in inputs) + attrs + " }\n"
+
+
+def convolution(op):
+    image, taps = [1, 2048, 1024, 64], [7, 7, 64, 64]
+    text = tensor("x", image) + dims("x/sizes", image)
+    text += tensor("filter", taps) + dims("filter/sizes", taps)
+    inputs = {"Conv2D": ["x", "filter"], "Conv2DBackpropInput": ["x/sizes", "filter", "x"], "Conv2DBackpropFilter": ["x", "filter/sizes", "x"]}[op]
+    return text + windows("y", op, inputs, strides=[1, 1, 1, 1]), "y"
+
+
+def pool():
+    return tensor("x", [1, 1024, 1024, 4]) + windows("y", "MaxPool", ["x"], strides=[1, 1, 1, 1], ksize=[1, 1024, 1024, 1]), "y"
+
+
+def sort(size):
+    text = number("k", size, "DT_INT32", "int_val")
+    # Not all alike: a sort of those is quick.
+    text += dims("x/range", [size]) + node("noise", "StatelessRandomUniform", ["x/range", "seed"], "dtype: DT_FLOAT,T: DT_INT32,Tseed: DT_INT32") + dims("seed", [1, 2])
+    return text + node("y", "TopKV2", ["noise", "k"]), "y"
+
+
 def row(length):
     text = number("n0", 1)
     for i in range(length):
@@ -70,6 +100,11 @@ CASES = {
     "nothing": lambda: (number("a", 1), "a"),
     "a product of 12000 x 12000": lambda: products(12000, 1),
     "40 products of 6000 x 6000": lambda: products(6000, 40),
+    "a convolution": lambda: convolution("Conv2D"),
+    "its image's gradient": lambda: convolution("Conv2DBackpropInput"),
+    "its filter's gradient": lambda: convolution("Conv2DBackpropFilter"),
+    "windows as large as the image": pool,
+    "a sort of 2^25": lambda: sort(1 << 25),
     "a row of 200,000 nodes": lambda: row(200000),
     "20,000 conditionals in a row": lambda: conditionals(20000),
     "a derivative of order 18": lambda: derivatives(18),

@@ -29,7 +29,8 @@ struct BincountKernel {
       T* out = c.output<T>(0);
       std::fill_n(out, rows * bins, T(0));
       const int64_t columns = rows == 0 ? 0 : count / rows;
-      for (int64_t i = 0; i < count; ++i) {
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < count; poll(), ++i) {
         const int64_t value = sdk::ValueAt(values, i);
         if (value < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "Input arr must be non-negative! arr[", i, "] is ", value);
         if (value >= bins) continue;

@@ -258,6 +258,7 @@ struct Conv2DKernel {
   }
   template <class T>
   static void Block(const Plan& p, sdk::RunContext c, int64_t i, T* patches, void* memory) {
+    c.CheckCancelled();
     const Convolution& v = p.v;
     const auto [begin, end] = p.blocks.At(i);
     ProductPlan product = p.product;
@@ -338,6 +339,7 @@ struct BackpropInputKernel {
     if (images <= 0) return;
     if (!v.direct) std::fill_n(dx + n * image, images * image, T(0));
     for (int64_t begin = n * v.y.pixels(); begin < to; begin += p.size) {
+      c.CheckCancelled();
       const int64_t end = std::min(to, begin + p.size);
       const ProductShape shape = InputShape(v, end - begin);
       for (int64_t g = 0; g < v.filter.groups; ++g) {
@@ -382,6 +384,7 @@ struct BackpropFilterKernel {
     T* patches = c.workspace<T>();
     if (p.blocks.count == 0) std::fill_n(out, v.filter.count(), T(0));
     for (int64_t i = 0; i < p.blocks.count; ++i) {
+      c.CheckCancelled();
       const auto [begin, end] = p.blocks.At(i);
       const ProductShape shape = FilterShape(v, end - begin);
       for (int64_t g = 0; g < v.filter.groups; ++g) {

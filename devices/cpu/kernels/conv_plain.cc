@@ -25,11 +25,11 @@ struct Geometry {
   }
   // function(place in x, in the filter, in y) for every product.
   template <class Function>
-  void ForEachProduct(Function&& function) const {
+  void ForEachProduct(sdk::CancelPoll poll, Function&& function) const {
     for (int64_t n = 0; n < y.batch; ++n)
       for (int64_t oy = 0; oy < y.height; ++oy)
         for (int64_t ox = 0; ox < y.width; ++ox)
-          for (int64_t ky = 0; ky < filter.height; ++ky)
+          for (int64_t ky = 0; ky < filter.height; poll(3 * filter.width * filter.in * filter.out), ++ky)
             for (int64_t kx = 0; kx < filter.width; ++kx) {
               const int64_t iy = oy * rows.stride + ky * rows.dilation - rows.before;
               const int64_t ix = ox * columns.stride + kx * columns.dilation - columns.before;
@@ -84,7 +84,7 @@ struct PlainConvolution {
     const int64_t count = sdk::Count(c.output_view(0));
     std::fill_n(sum, count, A(0));
     const auto read = [&](Role role, int64_t at) { return static_cast<A>(static_cast<Wide<T>>(c.input<T>(InputOf(role))[at])); };
-    plan.ForEachProduct([&](int64_t x, int64_t f, int64_t y) {
+    plan.ForEachProduct(sdk::CancelPoll(c), [&](int64_t x, int64_t f, int64_t y) {
       if constexpr (kOutput == Role::kImage) sum[x] += read(Role::kResult, y) * read(Role::kFilter, f);
       if constexpr (kOutput == Role::kFilter) sum[f] += read(Role::kImage, x) * read(Role::kResult, y);
       if constexpr (kOutput == Role::kResult) sum[y] += read(Role::kImage, x) * read(Role::kFilter, f);

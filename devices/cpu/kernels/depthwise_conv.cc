@@ -24,6 +24,8 @@ struct Depthwise {
   int64_t TapAt(int64_t ky, int64_t kx) const { return (ky * columns.size + kx) * y.channels; }
   template <class T>
   bool IsCommon() const { return std::is_floating_point_v<T> && multiplier == 1 && rows.size == 3 && columns.size == 3; }
+  // Rough nanoseconds of a row of taps on one pixel.
+  int64_t TapRowCost() const { return columns.size * (y.channels / 4 + 1); }
   double Work() const { return 0.3 * static_cast<double>(y.count()) * static_cast<double>(rows.size * columns.size); }
 
   // sums[c * multiplier + m] += x[c] * f[c * multiplier + m].
@@ -171,7 +173,10 @@ struct Tasks {
     c.ParallelFor(tasks, work / static_cast<double>(tasks), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         A* sums = c.workspace<A>(at + task * bytes);
-        for (int64_t row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) function(row, sums);
+        for (int64_t row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
+          c.CheckCancelled();
+          function(row, sums);
+        }
       }
     });
   }
@@ -206,12 +211,13 @@ struct ForwardKernel : Attributes {
       const Inside3x3<T> windows = {first, v.x.width * v.x.channels, v.columns.stride * v.x.channels, c.input<T>(1), v.x.channels, v.x.channels};
       windows.Run(out + inside.first * v.y.channels, inside.last - inside.first);
     }
+    sdk::CancelPoll poll(c);
     for (int64_t ox = 0; ox < v.y.width; ++ox) {
       if (ox == inside.first) ox = inside.last;
       if (ox == v.y.width) break;
       const int64_t left = ox * v.columns.stride - v.columns.before;
       Products<T> products(sums, v.y.channels);
-      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); ++ky) {
+      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); poll(v.TapRowCost()), ++ky) {
         for (int64_t kx = std::max<int64_t>(0, -left); kx < std::min(v.columns.size, v.x.width - left); ++kx) {
           const T* pixel = c.input<T>(0) + ((n * v.x.height + top + ky) * v.x.width + left + kx) * v.x.channels;
           const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
@@ -247,6 +253,7 @@ struct BackpropInputKernel : Attributes {
       const Inside3x3<T> windows = {first, v.y.width * v.y.channels, v.y.channels, c.input<T>(1) + v.TapAt(2, 2), -v.x.channels, v.x.channels};
       windows.Run(out + inside.first * v.x.channels, inside.last - inside.first);
     }
+    sdk::CancelPoll poll(c);
     for (int64_t ix = 0; ix < v.x.width; ++ix) {
       if (ix == inside.first) ix = inside.last;
       if (ix == v.x.width) break;
@@ -257,6 +264,7 @@ struct BackpropInputKernel : Attributes {
           const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
           v.multiplier == 1 ? products.Add(dy, filter) : v.MultiplyBack(dy, filter, sums);
         });
+        poll(v.TapRowCost());
       });
       products.End();
       for (int64_t k = 0; k < v.x.channels; ++k) out[ix * v.x.channels + k] = static_cast<T>(sums[k]);
@@ -292,7 +300,8 @@ struct BackpropFilterKernel : Attributes {
     auto* sums = reinterpret_cast<Wide<T>*>(totals + v.y.channels);
     std::fill_n(totals, v.y.channels, 0.0);
     const int64_t down = tap / v.columns.size - v.Depthwise::rows.before, along = tap % v.columns.size - v.columns.before;
-    for (int64_t row = 0; row < v.y.batch * v.y.height; ++row) {
+    sdk::CancelPoll poll(c);
+    for (int64_t row = 0; row < v.y.batch * v.y.height; poll(v.y.width * v.y.channels), ++row) {
       const int64_t n = row / v.y.height, iy = row % v.y.height * v.Depthwise::rows.stride + down;
       if (iy < 0 || iy >= v.x.height) continue;
       Products<T> products(sums, v.y.channels);

@@ -32,7 +32,8 @@ void CountEach(sdk::RunContext c, int64_t found) {
   c.AllocOutput(2, sdk::Dims(&found, 1));
   const View &places = c.output_view(1), &counts = c.output_view(2);
   std::memset(sdk::Data<char>(counts), 0, counts.byte_size);
-  for (int64_t i = 0; i < sdk::Count(places); ++i) {
+  sdk::CancelPoll poll(c);
+  for (int64_t i = 0; i < sdk::Count(places); poll(), ++i) {
     const int64_t at = IndexAt(sdk::Data<void>(places), places.dtype, i);
     PutIndex(counts, at, IndexAt(sdk::Data<void>(counts), counts.dtype, at) + 1);
   }
@@ -58,7 +59,9 @@ struct UniqueKernel {
       std::memset(table, 0, static_cast<size_t>(plan.slots) * 8);
       const View& index_view = c.output_view(1);
       int64_t found = 0;
+      sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < plan.count; ++i) {
+        poll();
         if (x[i] != x[i]) {  // a NaN equals nothing, so it is always new
           firsts[found] = i;
           PutIndex(index_view, i, found++);
@@ -69,7 +72,7 @@ struct UniqueKernel {
         std::memcpy(&bits, &value, sizeof(T));
         uint64_t slot = bits * UINT64_C(0x9E3779B97F4A7C15);
         slot ^= slot >> 32;
-        for (;; ++slot) {
+        for (;; poll(), ++slot) {  // values may be chosen so that all fall on one place
           int64_t& entry = table[slot & static_cast<uint64_t>(plan.slots - 1)];
           if (entry == 0) {
             firsts[found] = i;
@@ -95,8 +98,10 @@ struct UniqueStringKernel {
     const int64_t count = sdk::Count(c.input_view(0));
     std::unordered_map<std::string_view, int64_t> numbers;
     std::vector<std::string_view> found;
+    sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < count; ++i) {
       const std::string_view text = sdk::StringAt(c.input_view(0), i);
+      poll(100 + static_cast<int64_t>(text.size()));
       const auto [entry, is_new] = numbers.try_emplace(text, static_cast<int64_t>(found.size()));
       if (is_new) found.push_back(text);
       PutIndex(c.output_view(1), i, entry->second);
@@ -154,7 +159,8 @@ struct DynamicPartitionKernel {
       sizes[k] = 0;
     }
     const char* from = c.input<char>(0);
-    for (int64_t i = 0; i < count && width != 0; ++i) {
+    sdk::CancelPoll poll(c);
+    for (int64_t i = 0; i < count && width != 0; poll(1 + width / 8), ++i) {
       std::memcpy(c.output<char>(part[i]) + sizes[part[i]]++ * width, from + i * width, static_cast<size_t>(width));
     }
   }
@@ -219,11 +225,13 @@ struct SegmentSumKernel {
       const T* x = c.input<T>(0);
       T* out = c.output<T>(0);
       std::fill_n(out, rows * width, T(0));
+      sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t row = IndexAt(id, ids.dtype, i);
         if (row < 0) continue;
         T* to = out + row * width;
         const T* from = x + i * width;
+        poll(1 + width / 4);
         for (int64_t j = 0; j < width; ++j) to[j] = AddOrSubtract<false>(to[j], from[j]);
       }
     });

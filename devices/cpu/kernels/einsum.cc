@@ -184,7 +184,9 @@ class Plan {
         for (int64_t task = begin; task < end; ++task) {
           char* memory = c.workspace<char>(product_at_ + task * product_.bytes);
           for (int64_t b = batch_ * task / tasks_; b < batch_ * (task + 1) / tasks_; ++b) {
-            cpu::Multiply(product_, from[0] + b * each_[0], from[1] + b * each_[1], out + b * each_[2], false, memory);
+            c.CheckCancelled();
+            MultiplyInPieces(c, product_, product_.shape.m > product_.shape.n, cost_, from[0] + b * each_[0], from[1] + b * each_[1],
+                             out + b * each_[2], false, memory);
           }
         }
       });

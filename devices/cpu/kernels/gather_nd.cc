@@ -178,7 +178,9 @@ struct Scatter : Policy {
     const auto typed = [&]<class T>(Tag<T>) {
       T* to = c.output<T>(0);
       const T* from = sdk::Data<const T>(updates);
+      sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < slices.count(); ++i, from += slices.slice()) {
+        poll(5 + slices.slice() / 4);
         const int64_t at = slices.At(i);
         for (int64_t j = 0; at >= 0 && j < slices.slice(); ++j) to[at + j] = Op()(to[at + j], from[j]);
       }

@@ -41,6 +41,11 @@ struct Lrn {
       for (int64_t k = 0; k < kBlock; ++k) sums[k] += values[k + d];
     }
   }
+  // Rough nanoseconds of a block's windows.
+  int64_t BlockCost(int64_t channels) const {
+    const int64_t window = std::min(2 * radius + 1, channels);
+    return kBlock + (radius > kWidest ? kBlock * window : window);
+  }
   int64_t First(int64_t k) const { return std::max<int64_t>(0, k - radius); }
   int64_t Last(int64_t k, int64_t channels) const { return std::min(channels, k + radius + 1); }
 
@@ -58,7 +63,7 @@ struct Lrn {
     }
   }
 
-  // function(first element of the pixel, channels).
+  // function(first element of the pixel, channels, poll).
   template <class Function>
   void ForEachPixel(sdk::RunContext c, const tenon_tensor_view& image, Function&& function) const {
     const sdk::Dims dims = sdk::DimsOf(image);
@@ -67,7 +72,8 @@ struct Lrn {
     if (total == 0) return;
     const double window = static_cast<double>(std::min(2 * radius + 1, channels));
     c.ParallelFor(total / channels, static_cast<double>(channels) * (1 + 0.05 * window), [&](int64_t begin, int64_t end) {
-      for (int64_t pixel = begin; pixel < end; ++pixel) function(pixel * channels, channels);
+      sdk::CancelPoll poll(c);
+      for (int64_t pixel = begin; pixel < end; ++pixel) function(pixel * channels, channels, poll);
     });
   }
   int64_t radius;
@@ -78,10 +84,11 @@ struct LrnKernel : Lrn {
   using Lrn::Lrn;
   void Run(sdk::RunContext c) const {
     LrnTypes::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
-      ForEachPixel(c, c.input_view(0), [&](int64_t at, int64_t channels) {
+      ForEachPixel(c, c.input_view(0), [&](int64_t at, int64_t channels, sdk::CancelPoll& poll) {
         const T* x = c.input<T>(0) + at;
         T* out = c.output<T>(0) + at;
         for (int64_t begin = 0; begin < channels; begin += kBlock) {
+          poll(BlockCost(channels));
           float norms[kBlock], powers[kBlock];
           Norms(x, begin, channels, norms, powers);
           const int64_t n = std::min(kBlock, channels - begin);
@@ -119,7 +126,8 @@ struct LrnGradKernel : Lrn {
       c.ParallelFor(plan.tasks, 3.0 * static_cast<double>(plan.total / plan.tasks), [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
           float* slopes = c.workspace<float>(plan.slopes) + task * Padded(plan.channels);
-          for (int64_t i = pixels * task / plan.tasks; i < pixels * (task + 1) / plan.tasks; ++i) Pixel<T>(c, i * plan.channels, plan.channels, slopes);
+          sdk::CancelPoll poll(c);
+          for (int64_t i = pixels * task / plan.tasks; i < pixels * (task + 1) / plan.tasks; ++i) Pixel<T>(c, poll, i * plan.channels, plan.channels, slopes);
         }
       });
     });
@@ -129,18 +137,20 @@ struct LrnGradKernel : Lrn {
   static int64_t Padded(int64_t channels) { return sdk::Multiply((channels + kBlock - 1) / kBlock, kBlock); }
 
   template <class T>
-  void Pixel(sdk::RunContext c, int64_t at, int64_t channels, float* slopes) const {
+  void Pixel(sdk::RunContext c, sdk::CancelPoll& poll, int64_t at, int64_t channels, float* slopes) const {
     const T* dy = c.input<T>(0) + at;
     const T* x = c.input<T>(1) + at;
     const T* y = c.input<T>(2) + at;
     T* out = c.output<T>(0) + at;
     float norms[kBlock], powers[kBlock], sums[kBlock];
     for (int64_t begin = 0; begin < channels; begin += kBlock) {
+      poll(BlockCost(channels));
       const int64_t n = std::min(kBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
       for (int64_t k = 0; k < n; ++k) slopes[begin + k] = -2 * alpha * beta * static_cast<float>(y[begin + k]) / norms[k] * static_cast<float>(dy[begin + k]);
     }
     for (int64_t begin = 0; begin < channels; begin += kBlock) {
+      poll(2 * BlockCost(channels));
       const int64_t n = std::min(kBlock, channels - begin);
       Norms(x, begin, channels, norms, powers);
       SumWindows(begin, channels, [slopes](int64_t i) { return slopes[i]; }, sums);

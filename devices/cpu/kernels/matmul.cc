@@ -159,6 +159,7 @@ struct BatchMatMulKernel {
             const int64_t a_at = (at[0] + i * p.batch.inner_stride[0]) * g.m * g.k;
             const int64_t b_at = (at[1] + i * p.batch.inner_stride[1]) * g.k * g.n;
             const int64_t out_at = (to + i) * g.m * g.n;
+            c.CheckCancelled();
             if constexpr (kIsHalf<T>) {
               char* wide = memory + p.product.bytes;
               auto* a = reinterpret_cast<float*>(wide);
@@ -166,10 +167,10 @@ struct BatchMatMulKernel {
               auto* out = reinterpret_cast<float*>(wide + p.wide.out);
               ConvertRange(c.input<T>(0) + a_at, a, 0, g.m * g.k);
               ConvertRange(c.input<T>(1) + b_at, b, 0, g.k * g.n);
-              Multiply(p.product, a, b, out, false, memory);
+              MultiplyInPieces(c, p.product, g.m > g.n, p.cost, a, b, out, false, memory);
               ConvertRange(out, c.output<T>(0) + out_at, 0, g.m * g.n);
             } else {
-              Multiply(p.product, c.input<E>(0) + a_at, c.input<E>(1) + b_at, c.output<E>(0) + out_at, false, memory);
+              MultiplyInPieces(c, p.product, g.m > g.n, p.cost, c.input<E>(0) + a_at, c.input<E>(1) + b_at, c.output<E>(0) + out_at, false, memory);
             }
           }
         });

@@ -94,7 +94,8 @@ struct TopKKernel {
         int32_t* places = c.workspace<int32_t>() + task * p.columns;
         for (int64_t row = p.rows * task / p.tasks; row < p.rows * (task + 1) / p.tasks; ++row) {
           const T* x = c.input<T>(0) + row * p.columns;
-          Choose(x, p.columns, k, places, reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes));
+          c.CheckCancelled();
+          Choose(sdk::CancelPoll(c), x, p.columns, k, places, reinterpret_cast<T*>(c.workspace<char>(p.copies) + task * p.row_bytes));
           for (int64_t i = 0; i < k; ++i) {
             c.output<T>(0)[row * k + i] = x[places[i]];
             PutIndex(c.output_view(1), row * k + i, places[i]);
@@ -114,21 +115,24 @@ struct TopKKernel {
     return u == v ? a < b : u > v;
   }
   template <class T>
-  static void Choose(const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
+  static void Choose(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places, T* copy) {
     constexpr int64_t kFew = 32;
-    if (k <= kFew && k < columns) return ChooseFew(x, columns, k, places);
+    if (k <= kFew && k < columns) return ChooseFew(poll, x, columns, k, places);
     // The library's sorts leave their range where the order changes under them, as that of a variable may which another step writes.
     std::memcpy(static_cast<void*>(copy), x, static_cast<size_t>(columns) * sizeof(T));
     x = copy;
     for (int64_t i = 0; i < columns; ++i) places[i] = static_cast<int32_t>(i);
-    const auto before = [x](int32_t a, int32_t b) { return Before(x, a, b); };
+    const auto before = [x, &poll](int32_t a, int32_t b) {
+      poll(8);
+      return Before(x, a, b);
+    };
     if (k < columns) std::nth_element(places, places + k, places + columns, before);
     std::sort(places, places + k, before);
   }
   // The first k are kept in order, and each of the others sorted in if it comes before the last. Most do not: blocks in which no
   // element is larger are passed over, several elements at a time.
   template <class T>
-  static void ChooseFew(const T* x, int64_t columns, int64_t k, int32_t* places) {
+  static void ChooseFew(sdk::CancelPoll poll, const T* x, int64_t columns, int64_t k, int32_t* places) {
     const auto insert = [&](int64_t kept, int64_t i) {
       const auto place = static_cast<int32_t>(i);
       for (; kept > 0 && Before(x, place, places[kept - 1]); --kept) {
@@ -141,6 +145,7 @@ struct TopKKernel {
     for (int64_t end; i < columns; i = end) {
       constexpr int64_t kBlock = 64;
       end = std::min(columns, i + kBlock);
+      poll(kBlock);
       const Wide<T> last = x[places[k - 1]];
       int larger = end - i < kBlock || last != last;
       if (end - i == kBlock) {

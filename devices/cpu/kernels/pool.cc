@@ -18,12 +18,13 @@ using sdk::PoolPlan;
 using MaxTypes = Numbers;
 using AverageTypes = Types<float, double, Half, Bfloat16>;
 
-// Calls function(offset of the plane in the input, in the output) for every plane.
+// Calls function(offset of the plane in the input, in the output, poll) for every plane.
 template <class Function>
 void ForEachPlane(sdk::RunContext c, const PoolPlan& p, Function&& function) {
   const int64_t in = p.in.pixels() * p.lanes(), out = p.out.pixels() * p.lanes();
   c.ParallelFor(p.planes(), p.PlaneCost(), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) function(i * in, i * out);
+    sdk::CancelPoll poll(c);
+    for (int64_t i = begin; i < end; ++i) function(i * in, i * out, poll);
   });
 }
 
@@ -39,11 +40,11 @@ struct PoolKernel {
     Set::Dispatch(c.input_view(0).dtype, [&]<class T>(Tag<T>) {
       const T* in = c.input<T>(0);
       T* out = c.output<T>(0);
-      ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
+      ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         if constexpr (kMax) {
-          MaxPlane(plan, in + from, out + to);
+          MaxPlane(plan, in + from, out + to, poll);
         } else {
-          AveragePlane(plan, in + from, out + to);
+          AveragePlane(plan, in + from, out + to, poll);
         }
       });
     });
@@ -70,9 +71,9 @@ struct MaxPoolGradKernel {
       const T* dy = c.input<T>(2);
       T* dx = c.output<T>(0);
       const int64_t plane = plan.in.pixels() * plan.lanes();
-      ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
+      ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         std::fill_n(dx + from, plane, T(0));
-        MaxGradPlane(plan, in + from, out + to, dy + to, dx + from);
+        MaxGradPlane(plan, in + from, out + to, dy + to, dx + from, poll);
       });
     });
   }
@@ -98,9 +99,9 @@ struct MaxPoolGradGradKernel {
       const T* dx = c.input<T>(2);
       T* dy = c.output<T>(0);
       const int64_t plane = plan.out.pixels() * plan.lanes();
-      ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
+      ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         std::fill_n(dy + to, plane, T(0));
-        ForEachMax(plan, in + from, out + to, [=](int64_t where, int64_t at, auto hit) {
+        ForEachMax(plan, in + from, out + to, poll, [=](int64_t where, int64_t at, auto hit) {
           dy[to + at] = hit != 0 ? dx[from + where] : dy[to + at];
         });
       });
@@ -121,9 +122,9 @@ struct AvgPoolGradKernel {
       const T* dy = c.input<T>(1);
       T* dx = c.output<T>(0);
       const int64_t plane = plan.in.pixels() * plan.lanes();
-      ForEachPlane(c, plan, [&](int64_t from, int64_t to) {
+      ForEachPlane(c, plan, [&](int64_t from, int64_t to, sdk::CancelPoll& poll) {
         std::fill_n(dx + from, plane, T(0));
-        AverageGradPlane(plan, dy + to, dx + from);
+        AverageGradPlane(plan, dy + to, dx + from, poll);
       });
     });
   }

@@ -142,38 +142,44 @@ SharedProduct SharedProduct::Make(sdk::PrepareContext& c, const ProductShape& sh
 }
 
 template <class T>
+void MultiplyInPieces(sdk::RunContext c, const ProductPlan& plan, bool by_rows, double cost, const T* a, const T* b, T* out, bool accumulate, void* workspace) {
+  // Each piece packs the other side again, which takes a few hundredths of what a piece of so many rows or columns takes.
+  constexpr double kPieceNs = 100e6;
+  constexpr int64_t kLeast = 512;
+  if (cost <= kPieceNs) return Multiply(plan, a, b, out, accumulate, workspace);
+  const ProductShape& shape = plan.shape;
+  const int64_t unit = by_rows ? kRowUnit : kColumnUnit, whole = by_rows ? shape.m : shape.n;
+  const auto wanted = static_cast<int64_t>(static_cast<double>(whole) * kPieceNs / cost);
+  const int64_t step = (std::max(wanted, kLeast) + unit - 1) / unit * unit;
+  for (int64_t from = 0; from < whole; from += step) {
+    if (from != 0) c.CheckCancelled();
+    ProductPlan piece = plan;
+    (by_rows ? piece.shape.m : piece.shape.n) = std::min(step, whole - from);
+    Multiply(piece, by_rows ? a + from * shape.a_row : a, by_rows ? b : b + from * shape.b_column,
+             by_rows ? out + from * shape.c_row : out + from, accumulate, workspace);
+  }
+}
+
+template <class T>
 void SharedProduct::Run(sdk::RunContext c, const ProductShape& shape, const T* a, const T* b, T* out, bool accumulate) const {
   const int64_t whole = by_rows_ ? shape.m : shape.n, unit = by_rows_ ? kRowUnit : kColumnUnit;
   const int64_t units = (whole + unit - 1) / unit;
-  // A share that lasts is done in pieces of whole blocks, between which it looks whether the step was given up. Each packs the other
-  // side again: a piece has so many rows that this does not show.
-  constexpr double kPieceNs = 100e6;
-  constexpr int64_t kLeast = 512;
-  const int64_t block = std::max<int64_t>((by_rows_ ? plan_.rows : plan_.columns) / unit, (kLeast + unit - 1) / unit);
-  const auto pieces = static_cast<int64_t>(std::clamp(cost_ / kPieceNs, 1.0, 1e6));
-  const int64_t step = std::max((units / shares_ / pieces + block - 1) / block * block, block);
   c.ParallelFor(shares_, cost_, [&](int64_t begin, int64_t end) {
     for (int64_t share = begin; share < end; ++share) {
-      const int64_t last = units * (share + 1) / shares_;
-      const int64_t first = units * share / shares_;
-      for (int64_t at = first; at < last && (at == first || !c.cancelled()); at += pieces == 1 ? last - first : step) {
-        const int64_t from = at * unit;
-        const int64_t count = std::min(whole, (pieces == 1 ? last : std::min(last, at + step)) * unit) - from;
-        ProductPlan plan = plan_;
-        plan.shape = shape;
-        (by_rows_ ? plan.shape.m : plan.shape.n) = count;
-        Multiply(plan, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
-                 by_rows_ ? out + from * shape.c_row : out + from, accumulate,
-                 c.workspace<char>(workspace_ + share * plan_.bytes));
-      }
+      const int64_t from = units * share / shares_ * unit;
+      ProductPlan plan = plan_;
+      plan.shape = shape;
+      (by_rows_ ? plan.shape.m : plan.shape.n) = std::min(whole, units * (share + 1) / shares_ * unit) - from;
+      MultiplyInPieces(c, plan, by_rows_, cost_, by_rows_ ? a + from * shape.a_row : a, by_rows_ ? b : b + from * shape.b_column,
+                       by_rows_ ? out + from * shape.c_row : out + from, accumulate, c.workspace<char>(workspace_ + share * plan_.bytes));
     }
   });
-  if (pieces > 1 && c.cancelled()) sdk::Fail(TENON_CANCELLED, "the step was given up");  // the host says why
 }
 
 #define TENON_CPU_PRODUCT(T)                                                                           \
   template ProductPlan PlanProduct<T>(const ProductShape&);                                            \
   template void Multiply<T>(const ProductPlan&, const T*, const T*, T*, bool, void*);                  \
+  template void MultiplyInPieces<T>(sdk::RunContext, const ProductPlan&, bool, double, const T*, const T*, T*, bool, void*); \
   template double ProductCost<T>(double);                                                              \
   template SharedProduct SharedProduct::Make<T>(sdk::PrepareContext&, const ProductShape&);            \
   template void SharedProduct::Run<T>(sdk::RunContext, const ProductShape&, const T*, const T*, T*, bool) const;

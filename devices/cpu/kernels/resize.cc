@@ -140,9 +140,11 @@ struct BilinearGradKernel : ResizeKernel<Positions, true, true> {
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0.0f));
       if (s.empty()) return;  // of however many images
       c.ParallelFor(s.batch, 8.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
+        sdk::CancelPoll poll(c);
         for (int64_t n = begin; n < end; ++n) {
           const float* dy = c.input<float>(0) + s.From(n, 0, 0);
           for (const Between& row : rows) {
+            poll(8 * s.from_width * s.channels);
             for (const Between& column : columns) {
               const float up = 1 - row.weight, left = 1 - column.weight;
               for (int64_t k = 0; k < s.channels; ++k, ++dy) {
@@ -188,9 +190,11 @@ struct NearestGradKernel : ResizeKernel<Nearest, true, false> {
       std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
       if (s.empty()) return;  // of however many images
       c.ParallelFor(s.batch, 2.0 * static_cast<double>(s.from_height * s.from_width * s.channels), [&](int64_t begin, int64_t end) {
+        sdk::CancelPoll poll(c);
         for (int64_t n = begin; n < end; ++n) {
           const T* dy = c.input<T>(0) + s.From(n, 0, 0);
           for (int64_t y : rows) {
+            poll(2 * s.from_width * s.channels);
             for (int64_t x : columns) {
               T* pixel = out + s.To(n, y, x);
               for (int64_t k = 0; k < s.channels; ++k) AddTo(pixel[k], *dy++);

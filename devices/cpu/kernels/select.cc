@@ -120,22 +120,26 @@ struct WhereKernel {
       CheckRank(dims);
       int64_t n = sdk::Count(dims);
       int64_t found = 0;
-      for (int64_t i = 0; i < n; ++i) found += Nonzero(x[i]) ? 1 : 0;
+      sdk::CancelPoll poll(c);
+      for (int64_t begin = 0; begin < n; begin += kBlock, poll(kBlock / 4)) {
+        for (int64_t i = begin; i < std::min(n, begin + kBlock); ++i) found += Nonzero(x[i]) ? 1 : 0;
+      }
       const int64_t shape[2] = {found, static_cast<int64_t>(dims.size())};
       c.AllocOutput(0, shape);
       while (n > 0 && !Nonzero(x[n - 1])) --n;
       if (n == 0 || found == 0) return;
       int64_t* out = c.output<int64_t>(0);
       switch (dims.size()) {
-        case 1: return Find<1>(x, n, dims, out, found);
-        case 2: return Find<2>(x, n, dims, out, found);
-        case 3: return Find<3>(x, n, dims, out, found);
-        default: return Find<0>(x, n, dims, out, found);
+        case 1: return Find<1>(poll, x, n, dims, out, found);
+        case 2: return Find<2>(poll, x, n, dims, out, found);
+        case 3: return Find<3>(poll, x, n, dims, out, found);
+        default: return Find<0>(poll, x, n, dims, out, found);
       }
     });
   }
 
  private:
+  static constexpr int64_t kBlock = 4096;
   template <class T>
   static bool Nonzero(T x) {
     return static_cast<Wide<T>>(x) != Wide<T>(0);
@@ -144,16 +148,20 @@ struct WhereKernel {
   // no branch. `found` were not zero when they were counted. What is counted may be a variable that another step writes meanwhile:
   // so no more than that are written.
   template <size_t kRank, class T>
-  static void Find(const T* x, int64_t n, sdk::Dims dims, int64_t* out, int64_t found) {
+  static void Find(sdk::CancelPoll& poll, const T* x, int64_t n, sdk::Dims dims, int64_t* out, int64_t found) {
     const size_t rank = kRank == 0 ? dims.size() : kRank;
     const int64_t* const last = out + (found - 1) * static_cast<int64_t>(rank);
     std::array<int64_t, kMaxRank> at = {};
     for (int64_t i = 0; i < n;) {
       const int64_t columns = rank == 0 ? 1 : std::min(dims[rank - 1], n - i);
-      for (int64_t column = 0; column < columns; ++column, ++i) {
-        for (size_t d = 0; d + 1 < rank; ++d) out[d] = at[d];
-        if (rank > 0) out[rank - 1] = column;
-        out += Nonzero(x[i]) && out != last ? rank : 0;
+      for (int64_t begin = 0; begin < columns; begin += kBlock) {
+        const int64_t end = std::min(columns, begin + kBlock);
+        poll(end - begin);
+        for (int64_t column = begin; column < end; ++column, ++i) {
+          for (size_t d = 0; d + 1 < rank; ++d) out[d] = at[d];
+          if (rank > 0) out[rank - 1] = column;
+          out += Nonzero(x[i]) && out != last ? rank : 0;
+        }
       }
       for (size_t d = rank; d > 1 && ++at[d - 2] == dims[d - 2]; --d) at[d - 2] = 0;
     }
@@ -183,7 +191,8 @@ struct OneHotKernel {
       const T on = *c.input<T>(2);
       T* out = c.output<T>(0);
       std::fill_n(out, count, *c.input<T>(3));
-      for (int64_t i = 0; i < outer * inner; ++i) {
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < outer * inner; poll(5), ++i) {
         const int64_t hot = IndexAt(index, indices.dtype, i);
         if (hot >= 0 && hot < depth) out[(i / inner * depth + hot) * inner + i % inner] = on;
       }

@@ -37,7 +37,8 @@ struct SparseToDenseKernel {
     DispatchSize(values.dtype, [&]<class T>(Tag<T>) {
       T* to = c.output<T>(0);
       std::fill_n(to, sdk::Count(out), *c.input<T>(3));
-      for (int64_t i = 0; i < count; ++i) to[Place(indices, i, rank, out)] = c.input<T>(2)[one_for_all ? 0 : i];
+      sdk::CancelPoll poll(c);
+      for (int64_t i = 0; i < count; poll(rank), ++i) to[Place(indices, i, rank, out)] = c.input<T>(2)[one_for_all ? 0 : i];
     });
   }
 
@@ -61,7 +62,8 @@ struct SparseReshapeKernel {
     const int64_t* shape = c.input<int64_t>(1);
     int64_t* out = c.output<int64_t>(1);
     sdk::FillSparseShape(shape, rank, c.input<int64_t>(2), new_rank, out);
-    for (int64_t i = 0; i < count; ++i) {
+    sdk::CancelPoll poll(c);
+    for (int64_t i = 0; i < count; poll(5 * (rank + new_rank)), ++i) {
       int64_t at = 0;
       for (int64_t d = 0; d < rank; ++d) {
         const int64_t index = c.input<int64_t>(0)[i * rank + d];
@@ -171,11 +173,13 @@ struct SparseMatMulKernel {
       using A = std::conditional_t<std::is_integral_v<T>, uint32_t, Wide<T>>;
       A* sums = c.workspace<A>();
       std::fill_n(sums, rows * columns, A(0));
+      sdk::CancelPoll poll(c);
       for (int64_t i = 0; i < count; ++i) {
         const int64_t m = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 1 : 0)), k = sdk::ValueAt(c.input_view(0), 2 * i + (adjoint_a ? 0 : 1));
         if (k < 0 || k >= inner) sdk::Fail(TENON_INVALID_ARGUMENT, "k (", k, ") from index[", i, ",", adjoint_a ? 0 : 1, "] out of bounds (>=", inner, ")");
         if (m < 0 || m >= rows) sdk::Fail(TENON_INVALID_ARGUMENT, "m (", m, ") from index[", i, ",", adjoint_a ? 1 : 0, "] out of bounds (>=", rows, ")");
         const A value = Turned(static_cast<A>(c.input<T>(1)[i]), adjoint_a);
+        poll(1 + columns);
         for (int64_t n = 0; n < columns; ++n) {
           sums[m * columns + n] += value * Turned(static_cast<A>(c.input<T>(3)[adjoint_b ? n * inner + k : k * columns + n]), adjoint_b);
         }

@@ -52,12 +52,14 @@ struct SegmentKernel {
     T* out = c.output<T>(0);
     A* sums = c.workspace<A>();
     std::fill_n(out, sdk::Count(c.output_view(0)), T(0));
+    sdk::CancelPoll poll(c);
     for (int64_t i = 0; i < count;) {
       const int64_t id = sdk::ValueAt(c.input_view(2), i);
       const int64_t first = i;
       std::fill_n(sums, row, A(0));
       for (; i < count && sdk::ValueAt(c.input_view(2), i) == id; ++i) {
         const T* from = c.input<T>(0) + sdk::ValueAt(c.input_view(1), i) * row;
+        poll(1 + row / 4);
         for (int64_t j = 0; j < row; ++j) sums[j] += static_cast<A>(from[j]);
       }
       const A divisor = Divisor<kOver, A>(i - first);
@@ -84,10 +86,12 @@ void AddGradients(sdk::RunContext c, int64_t count, const int64_t* counts, Wide<
   using A = Wide<T>;
   const int64_t row = SegmentShape(c.frame()->inputs).width;
   std::fill_n(sums, total, A(0));
+  sdk::CancelPoll poll(c);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t id = sdk::ValueAt(c.input_view(2), i);
     const A scale = A(1) / Divisor<kOver, A>(counts[id]);
     const T* from = c.input<T>(0) + id * row;
+    poll(10 + row / 4);
     A* to = sums + place(sdk::ValueAt(c.input_view(1), i)) * row;
     for (int64_t j = 0; j < row; ++j) to[j] += static_cast<A>(from[j]) * scale;
   }
@@ -137,7 +141,11 @@ struct SegmentGradV2Kernel {
     if (all_rows < 0) sdk::Fail(TENON_INVALID_ARGUMENT, "dense_output_dim0 is ", all_rows, "; it must not be negative");
     CountSegments(c, count, all_rows, counts);
     for (int64_t i = 0; i < count; ++i) named[i] = sdk::ValueAt(c.input_view(1), i);
-    std::sort(named, named + count);
+    sdk::CancelPoll poll(c);
+    std::sort(named, named + count, [&poll](int64_t a, int64_t b) {
+      poll(2);
+      return a < b;
+    });
     const int64_t rows = std::unique(named, named + count) - named;
     sdk::AllocRows(c, 0, rows, shape.tail);
     c.AllocOutput(1, sdk::Dims(&rows, 1));

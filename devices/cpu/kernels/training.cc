@@ -67,7 +67,7 @@ struct ApplyKernel {
     const int64_t count = sdk::Count(dims);
     Begin<T, Optimizer::kVariables>(c, gradient.dtype, dims, [&](const auto& olds, const auto& news) {
       const double cost = Optimizer::kVariables * 0.3;
-      c.ParallelFor(count, cost, [&](int64_t begin, int64_t end) { Loop<T, A>(step, g, olds, news, begin, end); });
+      c.UninterruptedFor(count, cost, [&](int64_t begin, int64_t end) { Loop<T, A>(step, g, olds, news, begin, end); });
     });
   }
 

@@ -59,7 +59,7 @@ struct AssignKernel {
     } else if (value.byte_size != 0) {
       const char* from = sdk::Data<char>(value);
       char* to = update.new_data<char>();
-      c.ParallelFor(static_cast<int64_t>(value.byte_size), 0.03, [&](int64_t begin, int64_t end) {
+      c.UninterruptedFor(static_cast<int64_t>(value.byte_size), 0.03, [&](int64_t begin, int64_t end) {
         std::memmove(to + begin, from + begin, static_cast<size_t>(end - begin));
       });
     }
@@ -83,7 +83,7 @@ struct AssignAddKernel {
       const T* old_value = update.old_data<T>();
       T* new_value = update.new_data<T>();
       const T* delta = sdk::Data<const T>(value);
-      c.ParallelFor(sdk::Count(value), 0.15, [&](int64_t begin, int64_t end) {
+      c.UninterruptedFor(sdk::Count(value), 0.15, [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) new_value[i] = AddOrSubtract<kSubtract>(old_value[i], delta[i]);
       });

@@ -112,6 +112,7 @@ struct Kernel::State {
   uint32_t threads = 1;
   std::vector<int> constants;
   int in_place = -1;
+  bool given_up = false;
   const tenon_kernel_registration* registration = nullptr;
   tenon_kernel* kernel = nullptr;
   std::map<std::string, std::unique_ptr<Variable>> resources;  // by container/name
@@ -205,6 +206,7 @@ struct Run {
   std::vector<tenon_tensor_view> output_views;
   std::map<Variable*, Tensor> updates;  // new values of the variables being updated
   uint32_t threads;
+  bool given_up = false;
   bool bad_guard = false;
 };
 Run& RunOf(tenon_frame* frame) { return *reinterpret_cast<Run*>(frame->context); }
@@ -290,7 +292,7 @@ tenon_frame_services FrameServices() {
   s.alloc_output = AllocOutput;
   s.set_output = SetOutput;
   s.parallel_for = ParallelFor;
-  s.is_cancelled = [](tenon_frame*) { return 0u; };
+  s.is_cancelled = [](tenon_frame* frame) { return RunOf(frame).given_up ? 1u : 0u; };
   s.input_resource = InputResource;
   s.resource_destroy = [](tenon_frame*, tenon_resource* handle) -> tenon_status* {
     if (!AsVariable(handle)->initialized) return sdk::Failure(TENON_NOT_FOUND, "the resource does not exist");
@@ -328,6 +330,10 @@ Kernel& Kernel::Constant(int input) {
 }
 Kernel& Kernel::InPlace(int input) {
   state_->in_place = input;
+  return *this;
+}
+Kernel& Kernel::GivenUp() {
+  state_->given_up = true;
   return *this;
 }
 Kernel& Kernel::OnDevice(const tenon_kernel_package& package) {
@@ -369,6 +375,7 @@ Result Kernel::Run(std::vector<Tensor> inputs, const std::vector<OutSpec>& outpu
   struct Run run = {};
   run.inputs = &inputs;
   run.threads = state_->threads;
+  run.given_up = state_->given_up;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Tensor t{outputs[i].dtype, outputs[i].dims, Memory(0)};
     t.memory = Memory(static_cast<size_t>(t.count()) * SizeOf(t.dtype));

@@ -124,6 +124,7 @@ class Kernel {
   Kernel& Threads(uint32_t threads);
   Kernel& Constant(int input);    // its value is known at prepare
   Kernel& InPlace(int input);     // output 0 shares this input's memory
+  Kernel& GivenUp();              // the step was cancelled before it runs
   Kernel& OnDevice(const tenon_kernel_package& package);
   Result Run(std::vector<Tensor> inputs, const std::vector<OutSpec>& outputs);
   // Runs again with the same kernel object, for stateful ones.

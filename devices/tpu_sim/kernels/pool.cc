@@ -37,7 +37,7 @@ struct PoolKernel {
       const T* in = reinterpret_cast<const T*>(at[0]);
       T* out = reinterpret_cast<T*>(at[1]);
       p.ForEachPlane([&](int64_t from, int64_t to) {
-        kMax ? sdk::MaxPlane(p, in + from, out + to) : sdk::AveragePlane(p, in + from, out + to);
+        kMax ? sdk::MaxPlane(p, in + from, out + to, sdk::NeverEnds()) : sdk::AveragePlane(p, in + from, out + to, sdk::NeverEnds());
       });
     }
   };
@@ -61,7 +61,7 @@ struct MaxPoolGradKernel {
       const T* dy = reinterpret_cast<const T*>(at[2]);
       T* dx = reinterpret_cast<T*>(at[3]);
       std::fill_n(dx, p.in.count(), T(0));
-      p.ForEachPlane([&](int64_t from, int64_t to) { sdk::MaxGradPlane(p, in + from, out + to, dy + to, dx + from); });
+      p.ForEachPlane([&](int64_t from, int64_t to) { sdk::MaxGradPlane(p, in + from, out + to, dy + to, dx + from, sdk::NeverEnds()); });
     }
   };
   sdk::WindowAttributes attributes;
@@ -80,7 +80,7 @@ struct AvgPoolGradKernel {
       const T* dy = reinterpret_cast<const T*>(at[1]);
       T* dx = reinterpret_cast<T*>(at[2]);
       std::fill_n(dx, p.in.count(), T(0));
-      p.ForEachPlane([&](int64_t from, int64_t to) { sdk::AverageGradPlane(p, dy + to, dx + from); });
+      p.ForEachPlane([&](int64_t from, int64_t to) { sdk::AverageGradPlane(p, dy + to, dx + from, sdk::NeverEnds()); });
     }
   };
   sdk::WindowAttributes attributes;

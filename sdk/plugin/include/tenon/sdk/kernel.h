@@ -30,6 +30,7 @@
 #ifndef TENON_SDK_KERNEL_H_
 #define TENON_SDK_KERNEL_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -217,34 +218,65 @@ class RunContext {
     return handle;
   }
   bool cancelled() const noexcept { return services().is_cancelled(frame_) != 0; }
+  // Fails once the step was given up: its caller cancelled it, its deadline passed, or another of its nodes failed.
+  void CheckCancelled() const {
+    if (cancelled()) [[unlikely]] Fail(TENON_CANCELLED, "the step was given up");  // the host says why
+  }
 
   // function(begin, end) over [0, total) in shares; cost is rough nanoseconds of one unit. Small work stays here
-  // without a call to the host.
+  // without a call to the host. A share that lasts is done in pieces, between which it asks whether the step was given up; then this
+  // fails, and nobody knows which units were done.
   template <class Function>
   void ParallelFor(int64_t total, double cost, Function&& function) const {
+    Share(total, cost, function, PieceOf(cost));
+  }
+  // The same for work that must not end half-way, such as the update of a variable, whose value would be lost.
+  template <class Function>
+  void UninterruptedFor(int64_t total, double cost, Function&& function) const {
+    Share(total, cost, function, UINT64_MAX);
+  }
+
+ private:
+  static constexpr double kSerialNanoseconds = 6000;
+  static constexpr double kPieceNanoseconds = 10e6;  // few enough for a deadline, where the cost is a tenth of what it should be
+
+  static uint64_t PieceOf(double cost) noexcept {
+    const double piece = kPieceNanoseconds / cost;
+    return piece < 1 ? 1 : piece < 1e18 ? static_cast<uint64_t>(piece) : UINT64_MAX;
+  }
+  template <class Function>
+  void Pieces(int64_t begin, int64_t end, uint64_t piece, Function& function) const {
+    while (begin < end) {
+      const int64_t next = static_cast<uint64_t>(end - begin) > piece ? begin + static_cast<int64_t>(piece) : end;
+      function(begin, next);
+      begin = next;
+      if (begin < end) CheckCancelled();
+    }
+  }
+
+  template <class Function>
+  void Share(int64_t total, double cost, Function& function, uint64_t piece) const {
     if (total <= 0) return;
     if (static_cast<double>(total) * cost < kSerialNanoseconds || total == 1) {
       function(int64_t{0}, total);
       return;
     }
-    Share(total, cost, function);
+    ShareAmongThreads(total, cost, function, piece);
   }
-
- private:
-  static constexpr double kSerialNanoseconds = 6000;
-
   template <class Function>
-  [[gnu::noinline]] void Share(int64_t total, double cost, Function& function) const {
+  [[gnu::noinline]] void ShareAmongThreads(int64_t total, double cost, Function& function, uint64_t piece) const {
     struct Closure {
+      const RunContext* context;
       Function* function;
+      uint64_t piece;
       std::atomic<tenon_status*> failure{nullptr};
-    } closure{&function};
+    } closure{this, &function, piece};
     services().parallel_for(
         frame_, total, cost,
         [](void* argument, int64_t begin, int64_t end) noexcept {
           auto* closure = static_cast<Closure*>(argument);
           try {
-            (*closure->function)(begin, end);
+            closure->context->Pieces(begin, end, closure->piece, *closure->function);
           } catch (...) {
             tenon_status* status = CurrentFailure();
             tenon_status* expected = nullptr;
@@ -258,6 +290,26 @@ class RunContext {
   }
 
   tenon_frame* frame_;
+};
+
+// For a loop on one thread that may last: fails once the step was given up, for which it asks the host now and then.
+class CancelPoll {
+ public:
+  explicit CancelPoll(RunContext context) noexcept : context_(context) {}
+  // work: rough nanoseconds since the last call, at least 1.
+  void operator()(int64_t work = 1) {
+    left_ -= work;
+    if (left_ <= 0) [[unlikely]] Ask();
+  }
+
+ private:
+  static constexpr int64_t kBetween = 5'000'000;
+  [[gnu::noinline]] void Ask() {
+    left_ = kBetween;
+    context_.CheckCancelled();
+  }
+  RunContext context_;
+  int64_t left_ = kBetween;
 };
 
 // How an asynchronous kernel ends: nullptr, or why it failed (taken). Exactly once.

@@ -3,7 +3,8 @@
 //
 // A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
 // and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over; of
-// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN.
+// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN. What
+// windows take is told to poll(nanoseconds), for large ones last: a CancelPoll (kernel.h), or NeverEnds.
 #ifndef TENON_SDK_POOL_H_
 #define TENON_SDK_POOL_H_
 
@@ -31,9 +32,16 @@ struct PoolPlan {
   double PlaneCost() const {
     return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(y.size * x.size) * 0.15 + 10;
   }
+  // Rough nanoseconds of so many lanes of a row of one window.
+  int64_t RowCost(int64_t lanes) const { return std::min(x.size, x.input) * (lanes / 8 + 1); }
   Image in, out;
   WindowDim y, x;
   bool channels_first;
+};
+
+// Of work that goes on to its end.
+struct NeverEnds {
+  void operator()(int64_t) const {}
 };
 
 // Cells of the window at `index` that lie inside: [begin, end).
@@ -57,8 +65,8 @@ constexpr Wide<T> Lowest() {
   }
 }
 
-template <class T>
-void MaxPlane(const PoolPlan& p, const T* in, T* out) {
+template <class T, class Poll>
+void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   const int64_t lanes = p.lanes();
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
@@ -66,7 +74,7 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out) {
       const Cells xs(p.x, ox);
       T* to = out + (oy * p.out.width + ox) * lanes;
       std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
-      for (int64_t y = ys.begin; y < ys.end; ++y) {
+      for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(lanes)), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           const T* from = in + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep
@@ -79,8 +87,8 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out) {
   }
 }
 
-template <class T>
-void AveragePlane(const PoolPlan& p, const T* in, T* out) {
+template <class T, class Poll>
+void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   using A = Wide<T>;
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
@@ -93,7 +101,7 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out) {
       for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
         const int64_t n = std::min(kLanes, lanes - k0);
         A sum[kLanes] = {};
-        for (int64_t y = ys.begin; y < ys.end; ++y) {
+        for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(n)), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const T* from = in + (y * p.in.width + x) * lanes + k0;
             for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
@@ -107,8 +115,8 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out) {
 
 // Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
 // that equals the maximum, else 0. Channels side by side.
-template <class T, class Function>
-void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& function) {
+template <class T, class Poll, class Function>
+void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Function&& function) {
   using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
@@ -120,7 +128,7 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& functio
         const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
         Flag wanting[kLanes];
         std::fill_n(wanting, n, Flag{1});
-        for (int64_t y = ys.begin; y < ys.end; ++y) {
+        for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(n)), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const int64_t from = (y * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
@@ -139,16 +147,16 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Function&& functio
 }
 
 // dx is zero before.
-template <class T>
-void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx) {
-  ForEachMax(p, in, out, [=](int64_t from, int64_t at, auto hit) {
+template <class T, class Poll>
+void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx, Poll&& poll) {
+  ForEachMax(p, in, out, poll, [=](int64_t from, int64_t at, auto hit) {
     const Wide<T> part = hit != 0 ? static_cast<Wide<T>>(dy[at]) : Wide<T>(0);
     dx[from] = static_cast<T>(AddOp()(static_cast<Wide<T>>(dx[from]), part));
   });
 }
 
-template <class T>
-void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx) {
+template <class T, class Poll>
+void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;
   const int64_t lanes = p.lanes();
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
@@ -157,7 +165,7 @@ void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx) {
       const Cells xs(p.x, ox);
       const T* from = dy + (oy * p.out.width + ox) * lanes;
       const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
-      for (int64_t y = ys.begin; y < ys.end; ++y) {
+      for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(lanes)), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           T* to = dx + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep

@@ -146,9 +146,10 @@ struct DynamicStitchKernel {
     char* out = c.output<char>(0);
     const int64_t width = stitch.width * static_cast<int64_t>(ElementSize(c.input_view(stitch.n).dtype));
     if (stitch.rows * width != 0) std::memset(out, 0, static_cast<size_t>(stitch.rows * width));
+    CancelPoll poll(c);
     for (int32_t k = 0; k < stitch.n; ++k) {
       const int64_t count = Count(c.input_view(k));
-      for (int64_t i = 0; i < count && width != 0; ++i) {
+      for (int64_t i = 0; i < count && width != 0; poll(2 + width / 8), ++i) {
         std::memcpy(out + c.input<int32_t>(k)[i] * width, c.input<char>(stitch.n + k) + i * width, static_cast<size_t>(width));
       }
     }
