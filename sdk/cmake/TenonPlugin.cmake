@@ -66,6 +66,7 @@ function(tenon_add_plugin name)
   endif()
 
   if(NOT arg_NO_INSTALL)
+    set_target_properties(${target} PROPERTIES TENON_INSTALLED TRUE)
     set(folder "${TENON_PLUGIN_INSTALL_DIRECTORY}")
     if(NOT folder)
       set(folder "lib/tenon/plugins")  # where libtenon of that prefix looks, whatever the system calls its library folder
