@@ -5,6 +5,8 @@
 #include <charconv>
 #include <queue>
 
+#include "core/graph/near_miss.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -246,15 +248,10 @@ int32_t Graph::Find(std::string_view name) const {
 Result<int32_t> Graph::Get(std::string_view name) const {
   if (const int32_t id = Find(name); id >= 0) return id;
   if (const auto it = missing_.find(name); it != missing_.end()) return it->second;
-  std::string hint;
-  size_t best = name.size() / 3 + 1;
+  NearMiss near(name);
   if (nodes_.size() <= 5000)
-    for (const auto& node : nodes_)
-      if (const size_t distance = EditDistance(name, node->name); distance < best) {
-        best = distance;
-        hint = StrCat("; did you mean '", node->name, "'?");
-      }
-  return NotFound(StrCat("the graph has no node '", name, "'", hint));
+    for (const auto& node : nodes_) near.Try(node->name);
+  return NotFound(StrCat("the graph has no node '", name, "'", near.Hint()));
 }
 
 Result<Edge> Graph::ParseEdge(std::string_view name) const {

@@ -6,6 +6,7 @@
 
 #include "core/base/adopt.h"
 #include "core/base/table_check.h"
+#include "core/graph/near_miss.h"
 
 namespace tenon::graph {
 namespace {
@@ -14,10 +15,10 @@ constexpr uint64_t kKnownTraits = (TENON_OP_REMOTE << 1) - 1;
 
 // What the engine asks ops for.
 constexpr std::string_view kRoles[] = {
-    "add",       "argument", "cast",       "concat", "constant",       "control_trigger", "enter",      "exit",       "fill",         "greater_equal",
-    "identity",  "identity_n", "less",     "logical_and", "loop_condition", "merge",       "next_iteration", "no_op",  "ones_like",    "recv",
-    "reshape",   "result",   "send",       "shape",  "stack",          "stack_pop",       "stack_push", "strided_slice", "subtract",  "sum",
-    "switch",    "to_bool",  "unsorted_segment_sum", "zeros_like"};
+    "add", "argument", "cast", "concat", "constant", "control_trigger", "enter", "exit", "greater_equal", "identity",
+    "identity_n", "less", "logical_and", "loop_condition", "merge", "next_iteration", "no_op", "ones_like", "recv",
+    "send", "stack", "stack_pop", "stack_push", "strided_slice", "subtract", "sum", "switch", "to_bool",
+    "unsorted_segment_sum", "zeros_like"};
 
 Status CheckTexts(const tenon_op_definition& op) {
   TENON_RETURN_IF_ERROR(CheckName(op.name, "the name of an op"));
@@ -150,14 +151,9 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
   std::lock_guard lock(mutex_);
   if (const auto it = elsewhere_.find(name); it != elsewhere_.end())
     return NotFound(StrCat("op '", name, "' is not loaded; ", it->second));
-  std::string hint;
-  size_t best = name.size() / 3 + 1;
-  for (const auto& [known, entry] : ops_)
-    if (const size_t distance = EditDistance(name, known); distance < best) {
-      best = distance;
-      hint = StrCat("; did you mean '", known, "'?");
-    }
-  return NotFound(StrCat("no loaded plugin has the op '", name, "'", hint, " (", ops_.size(), " ops are loaded)"));
+  NearMiss near(name);
+  for (const auto& [known, entry] : ops_) near.Try(known);
+  return NotFound(StrCat("no loaded plugin has the op '", name, "'", near.Hint(), " (", ops_.size(), " ops are loaded)"));
 }
 
 Result<const OpDef*> OpRegistry::FindRole(std::string_view role) const {

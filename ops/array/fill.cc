@@ -26,7 +26,6 @@ extern const tenon_op_definition kFill = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; index_type: {int32, int64} = int32",
     .constraints = "rank(dims) == 1; value(dims) >= 0; rank(value) == 0",
-    .roles = "fill",
     .doc = "A tensor of shape dims, every element of which is value.",
     .shape = ShapeFunction<FillShape>,
     .gradient = GradientFunction<FillGradient>,

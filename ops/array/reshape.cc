@@ -77,7 +77,6 @@ extern const tenon_op_definition kReshape = DefineOp({
     .outputs = "output: T",
     .attrs = "T: type; Tshape: {int32, int64} = int32",
     .constraints = "rank(shape) == 1; value(shape) >= -1",
-    .roles = "reshape",
     .doc = "The same elements in the same order under another shape; one dim may be -1: what is left.",
     .shape = ShapeFunction<ReshapeShape>,
     .gradient = GradientFunction<ReshapedGradient>,

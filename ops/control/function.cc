@@ -63,7 +63,6 @@ extern const tenon_op_definition kRetval = DefineOp({
     .name = "_Retval",
     .inputs = "input: T",
     .attrs = "T: type; index: int >= 0",
-    .roles = "result",
     .doc = "Result number index of the function that the node stands in.",
     .traits = TENON_OP_RESULT | TENON_OP_STATEFUL,
 });
