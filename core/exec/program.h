@@ -117,7 +117,6 @@ class Program {
   const Plan& plan() const { return *plan_; }
   // Whether feeds have the dims that it was built for.
   bool Fits(const tenon_tensor_view* const* feeds) const { return AreShapes(feeds, feed_shapes_); }
-  const std::vector<Shape>& feed_shapes() const { return feed_shapes_; }
   // Whether each step does the same work: no loop, no conditional, no shape that is known only in the step.
   bool fixed() const { return fixed_; }
   // No two programs of a process have one; not 0.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/files.h"
 
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -11,12 +10,6 @@
 
 namespace tenon::session {
 namespace {
-
-std::atomic<const tenon_files*> g_files{nullptr};
-const tenon_files* Plain() {
-  const tenon_files* files = g_files.load(std::memory_order_acquire);
-  return files != nullptr ? files : SystemFiles();
-}
 
 // What a tenon_file* that we gave out points to.
 struct RoutedFile {
@@ -40,7 +33,7 @@ tenon_status* ByPath(tenon_span path, Access access, PlainCall plain, GrantedCal
   const std::string_view name = View(path), scheme = SchemeOf(name);
   if (name.find('\0') != std::string_view::npos) return InvalidArgument("a path has a NUL").release();
   if (const std::shared_ptr<const FileGrants> grants = FileGrants::Current()) {
-    if (scheme.empty() && Plain() == SystemFiles()) return granted(GrantedFiles(*grants, name));
+    if (scheme.empty()) return granted(GrantedFiles(*grants, name));
     auto found = access == Access::kMove ? grants->FindMovable(name) : grants->Find(name, access == Access::kWrite);
     if (!found.ok()) return Status(found.status()).release();
   }
@@ -56,7 +49,7 @@ tenon_status* Open(tenon_span path, Access access, Pair<decltype(tenon_files::op
                    tenon_file** out_file) {
   auto opened = std::make_unique<RoutedFile>();
   tenon_status* bad = ByPath(
-      path, access, [&] { return (Plain()->*how.plain)(path, &opened->file); },
+      path, access, [&] { return (SystemFiles()->*how.plain)(path, &opened->file); },
       [&](const GrantedFiles& files) { return (files.*granted)(&opened->file); },
       [&](const std::shared_ptr<Mount>& mount) {
         opened->mount = mount;
@@ -70,20 +63,20 @@ tenon_status* Open(tenon_span path, Access access, Pair<decltype(tenon_files::op
 template <typename Member, typename... Arguments>
 tenon_status* OnFile(tenon_file* file, Pair<Member, Member> how, Arguments... arguments) {
   const RoutedFile& routed = *Of(file);
-  if (routed.mount == nullptr) return (Plain()->*how.plain)(routed.file, arguments...);
+  if (routed.mount == nullptr) return (SystemFiles()->*how.plain)(routed.file, arguments...);
   return routed.mount->Call([&](const tenon_filesystem& table, tenon_plugin_self*) { return (table.*how.mounted)(routed.file, arguments...); });
 }
 
 tenon_status* Close(tenon_file* file) {
   const std::unique_ptr<RoutedFile> routed(Of(file));
-  return routed->mount == nullptr ? Plain()->close(routed->file) : routed->mount->Close(routed->file);
+  return routed->mount == nullptr ? SystemFiles()->close(routed->file) : routed->mount->Close(routed->file);
 }
 
 // Those on one path, whose tables' functions differ in `self` alone.
 template <typename OfFiles, typename OfFilesystem>
 tenon_status* OnPath(tenon_span path, Access access, Pair<OfFiles, OfFilesystem> how, tenon_status* (GrantedFiles::*granted)() const) {
   return ByPath(
-      path, access, [&] { return (Plain()->*how.plain)(path); }, [&](const GrantedFiles& files) { return (files.*granted)(); },
+      path, access, [&] { return (SystemFiles()->*how.plain)(path); }, [&](const GrantedFiles& files) { return (files.*granted)(); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return (table.*how.mounted)(self, path); });
       });
@@ -96,7 +89,7 @@ tenon_status* Rename(tenon_span from, tenon_span to) {
   if (SchemeOf(View(from)) != SchemeOf(View(to)))
     return InvalidArgument(StrCat("cannot rename '", View(from), "' to '", View(to), "': they are on different file systems")).release();
   return ByPath(
-      from, Access::kMove, [&] { return Plain()->rename(from, to); }, [&](const GrantedFiles& files) { return files.RenameTo(View(to)); },
+      from, Access::kMove, [&] { return SystemFiles()->rename(from, to); }, [&](const GrantedFiles& files) { return files.RenameTo(View(to)); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.rename(self, from, to); });
       });
@@ -108,7 +101,7 @@ uint32_t Exists(tenon_span path) {
   ReleaseStatus(ByPath(
       path, Access::kRead,
       [&]() -> tenon_status* {
-        found = Plain()->exists(path);
+        found = SystemFiles()->exists(path);
         return nullptr;
       },
       [&](const GrantedFiles& files) -> tenon_status* {
@@ -130,7 +123,7 @@ void Collect(void* names, tenon_span name) { static_cast<std::vector<std::string
 tenon_status* List(tenon_span path, tenon_file_names names, void* argument) {
   std::vector<std::string> found;
   tenon_status* bad = ByPath(
-      path, Access::kRead, [&] { return Plain()->list(path, &Collect, &found); },
+      path, Access::kRead, [&] { return SystemFiles()->list(path, &Collect, &found); },
       [&](const GrantedFiles& files) { return files.List(&Collect, &found); },
       [&](const std::shared_ptr<Mount>& mount) {
         return mount->Call([&](const tenon_filesystem& table, tenon_plugin_self* self) { return table.list(self, path, &Collect, &found); });
@@ -165,7 +158,5 @@ const tenon_files* Files() {
       &List};
   return &files;
 }
-
-void SetFiles(const tenon_files* files) { g_files.store(files, std::memory_order_release); }
 
 }  // namespace tenon::session

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files for plugins and the application ("tenon.files/1"): a path with a scheme leads to the file system that a plugin brought
-// (mounts.h), any other to the operating system's, or to a table that a test or simulator puts in its place.
+// (mounts.h), any other to the operating system's.
 // Where not all files are granted (file_grants.h), each path is checked here, and the system's are opened below what was granted (granted_files.h).
 #ifndef TENON_CORE_SESSION_FILES_H_
 #define TENON_CORE_SESSION_FILES_H_
@@ -11,9 +11,6 @@ namespace tenon::session {
 
 // One table for the process. Any thread.
 const tenon_files* Files();
-// For paths without a scheme; calls go to the table that is set at that moment, which has every function. nullptr brings the operating
-// system's back. Not while steps run.
-void SetFiles(const tenon_files* files);
 
 }  // namespace tenon::session
 

@@ -55,7 +55,6 @@ class GrpcPipe final : public sdk::Pipe {
   Frames Advance();
   bool Idle() const { return finished_ && !reading_ && !writing_ && !telling_; }
   void ReadMore();
-  void Misread();
   // Not under it.
   void Fail(const Frames& frames);
   static void LetGo(Frame* frame);

@@ -212,12 +212,13 @@ struct ForwardKernel : Attributes {
       windows.Run(out + inside.first * v.y.channels, inside.last - inside.first);
     }
     sdk::CancelPoll poll(c);
+    const int64_t taps = v.TapRowCost();
     for (int64_t ox = 0; ox < v.y.width; ++ox) {
       if (ox == inside.first) ox = inside.last;
       if (ox == v.y.width) break;
       const int64_t left = ox * v.columns.stride - v.columns.before;
       Products<T> products(sums, v.y.channels);
-      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); poll(v.TapRowCost()), ++ky) {
+      for (int64_t ky = std::max<int64_t>(0, -top); ky < std::min(v.Depthwise::rows.size, v.x.height - top); poll(taps), ++ky) {
         for (int64_t kx = std::max<int64_t>(0, -left); kx < std::min(v.columns.size, v.x.width - left); ++kx) {
           const T* pixel = c.input<T>(0) + ((n * v.x.height + top + ky) * v.x.width + left + kx) * v.x.channels;
           const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
@@ -254,6 +255,7 @@ struct BackpropInputKernel : Attributes {
       windows.Run(out + inside.first * v.x.channels, inside.last - inside.first);
     }
     sdk::CancelPoll poll(c);
+    const int64_t taps = v.TapRowCost();
     for (int64_t ix = 0; ix < v.x.width; ++ix) {
       if (ix == inside.first) ix = inside.last;
       if (ix == v.x.width) break;
@@ -264,7 +266,7 @@ struct BackpropInputKernel : Attributes {
           const T* filter = c.input<T>(1) + v.TapAt(ky, kx);
           v.multiplier == 1 ? products.Add(dy, filter) : v.MultiplyBack(dy, filter, sums);
         });
-        poll(v.TapRowCost());
+        poll(taps);
       });
       products.End();
       for (int64_t k = 0; k < v.x.channels; ++k) out[ix * v.x.channels + k] = static_cast<T>(sums[k]);

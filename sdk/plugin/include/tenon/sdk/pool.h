@@ -67,14 +67,14 @@ constexpr Wide<T> Lowest() {
 
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
-  const int64_t lanes = p.lanes();
+  const int64_t lanes = p.lanes(), row = p.RowCost(lanes);
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
       const Cells xs(p.x, ox);
       T* to = out + (oy * p.out.width + ox) * lanes;
       std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
-      for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(lanes)), ++y) {
+      for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           const T* from = in + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep
@@ -91,7 +91,7 @@ template <class T, class Poll>
 void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   using A = Wide<T>;
   constexpr int64_t kLanes = 64;
-  const int64_t lanes = p.lanes();
+  const int64_t lanes = p.lanes(), row = p.RowCost(std::min(lanes, kLanes));
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
@@ -101,7 +101,7 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
       for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
         const int64_t n = std::min(kLanes, lanes - k0);
         A sum[kLanes] = {};
-        for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(n)), ++y) {
+        for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const T* from = in + (y * p.in.width + x) * lanes + k0;
             for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
@@ -119,7 +119,7 @@ template <class T, class Poll, class Function>
 void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Function&& function) {
   using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
   constexpr int64_t kLanes = 64;
-  const int64_t lanes = p.lanes();
+  const int64_t lanes = p.lanes(), row = p.RowCost(std::min(lanes, kLanes));
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
@@ -128,7 +128,7 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
         const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
         Flag wanting[kLanes];
         std::fill_n(wanting, n, Flag{1});
-        for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(n)), ++y) {
+        for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const int64_t from = (y * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
@@ -158,14 +158,14 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
 template <class T, class Poll>
 void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;
-  const int64_t lanes = p.lanes();
+  const int64_t lanes = p.lanes(), row = p.RowCost(lanes);
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
       const Cells xs(p.x, ox);
       const T* from = dy + (oy * p.out.width + ox) * lanes;
       const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
-      for (int64_t y = ys.begin; y < ys.end; poll(p.RowCost(lanes)), ++y) {
+      for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           T* to = dx + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep
