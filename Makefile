@@ -13,7 +13,16 @@ help: ## Show this list.
 # DEVICES=tpu_sim:2 adds simulated devices, places the graph over all of them, and draws a step.
 RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
 
-run: build ## Build, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).
+# What the job does not need is not built for it; a folder that has all of it stays as it is.
+RUN_TARGETS := job $(foreach device,$(DEVICES),tenon_$(firstword $(subst :, ,$(device))))
+NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF
+RUN_MINUTES := $(shell echo $$((1 + 11 / $(JOBS))))
+
+run: ## Build what the job needs, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).
+	@tools/install_packages.sh packages.txt
+	@[ -f $(BUILD)/build.ninja ] || cmake --preset $(PRESET) $(NOT_FOR_RUN)
+	@[ -x $(BUILD)/bin/tenon ] || echo "Building what the job needs: some $(RUN_MINUTES) minutes with $(JOBS) at once, the first time." >&2
+	cmake --build $(BUILD) -j $(JOBS) --target $(RUN_TARGETS)
 	$(BUILD)/bin/tenon train digits $(if $(DEVICES),--folder $(BUILD)/digits_on_devices --restart --timeline $(RUN_DEVICES),--folder $(BUILD)/digits)
 
 build: configure ## Build everything into build/release, laid out like an install prefix.
@@ -48,11 +57,12 @@ fuzz-golden: configure ## Fresh cases of ops against TensorFlow (SEEDS="1 2" COU
 variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
 	cmake --build $(BUILD) -j $(JOBS) --target variants
 
+# CMAKE_OPTIONS=-DTENON_GPU=OFF, and the like, are said again each time.
 configure: packages
-	cmake --preset $(PRESET)
+	cmake --preset $(PRESET) $(CMAKE_OPTIONS)
 
 packages:
-	@tools/install_packages.sh
+	@tools/install_packages.sh packages.txt packages-all.txt
 
 clean: ## Remove every build folder.
 	rm -rf build

@@ -8,7 +8,7 @@
 # TENON_TEST_SOURCE_DIR and TENON_TEST_BUILD_DIR (the build folder laid out as a prefix).
 #
 # Tests in Python run with ${TENON_PYTHON}: Debian's own where there is one, because python3-numpy
-# of packages.txt belongs to it and not to another python3 that may come first in PATH.
+# of packages-all.txt belongs to it and not to another python3 that may come first in PATH.
 
 if(TENON_TESTS)
   enable_testing()
@@ -27,6 +27,8 @@ function(tenon_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} tenon_warnings GTest::gtest GTest::gtest_main)
+  # What is tested is built as it is shipped; the tests themselves take a fifth less time to compile so.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE
     TENON_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TENON_TEST_BUILD_DIR="${PROJECT_BINARY_DIR}")
   set_target_properties(${name} PROPERTIES

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages of packages.txt that are missing; quick and silent when none is.
+# install_packages.sh FILE...: installs the Debian packages that the files name (packages.txt) and that are missing; quick and silent when
+# none is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt)
+((${#})) || { echo "usage: tools/install_packages.sh packages.txt [packages-all.txt]" >&2; exit 2; }
+mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$@")
 
 if ! command -v dpkg-query >/dev/null; then
   echo "This is not a Debian system, so nothing was installed. Tenon needs what Debian calls:" >&2
