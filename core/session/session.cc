@@ -99,6 +99,8 @@ class Session::Planning {
 // ---- Session ----
 
 Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
+  TENON_RETURN_IF_ERROR(CheckOptions(options));
+  TENON_ASSIGN_OR_RETURN(PlacementOptions placement, PlacementOptions::Of(options));
   TENON_ASSIGN_OR_RETURN(const Runtime::Choice choice, runtime->ChooseDevices(options.device));
   std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
   const auto make_pool = [&](const exec::Device* device) {
@@ -123,7 +125,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.pool = make_pool(device);
       own.memory = own.index;
       own.first_queue = static_cast<int32_t>(env.queues.size());
-      own.one_queue = session->options_.one_queue;
+      own.one_queue = session->options_.debug.one_queue;
       for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
     }
     env.devices.push_back(own);
@@ -142,7 +144,6 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.first_queue = 0;
     }
   }
-  PlacementOptions& placement = session->options_.placement;
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
@@ -271,11 +272,11 @@ optimize::HasKernel Session::HasKernel() const {
 
 exec::Plan::Options Session::PlanOptions() const {
   exec::Plan::Options options;
-  options.early_transfers = options_.early_transfers;
-  options.transfer_precision = options_.transfer_precision;
-  options.force_dynamic = options_.force_dynamic;
+  options.early_transfers = options_.debug.early_transfers;
+  options.transfer_precision = static_cast<exec::TransferPrecision>(options_.debug.transfer_precision);
+  options.force_dynamic = options_.executor == kDynamicExecutor;
   options.fold = options_.optimize;
-  options.schedule_seed = options_.schedule_seed;
+  options.schedule_seed = static_cast<uint32_t>(options_.debug.schedule_seed);
   options.compile = options_.compile;
   return options;
 }
@@ -333,7 +334,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   if (options_.remote != nullptr) {
     TENON_ASSIGN_OR_RETURN(callable->remote_, options_.remote->MakePlan(std::move(graph), request.feeds, request.fetches, request.targets,
                                                                         env_, options));
-  } else if (options_.partition) {
+  } else if (options_.debug.partition) {
     TENON_ASSIGN_OR_RETURN(callable->parted_, exec::PartedPlan::Create(std::move(graph), request.feeds, request.fetches, request.targets,
                                                                        env_, &store_, options));
   } else {

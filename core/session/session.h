@@ -21,6 +21,7 @@
 #include "core/optimize/optimize.h"
 #include "core/session/remote.h"
 #include "core/session/runtime.h"
+#include "core/session/session_options.h"
 #include "core/session/session_placer.h"
 
 namespace tenon::session {
@@ -104,28 +105,6 @@ class Callable : public std::enable_shared_from_this<Callable> {
   std::vector<std::unique_ptr<RunContext>> contexts_;
 };
 
-struct SessionOptions {
-  uint64_t memory_limit = 0;
-  uint64_t seed = 0;
-  bool force_dynamic = false;
-  bool optimize = true;
-  uint32_t precision = 0;
-  uint32_t schedule_seed = 0;
-  bool one_queue = false;  // all work of a device goes to one queue
-  bool compile = true;  // devices' compilers may take whole sets of nodes
-  bool capture = true;  // work of a queue that is the same in every step is launched as one piece, where the device can
-  exec::TransferPrecision transfer_precision = exec::TransferPrecision::kFull;
-  bool early_transfers = false;  // values go to devices as soon as they are there, not when they are needed
-  bool partition = false;  // a part for each device, on a thread of its own, instead of one program for all
-  std::string device;
-  PlacementOptions placement;
-  bool record_costs = false;  // of traced steps
-  std::shared_ptr<Remote> remote;  // runs the steps; nullptr: this process does
-  // What this session's pools in a device's memory share with other sessions', and are charged to; empty: nothing.
-  std::function<std::shared_ptr<MemoryBudget>(const exec::Device& device)> budget;
-  exec::ResourceManager* unnamed = nullptr;  // the unnamed container, shared with other sessions; nullptr: the session's own
-};
-
 struct SessionMetrics {
   uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
       device_bytes_in_use, device_peak_bytes, captured_launches;
@@ -133,6 +112,7 @@ struct SessionMetrics {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  // INVALID_ARGUMENT, UNIMPLEMENTED: an option that is wrong, or that such a session cannot honour, by its name.
   static Result<std::shared_ptr<Session>> Create(Runtime* runtime, SessionOptions options);
   ~Session();
   // Cancels what runs and waits for it; not for ever: what does not end keeps what it has. Callables refuse to run from now on.

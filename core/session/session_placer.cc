@@ -52,6 +52,21 @@ const RunsByName& RunsOn(const Measured& measured, const exec::SessionDevice& de
 
 }  // namespace
 
+Result<PlacementOptions> PlacementOptions::Of(const SessionOptions& options) {
+  PlacementOptions placement;
+  placement.soft_placement = options.soft_placement;
+  placement.placer = options.placer;
+  if (!options.placement.empty()) {
+    const std::string_view source = options.placement_source.empty() ? std::string_view("the placement") : options.placement_source;
+    TENON_ASSIGN_OR_RETURN(placement.file, place::PlacementFile::Parse(options.placement, source));
+  }
+  if (!options.costs.empty()) {
+    const std::string_view source = options.costs_source.empty() ? std::string_view("the costs") : options.costs_source;
+    TENON_ASSIGN_OR_RETURN(placement.costs, place::CostModel::Parse(options.costs, source));
+  }
+  return placement;
+}
+
 SessionPlacer::SessionPlacer(const Runtime* runtime, const exec::Environment* env, const graph::Graph* whole, std::shared_mutex* whole_mutex,
                              PlacementOptions options)
     : runtime_(runtime), env_(env), whole_(whole), whole_mutex_(whole_mutex), options_(std::move(options)), devices_(DescribeDevices(*env)) {}

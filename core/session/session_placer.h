@@ -21,11 +21,15 @@
 #include "core/place/placement_file.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"
+#include "core/session/session_options.h"
 #include "core/trace/trace.h"
 
 namespace tenon::session {
 
 struct PlacementOptions {
+  // What a session's options say of placement, but for the default device. INVALID_ARGUMENT names the line of a text that cannot be read.
+  static Result<PlacementOptions> Of(const SessionOptions& options);
+
   std::string default_device;  // whole name; empty: none
   bool soft_placement = true;
   std::string placer;  // id of the plugin that chooses; empty: the engine

@@ -411,7 +411,7 @@ Status Master::Join(uint64_t deadline_ns) {
     TaskState& state = tasks_.emplace_back();
     state.task = task;
   }
-  const Owner owner = Owner::Of(options_.owner);
+  const Owner owner = Owner::Of(options_.session.owner);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     TaskState& state = tasks_[i];
     HelloReply hello;
@@ -429,15 +429,15 @@ Status Master::Join(uint64_t deadline_ns) {
     OpenSession head;
     head.set_session(session_);
     head.set_incarnation(state.incarnation);
-    head.set_isolate(options_.isolate);
+    head.set_isolate(options_.session.isolate);
     head.set_owner(owner.name);
     head.set_owner_secret(owner.secret);
-    head.set_memory_limit(options_.memory_limit);
-    head.set_seed(options_.seed);
-    head.set_dynamic(options_.dynamic);
-    head.set_no_optimize(options_.no_optimize);
-    head.set_precision(options_.precision);
-    head.set_no_compile(options_.no_compile);
+    for (const session::CarriedOption& option : session::Carried(options_.session)) {
+      SessionOption* const added = head.add_options();
+      added->set_name(std::string(option.name));
+      added->set_number(option.number);
+      added->set_text(std::string(option.text));
+    }
     head.set_lease_ns(options_.lease_ns);
     if (status.ok()) status = Ask(*state.connection, kMethodOpen, head, deadline_ns);
     if (!status.ok()) return std::move(status).Annotate(Where(i));

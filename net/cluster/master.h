@@ -20,6 +20,7 @@
 
 #include "core/exec/channel_shapes.h"
 #include "core/session/remote.h"
+#include "core/session/session_options.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 
@@ -32,11 +33,7 @@ struct MasterOptions {
   std::string credentials;          // of the transports, JSON
   uint64_t connect_ns = 10'000'000'000;
   uint64_t ping_ns = 500'000'000, silence_ns = 3'000'000'000, lease_ns = 15'000'000'000;
-  // Of its sessions at the workers.
-  std::string owner;
-  bool isolate = false, dynamic = false, no_optimize = false, no_compile = false;
-  uint64_t memory_limit = 0, seed = 0;
-  uint32_t precision = 0;
+  session::SessionOptions session;  // what holds at the workers is sent to them
 };
 
 // A task as its master knows it.

@@ -385,15 +385,14 @@ Status Worker::EndOf(const std::string& owner, const std::string& secret) {
 Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   OpenSession asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  session::SessionOptions options;
+  for (const SessionOption& option : asked.options())
+    TENON_RETURN_IF_ERROR(session::SetCarried({option.name(), option.number(), option.text()}, &options).Annotate("task ", options_.task));
   if (!asked.owner().empty() && !Planted(Bug::kOwnerIgnored)) TENON_RETURN_IF_ERROR(EndOf(asked.owner(), asked.owner_secret()));
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
-  session::SessionOptions options;
-  options.memory_limit = asked.memory_limit();
-  options.seed = asked.seed();
-  options.force_dynamic = asked.dynamic();
-  options.optimize = !asked.no_optimize();
-  options.precision = asked.precision();
-  options.compile = !asked.no_compile();
+  std::string given;
+  for (const session::CarriedOption& option : session::Carried(options))
+    given += StrCat(given.empty() ? ", with " : ", ", option.name, " = ", option.text.empty() ? StrCat(option.number) : std::string(option.text));
   if (!asked.isolate()) options.unnamed = &unnamed_;
   options.budget = [this](const exec::Device& device) { return BudgetOf(device); };
   auto session = std::make_shared<Session>();
@@ -412,7 +411,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
     if (!sessions_.emplace(session->id, session).second) return AlreadyExists(StrCat("session ", session->id, " is open at task ", options_.task));
   }
   metrics_.SessionOpened();
-  LogOf(session->id, TENON_LOG_INFO, "opened");
+  LogOf(session->id, TENON_LOG_INFO, StrCat("opened", given));
   GiveHead(reply, PingReply());
   return Status::Ok();
 }

@@ -23,7 +23,8 @@ from pathlib import Path
 ROOM = Path(__file__).resolve().parents[1]
 HASH_HEADER = "tenon/layout_hash.h"
 DRAFT = "tenon/ext/draft/"
-APPLICATION = "tenon/app.h"  # for applications, not plugins: it is compiled here, and versions apart
+# For applications, not plugins: compiled here, and versioned apart.
+APPLICATION = ("tenon/app.h", "tenon/session_options.h")
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
 COMPILERS = (("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++20"),
              ("clang", "-xc", "-std=c11"), ("clang++", "-xc++", "-std=c++20"))
@@ -77,7 +78,8 @@ def check_compiles(include):
 # ---- Reading ----
 
 def without_comments(text):
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
+    # A text may hold "//".
+    return re.sub(r'("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*', lambda found: found.group(1) or " ", text, flags=re.DOTALL)
 
 
 def squeeze(text):
@@ -178,7 +180,7 @@ def read_header(include, path):
 
 
 def read_headers(include):
-    return [read_header(include, path) for path in header_paths(include) if path not in (APPLICATION, HASH_HEADER)]
+    return [read_header(include, path) for path in header_paths(include) if path not in (*APPLICATION, HASH_HEADER)]
 
 
 # ---- Rules ----

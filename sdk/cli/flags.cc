@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <type_traits>
 
+#include "tenon/session_options.h"
 #include "tenon/train/file.h"
 
 namespace tenon::cli {
@@ -114,65 +116,114 @@ Result<host::Runtime> RuntimeFlags::Create() const {
   return runtime;
 }
 
-void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
-  command.add_option("--device", device, "Device of nodes that ask for none, as `tenon devices` names it")
-      ->type_name("NAME");
-  command.add_option("--placement", placement, "A placement to follow: lines of a node's name or pattern, and a device")->type_name("FILE");
-  command.add_flag("--no-compile", no_compile, "Devices run nodes one by one, whatever their compilers would take");
-  command.add_flag("--no-capture", no_capture, "Devices get every kernel in every step, never a captured piece of the step");
-  command.add_flag("--hard-placement", hard_placement, "A device name that cannot hold is an error");
-  command.add_option("--costs", costs, "What nodes took in earlier runs, to place by; `tenon run` adds to it")->type_name("FILE");
-  command.add_option("--placer", placer, "The package whose placer chooses devices (default: the engine's own)")->type_name("ID");
-  command.add_option("--master", master, "Run the steps on the cluster of this task, such as grpc://host:port or shm://name. With credentials, all its tasks, separated by commas: they "
-                                        "are shown to no others, but to sockets beside a given one")->type_name("ADDRESS");
-  command.add_option("--credentials", credentials, "JSON of the cluster's transport: certificates, a token")->type_name("FILE");
-  if (with_seed) {
-    command.add_option("--seed", seed, "Seed of random ops that have none (default: from the system)")->type_name("N");
+namespace {
+
+enum class OptionKind { SIZE, NUMBER, CHOICE, SWITCH, TEXT, FILE, TIME };
+
+// visit(name, kind, flag, help, names, value) for each option that has a flag; value(options) is it.
+template <typename Visit>
+Status ForEachFlag(Visit&& visit) {
+#define TENON_FLAG(name, kind, value, reach, flag, help, names) \
+  if constexpr (flag[0] != '\0')                                \
+    TENON_TRY(visit(#name, OptionKind::kind, flag, help, std::string_view(names), [](host::SessionOptions& options) -> auto& { return options.name; }));
+  TENON_SESSION_OPTIONS(TENON_FLAG)
+#undef TENON_FLAG
+  return Status();
+}
+
+// The number of a text among "a|b|c".
+Result<uint32_t> ChoiceOf(std::string_view names, std::string_view text) {
+  uint32_t number = 0;
+  std::string all;
+  for (std::string_view rest = names;; ++number) {
+    const size_t end = rest.find('|');
+    const std::string_view name = rest.substr(0, end);
+    if (name == text) return number;
+    all += (all.empty() ? "" : end == std::string_view::npos ? " and " : ", ") + std::string(name);
+    if (end == std::string_view::npos) return Bad("there are " + all + ", found '" + std::string(text) + "'");
+    rest.remove_prefix(end + 1);
   }
-  command.add_option("--memory-limit", memory_limit, "Most memory of the session, such as 512M")->type_name("SIZE");
+}
+
+Result<uint64_t> ParseNumber(std::string_view text) {
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) return number;
+  return Bad("'" + std::string(text) + "' is no whole number");
+}
+
+// What is wrong with a flag's text; "" when nothing is, or it is not known before the file is read.
+std::string Problem(OptionKind kind, std::string_view names, const std::string& text) {
+  const auto said = [](const auto& result) { return result.ok() ? std::string() : std::string(result.status().message()); };
+  switch (kind) {
+    case OptionKind::SIZE: return said(ParseSize(text));
+    case OptionKind::NUMBER: return said(ParseNumber(text));
+    case OptionKind::CHOICE: return said(ChoiceOf(names, text));
+    case OptionKind::TIME: return said(ParseTime(text));
+    default: return "";
+  }
+}
+
+// What a flag's text says of an option of that type.
+template <typename Value>
+Status Read(OptionKind kind, std::string_view names, const std::string& text, Value* out) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    if (kind == OptionKind::FILE) {
+      TENON_TRY_ASSIGN(*out, train::ReadFile(text));
+    } else {
+      *out = text;
+    }
+  } else if constexpr (std::is_same_v<Value, uint64_t>) {
+    TENON_TRY_ASSIGN(*out, kind == OptionKind::SIZE ? ParseSize(text) : ParseNumber(text));
+  } else if constexpr (std::is_same_v<Value, std::chrono::nanoseconds>) {
+    TENON_TRY_ASSIGN(*out, ParseTime(text));
+  } else if constexpr (!std::is_same_v<Value, bool>) {
+    TENON_TRY_ASSIGN(const uint32_t number, ChoiceOf(names, text));
+    *out = static_cast<Value>(number);
+  }
+  return Status();
+}
+
+}  // namespace
+
+const std::string& SessionFlags::Given(std::string_view option) const {
+  static const std::string none;
+  const auto found = texts.find(option);
+  return found == texts.end() ? none : found->second;
+}
+
+void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
+  (void)ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char* help, std::string_view names, auto) {
+    constexpr std::pair<std::string_view, const char*> kTypes[] = {{"device", "NAME"}, {"placer", "ID"}, {"master", "ADDRESS"}};
+    const char* type = kind == OptionKind::SIZE ? "SIZE" : kind == OptionKind::NUMBER ? "N" : kind == OptionKind::FILE ? "FILE" : kind == OptionKind::TIME ? "TIME" : "NAME";
+    for (const auto& [option, word] : kTypes)
+      if (option == name) type = word;
+    if (kind == OptionKind::SWITCH) {
+      command.add_flag(flag, switches[name], help);
+    } else if (with_seed || std::string_view(name) != "seed") {
+      const auto check = [kind, names](const std::string& text) { return Problem(kind, names, text); };
+      command.add_option(flag, texts[name], help)->type_name(type)->check(check);
+    }
+    return Status();
+  });
   command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")->type_name("TIME");
-  command.add_option("--executor", executor, "auto (default) or dynamic, for everything")->type_name("NAME");
-  command.add_option("--precision", precision, "strict (default), tf32, bfloat16 or float16")->type_name("NAME");
-  command.add_flag("--no-optimize", no_optimize, "No folding, no common subexpressions");
 }
 
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
-  options.master = master;
-  if (!credentials.empty()) {
-    TENON_TRY_ASSIGN(options.credentials, train::ReadFile(credentials));
-  }
-  if (!placement.empty()) {
-    TENON_TRY_ASSIGN(options.placement, train::ReadFile(placement));
-    options.placement_source = placement;
-  }
-  if (!costs.empty() && access(costs.c_str(), F_OK) == 0) {
-    TENON_TRY_ASSIGN(options.costs, train::ReadFile(costs));
-    options.costs_source = costs;
-  }
-  if (!memory_limit.empty()) {
-    TENON_TRY_ASSIGN(options.memory_limit, ParseSize(memory_limit));
-  }
-  if (!executor.empty() && executor != "auto" && executor != "dynamic") {
-    return Bad("--executor '" + executor + "': there are auto and dynamic");
-  }
-  options.executor = executor == "dynamic" ? TENON_EXECUTOR_DYNAMIC : TENON_EXECUTOR_AUTO;
-  if (precision == "tf32")
-    options.precision = host::Precision::kAllowTf32;
-  else if (precision == "bfloat16")
-    options.precision = host::Precision::kAllowBfloat16;
-  else if (precision == "float16")
-    options.precision = host::Precision::kAllowFloat16;
-  else if (!precision.empty() && precision != "strict") {
-    return Bad("--precision '" + precision + "': there are strict, tf32, bfloat16 and float16");
-  }
-  options.soft_placement = !hard_placement;
-  options.compile = !no_compile;
-  options.capture = !no_capture;
-  options.placer = placer;
-  options.device = device;
-  options.seed = seed;
-  options.optimize = !no_optimize;
+  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char*, const char*, std::string_view names, auto member) -> Status {
+    auto& value = member(options);
+    const std::string& text = Given(name);
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
+      const auto given = switches.find(std::string_view(name));
+      if (given != switches.end() && given->second) value = !value;
+    }
+    // Costs are added to the file, which there may not be yet.
+    if (text.empty() || (std::string_view(name) == "costs" && access(text.c_str(), F_OK) != 0)) return Status();
+    return Read(kind, names, text, &value);
+  }));
+  options.placement_source = Given("placement");
+  if (!options.costs.empty()) options.costs_source = Given("costs");
   return options;
 }
 
@@ -182,8 +233,8 @@ Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
 }
 
 Result<train::ReadLimit> SessionFlags::Files() const {
-  if (memory_limit.empty()) return train::ReadLimit();
-  TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(memory_limit));
+  if (Given("memory_limit").empty()) return train::ReadLimit();
+  TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(Given("memory_limit")));
   return train::ReadLimit(bytes);
 }
 

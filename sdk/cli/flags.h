@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,23 +33,14 @@ struct RuntimeFlags {
   host::Result<host::Runtime> Create() const;
 };
 
+// --deadline, and a flag for each option of a session that has one (tenon/session_options.h).
 struct SessionFlags {
-  std::string device;        // --device NAME
-  std::string placement;     // --placement FILE
-  std::string costs;         // --costs FILE; need not exist
-  std::string placer;        // --placer ID
-  std::string memory_limit;  // --memory-limit SIZE
-  std::string deadline;      // --deadline TIME
-  std::string executor;      // --executor auto|dynamic
-  std::string precision;     // --precision strict|tf32|bfloat16
-  uint64_t seed = 0;         // --seed N
-  bool no_optimize = false;  // --no-optimize
-  bool no_compile = false;      // --no-compile
-  bool no_capture = false;      // --no-capture
-  bool hard_placement = false;  // --hard-placement
-  std::string master;           // --master ADDRESS
-  std::string credentials;      // --credentials FILE
+  std::string deadline;                               // --deadline TIME
+  std::map<std::string, std::string, std::less<>> texts;  // what was given, by the option's name
+  std::map<std::string, bool, std::less<>> switches;      // whether the flag was given
 
+  // "" where it was not given. Of costs: the file, which need not exist.
+  const std::string& Given(std::string_view option) const;
   // with_seed: some commands have a --seed of their own.
   void AddTo(CLI::App& command, bool with_seed = true);
   host::Result<host::SessionOptions> Options() const;

@@ -186,7 +186,7 @@ class Runner {
   Status RunSteps() {
     TENON_TRY(FeedDefaults());
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
-    options.record_costs = !arguments_.session.costs.empty();
+    options.record_costs = !arguments_.session.Given("costs").empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
@@ -201,9 +201,9 @@ class Runner {
     TENON_TRY(CheckFiles(runs));
     TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
     TENON_TRY(Repeat());
-    if (!arguments_.session.costs.empty()) {
+    if (!arguments_.session.Given("costs").empty()) {
       TENON_TRY_ASSIGN(const std::string costs, session_->Costs());
-      TENON_TRY(train::ReplaceFile(arguments_.session.costs, {costs}, train::Durability::kQuick));
+      TENON_TRY(train::ReplaceFile(arguments_.session.Given("costs"), {costs}, train::Durability::kQuick));
     }
     if (arguments_.explain) {
       TENON_TRY_ASSIGN(explanation_, callable_->Explain());
@@ -240,7 +240,7 @@ class Runner {
     times_.reserve(arguments_.repeat);
     for (uint64_t step = 0; step < arguments_.repeat; ++step) {
       RunOptions options = run_options_;
-      if ((!arguments_.trace.empty() || !arguments_.session.costs.empty()) && step + 1 == arguments_.repeat) options.trace = &trace_;
+      if ((!arguments_.trace.empty() || !arguments_.session.Given("costs").empty()) && step + 1 == arguments_.repeat) options.trace = &trace_;
       const auto began = std::chrono::steady_clock::now();
       Result<std::vector<Tensor>> values = callable_->Run(feeds, options);
       times_.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began).count());

@@ -337,6 +337,7 @@ class DigitJob {
     run.repeat = 20;
     run.runtime = arguments_.runtime;
     run.session = arguments_.session;
+    if (run.session.Given("master").empty()) run.session.texts.erase("credentials");  // of --cluster; it answers in this process
     fmt::print(
         "The trained graph is a file now. It answers for images that it has not seen:\n  $ tenon run {} --feed {} "
         "--fetch {} --repeat 20 --time\n  ",

@@ -18,6 +18,7 @@
 #include "core/session/mounts.h"
 #include "core/session/session.h"
 #include "plugins/loader.h"
+#include "sdk/host/read_options.h"
 #include "tenon/app.h"
 
 namespace tenon::cluster {
@@ -114,18 +115,6 @@ struct tenon_partial_run {
 };
 
 namespace tenon::host {
-
-// Options as this library knows them: the smaller size into a zeroed local; unknown must_understand bits are refused.
-template <typename T>
-Status ReadOptions(const T* given, T* out) {
-  *out = T{};
-  if (given == nullptr) return Status::Ok();
-  if (given->must_understand != 0)
-    return Unimplemented(StrCat("the options need a feature that this library does not have (must_understand ",
-                                given->must_understand, ")"));
-  std::memcpy(static_cast<void*>(out), given, std::min<size_t>(given->struct_size, sizeof(T)));
-  return Status::Ok();
-}
 
 // Fills a caller's struct as far as it knows it.
 template <typename T>

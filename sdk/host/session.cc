@@ -4,6 +4,7 @@
 
 #include "net/cluster/master.h"
 #include "sdk/host/objects.h"
+#include "sdk/host/read_options.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 
@@ -33,57 +34,14 @@ void Give(const session::Callable& callable, std::vector<Tensor>& fetches, tenon
   for (size_t i = 0; i < fetches.size(); ++i) out_fetches[i] = new tenon_tensor(std::move(fetches[i]), callable.fetch_device(i));
 }
 
-// What an application says of placement.
-Status ReadPlacement(const tenon_session_options& options, session::PlacementOptions* out) {
-  out->soft_placement = options.hard_placement == 0;
-  out->placer = View(options.placer);
-  if (options.placement.size > 0) {
-    const std::string_view source = options.placement_source.size > 0 ? View(options.placement_source) : "the placement";
-    TENON_ASSIGN_OR_RETURN(out->file, place::PlacementFile::Parse(View(options.placement), source));
-  }
-  if (options.costs.size > 0) {
-    const std::string_view source = options.costs_source.size > 0 ? View(options.costs_source) : "the costs";
-    TENON_ASSIGN_OR_RETURN(out->costs, place::CostModel::Parse(View(options.costs), source));
-  }
-  return Status::Ok();
-}
-
 // The cluster that a session's steps run on.
-Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, const tenon_session_options& options) {
+Result<std::shared_ptr<cluster::Master>> ConnectMaster(tenon_runtime* runtime, const session::SessionOptions& options) {
   cluster::MasterOptions master;
-  master.address = View(options.master);
-  master.credentials = View(options.credentials);
-  master.owner = View(options.owner);
-  master.isolate = options.isolate != 0;
-  master.dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
-  master.no_optimize = options.no_optimize != 0;
-  master.no_compile = options.no_compile != 0;
-  master.memory_limit = options.memory_limit;
-  master.seed = options.seed;
-  master.precision = options.precision;
+  master.address = options.master;
+  master.credentials = options.credentials;
   if (options.connect_timeout_ns != 0) master.connect_ns = options.connect_timeout_ns;
+  master.session = options;
   return cluster::Master::Connect([runtime](const std::string& scheme) { return runtime->FindTransport(scheme); }, std::move(master));
-}
-
-// What a way of running steps does not honour is refused, here alone, where sessions are opened.
-Status CheckMode(const tenon_session_options& options) {
-  const auto refuse = [](const char* option, const char* why) {
-    return Unimplemented(StrCat("the session option '", option, "' ", why, "; leave it out"));
-  };
-  const bool on_cluster = options.master.size > 0;
-  const struct {
-    const char* name;
-    bool set;
-  } here_alone[] = {{"record_costs", options.record_costs != 0},   {"early_transfers", options.early_transfers != 0},
-                    {"one_queue", options.one_queue != 0},         {"no_capture", options.no_capture != 0},
-                    {"schedule_seed", options.schedule_seed != 0}, {"partition", options.partition != 0}},
-    on_cluster_alone[] = {{"isolate", options.isolate != 0}, {"owner", options.owner.size > 0}, {"connect_timeout_ns", options.connect_timeout_ns != 0}};
-  for (const auto& option : here_alone)
-    if (on_cluster && option.set) return refuse(option.name, "is not for sessions whose steps run on a cluster");
-  for (const auto& option : on_cluster_alone)
-    if (!on_cluster && option.set) return refuse(option.name, "is for sessions whose steps run on a cluster, and no master is named");
-  if (options.partition != 0 && options.record_costs != 0) return refuse("record_costs", "is not for sessions with 'partition'");
-  return Status::Ok();
 }
 
 void Give(std::string& text, tenon_text** out_text) {
@@ -96,35 +54,19 @@ extern "C" {
 
 tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* given, tenon_session** out_session) {
   return host::Guard([&]() -> Status {
-    tenon_session_options options;
-    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &options));
-    TENON_RETURN_IF_ERROR(CheckMode(options));
+    tenon_session_options asked;
+    TENON_RETURN_IF_ERROR(host::ReadOptions(given, &asked));
+    session::SessionOptions options;
+    TENON_RETURN_IF_ERROR(host::ReadSessionOptions(asked, &options));
+    TENON_RETURN_IF_ERROR(session::CheckOptions(options));  // before anybody is connected to
     runtime->OpenDevices();
-    session::SessionOptions core;
-    core.memory_limit = options.memory_limit;
-    core.seed = options.seed;
-    core.force_dynamic = options.executor == TENON_EXECUTOR_DYNAMIC;
-    core.optimize = options.no_optimize == 0;
-    if (options.precision > TENON_PRECISION_ALLOW_FLOAT16) return InvalidArgument(StrCat("precision ", options.precision, " is unknown"));
-    core.precision = options.precision;
-    core.schedule_seed = options.schedule_seed;
-    core.partition = options.partition != 0;
-    core.early_transfers = options.early_transfers != 0;
-    if (options.transfer_precision > TENON_TRANSFER_NEAREST) return InvalidArgument(StrCat("transfer_precision ", options.transfer_precision, " is unknown"));
-    core.transfer_precision = static_cast<exec::TransferPrecision>(options.transfer_precision);
-    core.compile = options.no_compile == 0;
-    core.one_queue = options.one_queue != 0;
-    core.capture = options.no_capture == 0;
-    core.device = View(options.device);
-    core.record_costs = options.record_costs != 0;
-    TENON_RETURN_IF_ERROR(ReadPlacement(options, &core.placement));
-    if (!core.placement.placer.empty()) runtime->OpenById(core.placement.placer);
+    if (!options.placer.empty()) runtime->OpenById(options.placer);
     std::shared_ptr<cluster::Master> master;
-    if (options.master.size > 0) {
+    if (!options.master.empty()) {
       TENON_ASSIGN_OR_RETURN(master, ConnectMaster(runtime, options));
     }
-    core.remote = master;
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(core)));
+    options.remote = master;
+    TENON_ASSIGN_OR_RETURN(std::shared_ptr<session::Session> session, session::Session::Create(&runtime->runtime, std::move(options)));
     *out_session = new tenon_session{runtime, std::move(master), std::move(session)};
     return Status::Ok();
   });

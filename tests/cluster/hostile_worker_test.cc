@@ -64,7 +64,13 @@ class Attacker {
       cluster::OpenSession head;
       head.set_session(number());
       head.set_incarnation(incarnation_);
-      head.set_memory_limit(number());
+      static const char* const kNames[] = {"memory_limit", "executor", "precision", "compile", "debug.one_queue", "debug.partition", "master", "", "telepathy"};
+      for (uint32_t i = random_() % 4; i > 0; --i) {
+        cluster::SessionOption& option = *head.add_options();
+        option.set_name(kNames[random_() % std::size(kNames)]);
+        option.set_number(number());
+        if (random_() % 4 == 0) option.set_text(Bytes(random_() % 40));
+      }
       head.set_lease_ns(50'000'000);
       return Packet(head);
     }
@@ -97,6 +103,8 @@ class Attacker {
   const uint64_t incarnation_;
 };
 
+constexpr uint32_t kProtocol = 2;  // of net/cluster/protocol.h
+
 class HostileTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, HostileTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HostileTest);
@@ -108,7 +116,7 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
   Endpoint client(transport);
   Peer peer(client, tasks.address(0));
   cluster::HelloRequest hello;
-  hello.set_protocol(1);
+  hello.set_protocol(kProtocol);
   const auto greet = [&] {
     const auto outcome = peer.Call("hello", Packet(hello));
     EXPECT_EQ(outcome.status, "");
@@ -149,7 +157,7 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
 // The worker's start, as it tells it.
 uint64_t IncarnationOf(Peer& peer) {
   cluster::HelloRequest hello;
-  hello.set_protocol(1);
+  hello.set_protocol(kProtocol);
   const auto outcome = peer.Call("hello", Packet(hello));
   cluster::HelloReply reply;
   uint32_t size = 0;
@@ -165,6 +173,17 @@ std::string Open(Peer& peer, uint64_t session, const std::string& owner, const s
   head.set_incarnation(IncarnationOf(peer));
   head.set_owner(owner);
   head.set_owner_secret(secret);
+  return peer.Call("open", Packet(head)).status;
+}
+
+// The same owner's, with an option that no worker knows.
+std::string OpenWrong(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret) {
+  cluster::OpenSession head;
+  head.set_session(session);
+  head.set_incarnation(IncarnationOf(peer));
+  head.set_owner(owner);
+  head.set_owner_secret(secret);
+  head.add_options()->set_name("telepathy");
   return peer.Call("open", Packet(head)).status;
 }
 
@@ -184,6 +203,9 @@ TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
   const std::string refused = Open(stranger, 2, "training", "secreT");
   EXPECT_NE(refused.find("opened with another secret"), std::string::npos) << refused;
   EXPECT_EQ(Ping(own, 1), "") << "it was ended";
+  const std::string unknown = OpenWrong(own, 4, "training", "secret");
+  EXPECT_NE(unknown.find("the session option 'telepathy' is not known here"), std::string::npos) << unknown;
+  EXPECT_EQ(Ping(own, 1), "") << "it was ended for a session that was refused";
   EXPECT_EQ(Open(own, 3, "training", "secret"), "");
   EXPECT_NE(Ping(own, 1).find("has no session 1"), std::string::npos);
   EXPECT_EQ(Ping(own, 3), "");

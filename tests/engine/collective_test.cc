@@ -240,9 +240,9 @@ TEST_P(Collective, GivesTheSameBitsInEverySchedule) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SessionOptions options;
     // A host that waits for one GPU's result submits nothing to the others meanwhile: there each part has a thread of its own.
-    options.partition = GetParam().type == "GPU";
+    options.debug.partition = GetParam().type == "GPU";
     options.executor = TENON_EXECUTOR_DYNAMIC;
-    options.schedule_seed = static_cast<uint32_t>(seed);
+    options.debug.schedule_seed = static_cast<uint32_t>(seed);
     const Session session = Open(g, options);
     auto values = RunIn(session, {}, {outputs.begin(), outputs.end()});
     ASSERT_TRUE(values.ok()) << values.status().message();
@@ -371,7 +371,7 @@ TEST_P(Collective, MeetsAcrossTheThreadsOfParts) {
   std::vector<Output> outputs;
   for (int member = 0; member < 2; ++member) outputs.push_back(Reduce(g, member, g.Const({1.0f + static_cast<float>(member)}), 2));
   SessionOptions options;
-  options.partition = true;
+  options.debug.partition = true;
   for (const auto& got : Run(g, outputs, options)) EXPECT_EQ(got, std::vector<double>{3});
   Graph bad(runtime_);
   ExpectFails(bad, {Reduce(bad, 0, bad.Const({1.0f, 2.0f}), 2), Reduce(bad, 1, bad.Const({1.0f}), 2)}, Code::kInvalidArgument,

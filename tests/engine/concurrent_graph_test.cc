@@ -69,7 +69,7 @@ int WrongSteps(int rounds, const std::function<bool(size_t, size_t)>& run) {
 SessionOptions OptionsOf(uint32_t seed) {
   SessionOptions options;
   options.executor = seed % 2 == 0 ? TENON_EXECUTOR_AUTO : TENON_EXECUTOR_DYNAMIC;
-  options.schedule_seed = seed % 4 == 3 ? seed : 0;
+  options.debug.schedule_seed = seed % 4 == 3 ? seed : 0;
   return options;
 }
 

@@ -14,7 +14,7 @@ std::vector<SessionOptions> AllWays() {
   std::vector<SessionOptions> ways(6);
   for (size_t i = 1; i < ways.size(); ++i) {
     ways[i].executor = TENON_EXECUTOR_DYNAMIC;
-    ways[i].schedule_seed = static_cast<uint32_t>(i - 1);
+    ways[i].debug.schedule_seed = static_cast<uint32_t>(i - 1);
   }
   ways.emplace_back().optimize = false;
   return ways;

@@ -53,7 +53,7 @@ class DeviceValues : public testing::TestWithParam<int> {
   static SessionOptions Options() {
     SessionOptions options;
     if (GetParam() == 1) options.executor = TENON_EXECUTOR_DYNAMIC;
-    options.partition = GetParam() == 2;
+    options.debug.partition = GetParam() == 2;
     return options;
   }
 };

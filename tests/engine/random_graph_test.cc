@@ -17,8 +17,8 @@ std::vector<Way> WaysOf(uint32_t seed) {
   const uint32_t orders = seed % 5 == 0 ? kManyOrders : 3;
   for (uint32_t order = 1; order <= orders; ++order) {
     Way& way = ways.emplace_back(ways[2]);
-    way.options.schedule_seed = seed * kManyOrders + order;
-    way.name += ", order " + std::to_string(way.options.schedule_seed);
+    way.options.debug.schedule_seed = seed * kManyOrders + order;
+    way.name += ", order " + std::to_string(way.options.debug.schedule_seed);
   }
   return ways;
 }

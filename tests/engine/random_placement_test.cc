@@ -62,8 +62,8 @@ std::vector<Way> WaysOf(const std::string& type) {
   for (size_t i = 0; i < ways.size(); ++i) {
     ways[i].options.optimize = i % 3 != 1;
     if (i % 3 == 2) ways[i].options.executor = TENON_EXECUTOR_DYNAMIC;
-    ways[i].options.partition = i >= 3;
-    ways[i].options.early_transfers = i % 3 == 1;
+    ways[i].options.debug.partition = i >= 3;
+    ways[i].options.debug.early_transfers = i % 3 == 1;
     ways[i].options.compile = type == "TPU";  // a GPU's chains are compiled for longer than all graphs take
     if (i % 2 == 0) ways[i].places = {last, "", type + ":0"};
   }

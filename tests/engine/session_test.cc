@@ -72,7 +72,7 @@ TEST(Session, RunsControlDependenciesInOrder) {
     for (const uint32_t executor : {TENON_EXECUTOR_AUTO, TENON_EXECUTOR_DYNAMIC}) {
       SessionOptions options;
       options.executor = executor;
-      options.schedule_seed = seed;
+      options.debug.schedule_seed = seed;
       const auto values = RunOnce(g, {}, {read}, options);
       ASSERT_EQ(values.size(), 1u);
       EXPECT_EQ(Values<int32_t>(values[0])[0], 49 * 50 / 2);
@@ -209,16 +209,15 @@ TEST(Modes, RefuseTheOptionsThatTheyDoNotHonour) {
     return options;
   };
   refused(with([](SessionOptions& o) { o.record_costs = true; }), "record_costs");
-  refused(with([](SessionOptions& o) { o.early_transfers = true; }), "early_transfers");
-  refused(with([](SessionOptions& o) { o.one_queue = true; }), "one_queue");
-  refused(with([](SessionOptions& o) { o.capture = false; }), "no_capture");
-  refused(with([](SessionOptions& o) { o.schedule_seed = 3; }), "schedule_seed");
-  refused(with([](SessionOptions& o) { o.partition = true; }), "partition");
+  refused(with([](SessionOptions& o) { o.debug.partition = true; }), "debug.partition");
   SessionOptions here;
   here.isolate = true;
   refused(here, "isolate");
+  here = SessionOptions();
+  here.credentials = "{}";
+  refused(here, "credentials");
   SessionOptions parted;
-  parted.partition = parted.record_costs = true;
+  parted.debug.partition = parted.record_costs = true;
   refused(parted, "record_costs");
 }
 
@@ -299,7 +298,7 @@ TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
 TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
   SessionOptions options;
   options.precision = static_cast<Precision>(9);
-  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "precision 9 is unknown");
+  EXPECT_EQ(Session::Create(TheRuntime(), options).status().message(), "the session option 'precision' is 9; it may be 0 (strict), 1 (tf32), 2 (bfloat16) or 3 (float16)");
   options.precision = Precision::kAllowFloat16;
   EXPECT_TRUE(Session::Create(TheRuntime(), options).ok());
 }

@@ -47,7 +47,7 @@ SessionOptions OptionsFrom(Dice& dice) {
   options.seed = 1;
   if (dice.OneIn(4)) options.executor = TENON_EXECUTOR_DYNAMIC;
   options.optimize = !dice.OneIn(4);
-  options.partition = dice.OneIn(16);
+  options.debug.partition = dice.OneIn(16);
   return options;
 }
 

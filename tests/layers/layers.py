@@ -40,7 +40,7 @@ RULES = {
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
 # Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
 PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc")}
-PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h")
+PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h")
 
 # Inside core: a folder may include itself and the folders named here.
 CORE_BELOW = {

@@ -51,7 +51,7 @@ double OwnSeconds(const std::string& trace) {
 
 double StepSeconds(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, bool one_queue) {
   SessionOptions options;
-  options.one_queue = one_queue;
+  options.debug.one_queue = one_queue;
   options.compile = false;  // node by node: what queues do, not what a compiler does
   auto session = Session::Create(TheRuntime(), graph, options);
   if (!session.ok()) Stop(session.status());

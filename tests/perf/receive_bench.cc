@@ -107,8 +107,8 @@ struct Run {
 Run RunIt(Runtime& runtime, Model& model, bool early, bool parts) {
   SessionOptions options;
   options.device = "/device:TPU:0";
-  options.early_transfers = early;
-  options.partition = parts;
+  options.debug.early_transfers = early;
+  options.debug.partition = parts;
   options.compile = false;
   Session session = Checked(Session::Create(runtime, model.graph, options));
   Run run;

@@ -288,37 +288,53 @@ TENON_EXPORT tenon_status* tenon_worker_metrics(const tenon_worker* worker, teno
 #define TENON_TRANSFER_TRUNCATED 1u /* in 16 bits: sign, exponent and 7 bits of mantissa, the others cut off */
 #define TENON_TRANSFER_NEAREST 2u   /* the same, rounded to the nearest, halves to even */
 
+/* A choice with a default: 0 asks for the default. */
+#define TENON_DEFAULT 0u
+#define TENON_ON 1u
+#define TENON_OFF 2u
+
+/* For tests and measurements. Switches are TENON_DEFAULT (off here), TENON_ON or TENON_OFF. */
+typedef struct tenon_debug_options {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  uint64_t schedule_seed;   /* dynamic executor: 0 is construction order; else a random order */
+  uint32_t one_queue;       /* on: all work of a device goes to one queue, to see what the others bring */
+  uint32_t early_transfers; /* on: values go to devices as soon as they are there; off: when they are needed, which takes less memory */
+  uint32_t partition;       /* on: one part for each device, on a thread of its own, which exchange values; off: one program. Not on a cluster */
+  uint32_t transfer_precision; /* TENON_TRANSFER_*: of float32 values that go from part to part */
+} tenon_debug_options;
+
+/* Zero is the default of each. What is not honoured by sessions of a kind (on a cluster: `master` is not empty) is an error that names
+ * the option. session_options.h has all of them as a list, with the flags of the command. */
 typedef struct tenon_session_options {
   uint32_t struct_size;
   uint32_t must_understand;
+  /* Where nodes go. */
+  tenon_span device;           /* of nodes without one */
+  tenon_span placement;        /* text of a placement file, which goes before the nodes' own devices; empty: none */
+  tenon_span placement_source; /* the name of `placement` in errors; empty: "the placement" */
+  tenon_span costs;            /* text of measured costs, as tenon_session_costs gave it; empty: costs are estimated */
+  tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
+  tenon_span placer;           /* id of the package whose placer chooses; empty: the engine's own */
+  uint32_t soft_placement;     /* on (the default): a device name that cannot hold is dropped; off: it is an error */
+  uint32_t record_costs;       /* on: traced steps are measured, for tenon_session_costs. Not on a cluster, nor with debug->partition */
+  /* The cluster that steps run on. */
+  tenon_span master;           /* address of any of its tasks, "grpc://host:port"; empty: steps run in this process */
+  tenon_span credentials;      /* of the transport, JSON (ext/draft/transport.h) */
+  uint64_t connect_timeout_ns; /* until all tasks of the cluster have answered; 0: ten seconds */
+  /* Whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps, so that
+   * nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
+  tenon_span owner;
+  uint32_t isolate;   /* on: a container of the session's own; off (the default): unnamed state is the workers' and outlives it */
+  /* How steps run; on a cluster, at its workers. */
+  uint32_t executor;     /* TENON_EXECUTOR_* */
   uint64_t memory_limit; /* bytes; 0: none */
   uint64_t seed;         /* of random ops that have none; 0: from the system */
-  uint32_t executor;     /* TENON_EXECUTOR_* */
-  uint32_t no_optimize;  /* 1: no common subexpressions, no folding */
   uint32_t precision;    /* TENON_PRECISION_* */
-  uint32_t schedule_seed; /* dynamic executor: 0 is construction order; else a random order, for tests */
-  tenon_span device;     /* default device of nodes without one */
-  tenon_span placement;  /* text of a placement file, which goes before the nodes' own devices; empty: none */
-  tenon_span costs;      /* text of measured costs, as tenon_session_costs gave it; empty: costs are estimated */
-  tenon_span placer;     /* id of the package whose placer chooses; empty: the engine's own */
-  uint32_t hard_placement; /* 1: a device name that cannot hold is an error; 0: it is dropped */
-  uint32_t record_costs;   /* 1: traced steps are measured, for tenon_session_costs */
-  tenon_span placement_source; /* the name of `placement` in errors; empty: "the placement" */
-  tenon_span costs_source;     /* the name of `costs` in errors; empty: "the costs" */
-  uint32_t no_compile; /* 1: devices run nodes one by one, whatever their compilers would take */
-  uint32_t one_queue;  /* 1: all work of a device goes to one queue, to see what the others bring */
-  uint32_t partition;  /* 1: one part for each device, on a thread of its own, which exchange values; 0: one program */
-  uint32_t early_transfers; /* 1: values go to devices as soon as they are there; 0: when they are needed, which takes less memory */
-  uint32_t transfer_precision; /* TENON_TRANSFER_*: of float32 values that go from part to part */
-  uint32_t isolate;            /* on a cluster, 1: a container of the session's own; 0: unnamed state is the workers' and outlives it */
-  tenon_span master;      /* address of any task of a cluster, "grpc://host:port", on which the steps run; empty: in this process */
-  tenon_span credentials; /* of the transport, JSON (ext/draft/transport.h) */
-  uint64_t connect_timeout_ns; /* until all tasks of the cluster have answered; 0: ten seconds */
-  /* On a cluster: whose session this is, of any process. One that begins ends those of the same owner everywhere and waits for their steps,
-   * so that nothing that an earlier attempt sent is done after what this one restores. Empty: nobody's. */
-  tenon_span owner;
-  uint32_t no_capture; /* 1: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */
-  uint32_t reserved;
+  uint32_t optimize;     /* off: no common subexpressions, no folding */
+  uint32_t compile;      /* off: devices run nodes one by one, whatever their compilers would take */
+  uint32_t capture;      /* off: work of a device's queue is submitted kernel by kernel in every step, never as one captured piece */
+  const tenon_debug_options* debug; /* NULL: none */
 } tenon_session_options;
 
 TENON_EXPORT tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_options* options,

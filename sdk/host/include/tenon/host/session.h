@@ -26,6 +26,7 @@
 #include "tenon/host/status.h"
 #include "tenon/host/tensor.h"
 #include "tenon/kernel.h"
+#include "tenon/session_options.h"
 
 namespace tenon::host {
 
@@ -226,34 +227,80 @@ enum class TransferPrecision : uint32_t {
   kNearest = TENON_TRANSFER_NEAREST,
 };
 
+// For tests and measurements.
+struct DebugOptions {
+  uint64_t schedule_seed = 0;    // dynamic executor: 0 is construction order; else a random order
+  bool one_queue = false;        // all work of a device goes to one queue
+  bool early_transfers = false;  // values go to devices as soon as they are there; false: when they are needed
+  bool partition = false;        // one part for each device, on a thread of its own; false: one program for all
+  TransferPrecision transfer_precision = TransferPrecision::kFull;  // of float32 values that go from part to part
+};
+
+// tenon_session_options in C++ (app.h).
 struct SessionOptions {
+  // Where nodes go.
+  std::string device;          // of nodes that ask for none
+  std::string placement;       // text of a placement file
+  std::string costs;           // measured costs, as Costs() gave them
+  std::string placement_source, costs_source;  // the names of both texts in errors
+  std::string placer;          // id of the package whose placer chooses; "": the engine's own
+  bool soft_placement = true;  // a device name that cannot hold is dropped; false: it is an error
+  bool record_costs = false;   // traced steps are measured, for Costs()
+  // The cluster that steps run on.
+  std::string master;       // address of any of its tasks; "": steps run in this process
+  std::string credentials;  // of the transport, JSON
+  std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
+  // Whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
+  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
+  std::string owner;
+  bool isolate = false;  // state of the session's own
+  // How steps run; on a cluster, at its workers.
   uint64_t memory_limit = 0;  // bytes; 0: none
   uint64_t seed = 0;          // of random ops that have none; 0: from the system
   uint32_t executor = TENON_EXECUTOR_AUTO;
-  bool optimize = true;
-  uint32_t schedule_seed = 0;  // dynamic executor: 0 is construction order; else a random order, for tests
-  bool partition = false;      // one part for each device, on a thread of its own; false: one program for all
-  TransferPrecision transfer_precision = TransferPrecision::kFull;  // of float32 values that go from part to part
-  bool early_transfers = false;  // values go to devices as soon as they are there; false: when they are needed
   Precision precision = Precision::kStrict;
-  std::string device;      // of nodes that ask for none
-  std::string placement;   // text of a placement file
-  std::string costs;       // measured costs, as Costs() gave them
-  std::string placer;      // id of the package whose placer chooses; "": the engine's own
-  bool compile = true;         // devices' compilers may take whole sets of nodes
-  bool one_queue = false;      // all work of a device goes to one queue
-  bool capture = true;         // work of a queue that is the same in every step is launched as one piece, where the device can
-  bool soft_placement = true;  // a device name that cannot hold is dropped
-  bool record_costs = false;   // traced steps are measured, for Costs()
-  std::string placement_source, costs_source;  // the names of both texts in errors
-  std::string master;       // address of any task of a cluster, on which the steps run; "": in this process
-  std::string credentials;  // of the transport, JSON
-  bool isolate = false;     // on a cluster: state of the session's own
-  // On a cluster: whose session this is. One that begins ends those of the same owner, also of processes that are gone, and waits for their steps:
-  // give one where a session restores state that an earlier attempt may still be changing. "": nobody's.
-  std::string owner;
-  std::chrono::nanoseconds connect_timeout{0};  // until all tasks have answered; 0: ten seconds
+  bool optimize = true;  // common subexpressions, folding
+  bool compile = true;   // devices' compilers may take whole sets of nodes
+  bool capture = true;   // work of a queue that is the same in every step is launched as one piece, where the device can
+  DebugOptions debug;
 };
+
+namespace internal {
+
+// The C form, which points into the options.
+struct CSessionOptions {
+  explicit CSessionOptions(const SessionOptions& from) {
+    options.struct_size = sizeof(options);
+    debug.struct_size = sizeof(debug);
+    options.debug = &debug;
+#define TENON_PUT(name, kind, value, reach, flag, help, names) TENON_PUT_##kind(name)
+#define TENON_PUT_SIZE(name) to.name = given.name;
+#define TENON_PUT_NUMBER(name) to.name = given.name;
+#define TENON_PUT_CHOICE(name) to.name = static_cast<uint32_t>(given.name);
+#define TENON_PUT_SWITCH(name) to.name = given.name ? TENON_ON : TENON_OFF;
+#define TENON_PUT_TEXT(name) to.name = Span(given.name);
+#define TENON_PUT_FILE(name) to.name = Span(given.name);
+#define TENON_PUT_TIME(name) to.name##_ns = static_cast<uint64_t>(given.name.count());
+    const auto put = [](const SessionOptions& given, tenon_session_options& to) { TENON_SESSION_OPTIONS(TENON_PUT) };
+    const auto put_debug = [](const DebugOptions& given, tenon_debug_options& to) { TENON_DEBUG_OPTIONS(TENON_PUT) };
+#undef TENON_PUT
+#undef TENON_PUT_SIZE
+#undef TENON_PUT_NUMBER
+#undef TENON_PUT_CHOICE
+#undef TENON_PUT_SWITCH
+#undef TENON_PUT_TEXT
+#undef TENON_PUT_FILE
+#undef TENON_PUT_TIME
+    put(from, options);
+    put_debug(from.debug, debug);
+  }
+  CSessionOptions(const CSessionOptions&) = delete;
+  CSessionOptions& operator=(const CSessionOptions&) = delete;
+  tenon_session_options options = {};
+  tenon_debug_options debug = {};
+};
+
+}  // namespace internal
 
 // Where the nodes of a step would run.
 struct Placement {
@@ -265,35 +312,9 @@ struct Placement {
 class Session {
  public:
   static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
-    tenon_session_options c_options = {};
-    c_options.struct_size = sizeof(c_options);
-    c_options.memory_limit = options.memory_limit;
-    c_options.seed = options.seed;
-    c_options.executor = options.executor;
-    c_options.no_optimize = options.optimize ? 0 : 1;
-    c_options.schedule_seed = options.schedule_seed;
-    c_options.partition = options.partition ? 1 : 0;
-    c_options.early_transfers = options.early_transfers ? 1 : 0;
-    c_options.transfer_precision = static_cast<uint32_t>(options.transfer_precision);
-    c_options.precision = static_cast<uint32_t>(options.precision);
-    c_options.master = Span(options.master);
-    c_options.credentials = Span(options.credentials);
-    c_options.owner = Span(options.owner);
-    c_options.isolate = options.isolate ? 1 : 0;
-    c_options.connect_timeout_ns = static_cast<uint64_t>(options.connect_timeout.count());
-    c_options.device = Span(options.device);
-    c_options.placement = Span(options.placement);
-    c_options.costs = Span(options.costs);
-    c_options.placer = Span(options.placer);
-    c_options.hard_placement = options.soft_placement ? 0 : 1;
-    c_options.no_compile = options.compile ? 0 : 1;
-    c_options.one_queue = options.one_queue ? 1 : 0;
-    c_options.no_capture = options.capture ? 0 : 1;
-    c_options.record_costs = options.record_costs ? 1 : 0;
-    c_options.placement_source = Span(options.placement_source);
-    c_options.costs_source = Span(options.costs_source);
+    const internal::CSessionOptions c_options(options);
     tenon_session* session = nullptr;
-    TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options, &session)));
+    TENON_TRY(Status::Take(tenon_session_create(runtime.get(), &c_options.options, &session)));
     return Session(session);
   }
   // With the graph's nodes in it.
