@@ -228,12 +228,12 @@ class RunContext {
   // fails, and nobody knows which units were done.
   template <class Function>
   void ParallelFor(int64_t total, double cost, Function&& function) const {
-    Share(total, cost, function, PieceOf(cost));
+    Share(total, cost, function, true);
   }
   // The same for work that must not end half-way, such as the update of a variable, whose value would be lost.
   template <class Function>
   void UninterruptedFor(int64_t total, double cost, Function&& function) const {
-    Share(total, cost, function, UINT64_MAX);
+    Share(total, cost, function, false);
   }
 
  private:
@@ -255,22 +255,22 @@ class RunContext {
   }
 
   template <class Function>
-  void Share(int64_t total, double cost, Function& function, uint64_t piece) const {
+  [[gnu::always_inline]] void Share(int64_t total, double cost, Function& function, bool in_pieces) const {
     if (total <= 0) return;
     if (static_cast<double>(total) * cost < kSerialNanoseconds || total == 1) {
       function(int64_t{0}, total);
       return;
     }
-    ShareAmongThreads(total, cost, function, piece);
+    ShareAmongThreads(total, cost, function, in_pieces);
   }
   template <class Function>
-  [[gnu::noinline]] void ShareAmongThreads(int64_t total, double cost, Function& function, uint64_t piece) const {
+  [[gnu::noinline]] void ShareAmongThreads(int64_t total, double cost, Function& function, bool in_pieces) const {
     struct Closure {
       const RunContext* context;
       Function* function;
       uint64_t piece;
       std::atomic<tenon_status*> failure{nullptr};
-    } closure{this, &function, piece};
+    } closure{this, &function, in_pieces ? PieceOf(cost) : UINT64_MAX};
     services().parallel_for(
         frame_, total, cost,
         [](void* argument, int64_t begin, int64_t end) noexcept {

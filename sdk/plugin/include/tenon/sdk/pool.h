@@ -34,6 +34,7 @@ struct PoolPlan {
   }
   // Rough nanoseconds of so many lanes of a row of one window.
   int64_t RowCost(int64_t lanes) const { return std::min(x.size, x.input) * (lanes / 8 + 1); }
+  int64_t Rows() const { return std::min(y.size, y.input); }
   Image in, out;
   WindowDim y, x;
   bool channels_first;
@@ -43,6 +44,27 @@ struct PoolPlan {
 struct NeverEnds {
   void operator()(int64_t) const {}
 };
+
+// Tells `poll` of windows, and of large ones row by row: of a window's row in nanoseconds.
+template <class Poll>
+class WindowPoll {
+ public:
+  WindowPoll(Poll& poll, int64_t row, int64_t rows) : poll_(poll), row_(row), window_(row * rows), large_(window_ > kLarge) {}
+  void Window() {
+    if (!large_) poll_(window_);
+  }
+  void Row() {
+    if (large_) [[unlikely]] poll_(row_);
+  }
+
+ private:
+  static constexpr int64_t kLarge = 1'000'000;
+  Poll& poll_;
+  const int64_t row_, window_;
+  const bool large_;
+};
+template <class Poll>
+WindowPoll(Poll&&, int64_t, int64_t) -> WindowPoll<std::remove_reference_t<Poll>>;
 
 // Cells of the window at `index` that lie inside: [begin, end).
 struct Cells {
@@ -67,14 +89,16 @@ constexpr Wide<T> Lowest() {
 
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
-  const int64_t lanes = p.lanes(), row = p.RowCost(lanes);
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
       const Cells xs(p.x, ox);
       T* to = out + (oy * p.out.width + ox) * lanes;
       std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
-      for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
+      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           const T* from = in + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep
@@ -91,17 +115,19 @@ template <class T, class Poll>
 void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   using A = Wide<T>;
   constexpr int64_t kLanes = 64;
-  const int64_t lanes = p.lanes(), row = p.RowCost(std::min(lanes, kLanes));
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows());
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
       const Cells xs(p.x, ox);
       T* to = out + (oy * p.out.width + ox) * lanes;
       const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
       for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
         const int64_t n = std::min(kLanes, lanes - k0);
         A sum[kLanes] = {};
-        for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
+        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const T* from = in + (y * p.in.width + x) * lanes + k0;
             for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
@@ -119,16 +145,18 @@ template <class T, class Poll, class Function>
 void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Function&& function) {
   using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
   constexpr int64_t kLanes = 64;
-  const int64_t lanes = p.lanes(), row = p.RowCost(std::min(lanes, kLanes));
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows());
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
       const Cells xs(p.x, ox);
       for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
         const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
         Flag wanting[kLanes];
         std::fill_n(wanting, n, Flag{1});
-        for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
+        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
           for (int64_t x = xs.begin; x < xs.end; ++x) {
             const int64_t from = (y * p.in.width + x) * lanes + k0;
 #pragma GCC ivdep
@@ -158,14 +186,16 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
 template <class T, class Poll>
 void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;
-  const int64_t lanes = p.lanes(), row = p.RowCost(lanes);
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
       const Cells xs(p.x, ox);
       const T* from = dy + (oy * p.out.width + ox) * lanes;
       const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
-      for (int64_t y = ys.begin; y < ys.end; poll(row), ++y) {
+      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
         for (int64_t x = xs.begin; x < xs.end; ++x) {
           T* to = dx + (y * p.in.width + x) * lanes;
 #pragma GCC ivdep
