@@ -31,7 +31,9 @@ TEST(SilentGuests, KeepNobodyElseWaiting) {
   std::vector<shm::File> silent;
   for (int i = 0; i < 200; ++i) {
     silent.push_back(Reach(path));
-    if (i % 2 == 0) EXPECT_EQ(send(silent.back().get(), "half", 4, MSG_NOSIGNAL), 4);
+    if (i % 2 == 0) {
+      EXPECT_EQ(send(silent.back().get(), "half", 4, MSG_NOSIGNAL), 4);
+    }
   }
   Endpoint client(transport);
   Peer peer(client, server.address());
