@@ -15,12 +15,14 @@ RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
 
 # What the job does not need is not built for it; a folder that has all of it stays as it is.
 RUN_TARGETS := job $(foreach device,$(DEVICES),tenon_$(firstword $(subst :, ,$(device))))
+RUN_ON_GPU := $(filter cuda:% rocm:%,$(DEVICES))
 NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF
 RUN_MINUTES := $(shell echo $$((1 + 11 / $(JOBS))))
 
 run: ## Build what the job needs, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).
-	@tools/install_packages.sh packages.txt
+	@tools/install_packages.sh packages.txt $(if $(RUN_ON_GPU),packages-all.txt)
 	@[ -f $(BUILD)/build.ninja ] || cmake --preset $(PRESET) $(NOT_FOR_RUN)
+	$(if $(RUN_ON_GPU),@cmake $(BUILD) -DTENON_GPU=ON >/dev/null)
 	@[ -x $(BUILD)/bin/tenon ] || echo "Building what the job needs: some $(RUN_MINUTES) minutes with $(JOBS) at once, the first time." >&2
 	cmake --build $(BUILD) -j $(JOBS) --target $(RUN_TARGETS)
 	$(BUILD)/bin/tenon train digits $(if $(DEVICES),--folder $(BUILD)/digits_on_devices --restart --timeline $(RUN_DEVICES),--folder $(BUILD)/digits)

@@ -2,31 +2,22 @@
 #include "core/session/session_options.h"
 
 #include <limits>
-
-#include "core/session/session_placer.h"
+#include <type_traits>
 
 namespace tenon::session {
 namespace {
 
 enum class Reach { EVERYWHERE, HERE, IN_PROCESS, ON_CLUSTER };
 
-#define TENON_MEMBER_SIZE(name) name
-#define TENON_MEMBER_NUMBER(name) name
-#define TENON_MEMBER_CHOICE(name) name
-#define TENON_MEMBER_SWITCH(name) name
-#define TENON_MEMBER_TEXT(name) name
-#define TENON_MEMBER_FILE(name) name
-#define TENON_MEMBER_TIME(name) name##_ns
-
 // visit(name, reach, names, member) for each option; member(options) is its value in those options, which may be const.
 template <typename Visit>
 void ForEachOption(Visit&& visit) {
 #define TENON_VISIT(name, kind, value, reach, flag, help, names) \
-  visit(std::string_view(#name), Reach::reach, std::string_view(names), [](auto& options) -> auto& { return options.TENON_MEMBER_##kind(name); });
+  visit(std::string_view(#name), Reach::reach, std::string_view(names), [](auto& options) -> auto& { return options.TENON_OPTION_MEMBER(kind, name); });
   TENON_SESSION_OPTIONS(TENON_VISIT)
 #undef TENON_VISIT
 #define TENON_VISIT(name, kind, value, reach, flag, help, names) \
-  visit(std::string_view("debug." #name), Reach::reach, std::string_view(names), [](auto& options) -> auto& { return options.debug.TENON_MEMBER_##kind(name); });
+  visit(std::string_view("debug." #name), Reach::reach, std::string_view(names), [](auto& options) -> auto& { return options.debug.TENON_OPTION_MEMBER(kind, name); });
   TENON_DEBUG_OPTIONS(TENON_VISIT)
 #undef TENON_VISIT
 }
@@ -62,7 +53,7 @@ Status CheckOptions(const SessionOptions& options) {
     if (reach == Reach::ON_CLUSTER && !on_cluster) refuse(name, "is for sessions whose steps run on a cluster, and no master is named");
   });
   if (options.debug.partition && options.record_costs) refuse("record_costs", "is not for sessions with 'debug.partition'");
-  return status.ok() ? PlacementOptions::Of(options).status() : std::move(status);
+  return status;
 }
 
 std::vector<CarriedOption> Carried(const SessionOptions& options) {

@@ -60,7 +60,7 @@ struct SessionOptions {
 
 inline constexpr uint32_t kDynamicExecutor = 1;  // of `executor`
 
-// Choices are in range, placement and costs can be read, and nothing is asked for that sessions of this kind (on a cluster: a master is named) cannot honour: else an error
+// Choices are in range, and nothing is asked for that sessions of this kind (on a cluster: a master is named) cannot honour: else an error
 // that names the option.
 Status CheckOptions(const SessionOptions& options);
 

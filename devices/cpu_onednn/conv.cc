@@ -15,19 +15,16 @@ namespace {
 
 constexpr double kPerNanosecond = 110;  // multiply-adds
 
-// Shares of so much work times the pieces of each.
-int64_t SharesAndPieces(const sdk::PrepareContext& c, double work) {
-  constexpr double kPieceNs = 50e6;
-  constexpr double kMostPieces = 1024;
-  const double share_ns = work / kPerNanosecond / static_cast<double>(Shares(c));
-  return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share_ns / kPieceNs), 1.0, kMostPieces));
+int64_t ConvolutionParts(const sdk::PrepareContext& c, double work) {
+  constexpr double kMostPieces = 1024;  // of a share; each has primitives and memory of its own
+  return SharesAndPieces(c, work / kPerNanosecond, kMostPieces);
 }
 
 }  // namespace
 
 ForwardShares::ForwardShares(const Convolution& v, sdk::PrepareContext& c, const Epilogue& epilogue, int image, int filter) {
   RefuseBelow(v.work, kSmallestConvolution);
-  const int64_t shares = SharesAndPieces(c, v.work);
+  const int64_t shares = ConvolutionParts(c, v.work);
   if (v.x.batch >= shares) {
     for (auto images : Parts(v.x.batch, shares)) Add(v, c, epilogue, image, filter, images, {0, v.y.height});
   } else {
@@ -143,7 +140,7 @@ struct BackpropInputKernel {
       const bool strided = v.height.stride > 1 || v.width.stride > 1;
       if (v.x.channels == 1 || (v.x.channels < 4 && strided)) RefuseBelow(v.work, HUGE_VAL);
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
-      for (auto [from, to] : Parts(v.x.batch, SharesAndPieces(c, v.work))) {
+      for (auto [from, to] : Parts(v.x.batch, ConvolutionParts(c, v.work))) {
         const auto dx = v.ImageDesc(v.x, to - from, v.x.height), dy = v.ImageDesc(v.y, to - from, v.y.height);
         const memory::dims before = {v.height.before, v.width.before};
         const memory::dims after = {Convolution::After(v.height), Convolution::After(v.width)};
@@ -185,7 +182,7 @@ struct BackpropFilterKernel {
       RefuseLong(v.work / kPerNanosecond / static_cast<double>(v.x.batch));
       count = sdk::Count(c.output(0));
       const auto bytes = sdk::Multiply(count, kFloat);
-      const int64_t pieces = SharesAndPieces(c, v.work) / Shares(c);
+      const int64_t pieces = ConvolutionParts(c, v.work) / Shares(c);
       for (auto [first, last] : Parts(v.x.batch, Shares(c))) {
         Share& share = shares.emplace_back();
         if (shares.size() > 1) share.sum = c.Workspace(bytes);

@@ -4,7 +4,6 @@
 // MaxPoolGrad is not here: oneDNN's needs the positions that its own forward pass kept, and the op does not carry them. To
 // pool again for them would take about as long as the plain kernel.
 #include <algorithm>
-#include <cmath>
 
 #include "program.h"
 #include "tenon/sdk/window.h"
@@ -37,9 +36,8 @@ struct Pooling {
   }
   // Shares of the batch, and the pieces of each, between which a step can be given up.
   int64_t Parts(const sdk::PrepareContext& c) const {
-    constexpr double kPieceNs = 50e6;
-    const double share = LongestImage() * static_cast<double>(x.batch) / static_cast<double>(Shares(c));
-    return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share / kPieceNs), 1.0, 1e6));
+    constexpr double kMostPieces = 1e6;
+    return SharesAndPieces(c, LongestImage() * static_cast<double>(x.batch), kMostPieces);
   }
   memory::desc Desc(const sdk::Image& i, int64_t batch) const {
     const int64_t c = i.channels, plane = i.pixels();

@@ -3,6 +3,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <unordered_map>
 
@@ -16,6 +18,12 @@ const dnnl::engine& Engine() {
 int64_t Shares(const sdk::PrepareContext& c) {
   const int64_t limit = thread_limit.load(std::memory_order_relaxed);
   return limit > 0 ? std::min(limit, c.threads()) : c.threads();
+}
+
+int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces) {
+  constexpr double kPieceNs = 50e6;
+  const double share = ns / static_cast<double>(Shares(c));
+  return Shares(c) * static_cast<int64_t>(std::clamp(std::ceil(share / kPieceNs), 1.0, most_pieces));
 }
 
 SingleThread::SingleThread() : before_(omp_get_max_threads()) {

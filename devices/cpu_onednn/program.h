@@ -29,6 +29,8 @@ const dnnl::engine& Engine();
 // The most shares of one kernel; 0: as many as the host has threads. The plugin's option "threads".
 inline std::atomic<int64_t> thread_limit{0};
 int64_t Shares(const sdk::PrepareContext& c);
+// Those times the pieces of each, between which a step can be given up: of work that takes so many nanoseconds on one thread.
+int64_t SharesAndPieces(const sdk::PrepareContext& c, double ns, double most_pieces);
 // Whether oneDNN is used however small the work: the plugin's option "always", for measurements and tests.
 inline std::atomic<bool> use_always{false};
 

@@ -54,17 +54,10 @@ std::vector<std::pair<std::string, std::string>> Texts(const session::SessionOpt
     if constexpr (std::is_convertible_v<decltype(value), std::string>) texts.emplace_back(name, value);
     else texts.emplace_back(name, std::to_string(value));
   };
-#define TENON_VALUE_SIZE(name) name
-#define TENON_VALUE_NUMBER(name) name
-#define TENON_VALUE_CHOICE(name) name
-#define TENON_VALUE_SWITCH(name) name
-#define TENON_VALUE_TEXT(name) name
-#define TENON_VALUE_FILE(name) name
-#define TENON_VALUE_TIME(name) name##_ns
-#define TENON_TEXT(name, kind, ...) put(#name, options.TENON_VALUE_##kind(name));
+#define TENON_TEXT(name, kind, ...) put(#name, options.TENON_OPTION_MEMBER(kind, name));
   TENON_SESSION_OPTIONS(TENON_TEXT)
 #undef TENON_TEXT
-#define TENON_TEXT(name, kind, ...) put("debug." #name, options.debug.TENON_VALUE_##kind(name));
+#define TENON_TEXT(name, kind, ...) put("debug." #name, options.debug.TENON_OPTION_MEMBER(kind, name));
   TENON_DEBUG_OPTIONS(TENON_TEXT)
 #undef TENON_TEXT
   return texts;

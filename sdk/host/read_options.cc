@@ -27,15 +27,8 @@ Status Read(const char*, const char*, tenon_span given, std::string* out) {
   return Status::Ok();
 }
 
-#define TENON_MEMBER_SIZE(name) name
-#define TENON_MEMBER_NUMBER(name) name
-#define TENON_MEMBER_CHOICE(name) name
-#define TENON_MEMBER_SWITCH(name) name
-#define TENON_MEMBER_TEXT(name) name
-#define TENON_MEMBER_FILE(name) name
-#define TENON_MEMBER_TIME(name) name##_ns
 #define TENON_READ(name, kind, value, reach, flag, help, names) \
-  TENON_RETURN_IF_ERROR(Read(#name, value, given.TENON_MEMBER_##kind(name), &out->TENON_MEMBER_##kind(name)));
+  TENON_RETURN_IF_ERROR(Read(#name, value, given.TENON_OPTION_MEMBER(kind, name), &out->TENON_OPTION_MEMBER(kind, name)));
 
 Status ReadDebug(const tenon_debug_options& given, session::DebugOptions* out) {
   TENON_DEBUG_OPTIONS(TENON_READ)

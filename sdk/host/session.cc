@@ -63,6 +63,7 @@ tenon_status* tenon_session_create(tenon_runtime* runtime, const tenon_session_o
     if (!options.placer.empty()) runtime->OpenById(options.placer);
     std::shared_ptr<cluster::Master> master;
     if (!options.master.empty()) {
+      TENON_RETURN_IF_ERROR(session::PlacementOptions::Of(options).status());
       TENON_ASSIGN_OR_RETURN(master, ConnectMaster(runtime, options));
     }
     options.remote = master;

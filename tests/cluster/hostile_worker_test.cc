@@ -167,23 +167,14 @@ uint64_t IncarnationOf(Peer& peer) {
   return reply.incarnation();
 }
 
-std::string Open(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret) {
+// option: one that the session is asked for; "" for none.
+std::string Open(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret, const std::string& option = "") {
   cluster::OpenSession head;
   head.set_session(session);
   head.set_incarnation(IncarnationOf(peer));
   head.set_owner(owner);
   head.set_owner_secret(secret);
-  return peer.Call("open", Packet(head)).status;
-}
-
-// The same owner's, with an option that no worker knows.
-std::string OpenWrong(Peer& peer, uint64_t session, const std::string& owner, const std::string& secret) {
-  cluster::OpenSession head;
-  head.set_session(session);
-  head.set_incarnation(IncarnationOf(peer));
-  head.set_owner(owner);
-  head.set_owner_secret(secret);
-  head.add_options()->set_name("telepathy");
+  if (!option.empty()) head.add_options()->set_name(option);
   return peer.Call("open", Packet(head)).status;
 }
 
@@ -203,7 +194,7 @@ TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
   const std::string refused = Open(stranger, 2, "training", "secreT");
   EXPECT_NE(refused.find("opened with another secret"), std::string::npos) << refused;
   EXPECT_EQ(Ping(own, 1), "") << "it was ended";
-  const std::string unknown = OpenWrong(own, 4, "training", "secret");
+  const std::string unknown = Open(own, 4, "training", "secret", "telepathy");
   EXPECT_NE(unknown.find("the session option 'telepathy' is not known here"), std::string::npos) << unknown;
   EXPECT_EQ(Ping(own, 1), "") << "it was ended for a session that was refused";
   EXPECT_EQ(Open(own, 3, "training", "secret"), "");

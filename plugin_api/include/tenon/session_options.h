@@ -46,4 +46,14 @@
   X(transfer_precision, CHOICE, 0, HERE, "", "", "full|truncated|nearest")
 /* clang-format on */
 
+/* The member that is an option, in the C structs: TENON_OPTION_MEMBER(kind, name). */
+#define TENON_OPTION_MEMBER(kind, name) TENON_OPTION_MEMBER_##kind(name)
+#define TENON_OPTION_MEMBER_SIZE(name) name
+#define TENON_OPTION_MEMBER_NUMBER(name) name
+#define TENON_OPTION_MEMBER_CHOICE(name) name
+#define TENON_OPTION_MEMBER_SWITCH(name) name
+#define TENON_OPTION_MEMBER_TEXT(name) name
+#define TENON_OPTION_MEMBER_FILE(name) name
+#define TENON_OPTION_MEMBER_TIME(name) name##_ns
+
 #endif /* TENON_SESSION_OPTIONS_H_ */

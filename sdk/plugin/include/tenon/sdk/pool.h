@@ -116,7 +116,7 @@ void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   using A = Wide<T>;
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
-  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows());
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {
@@ -146,7 +146,7 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
   using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
   constexpr int64_t kLanes = 64;
   const int64_t lanes = p.lanes();
-  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows());
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
   for (int64_t oy = 0; oy < p.out.height; ++oy) {
     const Cells ys(p.y, oy);
     for (int64_t ox = 0; ox < p.out.width; ++ox) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One update of a variable: begun in the constructor, ended by Commit() or, as failed, by the destructor.
 //
-// old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i].
+// old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i]. It is shared by
+// RunContext::UninterruptedFor: one that ended half-way would lose the variable's value.
 #ifndef TENON_SDK_UPDATE_H_
 #define TENON_SDK_UPDATE_H_
 
