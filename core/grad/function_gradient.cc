@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/grad/function_gradient.h"
-
+// Gradients of library functions, as functions. One may need the other: a body may hold the gradient of a function.
 #include "core/grad/gradients.h"
 
 namespace tenon::grad {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/base/plugin_call.h"
-#include "core/grad/function_gradient.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
 #include "core/tensor/allowance.h"

@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include "core/base/status.h"
-#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
+
+// How far two names are apart, for "did you mean".
+size_t EditDistance(std::string_view a, std::string_view b);
 
 class NearMiss {
  public:

@@ -55,21 +55,6 @@ Status CheckRoles(const OpDef& op) {
 
 }  // namespace
 
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = row[j];
-      row[j] = next;
-    }
-  }
-  return row[b.size()];
-}
-
 Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin, std::map<std::string, std::string>* out_refused) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_OPS));
   TENON_RETURN_IF_ERROR(CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));

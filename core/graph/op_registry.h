@@ -58,9 +58,6 @@ class OpRegistry {
   std::multimap<std::string, std::unique_ptr<OpDef>, std::less<>> storage_;
 };
 
-// How far two names are apart, for "did you mean".
-size_t EditDistance(std::string_view a, std::string_view b);
-
 }  // namespace tenon::graph
 
 #endif  // TENON_CORE_GRAPH_OP_REGISTRY_H_

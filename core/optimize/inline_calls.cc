@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/grad/function_gradient.h"
+#include "core/grad/gradients.h"
 #include "core/graph/inline_call.h"
 #include "core/optimize/optimize.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/partition/partition.h"
+#include "core/partition/parts.h"
 
 namespace tenon::partition {
 

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/partition/parts.h"
 
 namespace tenon::partition {
 
@@ -40,40 +40,9 @@ struct PartitionRequest {
   std::function<int64_t(const std::string& device)> incarnation;
 };
 
-struct Channel {
-  std::string name;        // of the value: attribute tensor_name of its send and receive
-  graph::Edge value;       // of the whole graph; index -1: a control edge
-  int32_t from = -1, to = -1;  // parts
-  int32_t send = -1, recv = -1;  // nodes of them
-  int32_t depth = 0;       // loops around it
-  bool may_be_dead = false;  // else whoever waits for it gets a live value
-};
-
-struct Part {
-  explicit Part(const graph::OpRegistry* registry) : graph(registry) {}
-  std::string device;  // or what part_of gave
-  graph::Graph graph;
-  // The step's feeds and fetches that are this part's, and their numbers among all.
-  std::vector<graph::Edge> feeds, fetches;
-  std::vector<int32_t> feed_numbers, fetch_numbers;
-  std::vector<int32_t> targets;   // all sends too
-  // By node.
-  std::vector<int32_t> origins;   // the node of the whole graph that it is, or repeats; -1: made here
-  std::vector<bool> repeats;      // its origin stands in another part
-  std::vector<int32_t> channels;  // of a send or receive; -1: none
-  std::vector<bool> may_be_dead;  // false: it surely runs, in each turn of its loop
-};
-
-struct Partitioned {
-  std::vector<Part> parts;  // the devices in the order of their first nodes
-  std::vector<Channel> channels;
-  std::vector<graph::Edge> feeds, fetches;  // of the whole graph
-};
-
 // INVALID_ARGUMENT: a reference or a handle of a resource would cross. UNIMPLEMENTED: a loop over several devices without
 // one condition, or more than kMaxDepth loops around a value that crosses.
 Result<Partitioned> Partition(const PartitionRequest& request);
-inline constexpr int32_t kMaxDepth = 6;
 
 // The whole graph again, from the parts alone: the nodes that were taken, in the order of their ids.
 Result<graph::Graph> Merge(const Partitioned& partitioned);

@@ -8,7 +8,7 @@
 
 #include "core/place/device_name.h"
 #include "core/place/device_set.h"
-#include "core/place/place.h"
+#include "core/place/request.h"
 
 namespace tenon::place {
 

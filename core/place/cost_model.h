@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/graph/shape_inference.h"
-#include "core/place/place.h"
+#include "core/place/request.h"
 
 namespace tenon::place {
 

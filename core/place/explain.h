@@ -15,7 +15,7 @@
 #include <string>
 
 #include "core/place/cost_model.h"
-#include "core/place/place.h"
+#include "core/place/placement.h"
 
 namespace tenon::place {
 

@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "core/place/placement.h"
 #include "core/place/problem.h"
 
 namespace tenon::place {

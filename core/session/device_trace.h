@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/exec/step.h"
+#include "core/exec/device/environment.h"
+#include "core/trace/trace.h"
 #include "tenon/ext/draft/profile.h"
 
 namespace tenon::session {

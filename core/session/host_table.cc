@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's table: what every plugin gets.
 #include "core/base/log.h"
-#include "core/session/files.h"
+#include "core/files/files.h"
 #include "core/session/runtime.h"
 #include "tenon/ext/files.h"
 
@@ -24,7 +24,7 @@ void BufferRetain(tenon_buffer* buffer) { Retain(buffer); }
 void BufferRelease(tenon_buffer* buffer) { Release(buffer); }
 
 const void* GetExtension(tenon_span id) {
-  if (View(id) == TENON_EXTENSION_FILES) return Files();
+  if (View(id) == TENON_EXTENSION_FILES) return files::Files();
   return nullptr;
 }
 

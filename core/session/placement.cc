@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/placement.h"
 
-#include "core/exec/node_runner.h"
-#include "core/exec/plan.h"
+#include "core/exec/kernel/node_runner.h"
+#include "core/exec/plan/plan.h"
 #include "core/place/device_name.h"
 
 namespace tenon::session {

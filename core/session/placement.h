@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/step.h"
+#include "core/exec/device/environment.h"
 #include "core/place/place.h"
 
 namespace tenon::session {

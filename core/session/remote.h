@@ -9,29 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/plan.h"
+#include "core/exec/plan/plan.h"
+#include "core/exec/runnable.h"
 
 namespace tenon::session {
-
-// One step at a time.
-class RemoteRun {
- public:
-  virtual ~RemoteRun() = default;
-  // On the caller's thread, which waits. Feeds are borrowed until Finish.
-  virtual Status Run(exec::Step* step, const tenon_tensor_view* const* feeds) = 0;
-  // Fetch i in a buffer of its own, in host memory; from a Run that went well until Finish.
-  virtual const tenon_tensor_view& fetch(size_t i) const = 0;
-  virtual void Finish() = 0;
-};
-
-// Any thread.
-class RemotePlan {
- public:
-  virtual ~RemotePlan() = default;
-  virtual std::unique_ptr<RemoteRun> NewRun() = 0;
-  // JSON: which node runs where.
-  virtual std::string Explain() const = 0;
-};
 
 // Any thread. Outlives its plans.
 class Remote {
@@ -40,9 +21,10 @@ class Remote {
   // With whole names; the first is the default. Fixed.
   virtual const std::vector<exec::Device>& devices() const = 0;
   // graph: just the nodes to run, each with the whole name of its device. env: for what the host evaluates itself.
-  virtual Result<std::shared_ptr<RemotePlan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                       std::vector<int32_t> targets, const exec::Environment& env,
-                                                       const exec::Plan::Options& options) = 0;
+  // What comes gives its fetches in host memory, in buffers of their own.
+  virtual Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                                           std::vector<int32_t> targets, const exec::Environment& env,
+                                                           const exec::Plan::Options& options) = 0;
 };
 
 }  // namespace tenon::session

@@ -11,7 +11,8 @@
 #include "core/base/adopt.h"
 #include "core/base/log.h"
 #include "core/base/table_check.h"
-#include "core/session/mounts.h"
+#include "core/base/live_objects.h"
+#include "core/files/mounts.h"
 
 namespace tenon::session {
 namespace {
@@ -112,7 +113,7 @@ Status CheckProperties(const tenon_device_properties& properties) {
 Runtime::Runtime(uint32_t threads) : threads_(threads == 0 ? Cores() : threads) {}
 
 Runtime::~Runtime() {
-  Mounts::The().RemoveAll(this);
+  files::Mounts::The().RemoveAll(this);
   DropResources();  // while their devices are there
   for (const auto& device : devices_) CloseDevice(device.get());
 }
@@ -285,7 +286,7 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::str
     transports_.try_emplace(std::string(View(transport->scheme)), TransportEntry{id, {transport, self}});
   } else if (what == TENON_CAPABILITY_FILESYSTEM) {
     TENON_ASSIGN_OR_RETURN(const tenon_filesystem* filesystem, AdoptFilesystem(static_cast<const tenon_filesystem*>(capability.table)));
-    return Mounts::The().Add(this, id, filesystem, self);
+    return files::Mounts::The().Add(this, id, filesystem, self);
   } else if (what == TENON_CAPABILITY_COMPILER) {
     TENON_ASSIGN_OR_RETURN(const tenon_compiler* compiler, AdoptCompiler(static_cast<const tenon_compiler*>(capability.table)));
     std::lock_guard lock(mutex_);
@@ -299,7 +300,7 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::str
 void Runtime::UnregisterPlugin(std::string_view id) {
   ops_.Unregister(id);
   kernels_.Unregister(id);
-  Mounts::The().Remove(this, id);
+  files::Mounts::The().Remove(this, id);
   std::lock_guard lock(mutex_);
   for (auto& device : devices_)
     if (device->plugin == id) CloseDevice(device.get());
@@ -326,7 +327,7 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const {
-  int64_t count = exec::LiveKernels(id) + Mounts::The().OpenFiles(this, id);
+  int64_t count = LiveKernels(id) + files::Mounts::The().OpenFiles(this, id);
   bool has_host_device = false;
   {
     std::lock_guard lock(mutex_);

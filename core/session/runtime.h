@@ -10,7 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/step.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/resources.h"
+#include "core/exec/kernel/kernel_registry.h"
+#include "core/exec/threads/host_threads.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/ext/draft/transport.h"
 

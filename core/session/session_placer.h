@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/exec/plan.h"
+#include "core/exec/plan/plan.h"
 #include "core/optimize/optimize.h"
 #include "core/place/cost_model.h"
 #include "core/place/placement_file.h"

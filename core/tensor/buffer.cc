@@ -7,7 +7,6 @@
 
 #include "core/base/checked.h"
 #include "core/tensor/shape.h"
-#include "core/tensor/variant.h"
 
 namespace tenon {
 namespace {
@@ -168,7 +167,7 @@ Buffer* BufferPool::Wrap(void* data, uint64_t bytes, tenon_shape shape, void (*d
 }
 
 void BufferPool::Recycle(Buffer* buffer) {
-  if (buffer->variants != 0) variant::ReleaseCells(buffer);
+  if (buffer->variants != 0) buffer->release_cells(buffer);
   if (buffer->drop != nullptr) {
     buffer->drop(buffer->owner);
     delete buffer;

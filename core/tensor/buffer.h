@@ -41,6 +41,7 @@ struct tenon_buffer {
   void (*drop)(void* owner) = nullptr;  // of memory that is another's
   void* owner = nullptr;
   uint64_t variants = 0;  // cells at its beginning that hold references to variants
+  void (*release_cells)(tenon_buffer* buffer) = nullptr;  // of those cells
 };
 
 namespace tenon {

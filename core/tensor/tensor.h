@@ -10,6 +10,7 @@
 
 #include "core/tensor/buffer.h"
 #include "core/tensor/shape.h"
+#include "core/tensor/view.h"
 
 namespace tenon {
 
@@ -79,8 +80,6 @@ Result<Tensor> Tensor::FromValues(BufferPool* pool, DType dtype, Shape shape, st
 }
 
 // Helpers over views.
-inline void* DataOf(const tenon_tensor_view& view) { return static_cast<char*>(view.dl.data) + view.dl.byte_offset; }
-inline Shape ShapeOf(const tenon_tensor_view& view) { return Shape(tenon_shape{view.dl.shape, view.dl.ndim, 0}); }
 int64_t NumElements(const tenon_tensor_view& view);
 // Element i of a string view.
 std::string_view StringAt(const tenon_tensor_view& view, int64_t i);
@@ -88,8 +87,6 @@ std::string_view StringAt(const tenon_tensor_view& view, int64_t i);
 uint64_t StringBytes(const tenon_tensor_view& view);
 // Copies elements, not variants, into memory of at least byte_size + extra bytes, cells rewritten; strides are honoured.
 void CopyElements(const tenon_tensor_view& from, void* to);
-// A view's fields for contiguous host data.
-tenon_tensor_view MakeView(DType dtype, tenon_shape shape, void* data, uint64_t byte_size, Buffer* buffer);
 // An integer element of an int32 or int64 view.
 int64_t IntegerAt(const tenon_tensor_view& view, int64_t i);
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/tensor/tensor.h"
+#include "core/tensor/view.h"
 
 namespace tenon::variant {
 namespace {
@@ -188,9 +188,20 @@ tenon_tensor_view Element(const Variant& variant, uint64_t index) {
   return view;
 }
 
+namespace {
+
+void ReleaseCells(Buffer* buffer) {
+  const uint64_t count = std::exchange(buffer->variants, 0);
+  for (uint64_t i = 0; i < count; ++i)
+    if (Variant* cell = static_cast<Variant**>(buffer->data)[i]) Release(cell);
+}
+
+}  // namespace
+
 void OwnCells(Buffer* buffer, uint64_t count) {
   std::memset(buffer->data, 0, count * sizeof(Variant*));
   buffer->variants = count;
+  buffer->release_cells = &ReleaseCells;
 }
 
 void CopyCells(const tenon_tensor_view& from, Buffer* to) {
@@ -199,12 +210,6 @@ void CopyCells(const tenon_tensor_view& from, Buffer* to) {
     static_cast<Variant**>(to->data)[i] = cells[i];
     if (cells[i] != nullptr) Retain(cells[i]);
   }
-}
-
-void ReleaseCells(Buffer* buffer) {
-  const uint64_t count = std::exchange(buffer->variants, 0);
-  for (uint64_t i = 0; i < count; ++i)
-    if (Variant* cell = static_cast<Variant**>(buffer->data)[i]) Release(cell);
 }
 
 }  // namespace tenon::variant

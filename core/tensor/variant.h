@@ -52,7 +52,6 @@ tenon_tensor_view Element(const Variant& variant, uint64_t index);
 void OwnCells(Buffer* buffer, uint64_t count);
 // Copies cells into an owned buffer's empty ones, with a reference each.
 void CopyCells(const tenon_tensor_view& from, Buffer* to);
-void ReleaseCells(Buffer* buffer);
 
 }  // namespace tenon::variant
 

@@ -9,6 +9,7 @@
 #include "core/graph/graphdef/convert.h"
 #include "core/partition/partition.h"
 #include "core/place/device_name.h"
+#include "core/trace/trace.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 #include "net/cluster/secret.h"
@@ -36,7 +37,7 @@ bool InCircle(const std::vector<partition::Channel>& channels, int32_t part) {
 
 // ---- A plan: one part a task ----
 
-class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_this<ClusterPlan> {
+class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<ClusterPlan> {
  public:
   struct Part {
     size_t task = 0;
@@ -46,8 +47,9 @@ class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_t
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
 
   Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets, const exec::Plan::Options& options);
-  std::unique_ptr<session::RemoteRun> NewRun() override;
+  std::unique_ptr<exec::Run> NewRun() override;
   std::string Explain() const override;
+  bool gives_own_buffers() const override { return true; }
 
   Master* master() const { return master_; }
   const std::vector<Part>& parts() const { return parts_; }
@@ -75,11 +77,11 @@ class ClusterPlan : public session::RemotePlan, public std::enable_shared_from_t
 
 // ---- One step ----
 
-class ClusterRun : public session::RemoteRun {
+class ClusterRun : public exec::Run {
  public:
   explicit ClusterRun(std::shared_ptr<ClusterPlan> plan) : plan_(std::move(plan)), fetches_(plan_->fetch_count()), views_(plan_->fetch_count()) {}
 
-  Status Run(exec::Step* step, const tenon_tensor_view* const* feeds) override;
+  Status Go(exec::Step* step, const tenon_tensor_view* const* feeds) override;
   const tenon_tensor_view& fetch(size_t i) const override { return views_[i]; }
   void Finish() override {
     for (Tensor& tensor : fetches_) tensor = Tensor();
@@ -226,7 +228,7 @@ void ClusterRun::NoteUnsettled(uint64_t number) {
   master().any_unsettled_ = !master().unsettled_.empty();
 }
 
-Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) {
+Status ClusterRun::Go(exec::Step* step, const tenon_tensor_view* const* feeds) {
   TENON_RETURN_IF_ERROR(master().lost());
   TENON_RETURN_IF_ERROR(master().SettleEarlier());
   shapes_ = plan_->shapes().For(feeds, shapes_);
@@ -254,7 +256,7 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
   lost.End();
   if (step->trace != nullptr) step->trace->Add(StrCat("step ", number), "cluster", begin, trace::Trace::Now());
   if (given_up_) NoteUnsettled(number);
-  if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Run(step, feeds);
+  if (given_up_ && Planted(Bug::kStepRepeated) && !std::exchange(repeated_, true) && master().lost().ok()) return Go(step, feeds);
   if (given_up_) return std::move(first_);
   for (size_t i = 0; i < fetches_.size(); ++i) views_[i] = fetches_[i].view();
   return Status::Ok();
@@ -262,7 +264,7 @@ Status ClusterRun::Run(exec::Step* step, const tenon_tensor_view* const* feeds) 
 
 // ---- Making a plan ----
 
-std::unique_ptr<session::RemoteRun> ClusterPlan::NewRun() { return std::make_unique<ClusterRun>(shared_from_this()); }
+std::unique_ptr<exec::Run> ClusterPlan::NewRun() { return std::make_unique<ClusterRun>(shared_from_this()); }
 
 std::string ClusterPlan::Explain() const {
   std::string out = "[";
@@ -353,13 +355,13 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
 
-Result<std::shared_ptr<session::RemotePlan>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+Result<std::shared_ptr<exec::Runnable>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                                                               std::vector<int32_t> targets, const exec::Environment& env,
                                                               const exec::Plan::Options& options) {
   TENON_RETURN_IF_ERROR(lost());
   auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env);
   TENON_RETURN_IF_ERROR(plan->Make(std::move(feeds), std::move(fetches), std::move(targets), options));
-  return std::shared_ptr<session::RemotePlan>(std::move(plan));
+  return std::shared_ptr<exec::Runnable>(std::move(plan));
 }
 
 // ---- The cluster ----

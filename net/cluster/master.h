@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/exec/channel_shapes.h"
+#include "core/exec/parts/channel_shapes.h"
 #include "core/session/remote.h"
 #include "core/session/session_options.h"
 #include "net/cluster/network.h"
@@ -54,7 +54,7 @@ class Master : public session::Remote {
   TaskReport Report(size_t task) const;
 
   const std::vector<exec::Device>& devices() const override { return devices_; }
-  Result<std::shared_ptr<session::RemotePlan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+  Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                                                         std::vector<int32_t> targets, const exec::Environment& env,
                                                         const exec::Plan::Options& options) override;
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/rendezvous.h"
+#include "core/exec/exchange/rendezvous.h"
 #include "net/cluster/cluster.pb.h"
 
 namespace tenon::cluster {

@@ -500,8 +500,8 @@ Status Worker::Register(tenon_span request, Reply reply) {
   const std::vector<int32_t> channels = info->channels;
   TENON_ASSIGN_OR_RETURN(part->callable, session->session->PreparePart(std::move(graph), std::move(feeds), std::move(fetches),
                                                                        {asked.targets().begin(), asked.targets().end()}, std::move(info)));
-  for (int32_t node : part->callable->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
-  part->runs_through = !asked.in_circle() && part->callable->RunsThrough();
+  for (int32_t node : part->callable->plan()->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
+  part->runs_through = !asked.in_circle() && part->callable->plan()->RunsThrough();
   for (const auto& [address, peer] : part->peers) TENON_RETURN_IF_ERROR(peers_->Verify(peer));
   {
     const std::lock_guard lock(mutex_);

@@ -14,8 +14,9 @@
 
 #include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
-#include "core/session/file_grants.h"
-#include "core/session/mounts.h"
+#include "core/files/file_grants.h"
+#include "core/files/mounts.h"
+#include "core/session/partial_run.h"
 #include "core/session/session.h"
 #include "plugins/loader.h"
 #include "sdk/host/read_options.h"
@@ -47,8 +48,8 @@ struct tenon_runtime {
   tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads)
       : loader(host, std::move(loader_options)), runtime(threads) {}
   ~tenon_runtime() {
-    tenon::session::Mounts::The().RemoveOpener(this);
-    tenon::session::FileGrants::Lift(this);
+    tenon::files::Mounts::The().RemoveOpener(this);
+    tenon::files::FileGrants::Lift(this);
   }
   // Opens the packages that provide an op (or kernels of it, or a device) and registers them.
   void OpenForOp(std::string_view op);

@@ -10,9 +10,9 @@
 #include "core/base/plugin_call.h"
 #include "core/base/table_check.h"
 #include "core/place/device_name.h"
-#include "core/session/file_grants.h"
-#include "core/session/files.h"
-#include "core/session/mounts.h"
+#include "core/files/file_grants.h"
+#include "core/files/files.h"
+#include "core/files/mounts.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -196,7 +196,7 @@ namespace {
 constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load";
 
 Status RestrictFiles(const tenon_runtime& runtime) {
-  std::vector<session::FileGrant> grants;
+  std::vector<files::FileGrant> grants;
   bool restricted = false;
   for (const auto& [plugin, key, value] : runtime.options) {
     if (plugin != kEngine) continue;
@@ -205,10 +205,10 @@ Status RestrictFiles(const tenon_runtime& runtime) {
     if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kUntrusted));
     restricted = true;
     if (value.empty()) continue;
-    TENON_ASSIGN_OR_RETURN(session::FileGrant grant, session::FileGrant::Parse(value));
+    TENON_ASSIGN_OR_RETURN(files::FileGrant grant, files::FileGrant::Parse(value));
     grants.push_back(std::move(grant));
   }
-  if (restricted) session::FileGrants::Restrict(&runtime, runtime.runtime.task(), std::move(grants));
+  if (restricted) files::FileGrants::Restrict(&runtime, runtime.runtime.task(), std::move(grants));
   return Status::Ok();
 }
 
@@ -275,7 +275,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   tenon_runtime* raw = runtime.get();
   runtime->runtime.ops().SetOpener([raw](std::string_view op) { raw->OpenForOp(op); });
   runtime->runtime.kernels().SetOpener([raw](std::string_view op) { raw->OpenForKernels(op); });
-  session::Mounts::The().AddOpener(raw, [raw](std::string_view scheme) { raw->OpenForFilesystem(scheme); });
+  files::Mounts::The().AddOpener(raw, [raw](std::string_view scheme) { raw->OpenForFilesystem(scheme); });
   // What the caller names is opened at once, so that a mistake shows.
   for (uint64_t i = 0; i < options.plugin_count; ++i) {
     const std::string path(View(options.plugins[i]));
@@ -327,7 +327,7 @@ tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_r
 
 void tenon_runtime_release(tenon_runtime* runtime) {
   if (runtime == nullptr) return;
-  session::Mounts::The().RemoveOpener(runtime);
+  files::Mounts::The().RemoveOpener(runtime);
   if (KeptForEver(*runtime)) return;
   // Devices are closed and registries emptied before the loader unloads; what named containers hold in their memory goes first.
   runtime->runtime.DropResources();
@@ -339,7 +339,7 @@ tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path)
   return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
 }
 
-const tenon_files* tenon_runtime_files(void) { return session::Files(); }
+const tenon_files* tenon_runtime_files(void) { return files::Files(); }
 
 void tenon_runtime_open_all(tenon_runtime* runtime) {
   std::lock_guard lock(runtime->mutex);

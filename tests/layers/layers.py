@@ -52,8 +52,22 @@ CORE_BELOW = {
     "place": ("base", "tensor", "graph"),
     "partition": ("base", "tensor", "graph"),
     "trace": ("base",),
+    "files": ("base",),
     "exec": ("base", "tensor", "graph", "grad", "optimize", "place", "partition", "trace"),
-    "session": ("base", "tensor", "graph", "grad", "optimize", "place", "partition", "trace", "exec"),
+    "session": ("base", "tensor", "graph", "grad", "optimize", "place", "partition", "trace", "files", "exec"),
+}
+# The same inside core/exec; "" is the folder itself.
+EXEC_BELOW = {
+    "threads": (),
+    "device": ("threads",),
+    "kernel": ("threads", "device"),
+    "exchange": (),
+    "plan": ("threads", "device", "kernel", "exchange"),
+    "program": ("threads", "device", "kernel", "exchange", "plan"),
+    "lower": ("threads", "device", "kernel", "exchange", "plan", "program"),
+    "dataflow": ("threads", "device", "kernel", "exchange", "plan"),
+    "": ("threads", "device", "kernel", "exchange", "plan", "program", "lower", "dataflow"),
+    "parts": ("threads", "device", "kernel", "exchange", "plan", "program", "lower", "dataflow", ""),
 }
 PROTOBUF_FOLDER = "core/graph/graphdef/"
 
@@ -234,6 +248,59 @@ def check_core_order(tree):
     return problems
 
 
+def exec_room(path):
+    """The room of core/exec that a file belongs to; None: it is no file of core/exec."""
+    parts = path.split("/")
+    if parts[:2] != ["core", "exec"]:
+        return None
+    return parts[2] if len(parts) > 3 else ""
+
+
+def check_exec_order(tree):
+    """As check_core_order, of the rooms in core/exec."""
+    problems = []
+    for source in tree.sources:
+        room = exec_room(source)
+        if room is None or is_test(source):
+            continue
+        if room not in EXEC_BELOW:
+            problems.append(f"{source}: core/exec has no room for it; its rooms are {', '.join(filter(None, EXEC_BELOW))}")
+            continue
+        for name, target in tree.includes(source):
+            other = exec_room(target or "")
+            if other is not None and other != room and other not in EXEC_BELOW[room]:
+                problems.append(f"{source} includes {name}; core/exec/{room} may include {', '.join(map(repr, EXEC_BELOW[room])) or 'no other room'}")
+    return problems
+
+
+def check_circles(tree):
+    """No file of core (a header and the source beside it are one) includes, by way of others, itself."""
+    def pair_of(path):
+        return posixpath.splitext(path)[0]
+    includes = {}
+    for source in tree.sources:
+        if source.startswith("core/") and not is_test(source):
+            targets = includes.setdefault(pair_of(source), set())
+            targets |= {pair_of(t) for _, t in tree.includes(source) if (t or "").startswith("core/") and pair_of(t) != pair_of(source)}
+    done, problems = set(), []
+    for start in sorted(includes):
+        path, stack = [], [(start, iter(sorted(includes.get(start, ()))))] if start not in done else []
+        path = [start] if stack else []
+        while stack:
+            pair, rest = stack[-1]
+            following = next((t for t in rest if t not in done), None)
+            if following is None:
+                done.add(pair)
+                stack.pop()
+                path.pop()
+            elif following in path:
+                problems.append("include circle: " + " > ".join(path[path.index(following):] + [following]))
+            else:
+                stack.append((following, iter(sorted(includes.get(following, ())))))
+                path.append(following)
+    return problems
+
+
 def check_protobuf(tree):
     """Generated messages, too, stay behind core/graph/graphdef."""
     return [f"{source} includes {name}; in core, protobuf stays in {PROTOBUF_FOLDER}"
@@ -279,4 +346,4 @@ def check_names(tree):
     return problems
 
 
-CHECKS = (check_rooms, check_core_order, check_protobuf, check_op_extraction, check_names)
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_protobuf, check_op_extraction, check_names)

@@ -119,7 +119,7 @@ class Planted(unittest.TestCase):
             ("core/exec/a_test.cc", "<gtest/gtest.h>"),
             ("plugins/a.cc", "<boost/dll/shared_library.hpp>"),
             ("plugins/a.cc", '"core/base/status.h"'),
-            ("net/cluster/a.cc", '"core/exec/plan.h"'),
+            ("net/cluster/a.cc", '"core/exec/plan/plan.h"'),
             ("net/grpc/a.cc", "<grpcpp/grpcpp.h>"),
             ("sdk/host/a.cc", '"net/cluster/master.h"'),
             ("ops/math/a.cc", "<tenon/plugin/op.h>"),
@@ -154,6 +154,28 @@ class Planted(unittest.TestCase):
             self.assertNotIn(higher, layers.CORE_BELOW[lower])
         self.assertEqual(("base",), layers.CORE_BELOW["trace"])
         self.assertEqual({"exec", "session"}, {f for f, below in layers.CORE_BELOW.items() if "trace" in below})
+
+    def test_the_rooms_of_exec_refuse_each_other_but_for_those_below(self):
+        for room, below in layers.EXEC_BELOW.items():
+            for other in layers.EXEC_BELOW:
+                with self.subTest(source=room, target=other):
+                    source, target = f"core/exec/{room}/a.cc".replace("//", "/"), f'"core/exec/{other}/x.h"'.replace("//", "/")
+                    expect = self.assert_allowed if other in (room, *below) else self.assert_refused
+                    expect(layers.check_exec_order, source, target)
+        self.assert_refused(layers.check_exec_order, "core/exec/helpers/a.cc", "<vector>")
+        for lower, higher in (("threads", "device"), ("device", "kernel"), ("kernel", "plan"), ("plan", "program"), ("program", "lower"),
+                              ("plan", "dataflow"), ("lower", ""), ("dataflow", ""), ("", "parts")):
+            self.assertIn(lower, layers.EXEC_BELOW[higher])
+            self.assertNotIn(higher, layers.EXEC_BELOW[lower])
+
+    def test_core_refuses_circles_of_files(self):
+        def include(*names):
+            return "".join(f'#include "core/base/{name}.h"\n' for name in names)
+        self.assertEqual([], self.problems(layers.check_circles, {
+            "core/base/a.h": "", "core/base/a.cc": include("a"), "core/base/b.h": include("a"), "core/base/c.h": include("a", "b")}))
+        circle = self.problems(layers.check_circles, {
+            "core/base/a.h": include("b"), "core/base/b.h": "", "core/base/b.cc": include("b", "c"), "core/base/c.h": include("a")})
+        self.assertEqual(["include circle: core/base/a > core/base/b > core/base/c > core/base/a"], circle)
 
     def test_core_refuses_a_folder_without_a_place_in_the_order(self):
         self.assert_refused(layers.check_core_order, "core/helpers/a.cc", "<vector>")

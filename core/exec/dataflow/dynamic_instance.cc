@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/dataflow/dynamic_instance.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "core/base/checked.h"
+#include "core/base/clock.h"
+#include "core/exec/device/transfer.h"
+#include "core/exec/kernel/outputs.h"
+#include "core/exec/threads/host_threads.h"
+
+namespace tenon::exec {
+namespace {
+
+// Results up to this many bytes live in their iteration's own memory.
+constexpr uint64_t kSmallBytes = 1024;
+constexpr uint64_t kAlignment = 64;
+
+}  // namespace
+
+Result<std::unique_ptr<DynamicInstance>> DynamicInstance::Create(const DynamicPlan* plan) {
+  return std::unique_ptr<DynamicInstance>(new DynamicInstance(plan));
+}
+
+DynamicInstance::DynamicInstance(const DynamicPlan* plan)
+    : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
+      fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
+  root_.info = &plan->frames()[0];
+  root_iteration_ = MakeIteration(0);
+  root_iteration_->frame = &root_;
+  root_.iterations.push_back(root_iteration_);
+}
+
+DynamicInstance::~DynamicInstance() {
+  Finish();
+  for (const auto& iteration : iterations_)
+    for (const auto& [data, bytes] : iteration->chunks) pool_->FreeRaw(data, bytes);
+  if (workspace_ != nullptr) pool_->FreeRaw(workspace_, workspace_bytes_);
+}
+
+// ---- The step ----
+
+Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  step_ = step;
+  error_ = Status::Ok();
+  failed_ = false;
+  const auto guarded = [this](auto part) {
+    Status thrown = Guarded(part);
+    if (thrown.ok()) return true;
+    Fail(std::move(thrown));
+    return false;
+  };
+  guarded([&] { Begin(feeds); });
+  // What is thrown ends the step, but not before what runs elsewhere has come back.
+  while (!guarded([&] { Loop(); })) continue;
+  Status status = std::move(error_);
+  if (work_.begun()) status = work_.Complete(std::move(status));
+  for (size_t i = 0; i < fetched_.size() && status.ok(); ++i)
+    if (!fetched_[i].present) status = NoValue(i);
+  return status;
+}
+
+void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
+  if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);
+  const FrameInfo& info = plan_->frames()[0];
+  std::copy(info.initial.begin(), info.initial.end(), root_iteration_->states.begin());
+  for (size_t i = 0; i < plan_->plan().feeds().size(); ++i) {
+    // Feeds have the first slots.
+    tenon_tensor_view& view = root_iteration_->slots[i].view;
+    view = *feeds[i];
+    view.flags = FeedFlags(*feeds[i], plan_->plan().MemoryOf(plan_->plan().feeds()[i]) == 0);
+  }
+  for (size_t i = 0; i < fetched_.size(); ++i)
+    if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
+  for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
+  for (int32_t source : info.sources) Push(source, root_iteration_, false);
+  if (!plan_->plan().uses_queues()) return;
+  if (Status status = BeginQueues(); !status.ok()) Fail(std::move(status));
+}
+
+Status DynamicInstance::NoValue(size_t fetch) const {
+  const Plan& plan = plan_->plan();
+  return Internal(StrCat("fetch '", plan.graph().EdgeName(plan.fetches()[fetch]),
+                         "' has no value: it lies in a branch that was not taken"));
+}
+
+void DynamicInstance::Finish() {
+  if (abandoned()) {
+    for (Fetched& fetched : fetched_) fetched = {};
+    return;
+  }
+  for (Fetched& fetched : fetched_) {
+    if (fetched.owned) ReleaseOutput(&fetched.view);
+    fetched = {};
+  }
+  if (failed_) RecycleAll();
+  else Recycle(root_iteration_);
+  ready_head_ = ready_tail_ = 0;
+  step_ = nullptr;
+}
+
+void DynamicInstance::Fail(Status status) noexcept {
+  if (!error_.ok()) return;
+  failed_ = true;
+  error_ = std::move(status);
+  if (!step_->cancellation->cancelled()) step_->cancellation->Cancel(Status::Of(Code::kCancelled, "another node of the step failed: ", error_.message()));
+}
+
+void DynamicInstance::Loop() {
+  for (;;) {
+    if (step_->cancellation->cancelled() && error_.ok()) Fail(step_->cancellation->reason());
+    if (!error_.ok()) {
+      ready_head_ = ready_tail_;
+      if (outstanding_ == 0) return;
+      if (abandoned_) return Abandon();
+    }
+    const bool idle = ready_head_ == ready_tail_;
+    if (outstanding_ > 0) TakeInbox(idle);
+    else if (idle) return;
+    if (ready_head_ != ready_tail_ && error_.ok()) Process(TakeReady());
+  }
+}
+
+DynamicInstance::Ready DynamicInstance::TakeReady() {
+  const uint64_t mask = ready_.size() - 1;
+  if (shuffled_) std::swap(ready_[ready_head_ & mask], ready_[(ready_head_ + random_() % (ready_tail_ - ready_head_)) & mask]);
+  return ready_[ready_head_++ & mask];
+}
+
+void DynamicInstance::Finished(const NodeInfo& info, Iteration* iteration) {
+  for (int32_t i = 0; i < info.input_count; ++i) Use(iteration, &Input(info, i, iteration));
+  for (int32_t i = 0; i < info.dereference_count; ++i) {
+    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
+    Use(iteration, &iteration->slots[static_cast<size_t>(dereference.from)]);
+  }
+  Leave(iteration);
+}
+
+// A node of the iteration is done; a loop may be with it.
+void DynamicInstance::Leave(Iteration* iteration) {
+  if (--iteration->running == 0 && iteration->frame != &root_) Settle(iteration->frame);
+}
+
+// ---- Nodes ----
+
+void DynamicInstance::Process(const Ready& ready) {
+  Iteration* iteration = ready.iteration;
+  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(ready.node)];
+  if (ready.dead && !info.runs_when_dead) return ProcessDead(info, iteration);
+  switch (info.kind) {
+    case Kind::kKernel: return ProcessKernel(info, iteration);
+    case Kind::kForward: ProcessForward(info, iteration); break;
+    case Kind::kTransfer: ProcessTransfer(info, iteration); break;
+    case Kind::kSend: ProcessSend(info, iteration, false); break;
+    case Kind::kReceive: return ProcessReceive(info, iteration);
+    case Kind::kSwitch: ProcessSwitch(info, iteration); break;
+    case Kind::kMerge: return ProcessMerge(info, iteration);
+    case Kind::kEnter: ProcessEnter(info, iteration, false); break;
+    case Kind::kExit: ProcessExit(info, iteration); break;
+    case Kind::kNextIteration:
+      if (!ProcessNext(info, iteration)) return Leave(iteration);
+      break;
+    case Kind::kConstant:
+      Publish(info, iteration);
+      WakeAll(info, iteration, false);
+      break;
+    case Kind::kTrigger: WakeAll(info, iteration, false); break;
+    case Kind::kUnfed:
+      for (int32_t k = 0; k < info.output_count; ++k)
+        if (plan_->plan().FeedOf({info.id, k}) < 0)
+          Fail(InvalidArgument(StrCat(info.node->Describe(), " must be fed with a value of type ",
+                                      TypeName(info.node->output_types[static_cast<size_t>(k)]))));
+      WakeAll(info, iteration, false);
+      break;
+  }
+  Finished(info, iteration);
+}
+
+void DynamicInstance::ProcessDead(const NodeInfo& info, Iteration* iteration) {
+  if (info.kind == Kind::kEnter) {
+    ProcessEnter(info, iteration, true);
+  } else if (info.kind == Kind::kExit) {
+    // The frame's end says it, unless another iteration brings a value.
+    auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+    if (state == FrameInstance::ExitState::kNone) state = FrameInstance::ExitState::kDead;
+  } else if (info.kind == Kind::kSend) {
+    ProcessSend(info, iteration, true);
+  } else if (info.kind != Kind::kNextIteration) {
+    WakeAll(info, iteration, true);
+  }
+  if (info.kind == Kind::kMerge) return Leave(iteration);
+  Finished(info, iteration);
+}
+
+void DynamicInstance::ProcessForward(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  for (int32_t k = 0; k < info.output_count; ++k) Forward(Input(info, k, iteration), iteration, info.first_output + k);
+  Publish(info, iteration);
+  WakeAll(info, iteration, false);
+}
+
+void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  const tenon_tensor_view& predicate = Input(info, 1, iteration).view;
+  if (predicate.dl.ndim != 0)
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), ": its predicate must be a scalar, found the shape ", ShapeOf(predicate).ToString())));
+  const int32_t taken = *static_cast<const uint8_t*>(DataOf(predicate)) != 0 ? 1 : 0;
+  Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
+  if (info.fetch_count != 0) {
+    for (int32_t i = 0; i < info.fetch_count; ++i) {
+      const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+      if (plan_->fetches()[at].slot != info.first_output + taken)
+        return Fail(NoValue(at));
+    }
+  }
+  Publish(info, iteration);
+  Wake(info, 0, 1, iteration, taken == 1);
+  Wake(info, 1, 2, iteration, taken == 0);
+  Wake(info, 2, 3, iteration, false);
+}
+
+void DynamicInstance::ProcessMerge(const NodeInfo& info, Iteration* iteration) {
+  const int32_t live = iteration->states[static_cast<size_t>(info.local)].live;
+  if (Status status = ReadReferences(info, iteration); !status.ok()) {
+    Fail(std::move(status));
+    return Leave(iteration);
+  }
+  Slot& value = Input(info, live, iteration);
+  Forward(value, iteration, info.first_output);
+  if (info.output_count > 1) {
+    Slot& which = iteration->slots[static_cast<size_t>(info.first_output + 1)];
+    auto memory = MemoryOf(iteration, &which, sizeof live);
+    if (memory.ok()) {
+      std::memcpy(*memory, &live, sizeof live);
+      which.view = MakeView(TENON_DT_INT32, {nullptr, 0, 0}, *memory, sizeof live, nullptr);
+      which.depth = iteration->info->depth;
+      which.shape_id = 0;
+    } else {
+      Fail(Status(memory.status()).Annotate(info.node->Describe()));
+    }
+  }
+  Publish(info, iteration);
+  WakeAll(info, iteration, false);
+  Use(iteration, &value);
+  Leave(iteration);
+}
+
+void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, bool dead) {
+  if (!dead)
+    if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  FrameInstance* child = ChildFrame(iteration, info);
+  const Slot* value = dead ? nullptr : &Input(info, 0, iteration);
+  if (info.constant_enter) {
+    FrameInstance::Invariant& invariant = child->invariants.emplace_back(FrameInstance::Invariant{&info, dead, {}});
+    if (!dead) {
+      invariant.value = *value;
+      invariant.value.owned = value->view.buffer != nullptr;
+      if (invariant.value.owned) Retain(value->view.buffer);
+    }
+  }
+  for (Iteration* each : child->iterations) {
+    ++each->running;
+    if (!dead) {
+      if (info.constant_enter) {
+        Lend(*value, each, info.first_output);
+      } else if (Status status = Carry(*value, *iteration, each, info.first_output); !status.ok()) {
+        Fail(std::move(status).Annotate(info.node->Describe()));
+      }
+    }
+    WakeAll(info, each, dead, true);
+    --each->running;
+    if (!info.constant_enter) break;  // the first one alone
+  }
+  --child->pending_enters;
+  Settle(child);
+}
+
+void DynamicInstance::ProcessExit(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
+  auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+  if (state == FrameInstance::ExitState::kLive)
+    return Fail(InvalidArgument(StrCat(info.node->Describe(), " brings a second value out of its loop; it must take the side of a "
+                                       "Switch that the loop's last turn alone takes")));
+  state = FrameInstance::ExitState::kLive;
+  Iteration* parent = iteration->frame->parent;
+  if (Status status = Carry(Input(info, 0, iteration), *iteration, parent, info.first_output); !status.ok())
+    return Fail(std::move(status).Annotate(info.node->Describe()));
+  Publish(info, parent);
+  WakeAll(info, parent, false);
+}
+
+// Whether the value went on; false: it waits until an iteration ends.
+bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
+  if (Status status = ReadReferences(info, iteration); !status.ok()) {
+    Fail(std::move(status));
+    return true;
+  }
+  FrameInstance* frame = iteration->frame;
+  const auto next = static_cast<size_t>(iteration->number + 1 - frame->first_number);
+  if (next == frame->iterations.size()) {
+    if (static_cast<int64_t>(frame->iterations.size()) >= frame->info->parallel_iterations) {
+      frame->waiting.push_back(&info);
+      return false;
+    }
+    NewIteration(frame);
+  }
+  Status status = Carry(Input(info, 0, iteration), *iteration, frame->iterations[next], info.first_output);
+  if (!status.ok()) Fail(std::move(status).Annotate(info.node->Describe()));
+  else WakeAll(info, frame->iterations[next], false);
+  return true;
+}
+
+// ---- Values on their way ----
+
+void DynamicInstance::Push(int32_t node, Iteration* iteration, bool dead) {
+  ++iteration->running;
+  if (ready_tail_ - ready_head_ == ready_.size()) {
+    std::vector<Ready> larger(ready_.size() * 2);
+    for (uint64_t at = ready_head_; at != ready_tail_; ++at) larger[at & (larger.size() - 1)] = ready_[at & (ready_.size() - 1)];
+    ready_ = std::move(larger);
+  }
+  ready_[ready_tail_++ & (ready_.size() - 1)] = {node, dead, iteration};
+}
+
+void DynamicInstance::DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
+  NodeState& state = iteration->states[static_cast<size_t>(target.node)];
+  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(target.node)];
+  if (target.input == Target::kMergeControl) {
+    --state.pending;
+  } else if (dead) {
+    // A dead Enter means that the loop never turns: its other input will not come.
+    state.dead = from_enter ? info.input_count : state.dead + 1;
+  } else if (state.live < 0) {
+    state.live = target.input;
+  } else {
+    Use(iteration, &Input(info, target.input, iteration));  // the first live input won
+  }
+  if (state.pending != 0 || state.started != 0 || (state.live < 0 && state.dead < info.input_count)) return;
+  state.started = 1;
+  Push(target.node, iteration, state.live < 0);
+}
+
+// Into another iteration: what stands in memory that the source iteration will use again is copied.
+Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iteration* iteration, int32_t to) {
+  Slot& slot = iteration->slots[static_cast<size_t>(to)];
+  slot.shape_id = from.shape_id;
+  slot.depth = from.depth;
+  const tenon_tensor_view& view = from.view;
+  const bool stays = from.depth < source.info->depth || iteration->info->depth > source.info->depth;
+  if (view.buffer != nullptr) {
+    Buffer* buffer = view.buffer;
+    if (stays || view.dl.shape == buffer->dims || view.dl.ndim == 0) Retain(buffer);
+    else buffer = pool_->Alias(buffer, {view.dl.shape, view.dl.ndim, 0});
+    slot.view = view;
+    slot.view.buffer = buffer;
+    if (!stays) slot.view.dl.shape = buffer->dims;
+    Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
+    return Status::Ok();
+  }
+  if (stays) {
+    slot.view = view;
+    return Status::Ok();
+  }
+  const uint64_t bytes = RoundUp(view.byte_size, kAlignment);
+  TENON_ASSIGN_OR_RETURN(char* memory, MemoryOf(iteration, &slot, bytes + sizeof(int64_t) * static_cast<uint64_t>(view.dl.ndim)));
+  if (view.byte_size == 4) std::memcpy(memory, DataOf(view), 4);
+  else std::memcpy(memory, DataOf(view), view.byte_size);
+  slot.view = view;
+  slot.view.dl.data = memory;
+  slot.view.dl.byte_offset = 0;
+  slot.view.dl.shape = reinterpret_cast<int64_t*>(memory + bytes);
+  for (int32_t i = 0; i < view.dl.ndim; ++i) slot.view.dl.shape[i] = view.dl.shape[i];
+  slot.depth = iteration->info->depth;
+  return Status::Ok();
+}
+
+// The slot's own memory, grown when it must be; old memory stays with the iteration.
+Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64_t bytes) {
+  if (bytes <= slot->capacity) return slot->memory;
+  const uint64_t wanted = std::bit_ceil(std::max(bytes, kAlignment));
+  if (iteration->chunks.empty() || iteration->chunk_used + wanted > iteration->chunks.back().second) {
+    // As much as all slots of a frame need when they are scalars, within bounds.
+    const uint64_t chunk = std::max(wanted, std::clamp<uint64_t>(iteration->slots.size() * kAlignment, 512, 65536));
+    iteration->chunks.reserve(iteration->chunks.size() + 1);  // rarely more than a few
+    TENON_ASSIGN_OR_RETURN(void* data, pool_->AllocateRaw(chunk));
+    iteration->chunks.emplace_back(static_cast<char*>(data), chunk);
+    iteration->chunk_used = 0;
+  }
+  slot->memory = iteration->chunks.back().first + iteration->chunk_used;
+  slot->capacity = static_cast<uint32_t>(wanted);
+  iteration->chunk_used += wanted;
+  return slot->memory;
+}
+
+// The node's values are there: keeps what is fetched, lets go what nobody consumes.
+void DynamicInstance::Publish(const NodeInfo& info, Iteration* outputs) {
+  if (info.fetch_count != 0) NoteFetches(info, outputs);
+  for (int32_t k = 0; k < info.output_count; ++k) {
+    Slot& slot = outputs->slots[static_cast<size_t>(info.first_output + k)];
+    if (slot.owned && slot.uses == 0) Use(outputs, &slot);
+  }
+}
+
+// Outputs that were put into their slots, with buffers that are the slots' own; or none.
+void DynamicInstance::Emit(const NodeInfo& info, Iteration* iteration, bool dead) {
+  if (!dead) {
+    for (int32_t k = 0; k < info.output_count; ++k) {
+      const auto at = static_cast<size_t>(info.first_output + k);
+      Own(iteration, &iteration->slots[at], iteration->info->slots[at].uses);
+    }
+    Publish(info, iteration);
+  }
+  WakeAll(info, iteration, dead);
+}
+
+void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
+  for (int32_t i = 0; i < info.fetch_count; ++i) {
+    const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+    const Slot& slot = outputs->slots[static_cast<size_t>(plan_->fetches()[at].slot)];
+    Fetched& fetched = fetched_[at];
+    fetched.view = slot.view;
+    if (IsRef(slot.view.dtype)) {
+      if (Status status = ReadVariable(*static_cast<Resource**>(DataOf(slot.view)), nullptr, &fetched.view, nullptr, step_->cancellation); !status.ok())
+        return Fail(std::move(status).Annotate(info.node->Describe()));
+      fetched.owned = true;
+    } else if (slot.view.buffer != nullptr) {
+      Retain(slot.view.buffer);
+      fetched.owned = true;
+    }
+    fetched.present = true;
+  }
+}
+
+// ---- Kernels ----
+
+// Reads the variables whose values the node wants.
+Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteration) {
+  for (int32_t i = 0; i < info.dereference_count; ++i) {
+    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
+    const Slot& from = iteration->slots[static_cast<size_t>(dereference.from)];
+    Slot& to = iteration->slots[static_cast<size_t>(dereference.to)];
+    if (info.kind == Kind::kMerge && dereference.input != iteration->states[static_cast<size_t>(info.local)].live) continue;
+    Resource* resource = *static_cast<Resource**>(DataOf(from.view));
+    const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[static_cast<size_t>(dereference.memory)];
+    Status status = Dereference(resource, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? -1 : owner->first_queue,
+                                step_->cancellation, &to.view);
+    if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
+    to.shape_id = 0;
+    to.depth = iteration->info->depth;
+    Own(iteration, &to, 1);
+  }
+  return Status::Ok();
+}
+
+void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) {
+  Call& call = iteration->calls[static_cast<size_t>(info.call)];
+  Status status;
+  if (info.dereference_count != 0) status = ReadReferences(info, iteration);
+  if (status.ok()) status = Resolve(info, &call, iteration);
+  if (status.ok()) status = MakeOutputs(info, &call, iteration);
+  if (!status.ok()) {
+    Fail(std::move(status));
+    return Finished(info, iteration);
+  }
+  const tenon_kernel_registration& kernel = call.last->kernel->registration();
+  call.step = step_;
+  if (info.follows_queues) {
+    status = call.place.device == nullptr ? work_.CatchUp() : work_.Follow(call.place.queue);
+    if (!status.ok()) return Conclude(info, &call, std::move(status));
+  }
+  const bool may_run_elsewhere =
+      (kernel.traits & (TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_EXPENSIVE)) != 0 && call.place.device == nullptr;
+  if (may_run_elsewhere && RunsElsewhere(*call.last)) return StartElsewhere(&call);
+  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) {
+    status = RunView(info, &call, iteration);
+  } else if (call.place.device != nullptr) {
+    status = RunQueued(&call);
+  } else {
+    if (call.last->workspace_bytes > 0) {
+      status = Workspace(call.last->workspace_bytes);
+      call.frame.workspace = workspace_;
+    }
+    const uint64_t begin = may_run_elsewhere ? NowNs() : 0;
+    if (status.ok()) status = RunPrepared(*call.last, &call.frame);
+    if (may_run_elsewhere) call.last->took_ns.store(NowNs() - begin, std::memory_order_relaxed);
+  }
+  Conclude(info, &call, std::move(status));
+}
+
+// A kernel has run, well or not.
+void DynamicInstance::Conclude(const NodeInfo& info, Call* call, Status status) {
+  Iteration* iteration = call->iteration;
+  Status taken = TakeOutputs(info, call, iteration, status.ok());
+  if (status.ok()) status = std::move(taken);
+  if (!status.ok()) {
+    Fail(std::move(status));
+  } else if (error_.ok()) {
+    Publish(info, iteration);
+    WakeAll(info, iteration, false);
+  }
+  Finished(info, iteration);
+}
+
+bool DynamicInstance::RunsElsewhere(const PreparedNode& prepared) const {
+  constexpr uint64_t kWorthAThread = 50000;  // ns; to hand work over and back takes some tens of microseconds
+  const tenon_kernel_registration& kernel = prepared.kernel->registration();
+  if ((kernel.traits & TENON_KERNEL_VIEW) != 0) return false;
+  if ((kernel.traits & TENON_KERNEL_ASYNC) != 0 && kernel.run_async != nullptr) return true;
+  if ((kernel.traits & TENON_KERNEL_BLOCKING) != 0) return true;
+  // A kernel worth a thread goes to one when there is other work for this one, unless it was seen to be short. What a schedule's
+  // seed decides no clock does.
+  const uint64_t took = prepared.took_ns.load(std::memory_order_relaxed);
+  return (shuffled_ || took == 0 || took >= kWorthAThread) && ready_head_ != ready_tail_ && step_->env->threads->threads() > 1;
+}
+
+Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const auto slot = [call](int32_t i) { return reinterpret_cast<const Slot*>(call->frame.inputs[i]); };
+  static_assert(offsetof(Slot, view) == 0);
+  bool same = call->last != nullptr;
+  for (int32_t i = 0; i < info.input_count && same; ++i) same = call->seen[i] != 0 && call->seen[i] == slot(i)->shape_id;
+  if (same) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared,
+                         info.runner->Resolve({call->frame.inputs, static_cast<size_t>(info.input_count)}, call->last));
+  if (prepared != call->last) {
+    for (int32_t k = 0; k < info.output_count; ++k) iteration->slots[static_cast<size_t>(info.first_output + k)].made_for = nullptr;
+    call->last = std::move(prepared);
+    call->frame.workspace_bytes = call->last->workspace_bytes;
+  }
+  // What depends on values is asked each time.
+  const bool values = info.runner->value_dependent();
+  for (int32_t i = 0; i < info.input_count; ++i) call->seen[i] = values ? 0 : slot(i)->shape_id;
+  return Status::Ok();
+}
+
+Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const PreparedNode* prepared = call->last.get();
+  for (int32_t k = 0; k < info.output_count; ++k)
+    if (iteration->slots[static_cast<size_t>(info.first_output + k)].made_for != prepared)
+      TENON_RETURN_IF_ERROR(MakeOutput(info, k, *prepared, iteration));
+  return Status::Ok();
+}
+
+Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration) {
+  const auto at = static_cast<size_t>(info.first_output + k);
+  Slot& slot = iteration->slots[at];
+  const DType dtype = info.node->output_types[static_cast<size_t>(k)];
+  slot.depth = iteration->info->depth;
+  slot.shape_id = 0;
+  if (prepared.kernel->dynamic_output(static_cast<size_t>(k)) || (k == 0 && prepared.kernel->has(TENON_KERNEL_VIEW))) {
+    slot.view = {};
+    return Status::Ok();
+  }
+  if (!IsRef(dtype) && !prepared.outputs[static_cast<size_t>(k)].shape.fully_known()) return NoShape(*info.node, static_cast<size_t>(k));
+  const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[static_cast<size_t>(k)];
+  const Place& place = iteration->calls[static_cast<size_t>(info.call)].place;
+  const bool on_device = !place.host_output(static_cast<size_t>(k));
+  if (bytes > kSmallBytes || on_device || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
+    TENON_ASSIGN_OR_RETURN(slot.view, AllocateOutput(*step_, place, *info.node, prepared, static_cast<size_t>(k)));
+    Own(iteration, &slot, iteration->info->slots[at].uses);
+    return Status::Ok();
+  }
+  auto memory = MemoryOf(iteration, &slot, std::max<uint64_t>(bytes, 1));
+  if (!memory.ok()) return Status(memory.status()).Annotate(StrCat(info.node->Describe(), ", output ", k));
+  const tenon_shape dims = IsRef(dtype) ? tenon_shape{nullptr, 0, 0} : prepared.outputs[static_cast<size_t>(k)].shape.c();
+  slot.view = MakeView(dtype, dims, *memory, bytes, nullptr);
+  slot.made_for = &prepared;
+  slot.shape_id = k < kShapeIds ? prepared.shape_ids + static_cast<uint64_t>(k) : 0;
+  return Status::Ok();
+}
+
+// After the kernel: what it allocated or shared belongs to the slots, also when it failed.
+Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration, bool ran_well) {
+  for (int32_t k = 0; k < info.output_count; ++k) {
+    const auto at = static_cast<size_t>(info.first_output + k);
+    Slot& slot = iteration->slots[at];
+    if (slot.view.buffer == nullptr) continue;
+    slot.made_for = nullptr;
+    slot.shape_id = 0;
+    if (!slot.owned) Own(iteration, &slot, iteration->info->slots[at].uses);
+  }
+  for (int32_t k = 0; ran_well && k < info.output_count; ++k) {
+    const tenon_tensor_view& view = iteration->slots[static_cast<size_t>(info.first_output + k)].view;
+    TENON_RETURN_IF_ERROR(CheckOutput(*call, *call->last, static_cast<size_t>(k), view));
+  }
+  return Status::Ok();
+}
+
+// The result is the input's memory under other dims.
+Status DynamicInstance::RunView(const NodeInfo& info, Call* call, Iteration* iteration) {
+  const Shape& shape = call->last->outputs[0].shape;
+  if (!shape.fully_known()) return Internal(StrCat(info.node->Describe(), ": the shape of its result is not known"));
+  const Slot& from = Input(info, 0, iteration);
+  Slot& slot = iteration->slots[static_cast<size_t>(info.first_output)];
+  Forward(from, iteration, info.first_output);
+  ShowAs(shape, &slot.view);
+  slot.shape_id = call->last->shape_ids;
+  return Status::Ok();
+}
+
+Status DynamicInstance::Workspace(uint64_t bytes) {
+  if (bytes <= workspace_bytes_) return Status::Ok();
+  if (workspace_ != nullptr) pool_->FreeRaw(std::exchange(workspace_, nullptr), std::exchange(workspace_bytes_, 0));
+  TENON_ASSIGN_OR_RETURN(workspace_, pool_->AllocateRaw(bytes));
+  workspace_bytes_ = bytes;
+  return Status::Ok();
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Environment: what a session lends its steps.
+#ifndef TENON_CORE_EXEC_DEVICE_ENVIRONMENT_H_
+#define TENON_CORE_EXEC_DEVICE_ENVIRONMENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/exec/device/device.h"
+#include "tenon/ext/draft/compile.h"
+
+namespace tenon::graph {
+class OpRegistry;
+}
+
+namespace tenon::exec {
+
+class HostThreads;
+class KernelRegistry;
+class ResourceManager;
+
+// A compiler of a device type.
+struct CompilerEntry {
+  std::string plugin;
+  const tenon_compiler* table = nullptr;
+  tenon_plugin_self* self = nullptr;
+};
+
+// Outlives the steps, and the plans made in it.
+struct Environment {
+  const graph::OpRegistry* ops = nullptr;
+  const KernelRegistry* kernels = nullptr;
+  BufferPool* pool = nullptr;            // of the host's memory
+  ResourceManager* resources = nullptr;  // of the session: the unnamed container
+  ResourceManager* shared = nullptr;     // of the runtime: named containers
+  HostThreads* threads = nullptr;
+  std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
+  std::vector<SessionQueue> queues;
+  std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
+  uint64_t seed = 0;
+  uint32_t precision = 0;
+  bool capture = true;  // queues may keep work that is the same in every step
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_DEVICE_ENVIRONMENT_H_

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/device/queue_work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/exec/device/async_calls.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
+#include "core/trace/trace.h"
+
+namespace tenon::exec {
+namespace {
+
+constexpr std::chrono::seconds kDrainSeconds(10);
+constexpr uint64_t kTurnNs = 500'000'000;
+
+// Counts the queues that have not got past a step's work.
+struct Passed {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t open = 0;
+};
+
+// Of a number of AsyncCalls: a driver may refuse the call and make it all the same, or make it after all patience.
+void NotePassed(void* number, tenon_status* status) {
+  const Status ignored(status);  // of a queue that is lost: it runs nothing either
+  auto* const passed = static_cast<Passed*>(AsyncCalls::The().Close(number));
+  if (passed == nullptr) return;
+  std::lock_guard lock(passed->mutex);
+  if (--passed->open == 0) passed->changed.notify_all();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
+  tenon_semaphore* semaphore = nullptr;
+  Status status = CallPlugin(device->plugin, "semaphore_create", [&] { return device->driver->semaphore_create(device->handle, 0, &semaphore); });
+  if (status.ok() && semaphore == nullptr)
+    status = Internal(StrCat(DescribePlugin(device->plugin), ": its semaphore_create() gave success and no semaphore"));
+  if (!status.ok()) return std::move(status).Annotate(StrCat("a timeline of ", device->name));
+  return std::shared_ptr<Timeline>(new Timeline(device, semaphore));
+}
+
+const Device& QueueWork::DeviceOf(int32_t queue) const {
+  return *env_->devices[static_cast<size_t>(env_->queues[static_cast<size_t>(queue)].device)].device;
+}
+
+tenon_queue* QueueWork::queue(int32_t queue) const { return env_->queues[static_cast<size_t>(queue)].queue; }
+
+tenon_submission QueueWork::Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
+                                       std::string_view label) const {
+  return {TENON_HEAD(tenon_submission), waits.data(), waits.size(), timeline(queue), signal, Span(label)};
+}
+
+Status QueueWork::Begin(Step* step) {
+  step_ = step;
+  lanes_.resize(env_->queues.size());
+  const bool goes_on = cancelled_.Begin(step->cancellation, [this](const Status& reason) {
+    std::lock_guard lock(mutex_);
+    FailLanes(reason);
+  });
+  return goes_on ? Status::Ok() : step->cancellation->reason();
+}
+
+Status QueueWork::Use(int32_t queue) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  lane.used = true;
+  if (lane.timeline != nullptr) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Timeline> timeline, Timeline::Create(&DeviceOf(queue)));
+  std::lock_guard lock(mutex_);
+  lane.timeline = std::move(timeline);
+  return Status::Ok();
+}
+
+Status QueueWork::Barrier(int32_t queue, const tenon_submission& submission) const {
+  const Device& device = DeviceOf(queue);
+  return CallPlugin(device.plugin, "queue_barrier", [&] { return device.driver->queue_barrier(this->queue(queue), &submission); });
+}
+
+Status QueueWork::Wait(int32_t queue, std::span<const tenon_timeline_point> points) {
+  const tenon_submission submission = Submission(queue, points, 0, "wait");
+  return Barrier(queue, submission);
+}
+
+Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view label) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  const tenon_submission submission = Submission(queue, {}, lane.value + 1, label);
+  TENON_RETURN_IF_ERROR(Barrier(queue, submission));
+  return tenon_timeline_point{submission.timeline, ++lane.value};
+}
+
+Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
+                       std::string_view label, tenon_timeline_point* out_point) {
+  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
+  const Device& device = DeviceOf(queue);
+  TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
+  if (out_point != nullptr) *out_point = {submission.timeline, ++lane.value};
+  return Status::Ok();
+}
+
+Status QueueWork::Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
+  const tenon_submission submission = Submission(queue, {}, 0, label);
+  TENON_RETURN_IF_ERROR(CallPlugin(DeviceOf(queue).plugin, "launch", [&] { return capture.launch(this->queue(queue), graph, &submission); }));
+  ++step_->captured_launches;
+  return Status::Ok();
+}
+
+// In turns, so that a step that was cancelled, or is late, does not wait for a device that never answers.
+Status QueueWork::AwaitPoint(const Device& device, const tenon_timeline_point& point) {
+  for (;;) {
+    const uint64_t until = NowNs() + kTurnNs;
+    Status status = CallPlugin(device.plugin, "semaphore_wait", [&] { return device.driver->semaphore_wait(point.semaphore, point.value, until); });
+    // A failure before the turn has passed is the work's own.
+    if (status.code() != Code::kDeadlineExceeded || NowNs() < until) return status;
+    if (!step_->cancellation->cancelled()) continue;
+    return step_->cancellation->reason().Annotate(StrCat(DescribePlugin(device.plugin), ": the work of ", device.name, " has not ended"));
+  }
+}
+
+Status QueueWork::HostWait(const tenon_timeline_point& point) {
+  if (point.value == 0) return Status::Ok();
+  if (step_->cancellation->cancelled()) return step_->cancellation->reason();
+  ++step_->host_waits;
+  for (const Lane& lane : lanes_) {
+    if (lane.timeline == nullptr || lane.timeline->semaphore() != point.semaphore) continue;
+    const Device& device = lane.timeline->device();
+    const uint64_t begin = step_->trace == nullptr ? 0 : trace::Trace::Now();
+    Status status = AwaitPoint(device, point);
+    if (step_->trace != nullptr) step_->trace->Add(StrCat("wait for ", device.name), "wait", begin, trace::Trace::Now());
+    return status.ok() || step_->cancellation->cancelled() ? std::move(status) : std::move(status).Annotate(device.name);
+  }
+  return Internal("a step waits for a point of no timeline of its own");
+}
+
+Status QueueWork::NoteWrites(int32_t queue, std::span<Resource* const> resources) {
+  TENON_ASSIGN_OR_RETURN(const tenon_timeline_point point, Signal(queue, "written"));
+  for (Resource* resource : resources) {
+    std::lock_guard lock(resource->mutex);
+    resource->written = {lanes_[static_cast<size_t>(queue)].timeline, point.value};
+    writes_.push_back({resource, resource->value, queue, point.value});
+  }
+  return Status::Ok();
+}
+
+Status QueueWork::AwaitWrite(int32_t queue, Resource* resource) {
+  WritePoint written;
+  {
+    std::lock_guard lock(resource->mutex);
+    written = resource->written;
+  }
+  if (written.timeline == nullptr || written.timeline == lanes_[static_cast<size_t>(queue)].timeline) return Status::Ok();
+  uint64_t reached = 0;
+  if (written.timeline->Query(&reached).ok() && reached >= written.value) return Status::Ok();
+  const tenon_timeline_point point{written.timeline->semaphore(), written.value};
+  borrowed_.push_back(std::move(written.timeline));
+  return Wait(queue, {&point, 1});
+}
+
+void QueueWork::ReleaseHeld() {
+  for (Buffer* buffer : held_) Release(buffer);
+  held_.clear();
+  held_bytes_ = 0;
+}
+
+Status QueueWork::CatchUp() {
+  TENON_RETURN_IF_ERROR(WaitForDevices());
+  ReleaseHeld();
+  return Status::Ok();
+}
+
+Status QueueWork::Follow(int32_t queue) {
+  ends_.clear();
+  for (const SessionDevice& device : env_->devices) {
+    if (!device.queued() || device.first_queue == queue || !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    if (device.device->driver != DeviceOf(queue).driver) return CatchUp();
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "followed"));
+    ends_.push_back(end);
+  }
+  return ends_.empty() ? Status::Ok() : Wait(queue, ends_);
+}
+
+// One wait a device: its main queue comes after its other queues.
+Status QueueWork::WaitForDevices() {
+  for (const SessionDevice& device : env_->devices) {
+    if (!device.queued()) continue;
+    ends_.clear();
+    for (int32_t q = device.first_queue + 1; q < device.first_queue + device.device->queues->size(); ++q)
+      if (lanes_[static_cast<size_t>(q)].used) {
+        TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
+        ends_.push_back(end);
+      }
+    if (ends_.empty() && !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    TENON_RETURN_IF_ERROR(Use(device.first_queue));
+    if (!ends_.empty()) TENON_RETURN_IF_ERROR(Wait(device.first_queue, ends_));
+    TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "end of step"));
+    TENON_RETURN_IF_ERROR(HostWait(end));
+  }
+  return Status::Ok();
+}
+
+Status QueueWork::Complete(Status status) {
+  if (step_ == nullptr) return status;
+  // The host's own failure leaves the devices' work as it is: what was begun ends well, as on a synchronous device.
+  Status devices = Guarded([&] { return WaitForDevices(); });
+  if (devices.ok()) devices = std::exchange(later_, Status::Ok());
+  const bool failed = !devices.ok();
+  cancelled_.End();
+  if (failed) {
+    {
+      std::lock_guard lock(mutex_);
+      FailLanes(devices);
+    }
+    // What cannot be asked for is not known to have ended.
+    abandoned_ = !Guarded([&] { return Drain(); }).ok();
+    if (abandoned_) LogAbandoned();
+  }
+  SettleWrites(failed);
+  if (failed) {
+    for (Lane& lane : lanes_) lane = {};
+    renewed_ = true;
+  }
+  for (Lane& lane : lanes_) lane.used = false;
+  if (!abandoned_) {
+    borrowed_.clear();
+    ReleaseHeld();
+  }
+  step_ = nullptr;
+  return status.ok() ? std::move(devices) : std::move(status);
+}
+
+void QueueWork::FailLanes(const Status& status) {
+  for (const Lane& lane : lanes_)
+    if (lane.timeline != nullptr) lane.timeline->Fail(status);
+}
+
+// OK: all queues have got past the step's work.
+Status QueueWork::Drain() {
+  Passed passed;
+  std::vector<void*> numbers;
+  numbers.reserve(lanes_.size());
+  // Whoever is in NotePassed by then uses `passed` still.
+  const auto give_up = [&] {
+    size_t given_up = 0;
+    for (void* number : numbers) given_up += AsyncCalls::The().GiveUp(number) ? 1 : 0;
+    std::unique_lock lock(passed.mutex);
+    passed.changed.wait(lock, [&] { return passed.open == given_up; });
+  };
+  const auto ask = [&](size_t q) -> Status {
+    const Device& device = DeviceOf(static_cast<int32_t>(q));
+    TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(&passed, {device.plugin, "queue_host_call() on", device.name}));
+    numbers.push_back(number);
+    {
+      std::lock_guard lock(passed.mutex);
+      ++passed.open;
+    }
+    const tenon_submission submission{TENON_HEAD(tenon_submission), nullptr, 0, nullptr, 0, Span("drain")};
+    Status refused = CallPlugin(device.plugin, "queue_host_call",
+                                [&] { return device.driver->queue_host_call(env_->queues[q].queue, &NotePassed, number, &submission); });
+    if (!refused.ok()) NotePassed(number, refused.release());  // the queue is closed
+    return Status::Ok();
+  };
+  Status asked;
+  for (size_t q = 0; q < lanes_.size() && asked.ok(); ++q)
+    if (lanes_[q].used) asked = Guarded([&] { return ask(q); });
+  if (asked.ok()) {
+    std::unique_lock lock(passed.mutex);
+    if (passed.changed.wait_for(lock, kDrainSeconds, [&] { return passed.open == 0; })) return asked;
+    asked = Status(Code::kDeadlineExceeded, "");
+  }
+  give_up();
+  return asked;
+}
+
+void QueueWork::LogAbandoned() const {
+  std::string devices;
+  (void)Guarded([&] {  // without memory for the names it goes without
+    for (size_t q = 0; q < lanes_.size(); ++q) {
+      const Device& device = DeviceOf(static_cast<int32_t>(q));
+      if (lanes_[q].used && devices.find(device.name) == std::string::npos)
+        devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
+    }
+  });
+  Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ", devices, " within ",
+                                  kDrainSeconds.count(), " s; its memory is never used again").message());
+}
+
+void QueueWork::SettleWrites(bool failed) {
+  for (const Write& write : writes_) {
+    const Lane& lane = lanes_[static_cast<size_t>(write.queue)];
+    uint64_t reached = 0;
+    const bool done = !failed || (static_cast<void>(lane.timeline->Query(&reached)), reached >= write.value);
+    std::lock_guard lock(write.resource->mutex);
+    if (write.resource->written.timeline == lane.timeline && write.resource->written.value == write.value) write.resource->written = {};
+    if (!done && write.resource->value == write.buffer) write.resource->poisoned = true;
+  }
+  writes_.clear();
+}
+
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label,
+               Cancellation* cancellation, bool* out_abandoned) {
+  Cancellation own;
+  Step step;
+  step.env = &env;
+  step.cancellation = cancellation == nullptr ? &own : cancellation;
+  QueueWork work(&env);
+  TENON_RETURN_IF_ERROR(work.Begin(&step));
+  Status status = work.Use(device.first_queue);
+  if (status.ok()) status = work.Copy(device.first_queue, args, {}, label, nullptr);
+  status = work.Complete(std::move(status));
+  *out_abandoned = work.abandoned();
+  return status.ok() ? status : std::move(status).Annotate(StrCat("on ", device.device->name));
+}
+
+}  // namespace tenon::exec

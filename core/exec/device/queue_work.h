@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// QueueWork: what one step has submitted to the queues of asynchronous devices, and how its end is known.
+//
+// An instance (a step's memory) has one. There is a timeline for each queue that the instance uses; a point on it is
+// signalled only where another queue or the host waits. When work fails, or the step is cancelled, the
+// timelines fail: what has not begun is not run, and the instance gets new ones for its next step.
+//
+// Invariants. Complete() returns when nothing of the step runs on a device any more; only then may its memory be used
+// again. Should a device not come back within kDrainSeconds, abandoned() is true, and the memory is never used again.
+// One thread drives a step; a cancellation may come from any.
+#ifndef TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
+#define TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/base/cancellation.h"
+#include "core/exec/device/timeline.h"
+#include "tenon/ext/draft/capture.h"
+
+struct tenon_resource;
+
+namespace tenon::exec {
+
+struct Environment;
+struct Step;
+
+class QueueWork {
+ public:
+  explicit QueueWork(const Environment* env) : env_(env) {}
+  ~QueueWork() = default;
+
+  // Before the first submission of a step.
+  Status Begin(Step* step);
+  bool begun() const { return step_ != nullptr; }
+  // Makes the queue ready for work of the step; on its first use in the instance, makes its timeline.
+  Status Use(int32_t queue);
+  tenon_queue* queue(int32_t queue) const;
+  tenon_semaphore* timeline(int32_t queue) const { return lanes_[static_cast<size_t>(queue)].timeline->semaphore(); }
+
+  // The queue waits, or tells a point that it has done all submitted so far. The point is returned.
+  Status Wait(int32_t queue, std::span<const tenon_timeline_point> points);
+  Result<tenon_timeline_point> Signal(int32_t queue, std::string_view label);
+  // Copies; out_point: where its end is told, NULL: nobody asks.
+  Status Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
+              tenon_timeline_point* out_point);
+  // Launches what was captured for the queue.
+  Status Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label);
+  // The host waits.
+  Status HostWait(const tenon_timeline_point& point);
+
+  // Updates of variables have been submitted to the queue, and ended.
+  Status NoteWrites(int32_t queue, std::span<tenon_resource* const> resources);
+  // The host waits for all that was submitted so far; what was held until then is released.
+  Status CatchUp();
+  // What is submitted to `queue` from now on comes after all that the other devices have so far.
+  Status Follow(int32_t queue);
+  // Complete() will answer so.
+  void FailLater(Status status) {
+    if (later_.ok()) later_ = std::move(status);
+  }
+  // The queue waits for another step's write of the variable, if it is still under way.
+  Status AwaitWrite(int32_t queue, tenon_resource* resource);
+  // The reference is released when the step's work is done.
+  void Hold(Buffer* buffer) {
+    held_.push_back(buffer);
+    held_bytes_ += buffer->capacity;
+  }
+  uint64_t held_bytes() const { return held_bytes_; }
+
+  // Waits for all of the step; `status` is how the host's part went, and the answer how the whole went.
+  Status Complete(Status status);
+  bool abandoned() const { return abandoned_; }
+  // Whether the instance's points have no meaning any more: its timelines are new.
+  bool TakeRenewed() { return std::exchange(renewed_, false); }
+
+ private:
+  struct Lane {
+    std::shared_ptr<Timeline> timeline;
+    uint64_t value = 0;  // last told
+    bool used = false;   // in this step
+  };
+  struct Write {
+    tenon_resource* resource;
+    Buffer* buffer;
+    int32_t queue;
+    uint64_t value;
+  };
+  const Device& DeviceOf(int32_t queue) const;
+  tenon_submission Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
+  Status Barrier(int32_t queue, const tenon_submission& submission) const;
+  Status AwaitPoint(const Device& device, const tenon_timeline_point& point);
+  void LogAbandoned() const;
+  Status WaitForDevices();
+  void FailLanes(const Status& status);
+  Status Drain();
+  void SettleWrites(bool failed);
+  void ReleaseHeld();
+
+  const Environment* env_;
+  Step* step_ = nullptr;
+  std::vector<Lane> lanes_;  // by queue
+  std::vector<Write> writes_;
+  std::vector<std::shared_ptr<Timeline>> borrowed_;  // of other steps
+  std::vector<Buffer*> held_;
+  uint64_t held_bytes_ = 0;
+  std::vector<tenon_timeline_point> ends_;
+  std::mutex mutex_;  // timelines against a cancellation
+  Status later_;
+  Subscription cancelled_;
+  bool abandoned_ = false, renewed_ = false;
+};
+
+// A copy that a device makes by itself, outside of any step; waits for it until `cancellation` (nullptr: none) ends it.
+// out_abandoned: whether the device may still use what the copy names.
+Status CopyNow(const Environment& env, const SessionDevice& device, const tenon_copy_args& args, std::string_view label,
+               Cancellation* cancellation, bool* out_abandoned);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// The services behind a kernel's frame. Each checks what the kernel asks for: a wrong index is a status, never a crash.
+#include <cstring>
+#include <exception>
+
+#include "core/base/clock.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/frame.h"
+#include "core/exec/threads/host_threads.h"
+#include "core/tensor/variant.h"
+#include "core/trace/trace.h"
+
+namespace tenon::exec {
+namespace {
+
+// Who runs the kernel puts the node's name before what its kernel answers.
+tenon_status* Fail(Status status) { return status.release(); }
+
+// What the kernel must not do is said to be its plugin's doing.
+tenon_status* Wrong(const tenon_frame* frame, std::string_view what) {
+  const tenon_frame_context& context = *frame->context;
+  return Internal(StrCat(context.plugin == nullptr ? "the engine" : DescribePlugin(*context.plugin), ": its ", context.function, "() ", what)).release();
+}
+
+tenon_status* CheckOutput(const tenon_frame* frame, int32_t index) {
+  if (index >= 0 && index < frame->output_count) return nullptr;
+  return Wrong(frame, StrCat("set output ", index, " of ", frame->output_count));
+}
+
+tenon_status* CheckShape(const tenon_frame* frame, const char* service, tenon_shape shape) {
+  if (shape.rank <= 0 || (shape.dims != nullptr && shape.rank <= TENON_MAX_RANK)) return nullptr;
+  return Wrong(frame, StrCat("called ", service, " with ", shape.dims == nullptr ? "dims NULL and rank " : "rank ", shape.rank,
+                             shape.dims == nullptr ? "" : StrCat("; at most ", TENON_MAX_RANK, " is allowed")));
+}
+
+// A tensor in a buffer of its own, of which the view holds the reference.
+Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes) {
+  TENON_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(pool, dtype, Shape(shape), extra_bytes));
+  Buffer* buffer = tensor.buffer();
+  Retain(buffer);
+  return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
+}
+
+tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes) {
+  if (tenon_status* bad = CheckOutput(frame, index)) return bad;
+  if (tenon_status* bad = CheckShape(frame, "alloc_output", shape)) return bad;
+  const auto at = static_cast<size_t>(index);
+  const Place& place = frame->context->place;
+  auto made = NewTensor(PoolOf(*frame->context->step, place, at), frame->context->node->output_types[at], shape, extra_bytes);
+  if (!made.ok()) return Fail(made.status());
+  tenon_tensor_view* view = frame->outputs[index];
+  ReleaseOutput(view);
+  *view = *made;
+  MarkOutput(place, at, view);
+  return nullptr;
+}
+
+bool SameDims(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
+  return buffer->rank == dl.ndim &&
+         (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
+}
+
+// A reference to the view's buffer whose dims are the view's.
+Buffer* Share(BufferPool* pool, const tenon_tensor_view& view) {
+  if (SameDims(view.buffer, view.dl)) {
+    Retain(view.buffer);
+    return view.buffer;
+  }
+  return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
+}
+
+// What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
+tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
+  const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
+  const DType planned = frame->context->node->output_types[static_cast<size_t>(index)];
+  if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
+  if (view.buffer == nullptr) return wrong("memory that lives in no buffer, and that it must copy,");
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK || (view.dl.ndim > 0 && view.dl.shape == nullptr))
+    return wrong(StrCat("a shape of rank ", view.dl.ndim, view.dl.shape == nullptr ? " without dims" : ""));
+  if (view.dl.strides != nullptr) return wrong("a view with strides");
+  uint64_t bytes = sizeof(tenon_resource*);
+  if (!IsRef(planned) && !ByteSize(planned, view, &bytes)) {
+    const Result<int64_t> size = ByteSize(planned, ShapeOf(view));
+    return wrong(StrCat("a shape that cannot be (", size.ok() ? ShapeOf(view).ToString() : std::string(size.status().message()), ")"));
+  }
+  if (view.byte_size != bytes) return wrong(StrCat("byte_size ", view.byte_size, " and a shape of ", bytes, " bytes"));
+  const Buffer* memory = HomeOf(view.buffer);
+  const auto begin = reinterpret_cast<uintptr_t>(memory->data), data = reinterpret_cast<uintptr_t>(DataOf(view));
+  if (bytes > 0 && (data < begin || data - begin > memory->capacity || bytes > memory->capacity - (data - begin)))
+    return wrong(StrCat(bytes, " bytes that do not lie in their buffer of ", memory->capacity, " bytes"));
+  const bool in_host_memory = frame->context->place.host_output(static_cast<size_t>(index));
+  if (frame->context->place.device != nullptr && OnHost(view) != in_host_memory)
+    return wrong(StrCat(OnHost(view) ? "memory of the host" : "memory of a device", " where ", in_host_memory ? "the host's" : "the device's", " is wanted"));
+  return nullptr;
+}
+
+tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_tensor_view* view) {
+  if (tenon_status* bad = CheckOutput(frame, index)) return bad;
+  if (tenon_status* bad = CheckGiven(frame, index, *view)) return bad;
+  Buffer* buffer = Share(frame->context->step->env->pool, *view);
+  tenon_tensor_view shared = *view;
+  shared.buffer = buffer;
+  shared.dl.shape = buffer->dims;
+  ReleaseOutput(frame->outputs[index]);
+  *frame->outputs[index] = shared;
+  return nullptr;
+}
+
+Status CopyWithin(const Place& place, const void* source, void* target, uint64_t bytes) {
+  tenon_device* device = place.device->device->handle;
+  const tenon_copy_args args{TENON_HEAD(tenon_copy_args), source, target, bytes, device, device};
+  return place.work->Copy(place.queue, args, {}, "keep", nullptr);
+}
+
+tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* out_view) {
+  if (index < 0 || index >= frame->input_count)
+    return Wrong(frame, StrCat("kept input ", index, " of ", frame->input_count));
+  const tenon_tensor_view& view = *frame->inputs[index];
+  BufferPool* pool = frame->context->step->env->pool;
+  if (view.buffer != nullptr) {
+    *out_view = view;
+    out_view->buffer = Share(pool, view);
+    out_view->dl.shape = out_view->buffer->dims;
+    return nullptr;
+  }
+  if (view.dtype == TENON_DT_VARIANT) return Fail(Internal(StrCat("input ", index, ", a variant, lives in no buffer")));
+  const Place& place = frame->context->place;
+  const bool on_device = place.device != nullptr && !OnHost(view);
+  if (on_device) pool = place.device->pool;
+  const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
+  auto buffer = pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0});
+  if (!buffer.ok()) return Fail(buffer.status());
+  if (on_device) {
+    if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok()) return Fail(std::move(status));
+  } else {
+    CopyElements(view, (*buffer)->data);
+  }
+  *out_view = MakeView(view.dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, view.byte_size, *buffer);
+  if (on_device) MarkDevice(out_view, *place.device->device);
+  return nullptr;
+}
+
+// A share of a parallel_for: it leaves the trail of its kernel on the thread that it runs on, and keeps what is thrown there.
+struct Shares {
+  const tenon_frame* frame;
+  tenon_range_function function;
+  void* argument;
+  std::mutex mutex;
+  std::exception_ptr thrown;
+
+  static void Run(void* argument, int64_t begin, int64_t end) {
+    auto* self = static_cast<Shares*>(argument);
+    const KernelCall mark(self->frame);
+    try {
+      self->function(self->argument, begin, end);
+    } catch (...) {
+      std::lock_guard lock(self->mutex);
+      if (self->thrown == nullptr) self->thrown = std::current_exception();
+    }
+  }
+};
+
+void ParallelFor(tenon_frame* frame, int64_t total, double cost, tenon_range_function function, void* argument) {
+  if (function == nullptr || total <= 0) return;
+  Shares shares{frame, function, argument, {}, nullptr};
+  frame->context->step->env->threads->Run(total, cost, &Shares::Run, &shares);
+  // To who called run(), as if the kernel had no help.
+  if (shares.thrown != nullptr) std::rethrow_exception(shares.thrown);
+}
+
+uint32_t IsCancelled(tenon_frame* frame) { return frame->context->step->cancellation->cancelled() ? 1 : 0; }
+
+uint64_t CancelSubscribe(tenon_frame* frame, tenon_done_function callback, void* argument) {
+  return frame->context->step->cancellation->Subscribe(
+      [callback, argument](const Status& reason) { callback(argument, Status(reason).release()); });
+}
+
+uint32_t CancelUnsubscribe(tenon_frame* frame, uint64_t token) {
+  return frame->context->step->cancellation->Unsubscribe(token) ? 1 : 0;
+}
+
+tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** out_handle) {
+  if (index < 0 || index >= frame->input_count)
+    return Wrong(frame, StrCat("asked for input ", index, " of ", frame->input_count));
+  const tenon_tensor_view& view = *frame->inputs[index];
+  if ((view.dtype != TENON_DT_RESOURCE && !IsRef(view.dtype)) || view.dl.data == nullptr || NumElements(view) != 1)
+    return Fail(InvalidArgument(StrCat("input ", index, " must be one resource or reference, found ",
+                                              TypeName(view.dtype), ShapeOf(view).ToString())));
+  tenon_resource* handle = *static_cast<tenon_resource**>(DataOf(view));
+  if (handle == nullptr) return Fail(InvalidArgument(StrCat("input ", index, " is an empty resource handle")));
+  *out_handle = handle;
+  return nullptr;
+}
+
+tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_status* (*create)(void*, void**),
+                             void* argument, void (*destroy)(void*), void** out_object) {
+  std::lock_guard lock(handle->mutex);
+  if (handle->object == nullptr) {
+    if (create == nullptr)
+      return Fail(NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser")));
+    if (tenon_status* status = create(argument, &handle->object)) return Fail(Status(status));
+    handle->destroy = destroy;
+  }
+  if (destroy != nullptr && destroy != handle->destroy)
+    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on")));
+  *out_object = handle->object;
+  return nullptr;
+}
+
+tenon_status* ResourceDestroy(tenon_frame*, tenon_resource* handle) {
+  if (Drop(handle)) return nullptr;
+  return NotFound(StrCat("resource '", handle->name, "' has no value that could be destroyed")).release();
+}
+
+tenon_status* StepResource(tenon_frame* frame, tenon_span type, tenon_resource** out_handle) {
+  auto resource = std::make_unique<Resource>();
+  resource->type = View(type);
+  resource->name = frame->context->node->name;
+  *out_handle = resource.get();
+  Step* step = frame->context->step;
+  std::lock_guard lock(step->mutex);
+  step->local_resources.push_back(std::move(resource));
+  return nullptr;
+}
+
+// Whether the node got this handle through a reference input: then the update is in place.
+bool ThroughReference(const tenon_frame* frame, const tenon_resource* handle) {
+  for (int32_t i = 0; i < frame->input_count; ++i) {
+    const tenon_tensor_view& view = *frame->inputs[i];
+    if (IsRef(view.dtype) && view.dl.data != nullptr && *static_cast<tenon_resource**>(DataOf(view)) == handle) return true;
+  }
+  return false;
+}
+
+tenon_status* VariableRead(tenon_frame* frame, tenon_resource* handle, tenon_tensor_view* out_view) {
+  tenon_frame_context* context = frame->context;
+  const Place& place = context->place;
+  if (place.work != nullptr)
+    if (Status status = place.work->AwaitWrite(place.queue, handle); !status.ok()) return Fail(std::move(status));
+  if (Status status = ReadVariable(handle, MemoryOf(place), out_view, frame, context->step->cancellation); !status.ok()) return Fail(std::move(status));
+  // Who writes to a variable without references takes another buffer while this one is held: it may be shared as it is.
+  if (!ThroughReference(frame, handle)) out_view->flags |= TENON_VIEW_READ_ONLY;
+  if (context->pin_count < context->pins.size()) context->pins[context->pin_count++] = out_view->buffer;
+  else context->more_pins.push_back(out_view->buffer);
+  return nullptr;
+}
+
+uint32_t VariableIsInitialized(tenon_frame*, tenon_resource* handle) { return IsInitialized(handle) ? 1 : 0; }
+
+tenon_status* VariableBeginUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t flags, uint32_t dtype,
+                                  tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_old,
+                                  tenon_tensor_view* out_new) {
+  if (tenon_status* bad = CheckShape(frame, "variable_begin_update", shape)) return bad;
+  const Step& step = *frame->context->step;
+  const Place& place = frame->context->place;
+  Updater updater{frame, step.cancellation, step.env->pool, ThroughReference(frame, handle), nullptr, {}, {}, true};
+  LateUpdates* const late = frame->context->late;
+  if (late != nullptr) {
+    if ((flags & TENON_UPDATE_PRESERVE) != 0) return Fail(Unimplemented("a kernel with TENON_KERNEL_CAPTURE_UPDATES wants TENON_UPDATE_PRESERVE"));
+    if (late->Has(handle)) return Fail(Unimplemented(StrCat("variable '", handle->name, "' is updated twice")));
+    updater.dropped = late->dropped;
+    updater.may_wait = late->updates.empty();
+  }
+  if (place.device != nullptr) {
+    updater.pool = place.device->pool;
+    updater.device = place.device->device;
+    updater.copy = [&place](const void* source, void* target, uint64_t bytes) { return CopyWithin(place, source, target, bytes); };
+    if (Status waited = place.work->AwaitWrite(place.queue, handle); !waited.ok()) return Fail(std::move(waited));
+  }
+  Status status = BeginUpdate(handle, updater, flags, dtype, shape, extra_bytes, out_old, out_new);
+  if (late != nullptr && status.ok()) {
+    late->updates.push_back({handle, frame, TENON_UPDATE_FAILED});
+    late->addresses.insert(late->addresses.end(), {DataOf(*out_old), DataOf(*out_new)});
+  }
+  return status.ok() ? nullptr : Fail(std::move(status));
+}
+
+void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outcome) {
+  if (LateUpdates* const late = frame->context->late) {
+    for (LateUpdates::Update& update : late->updates)
+      if (update.resource == handle && update.frame == frame) update.outcome = outcome;
+    return;
+  }
+  EndUpdate(handle, frame, outcome);
+  const Place& place = frame->context->place;
+  if (place.work == nullptr || outcome != TENON_UPDATE_COMMIT) return;
+  // Without a point the write's end is not known: the step fails when it is waited for.
+  if (Status status = place.work->NoteWrites(place.queue, {&handle, 1}); !status.ok()) place.work->FailLater(std::move(status));
+}
+
+tenon_status* Call(tenon_frame*, tenon_span function, const tenon_tensor_view* const*, uint64_t,
+                   void (*)(void*, tenon_status*, const tenon_tensor_view* const*, uint64_t), void*) {
+  return Fail(Unimplemented(StrCat("kernels cannot call functions yet ('", View(function),
+                                          "'); calls by trait are inlined by the engine")));
+}
+
+void TraceSpan(tenon_frame* frame, tenon_span name, uint64_t begin_ns, uint64_t end_ns) {
+  if (trace::Trace* trace = frame->context->step->trace) trace->Add(View(name), frame->context->node->name, begin_ns, end_ns);
+}
+
+uint64_t Now(tenon_frame*) { return NowNs(); }
+
+uint64_t StepId(tenon_frame* frame) { return frame->context->step->id; }
+
+tenon_status* AllocTensor(tenon_frame* frame, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+  if (tenon_status* bad = CheckShape(frame, "alloc_tensor", shape)) return bad;
+  auto made = NewTensor(frame->context->step->env->pool, dtype, shape, extra_bytes);
+  if (!made.ok()) return Fail(made.status());
+  *out_view = *made;
+  return nullptr;
+}
+
+tenon_status* GiveVariant(Result<tenon_variant*> made, tenon_variant** out_variant) {
+  *out_variant = nullptr;
+  if (!made.ok()) return Fail(made.status());
+  *out_variant = *made;
+  return nullptr;
+}
+
+tenon_status* VariantNew(tenon_frame* frame, tenon_span type, tenon_span metadata, const tenon_tensor_view* elements, uint64_t element_count,
+                         tenon_variant** out_variant) {
+  return GiveVariant(variant::New(frame->context->step->env->pool, View(type), View(metadata), elements, element_count), out_variant);
+}
+
+tenon_status* VariantDerive(tenon_frame* frame, const tenon_variant* base, tenon_span metadata, uint64_t element_count, uint64_t index,
+                            const tenon_tensor_view* element, tenon_variant** out_variant) {
+  const std::string_view bytes = metadata.data == nullptr ? std::string_view(base->metadata) : View(metadata);
+  return GiveVariant(variant::Derive(frame->context->step->env->pool, *base, bytes, element_count, index, element), out_variant);
+}
+
+void VariantInfo(const tenon_variant* variant, tenon_variant_info* out_info) { *out_info = variant::Info(*variant); }
+
+void VariantElement(const tenon_variant* variant, uint64_t index, tenon_tensor_view* out_element) {
+  *out_element = variant::Element(*variant, index);
+}
+
+}  // namespace
+
+const tenon_frame_services* FrameServices() {
+  static const tenon_frame_services services = {
+      TENON_HEAD(tenon_frame_services), &AllocOutput,  &SetOutput,       &RetainInput,    &ParallelFor,
+      &IsCancelled,  &CancelSubscribe,  &CancelUnsubscribe, &InputResource, &ResourceObject,
+      &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
+      &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId,
+      &AllocTensor,  &VariantNew,   &VariantDerive,    &VariantInfo,    &VariantElement, &variant::Retain,
+      &variant::Release};
+  return &services;
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/lower/arena.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/base/checked.h"
+#include "core/exec/lower/memory_planner.h"
+
+namespace tenon::exec {
+namespace {
+
+std::span<const tenon_in_place> InPlaceOf(const Operation& operation) {
+  if (operation.region != nullptr) return operation.region->in_place();
+  if (operation.kind != Operation::Kind::kRun && operation.kind != Operation::Kind::kGuarded && operation.kind != Operation::Kind::kQueued) return {};
+  const tenon_kernel_registration& kernel = operation.prepared->kernel->registration();
+  return {kernel.in_place, kernel.in_place_count};
+}
+
+class Arena {
+ public:
+  Arena(const Environment& env, ProgramCode* code) : env_(env), code_(code) {}
+  void Run();
+
+ private:
+  void ExtendSelected();
+  void ShareInPlace(std::vector<Operation>& block);
+  void NoteWriters(const std::vector<Operation>& block);
+  void PlanArena(int32_t memory);
+  uint64_t PlaceSlots(int32_t memory, bool by_queue);
+  std::unordered_map<int32_t, int32_t> SecondTurns(const std::vector<int32_t>& slots) const;
+
+  const Environment& env_;
+  ProgramCode* const code_;
+  std::unordered_map<int32_t, int32_t> writer_of_;  // root of an arena: the queue that first writes it
+  std::unordered_set<int32_t> crossing_;            // roots that another queue reads
+};
+
+// A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each select's own end
+// is known, that of a loop around its users too; the sides of one within a loop have been used there.
+void Arena::ExtendSelected() {
+  for (auto it = code_->slots.rbegin(); it != code_->slots.rend(); ++it)
+    if (it->home == Home::kSelected)
+      for (const int32_t side : it->sides) {
+        Slot& root = code_->root(side);
+        root.last = std::max(root.last, it->last);
+      }
+}
+
+// Lets outputs take over inputs that die with the operation, where the kernel allows it.
+void Arena::ShareInPlace(std::vector<Operation>& block) {
+  for (Operation& operation : block) {
+    if (operation.kind == Operation::Kind::kBranch) ShareInPlace(code_->branch(operation.branch).block);
+    if (operation.kind == Operation::Kind::kLoop) {
+      Loop& loop = code_->loop(operation.loop);
+      ShareInPlace(loop.condition_block);
+      ShareInPlace(loop.body_block);
+    }
+    for (const tenon_in_place& pair : InPlaceOf(operation)) {
+      const auto in = static_cast<size_t>(pair.input), out = static_cast<size_t>(pair.output);
+      if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
+      const int32_t root = code_->RootOf(operation.inputs[in]);
+      Slot& target = code_->at(operation.outputs[out]);
+      if (code_->at(root).home != Home::kArena || target.home != Home::kArena || code_->at(root).last != operation.position ||
+          code_->at(root).bytes != target.bytes || code_->at(operation.inputs[in]).bytes != target.bytes || code_->at(root).memory != target.memory)
+        continue;
+      bool elsewhere = false;
+      for (size_t i = 0; i < operation.inputs.size(); ++i)
+        elsewhere = elsewhere || (i != in && code_->RootOf(operation.inputs[i]) == root);
+      if (elsewhere) continue;
+      const int32_t last = target.last;
+      target.home = Home::kAlias;
+      target.target = root;
+      code_->at(root).last = std::max(last, operation.position);
+    }
+  }
+}
+
+void Arena::NoteWriters(const std::vector<Operation>& block) {
+  for (const Operation& operation : block)
+    if (operation.queue >= 0)
+      for (int32_t slot : operation.outputs) writer_of_.try_emplace(code_->RootOf(slot), operation.queue);
+  for (const Operation& operation : block)
+    for (int32_t slot : operation.inputs)
+      if (const auto it = writer_of_.find(code_->RootOf(slot)); it != writer_of_.end() && it->second != operation.queue) crossing_.insert(code_->RootOf(slot));
+}
+
+// Offsets in one memory's arena, and behind them the workspace of the host, or of each queue of the device. What different
+// queues write shares no memory, lest one waits for another that it does not need; unless that takes too much.
+void Arena::PlanArena(int32_t memory) {
+  uint64_t total = PlaceSlots(memory, true);
+  const uint64_t most = memory == 0 ? 0 : env_.devices[static_cast<size_t>(memory)].device->memory_bytes / 2;
+  if (most != 0 && total > most) total = PlaceSlots(memory, false);
+  const std::vector<SessionQueue>& queues = env_.queues;
+  for (size_t q = 0; q < code_->workspace_offset.size(); ++q) {
+    if ((q == 0 ? 0 : queues[q - 1].device) != memory) continue;
+    const uint64_t workspace = code_->workspace_offset[q];
+    code_->workspace_offset[q] = total;
+    total += RoundUp(workspace, 64);
+  }
+  code_->arena_bytes[static_cast<size_t>(memory)] = total;
+}
+
+// Until when values that another queue reads keep their memory: until the next such value has been read, so that one can
+// be written while the other is read (two buffers by turns).
+std::unordered_map<int32_t, int32_t> Arena::SecondTurns(const std::vector<int32_t>& slots) const {
+  std::vector<int32_t> crossing;
+  for (int32_t slot : slots)
+    if (crossing_.contains(slot)) crossing.push_back(slot);
+  std::sort(crossing.begin(), crossing.end(), [this](int32_t a, int32_t b) { return code_->at(a).last < code_->at(b).last; });
+  std::unordered_map<int32_t, int32_t> until;
+  for (size_t i = 0; i + 1 < crossing.size(); ++i) until[crossing[i]] = code_->at(crossing[i + 1]).last;
+  return until;
+}
+
+uint64_t Arena::PlaceSlots(int32_t memory, bool by_queue) {
+  std::map<int32_t, std::vector<int32_t>> groups;
+  for (size_t i = 0; i < code_->slots.size(); ++i) {
+    const Slot& slot = code_->slots[i];
+    if (slot.home != Home::kArena || slot.memory != memory) continue;
+    const auto writer = writer_of_.find(static_cast<int32_t>(i));
+    groups[by_queue && memory != 0 && writer != writer_of_.end() ? writer->second : -1].push_back(static_cast<int32_t>(i));
+  }
+  uint64_t total = 0;
+  for (const auto& [queue, slots] : groups) {
+    MemoryPlanner planner;
+    const std::unordered_map<int32_t, int32_t> later = by_queue ? SecondTurns(slots) : std::unordered_map<int32_t, int32_t>();
+    for (int32_t slot : slots) {
+      const auto it = later.find(slot);
+      planner.Add(code_->at(slot).bytes, code_->at(slot).first, it == later.end() ? code_->at(slot).last : it->second);
+    }
+    const std::vector<uint64_t> offsets = planner.Plan();
+    for (size_t i = 0; i < slots.size(); ++i) code_->at(slots[i]).offset = total + offsets[i];
+    total += planner.total();
+  }
+  return total;
+}
+
+void Arena::Run() {
+  ExtendSelected();
+  for (Slot& slot : code_->slots) slot.last = std::max(slot.last, slot.first);
+  ShareInPlace(code_->operations);
+  const size_t memories = std::max<size_t>(1, env_.devices.size());
+  code_->arena_bytes.resize(memories);
+  code_->ForEachBlock([this](const std::vector<Operation>& block) { NoteWriters(block); });
+  for (size_t memory = 0; memory < memories; ++memory) PlanArena(static_cast<int32_t>(memory));
+}
+
+}  // namespace
+
+void ShareMemory(const Environment& env, ProgramCode* code) { Arena(env, code).Run(); }
+
+}  // namespace tenon::exec

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arena of a program, on code written by hand.
+#include "core/exec/lower/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <climits>
+
+namespace tenon::exec {
+namespace {
+
+Slot InArena(uint64_t bytes, int32_t first, int32_t last) {
+  Slot slot;
+  slot.dtype = TENON_DT_FLOAT;
+  slot.bytes = bytes;
+  slot.first = first;
+  slot.last = last;
+  return slot;
+}
+
+bool Overlap(const Slot& a, const Slot& b) { return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes; }
+
+Environment OneHost() {
+  Environment env;
+  env.devices.resize(1);
+  return env;
+}
+
+TEST(Arena, ValuesThatLiveTogetherShareNoMemoryAndOthersDo) {
+  ProgramCode code;
+  code.workspace_offset = {0};
+  code.slots = {InArena(256, 0, 2), InArena(256, 1, 3), InArena(256, 4, 5)};
+  ShareMemory(OneHost(), &code);
+  EXPECT_FALSE(Overlap(code.at(0), code.at(1)));
+  EXPECT_TRUE(Overlap(code.at(2), code.at(0)) || Overlap(code.at(2), code.at(1)));
+  EXPECT_EQ(code.arena_bytes, (std::vector<uint64_t>{512}));
+}
+
+TEST(Arena, TheWorkspaceOfTheHostComesBehindTheValues) {
+  ProgramCode code;
+  code.workspace_offset = {100};  // its size, before
+  code.slots = {InArena(64, 0, 1)};
+  ShareMemory(OneHost(), &code);
+  EXPECT_EQ(code.workspace_offset[0], 64u);
+  EXPECT_EQ(code.arena_bytes[0], 64u + 128u);
+}
+
+TEST(Arena, WhatASelectMayShowLivesAsLongAsTheSelect) {
+  ProgramCode code;
+  code.workspace_offset = {0};
+  code.slots = {InArena(64, 0, 1), InArena(64, 0, 1), InArena(64, 2, 9), InArena(64, 3, 8)};
+  Slot& select = code.at(2);
+  select.home = Home::kSelected;
+  select.sides = {0, 1};
+  Slot outer = select;  // a select of a select
+  outer.first = 3;
+  outer.last = INT_MAX;
+  outer.sides = {2, 1};
+  code.slots.push_back(outer);
+  ShareMemory(OneHost(), &code);
+  EXPECT_EQ(code.at(0).last, INT_MAX) << "by way of the inner select";
+  EXPECT_EQ(code.at(1).last, INT_MAX);
+  for (int32_t side : {0, 1}) EXPECT_FALSE(Overlap(code.at(side), code.at(3))) << "slot 3 lives while the select does";
+}
+
+TEST(Arena, WhatDifferentQueuesWriteIsApart) {
+  Environment env;
+  env.devices.resize(2);
+  Device card;
+  env.devices[1].device = &card;
+  env.queues = {{nullptr, 1}, {nullptr, 1}};
+  ProgramCode code;
+  code.workspace_offset = {0, 0, 0};
+  code.slots = {InArena(64, 0, 1), InArena(64, 2, 3)};
+  for (Slot& slot : code.slots) slot.memory = 1;
+  for (int32_t i = 0; i < 2; ++i) {
+    Operation operation;
+    operation.kind = Operation::Kind::kTransfer;
+    operation.position = i * 2;
+    operation.outputs = {i};
+    operation.queue = i;
+    code.operations.push_back(operation);
+  }
+  ShareMemory(env, &code);
+  EXPECT_FALSE(Overlap(code.at(0), code.at(1))) << "one would wait for the other";
+  card.memory_bytes = 128;  // half of it is too little for that
+  ProgramCode again = code;
+  again.workspace_offset = {0, 0, 0};
+  ShareMemory(env, &again);
+  EXPECT_TRUE(Overlap(again.at(0), again.at(1)));
+}
+
+}  // namespace
+}  // namespace tenon::exec

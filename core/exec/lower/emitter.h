@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emitter: writes a plan's operations, in the order in which they are submitted, and a slot for each value. Memory is not shared yet, and
+// nothing waits.
+#ifndef TENON_CORE_EXEC_LOWER_EMITTER_H_
+#define TENON_CORE_EXEC_LOWER_EMITTER_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/exec/lower/facts.h"
+#include "core/exec/lower/queue_chooser.h"
+#include "core/exec/program/program_code.h"
+#include "core/graph/branch_analysis.h"
+
+namespace tenon::exec {
+
+// Why a graph needs the dynamic executor.
+struct Refusal {
+  std::string text;  // "": it does not
+  bool for_these_shapes = false;  // with other feeds it may not
+};
+
+class Emitter {
+ public:
+  // All outlive it.
+  Emitter(const Plan* plan, const Facts* facts, const graph::BranchAnalysis* branches, ProgramCode* code);
+
+  // An error: of the graph. What cannot be straight code is refused.
+  Status Run();
+  const Refusal& refusal() const { return refusal_; }
+
+ private:
+  // The blocks of the regions that are being emitted, the outermost first.
+  struct OpenBranches {
+    std::vector<Operation>* base;
+    std::vector<std::pair<int, std::vector<Operation>*>> stack;
+    std::vector<Operation>* Top() const { return stack.empty() ? base : stack.back().second; }
+  };
+  // The items of a frame, in order: all of them, or those of its condition part, or of its body.
+  enum class Part { kAll, kCondition, kBody };
+  using Variables = std::vector<std::pair<int32_t, const graph::LoopVariable*>>;  // with the slot of each one's current value
+
+  void GiveUp(std::string why, bool for_these_shapes = false) {
+    if (refusal_.text.empty()) refusal_ = {std::move(why), for_these_shapes};
+  }
+  bool refused() const { return !refusal_.text.empty(); }
+  const SessionDevice& DeviceOfMemory(int32_t memory) const { return plan_.env().devices[static_cast<size_t>(memory)]; }
+
+  // Slots and nodes (emit.cc).
+  int32_t NewSlot(DType dtype, Shape shape, Home home, int32_t memory = 0);
+  int32_t ConstantSlot(Tensor tensor, int32_t memory);
+  Result<int32_t> SlotOf(graph::Edge edge);
+  void SetSlot(graph::Edge edge, int32_t slot);
+  void Use(int32_t slot);
+  bool DefinedWithin(int32_t slot, int32_t loop) const;
+  void KeepToTheEnd(int32_t slot);
+  std::vector<int32_t> RootsOf(std::vector<int32_t> slots) const;
+  bool Supported();
+  void CheckExchange(const graph::Node& node);
+  Operation& Push(std::vector<Operation>* block, Operation::Kind kind, int32_t node);
+  Status EmitNode(int32_t id, std::vector<Operation>* block);
+  Result<int32_t> EmitRead(int32_t reference, const graph::Node& node, graph::Edge edge, std::vector<Operation>* block);
+  Status EmitExchange(const graph::Node& node, std::vector<Operation>* block);
+  int32_t EmitTransfer(int32_t from, const graph::Node& node, std::vector<Operation>* block);
+  void PushTransfer(int32_t from, int32_t to, int32_t node, std::vector<Operation>* block);
+  Status EmitKernel(const graph::Node& node, std::vector<Operation>* block);
+  Status EmitView(const graph::Node& node, int32_t input, const graph::OutputFacts& facts, std::vector<Operation>* block);
+  int32_t ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs);
+  void KeepForQueue(int32_t queue, const SessionDevice& device, const std::vector<int32_t>& inputs);
+  double SecondsOf(const graph::Node& node, const SessionDevice& device) const;
+  Status EmitFetches();
+
+  // Control flow (emit_control_flow.cc).
+  Status EmitFrame(int frame, Part part, std::vector<Operation>* block);
+  Result<std::vector<Operation>*> BlockOf(int region, OpenBranches* open);
+  graph::Edge OnHost(graph::Edge edge, int around);
+  Result<int32_t> PredicateSlot(graph::Edge predicate, int around);
+  bool MayEmit(const graph::Node& node) const;
+  bool IsVariableSwitch(int32_t id) const;
+  Status EmitSwitch(const graph::Node& node, std::vector<Operation>* block);
+  Status EmitSelect(const graph::Node& node, const graph::BranchMerge& merge, std::vector<Operation>* block);
+  Status EmitLoop(int frame, std::vector<Operation>* block);
+  Status EmitInvariants(const graph::Frame& frame);
+  Status EnterVariables(const graph::Frame& frame, Loop* loop, Variables* variables, std::vector<Operation>* block);
+  Status CloseVariables(const graph::Frame& frame, const Variables& variables, Loop* loop);
+  void CarryOnDevices(Loop& loop, const Variables& variables);
+  bool MayStandIn(int32_t slot, int32_t root) const;
+
+  // Sets of nodes that a compiler took (emit_claims.cc).
+  bool HasClaims() const;
+  int32_t ClaimOf(int32_t id) const;
+  bool RunTogether(int32_t a, int32_t b) const;
+  std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, int frame) const;
+  Status EmitClaim(int32_t number, std::vector<Operation>* block);
+  bool IsReadOutside(graph::Edge edge, const std::function<bool(int32_t)>& inside);
+  Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::Edge>& in, const std::vector<graph::Edge>& out, std::vector<Operation>* block);
+
+  const Plan& plan_;
+  const graph::Graph& graph_;
+  const Facts& facts_;
+  const graph::LoopAnalysis& loops_;
+  const graph::BranchAnalysis& branches_;
+  ProgramCode* const code_;
+  QueueChooser chooser_;
+  std::set<int32_t> emitted_claims_;
+  mutable std::vector<int8_t> whole_claims_;  // by claim: -1 not looked at
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader
+  Refusal refusal_;
+  std::vector<std::vector<int32_t>> slot_of_;
+  int32_t position_ = 0;
+  std::vector<int32_t> loop_stack_;
+  std::vector<int32_t> loop_parent_;  // of loops
+  std::vector<int32_t> def_loop_;     // of slots: the innermost loop at their making
+  std::unordered_map<int32_t, std::vector<int32_t>> extend_;  // by loop: what is used until its end
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_LOWER_EMITTER_H_

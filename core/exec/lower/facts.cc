@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/lower/facts.h"
+
+#include <algorithm>
+
+#include "core/exec/kernel/run_node.h"
+
+namespace tenon::exec {
+
+using graph::Edge;
+using graph::Node;
+using graph::OutputFacts;
+
+Status Facts::Infer(const tenon_tensor_view* const* feeds, std::vector<Shape>* out_shapes) {
+  for (size_t i = 0; i < plan_.feeds().size(); ++i) {
+    OutputFacts facts;
+    facts.shape = ShapeOf(*feeds[i]);
+    out_shapes->push_back(facts.shape);
+    inference_.Fix(plan_.feeds()[i], std::move(facts));
+  }
+  for (size_t i = 0; i < plan_.receives().size(); ++i) {
+    OutputFacts facts;
+    facts.shape = ShapeOf(*feeds[plan_.feeds().size() + i]);
+    out_shapes->push_back(facts.shape);
+    inference_.Fix({plan_.receives()[i], 0}, std::move(facts));
+  }
+  if (plan_.options().fold) {
+    inference_.set_evaluator([this](const Node& node, const std::vector<Tensor>& inputs, const std::vector<OutputFacts>&) {
+      // A device's own arithmetic is not foretold by the host's.
+      if (HasOwnArithmetic(node)) return Result<std::vector<Tensor>>(std::vector<Tensor>{});
+      return EvaluateNode(node, inputs, plan_.env());
+    });
+  }
+  return inference_.Run(plan_.order());
+}
+
+bool Facts::HasOwnArithmetic(const Node& node) const {
+  const auto& runner = plan_.runner(node.id);
+  if (runner == nullptr || runner->queued_on() == nullptr) return false;
+  return std::any_of(node.output_types.begin(), node.output_types.end(), [](DType type) { return IsFloating(type); });
+}
+
+bool Facts::Known(Edge edge) const {
+  const Node& node = graph_.node(edge.node);
+  return plan_.FeedOf(edge) < 0 && !node.has(TENON_OP_STATEFUL) && inference_.facts(edge).value.has_value();
+}
+
+Status Facts::FindNeeded() {
+  // Over all nodes: a constant that is folded away may be what ties a node to its loop.
+  TENON_ASSIGN_OR_RETURN(loops_, graph::LoopAnalysis::Run(graph_, plan_.order()));
+  MarkNeeded();
+  for (int32_t id : plan_.order())
+    if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
+  return Status::Ok();
+}
+
+// Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
+void Facts::MarkNeeded() {
+  needed_.assign(static_cast<size_t>(graph_.size()), false);
+  std::vector<bool> in_order(static_cast<size_t>(graph_.size()), false), passed(in_order);
+  for (int32_t id : plan_.order()) in_order[static_cast<size_t>(id)] = true;
+  std::vector<std::pair<int32_t, bool>> stack;  // node, wanted
+  const auto follow = [&](Edge edge, bool wanted) {
+    if (edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
+  };
+  for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
+  for (int32_t target : plan_.targets()) stack.emplace_back(target, true);
+  while (!stack.empty()) {
+    auto [id, wanted] = stack.back();
+    stack.pop_back();
+    const auto at = static_cast<size_t>(id);
+    if (!in_order[at]) continue;
+    wanted = wanted || graph_.node(id).has(TENON_OP_WRITES_STATE | TENON_OP_IO);
+    if (wanted ? needed_[at] : (needed_[at] || passed[at])) continue;
+    (wanted ? needed_ : passed)[at] = true;
+    // A merge needs its predicate, which hangs on its inputs even where their values are known.
+    const bool merge = graph_.node(id).has(TENON_OP_MERGE);
+    for (const Edge& edge : graph_.node(id).inputs) {
+      if (merge && edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);
+      else follow(edge, wanted);
+    }
+    for (int32_t control : graph_.node(id).controls) stack.emplace_back(control, wanted);
+    // A value that is sent may be known, but not how often.
+    if (!wanted || plan_.ChannelOf(id) < 0) continue;
+    for (int frame = loops_.frame_of(id); frame > 0; frame = loops_.frames()[static_cast<size_t>(frame)].parent)
+      if (const int32_t condition = loops_.frames()[static_cast<size_t>(frame)].condition; condition >= 0) stack.emplace_back(condition, true);
+  }
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/plan/claims.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "core/exec/plan/plan.h"
+#include "core/exec/threads/host_threads.h"
+
+namespace tenon::exec {
+
+using graph::Edge;
+using graph::Node;
+
+// Behind a compiler's tenon_claim_sink.
+struct ClaimSink {
+  Claims* claims;
+  const CompilerEntry* compiler;
+  const SessionDevice* device;
+
+  static tenon_status* Claim(tenon_claim_context* context, const int64_t* nodes, uint64_t count) {
+    auto* sink = reinterpret_cast<ClaimSink*>(context);
+    return sink->claims->Take(*sink->compiler, *sink->device, nodes, count).release();
+  }
+  static tenon_status* Refuse(tenon_claim_context* context, int64_t node, uint32_t, tenon_span text) {
+    auto* sink = reinterpret_cast<ClaimSink*>(context);
+    if (!sink->claims->cursor_.Has(node)) return InvalidArgument(StrCat("there is no node ", node, " to refuse")).release();
+    sink->claims->refusals_[sink->claims->cursor_.IdOf(node)] = View(text);
+    return nullptr;
+  }
+};
+
+namespace {
+
+// Whether a compiler may have it: work of a queue, or of the host for a device without, and nothing that outlives the step.
+bool MayBeClaimed(const Plan& plan, int32_t id, const CompilerEntry& compiler, const SessionDevice& device) {
+  const NodeRunner* runner = plan.runner(id).get();
+  if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > compiler.table->priority) return false;
+  if (device.queued()) return runner->queued_on() == &device;
+  return plan.DeviceOf(id) == device.index && runner->queued_on() == nullptr &&
+         !runner->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING | TENON_KERNEL_STATEFUL);
+}
+
+}  // namespace
+
+Claims::Claims(const Plan& plan)
+    : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
+      claim_of_(static_cast<size_t>(plan.graph().size()), -1) {}
+
+tenon_shape Claims::ShapeOf(Edge edge) {
+  // What cannot be inferred is unknown here; who binds the plan says why.
+  if (!std::exchange(inferred_, true)) static_cast<void>(inference_.Run());
+  return inference_.facts(edge).shape.c();
+}
+
+Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
+  std::unique_ptr<Claims> claims(new Claims(plan));
+  const std::vector<CompilerEntry> compilers = plan.env().compilers();
+  for (const SessionDevice& device : plan.env().devices)
+    for (const CompilerEntry& compiler : compilers)
+      if (View(compiler.table->device_type) == device.device->type) {
+        const auto first = static_cast<int32_t>(claims->claims_.size());
+        Status status = claims->Ask(compiler, device);
+        if (status.ok() && static_cast<size_t>(first) < claims->claims_.size()) status = claims->BreakCircles(first);
+        if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
+        break;
+      }
+  return claims;
+}
+
+// Sets of two devices may depend on each other, though neither compiler can know: then the later one's are given up.
+Status Claims::BreakCircles(int32_t first) {
+  for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
+    if (first == 0 || stuck.back() < first)
+      return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
+    Claim& given_up = claims_[static_cast<size_t>(stuck.back())];
+    for (int32_t id : given_up.nodes) {
+      claim_of_[static_cast<size_t>(id)] = -1;
+      refusals_[id] = "its set and one of another device would depend on each other";
+    }
+    given_up.nodes.clear();
+  }
+  return Status::Ok();
+}
+
+const std::string& Claims::RefusalOf(int32_t node) const {
+  static const std::string none;
+  const auto it = refusals_.find(node);
+  return it == refusals_.end() ? none : it->second;
+}
+
+Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
+  std::vector<int64_t> nodes;
+  for (int32_t id : plan_.order())
+    if (MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
+  if (nodes.empty()) return Status::Ok();
+  ClaimSink own{this, &compiler, &device};
+  const tenon_claim_sink sink{TENON_HEAD(tenon_claim_sink), reinterpret_cast<tenon_claim_context*>(&own), &ClaimSink::Claim, &ClaimSink::Refuse};
+  return CallPlugin(compiler.plugin, "claim",
+                    [&] { return compiler.table->claim(compiler.self, cursor_.c(), nodes.data(), nodes.size(), device.device->handle, &sink); });
+}
+
+Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count) {
+  Claim claim;
+  claim.compiler = compiler;
+  claim.device = &device;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
+    const int32_t id = cursor_.IdOf(nodes[i]);
+    if (!MayBeClaimed(plan_, id, compiler, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
+    if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
+    claim_of_[static_cast<size_t>(id)] = static_cast<int32_t>(claims_.size());
+    claim.nodes.push_back(id);
+  }
+  std::sort(claim.nodes.begin(), claim.nodes.end(), [this](int32_t a, int32_t b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
+  if (claim.nodes.empty()) return InvalidArgument("a claim has no node");
+  claims_.push_back(std::move(claim));
+  return Status::Ok();
+}
+
+// With each claim as one, every node must come after what it depends on: the claims that do not, or come behind such.
+std::vector<int32_t> Claims::InCircles() const {
+  const graph::Graph& graph = plan_.graph();
+  const size_t count = static_cast<size_t>(graph.size());
+  const auto whole = [&](int32_t id) { return ClaimOf(id) < 0 ? static_cast<size_t>(id) : count + static_cast<size_t>(ClaimOf(id)); };
+  std::vector<std::vector<size_t>> users(count + claims_.size());
+  std::vector<int32_t> pending(users.size(), 0);
+  std::set<size_t> all;
+  for (int32_t id : plan_.order()) {
+    all.insert(whole(id));
+    const Node& node = graph.node(id);
+    const auto depend = [&](int32_t source) {
+      if (source < 0 || whole(source) == whole(id) || cursor_.NumberOf(source) > cursor_.NumberOf(id)) return;
+      users[whole(source)].push_back(whole(id));
+      ++pending[whole(id)];
+    };
+    for (const Edge& edge : node.inputs) depend(edge.node);
+    for (int32_t control : node.controls) depend(control);
+  }
+  std::deque<size_t> ready;
+  for (size_t at = 0; at < users.size(); ++at)
+    if (pending[at] == 0) ready.push_back(at);
+  while (!ready.empty()) {
+    const size_t at = ready.front();
+    ready.pop_front();
+    all.erase(at);
+    for (size_t user : users[at])
+      if (--pending[user] == 0) ready.push_back(user);
+  }
+  std::vector<int32_t> stuck;
+  for (size_t at : all)
+    if (at >= count) stuck.push_back(static_cast<int32_t>(at - count));
+  return stuck;
+}
+
+namespace {
+
+// Behind tenon_compile_args.edge: views of edges, kept until compile() returns.
+struct EdgeViews {
+  const graph::Graph* graph;
+  const Claims* claims;
+  const graph::ShapeInference* inference;
+  std::deque<tenon_tensor_view> views;
+
+  static tenon_status* Get(tenon_compile_context* context, tenon_output output, const tenon_tensor_view** out_view) {
+    auto* self = reinterpret_cast<EdgeViews*>(context);
+    if (!self->claims->cursor().Has(output.node)) return InvalidArgument(StrCat("there is no node ", output.node)).release();
+    const Edge edge{self->claims->cursor().IdOf(output.node), output.index};
+    const Node& node = self->graph->node(edge.node);
+    if (edge.index < 0 || static_cast<size_t>(edge.index) >= node.output_types.size())
+      return InvalidArgument(StrCat(node.Describe(), " has no output ", edge.index)).release();
+    self->views.push_back(ShapeView(self->graph->TypeOf(edge), self->inference->facts(edge), true));
+    *out_view = &self->views.back();
+    return nullptr;
+  }
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                                      const std::vector<int32_t>& nodes, const std::vector<Edge>& inputs,
+                                                                      const std::vector<Edge>& outputs,
+                                                                      const graph::ShapeInference& inference) {
+  const graph::Cursor& cursor = claims.cursor();
+  std::vector<int64_t> numbers;
+  for (int32_t id : nodes) numbers.push_back(cursor.NumberOf(id));
+  const auto to_c = [&](const std::vector<Edge>& edges) {
+    std::vector<tenon_output> out;
+    for (const Edge& edge : edges) out.push_back({cursor.NumberOf(edge.node), edge.index, 0});
+    return out;
+  };
+  const std::vector<tenon_output> in = to_c(inputs), out = to_c(outputs);
+  EdgeViews views{&plan.graph(), &claims, &inference, {}};
+  tenon_compile_args args{TENON_HEAD(tenon_compile_args),
+                          cursor.c(),
+                          numbers.data(),
+                          numbers.size(),
+                          in.data(),
+                          in.size(),
+                          out.data(),
+                          out.size(),
+                          claim.device->device->handle,
+                          plan.env().precision,
+                          plan.env().threads == nullptr ? 1 : plan.env().threads->threads(),
+                          reinterpret_cast<tenon_compile_context*>(&views),
+                          &EdgeViews::Get,
+                          0,
+                          nullptr,
+                          0};
+  std::shared_ptr<CompiledRegion> region(new CompiledRegion);
+  region->nodes_ = nodes;
+  region->label_ = plan.graph().node(nodes[0]).name;
+  if (nodes.size() > 1) region->label_ += StrCat(" and ", nodes.size() - 1, " more");
+  Status status = CallPlugin(claim.compiler.plugin, "compile", &region->label_, nullptr,
+                             [&] { return claim.compiler.table->compile(claim.compiler.self, &args, &region->executable_); });
+  if (status.code() == Code::kUnimplemented) return std::shared_ptr<const CompiledRegion>();
+  if (!status.ok()) return std::move(status).Annotate(StrCat("compiling ", region->label_, " for ", claim.device->device->name));
+  if (region->executable_ == nullptr)
+    return Internal(StrCat(DescribePlugin(claim.compiler.plugin), ": its compile() gave success and no executable for ", region->label_));
+  region->compiler_ = claim.compiler;
+  region->workspace_bytes_ = args.out_workspace_bytes;
+  region->in_place_ = {args.out_in_place, args.out_in_place_count};
+  region->live_ = std::make_unique<LiveObject>(claim.compiler.plugin);
+  return std::shared_ptr<const CompiledRegion>(std::move(region));
+}
+
+CompiledRegion::~CompiledRegion() {
+  if (executable_ != nullptr) TellPlugin(compiler_.plugin, "destroy", [this] { compiler_.table->destroy(executable_); });
+}
+
+tenon_status* CompiledRegion::Run(tenon_frame* frame) const {
+  const KernelCall mark(frame);
+  try {
+    return compiler_.table->run(executable_, frame);
+  } catch (...) {
+    return Thrown(compiler_.plugin, "run").release();
+  }
+}
+
+}  // namespace tenon::exec

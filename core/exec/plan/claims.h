@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims: the sets of nodes that devices' compilers take as wholes, and what they are compiled to.
+//
+// A compiler sees the plan's graph once and claims sets of the nodes that stand on its device. The host checks each: nodes of
+// one device, with kernels for its queues (or, where it has none, for the host), without state, in no other claim. The sets and
+// single nodes that remain depend on each other without a circle: where sets of two devices would, one is given up. When shapes
+// are bound a claim is compiled, and runs as one operation.
+#ifndef TENON_CORE_EXEC_PLAN_CLAIMS_H_
+#define TENON_CORE_EXEC_PLAN_CLAIMS_H_
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/exec/device/environment.h"
+#include "core/base/live_objects.h"
+#include "core/graph/cursor.h"
+#include "core/graph/shape_inference.h"
+
+namespace tenon::exec {
+
+class Plan;
+
+class Claims {
+ public:
+  // Asks the compilers that are loaded, as those of the plan's kernels are. INVALID_ARGUMENT when one breaks the rules.
+  static Result<std::unique_ptr<Claims>> Find(const Plan& plan);
+
+  struct Claim {
+    std::vector<int32_t> nodes;  // in the plan's order
+    CompilerEntry compiler;
+    const SessionDevice* device = nullptr;
+  };
+  const std::vector<Claim>& claims() const { return claims_; }
+  // The number of the node's claim; -1: it has none.
+  int32_t ClaimOf(int32_t node) const { return claim_of_[static_cast<size_t>(node)]; }
+  // Why a compiler left it; "" when none was asked, or it was taken.
+  const std::string& RefusalOf(int32_t node) const;
+  const graph::Cursor& cursor() const { return cursor_; }
+
+ private:
+  explicit Claims(const Plan& plan);
+  friend struct ClaimSink;
+  Status Ask(const CompilerEntry& compiler, const SessionDevice& device);
+  Status Take(const CompilerEntry& compiler, const SessionDevice& device, const int64_t* nodes, uint64_t count);
+  Status BreakCircles(int32_t first);
+  std::vector<int32_t> InCircles() const;
+  tenon_shape ShapeOf(graph::Edge edge);
+
+  const Plan& plan_;
+  graph::ShapeInference inference_;  // without the feeds' shapes, once a compiler has asked for one
+  bool inferred_ = false;
+  graph::Cursor cursor_;
+  std::vector<Claim> claims_;
+  std::vector<int32_t> claim_of_;  // by node
+  std::map<int32_t, std::string> refusals_;
+};
+
+// A claim, compiled for the shapes of a program. Immutable.
+class CompiledRegion {
+ public:
+  ~CompiledRegion();
+  CompiledRegion(const CompiledRegion&) = delete;
+  CompiledRegion& operator=(const CompiledRegion&) = delete;
+
+  // nullptr: the compiler would rather have the nodes run one by one.
+  static Result<std::shared_ptr<const CompiledRegion>> Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
+                                                               const std::vector<int32_t>& nodes,
+                                                               const std::vector<graph::Edge>& inputs,
+                                                               const std::vector<graph::Edge>& outputs,
+                                                               const graph::ShapeInference& inference);
+  tenon_status* Run(tenon_frame* frame) const;
+  const std::string& plugin() const { return compiler_.plugin; }
+  uint64_t workspace_bytes() const { return workspace_bytes_; }
+  // Inputs whose memory an output may take over.
+  std::span<const tenon_in_place> in_place() const { return in_place_; }
+  // "MatMul_1 and 3 more".
+  const std::string& label() const { return label_; }
+  const std::vector<int32_t>& nodes() const { return nodes_; }
+
+ private:
+  CompiledRegion() = default;
+  CompilerEntry compiler_;
+  tenon_executable* executable_ = nullptr;
+  uint64_t workspace_bytes_ = 0;
+  std::span<const tenon_in_place> in_place_;
+  std::string label_;
+  std::vector<int32_t> nodes_;
+  std::unique_ptr<LiveObject> live_;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PLAN_CLAIMS_H_

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/plan/device_constants.h"
+
+#include "core/exec/device/transfer.h"
+#include "core/tensor/allowance.h"
+
+namespace tenon::exec {
+
+Result<Tensor> DeviceConstants::Get(const Tensor& value, int32_t memory) {
+  std::lock_guard lock(mutex_);
+  Copy& copy = copies_[{value.buffer(), memory}];
+  if (copy.device.has_value()) return copy.device;
+  const SessionDevice& device = env_->devices[static_cast<size_t>(memory)];
+  TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
+  const tenon_copy_args args = CopyArgs(*env_, value.data(), 0, fresh.data(), memory, value.byte_size());
+  bool abandoned = false;
+  const Allowance* const allowance = Allowance::Current();
+  Cancellation* const for_whom = allowance == nullptr ? nullptr : allowance->cancellation();
+  if (Status status = CopyNow(*env_, device, args, "constant", for_whom, &abandoned); !status.ok()) {
+    if (abandoned) {  // the copy may still be made
+      Retain(value.buffer());
+      Retain(fresh.buffer());
+    }
+    return std::move(status).Annotate("a constant");
+  }
+  copy = {value, std::move(fresh)};
+  return copy.device;
+}
+
+}  // namespace tenon::exec

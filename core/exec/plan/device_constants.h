@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceConstants: a plan's constants in the memories of its devices. Any thread.
+#ifndef TENON_CORE_EXEC_PLAN_DEVICE_CONSTANTS_H_
+#define TENON_CORE_EXEC_PLAN_DEVICE_CONSTANTS_H_
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "core/exec/device/environment.h"
+#include "core/tensor/tensor.h"
+
+namespace tenon::exec {
+
+class DeviceConstants {
+ public:
+  // env: outlives it.
+  explicit DeviceConstants(const Environment* env) : env_(env) {}
+
+  // A host value in the memory of a device; copied once. The wait for the copy ends with the allowance of this thread.
+  Result<Tensor> Get(const Tensor& value, int32_t memory);
+
+ private:
+  struct Copy {
+    Tensor host, device;
+  };
+  const Environment* const env_;
+  std::mutex mutex_;
+  std::map<std::pair<const Buffer*, int32_t>, Copy> copies_;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PLAN_DEVICE_CONSTANTS_H_

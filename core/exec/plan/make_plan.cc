@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/plan/make_plan.h"
+
+#include "core/exec/plan/claims.h"
+#include "core/exec/plan/transfer_order.h"
+
+namespace tenon::exec {
+
+Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                                             std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                             Plan::Options options) {
+  const int32_t own = graph.size();  // the others are added for transfers
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, Plan::Create(std::move(graph), std::move(feeds), std::move(fetches), std::move(targets),
+                                                                        env, store, std::move(options)));
+  const bool is_part = plan->options().part != nullptr;
+  if (plan->uses_queues() || is_part) {
+    TENON_ASSIGN_OR_RETURN(TransferOrder transfers, OrderTransfers(*plan, own));
+    plan->SetOrder(std::move(transfers.order), std::move(transfers.waits));
+  }
+  // A part keeps the order of all parts, which sets of nodes as wholes would not.
+  if (plan->options().compile && !is_part && plan->env().compilers) {
+    TENON_ASSIGN_OR_RETURN(std::unique_ptr<const Claims> claims, Claims::Find(*plan));
+    plan->SetClaims(std::move(claims));
+  }
+  return std::shared_ptr<const Plan>(plan);
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: what a step of (feeds, fetches, targets) runs, whatever the shapes of its feeds: a pruned, optimized graph, a runner for each
+// node that needs a kernel, an order, the memory of each value. Made once (make_plan.h) and immutable then; any thread.
+#ifndef TENON_CORE_EXEC_PLAN_PLAN_H_
+#define TENON_CORE_EXEC_PLAN_PLAN_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/exec/kernel/node_runner.h"
+#include "core/exec/exchange/short_float.h"
+#include "core/exec/plan/step_times.h"
+
+namespace tenon::exec {
+
+class Claims;
+
+// What a part of a partitioned graph knows of its sends and receives.
+struct PartInfo {
+  std::vector<int32_t> channels;  // by node; -1: none
+  std::vector<bool> may_be_dead;  // by channel
+  std::vector<bool> nodes_may_be_dead;  // by node
+  int32_t device = 0;             // of the environment's, that the part is for
+  TransferPrecision precision = TransferPrecision::kFull;
+};
+
+// Whether a node runs a kernel; others the executors do themselves.
+bool NeedsKernel(const graph::Node& node);
+
+class Plan {
+ public:
+  struct Options {
+    bool force_dynamic = false;
+    bool fold = true;
+    uint32_t schedule_seed = 0;
+    bool compile = true;  // devices' compilers may take whole sets of nodes
+    TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
+    bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
+    std::vector<int32_t> feed_memories, fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
+    std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
+    std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
+  };
+
+  // As MakePlan says; without the order of transfers, and what compilers take.
+  static Result<std::shared_ptr<Plan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                              std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                                              const Environment& env, KernelStore* store, Options options);
+  void SetOrder(std::vector<int32_t> order, std::unordered_map<int32_t, int32_t> waits);
+  void SetClaims(std::shared_ptr<const Claims> claims) { claims_ = std::move(claims); }
+
+  const graph::Graph& graph() const { return graph_; }
+  const std::vector<graph::Edge>& feeds() const { return feeds_; }
+  const std::vector<graph::Edge>& fetches() const { return fetches_; }
+  const std::vector<int32_t>& targets() const { return targets_; }
+  // Topological; the nodes that a step may run.
+  const std::vector<int32_t>& order() const { return order_; }
+  const Environment& env() const { return env_; }
+  const Options& options() const { return options_; }
+  // The device that a node is placed on, by its `device`; the first when it names none.
+  int32_t DeviceOf(int32_t node) const { return device_of_[static_cast<size_t>(node)]; }
+  // Where a value lies: 0 the host's memory, else the number of a device with queues. Of a reference: its variable's.
+  int32_t MemoryOf(graph::Edge edge) const;
+  // The memory that a transfer takes its value from; -1: the node is none.
+  int32_t TransferFrom(int32_t node) const { return transfer_from_[static_cast<size_t>(node)]; }
+  // Whether a node's output is a fetch that stays in a device's memory, which the caller keeps.
+  bool IsKept(int32_t node) const { return static_cast<size_t>(node) < kept_.size() && kept_[static_cast<size_t>(node)]; }
+  // The channel of a send or receive; -1 for other nodes.
+  int32_t ChannelOf(int32_t node) const {
+    return options_.part == nullptr || static_cast<size_t>(node) >= options_.part->channels.size() ? -1 : options_.part->channels[static_cast<size_t>(node)];
+  }
+  // Of what is sent to other parts.
+  TransferPrecision precision() const { return options_.part->precision; }
+  bool MayBeDead(int32_t channel) const { return options_.part->may_be_dead[static_cast<size_t>(channel)]; }
+  // The node that a transfer or receive waits for where nothing else says when it runs; -1: none.
+  int32_t WaitOf(int32_t node) const {
+    const auto at = waits_.find(node);
+    return at == waits_.end() ? -1 : at->second;
+  }
+  // The receives among the nodes that may run.
+  const std::vector<int32_t>& receives() const { return receives_; }
+  // Whether any node runs on a device with queues.
+  bool uses_queues() const { return uses_queues_; }
+  // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device with queues, no
+  // kernel that may wait.
+  bool RunsThrough() const;
+  // nullptr: no compiler was asked.
+  const Claims* claims() const { return claims_.get(); }
+  // nullptr for nodes that need no kernel.
+  const std::shared_ptr<NodeRunner>& runner(int32_t node) const { return runners_[static_cast<size_t>(node)]; }
+  DType FeedType(size_t i) const { return BaseType(graph_.TypeOf(feeds_[i])); }
+  // -1 when the edge is not fed.
+  int FeedOf(graph::Edge edge) const;
+
+ private:
+  Plan(graph::Graph graph, const Environment& env);
+  Status MakeRunners(KernelStore* store);
+  Status AddTransfers();
+  Status FindOrder();
+  void FindReceives();
+  int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
+  // Of a value that the engine itself makes or passes on.
+  int32_t MemoryOfDevice(int32_t node) const { return env_.devices.empty() ? 0 : env_.devices[static_cast<size_t>(DeviceOf(node))].memory; }
+
+  graph::Graph graph_;
+  std::vector<graph::Edge> feeds_, fetches_;
+  std::map<graph::Edge, int> feed_of_;
+  std::vector<int32_t> targets_, order_, receives_;
+  std::unordered_map<int32_t, int32_t> waits_;
+  Environment env_;
+  Options options_;
+  std::vector<std::shared_ptr<NodeRunner>> runners_;
+  std::vector<int32_t> device_of_, transfer_from_;  // by node
+  std::vector<bool> kept_;  // by node
+  bool uses_queues_ = false;
+  std::shared_ptr<const Claims> claims_;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PLAN_PLAN_H_

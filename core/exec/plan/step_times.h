@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepTimes: what a step is predicted to take, node by node; what the placement found, for the order of transfers.
+#ifndef TENON_CORE_EXEC_PLAN_STEP_TIMES_H_
+#define TENON_CORE_EXEC_PLAN_STEP_TIMES_H_
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::exec {
+
+struct StepTimes {
+  struct Crossing {
+    double seconds = 0;
+    double bytes = 0;
+  };
+  std::vector<double> node_seconds;  // by node of the graph that the plan is made of
+  // Values that go to a memory (0: the host's, else the number of a device with queues).
+  std::map<std::pair<graph::Edge, int32_t>, Crossing> crossings;
+
+  double SecondsOf(int32_t node) const { return static_cast<size_t>(node) < node_seconds.size() ? node_seconds[static_cast<size_t>(node)] : 0; }
+  Crossing Find(graph::Edge value, int32_t memory) const {
+    const auto at = crossings.find({value, memory});
+    return at == crossings.end() ? Crossing{} : at->second;
+  }
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PLAN_STEP_TIMES_H_

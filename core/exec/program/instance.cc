@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/program/instance.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::exec {
+namespace {
+
+bool HasStrings(const tenon_frame_context& context) {
+  const std::vector<DType>& types = context.node->output_types;
+  return std::find(types.begin(), types.end(), TENON_DT_STRING) != types.end();
+}
+
+// Where a queue's kernels have their workspace.
+size_t MemoryOfQueue(const Program& program, int32_t queue) {
+  return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
+}
+
+}  // namespace
+
+tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& context) {
+  return context.operation->kind == Operation::Kind::kRun && !context.names_itself ? Status(bad).Annotate(context.node->Describe()).release() : bad;
+}
+
+Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* program) {
+  std::unique_ptr<ProgramInstance> instance(new ProgramInstance(program));
+  if (Status status = instance->MakeArenas(); !status.ok()) return std::move(status).Annotate(program->DescribeLargest());
+  instance->points_.resize(static_cast<size_t>(instance->code_.point_count));
+  const Environment& env = program->plan().env();
+  const std::vector<Slot>& slots = instance->code_.slots;
+  instance->views_.resize(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Slot& slot = slots[i];
+    tenon_tensor_view& view = instance->views_[i];
+    const Slot& home = instance->code_.root(static_cast<int32_t>(i));
+    void* data = nullptr;
+    Buffer* buffer = nullptr;
+    if (home.home == Home::kArena) data = instance->arenas_[static_cast<size_t>(home.memory)] + home.offset;
+    if (home.home == Home::kConstant) {
+      data = home.constant.data();
+      buffer = home.constant.buffer();
+    }
+    view = MakeView(slot.dtype, slot.shape.c(), data, slot.bytes, buffer);
+    if (home.home == Home::kConstant) view.flags |= TENON_VIEW_READ_ONLY;
+    if (slot.memory != 0) MarkDevice(&view, *env.devices[static_cast<size_t>(slot.memory)].device);
+    if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(static_cast<int32_t>(i), slot.target);
+    if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(static_cast<int32_t>(i));
+    if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(static_cast<int32_t>(i));
+  }
+  for (const Loop& loop : instance->code_.loops) {
+    instance->loops_.push_back(std::make_unique<LoopState>());
+    instance->loops_.back()->plan = &loop;
+  }
+  for (const Branch& branch : instance->code_.branches) {
+    instance->branches_.push_back(std::make_unique<BranchState>());
+    instance->branches_.back()->plan = &branch;
+  }
+  for (auto& branch : instance->branches_) instance->MakeBlock(branch->plan->block, &branch->block);
+  for (auto& loop : instance->loops_) {
+    instance->MakeBlock(loop->plan->condition_block, &loop->condition);
+    instance->MakeBlock(loop->plan->body_block, &loop->body);
+  }
+  instance->MakeBlock(instance->code_.operations, &instance->block_);
+  return instance;
+}
+
+Status ProgramInstance::MakeArenas() {
+  const Environment& env = program_->plan().env();
+  arenas_.resize(std::max<size_t>(1, env.devices.size()));
+  for (size_t memory = 0; memory < arenas_.size(); ++memory) {
+    const uint64_t bytes = code_.arena_bytes[memory];
+    if (bytes == 0) continue;
+    BufferPool* pool = memory == 0 ? env.pool : env.devices[memory].pool;
+    TENON_ASSIGN_OR_RETURN(void* arena, pool->AllocateRaw(bytes));
+    arenas_[memory] = static_cast<char*>(arena);
+    // Touched now, so that steps have no page faults.
+    if (memory == 0) std::memset(arena, 0, bytes);
+  }
+  return Status::Ok();
+}
+
+ProgramInstance::~ProgramInstance() {
+  const Environment& env = program_->plan().env();
+  for (size_t memory = 0; memory < arenas_.size(); ++memory)
+    if (arenas_[memory] != nullptr)
+      (memory == 0 ? env.pool : env.devices[memory].pool)->FreeRaw(arenas_[memory], code_.arena_bytes[memory]);
+}
+
+void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block* block) {
+  const graph::Graph& graph = program_->plan().graph();
+  for (const Operation& operation : operations) {
+    contexts_.push_back(std::make_unique<Context>());
+    Context& context = *contexts_.back();
+    context.node = &graph.node(operation.node);
+    context.instance = this;
+    context.operation = &operation;
+    context.waits.reserve(operation.waits.size());
+    for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[static_cast<size_t>(slot)]);
+    for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[static_cast<size_t>(slot)]);
+    const uint64_t workspace = operation.region != nullptr     ? operation.region->workspace_bytes()
+                               : operation.prepared != nullptr ? operation.prepared->workspace_bytes
+                                                               : 0;
+    context.frame = {TENON_HEAD(tenon_frame),
+                     context.inputs.data(),
+                     context.outputs.data(),
+                     static_cast<int32_t>(context.inputs.size()),
+                     static_cast<int32_t>(context.outputs.size()),
+                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace_offset[static_cast<size_t>(operation.queue + 1)],
+                     workspace,
+                     nullptr,
+                     nullptr,
+                     nullptr,
+                     {nullptr, 0},
+                     FrameServices(),
+                     &context};
+    Instruction instruction{nullptr, nullptr, nullptr, &context.frame};
+    if (operation.prepared != nullptr) {
+      instruction.kernel = operation.prepared->kernel->state();
+      instruction.prepared = operation.prepared->prepared;
+      context.plugin = &operation.prepared->kernel->plugin();
+    }
+    if (operation.region != nullptr) context.plugin = &operation.region->plugin();
+    switch (operation.kind) {
+      case Operation::Kind::kRun:
+        // What readers of strings believe is looked at; other outputs cost nothing here.
+        if (HasStrings(context)) instruction.run = &RunGuarded;
+        else instruction.run = operation.prepared->kernel->registration().run;
+        context.names_itself = instruction.run == &RunGuarded;
+        break;
+      case Operation::Kind::kCompiled: instruction.run = &RunCompiled; break;
+      case Operation::Kind::kGuarded: instruction.run = &RunGuarded; break;
+      case Operation::Kind::kQueued: instruction.run = &RunQueued; break;
+      case Operation::Kind::kTransfer: instruction.run = &RunTransfer; break;
+      case Operation::Kind::kWait: instruction.run = &RunWait; break;
+      case Operation::Kind::kDynamic: instruction.run = &RunDynamic; break;
+      case Operation::Kind::kRead: instruction.run = &RunRead; break;
+      case Operation::Kind::kView: instruction.run = &RunView; break;
+      case Operation::Kind::kRelease: instruction.run = &RunRelease; break;
+      case Operation::Kind::kLoop:
+        instruction.run = &RunLoop;
+        context.loop = loops_[static_cast<size_t>(operation.loop)].get();
+        break;
+      case Operation::Kind::kBranch:
+        instruction.run = &RunBranch;
+        context.branch = branches_[static_cast<size_t>(operation.branch)].get();
+        break;
+      case Operation::Kind::kSelect: instruction.run = &RunSelect; break;
+      case Operation::Kind::kCheck: instruction.run = &RunCheck; break;
+      case Operation::Kind::kSend: instruction.run = &RunSend; break;
+      case Operation::Kind::kReceive: instruction.run = &RunReceive; break;
+    }
+    if (operation.queue >= 0) queued_.push_back(&context);
+    SetPlace(context.place, *context.node, &context.frame);
+    block->instructions.push_back(instruction);
+  }
+  FindStretches(block);
+}
+
+Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
+  step_ = step;
+  for (const auto& [slot, feed] : feed_slots_) {
+    const tenon_tensor_view& given = *feeds[feed];
+    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    view.dl.data = DataOf(given);
+    view.buffer = given.buffer;
+    view.flags = FeedFlags(given, code_.at(slot).memory == 0);
+  }
+  for (int32_t slot : feed_aliases_) {
+    const tenon_tensor_view& target = views_[static_cast<size_t>(code_.at(slot).target)];
+    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    view.dl.data = target.dl.data;
+    view.buffer = target.buffer;
+    view.flags = target.flags;
+  }
+  if (step != bound_step_)
+    for (const auto& context : contexts_) context->step = step;
+  bound_step_ = step;
+  if (code_.queues.empty()) return Status(Execute(block_));
+  // What is thrown must not leave before the devices are done.
+  return work_.Complete(Guarded([&] {
+    Status status = BeginQueues(step);
+    return status.ok() ? Status(Execute(block_)) : std::move(status);
+  }));
+}
+
+Status ProgramInstance::BeginQueues(Step* step) {
+  Status status = work_.Begin(step);
+  const bool renewed = work_.TakeRenewed();
+  for (int32_t queue : code_.queues)
+    if (status.ok()) status = work_.Use(queue);
+  if (!status.ok() || (!renewed && !points_are_new_)) return status;
+  points_are_new_ = false;
+  std::fill(points_.begin(), points_.end(), tenon_timeline_point{});
+  for (Context* context : queued_) {
+    const NodeRunner* runner = program_->plan().runner(context->operation->node).get();
+    if (runner != nullptr && runner->queued_on() != nullptr) context->place = runner->PlaceFor(&work_, context->operation->queue);
+    SetPlace(context->place, *context->node, &context->frame);
+    if (context->operation->region != nullptr) context->frame.label = Span(context->operation->region->label());
+  }
+  return status;
+}
+
+std::span<const tenon_timeline_point> ProgramInstance::PointsOf(Context* context) {
+  context->waits.clear();
+  for (int32_t wait : context->operation->waits) {
+    const tenon_timeline_point& point = points_[static_cast<size_t>(wait)];
+    if (point.value == 0) continue;
+    // The latest point of a timeline stands for those before it.
+    const auto same = std::find_if(context->waits.begin(), context->waits.end(),
+                                   [&](const tenon_timeline_point& other) { return other.semaphore == point.semaphore; });
+    if (same == context->waits.end()) context->waits.push_back(point);
+    else same->value = std::max(same->value, point.value);
+  }
+  return context->waits;
+}
+
+Status ProgramInstance::BeforeWork(Context* context) {
+  if (context->operation->waits.empty()) return Status::Ok();
+  const auto points = PointsOf(context);
+  return points.empty() ? Status::Ok() : work_.Wait(context->operation->queue, points);
+}
+
+Status ProgramInstance::AfterWork(Context* context) {
+  if (context->operation->signal < 0) return Status::Ok();
+  TENON_ASSIGN_OR_RETURN(points_[static_cast<size_t>(context->operation->signal)],
+                         work_.Signal(context->operation->queue, context->node->name));
+  return Status::Ok();
+}
+
+const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
+  return views_[static_cast<size_t>(code_.fetch_slots[i])];
+}
+
+void ProgramInstance::Finish() {
+  for (int32_t slot : buffer_slots_) {
+    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    ReleaseOutput(&view);
+    view.dl.data = nullptr;
+  }
+  step_ = nullptr;
+}
+
+tenon_status* ProgramInstance::RunBlock(const Block& block) {
+  const Instruction* at = block.instructions.data();
+  const Instruction* const end = at + block.instructions.size();
+  std::atomic<const void*>& trail = ThisThreadsTrail().frame;
+  tenon_status* bad = nullptr;
+  try {
+    for (; at != end; ++at) {
+      tenon_frame* const frame = at->frame;  // read once: the store would have it read again
+      trail.store(frame, std::memory_order_release);
+      if (bad = at->run(at->kernel, at->prepared, frame); __builtin_expect(bad != nullptr, 0)) break;
+    }
+  } catch (...) {
+    bad = WasThrown(*at->frame);
+  }
+  trail.store(nullptr, std::memory_order_relaxed);
+  return bad == nullptr ? nullptr : NameNode(bad, *ContextOf(at->frame));
+}
+
+// What came out of an instruction, in a catch block: a kernel threw it, or the engine has no memory left.
+tenon_status* ProgramInstance::WasThrown(const tenon_frame& frame) {
+  const Context& context = *static_cast<const Context*>(frame.context);
+  if (context.plugin == nullptr || context.operation->kind != Operation::Kind::kRun || context.names_itself) return EngineThrew().release();
+  EndLostUpdates(frame);
+  return Thrown(*context.plugin, "run").release();
+}
+
+tenon_status* ProgramInstance::RunTraced(const Block& block, trace::Trace* trace) {
+  for (const Instruction& instruction : block.instructions) {
+    Context* context = ContextOf(instruction.frame);
+    const uint64_t begin = trace::Trace::Now();
+    ThisThreadsTrail().frame.store(instruction.frame, std::memory_order_release);
+    tenon_status* bad = nullptr;
+    try {
+      bad = instruction.run(instruction.kernel, instruction.prepared, instruction.frame);
+    } catch (...) {
+      bad = WasThrown(*instruction.frame);
+    }
+    ThisThreadsTrail().frame.store(nullptr, std::memory_order_relaxed);
+    if (context->operation->kind != Operation::Kind::kRelease && context->operation->kind != Operation::Kind::kCheck &&
+        context->operation->kind != Operation::Kind::kBranch && context->stretch == nullptr)
+      trace->Add(context->operation->region != nullptr ? context->operation->region->label() : context->node->name,
+                 context->node->op->name, begin, trace::Trace::Now());
+    if (bad != nullptr) return NameNode(bad, *context);
+  }
+  return nullptr;
+}
+
+}  // namespace tenon::exec

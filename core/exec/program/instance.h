@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProgramInstance: a program's memory and frames for one step at a time.
+//
+// An instance has its own arena, views and frames. Running is a loop over (function, kernel, prepared, frame): no bookkeeping for a node.
+#ifndef TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
+#define TENON_CORE_EXEC_PROGRAM_INSTANCE_H_
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/exec/device/queue_work.h"
+#include "core/exec/exchange/rendezvous.h"
+#include "core/exec/kernel/frame.h"
+#include "core/exec/program/program.h"
+#include "core/trace/trace.h"
+
+namespace tenon::exec {
+
+class ProgramInstance {
+ public:
+  // The program outlives it.
+  static Result<std::unique_ptr<ProgramInstance>> Create(const Program* program);
+  ~ProgramInstance();
+
+  // Feeds are borrowed for the step.
+  Status Run(Step* step, const tenon_tensor_view* const* feeds);
+  // Whether a device still has hold of its memory: it may not be used again, nor freed.
+  bool abandoned() const { return work_.abandoned(); }
+  // What fetch i is; valid until Finish.
+  const tenon_tensor_view& fetch(size_t i) const;
+  // Releases the step's buffers.
+  void Finish();
+
+ private:
+  struct Instruction {
+    tenon_status* (*run)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+    tenon_kernel* kernel;
+    const tenon_prepared* prepared;
+    tenon_frame* frame;
+  };
+  struct Block {
+    std::vector<Instruction> instructions;
+  };
+  // Consecutive work of one queue that is the same in every step, as far as addresses are. After a few steps it is captured,
+  // once for each set of addresses (a variable's buffers change places), and launched as one piece.
+  struct Stretch {
+    Stretch() = default;
+    ~Stretch();
+    Stretch(const Stretch&) = delete;
+    Stretch& operator=(const Stretch&) = delete;
+
+    Block all;                  // in the program's order
+    Block before, work, drops;  // of it, what is the host's and comes before, updates too; what is captured; what comes after
+    std::vector<const tenon_tensor_view*> moving;  // operands of `work` whose addresses may change
+    const tenon_graph_capture* capture = nullptr;
+    struct Captured {
+      std::vector<const void*> addresses;
+      tenon_captured_graph* graph;
+    };
+    std::vector<Captured> captured;  // the latest used last
+    std::vector<const void*> addresses;  // of `moving`, and of the updates, in this step
+    // Kernels of `work` that update variables. Their host's half runs before, on a list (ext/draft/capture.h).
+    struct Update {
+      size_t before, work;  // its places there
+      size_t drops;         // how many of `drops` come before it
+      tenon_frame frame{};  // of this step, as the variables know it
+      uint64_t first = 0, count = 0;  // of the list
+    };
+    std::vector<Update> updates;
+    tenon_queue* list = nullptr;
+    const tenon_device_driver* driver = nullptr;  // the list's
+    const std::string* plugin = nullptr;          // the driver's
+    LateUpdates late;
+    int runs = 0;                    // until it is worth it
+    int replaced = 0;
+    bool refused = false;
+  };
+  struct LoopState {
+    const Loop* plan;
+    Block condition, body;
+    int64_t turn = 0;
+  };
+  struct BranchState {
+    const Branch* plan;
+    Block block;
+  };
+  // What an instruction's frame->context points at.
+  struct Context : tenon_frame_context {
+    ProgramInstance* instance = nullptr;
+    const Operation* operation = nullptr;
+    bool names_itself = false;  // of kRun: errors have the node's name already
+    std::shared_ptr<const PreparedNode> last;  // of a dynamic operation
+    tenon_frame frame{};
+    std::vector<const tenon_tensor_view*> inputs;
+    std::vector<tenon_tensor_view*> outputs;
+    LoopState* loop = nullptr;
+    BranchState* branch = nullptr;
+    std::unique_ptr<Stretch> stretch;
+    std::vector<tenon_timeline_point> waits;
+  };
+
+  explicit ProgramInstance(const Program* program) : program_(program), code_(program->code()), work_(&program->plan().env()) {}
+  Status MakeArenas();
+  void MakeBlock(const std::vector<Operation>& operations, Block* block);
+  void FindStretches(Block* block);
+  bool JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const;
+  void AddToStretch(const Instruction& instruction, Stretch* stretch) const;
+  bool MayMove(int32_t slot) const;
+  bool IsFixed(int32_t slot) const;
+  const Device& DeviceOfQueue(int32_t queue) const;
+  static tenon_status* RunStretch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  tenon_status* RunCaptured(Stretch* stretch);
+  // What comes before the work; updates begin. out_begun false: not this time, and nothing has begun.
+  tenon_status* RunBefore(Stretch* stretch, bool* out_begun);
+  Status BeginUpdate(Stretch* stretch, size_t index);
+  Status EndUpdates(Stretch* stretch, const Status& launched);
+  tenon_status* RunOneByOne(const Stretch& stretch);
+  Result<tenon_captured_graph*> Capture(const Stretch& stretch);
+  // Only a plain kernel's own status lacks the node's name; the host's functions put it there themselves.
+  static tenon_status* NameNode(tenon_status* bad, const Context& context);
+  static tenon_status* WasThrown(const tenon_frame& frame);
+  static tenon_status* RunBlock(const Block& block);
+  static tenon_status* RunTraced(const Block& block, trace::Trace* trace);
+  tenon_status* Execute(const Block& block) { return step_->trace == nullptr ? RunBlock(block) : RunTraced(block, step_->trace); }
+  static tenon_status* RunCompiled(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunGuarded(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunDynamic(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunRead(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunView(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunRelease(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunLoop(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunBranch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunSelect(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunCheck(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunQueued(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunTransfer(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunWait(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunSend(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  static tenon_status* RunReceive(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
+  RendezvousKey KeyOf(const Operation& operation) const;
+  static tenon_status* CheckOutputs(Context* context);
+  std::span<const tenon_timeline_point> PointsOf(Context* context);
+  Status BeforeWork(Context* context);
+  Status AfterWork(Context* context);
+  Status BeginQueues(Step* step);
+  static Context* ContextOf(tenon_frame* frame) { return static_cast<Context*>(frame->context); }
+
+  const Program* const program_;
+  const ProgramCode& code_;
+  QueueWork work_;
+  std::vector<char*> arenas_;                 // by memory
+  std::vector<tenon_timeline_point> points_;  // last told
+  std::vector<Context*> queued_;              // contexts with work for queues
+  std::vector<tenon_tensor_view> views_;
+  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<std::unique_ptr<LoopState>> loops_;
+  std::vector<std::unique_ptr<BranchState>> branches_;
+  std::vector<std::pair<int32_t, int32_t>> feed_slots_;  // slot, feed
+  std::vector<int32_t> feed_aliases_;                    // slots that alias feeds
+  std::vector<int32_t> buffer_slots_;
+  Block block_;
+  Step* step_ = nullptr;
+  bool points_are_new_ = true;
+  Step* bound_step_ = nullptr;  // that the contexts know; a run context keeps its step
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PROGRAM_INSTANCE_H_

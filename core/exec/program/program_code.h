@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProgramCode: what a program is made of. The passes of lower/ write it; afterwards it does not change.
+//
+// Every value has a slot. A slot's view points into the arena (offset fixed by lifetimes), at a constant, at a feed, at
+// another slot's memory (alias), or at a buffer that the step makes (variables, data-dependent shapes). A structured while loop is one
+// operation over two blocks of its own, the side of a conditional one over one block.
+#ifndef TENON_CORE_EXEC_PROGRAM_PROGRAM_CODE_H_
+#define TENON_CORE_EXEC_PROGRAM_PROGRAM_CODE_H_
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/exec/kernel/node_runner.h"
+#include "core/exec/plan/claims.h"
+
+namespace tenon::exec {
+
+// kSelected: where the taken side of a conditional has it, known only in the step.
+enum class Home : uint8_t { kArena, kConstant, kFeed, kAlias, kBuffer, kSelected };
+
+struct Slot {
+  DType dtype = TENON_DT_INVALID;
+  Shape shape;
+  uint64_t bytes = 0;
+  Home home = Home::kArena;
+  int32_t target = -1;   // the slot of an alias; the feed's index
+  int32_t memory = 0;    // 0: the host's; else the number of a device with queues
+  uint64_t offset = 0;   // in the memory's arena
+  Tensor constant;       // in its memory
+  std::array<int32_t, 2> sides{-1, -1};  // of a selected one: the slots that it may show, made before it
+  // Positions in emission order, over the alias group (kept at its root).
+  int32_t first = -1;
+  int32_t last = -1;
+};
+
+struct Operation {
+  enum class Kind : uint8_t {
+    kRun,      // the kernel itself
+    kGuarded,  // the kernel with variables or outputs of its own: pins and shapes are looked after
+    kCompiled, // what a compiler made of a set of nodes, on the host
+    kQueued,   // the kernel submits work to a device's queue
+    kTransfer, // a value into another memory, or within a device
+    kWait,     // the host waits for points
+    kDynamic,  // shapes are known only now
+    kRead,     // dereference a variable into a slot
+    kView,     // point a slot at another slot's buffer
+    kRelease,  // drop a slot's buffer
+    kLoop,
+    kBranch,   // a block that runs when a predicate has a value
+    kSelect,   // a merge: outputs are the value and, as int32, which input it is; inputs: predicate, false side, true side
+    kCheck,    // cancelled?
+    kSend,     // a value to another part
+    kReceive,  // waits for one
+  };
+  Kind kind = Kind::kRun;
+  int32_t node = -1;
+  int32_t position = -1;
+  std::vector<int32_t> inputs;   // slots
+  std::vector<int32_t> outputs;  // slots
+  std::shared_ptr<const PreparedNode> prepared;
+  std::shared_ptr<const CompiledRegion> region;  // of what stands for a set of nodes; `node` is the first
+  bool guarded = false;  // as kGuarded, of a queue's kernel
+  int32_t queue = -1;    // of the session's; -1: the host
+  std::vector<int32_t> waits;  // points (numbers of the program's) that must be reached before
+  int32_t signal = -1;         // the point that is told after it; -1: nobody waits for it
+  int32_t loop = -1;
+  int32_t branch = -1;
+  int32_t input_of_side[2] = {-1, -1};  // of a select
+  std::vector<int32_t> around;  // of a send or receive: the loops, the outermost first
+};
+
+struct Branch {
+  int32_t predicate = -1;  // slot of the bool
+  int side = 0;
+  std::vector<Operation> block;
+};
+
+struct Loop {
+  struct Carried {
+    int32_t initial, current, next;
+    bool through_temporary;  // next may be another variable's current: all such copies go through a temporary
+    int32_t temporary;
+    bool queued = false;  // in a device's memory: transfers in the blocks do it
+  };
+  std::vector<Operation> condition_block, body_block;
+  std::vector<Carried> carried;
+  int32_t condition = -1;  // slot of the bool
+  int32_t end = -1;        // the position that ends it
+};
+
+struct ProgramCode {
+  std::vector<Shape> feed_shapes;  // of feeds, then of what is received
+  std::vector<Slot> slots;
+  std::vector<Operation> operations;
+  std::vector<Loop> loops;
+  std::deque<Branch> branches;  // their blocks stay where they are while others are added
+  std::vector<int32_t> fetch_slots;
+  std::vector<uint64_t> arena_bytes;       // by memory
+  std::vector<uint64_t> workspace_offset;  // of the host (0) or a queue (its number + 1), within the arena of its memory
+  std::vector<int32_t> queues;             // that it submits to
+  int32_t point_count = 0;                 // that it waits for
+
+  Slot& at(int32_t slot) { return slots[static_cast<size_t>(slot)]; }
+  const Slot& at(int32_t slot) const { return slots[static_cast<size_t>(slot)]; }
+  // The slot that holds what an alias shows; any other is its own.
+  int32_t RootOf(int32_t slot) const {
+    while (at(slot).home == Home::kAlias) slot = at(slot).target;
+    return slot;
+  }
+  Slot& root(int32_t slot) { return at(RootOf(slot)); }
+  const Slot& root(int32_t slot) const { return at(RootOf(slot)); }
+  Loop& loop(int32_t index) { return loops[static_cast<size_t>(index)]; }
+  const Loop& loop(int32_t index) const { return loops[static_cast<size_t>(index)]; }
+  Branch& branch(int32_t index) { return branches[static_cast<size_t>(index)]; }
+  const Branch& branch(int32_t index) const { return branches[static_cast<size_t>(index)]; }
+
+  // The blocks: the step's own, then those of branches and loops. A block's operations may be replaced.
+  template <typename Visit>
+  void ForEachBlock(Visit&& visit) { VisitBlocks(*this, visit); }
+  template <typename Visit>
+  void ForEachBlock(Visit&& visit) const { VisitBlocks(*this, visit); }
+
+ private:
+  template <typename Self, typename Visit>
+  static void VisitBlocks(Self& self, Visit& visit) {
+    visit(self.operations);
+    for (auto& each : self.branches) visit(each.block);
+    for (auto& each : self.loops) {
+      visit(each.condition_block);
+      visit(each.body_block);
+    }
+  }
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_PROGRAM_PROGRAM_CODE_H_

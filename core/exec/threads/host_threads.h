@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host threads: the caller's thread runs the step; helpers share the work of one big kernel.
+//
+// One parallel_for runs at a time; a second one (another step) runs on its own thread alone, which is right when steps
+// outnumber cores. Helpers spin for a short while after work, then sleep; while other programs take their cores, they are
+// left alone. Invariant: when Run returns no helper touches its function any more.
+//
+// Tasks in the background are of two kinds. What computes shares a bounded number of threads. What may wait for others (steps
+// of a cluster, blocking kernels) has a thread at once, however many wait: what they wait for may come behind them.
+#ifndef TENON_CORE_EXEC_THREADS_HOST_THREADS_H_
+#define TENON_CORE_EXEC_THREADS_HOST_THREADS_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace tenon::exec {
+
+using RangeFunction = void (*)(void* argument, int64_t begin, int64_t end);
+
+class HostThreads {
+ public:
+  // threads: of a step, the caller's included; at least 1. Fewer where the system gives no more, which is logged.
+  explicit HostThreads(uint32_t threads);
+  ~HostThreads();
+  HostThreads(const HostThreads&) = delete;
+  HostThreads& operator=(const HostThreads&) = delete;
+
+  uint32_t threads() const { return threads_; }
+
+  // Calls function over [0, total) in shares. cost: nanoseconds of a unit.
+  void Run(int64_t total, double cost, RangeFunction function, void* argument);
+
+  // Runs a task that computes (expensive nodes) on a background thread; made on first use. RESOURCE_EXHAUSTED: the system gives none,
+  // and the task was not taken.
+  Status Schedule(const std::function<void()>& task) { return Schedule(&computing_, task); }
+  // Runs a task that may wait for other tasks.
+  Status ScheduleWaiting(const std::function<void()>& task) { return Schedule(&waiting_, task); }
+
+ private:
+  // Threads for one kind of task; guarded by the mutex.
+  struct Background {
+    size_t limit;  // of threads
+    std::list<std::thread> threads = {};
+    std::deque<std::function<void()>> tasks = {};
+    std::condition_variable wake = {};
+    size_t idle = 0;
+  };
+  void Helper();
+  Status AddThread(Background* background);
+  Status Schedule(Background* background, const std::function<void()>& task);
+  void Serve(Background* background, std::list<std::thread>::iterator self);
+  void TakeShares();
+  void AwaitHelpers(int64_t patience);
+
+  uint32_t threads_;
+  std::vector<std::thread> helpers_;
+  // The current parallel_for.
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int64_t> next_{0};
+  std::atomic<int32_t> inside_{0};
+  int32_t crowded_runs_ = 0;  // to come, that take no helpers
+  int64_t total_ = 0;
+  int64_t share_ = 0;
+  RangeFunction function_ = nullptr;
+  void* argument_ = nullptr;
+  // Sleep and end.
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<int32_t> sleeping_{0};
+  std::atomic<bool> stop_{false};
+  Background computing_, waiting_;
+};
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_THREADS_HOST_THREADS_H_

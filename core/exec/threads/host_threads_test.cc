@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/threads/host_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <vector>
+
+namespace tenon::exec {
+namespace {
+
+constexpr std::chrono::seconds kLong(60);
+constexpr double kBig = 1e5;  // nanoseconds of a unit: shared among threads
+
+// How often each index was covered.
+struct Cover {
+  explicit Cover(int64_t total) : counts(static_cast<size_t>(total)) {}
+  static void Range(void* argument, int64_t begin, int64_t end) {
+    auto* self = static_cast<Cover*>(argument);
+    self->calls.fetch_add(1);
+    for (int64_t i = begin; i < end; ++i) self->counts[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+  }
+  bool Once() const {
+    for (const auto& count : counts)
+      if (count.load() != 1) return false;
+    return true;
+  }
+  std::vector<std::atomic<int>> counts;
+  std::atomic<int> calls{0};
+};
+
+TEST(HostThreads, CoverEachIndexOnce) {
+  for (uint32_t count : {1u, 2u, 4u}) {
+    HostThreads threads(count);
+    for (int64_t total : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{17}, int64_t{1000}, int64_t{4097}})
+      for (double cost : {0.0, 1.0, 1000.0, kBig}) {
+        Cover cover(total);
+        threads.Run(total, cost, &Cover::Range, &cover);
+        EXPECT_TRUE(cover.Once()) << count << " threads, " << total << " of " << cost << " ns";
+      }
+  }
+}
+
+TEST(HostThreads, CallNothingForNothing) {
+  HostThreads threads(2);
+  Cover cover(0);
+  threads.Run(0, kBig, &Cover::Range, &cover);
+  threads.Run(-5, kBig, &Cover::Range, &cover);
+  EXPECT_EQ(cover.calls.load(), 0);
+}
+
+TEST(HostThreads, DoNotShareWhatIsSmall) {
+  HostThreads threads(4);
+  Cover cover(100);
+  threads.Run(100, 1.0, &Cover::Range, &cover);
+  EXPECT_EQ(cover.calls.load(), 1);
+  EXPECT_EQ(HostThreads(0).threads(), 1u);
+}
+
+TEST(HostThreads, CoverEachIndexOnceWhenAShareSharesAgain) {
+  HostThreads threads(3);
+  struct Nested {
+    HostThreads* threads;
+    std::vector<std::unique_ptr<Cover>> inner;
+  } nested{&threads, {}};
+  for (int i = 0; i < 40; ++i) nested.inner.push_back(std::make_unique<Cover>(300));
+  for (int round = 0; round < 20; ++round) {
+    for (auto& cover : nested.inner) cover = std::make_unique<Cover>(300);
+    threads.Run(
+        40, kBig,
+        [](void* argument, int64_t begin, int64_t end) {
+          auto* self = static_cast<Nested*>(argument);
+          for (int64_t i = begin; i < end; ++i) self->threads->Run(300, kBig, &Cover::Range, self->inner[static_cast<size_t>(i)].get());
+        },
+        &nested);
+    for (const auto& cover : nested.inner) ASSERT_TRUE(cover->Once());
+  }
+}
+
+TEST(HostThreads, ServeSeveralStepsAtOnce) {
+  HostThreads threads(3);
+  std::vector<std::thread> steps;
+  for (int s = 0; s < 4; ++s)
+    steps.emplace_back([&threads] {
+      for (int round = 0; round < 100; ++round) {
+        Cover cover(257);
+        threads.Run(257, kBig, &Cover::Range, &cover);
+        ASSERT_TRUE(cover.Once());
+      }
+    });
+  for (std::thread& step : steps) step.join();
+}
+
+TEST(HostThreads, RunAnyNumberOfTasksThatWaitForEachOther) {
+  HostThreads threads(1);
+  constexpr int kTasks = 300;
+  std::atomic<int> here{0};
+  std::promise<void> all;
+  std::shared_future<void> met = all.get_future().share();
+  std::vector<std::future<bool>> results;
+  for (int i = 0; i < kTasks; ++i) {
+    auto result = std::make_shared<std::promise<bool>>();
+    results.push_back(result->get_future());
+    const Status taken = threads.ScheduleWaiting([&, result] {
+      if (here.fetch_add(1) + 1 == kTasks) all.set_value();
+      result->set_value(met.wait_for(kLong) == std::future_status::ready);
+    });
+    ASSERT_TRUE(taken.ok()) << taken.message();
+  }
+  for (auto& result : results) EXPECT_TRUE(result.get()) << "each task has a thread of its own";
+}
+
+TEST(HostThreads, RunWhatIsScheduledBeforeTheyEnd) {
+  std::atomic<int> ran{0};
+  {
+    HostThreads threads(2);
+    for (int i = 0; i < 500; ++i) {
+      EXPECT_TRUE(threads.Schedule([&ran] { ran.fetch_add(1); }).ok());
+      EXPECT_TRUE(threads.ScheduleWaiting([&ran] { ran.fetch_add(1); }).ok());
+    }
+  }
+  EXPECT_EQ(ran.load(), 1000);
+}
+
+}  // namespace
+}  // namespace tenon::exec

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/merge.h"
+
+#include <vector>
+
+namespace tenon::graph {
+namespace {
+
+class Merger {
+ public:
+  Merger(const Graph& from, Graph* to) : from_(from), to_(*to), moved_(static_cast<size_t>(from.size()), -1) {}
+
+  Status Run() {
+    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, from_.TopologicalOrder());
+    for (int32_t id : order) TENON_RETURN_IF_ERROR(Add(id));
+    for (int32_t id : fresh_) TENON_RETURN_IF_ERROR(CloseInputs(id));
+    return Status::Ok();
+  }
+
+ private:
+  int32_t& MovedTo(int32_t id) { return moved_[static_cast<size_t>(id)]; }
+
+  Status Add(int32_t id) {
+    const Node& node = from_.node(id);
+    int32_t& to = MovedTo(id);
+    to = to_.Find(node.name);
+    if (to >= 0) {
+      if (to_.node(to).op->name == node.op->name) return Status::Ok();
+      return AlreadyExists(StrCat(node.Describe(), ": the session has a node of that name with op ", to_.node(to).op->name));
+    }
+    NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
+    if (from_.library().contains(node.op->name)) {
+      TENON_ASSIGN_OR_RETURN(spec.op, to_.FunctionOp(node.op->name));
+    }
+    for (const Edge& edge : node.inputs) {
+      const int32_t source = edge.node < 0 ? -1 : MovedTo(edge.node);
+      spec.inputs.push_back({source, source < 0 ? 0 : edge.index});
+    }
+    for (int32_t control : node.controls) spec.controls.push_back(MovedTo(control));
+    TENON_ASSIGN_OR_RETURN(to, to_.Add(std::move(spec)));
+    fresh_.push_back(id);
+    return Status::Ok();
+  }
+
+  // Those that came after the node: of loops.
+  Status CloseInputs(int32_t id) {
+    const int32_t at = MovedTo(id);
+    for (size_t i = 0; i < from_.node(id).inputs.size(); ++i) {
+      const Edge edge = from_.node(id).inputs[i];
+      if (edge.node >= 0 && to_.node(at).inputs[i].node < 0)
+        TENON_RETURN_IF_ERROR(to_.SetInput(at, static_cast<int32_t>(i), {MovedTo(edge.node), edge.index}));
+    }
+    return Status::Ok();
+  }
+
+  const Graph& from_;
+  Graph& to_;
+  std::vector<int32_t> moved_;  // by node of `from_`
+  std::vector<int32_t> fresh_;
+};
+
+}  // namespace
+
+Status Merge(const Graph& from, Graph* to) {
+  const int32_t before = to->size();
+  for (const auto& [name, function] : from.library()) to->library().emplace(name, function);
+  Status status = Merger(from, to).Run();
+  if (!status.ok()) to->Truncate(before);
+  return status;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Merges one graph into another.
+#ifndef TENON_CORE_GRAPH_MERGE_H_
+#define TENON_CORE_GRAPH_MERGE_H_
+
+#include "core/graph/graph.h"
+
+namespace tenon::graph {
+
+// Adds the nodes of `from` whose names `to` does not know, and its functions. ALREADY_EXISTS: `to` has a node of that name with another op.
+// After an error `to` has the nodes that it had.
+Status Merge(const Graph& from, Graph* to);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_MERGE_H_

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement: where each node goes, why, and what the simulation says of the step.
+#ifndef TENON_CORE_PLACE_PLACEMENT_H_
+#define TENON_CORE_PLACE_PLACEMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::place {
+
+// Why a node is where it is.
+enum class Reason : uint8_t {
+  kOnlyDevice,      // there is one device
+  kOnlyKernel,      // one device has a kernel
+  kDeviceName,      // its device name, or the placement file, leaves one
+  kTogether,        // with the node `with`
+  kEarliestFinish,  // the simulation found it best
+  kPlacer,          // an external placer said so
+};
+
+struct Choice {
+  Reason reason = Reason::kOnlyDevice;
+  int32_t with = -1;  // node id, for kTogether
+};
+
+// What could have been: the step's part up to this node would end at `seconds` there.
+struct Alternative {
+  int device = -1;
+  double seconds = 0;
+};
+
+struct NodeSpan {
+  int32_t node = -1;
+  int device = -1;
+  double start = 0, finish = 0;  // seconds from the step's start
+};
+
+struct TransferSpan {
+  graph::Edge value;
+  int from = -1, to = -1;  // devices
+  double bytes = 0;
+  double start = 0, finish = 0;
+};
+
+struct Placement {
+  std::vector<int> device_of_node;  // by node id; -1: not in the order
+  std::vector<Choice> choices;      // by node id
+  std::vector<std::string> notes;   // preferences that were dropped, costs that were guessed
+  size_t dropped = 0;               // how many of the notes, the first ones, are of dropped preferences
+  // What the simulation says; `sequence` is the order in which it starts nodes, topological again. One device alone is
+  // not simulated unless the request asks to explain: then these are empty and 0.
+  std::vector<int32_t> sequence;
+  double seconds = 0;
+  std::vector<double> peak_bytes;  // by device
+  int64_t transfers = 0;
+  double transfer_bytes = 0;
+  // When Request::explain: alternatives by node id, the time line by start; of the latter also when Request::spans.
+  std::vector<std::vector<Alternative>> alternatives;
+  std::vector<NodeSpan> node_spans;
+  std::vector<TransferSpan> transfer_spans;
+};
+
+}  // namespace tenon::place
+
+#endif  // TENON_CORE_PLACE_PLACEMENT_H_

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Request: what is to be placed, and what is known of the devices.
+#ifndef TENON_CORE_PLACE_REQUEST_H_
+#define TENON_CORE_PLACE_REQUEST_H_
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::place {
+
+class CostModel;      // cost_model.h
+class PlacementFile;  // placement_file.h
+struct Problem;       // problem.h
+
+struct DeviceInfo {
+  std::string name;  // whole: "/job:localhost/replica:0/task:0/device:TYPE:0"
+  std::string type;  // devices of one type run the same nodes
+  int32_t priority = 0;          // among those that finish at the same time
+  double flops = 0;              // per second; 0: unknown
+  double bytes_per_second = 0;   // of its memory; 0: unknown
+  double launch_seconds = 0;     // of a kernel without work
+  double memory_bytes = 0;       // 0: no limit
+  bool host_memory = false;      // its values are host memory
+};
+
+// A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing).
+struct Link {
+  double latency_seconds = 0;
+  double bytes_per_second = 0;
+};
+
+struct Request {
+  const graph::Graph* graph = nullptr;
+  std::vector<int32_t> order;  // the nodes to place, topological but for the back edges of loops
+  std::vector<graph::Edge> feeds, fetches;
+  std::vector<int32_t> feed_devices, fetch_devices;  // whose memory each lies in; -1, and all when empty: the host's
+  const std::vector<DeviceInfo>* devices = nullptr;
+
+  // Whether a device has a kernel for the node; asked once for each device type. True everywhere for nodes that the
+  // engine runs itself. Empty function: true.
+  std::function<bool(const graph::Node&, int device)> can_run;
+  // For the error: why no device can run it. May be empty.
+  std::function<std::string(const graph::Node&)> why_none;
+  // Whether the kernel on a device takes input i from host memory, or gives output i in host memory. May be empty: no.
+  std::function<bool(const graph::Node&, int device, int input)> host_input;
+  std::function<bool(const graph::Node&, int device, int output)> host_output;
+  // Whether the kernel's output is its input's memory: it costs nothing. May be empty: no.
+  std::function<bool(const graph::Node&, int device)> is_view;
+  // Between different devices. May be empty: transfers cost nothing.
+  std::function<Link(int from, int to)> link;
+
+  std::string default_device;   // for nodes that name none; may be partial
+  bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
+  const PlacementFile* file = nullptr;  // goes before the nodes' own device names
+  // Whole device names of nodes whose state lives there already, by node name; nothing moves them.
+  const std::unordered_map<std::string, std::string>* homes = nullptr;
+  const CostModel* costs = nullptr;     // nullptr: static costs
+  // Chooses a device for each group, from what the simulation chose; the answer is checked (external_placer.h). The
+  // sequence is the order in which a step is simulated.
+  std::function<Result<std::vector<int>>(const Problem&, const std::vector<int32_t>& sequence, const std::vector<int>& start)> placer;
+  std::string placer_name;
+  bool explain = false;  // fill in alternatives and the time line
+  bool spans = false;    // fill in the time line alone
+};
+
+}  // namespace tenon::place
+
+#endif  // TENON_CORE_PLACE_REQUEST_H_

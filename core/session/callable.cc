@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/session/callable.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/clock.h"
+#include "core/exec/exchange/rendezvous.h"
+#include "core/session/device_trace.h"
+#include "core/session/runtime.h"
+#include "core/session/session_placer.h"
+
+namespace tenon::session {
+namespace {
+
+// Held for a few instructions, so that waiting is spinning.
+class SpinGuard {
+ public:
+  explicit SpinGuard(std::atomic_flag* flag) : flag_(flag) {
+    while (flag_->test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  ~SpinGuard() { flag_->clear(std::memory_order_release); }
+  SpinGuard(const SpinGuard&) = delete;
+  SpinGuard& operator=(const SpinGuard&) = delete;
+
+ private:
+  std::atomic_flag* flag_;
+};
+
+}  // namespace
+
+struct Callable::Context {
+  exec::Step step;
+  Cancellation cancellation;
+  std::atomic<bool> active{false};
+  std::unique_ptr<exec::Run> run;
+};
+
+Callable::Callable(std::shared_ptr<const void> session, Steps* steps, std::shared_ptr<exec::Runnable> runnable, std::vector<Feed> feeds,
+                   std::vector<const exec::Device*> fetch_devices)
+    : session_(std::move(session)), steps_(steps), runnable_(std::move(runnable)), feeds_(std::move(feeds)), fetch_devices_(std::move(fetch_devices)) {}
+
+Callable::~Callable() {
+  for (const auto& context : contexts_) context->run->ReturnInstances();
+}
+
+void Callable::CancelRunning(void (*cancel)(Cancellation* cancellation)) const {
+  for (const auto& context : contexts_)
+    if (context->active.load()) cancel(&context->cancellation);
+}
+
+// ---- Contexts ----
+
+Callable::Context* Callable::Acquire() {
+  {
+    const SpinGuard guard(&lock_);
+    if (!idle_.empty()) {
+      Context* context = idle_.back();
+      idle_.pop_back();
+      return context;
+    }
+  }
+  auto fresh = std::make_unique<Context>();
+  Context* context = fresh.get();
+  context->step.env = steps_->env;
+  context->step.cancellation = &context->cancellation;
+  context->run = runnable_->NewRun();
+  std::lock_guard lock(steps_->mutex);
+  const SpinGuard guard(&lock_);
+  idle_.reserve(contexts_.size() + 1);
+  contexts_.push_back(std::move(fresh));
+  return context;
+}
+
+void Callable::GiveBack(Context* context) {
+  if (context->run->abandoned()) return steps_->runtime->KeepForEver(shared_from_this());
+  if (!context->step.local_resources.empty()) context->step.local_resources.clear();
+  if (context->cancellation.cancelled()) {
+    // A cancelled context is not used again; it lives on for who cancels what runs.
+    context->run->ReturnInstances();
+    return;
+  }
+  const SpinGuard guard(&lock_);
+  idle_.push_back(context);
+}
+
+// ---- Feeds ----
+
+bool Callable::Feed::Fits(const tenon_tensor_view& view) const {
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK) return false;
+  if (shape.known_rank() && shape.rank() != view.dl.ndim) return false;
+  for (int32_t i = 0; shape.known_rank() && i < view.dl.ndim; ++i)
+    if (shape.dim(i) >= 0 && shape.dim(i) != view.dl.shape[i]) return false;
+  uint64_t bytes = 0;
+  return ByteSize(type, view, &bytes) && bytes == view.byte_size;
+}
+
+namespace {
+
+// Why a feed's view does not fit what is declared, or itself.
+Status BadFeed(const std::string& name, const tenon_tensor_view& view, DType type, const Shape& declared) {
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK)
+    return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, "; at most ", TENON_MAX_RANK, " are allowed"));
+  const Shape found = ShapeOf(view);
+  if (Status valid = found.Validate(); !valid.ok()) return std::move(valid).Annotate(StrCat("feed '", name, "'"));
+  const bool same_rank = declared.known_rank() && declared.rank() == found.rank();
+  bool fits = !declared.known_rank() || same_rank;
+  for (int i = 0; same_rank && i < found.rank(); ++i) fits = fits && (declared.dim(i) < 0 || declared.dim(i) == found.dim(i));
+  if (!fits)
+    return InvalidArgument(StrCat("feed '", name, "' is declared as ", TypeName(type), declared.ToString(), ", found ", TypeName(type), found.ToString()));
+  return InvalidArgument(StrCat("feed '", name, "' has a byte_size of ", view.byte_size, ", which is not that of ", TypeName(type), found.ToString()));
+}
+
+}  // namespace
+
+Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
+  for (size_t i = 0; i < feeds_.size(); ++i) {
+    const tenon_tensor_view* view = feeds[i];
+    const exec::Device* device = feeds_[i].device;
+    const bool is_there = view != nullptr && view->dtype == feeds_[i].type && view->dl.strides == nullptr &&
+                          (view->dl.data != nullptr || view->byte_size == 0) && exec::LiesIn(*view, device);
+    if (is_there && feeds_[i].Fits(*view)) continue;
+    const std::string& name = feeds_[i].name;
+    if (is_there) return BadFeed(name, *view, feeds_[i].type, feeds_[i].shape);
+    if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
+    if (view->dtype != feeds_[i].type)
+      return InvalidArgument(StrCat("feed '", name, "' must be ", TypeName(feeds_[i].type), ", found ", TypeName(view->dtype)));
+    if (!exec::LiesIn(*view, device))
+      return InvalidArgument(StrCat("feed '", name, "' must lie in ", device == nullptr ? "host memory" : StrCat("the memory of ", device->name),
+                                    ", found a tensor of DLPack's device type ", view->dl.device_type, ", device ", view->dl.device_id,
+                                    "; name the device of a feed when the callable is prepared"));
+    if (view->dl.strides != nullptr) return InvalidArgument(StrCat("feed '", name, "' has strides; give it contiguous"));
+    return InvalidArgument(StrCat("feed '", name, "' has no data"));
+  }
+  return Status::Ok();
+}
+
+// ---- Steps ----
+
+// What cancels a run from outside, until it goes.
+class Callable::Ends {
+ public:
+  Ends(DeadlineWatcher* watcher, Cancellation* own, const RunOptions& options) : watcher_(watcher) {
+    if (options.timeout_ns != 0) {
+      auto watched = watcher->Watch(own, NowNs() + options.timeout_ns, options.asked_ns == 0 ? options.timeout_ns : options.asked_ns, &ThisThreadsTrail());
+      if (watched.ok()) deadline_ = *watched;
+      else own->Cancel(watched.status());
+    }
+    // A part that fails, or is cancelled, must not wait for the others.
+    if (exec::Rendezvous* meeting = options.rendezvous; meeting != nullptr)
+      abort_.Begin(own, [meeting](const Status& reason) { meeting->Abort(reason); });
+    if (options.cancellation != nullptr) caller_.Begin(options.cancellation, [own](const Status& reason) { own->Cancel(reason); });
+  }
+  ~Ends() { ForgetDeadline(); }
+  // A watchdog may say what the step does as long as the step has its memory: not later.
+  void ForgetDeadline() {
+    if (deadline_ != 0) watcher_->Forget(std::exchange(deadline_, 0));
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+
+ private:
+  DeadlineWatcher* const watcher_;
+  uint64_t deadline_ = 0;
+  Subscription abort_, caller_;
+};
+
+namespace {
+
+// Counts a step that runs, whatever ends it: the session's end waits for the count.
+class Running {
+ public:
+  Running(std::atomic<int64_t>* active, std::atomic<uint64_t>* steps) : active_(active), steps_(steps) {
+    active_->fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Running() {
+    steps_->fetch_add(1, std::memory_order_relaxed);
+    active_->fetch_sub(1, std::memory_order_seq_cst);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  std::atomic<int64_t>* const active_;
+  std::atomic<uint64_t>* const steps_;
+};
+
+}  // namespace
+
+Status Callable::ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
+  Ends ends(&steps_->runtime->deadlines(), &context->cancellation, options);
+  if (context->cancellation.cancelled()) return context->cancellation.reason();
+  exec::Run& run = *context->run;
+  Status status = Guarded([&] { return run.Go(&context->step, feeds); });
+  ends.ForgetDeadline();
+  for (size_t i = 0; i < fetch_count() && status.ok(); ++i) status = Guarded([&] { return take(i, run.fetch(i)); });
+  run.Finish();
+  // A kernel that left off knows that the step was cancelled, and not why.
+  if (status.code() != Code::kCancelled || !context->cancellation.cancelled() || context->cancellation.reason().code() == Code::kCancelled) return status;
+  return context->cancellation.reason().Annotate(std::string(status.message()));
+}
+
+Status Callable::Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take) {
+  TENON_RETURN_IF_ERROR(CheckFeeds(feeds));
+  const Running running(&steps_->active, &steps_->ran);
+  if (steps_->closing.load(std::memory_order_seq_cst)) return Status(Code::kCancelled, "the session is closed");
+  Context* const context = Acquire();
+  // What throws leaves its context as it is: it is not used again, and lives on with the callable.
+  struct Active {
+    explicit Active(std::atomic<bool>* flag) : flag(flag) { flag->store(true, std::memory_order_release); }
+    ~Active() { flag->store(false, std::memory_order_release); }
+    std::atomic<bool>* const flag;
+  };
+  Status status;
+  {
+    const Active active(&context->active);
+    exec::Step& step = context->step;
+    step.id = steps_->next.fetch_add(1, std::memory_order_relaxed);
+    step.trace = options.trace;
+    step.rendezvous = options.rendezvous;
+    DeviceTrace devices(*steps_->env, options.trace);
+    status = ExecuteIn(context, options, feeds, take);
+    devices.Finish();
+    steps_->host_waits.fetch_add(std::exchange(step.host_waits, 0), std::memory_order_relaxed);
+    steps_->captured_launches.fetch_add(std::exchange(step.captured_launches, 0), std::memory_order_relaxed);
+    if (options.trace != nullptr && steps_->recorder != nullptr && status.ok() && plan() != nullptr)
+      steps_->recorder->RecordCosts(*plan(), feeds, *options.trace);
+  }
+  GiveBack(context);
+  return status;
+}
+
+namespace {
+
+// Gives a fetch that has a buffer of its own to the caller.
+Status Share(size_t index, const tenon_tensor_view& view, std::vector<Tensor>* out) {
+  if (view.buffer == nullptr) return Internal(StrCat("fetch ", index, " has no buffer"));
+  Retain(view.buffer);
+  (*out)[index] = Tensor(view.dtype, ShapeOf(view), view.buffer);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches) {
+  out_fetches->assign(fetch_count(), Tensor());
+  if (runnable_->gives_own_buffers())
+    return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view) { return Share(index, view, out_fetches); });
+  return Execute(options, feeds, [out_fetches](size_t index, const tenon_tensor_view& view) -> Status {
+    if (!IsPlain(view.dtype) && view.dtype != TENON_DT_STRING)
+      return InvalidArgument(StrCat("fetch ", index, " is a ", TypeName(view.dtype), ", which cannot leave the session"));
+    // What stays on a device is in a buffer of its own.
+    if (!exec::OnHost(view)) return Share(index, view, out_fetches);
+    // The caller's own copy: it may outlive the session, and the runtime.
+    TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
+    return Status::Ok();
+  });
+}
+
+Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {
+  if (std::any_of(fetch_devices_.begin(), fetch_devices_.end(), [](const exec::Device* device) { return device != nullptr; }))
+    return Unimplemented("a fetch of this callable stays on a device, whose memory the engine provides; run it without memory of your own");
+  return Execute(options, feeds, [fetches](size_t index, const tenon_tensor_view& view) -> Status {
+    const tenon_tensor_view& to = fetches[index];
+    if (to.dtype != view.dtype || to.byte_size != view.byte_size || !IsPlain(view.dtype) || to.dl.ndim != view.dl.ndim ||
+        (view.dl.ndim > 0 && std::memcmp(to.dl.shape, view.dl.shape, sizeof(int64_t) * static_cast<size_t>(view.dl.ndim)) != 0))
+      return InvalidArgument(StrCat("fetch ", index, " is ", TypeName(view.dtype), ShapeOf(view).ToString(), "; the memory given is for ",
+                                    TypeName(to.dtype), ShapeOf(to).ToString()));
+    if (view.byte_size > 0) std::memcpy(DataOf(to), DataOf(view), view.byte_size);
+    return Status::Ok();
+  });
+}
+
+}  // namespace tenon::session

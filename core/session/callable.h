@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Callable: a (feeds, fetches, targets) prepared for many runs. Concurrent runs are allowed.
+#ifndef TENON_CORE_SESSION_CALLABLE_H_
+#define TENON_CORE_SESSION_CALLABLE_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/exec/device/step.h"
+#include "core/exec/plan/plan.h"
+#include "core/exec/runnable.h"
+#include "core/session/run_options.h"
+#include "core/session/steps.h"
+
+namespace tenon::session {
+
+class Callable : public std::enable_shared_from_this<Callable> {
+ public:
+  struct Feed {
+    std::string name;
+    DType type;
+    const exec::Device* device;  // nullptr: the host's memory
+    Shape shape = Shape::Unknown();  // that its placeholder declares
+    // Whether a tensor of the type has that shape, and the bytes that its own says.
+    bool Fits(const tenon_tensor_view& view) const;
+  };
+
+  // session: kept as long as this lives; `steps` is its. fetch_devices: whose memory each fetch stays in; nullptr: the host's.
+  Callable(std::shared_ptr<const void> session, Steps* steps, std::shared_ptr<exec::Runnable> runnable, std::vector<Feed> feeds,
+           std::vector<const exec::Device*> fetch_devices);
+  ~Callable();
+
+  // JSON: how each node runs.
+  std::string Explain() const { return runnable_->Explain(); }
+  exec::Runnable::Counts counts() const { return runnable_->counts(); }
+  // nullptr: more than one plan, or none in this process.
+  const exec::Plan* plan() const { return runnable_->plan(); }
+  uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const { return runnable_->FixedProgram(feeds); }
+  size_t feed_count() const { return feeds_.size(); }
+  size_t fetch_count() const { return fetch_devices_.size(); }
+  const exec::Device* fetch_device(size_t i) const { return fetch_devices_[i]; }
+
+  // Runs on this thread. Feeds are borrowed. Fetches in a device's memory share it; others are copies.
+  Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
+  // Copies the fetches into the caller's memory; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
+  Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
+
+  // Tells each step that runs. Under the mutex of its steps.
+  void CancelRunning(void (*cancel)(Cancellation* cancellation)) const;
+
+ private:
+  struct Context;  // of one run, pooled
+  class Ends;
+  // Takes the fetches, one by one, while the step's memory is still there.
+  using Taker = std::function<Status(size_t index, const tenon_tensor_view& view)>;
+  Status Execute(const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
+  Status ExecuteIn(Context* context, const RunOptions& options, const tenon_tensor_view* const* feeds, const Taker& take);
+  Status CheckFeeds(const tenon_tensor_view* const* feeds) const;
+  Context* Acquire();
+  void GiveBack(Context* context);
+
+  const std::shared_ptr<const void> session_;
+  Steps* const steps_;
+  const std::shared_ptr<exec::Runnable> runnable_;
+  const std::vector<Feed> feeds_;
+  const std::vector<const exec::Device*> fetch_devices_;
+  std::atomic_flag lock_ = ATOMIC_FLAG_INIT;
+  std::vector<Context*> idle_;
+  std::vector<std::unique_ptr<Context>> contexts_;
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_CALLABLE_H_

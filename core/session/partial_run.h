@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// PartialRun: a step whose feeds arrive in several calls. One call at a time.
+#ifndef TENON_CORE_SESSION_PARTIAL_RUN_H_
+#define TENON_CORE_SESSION_PARTIAL_RUN_H_
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/session/session.h"
+
+namespace tenon::session {
+
+class PartialRun {
+ public:
+  static Result<std::unique_ptr<PartialRun>> Setup(std::shared_ptr<Session> session, const std::vector<std::string_view>& feeds,
+                                                   const std::vector<std::string_view>& fetches,
+                                                   const std::vector<std::string_view>& targets);
+  // Feeds some of what was declared, and computes fetches that need nothing else. A call that failed can be made again.
+  Status Step(const RunOptions& options, const std::vector<std::string_view>& feed_names, const tenon_tensor_view* const* feeds,
+              const std::vector<std::string_view>& fetch_names, std::vector<Tensor>* out_fetches);
+
+ private:
+  using Values = std::map<graph::Edge, Tensor>;
+  PartialRun(std::shared_ptr<Session> session, graph::Graph graph) : session_(std::move(session)), graph_(std::move(graph)) {}
+  Status TakeFeeds(const std::vector<std::string_view>& names, const tenon_tensor_view* const* feeds, Values* known,
+                   std::vector<graph::Edge>* open) const;
+  Result<std::vector<graph::Edge>> Edges(const std::vector<std::string_view>& fetch_names) const;
+  // The nodes that this call runs. FAILED_PRECONDITION: one needs a feed that is still open.
+  Result<std::vector<bool>> FindNodes(const optimize::Request& request, const Values& known, const std::vector<graph::Edge>& open) const;
+  // What later calls need of those.
+  Result<std::vector<graph::Edge>> FindKept(const std::vector<bool>& runs, const Values& known) const;
+  Status Run(const RunOptions& options, optimize::Request request, const Values& known, std::vector<Tensor>* out);
+
+  const std::shared_ptr<Session> session_;
+  const graph::Graph graph_;
+  std::vector<graph::Edge> feeds_, fetches_;  // declared and still open
+  std::vector<int32_t> targets_;
+  Values known_;  // fed, or computed by an earlier call
+  std::vector<bool> executed_;
+};
+
+}  // namespace tenon::session
+
+#endif  // TENON_CORE_SESSION_PARTIAL_RUN_H_
