@@ -182,9 +182,9 @@ constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kScalarSummaryKernel = Registration<Scalars>("ScalarSummary", kGives);
-extern constinit const tenon_kernel_registration kHistogramSummaryKernel = Registration<Histograms>("HistogramSummary", kGives);
-extern constinit const tenon_kernel_registration kImageSummaryKernel = Registration<Images>("ImageSummary", kGives);
-extern constinit const tenon_kernel_registration kMergeSummaryKernel = Registration<Merge>("MergeSummary", kGives);
+TENON_KERNEL(kScalarSummaryKernel) = Registration<Scalars>("ScalarSummary", kGives);
+TENON_KERNEL(kHistogramSummaryKernel) = Registration<Histograms>("HistogramSummary", kGives);
+TENON_KERNEL(kImageSummaryKernel) = Registration<Images>("ImageSummary", kGives);
+TENON_KERNEL(kMergeSummaryKernel) = Registration<Merge>("MergeSummary", kGives);
 
 }  // namespace tenon::ops
