@@ -170,9 +170,8 @@ constexpr tenon_kernel_registration OnednnKernel(std::string_view op, uint32_t f
                                         .priority = kPriority});
 }
 
-#define TENON_ONEDNN_KERNEL(name)                  \
-  extern const tenon_kernel_registration k##name; \
-  constinit const tenon_kernel_registration k##name
+// Defines a kernel of this package.
+#define TENON_ONEDNN_KERNEL(name) TENON_KERNEL_OF(tenon_onednn_kernels, k##name)
 
 }  // namespace tenon::cpu_onednn
 

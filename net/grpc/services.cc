@@ -27,13 +27,13 @@ std::string Field(std::string_view name, uint32_t type, std::string_view type_na
   field.Varint(4, kOptional);
   field.Varint(5, type);
   if (!type_name.empty()) field.Bytes(6, type_name);
-  return field.text();
+  return field.bytes();
 }
 std::string EnumValue(std::string_view name, uint64_t number) {
   WireWriter value;
   value.Bytes(1, name);
   value.Varint(2, number);
-  return value.text();
+  return value.bytes();
 }
 std::string Method(std::string_view name, bool streams) {
   WireWriter method;
@@ -41,14 +41,14 @@ std::string Method(std::string_view name, bool streams) {
   method.Bytes(2, ".grpc.health.v1.HealthCheckRequest");
   method.Bytes(3, ".grpc.health.v1.HealthCheckResponse");
   method.Varint(6, streams ? 1 : 0);
-  return method.text();
+  return method.bytes();
 }
 
 std::string HealthRequest() {
   WireWriter message;
   message.Bytes(1, "HealthCheckRequest");
   message.Bytes(2, Field("service", kTypeString, ""));
-  return message.text();
+  return message.bytes();
 }
 std::string HealthResponse() {
   WireWriter states;
@@ -59,8 +59,8 @@ std::string HealthResponse() {
   WireWriter message;
   message.Bytes(1, "HealthCheckResponse");
   message.Bytes(2, Field("status", kTypeEnum, ".grpc.health.v1.HealthCheckResponse.ServingStatus"));
-  message.Bytes(4, states.text());
-  return message.text();
+  message.Bytes(4, states.bytes());
+  return message.bytes();
 }
 std::string HealthDescriptor() {
   WireWriter service;
@@ -72,9 +72,9 @@ std::string HealthDescriptor() {
   file.Bytes(2, "grpc.health.v1");
   file.Bytes(4, HealthRequest());
   file.Bytes(4, HealthResponse());
-  file.Bytes(6, service.text());
+  file.Bytes(6, service.bytes());
   file.Bytes(12, "proto3");
-  return file.text();
+  return file.bytes();
 }
 
 // ---- reflection.proto ----
@@ -90,20 +90,20 @@ std::string Services() {
   for (const std::string_view name : kServices) {
     WireWriter service;
     service.Bytes(1, name);
-    list.Bytes(1, service.text());
+    list.Bytes(1, service.bytes());
   }
-  return list.text();
+  return list.bytes();
 }
 std::string FileResponse() {
   WireWriter files;
   files.Bytes(1, HealthDescriptor());
-  return files.text();
+  return files.bytes();
 }
 std::string NotFound() {
   WireWriter error;
   error.Varint(1, grpc::StatusCode::NOT_FOUND);
   error.Bytes(2, "only grpc.health.v1 is described here");
-  return error.text();
+  return error.bytes();
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ grpc::Status CheckHealth(std::string_view request, bool serving, std::string* re
   std::string_view service;
   WireReader reader(request);
   while (reader.Next()) {
-    if (reader.field() == 1) service = reader.bytes();
+    if (reader.field() == 1) service = reader.delimited();
   }
   if (!reader.ok()) return NoMessage();
   if (!service.empty() && service != kHealthService)
@@ -129,7 +129,7 @@ grpc::Status CheckHealth(std::string_view request, bool serving, std::string* re
   constexpr uint64_t kServing = 1, kNotServing = 2;
   WireWriter answer;
   answer.Varint(1, serving ? kServing : kNotServing);
-  *response = answer.text();
+  *response = answer.bytes();
   return grpc::Status::OK;
 }
 
@@ -139,10 +139,10 @@ grpc::Status Reflect(std::string_view request, std::string* response) {
   WireReader reader(request);
   while (reader.Next()) {
     if (reader.field() == kHost) {
-      host = reader.bytes();
+      host = reader.delimited();
     } else {
       kind = reader.field();
-      asked = reader.bytes();
+      asked = reader.delimited();
     }
   }
   if (!reader.ok()) return NoMessage();
@@ -156,7 +156,7 @@ grpc::Status Reflect(std::string_view request, std::string* response) {
   } else {
     answer.Bytes(kErrorResponse, NotFound());
   }
-  *response = answer.text();
+  *response = answer.bytes();
   return grpc::Status::OK;
 }
 

@@ -89,7 +89,7 @@ consteval tenon_op_definition Depth(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kSpaceToBatchND = DefineOp({
+TENON_OP(kSpaceToBatchND) = DefineOp({
     .name = "SpaceToBatchND",
     .inputs = "input: T, block_shape: Tblock_shape, paddings: Tpaddings",
     .outputs = "output: T",
@@ -101,7 +101,7 @@ extern const tenon_op_definition kSpaceToBatchND = DefineOp({
     .gradient = GradientFunction<ToBatchGradient>,
 });
 
-extern const tenon_op_definition kBatchToSpaceND = DefineOp({
+TENON_OP(kBatchToSpaceND) = DefineOp({
     .name = "BatchToSpaceND",
     .inputs = "input: T, block_shape: Tblock_shape, crops: Tcrops",
     .outputs = "output: T",
@@ -113,14 +113,14 @@ extern const tenon_op_definition kBatchToSpaceND = DefineOp({
     .gradient = GradientFunction<FromBatchGradient>,
 });
 
-extern const tenon_op_definition kSpaceToDepth = Depth({
+TENON_OP(kSpaceToDepth) = Depth({
     .name = "SpaceToDepth",
     .doc = "The pixels of each block one after the other as the channels of one pixel.",
     .shape = ShapeFunction<DepthShape<true>>,
     .gradient = GradientFunction<ToDepthGradient>,
 });
 
-extern const tenon_op_definition kDepthToSpace = Depth({
+TENON_OP(kDepthToSpace) = Depth({
     .name = "DepthToSpace",
     .doc = "The channels of each pixel as the pixels of a block.",
     .shape = ShapeFunction<DepthShape<false>>,

@@ -71,7 +71,7 @@ static void ConcatGradient(GradientContext& g) {
   }
 }
 
-extern const tenon_op_definition kConcat = DefineOp({
+TENON_OP(kConcat) = DefineOp({
     .name = "Concat",
     .inputs = "concat_dim: int32, values: N * T",
     .outputs = "output: T",
@@ -82,7 +82,7 @@ extern const tenon_op_definition kConcat = DefineOp({
     .gradient = GradientFunction<ConcatGradient<true>>,
 });
 
-extern const tenon_op_definition kConcatV2 = DefineOp({
+TENON_OP(kConcatV2) = DefineOp({
     .name = "ConcatV2",
     .inputs = "values: N * T, axis: Tidx",
     .outputs = "output: T",
@@ -99,7 +99,7 @@ static void ConcatOffsetShape(ShapeContext& c) {
   for (int i = 1; i < c.input_count(); ++i) c.SetOutput(i - 1, c.WithRank(i, 1));
 }
 
-extern const tenon_op_definition kConcatOffset = DefineOp({
+TENON_OP(kConcatOffset) = DefineOp({
     .name = "ConcatOffset",
     .inputs = "concat_dim: int32, shape: N * shape_type",
     .outputs = "offset: N * shape_type",
@@ -139,7 +139,7 @@ static Output ConcatAllDy(GradientContext& g, Output axis) {
 
 static void SplitGradient(GradientContext& g) { g.SetDx(1, ConcatAllDy(g, g.input(0))); }
 
-extern const tenon_op_definition kSplit = DefineOp({
+TENON_OP(kSplit) = DefineOp({
     .name = "Split",
     .inputs = "split_dim: int32, value: T",
     .outputs = "output: num_split * T",
@@ -185,7 +185,7 @@ static void SplitVShape(ShapeContext& c) {
 
 static void SplitVGradient(GradientContext& g) { g.SetDx(0, ConcatAllDy(g, g.input(2))); }
 
-extern const tenon_op_definition kSplitV = DefineOp({
+TENON_OP(kSplitV) = DefineOp({
     .name = "SplitV",
     .inputs = "value: T, size_splits: Tlen, split_dim: int32",
     .outputs = "output: num_split * T",
@@ -213,7 +213,7 @@ static void PackGradient(GradientContext& g) {
   for (int i = 0; i < g.input_count(); ++i) g.SetDx(i, {parts, i, 0});
 }
 
-extern const tenon_op_definition kPack = DefineOp({
+TENON_OP(kPack) = DefineOp({
     .name = "Pack",
     .inputs = "values: N * T",
     .outputs = "output: T",
@@ -239,7 +239,7 @@ static void UnpackGradient(GradientContext& g) {
   if (!parts.empty()) g.SetDx(0, g.Op("Pack", parts, {{"axis", g.Int("axis")}}));
 }
 
-extern const tenon_op_definition kUnpack = DefineOp({
+TENON_OP(kUnpack) = DefineOp({
     .name = "Unpack",
     .inputs = "value: T",
     .outputs = "output: num * T",

@@ -20,7 +20,7 @@ static void FillGradient(GradientContext& g) {
   g.SetDx(1, g.Sum(dy, rank >= 0 ? g.Vector(axes) : g.Op("Range", {g.Number(0), g.Op("Rank", {dy}), g.Number(1)})));
 }
 
-extern const tenon_op_definition kFill = DefineOp({
+TENON_OP(kFill) = DefineOp({
     .name = "Fill",
     .inputs = "dims: index_type, value: T",
     .outputs = "output: T",
@@ -31,7 +31,7 @@ extern const tenon_op_definition kFill = DefineOp({
     .gradient = GradientFunction<FillGradient>,
 });
 
-extern const tenon_op_definition kZerosLike = DefineOp({
+TENON_OP(kZerosLike) = DefineOp({
     .name = "ZerosLike",
     .inputs = "x: T",
     .outputs = "y: T",
@@ -42,7 +42,7 @@ extern const tenon_op_definition kZerosLike = DefineOp({
     .shape = ShapeFunction<SameShape>,
 });
 
-extern const tenon_op_definition kOnesLike = DefineOp({
+TENON_OP(kOnesLike) = DefineOp({
     .name = "OnesLike",
     .inputs = "x: T",
     .outputs = "y: T",
@@ -69,7 +69,7 @@ static void OneHotShape(ShapeContext& c) {
   c.SetOutput(0, Join(Join(indices.Slice(0, at), Shape{depth}), indices.Slice(at)));
 }
 
-extern const tenon_op_definition kOneHot = DefineOp({
+TENON_OP(kOneHot) = DefineOp({
     .name = "OneHot",
     .inputs = "indices: TI, depth: int32, on_value: T, off_value: T",
     .outputs = "output: T",
@@ -118,7 +118,7 @@ static void RangeShape(ShapeContext& c) {
   c.SetOutput(0, {static_cast<int64_t>(size)});
 }
 
-extern const tenon_op_definition kRange = DefineOp({
+TENON_OP(kRange) = DefineOp({
     .name = "Range",
     .inputs = "start: Tidx, limit: Tidx, delta: Tidx",
     .outputs = "output: Tidx",
@@ -145,7 +145,7 @@ static void BroadcastToShape(ShapeContext& c) {
 
 static void BroadcastToGradient(GradientContext& g) { g.SetDx(0, g.Unbroadcast(g.dy(0), g.input(0), g.output(0))); }
 
-extern const tenon_op_definition kBroadcastTo = DefineOp({
+TENON_OP(kBroadcastTo) = DefineOp({
     .name = "BroadcastTo",
     .inputs = "input: T, shape: Tidx",
     .outputs = "output: T",

@@ -28,7 +28,7 @@ static void RowsGradient(GradientContext& g) {
   g.SetDxSlices(0, g.Reshape(dy, rows), g.Reshape(indices, g.Vector({-1})), shape);
 }
 
-extern const tenon_op_definition kGather = DefineOp({
+TENON_OP(kGather) = DefineOp({
     .name = "Gather",
     .inputs = "params: Tparams, indices: Tindices",
     .outputs = "output: Tparams",
@@ -161,7 +161,7 @@ static void GatherV2Gradient(GradientContext& g) {
   g.SetDx(0, g.Reshape(back, g.ShapeOf(params)));
 }
 
-extern const tenon_op_definition kGatherV2 = DefineOp({
+TENON_OP(kGatherV2) = DefineOp({
     .name = "GatherV2",
     .inputs = "params: Tparams, indices: Tindices, axis: Taxis",
     .outputs = "output: Tparams",

@@ -113,7 +113,7 @@ consteval tenon_op_definition TensorScatter(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kGatherNd = DefineOp({
+TENON_OP(kGatherNd) = DefineOp({
     .name = "GatherNd",
     .inputs = "params: Tparams, indices: Tindices",
     .outputs = "output: Tparams",
@@ -124,7 +124,7 @@ extern const tenon_op_definition kGatherNd = DefineOp({
     .gradient = GradientFunction<GatherNdGradient>,
 });
 
-extern const tenon_op_definition kScatterNd = DefineOp({
+TENON_OP(kScatterNd) = DefineOp({
     .name = "ScatterNd",
     .inputs = "indices: Tindices, updates: T, shape: Tindices",
     .outputs = "output: T",
@@ -136,28 +136,28 @@ extern const tenon_op_definition kScatterNd = DefineOp({
     .gradient = GradientFunction<ScatterNdGradient>,
 });
 
-extern const tenon_op_definition kTensorScatterUpdate = TensorScatter({
+TENON_OP(kTensorScatterUpdate) = TensorScatter({
     .name = "TensorScatterUpdate",
     .attrs = "T: type; Tindices: {int16, int32, int64, uint16}; bad_indices_policy: string = ''",
     .doc = "The tensor with updates at the slices that indices name; of a slice that is named twice the last stays.",
     .gradient = GradientFunction<UpdateGradient>,
 });
-extern const tenon_op_definition kTensorScatterAdd = TensorScatter({
+TENON_OP(kTensorScatterAdd) = TensorScatter({
     .name = "TensorScatterAdd",
     .doc = "The tensor with updates added to the slices that indices name.",
     .gradient = GradientFunction<AddGradient>,
 });
-extern const tenon_op_definition kTensorScatterSub = TensorScatter({
+TENON_OP(kTensorScatterSub) = TensorScatter({
     .name = "TensorScatterSub",
     .doc = "The tensor with updates subtracted from the slices that indices name.",
     .gradient = GradientFunction<SubGradient>,
 });
-extern const tenon_op_definition kTensorScatterMin = TensorScatter({
+TENON_OP(kTensorScatterMin) = TensorScatter({
     .name = "TensorScatterMin",
     .doc = "The tensor, and where updates at the slices that indices name are smaller, those.",
     .gradient = GradientFunction<ChooseGradient>,
 });
-extern const tenon_op_definition kTensorScatterMax = TensorScatter({
+TENON_OP(kTensorScatterMax) = TensorScatter({
     .name = "TensorScatterMax",
     .doc = "The tensor, and where updates at the slices that indices name are larger, those.",
     .gradient = GradientFunction<ChooseGradient>,

@@ -49,14 +49,14 @@ consteval tenon_op_definition Mirror(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kMirrorPad = Mirror({
+TENON_OP(kMirrorPad) = Mirror({
     .name = "MirrorPad",
     .doc = "The input between mirror images of itself: SYMMETRIC ones begin with the border, REFLECT ones behind it.",
     .shape = ShapeFunction<MirrorShape<1>>,
     .gradient = GradientFunction<MirrorPadGradient>,
 });
 
-extern const tenon_op_definition kMirrorPadGrad = Mirror({
+TENON_OP(kMirrorPadGrad) = Mirror({
     .name = "MirrorPadGrad",
     .doc = "The gradient of MirrorPad: what it repeated is added up.",
     .shape = ShapeFunction<MirrorShape<-1>>,

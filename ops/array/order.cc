@@ -21,7 +21,7 @@ static void ReverseSequenceGradient(GradientContext& g) {
   g.SetDx(0, g.Op("ReverseSequence", {g.dy(0), g.input(1)}, {{"seq_dim", g.Int("seq_dim")}, {"batch_dim", g.Int("batch_dim")}}));
 }
 
-extern const tenon_op_definition kReverseSequence = DefineOp({
+TENON_OP(kReverseSequence) = DefineOp({
     .name = "ReverseSequence",
     .inputs = "input: T, seq_lengths: Tlen",
     .outputs = "output: T",
@@ -58,7 +58,7 @@ static void TopKGradient(GradientContext& g) {
   g.SetDx(0, g.Reshape(flat, shape));
 }
 
-extern const tenon_op_definition kTopKV2 = DefineOp({
+TENON_OP(kTopKV2) = DefineOp({
     .name = "TopKV2",
     .inputs = "input: T, k: Tk",
     .outputs = "values: T, indices: index_type",
@@ -85,7 +85,7 @@ static void BandShape(ShapeContext& c) {
 
 static void BandGradient(GradientContext& g) { g.SetDx(0, g.Op("MatrixBandPart", {g.dy(0), g.input(1), g.input(2)})); }
 
-extern const tenon_op_definition kMatrixBandPart = DefineOp({
+TENON_OP(kMatrixBandPart) = DefineOp({
     .name = "MatrixBandPart",
     .inputs = "input: T, num_lower: Tindex, num_upper: Tindex",
     .outputs = "band: T",
@@ -103,7 +103,7 @@ static void LinSpaceShape(ShapeContext& c) {
   c.SetOutput(0, {count.value_or(kUnknown)});
 }
 
-extern const tenon_op_definition kLinSpace = DefineOp({
+TENON_OP(kLinSpace) = DefineOp({
     .name = "LinSpace",
     .inputs = "start: T, stop: T, num: Tidx",
     .outputs = "output: T",

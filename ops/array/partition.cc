@@ -30,7 +30,7 @@ static void DynamicPartitionGradient(GradientContext& g) {
   g.SetDx(0, g.Reshape(stitched, g.ShapeOf(data)));
 }
 
-extern const tenon_op_definition kDynamicPartition = DefineOp({
+TENON_OP(kDynamicPartition) = DefineOp({
     .name = "DynamicPartition",
     .inputs = "data: T, partitions: int32",
     .outputs = "outputs: num_partitions * T",
@@ -73,7 +73,7 @@ static void DynamicStitchGradient(GradientContext& g) {
   }
 }
 
-extern const tenon_op_definition kDynamicStitch = DefineOp({
+TENON_OP(kDynamicStitch) = DefineOp({
     .name = "DynamicStitch",
     .inputs = "indices: N * int32, data: N * T",
     .outputs = "merged: T",
@@ -90,7 +90,7 @@ static void UniqueShape(ShapeContext& c) {
   c.SetOutput(1, x);
 }
 
-extern const tenon_op_definition kUnique = DefineOp({
+TENON_OP(kUnique) = DefineOp({
     .name = "Unique",
     .inputs = "x: T",
     .outputs = "y: T, idx: out_idx",
@@ -105,7 +105,7 @@ static void UniqueWithCountsShape(ShapeContext& c) {
   c.SetOutput(2, {kUnknown});
 }
 
-extern const tenon_op_definition kUniqueWithCounts = DefineOp({
+TENON_OP(kUniqueWithCounts) = DefineOp({
     .name = "UniqueWithCounts",
     .inputs = "x: T",
     .outputs = "y: T, idx: out_idx, count: out_idx",
@@ -147,7 +147,7 @@ static void BroadcastGradientArgsShape(ShapeContext& c) {
   c.SetOutputValue(1, shape1, axes1);
 }
 
-extern const tenon_op_definition kBroadcastGradientArgs = DefineOp({
+TENON_OP(kBroadcastGradientArgs) = DefineOp({
     .name = "BroadcastGradientArgs",
     .inputs = "s0: T, s1: T",
     .outputs = "r0: T, r1: T",

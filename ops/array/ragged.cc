@@ -45,7 +45,7 @@ static void ToTensorGradient(GradientContext& g) {
   g.SetDx(2, g.Unbroadcast(sum, g.input(2), sum));
 }
 
-extern const tenon_op_definition kRaggedTensorToTensor = DefineOp({
+TENON_OP(kRaggedTensorToTensor) = DefineOp({
     .name = "RaggedTensorToTensor",
     .inputs = "shape: Tshape, values: T, default_value: T, row_partition_tensors: num_row_partition_tensors * Tindex",
     .outputs = "result: T",

@@ -71,7 +71,7 @@ static void ReshapeShape(ShapeContext& c) {
   c.SetOutput(0, target);
 }
 
-extern const tenon_op_definition kReshape = DefineOp({
+TENON_OP(kReshape) = DefineOp({
     .name = "Reshape",
     .inputs = "tensor: T, shape: Tshape",
     .outputs = "output: T",
@@ -90,7 +90,7 @@ static void ExpandDimsShape(ShapeContext& c) {
   c.SetOutput(0, Join(Join(input.Slice(0, *axis), Shape{1}), input.Slice(*axis)));
 }
 
-extern const tenon_op_definition kExpandDims = DefineOp({
+TENON_OP(kExpandDims) = DefineOp({
     .name = "ExpandDims",
     .inputs = "input: T, dim: Tdim",
     .outputs = "output: T",
@@ -122,7 +122,7 @@ static void SqueezeShape(ShapeContext& c) {
   c.SetOutput(0, out);
 }
 
-extern const tenon_op_definition kSqueeze = DefineOp({
+TENON_OP(kSqueeze) = DefineOp({
     .name = "Squeeze",
     .inputs = "input: T",
     .outputs = "output: T",

@@ -27,7 +27,7 @@ static void SelectGradient(GradientContext& g) {
   g.SetDx(2, g.Op("Select", {condition, zeros, dy}));
 }
 
-extern const tenon_op_definition kSelect = DefineOp({
+TENON_OP(kSelect) = DefineOp({
     .name = "Select",
     .inputs = "condition: bool, t: T, e: T",
     .outputs = "output: T",
@@ -48,7 +48,7 @@ static void SelectV2Gradient(GradientContext& g) {
   g.SetDx(2, g.Unbroadcast(g.Select(g.input(0), zero, dy), g.input(2), g.output(0)));
 }
 
-extern const tenon_op_definition kSelectV2 = DefineOp({
+TENON_OP(kSelectV2) = DefineOp({
     .name = "SelectV2",
     .inputs = "condition: bool, t: T, e: T",
     .outputs = "output: T",
@@ -63,7 +63,7 @@ static void WhereShape(ShapeContext& c) {
   c.SetOutput(0, {kUnknown, input.known_rank() ? input.rank() : kUnknown});
 }
 
-extern const tenon_op_definition kWhere = DefineOp({
+TENON_OP(kWhere) = DefineOp({
     .name = "Where",
     .inputs = "input: T",
     .outputs = "index: int64",

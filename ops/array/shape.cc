@@ -26,7 +26,7 @@ static void RankShape(ShapeContext& c) {
   if (input.known_rank()) c.SetOutputValue(0, Shape::Scalar(), {input.rank()});
 }
 
-extern const tenon_op_definition kShape = DefineOp({
+TENON_OP(kShape) = DefineOp({
     .name = "Shape",
     .inputs = "input: T",
     .outputs = "output: out_type",
@@ -36,7 +36,7 @@ extern const tenon_op_definition kShape = DefineOp({
     .shape = ShapeFunction<ShapeNShape>,
 });
 
-extern const tenon_op_definition kShapeN = DefineOp({
+TENON_OP(kShapeN) = DefineOp({
     .name = "ShapeN",
     .inputs = "input: N * T",
     .outputs = "output: N * out_type",
@@ -46,7 +46,7 @@ extern const tenon_op_definition kShapeN = DefineOp({
     .shape = ShapeFunction<ShapeNShape>,
 });
 
-extern const tenon_op_definition kSize = DefineOp({
+TENON_OP(kSize) = DefineOp({
     .name = "Size",
     .inputs = "input: T",
     .outputs = "output: out_type",
@@ -56,7 +56,7 @@ extern const tenon_op_definition kSize = DefineOp({
     .shape = ShapeFunction<SizeShape>,
 });
 
-extern const tenon_op_definition kRank = DefineOp({
+TENON_OP(kRank) = DefineOp({
     .name = "Rank",
     .inputs = "input: T",
     .outputs = "output: int32",

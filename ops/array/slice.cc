@@ -58,7 +58,7 @@ static void SliceGradient(GradientContext& g) {
   g.SetDx(0, g.Op("Pad", {g.dy(0), g.Op("Pack", {begin, after}, {{"axis", 1}})}));
 }
 
-extern const tenon_op_definition kSlice = DefineOp({
+TENON_OP(kSlice) = DefineOp({
     .name = "Slice",
     .inputs = "input: T, begin: Index, size: Index",
     .outputs = "output: T",
@@ -117,7 +117,7 @@ static void PadV2Gradient(GradientContext& g) {
   g.SetDx(2, g.Sum(g.Mul(dy, around), all));
 }
 
-extern const tenon_op_definition kPad = DefineOp({
+TENON_OP(kPad) = DefineOp({
     .name = "Pad",
     .inputs = "input: T, paddings: Tpaddings",
     .outputs = "output: T",
@@ -128,7 +128,7 @@ extern const tenon_op_definition kPad = DefineOp({
     .gradient = GradientFunction<PadGradient>,
 });
 
-extern const tenon_op_definition kPadV2 = DefineOp({
+TENON_OP(kPadV2) = DefineOp({
     .name = "PadV2",
     .inputs = "input: T, paddings: Tpaddings, constant_values: T",
     .outputs = "output: T",
@@ -158,7 +158,7 @@ static void ReverseShape(ShapeContext& c) {
 
 static void ReverseGradient(GradientContext& g) { g.SetDx(0, g.Op("ReverseV2", {g.dy(0), g.input(1)})); }
 
-extern const tenon_op_definition kReverseV2 = DefineOp({
+TENON_OP(kReverseV2) = DefineOp({
     .name = "ReverseV2",
     .inputs = "tensor: T, axis: Tidx",
     .outputs = "output: T",

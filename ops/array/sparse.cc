@@ -23,7 +23,7 @@ static void SparseToDenseGradient(GradientContext& g) {
   g.SetDx(3, g.Sub(sum(dy), sum(values)));
 }
 
-extern const tenon_op_definition kSparseToDense = DefineOp({
+TENON_OP(kSparseToDense) = DefineOp({
     .name = "SparseToDense",
     .inputs = "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T",
     .outputs = "dense: T",
@@ -42,7 +42,7 @@ static void SparseReshapeShape(ShapeContext& c) {
   c.SetOutput(1, {wanted[0]});
 }
 
-extern const tenon_op_definition kSparseReshape = DefineOp({
+TENON_OP(kSparseReshape) = DefineOp({
     .name = "SparseReshape",
     .inputs = "input_indices: int64, input_shape: int64, new_shape: int64",
     .outputs = "output_indices: int64, output_shape: int64",
@@ -69,7 +69,7 @@ static void FillEmptyRowsGradient(GradientContext& g) {
   g.SetDx(3, {node, 1, 0});
 }
 
-extern const tenon_op_definition kSparseFillEmptyRows = DefineOp({
+TENON_OP(kSparseFillEmptyRows) = DefineOp({
     .name = "SparseFillEmptyRows",
     .inputs = "indices: int64, values: T, dense_shape: int64, default_value: T",
     .outputs = "output_indices: int64, output_values: T, empty_row_indicator: bool, reverse_index_map: int64",
@@ -88,7 +88,7 @@ static void FillEmptyRowsGradShape(ShapeContext& c) {
   c.SetOutput(1, Shape::Scalar());
 }
 
-extern const tenon_op_definition kSparseFillEmptyRowsGrad = DefineOp({
+TENON_OP(kSparseFillEmptyRowsGrad) = DefineOp({
     .name = "SparseFillEmptyRowsGrad",
     .inputs = "reverse_index_map: int64, grad_values: T",
     .outputs = "d_values: T, d_default_value: T",

@@ -144,7 +144,7 @@ static void StridedSliceGradient(GradientContext& g) {
                   SameMasks(g)));
 }
 
-extern const tenon_op_definition kStridedSlice = DefineOp({
+TENON_OP(kStridedSlice) = DefineOp({
     .name = "StridedSlice",
     .inputs = "input: T, begin: Index, end: Index, strides: Index",
     .outputs = "output: T",
@@ -170,7 +170,7 @@ static void StridedSliceGradGradient(GradientContext& g) {
   g.SetDx(4, g.Op("StridedSlice", {g.dy(0), g.input(1), g.input(2), g.input(3)}, SameMasks(g)));
 }
 
-extern const tenon_op_definition kStridedSliceGrad = DefineOp({
+TENON_OP(kStridedSliceGrad) = DefineOp({
     .name = "StridedSliceGrad",
     .inputs = "shape: Index, begin: Index, end: Index, strides: Index, dy: T",
     .outputs = "output: T",

@@ -43,7 +43,7 @@ static void TransposeGradient(GradientContext& g) {
   g.SetDx(0, g.Op("Transpose", {g.dy(0), g.Op("InvertPermutation", {perm})}));
 }
 
-extern const tenon_op_definition kTranspose = DefineOp({
+TENON_OP(kTranspose) = DefineOp({
     .name = "Transpose",
     .inputs = "x: T, perm: Tperm",
     .outputs = "y: T",
@@ -56,7 +56,7 @@ extern const tenon_op_definition kTranspose = DefineOp({
 
 static void InvertPermutationShape(ShapeContext& c) { c.SetOutput(0, c.WithRank(0, 1)); }
 
-extern const tenon_op_definition kInvertPermutation = DefineOp({
+TENON_OP(kInvertPermutation) = DefineOp({
     .name = "InvertPermutation",
     .inputs = "x: T",
     .outputs = "y: T",
@@ -117,7 +117,7 @@ static void TileGradient(GradientContext& g) {
   g.SetDx(0, g.Sum(g.Reshape(dy, split), axes));
 }
 
-extern const tenon_op_definition kTile = DefineOp({
+TENON_OP(kTile) = DefineOp({
     .name = "Tile",
     .inputs = "input: T, multiples: Tmultiples",
     .outputs = "output: T",

@@ -173,7 +173,7 @@ constexpr Traits kTraits = {.flags = TENON_KERNEL_DETERMINISTIC};
 }  // namespace
 
 #define TENON_COLLECTIVE_KERNEL(op) \
-  extern constinit const tenon_kernel_registration k##op##Kernel = Registration<CollectiveKernel>(#op, kTraits);
+  TENON_KERNEL(k##op##Kernel) = Registration<CollectiveKernel>(#op, kTraits);
 TENON_COLLECTIVE_KERNEL(CollectiveReduce)
 TENON_COLLECTIVE_KERNEL(CollectiveReduceV2)
 TENON_COLLECTIVE_KERNEL(CollectiveGather)

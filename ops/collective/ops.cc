@@ -36,7 +36,7 @@ constexpr char kScalars[] = "rank(group_size) == 0; rank(group_key) == 0; rank(i
 
 }  // namespace
 
-extern const tenon_op_definition kCollectiveReduce = DefineOp({
+TENON_OP(kCollectiveReduce) = DefineOp({
     .name = "CollectiveReduce",
     .inputs = "input: T",
     .outputs = "data: T",
@@ -49,7 +49,7 @@ extern const tenon_op_definition kCollectiveReduce = DefineOp({
     .shape = ShapeFunction<ReduceShape>,
 });
 
-extern const tenon_op_definition kCollectiveReduceV2 = DefineOp({
+TENON_OP(kCollectiveReduceV2) = DefineOp({
     .name = "CollectiveReduceV2",
     .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource",
     .outputs = "data: T",
@@ -62,7 +62,7 @@ extern const tenon_op_definition kCollectiveReduceV2 = DefineOp({
     .shape = ShapeFunction<ReduceShape>,
 });
 
-extern const tenon_op_definition kCollectiveGather = DefineOp({
+TENON_OP(kCollectiveGather) = DefineOp({
     .name = "CollectiveGather",
     .inputs = "input: T",
     .outputs = "data: T",
@@ -74,7 +74,7 @@ extern const tenon_op_definition kCollectiveGather = DefineOp({
     .shape = ShapeFunction<GatherShape>,
 });
 
-extern const tenon_op_definition kCollectiveGatherV2 = DefineOp({
+TENON_OP(kCollectiveGatherV2) = DefineOp({
     .name = "CollectiveGatherV2",
     .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * resource",
     .outputs = "data: T",
@@ -86,7 +86,7 @@ extern const tenon_op_definition kCollectiveGatherV2 = DefineOp({
     .shape = ShapeFunction<GatherV2Shape>,
 });
 
-extern const tenon_op_definition kCollectiveBcastSend = DefineOp({
+TENON_OP(kCollectiveBcastSend) = DefineOp({
     .name = "CollectiveBcastSend",
     .inputs = "input: T",
     .outputs = "data: T",
@@ -98,7 +98,7 @@ extern const tenon_op_definition kCollectiveBcastSend = DefineOp({
     .shape = ShapeFunction<SendShape>,
 });
 
-extern const tenon_op_definition kCollectiveBcastSendV2 = DefineOp({
+TENON_OP(kCollectiveBcastSendV2) = DefineOp({
     .name = "CollectiveBcastSendV2",
     .inputs = "input: T, group_size: int32, group_key: int32, instance_key: int32",
     .outputs = "data: T",
@@ -109,7 +109,7 @@ extern const tenon_op_definition kCollectiveBcastSendV2 = DefineOp({
     .shape = ShapeFunction<ReduceShape>,
 });
 
-extern const tenon_op_definition kCollectiveBcastRecv = DefineOp({
+TENON_OP(kCollectiveBcastRecv) = DefineOp({
     .name = "CollectiveBcastRecv",
     .outputs = "data: T",
     .attrs = "T: {bool, float, half, double, int32, int64}; group_size: int; group_key: int; instance_key: int; shape: shape; "
@@ -120,7 +120,7 @@ extern const tenon_op_definition kCollectiveBcastRecv = DefineOp({
     .shape = ShapeFunction<ReceiveShape>,
 });
 
-extern const tenon_op_definition kCollectiveBcastRecvV2 = DefineOp({
+TENON_OP(kCollectiveBcastRecvV2) = DefineOp({
     .name = "CollectiveBcastRecvV2",
     .inputs = "group_size: int32, group_key: int32, instance_key: int32, shape: Tshape",
     .outputs = "data: T",
@@ -132,7 +132,7 @@ extern const tenon_op_definition kCollectiveBcastRecvV2 = DefineOp({
     .shape = ShapeFunction<ReceiveV2Shape>,
 });
 
-extern const tenon_op_definition kNcclAllReduce = DefineOp({
+TENON_OP(kNcclAllReduce) = DefineOp({
     .name = "NcclAllReduce",
     .inputs = "input: T",
     .outputs = "data: T",

@@ -102,11 +102,11 @@ struct AssertHolds {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kAssertKernel = Registration<AssertHolds>("Assert", {});
+TENON_KERNEL(kAssertKernel) = Registration<AssertHolds>("Assert", {});
 
 static void AssertShape(ShapeContext& c) { c.WithRank(0, 0); }
 
-extern const tenon_op_definition kAssert = DefineOp({
+TENON_OP(kAssert) = DefineOp({
     .name = "Assert",
     .inputs = "condition: bool, data: T",
     .attrs = "T: list(type) >= 1; summarize: int = 3",
@@ -127,7 +127,7 @@ static void EnsureShapeShape(ShapeContext& c) {
   c.SetOutput(0, c.Merge(input, wanted, "the shape and the expected one"));
 }
 
-extern const tenon_op_definition kEnsureShape = DefineOp({
+TENON_OP(kEnsureShape) = DefineOp({
     .name = "EnsureShape",
     .inputs = "input: T",
     .outputs = "output: T",

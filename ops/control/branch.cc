@@ -25,7 +25,7 @@ static void MergeShape(ShapeContext& c) {
   c.SetOutput(0, out);
 }
 
-extern const tenon_op_definition kSwitch = DefineOp({
+TENON_OP(kSwitch) = DefineOp({
     .name = "Switch",
     .inputs = "data: T, pred: bool",
     .outputs = "output_false: T, output_true: T",
@@ -54,7 +54,7 @@ static void DecomposeSwitchN(DecomposeContext& d) {
   }
 }
 
-extern const tenon_op_definition kSwitchN = DefineOp({
+TENON_OP(kSwitchN) = DefineOp({
     .name = "_SwitchN",
     .inputs = "data: T, output_index: int32",
     .outputs = "outputs: num_outs * T",
@@ -65,7 +65,7 @@ extern const tenon_op_definition kSwitchN = DefineOp({
     .decompose = DecomposeFunction<DecomposeSwitchN>,
 });
 
-extern const tenon_op_definition kRefSwitch = DefineOp({
+TENON_OP(kRefSwitch) = DefineOp({
     .name = "RefSwitch",
     .inputs = "data: Ref(T), pred: bool",
     .outputs = "output_false: Ref(T), output_true: Ref(T)",
@@ -76,7 +76,7 @@ extern const tenon_op_definition kRefSwitch = DefineOp({
     .shape = ShapeFunction<SwitchShape>,
 });
 
-extern const tenon_op_definition kMerge = DefineOp({
+TENON_OP(kMerge) = DefineOp({
     .name = "Merge",
     .inputs = "inputs: N * T",
     .outputs = "output: T, value_index: int32",
@@ -87,7 +87,7 @@ extern const tenon_op_definition kMerge = DefineOp({
     .shape = ShapeFunction<MergeShape>,
 });
 
-extern const tenon_op_definition kRefMerge = DefineOp({
+TENON_OP(kRefMerge) = DefineOp({
     .name = "RefMerge",
     .inputs = "inputs: Ref(N * T)",
     .outputs = "output: Ref(T), value_index: int32",

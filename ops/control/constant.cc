@@ -19,7 +19,7 @@ static void ConstShape(ShapeContext& c) {
   c.SetOutput(0, Shape(tenon_shape{view->dl.shape, view->dl.ndim, 0}));
 }
 
-extern const tenon_op_definition kConst = DefineOp({
+TENON_OP(kConst) = DefineOp({
     .name = "Const",
     .outputs = "output: dtype",
     .attrs = "value: tensor; dtype: type",

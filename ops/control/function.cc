@@ -6,7 +6,7 @@
 namespace tenon::ops {
 using namespace sdk;
 
-extern const tenon_op_definition kPartitionedCall = DefineOp({
+TENON_OP(kPartitionedCall) = DefineOp({
     .name = "PartitionedCall",
     .inputs = "args: Tin",
     .outputs = "output: Tout",
@@ -16,7 +16,7 @@ extern const tenon_op_definition kPartitionedCall = DefineOp({
     .traits = TENON_OP_CALL,
 });
 
-extern const tenon_op_definition kStatefulPartitionedCall = DefineOp({
+TENON_OP(kStatefulPartitionedCall) = DefineOp({
     .name = "StatefulPartitionedCall",
     .inputs = "args: Tin",
     .outputs = "output: Tout",
@@ -30,7 +30,7 @@ static void SymbolicGradientShape(ShapeContext& c) {
   for (int i = 0; i < c.output_count(); ++i) c.PassOn(i, i);
 }
 
-extern const tenon_op_definition kSymbolicGradient = DefineOp({
+TENON_OP(kSymbolicGradient) = DefineOp({
     .name = "SymbolicGradient",
     .inputs = "input: Tin",
     .outputs = "output: Tout",
@@ -40,7 +40,7 @@ extern const tenon_op_definition kSymbolicGradient = DefineOp({
     .shape = ShapeFunction<SymbolicGradientShape>,
 });
 
-extern const tenon_op_definition kRemoteCall = DefineOp({
+TENON_OP(kRemoteCall) = DefineOp({
     .name = "RemoteCall",
     .inputs = "target: string, args: Tin",
     .outputs = "output: Tout",
@@ -50,7 +50,7 @@ extern const tenon_op_definition kRemoteCall = DefineOp({
     .traits = TENON_OP_CALL | TENON_OP_REMOTE | TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kArg = DefineOp({
+TENON_OP(kArg) = DefineOp({
     .name = "_Arg",
     .outputs = "output: T",
     .attrs = "T: type; index: int >= 0",
@@ -59,7 +59,7 @@ extern const tenon_op_definition kArg = DefineOp({
     .traits = TENON_OP_ARGUMENT | TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kRetval = DefineOp({
+TENON_OP(kRetval) = DefineOp({
     .name = "_Retval",
     .inputs = "input: T",
     .attrs = "T: type; index: int >= 0",

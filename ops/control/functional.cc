@@ -32,7 +32,7 @@ static constexpr const char* kCaseAttrs = "Tin: list(type); Tout: list(type); br
 static constexpr const char* kWhileAttrs =
     "T: list(type); cond: func; body: func; output_shapes: list(shape) = []; parallel_iterations: int = 10";
 
-extern const tenon_op_definition kIf = DefineOp({
+TENON_OP(kIf) = DefineOp({
     .name = "If",
     .inputs = "cond: Tcond, input: Tin",
     .outputs = "output: Tout",
@@ -42,7 +42,7 @@ extern const tenon_op_definition kIf = DefineOp({
     .shape = ShapeFunction<BranchShape>,
 });
 
-extern const tenon_op_definition kStatelessIf = DefineOp({
+TENON_OP(kStatelessIf) = DefineOp({
     .name = "StatelessIf",
     .inputs = "cond: Tcond, input: Tin",
     .outputs = "output: Tout",
@@ -52,7 +52,7 @@ extern const tenon_op_definition kStatelessIf = DefineOp({
     .shape = ShapeFunction<BranchShape>,
 });
 
-extern const tenon_op_definition kCase = DefineOp({
+TENON_OP(kCase) = DefineOp({
     .name = "Case",
     .inputs = "branch_index: int32, input: Tin",
     .outputs = "output: Tout",
@@ -62,7 +62,7 @@ extern const tenon_op_definition kCase = DefineOp({
     .shape = ShapeFunction<BranchShape>,
 });
 
-extern const tenon_op_definition kStatelessCase = DefineOp({
+TENON_OP(kStatelessCase) = DefineOp({
     .name = "StatelessCase",
     .inputs = "branch_index: int32, input: Tin",
     .outputs = "output: Tout",
@@ -72,7 +72,7 @@ extern const tenon_op_definition kStatelessCase = DefineOp({
     .shape = ShapeFunction<BranchShape>,
 });
 
-extern const tenon_op_definition kWhile = DefineOp({
+TENON_OP(kWhile) = DefineOp({
     .name = "While",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -82,7 +82,7 @@ extern const tenon_op_definition kWhile = DefineOp({
     .shape = ShapeFunction<WhileShape>,
 });
 
-extern const tenon_op_definition kStatelessWhile = DefineOp({
+TENON_OP(kStatelessWhile) = DefineOp({
     .name = "StatelessWhile",
     .inputs = "input: T",
     .outputs = "output: T",

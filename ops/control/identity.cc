@@ -9,7 +9,7 @@ static void IdentityShape(ShapeContext& c) {
   for (int i = 0; i < c.output_count(); ++i) c.PassOn(i, i);
 }
 
-extern const tenon_op_definition kIdentity = DefineOp({
+TENON_OP(kIdentity) = DefineOp({
     .name = "Identity",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -21,7 +21,7 @@ extern const tenon_op_definition kIdentity = DefineOp({
     .gradient = GradientFunction<PassOnGradient>,
 });
 
-extern const tenon_op_definition kRefIdentity = DefineOp({
+TENON_OP(kRefIdentity) = DefineOp({
     .name = "RefIdentity",
     .inputs = "input: Ref(T)",
     .outputs = "output: Ref(T)",
@@ -32,7 +32,7 @@ extern const tenon_op_definition kRefIdentity = DefineOp({
     .gradient = GradientFunction<PassOnGradient>,
 });
 
-extern const tenon_op_definition kIdentityN = DefineOp({
+TENON_OP(kIdentityN) = DefineOp({
     .name = "IdentityN",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -44,7 +44,7 @@ extern const tenon_op_definition kIdentityN = DefineOp({
     .gradient = GradientFunction<PassOnGradient>,
 });
 
-extern const tenon_op_definition kStopGradient = DefineOp({
+TENON_OP(kStopGradient) = DefineOp({
     .name = "StopGradient",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -58,7 +58,7 @@ static void PreventGradientGradient(GradientContext& g) {
   g.Fail(TENON_UNIMPLEMENTED, "a gradient was asked for through a node that refuses it: ", g.String("message"));
 }
 
-extern const tenon_op_definition kPreventGradient = DefineOp({
+TENON_OP(kPreventGradient) = DefineOp({
     .name = "PreventGradient",
     .inputs = "input: T",
     .outputs = "output: T",

@@ -12,7 +12,7 @@ static void LoopCondShape(ShapeContext& c) {
   c.SetOutput(0, Shape::Scalar());
 }
 
-extern const tenon_op_definition kEnter = DefineOp({
+TENON_OP(kEnter) = DefineOp({
     .name = "Enter",
     .inputs = "data: T",
     .outputs = "output: T",
@@ -23,7 +23,7 @@ extern const tenon_op_definition kEnter = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kRefEnter = DefineOp({
+TENON_OP(kRefEnter) = DefineOp({
     .name = "RefEnter",
     .inputs = "data: Ref(T)",
     .outputs = "output: Ref(T)",
@@ -33,7 +33,7 @@ extern const tenon_op_definition kRefEnter = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kExit = DefineOp({
+TENON_OP(kExit) = DefineOp({
     .name = "Exit",
     .inputs = "data: T",
     .outputs = "output: T",
@@ -44,7 +44,7 @@ extern const tenon_op_definition kExit = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kRefExit = DefineOp({
+TENON_OP(kRefExit) = DefineOp({
     .name = "RefExit",
     .inputs = "data: Ref(T)",
     .outputs = "output: Ref(T)",
@@ -54,7 +54,7 @@ extern const tenon_op_definition kRefExit = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kNextIteration = DefineOp({
+TENON_OP(kNextIteration) = DefineOp({
     .name = "NextIteration",
     .inputs = "data: T",
     .outputs = "output: T",
@@ -65,7 +65,7 @@ extern const tenon_op_definition kNextIteration = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kRefNextIteration = DefineOp({
+TENON_OP(kRefNextIteration) = DefineOp({
     .name = "RefNextIteration",
     .inputs = "data: Ref(T)",
     .outputs = "output: Ref(T)",
@@ -75,7 +75,7 @@ extern const tenon_op_definition kRefNextIteration = DefineOp({
     .shape = ShapeFunction<PassOnShape>,
 });
 
-extern const tenon_op_definition kLoopCond = DefineOp({
+TENON_OP(kLoopCond) = DefineOp({
     .name = "LoopCond",
     .inputs = "input: bool",
     .outputs = "output: bool",

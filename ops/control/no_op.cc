@@ -5,14 +5,14 @@
 namespace tenon::ops {
 using namespace sdk;
 
-extern const tenon_op_definition kNoOp = DefineOp({
+TENON_OP(kNoOp) = DefineOp({
     .name = "NoOp",
     .roles = "no_op",
     .doc = "Does nothing; holds control edges together.",
     .traits = TENON_OP_NO_OP,
 });
 
-extern const tenon_op_definition kControlTrigger = DefineOp({
+TENON_OP(kControlTrigger) = DefineOp({
     .name = "ControlTrigger",
     .roles = "control_trigger",
     .doc = "Does nothing; runs even when what it waits for was not taken.",

@@ -7,7 +7,7 @@ using namespace sdk;
 
 static void PlaceholderShape(ShapeContext& c) { c.SetOutput(0, c.ShapeAttr("shape")); }
 
-extern const tenon_op_definition kPlaceholder = DefineOp({
+TENON_OP(kPlaceholder) = DefineOp({
     .name = "Placeholder",
     .outputs = "output: dtype",
     .attrs = "dtype: type; shape: shape = unknown",
@@ -23,7 +23,7 @@ static void PlaceholderWithDefaultShape(ShapeContext& c) {
   c.SetOutput(0, declared);
 }
 
-extern const tenon_op_definition kPlaceholderWithDefault = DefineOp({
+TENON_OP(kPlaceholderWithDefault) = DefineOp({
     .name = "PlaceholderWithDefault",
     .inputs = "input: dtype",
     .outputs = "output: dtype",

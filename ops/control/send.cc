@@ -10,7 +10,7 @@ using namespace sdk;
   "; tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; " \
   "client_terminated: bool = false"
 
-extern const tenon_op_definition kSend = DefineOp({
+TENON_OP(kSend) = DefineOp({
     .name = "_Send",
     .inputs = "tensor: T",
     .attrs = "T: type" TENON_SEND_ATTRS,
@@ -19,7 +19,7 @@ extern const tenon_op_definition kSend = DefineOp({
     .traits = TENON_OP_SEND | TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kHostSend = DefineOp({
+TENON_OP(kHostSend) = DefineOp({
     .name = "_HostSend",
     .inputs = "tensor: T",
     .attrs = "T: type" TENON_SEND_ATTRS,
@@ -27,7 +27,7 @@ extern const tenon_op_definition kHostSend = DefineOp({
     .traits = TENON_OP_SEND | TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kRecv = DefineOp({
+TENON_OP(kRecv) = DefineOp({
     .name = "_Recv",
     .outputs = "tensor: tensor_type",
     .attrs = "tensor_type: type" TENON_SEND_ATTRS,
@@ -36,7 +36,7 @@ extern const tenon_op_definition kRecv = DefineOp({
     .traits = TENON_OP_RECV | TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kHostRecv = DefineOp({
+TENON_OP(kHostRecv) = DefineOp({
     .name = "_HostRecv",
     .outputs = "tensor: tensor_type",
     .attrs = "tensor_type: type" TENON_SEND_ATTRS,

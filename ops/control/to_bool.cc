@@ -28,11 +28,11 @@ struct ToBool {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kToBoolKernel = Registration<ToBool>("ToBool", {});
+TENON_KERNEL(kToBoolKernel) = Registration<ToBool>("ToBool", {});
 
 static void ToBoolShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
 
-extern const tenon_op_definition kToBool = DefineOp({
+TENON_OP(kToBool) = DefineOp({
     .name = "ToBool",
     .inputs = "input: T",
     .outputs = "output: bool",

@@ -98,12 +98,12 @@ void GetValueGradient(GradientContext& g) {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kOptionalNoneKernel = Registration<None>("OptionalNone", kGives);
-extern constinit const tenon_kernel_registration kOptionalFromValueKernel = Registration<FromValue>("OptionalFromValue", kGives);
-extern constinit const tenon_kernel_registration kOptionalHasValueKernel = Registration<HasValue>("OptionalHasValue", {});
-extern constinit const tenon_kernel_registration kOptionalGetValueKernel = Registration<GetValue>("OptionalGetValue", kGives);
+TENON_KERNEL(kOptionalNoneKernel) = Registration<None>("OptionalNone", kGives);
+TENON_KERNEL(kOptionalFromValueKernel) = Registration<FromValue>("OptionalFromValue", kGives);
+TENON_KERNEL(kOptionalHasValueKernel) = Registration<HasValue>("OptionalHasValue", {});
+TENON_KERNEL(kOptionalGetValueKernel) = Registration<GetValue>("OptionalGetValue", kGives);
 
-extern const tenon_op_definition kOptionalNone = DefineOp({
+TENON_OP(kOptionalNone) = DefineOp({
     .name = "OptionalNone",
     .outputs = "optional: variant",
     .doc = "An optional without a value.",
@@ -111,7 +111,7 @@ extern const tenon_op_definition kOptionalNone = DefineOp({
     .shape = ShapeFunction<OptionalShape>,
 });
 
-extern const tenon_op_definition kOptionalFromValue = DefineOp({
+TENON_OP(kOptionalFromValue) = DefineOp({
     .name = "OptionalFromValue",
     .inputs = "components: Toutput_types",
     .outputs = "optional: variant",
@@ -121,7 +121,7 @@ extern const tenon_op_definition kOptionalFromValue = DefineOp({
     .gradient = GradientFunction<FromValueGradient>,
 });
 
-extern const tenon_op_definition kOptionalHasValue = DefineOp({
+TENON_OP(kOptionalHasValue) = DefineOp({
     .name = "OptionalHasValue",
     .inputs = "optional: variant",
     .outputs = "has_value: bool",
@@ -131,7 +131,7 @@ extern const tenon_op_definition kOptionalHasValue = DefineOp({
     .shape = ShapeFunction<OptionalShape>,
 });
 
-extern const tenon_op_definition kOptionalGetValue = DefineOp({
+TENON_OP(kOptionalGetValue) = DefineOp({
     .name = "OptionalGetValue",
     .inputs = "optional: variant",
     .outputs = "components: output_types",

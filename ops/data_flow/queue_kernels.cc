@@ -178,22 +178,22 @@ constexpr Traits kPlain = {.flags = 0};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kFIFOQueueV2Kernel = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
-extern constinit const tenon_kernel_registration kPaddingFIFOQueueV2Kernel =
+TENON_KERNEL(kFIFOQueueV2Kernel) = Registration<MakeQueue<Order::kFifo>>("FIFOQueueV2", kMakes);
+TENON_KERNEL(kPaddingFIFOQueueV2Kernel) =
     Registration<MakeQueue<Order::kPadding>>("PaddingFIFOQueueV2", kMakes);
-extern constinit const tenon_kernel_registration kRandomShuffleQueueV2Kernel =
+TENON_KERNEL(kRandomShuffleQueueV2Kernel) =
     Registration<MakeQueue<Order::kShuffle>>("RandomShuffleQueueV2", kMakes);
-extern constinit const tenon_kernel_registration kQueueEnqueueV2Kernel = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
+TENON_KERNEL(kQueueEnqueueV2Kernel) = Registration<EnqueueKernel<false>>("QueueEnqueueV2", kPuts);
 // Rows are copies.
-extern constinit const tenon_kernel_registration kQueueEnqueueManyV2Kernel =
+TENON_KERNEL(kQueueEnqueueManyV2Kernel) =
     Registration<EnqueueKernel<true>>("QueueEnqueueManyV2", kPlain);
-extern constinit const tenon_kernel_registration kQueueDequeueV2Kernel = Registration<DequeueKernel>("QueueDequeueV2", kGives);
-extern constinit const tenon_kernel_registration kQueueDequeueManyV2Kernel =
+TENON_KERNEL(kQueueDequeueV2Kernel) = Registration<DequeueKernel>("QueueDequeueV2", kGives);
+TENON_KERNEL(kQueueDequeueManyV2Kernel) =
     Registration<DequeueRowsKernel<false>>("QueueDequeueManyV2", kGives);
-extern constinit const tenon_kernel_registration kQueueDequeueUpToV2Kernel =
+TENON_KERNEL(kQueueDequeueUpToV2Kernel) =
     Registration<DequeueRowsKernel<true>>("QueueDequeueUpToV2", kGives);
-extern constinit const tenon_kernel_registration kQueueCloseV2Kernel = Registration<CloseKernel>("QueueCloseV2", kPlain);
-extern constinit const tenon_kernel_registration kQueueIsClosedV2Kernel = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
-extern constinit const tenon_kernel_registration kQueueSizeV2Kernel = Registration<SizeKernel>("QueueSizeV2", kPlain);
+TENON_KERNEL(kQueueCloseV2Kernel) = Registration<CloseKernel>("QueueCloseV2", kPlain);
+TENON_KERNEL(kQueueIsClosedV2Kernel) = Registration<IsClosedKernel>("QueueIsClosedV2", kPlain);
+TENON_KERNEL(kQueueSizeV2Kernel) = Registration<SizeKernel>("QueueSizeV2", kPlain);
 
 }  // namespace tenon::ops

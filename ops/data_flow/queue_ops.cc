@@ -16,7 +16,7 @@ static void QueueShape(ShapeContext& c) {
   if (types.size() == 1) c.SetOutputHandle(0, shapes.empty() ? Shape() : shapes[0], types[0]);
 }
 
-extern const tenon_op_definition kFIFOQueueV2 = DefineOp({
+TENON_OP(kFIFOQueueV2) = DefineOp({
     .name = "FIFOQueueV2",
     .outputs = "handle: resource",
     .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
@@ -26,7 +26,7 @@ extern const tenon_op_definition kFIFOQueueV2 = DefineOp({
     .shape = ShapeFunction<QueueShape>,
 });
 
-extern const tenon_op_definition kPaddingFIFOQueueV2 = DefineOp({
+TENON_OP(kPaddingFIFOQueueV2) = DefineOp({
     .name = "PaddingFIFOQueueV2",
     .outputs = "handle: resource",
     .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; container: string = ''; "
@@ -37,7 +37,7 @@ extern const tenon_op_definition kPaddingFIFOQueueV2 = DefineOp({
     .shape = ShapeFunction<QueueShape>,
 });
 
-extern const tenon_op_definition kRandomShuffleQueueV2 = DefineOp({
+TENON_OP(kRandomShuffleQueueV2) = DefineOp({
     .name = "RandomShuffleQueueV2",
     .outputs = "handle: resource",
     .attrs = "component_types: list(type) >= 1; shapes: list(shape) = []; capacity: int = -1; min_after_dequeue: int = 0; "
@@ -47,7 +47,7 @@ extern const tenon_op_definition kRandomShuffleQueueV2 = DefineOp({
     .shape = ShapeFunction<QueueShape>,
 });
 
-extern const tenon_op_definition kQueueEnqueueV2 = DefineOp({
+TENON_OP(kQueueEnqueueV2) = DefineOp({
     .name = "QueueEnqueueV2",
     .inputs = "handle: resource, components: Tcomponents",
     .attrs = "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
@@ -55,7 +55,7 @@ extern const tenon_op_definition kQueueEnqueueV2 = DefineOp({
     .traits = TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kQueueEnqueueManyV2 = DefineOp({
+TENON_OP(kQueueEnqueueManyV2) = DefineOp({
     .name = "QueueEnqueueManyV2",
     .inputs = "handle: resource, components: Tcomponents",
     .attrs = "Tcomponents: list(type) >= 1; timeout_ms: int = -1",
@@ -83,7 +83,7 @@ static void DequeueUpToShape(ShapeContext& c) {
   DequeuedShape(c, {kUnknown});
 }
 
-extern const tenon_op_definition kQueueDequeueV2 = DefineOp({
+TENON_OP(kQueueDequeueV2) = DefineOp({
     .name = "QueueDequeueV2",
     .inputs = "handle: resource",
     .outputs = "components: component_types",
@@ -93,7 +93,7 @@ extern const tenon_op_definition kQueueDequeueV2 = DefineOp({
     .shape = ShapeFunction<DequeueShape>,
 });
 
-extern const tenon_op_definition kQueueDequeueManyV2 = DefineOp({
+TENON_OP(kQueueDequeueManyV2) = DefineOp({
     .name = "QueueDequeueManyV2",
     .inputs = "handle: resource, n: int32",
     .outputs = "components: component_types",
@@ -104,7 +104,7 @@ extern const tenon_op_definition kQueueDequeueManyV2 = DefineOp({
     .shape = ShapeFunction<DequeueManyShape>,
 });
 
-extern const tenon_op_definition kQueueDequeueUpToV2 = DefineOp({
+TENON_OP(kQueueDequeueUpToV2) = DefineOp({
     .name = "QueueDequeueUpToV2",
     .inputs = "handle: resource, n: int32",
     .outputs = "components: component_types",
@@ -115,7 +115,7 @@ extern const tenon_op_definition kQueueDequeueUpToV2 = DefineOp({
     .shape = ShapeFunction<DequeueUpToShape>,
 });
 
-extern const tenon_op_definition kQueueCloseV2 = DefineOp({
+TENON_OP(kQueueCloseV2) = DefineOp({
     .name = "QueueCloseV2",
     .inputs = "handle: resource",
     .attrs = "cancel_pending_enqueues: bool = false",
@@ -123,7 +123,7 @@ extern const tenon_op_definition kQueueCloseV2 = DefineOp({
     .traits = TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kQueueIsClosedV2 = DefineOp({
+TENON_OP(kQueueIsClosedV2) = DefineOp({
     .name = "QueueIsClosedV2",
     .inputs = "handle: resource",
     .outputs = "is_closed: bool",
@@ -132,7 +132,7 @@ extern const tenon_op_definition kQueueIsClosedV2 = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
-extern const tenon_op_definition kQueueSizeV2 = DefineOp({
+TENON_OP(kQueueSizeV2) = DefineOp({
     .name = "QueueSizeV2",
     .inputs = "handle: resource",
     .outputs = "size: int32",

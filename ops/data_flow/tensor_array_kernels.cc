@@ -147,17 +147,17 @@ constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kTensorArrayV3Kernel = Registration<MakeArray>("TensorArrayV3", {.flags = TENON_KERNEL_STATEFUL});
-extern constinit const tenon_kernel_registration kTensorArrayGradV3Kernel =
+TENON_KERNEL(kTensorArrayV3Kernel) = Registration<MakeArray>("TensorArrayV3", {.flags = TENON_KERNEL_STATEFUL});
+TENON_KERNEL(kTensorArrayGradV3Kernel) =
     Registration<GradientArray>("TensorArrayGradV3", {.flags = TENON_KERNEL_STATEFUL});
-extern constinit const tenon_kernel_registration kTensorArrayWriteV3Kernel =
+TENON_KERNEL(kTensorArrayWriteV3Kernel) =
     Registration<Write>("TensorArrayWriteV3", {.flags = 0, .retained_inputs = 4});
-extern constinit const tenon_kernel_registration kTensorArrayReadV3Kernel = Registration<Read>("TensorArrayReadV3", kGives);
-extern constinit const tenon_kernel_registration kTensorArrayGatherV3Kernel = Registration<Gather>("TensorArrayGatherV3", kGives);
-extern constinit const tenon_kernel_registration kTensorArrayScatterV3Kernel = Registration<Scatter>("TensorArrayScatterV3", kPlain);
-extern constinit const tenon_kernel_registration kTensorArrayConcatV3Kernel = Registration<Join>("TensorArrayConcatV3", kGives);
-extern constinit const tenon_kernel_registration kTensorArraySplitV3Kernel = Registration<Split>("TensorArraySplitV3", kPlain);
-extern constinit const tenon_kernel_registration kTensorArraySizeV3Kernel = Registration<Size>("TensorArraySizeV3", kPlain);
-extern constinit const tenon_kernel_registration kTensorArrayCloseV3Kernel = Registration<Close>("TensorArrayCloseV3", kPlain);
+TENON_KERNEL(kTensorArrayReadV3Kernel) = Registration<Read>("TensorArrayReadV3", kGives);
+TENON_KERNEL(kTensorArrayGatherV3Kernel) = Registration<Gather>("TensorArrayGatherV3", kGives);
+TENON_KERNEL(kTensorArrayScatterV3Kernel) = Registration<Scatter>("TensorArrayScatterV3", kPlain);
+TENON_KERNEL(kTensorArrayConcatV3Kernel) = Registration<Join>("TensorArrayConcatV3", kGives);
+TENON_KERNEL(kTensorArraySplitV3Kernel) = Registration<Split>("TensorArraySplitV3", kPlain);
+TENON_KERNEL(kTensorArraySizeV3Kernel) = Registration<Size>("TensorArraySizeV3", kPlain);
+TENON_KERNEL(kTensorArrayCloseV3Kernel) = Registration<Close>("TensorArrayCloseV3", kPlain);
 
 }  // namespace tenon::ops

@@ -15,7 +15,7 @@ static void ArrayShape(ShapeContext& c) {
   c.SetOutputHandle(0, c.ShapeAttr("element_shape"), c.Type("dtype"));
 }
 
-extern const tenon_op_definition kTensorArrayV3 = DefineOp({
+TENON_OP(kTensorArrayV3) = DefineOp({
     .name = "TensorArrayV3",
     .inputs = "size: int32",
     .outputs = "handle: resource, flow: float",
@@ -33,7 +33,7 @@ static void ArrayGradShape(ShapeContext& c) {
   if (handle.dtype != TENON_DT_INVALID) c.SetOutputHandle(0, handle.shape, handle.dtype);
 }
 
-extern const tenon_op_definition kTensorArrayGradV3 = DefineOp({
+TENON_OP(kTensorArrayGradV3) = DefineOp({
     .name = "TensorArrayGradV3",
     .inputs = "handle: resource, flow_in: float",
     .outputs = "grad_handle: resource, flow_out: float",
@@ -109,7 +109,7 @@ static void SplitShape(ShapeContext& c) {
 }
 static void ConcatShape(ShapeContext& c) { c.SetOutput(1, {kUnknown}); }
 
-extern const tenon_op_definition kTensorArrayWriteV3 = DefineOp({
+TENON_OP(kTensorArrayWriteV3) = DefineOp({
     .name = "TensorArrayWriteV3",
     .inputs = "handle: resource, index: int32, value: T, flow_in: float",
     .outputs = "flow_out: float",
@@ -120,7 +120,7 @@ extern const tenon_op_definition kTensorArrayWriteV3 = DefineOp({
     .gradient = GradientFunction<WriteGradient>,
 });
 
-extern const tenon_op_definition kTensorArrayReadV3 = DefineOp({
+TENON_OP(kTensorArrayReadV3) = DefineOp({
     .name = "TensorArrayReadV3",
     .inputs = "handle: resource, index: int32, flow_in: float",
     .outputs = "value: dtype",
@@ -131,7 +131,7 @@ extern const tenon_op_definition kTensorArrayReadV3 = DefineOp({
     .gradient = GradientFunction<ReadGradient>,
 });
 
-extern const tenon_op_definition kTensorArrayGatherV3 = DefineOp({
+TENON_OP(kTensorArrayGatherV3) = DefineOp({
     .name = "TensorArrayGatherV3",
     .inputs = "handle: resource, indices: int32, flow_in: float",
     .outputs = "value: dtype",
@@ -142,7 +142,7 @@ extern const tenon_op_definition kTensorArrayGatherV3 = DefineOp({
     .gradient = GradientFunction<GatherGradient>,
 });
 
-extern const tenon_op_definition kTensorArrayScatterV3 = DefineOp({
+TENON_OP(kTensorArrayScatterV3) = DefineOp({
     .name = "TensorArrayScatterV3",
     .inputs = "handle: resource, indices: int32, value: T, flow_in: float",
     .outputs = "flow_out: float",
@@ -153,7 +153,7 @@ extern const tenon_op_definition kTensorArrayScatterV3 = DefineOp({
     .gradient = GradientFunction<ScatterGradient>,
 });
 
-extern const tenon_op_definition kTensorArrayConcatV3 = DefineOp({
+TENON_OP(kTensorArrayConcatV3) = DefineOp({
     .name = "TensorArrayConcatV3",
     .inputs = "handle: resource, flow_in: float",
     .outputs = "value: dtype, lengths: int64",
@@ -164,7 +164,7 @@ extern const tenon_op_definition kTensorArrayConcatV3 = DefineOp({
     .gradient = GradientFunction<ConcatGradient>,
 });
 
-extern const tenon_op_definition kTensorArraySplitV3 = DefineOp({
+TENON_OP(kTensorArraySplitV3) = DefineOp({
     .name = "TensorArraySplitV3",
     .inputs = "handle: resource, value: T, lengths: int64, flow_in: float",
     .outputs = "flow_out: float",
@@ -175,7 +175,7 @@ extern const tenon_op_definition kTensorArraySplitV3 = DefineOp({
     .gradient = GradientFunction<SplitGradient>,
 });
 
-extern const tenon_op_definition kTensorArraySizeV3 = DefineOp({
+TENON_OP(kTensorArraySizeV3) = DefineOp({
     .name = "TensorArraySizeV3",
     .inputs = "handle: resource, flow_in: float",
     .outputs = "size: int32",
@@ -184,7 +184,7 @@ extern const tenon_op_definition kTensorArraySizeV3 = DefineOp({
     .shape = ShapeFunction<FlowShape>,
 });
 
-extern const tenon_op_definition kTensorArrayCloseV3 = DefineOp({
+TENON_OP(kTensorArrayCloseV3) = DefineOp({
     .name = "TensorArrayCloseV3",
     .inputs = "handle: resource",
     .doc = "Empties the array; using it afterwards is an error.",

@@ -376,28 +376,28 @@ using Variants = Constraints<Allowed<"T", TENON_DT_VARIANT>>;
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kEmptyTensorListKernel = Registration<Empty>("EmptyTensorList", kGives);
-extern constinit const tenon_kernel_registration kTensorListReserveKernel = Registration<Reserve>("TensorListReserve", kGives);
-extern constinit const tenon_kernel_registration kTensorListPushBackKernel =
+TENON_KERNEL(kEmptyTensorListKernel) = Registration<Empty>("EmptyTensorList", kGives);
+TENON_KERNEL(kTensorListReserveKernel) = Registration<Reserve>("TensorListReserve", kGives);
+TENON_KERNEL(kTensorListPushBackKernel) =
     Registration<PushBack>("TensorListPushBack", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
-extern constinit const tenon_kernel_registration kTensorListPopBackKernel = Registration<PopBack>("TensorListPopBack", kGives);
-extern constinit const tenon_kernel_registration kTensorListGetItemKernel = Registration<GetItem>("TensorListGetItem", kGives);
-extern constinit const tenon_kernel_registration kTensorListSetItemKernel =
+TENON_KERNEL(kTensorListPopBackKernel) = Registration<PopBack>("TensorListPopBack", kGives);
+TENON_KERNEL(kTensorListGetItemKernel) = Registration<GetItem>("TensorListGetItem", kGives);
+TENON_KERNEL(kTensorListSetItemKernel) =
     Registration<SetItem>("TensorListSetItem", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 4});
-extern constinit const tenon_kernel_registration kTensorListLengthKernel = Registration<Length>("TensorListLength", kPlain);
-extern constinit const tenon_kernel_registration kTensorListResizeKernel = Registration<Resize>("TensorListResize", kGives);
-extern constinit const tenon_kernel_registration kTensorListElementShapeKernel = Registration<ElementShape>("TensorListElementShape", kGives);
-extern constinit const tenon_kernel_registration kTensorListStackKernel = Registration<Stack>("TensorListStack", kGives);
-extern constinit const tenon_kernel_registration kTensorListGatherKernel = Registration<GatherRows>("TensorListGather", kGives);
-extern constinit const tenon_kernel_registration kTensorListConcatV2Kernel = Registration<ConcatRows>("TensorListConcatV2", kGives);
-extern constinit const tenon_kernel_registration kTensorListFromTensorKernel = Registration<FromTensor>("TensorListFromTensor", kKeepsFirst);
-extern constinit const tenon_kernel_registration kTensorListSplitKernel = Registration<Split>("TensorListSplit", kKeepsFirst);
-extern constinit const tenon_kernel_registration kTensorListScatterV2Kernel = Registration<Scatter>("TensorListScatterV2", kKeepsFirst);
-extern constinit const tenon_kernel_registration kTensorListScatterIntoExistingListKernel =
+TENON_KERNEL(kTensorListLengthKernel) = Registration<Length>("TensorListLength", kPlain);
+TENON_KERNEL(kTensorListResizeKernel) = Registration<Resize>("TensorListResize", kGives);
+TENON_KERNEL(kTensorListElementShapeKernel) = Registration<ElementShape>("TensorListElementShape", kGives);
+TENON_KERNEL(kTensorListStackKernel) = Registration<Stack>("TensorListStack", kGives);
+TENON_KERNEL(kTensorListGatherKernel) = Registration<GatherRows>("TensorListGather", kGives);
+TENON_KERNEL(kTensorListConcatV2Kernel) = Registration<ConcatRows>("TensorListConcatV2", kGives);
+TENON_KERNEL(kTensorListFromTensorKernel) = Registration<FromTensor>("TensorListFromTensor", kKeepsFirst);
+TENON_KERNEL(kTensorListSplitKernel) = Registration<Split>("TensorListSplit", kKeepsFirst);
+TENON_KERNEL(kTensorListScatterV2Kernel) = Registration<Scatter>("TensorListScatterV2", kKeepsFirst);
+TENON_KERNEL(kTensorListScatterIntoExistingListKernel) =
     Registration<ScatterInto>("TensorListScatterIntoExistingList", {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL, .retained_inputs = 2});
-extern constinit const tenon_kernel_registration kZerosLikeListKernel =
+TENON_KERNEL(kZerosLikeListKernel) =
     Registration<ZerosLikeList>("ZerosLike", {.constraints = Variants::list, .flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
-extern constinit const tenon_kernel_registration kAddListsKernel =
+TENON_KERNEL(kAddListsKernel) =
     Registration<AddLists>("AddN", {.constraints = Variants::list, .flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 }  // namespace tenon::ops

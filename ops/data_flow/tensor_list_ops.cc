@@ -28,7 +28,7 @@ static Output AnyShape(GradientContext& g) { return g.Number(-1); }
 
 static void HandleShape(ShapeContext& c) { c.SetOutput(0, Shape::Scalar()); }
 
-extern const tenon_op_definition kEmptyTensorList = DefineOp({
+TENON_OP(kEmptyTensorList) = DefineOp({
     .name = "EmptyTensorList",
     .inputs = "element_shape: shape_type, max_num_elements: int32",
     .outputs = "handle: variant",
@@ -39,7 +39,7 @@ extern const tenon_op_definition kEmptyTensorList = DefineOp({
     .shape = ShapeFunction<HandleShape>,
 });
 
-extern const tenon_op_definition kTensorListReserve = DefineOp({
+TENON_OP(kTensorListReserve) = DefineOp({
     .name = "TensorListReserve",
     .inputs = "element_shape: shape_type, num_elements: int32",
     .outputs = "handle: variant",
@@ -55,7 +55,7 @@ static void FromTensorGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListStack", {g.dy(0), RowShape(g, g.input(0))}, {Typed(ElementType(g)), {"num_elements", tensor[0]}}));
 }
 
-extern const tenon_op_definition kTensorListFromTensor = DefineOp({
+TENON_OP(kTensorListFromTensor) = DefineOp({
     .name = "TensorListFromTensor",
     .inputs = "tensor: element_dtype, element_shape: shape_type",
     .outputs = "output_handle: variant",
@@ -74,7 +74,7 @@ static void SplitGradient(GradientContext& g) {
   g.SetDx(0, {whole, 0, 0});
 }
 
-extern const tenon_op_definition kTensorListSplit = DefineOp({
+TENON_OP(kTensorListSplit) = DefineOp({
     .name = "TensorListSplit",
     .inputs = "tensor: element_dtype, element_shape: shape_type, lengths: int64",
     .outputs = "output_handle: variant",
@@ -89,7 +89,7 @@ static void ScatterGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListGather", {g.dy(0), g.input(1), RowShape(g, g.input(0))}, {Typed(ElementType(g))}));
 }
 
-extern const tenon_op_definition kTensorListScatterV2 = DefineOp({
+TENON_OP(kTensorListScatterV2) = DefineOp({
     .name = "TensorListScatterV2",
     .inputs = "tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32",
     .outputs = "output_handle: variant",
@@ -111,7 +111,7 @@ static void PushBackGradient(GradientContext& g) {
   g.SetDx(1, {popped, 1, 0});
 }
 
-extern const tenon_op_definition kTensorListPushBack = DefineOp({
+TENON_OP(kTensorListPushBack) = DefineOp({
     .name = "TensorListPushBack",
     .inputs = "input_handle: variant, tensor: element_dtype",
     .outputs = "output_handle: variant",
@@ -136,7 +136,7 @@ static void PopBackShape(ShapeContext& c) {
   c.SetOutput(1, ElementShape(c, 1));
 }
 
-extern const tenon_op_definition kTensorListPopBack = DefineOp({
+TENON_OP(kTensorListPopBack) = DefineOp({
     .name = "TensorListPopBack",
     .inputs = "input_handle: variant, element_shape: int32",
     .outputs = "output_handle: variant, tensor: element_dtype",
@@ -154,7 +154,7 @@ static void SetItemGradient(GradientContext& g) {
   g.SetDx(2, g.Op("TensorListGetItem", {g.dy(0), g.input(1), g.ShapeOf(item)}, {Typed(ElementType(g))}));
 }
 
-extern const tenon_op_definition kTensorListSetItem = DefineOp({
+TENON_OP(kTensorListSetItem) = DefineOp({
     .name = "TensorListSetItem",
     .inputs = "input_handle: variant, index: int32, item: element_dtype",
     .outputs = "output_handle: variant",
@@ -171,7 +171,7 @@ static void ScatterIntoGradient(GradientContext& g) {
   g.SetDx(1, g.Op("TensorListGather", {g.dy(0), indices, RowShape(g, tensor)}, {Typed(ElementType(g))}));
 }
 
-extern const tenon_op_definition kTensorListScatterIntoExistingList = DefineOp({
+TENON_OP(kTensorListScatterIntoExistingList) = DefineOp({
     .name = "TensorListScatterIntoExistingList",
     .inputs = "input_handle: variant, tensor: element_dtype, indices: int32",
     .outputs = "output_handle: variant",
@@ -184,7 +184,7 @@ extern const tenon_op_definition kTensorListScatterIntoExistingList = DefineOp({
 
 static void ResizeGradient(GradientContext& g) { g.SetDx(0, AsLongAs(g, g.dy(0), g.input(0))); }
 
-extern const tenon_op_definition kTensorListResize = DefineOp({
+TENON_OP(kTensorListResize) = DefineOp({
     .name = "TensorListResize",
     .inputs = "input_handle: variant, size: int32",
     .outputs = "output_handle: variant",
@@ -203,7 +203,7 @@ static void GetItemGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListSetItem", {empty, g.input(1), g.dy(0)}));
 }
 
-extern const tenon_op_definition kTensorListGetItem = DefineOp({
+TENON_OP(kTensorListGetItem) = DefineOp({
     .name = "TensorListGetItem",
     .inputs = "input_handle: variant, index: int32, element_shape: Tshape",
     .outputs = "item: element_dtype",
@@ -220,7 +220,7 @@ static void StackShape(ShapeContext& c) {
 }
 static void StackGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListFromTensor", {g.dy(0), KnownRowShape(g, g.dy(0))})); }
 
-extern const tenon_op_definition kTensorListStack = DefineOp({
+TENON_OP(kTensorListStack) = DefineOp({
     .name = "TensorListStack",
     .inputs = "input_handle: variant, element_shape: int32",
     .outputs = "tensor: element_dtype",
@@ -236,7 +236,7 @@ static void GatherGradient(GradientContext& g) {
   g.SetDx(0, g.Op("TensorListScatterV2", {g.dy(0), g.input(1), KnownRowShape(g, g.dy(0)), g.Op("TensorListLength", {g.input(0)})}));
 }
 
-extern const tenon_op_definition kTensorListGather = DefineOp({
+TENON_OP(kTensorListGather) = DefineOp({
     .name = "TensorListGather",
     .inputs = "input_handle: variant, indices: int32, element_shape: int32",
     .outputs = "values: element_dtype",
@@ -255,7 +255,7 @@ static void ConcatShape(ShapeContext& c) {
 }
 static void ConcatGradient(GradientContext& g) { g.SetDx(0, g.Op("TensorListSplit", {g.dy(0), AnyShape(g), g.output(1)})); }
 
-extern const tenon_op_definition kTensorListConcatV2 = DefineOp({
+TENON_OP(kTensorListConcatV2) = DefineOp({
     .name = "TensorListConcatV2",
     .inputs = "input_handle: variant, element_shape: shape_type, leading_dims: int64",
     .outputs = "tensor: element_dtype, lengths: int64",
@@ -266,7 +266,7 @@ extern const tenon_op_definition kTensorListConcatV2 = DefineOp({
     .gradient = GradientFunction<ConcatGradient>,
 });
 
-extern const tenon_op_definition kTensorListLength = DefineOp({
+TENON_OP(kTensorListLength) = DefineOp({
     .name = "TensorListLength",
     .inputs = "input_handle: variant",
     .outputs = "length: int32",
@@ -279,7 +279,7 @@ extern const tenon_op_definition kTensorListLength = DefineOp({
 // A vector or a scalar: the list says.
 static void ShapeOfShape(ShapeContext&) {}
 
-extern const tenon_op_definition kTensorListElementShape = DefineOp({
+TENON_OP(kTensorListElementShape) = DefineOp({
     .name = "TensorListElementShape",
     .inputs = "input_handle: variant",
     .outputs = "element_shape: shape_type",

@@ -107,8 +107,8 @@ std::string BundleHeader::Serialize() const {
   sdk::WireWriter version, header;
   version.Varint(1, kProducer);
   header.Varint(1, static_cast<uint64_t>(shards));
-  header.Bytes(3, version.text());
-  return header.text();
+  header.Bytes(3, version.bytes());
+  return header.bytes();
 }
 
 BundleHeader BundleHeader::Parse(std::string_view bytes, std::string_view path) {
@@ -120,7 +120,7 @@ BundleHeader BundleHeader::Parse(std::string_view bytes, std::string_view path) 
     if (reader.field() == 1) header.shards = TakeCount(reader.varint());
     if (reader.field() == 2) endianness = reader.varint();
     if (reader.field() != 3) continue;
-    sdk::WireReader version(reader.bytes());
+    sdk::WireReader version(reader.delimited());
     while (version.Next()) {
       if (version.field() == 2) min_consumer = version.varint();
     }
@@ -142,16 +142,16 @@ std::string BundleEntry::Serialize() const {
   for (int64_t dim : dims) {
     sdk::WireWriter one;
     one.Varint(1, static_cast<uint64_t>(dim));
-    shape.Bytes(2, one.text());
+    shape.Bytes(2, one.bytes());
   }
   entry.Varint(1, dtype);
-  entry.Bytes(2, shape.text());
+  entry.Bytes(2, shape.bytes());
   entry.Varint(3, static_cast<uint64_t>(shard));
   entry.Varint(4, offset);
   entry.Varint(5, size);
   entry.Fixed32(6, crc);
   for (const std::string& slice : slices) entry.Bytes(7, slice);
-  return entry.text();
+  return entry.bytes();
 }
 
 BundleEntry BundleEntry::Parse(std::string_view bytes, std::string_view name, std::string_view path) {
@@ -162,12 +162,12 @@ BundleEntry BundleEntry::Parse(std::string_view bytes, std::string_view name, st
     switch (reader.field()) {
       case 1: entry.dtype = static_cast<uint32_t>(reader.varint()); break;
       case 2: {
-        sdk::WireReader shape(reader.bytes());
+        sdk::WireReader shape(reader.delimited());
         while (shape.Next()) {
           if (shape.field() == 3 && shape.varint() != 0) good = false;  // unknown rank
           if (shape.field() != 2) continue;
           int64_t size = 0;
-          sdk::WireReader dim(shape.bytes());
+          sdk::WireReader dim(shape.delimited());
           while (dim.Next()) {
             if (dim.field() == 1) size = static_cast<int64_t>(dim.varint());
           }
@@ -181,7 +181,7 @@ BundleEntry BundleEntry::Parse(std::string_view bytes, std::string_view name, st
       case 4: entry.offset = reader.varint(); break;
       case 5: entry.size = reader.varint(); break;
       case 6: entry.crc = reader.fixed32(); break;
-      case 7: entry.slices.emplace_back(reader.bytes()); break;
+      case 7: entry.slices.emplace_back(reader.delimited()); break;
       default: break;
     }
   }

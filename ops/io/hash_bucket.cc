@@ -130,9 +130,9 @@ void HashBucketShape(ShapeContext& c) { c.SetOutput(0, c.Input(0)); }
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kStringToHashBucketFastKernel = Registration<HashBucket>("StringToHashBucketFast", {});
+TENON_KERNEL(kStringToHashBucketFastKernel) = Registration<HashBucket>("StringToHashBucketFast", {});
 
-extern const tenon_op_definition kStringToHashBucketFast = DefineOp({
+TENON_OP(kStringToHashBucketFast) = DefineOp({
     .name = "StringToHashBucketFast",
     .inputs = "input: string",
     .outputs = "output: int64",

@@ -155,10 +155,10 @@ void MergeShape(ShapeContext& c) {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kMergeV2CheckpointsKernel =
+TENON_KERNEL(kMergeV2CheckpointsKernel) =
     Registration<Merge>("MergeV2Checkpoints", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 
-extern const tenon_op_definition kMergeV2Checkpoints = DefineOp({
+TENON_OP(kMergeV2Checkpoints) = DefineOp({
     .name = "MergeV2Checkpoints",
     .inputs = "checkpoint_prefixes: string, destination_prefix: string",
     .attrs = "delete_old_dirs: bool = true; allow_missing_files: bool = false",

@@ -29,9 +29,9 @@ struct FullMatch {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kStaticRegexFullMatchKernel = Registration<FullMatch>("StaticRegexFullMatch", {});
+TENON_KERNEL(kStaticRegexFullMatchKernel) = Registration<FullMatch>("StaticRegexFullMatch", {});
 
-extern const tenon_op_definition kStaticRegexFullMatch = DefineOp({
+TENON_OP(kStaticRegexFullMatch) = DefineOp({
     .name = "StaticRegexFullMatch",
     .inputs = "input: string",
     .outputs = "output: bool",

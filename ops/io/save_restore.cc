@@ -152,14 +152,14 @@ void CheckRequestShapes(ShapeContext& c, int64_t count) {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kSaveV2Kernel =
+TENON_KERNEL(kSaveV2Kernel) =
     Registration<Save>("SaveV2", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
-extern constinit const tenon_kernel_registration kRestoreV2Kernel = Registration<Restore>(
+TENON_KERNEL(kRestoreV2Kernel) = Registration<Restore>(
     "RestoreV2", {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE, .dynamic_outputs = TENON_DYNAMIC_ALL});
 
 static void SaveShape(ShapeContext& c) { CheckRequestShapes(c, c.input_count() - 3); }
 
-extern const tenon_op_definition kSaveV2 = DefineOp({
+TENON_OP(kSaveV2) = DefineOp({
     .name = "SaveV2",
     .inputs = "prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes",
     .attrs = "dtypes: list(type) >= 1",
@@ -171,7 +171,7 @@ extern const tenon_op_definition kSaveV2 = DefineOp({
 
 static void RestoreShape(ShapeContext& c) { CheckRequestShapes(c, c.output_count()); }
 
-extern const tenon_op_definition kRestoreV2 = DefineOp({
+TENON_OP(kRestoreV2) = DefineOp({
     .name = "RestoreV2",
     .inputs = "prefix: string, tensor_names: string, shape_and_slices: string",
     .outputs = "tensors: dtypes",

@@ -84,9 +84,9 @@ std::string Slice::Serialize() const {
     sdk::WireWriter extent;
     if (!open[d]) extent.Varint(1, static_cast<uint64_t>(start[d]));
     if (!open[d]) extent.Varint(2, static_cast<uint64_t>(length[d]));
-    slice.Bytes(1, extent.text());
+    slice.Bytes(1, extent.bytes());
   }
-  return slice.text();
+  return slice.bytes();
 }
 
 Slice Slice::Parse(std::string_view bytes, Dims dims, std::string_view tensor) {
@@ -99,7 +99,7 @@ Slice Slice::Parse(std::string_view bytes, Dims dims, std::string_view tensor) {
     good = good && d < dims.size();
     if (!good) break;
     int64_t start = 0, length = -1;
-    sdk::WireReader extent(reader.bytes());
+    sdk::WireReader extent(reader.delimited());
     while (extent.Next()) {
       if (extent.field() == 1) start = static_cast<int64_t>(extent.varint());
       if (extent.field() == 2) length = static_cast<int64_t>(extent.varint());

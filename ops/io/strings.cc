@@ -66,12 +66,12 @@ void ShardedFilenameShape(ShapeContext& c) {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kShardedFilenameKernel =
+TENON_KERNEL(kShardedFilenameKernel) =
     Registration<MakeShardedFilename>("ShardedFilename", {.dynamic_outputs = 1});
-extern constinit const tenon_kernel_registration kStringJoinKernel =
+TENON_KERNEL(kStringJoinKernel) =
     Registration<Join>("StringJoin", {.dynamic_outputs = 1});
 
-extern const tenon_op_definition kShardedFilename = DefineOp({
+TENON_OP(kShardedFilename) = DefineOp({
     .name = "ShardedFilename",
     .inputs = "basename: string, shard: int32, num_shards: int32",
     .outputs = "filename: string",
@@ -80,7 +80,7 @@ extern const tenon_op_definition kShardedFilename = DefineOp({
     .shape = ShapeFunction<ShardedFilenameShape>,
 });
 
-extern const tenon_op_definition kStringJoin = DefineOp({
+TENON_OP(kStringJoin) = DefineOp({
     .name = "StringJoin",
     .inputs = "inputs: N * string",
     .outputs = "output: string",

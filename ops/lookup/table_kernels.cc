@@ -130,17 +130,17 @@ constexpr Traits kGives = {.flags = 0, .dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kHashTableV2Kernel = Registration<MakeTable<Kind::kFixed>>("HashTableV2", kStateful);
-extern constinit const tenon_kernel_registration kMutableHashTableV2Kernel = Registration<MakeTable<Kind::kMutable>>("MutableHashTableV2", kStateful);
-extern constinit const tenon_kernel_registration kMutableHashTableOfTensorsV2Kernel =
+TENON_KERNEL(kHashTableV2Kernel) = Registration<MakeTable<Kind::kFixed>>("HashTableV2", kStateful);
+TENON_KERNEL(kMutableHashTableV2Kernel) = Registration<MakeTable<Kind::kMutable>>("MutableHashTableV2", kStateful);
+TENON_KERNEL(kMutableHashTableOfTensorsV2Kernel) =
     Registration<MakeTable<Kind::kMutableRows>>("MutableHashTableOfTensorsV2", kStateful);
-extern constinit const tenon_kernel_registration kInitializeTableV2Kernel = Registration<Initialize>("InitializeTableV2", kPlain);
-extern constinit const tenon_kernel_registration kInitializeTableFromTextFileV2Kernel = Registration<InitializeFromFile>("InitializeTableFromTextFileV2", kPlain);
-extern constinit const tenon_kernel_registration kLookupTableFindV2Kernel = Registration<Find>("LookupTableFindV2", kGives);
-extern constinit const tenon_kernel_registration kLookupTableImportV2Kernel = Registration<Import>("LookupTableImportV2", kPlain);
-extern constinit const tenon_kernel_registration kLookupTableInsertV2Kernel = Registration<Insert>("LookupTableInsertV2", kPlain);
-extern constinit const tenon_kernel_registration kLookupTableRemoveV2Kernel = Registration<Remove>("LookupTableRemoveV2", kPlain);
-extern constinit const tenon_kernel_registration kLookupTableExportV2Kernel = Registration<Export>("LookupTableExportV2", kGives);
-extern constinit const tenon_kernel_registration kLookupTableSizeV2Kernel = Registration<Size>("LookupTableSizeV2", kPlain);
+TENON_KERNEL(kInitializeTableV2Kernel) = Registration<Initialize>("InitializeTableV2", kPlain);
+TENON_KERNEL(kInitializeTableFromTextFileV2Kernel) = Registration<InitializeFromFile>("InitializeTableFromTextFileV2", kPlain);
+TENON_KERNEL(kLookupTableFindV2Kernel) = Registration<Find>("LookupTableFindV2", kGives);
+TENON_KERNEL(kLookupTableImportV2Kernel) = Registration<Import>("LookupTableImportV2", kPlain);
+TENON_KERNEL(kLookupTableInsertV2Kernel) = Registration<Insert>("LookupTableInsertV2", kPlain);
+TENON_KERNEL(kLookupTableRemoveV2Kernel) = Registration<Remove>("LookupTableRemoveV2", kPlain);
+TENON_KERNEL(kLookupTableExportV2Kernel) = Registration<Export>("LookupTableExportV2", kGives);
+TENON_KERNEL(kLookupTableSizeV2Kernel) = Registration<Size>("LookupTableSizeV2", kPlain);
 
 }  // namespace tenon::ops

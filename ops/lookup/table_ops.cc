@@ -17,7 +17,7 @@ static void RowsShape(ShapeContext& c) {
   c.SetOutputHandle(0, c.ShapeAttr("value_shape"), c.Type("value_dtype"));
 }
 
-extern const tenon_op_definition kHashTableV2 = DefineOp({
+TENON_OP(kHashTableV2) = DefineOp({
     .name = "HashTableV2",
     .outputs = "table_handle: resource",
     .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type",
@@ -26,7 +26,7 @@ extern const tenon_op_definition kHashTableV2 = DefineOp({
     .shape = ShapeFunction<TableShape>,
 });
 
-extern const tenon_op_definition kMutableHashTableV2 = DefineOp({
+TENON_OP(kMutableHashTableV2) = DefineOp({
     .name = "MutableHashTableV2",
     .outputs = "table_handle: resource",
     .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type",
@@ -35,7 +35,7 @@ extern const tenon_op_definition kMutableHashTableV2 = DefineOp({
     .shape = ShapeFunction<TableShape>,
 });
 
-extern const tenon_op_definition kMutableHashTableOfTensorsV2 = DefineOp({
+TENON_OP(kMutableHashTableOfTensorsV2) = DefineOp({
     .name = "MutableHashTableOfTensorsV2",
     .outputs = "table_handle: resource",
     .attrs = "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; value_dtype: type; "
@@ -47,7 +47,7 @@ extern const tenon_op_definition kMutableHashTableOfTensorsV2 = DefineOp({
 
 static void NothingShape(ShapeContext&) {}
 
-extern const tenon_op_definition kInitializeTableV2 = DefineOp({
+TENON_OP(kInitializeTableV2) = DefineOp({
     .name = "InitializeTableV2",
     .inputs = "table_handle: resource, keys: Tkey, values: Tval",
     .attrs = "Tkey: type; Tval: type",
@@ -56,7 +56,7 @@ extern const tenon_op_definition kInitializeTableV2 = DefineOp({
     .shape = ShapeFunction<NothingShape>,
 });
 
-extern const tenon_op_definition kInitializeTableFromTextFileV2 = DefineOp({
+TENON_OP(kInitializeTableFromTextFileV2) = DefineOp({
     .name = "InitializeTableFromTextFileV2",
     .inputs = "table_handle: resource, filename: string",
     .attrs = "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; offset: int = 0",
@@ -74,7 +74,7 @@ static void FindShape(ShapeContext& c) {
   c.SetOutput(0, Join(c.Input(1), handle.shape));
 }
 
-extern const tenon_op_definition kLookupTableFindV2 = DefineOp({
+TENON_OP(kLookupTableFindV2) = DefineOp({
     .name = "LookupTableFindV2",
     .inputs = "table_handle: resource, keys: Tin, default_value: Tout",
     .outputs = "values: Tout",
@@ -84,7 +84,7 @@ extern const tenon_op_definition kLookupTableFindV2 = DefineOp({
     .shape = ShapeFunction<FindShape>,
 });
 
-extern const tenon_op_definition kLookupTableImportV2 = DefineOp({
+TENON_OP(kLookupTableImportV2) = DefineOp({
     .name = "LookupTableImportV2",
     .inputs = "table_handle: resource, keys: Tin, values: Tout",
     .attrs = "Tin: type; Tout: type",
@@ -93,7 +93,7 @@ extern const tenon_op_definition kLookupTableImportV2 = DefineOp({
     .shape = ShapeFunction<NothingShape>,
 });
 
-extern const tenon_op_definition kLookupTableInsertV2 = DefineOp({
+TENON_OP(kLookupTableInsertV2) = DefineOp({
     .name = "LookupTableInsertV2",
     .inputs = "table_handle: resource, keys: Tin, values: Tout",
     .attrs = "Tin: type; Tout: type",
@@ -102,7 +102,7 @@ extern const tenon_op_definition kLookupTableInsertV2 = DefineOp({
     .shape = ShapeFunction<NothingShape>,
 });
 
-extern const tenon_op_definition kLookupTableRemoveV2 = DefineOp({
+TENON_OP(kLookupTableRemoveV2) = DefineOp({
     .name = "LookupTableRemoveV2",
     .inputs = "table_handle: resource, keys: Tin",
     .attrs = "Tin: type",
@@ -117,7 +117,7 @@ static void ExportShape(ShapeContext& c) {
   if (handle.dtype != TENON_DT_INVALID) c.SetOutput(1, Join({kUnknown}, handle.shape));
 }
 
-extern const tenon_op_definition kLookupTableExportV2 = DefineOp({
+TENON_OP(kLookupTableExportV2) = DefineOp({
     .name = "LookupTableExportV2",
     .inputs = "table_handle: resource",
     .outputs = "keys: Tkeys, values: Tvalues",
@@ -127,7 +127,7 @@ extern const tenon_op_definition kLookupTableExportV2 = DefineOp({
     .shape = ShapeFunction<ExportShape>,
 });
 
-extern const tenon_op_definition kLookupTableSizeV2 = DefineOp({
+TENON_OP(kLookupTableSizeV2) = DefineOp({
     .name = "LookupTableSizeV2",
     .inputs = "table_handle: resource",
     .outputs = "size: int64",

@@ -27,13 +27,13 @@ void SetBoth(GradientContext& g, Output dx, Output dy) {
 }  // namespace
 
 static void AddGradient(GradientContext& g) { SetBoth(g, g.dy(0), g.dy(0)); }
-extern const tenon_op_definition kAdd = Binary({
+TENON_OP(kAdd) = Binary({
     .name = "Add",
     .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
     .doc = "x + y; strings are put one after the other.",
     .gradient = GradientFunction<AddGradient>,
 });
-extern const tenon_op_definition kAddV2 = Binary({
+TENON_OP(kAddV2) = Binary({
     .name = "AddV2",
     .attrs = "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, "
              "complex64, complex128}",
@@ -47,7 +47,7 @@ static void SubGradient(GradientContext& g) {
   g.SetDxUnbroadcast(0, 1, g.dy(0));
   g.SetDx(1, g.Neg(g.Unbroadcast(g.dy(0), g.input(1), g.input(0))));
 }
-extern const tenon_op_definition kSub = Binary({
+TENON_OP(kSub) = Binary({
     .name = "Sub",
     .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, "
              "uint32, uint64}",
@@ -59,7 +59,7 @@ extern const tenon_op_definition kSub = Binary({
 static void MulGradient(GradientContext& g) {
   SetBoth(g, g.Mul(g.dy(0), g.Conj(g.input(1))), g.Mul(g.Conj(g.input(0)), g.dy(0)));
 }
-extern const tenon_op_definition kMul = Binary({
+TENON_OP(kMul) = Binary({
     .name = "Mul",
     .attrs = kNumbers,
     .doc = "x * y.",
@@ -71,20 +71,20 @@ static void DivGradient(GradientContext& g) {
   const Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1)), dz = g.dy(0);
   SetBoth(g, g.Div(dz, y), g.Mul(dz, g.Div(g.Div(g.Neg(x), y), y)));
 }
-extern const tenon_op_definition kRealDiv = Binary({
+TENON_OP(kRealDiv) = Binary({
     .name = "RealDiv",
     .attrs = kNumbers,
     .doc = "x / y for real numbers.",
     .gradient = GradientFunction<DivGradient>,
 });
-extern const tenon_op_definition kDiv = Binary({
+TENON_OP(kDiv) = Binary({
     .name = "Div",
     .attrs = kNumbers,
     .doc = "x / y; integers are cut off towards zero, and division by the integer 0 is an error.",
     .gradient = GradientFunction<DivGradient>,
 });
 
-extern const tenon_op_definition kFloorDiv = Binary({
+TENON_OP(kFloorDiv) = Binary({
     .name = "FloorDiv",
     .attrs = kNumbers,
     .doc = "x / y rounded down; division by the integer 0 is an error.",
@@ -95,7 +95,7 @@ static void FloorModGradient(GradientContext& g) {
   const Output quotient = g.Op("FloorDiv", {g.input(0), g.input(1)});
   SetBoth(g, g.dy(0), g.Neg(g.Mul(g.dy(0), quotient)));
 }
-extern const tenon_op_definition kFloorMod = Binary({
+TENON_OP(kFloorMod) = Binary({
     .name = "FloorMod",
     .attrs = "T: realnumbertype",
     .doc = "What FloorDiv leaves over; it has y's sign.",
@@ -107,14 +107,14 @@ static void DivNoNanGradient(GradientContext& g) {
   const Output twice = g.Op("DivNoNan", {g.Op("DivNoNan", {g.Neg(x), y}), y});
   SetBoth(g, g.Op("DivNoNan", {dz, y}), g.Mul(dz, twice));
 }
-extern const tenon_op_definition kDivNoNan = Binary({
+TENON_OP(kDivNoNan) = Binary({
     .name = "DivNoNan",
     .attrs = "T: {half, float, bfloat16, double, complex64, complex128}",
     .doc = "x / y, and 0 where y is 0.",
     .gradient = GradientFunction<DivNoNanGradient>,
 });
 
-extern const tenon_op_definition kTruncateDiv = Binary({
+TENON_OP(kTruncateDiv) = Binary({
     .name = "TruncateDiv",
     .attrs = kNumbers,
     .doc = "x / y cut off towards zero; division by the integer 0 is an error.",
@@ -126,7 +126,7 @@ static void MulNoNanGradient(GradientContext& g) {
   const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Op("MulNoNan", {dz, y}), g.Op("MulNoNan", {x, dz}));
 }
-extern const tenon_op_definition kMulNoNan = Binary({
+TENON_OP(kMulNoNan) = Binary({
     .name = "MulNoNan",
     .attrs = "T: {bfloat16, half, float, double, complex64, complex128}",
     .doc = "x * y, and 0 where y is 0, whatever x is.",
@@ -140,7 +140,7 @@ static void XdivyGradient(GradientContext& g) {
   const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Mul(dz, g.Op("Xdivy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {g.Neg(x), g.Op("Square", {y})})));
 }
-extern const tenon_op_definition kXdivy = Binary({
+TENON_OP(kXdivy) = Binary({
     .name = "Xdivy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x / y, and 0 where x is 0, whatever y is.",
@@ -151,7 +151,7 @@ static void XlogyGradient(GradientContext& g) {
   const Output x = g.input(0), y = g.input(1), dz = g.dy(0);
   SetBoth(g, g.Mul(dz, g.Op("Xlogy", {NotZero(g, x), y})), g.Mul(dz, g.Op("Xdivy", {x, y})));
 }
-extern const tenon_op_definition kXlogy = Binary({
+TENON_OP(kXlogy) = Binary({
     .name = "Xlogy",
     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
     .doc = "x * log(y), and 0 where x is 0, whatever y is.",
@@ -166,13 +166,13 @@ static void ChooseGradient(GradientContext& g, std::string_view comparison) {
 }
 static void MaximumGradient(GradientContext& g) { ChooseGradient(g, "GreaterEqual"); }
 static void MinimumGradient(GradientContext& g) { ChooseGradient(g, "LessEqual"); }
-extern const tenon_op_definition kMaximum = Binary({
+TENON_OP(kMaximum) = Binary({
     .name = "Maximum",
     .attrs = "T: realnumbertype",
     .doc = "The larger of x and y.",
     .gradient = GradientFunction<MaximumGradient>,
 });
-extern const tenon_op_definition kMinimum = Binary({
+TENON_OP(kMinimum) = Binary({
     .name = "Minimum",
     .attrs = "T: realnumbertype",
     .doc = "The smaller of x and y.",
@@ -189,7 +189,7 @@ static void PowGradient(GradientContext& g) {
   const Output log = g.Select(has_log, g.Op("Log", {g.Select(has_log, x, g.Scalar(1, x))}), zero);
   SetBoth(g, g.Mul(dz, slope), g.Mul(dz, g.Mul(z, log)));
 }
-extern const tenon_op_definition kPow = Binary({
+TENON_OP(kPow) = Binary({
     .name = "Pow",
     .attrs = "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
     .doc = "x to the power of y; integers to a negative power are an error.",
@@ -203,7 +203,7 @@ static void SquaredDifferenceGradient(GradientContext& g) {
   g.SetDxUnbroadcast(0, 1, both);
   g.SetDx(1, g.Neg(g.Unbroadcast(both, g.input(1), g.input(0))));
 }
-extern const tenon_op_definition kSquaredDifference = Binary({
+TENON_OP(kSquaredDifference) = Binary({
     .name = "SquaredDifference",
     .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
     .doc = "(x - y) * (x - y), with the conjugate of one factor for complex numbers.",

@@ -14,7 +14,7 @@ static int64_t BinsOf(ShapeContext& c) {
 
 static void BincountShape(ShapeContext& c) { c.SetOutput(0, {BinsOf(c)}); }
 
-extern const tenon_op_definition kBincount = DefineOp({
+TENON_OP(kBincount) = DefineOp({
     .name = "Bincount",
     .inputs = "arr: int32, size: int32, weights: T",
     .outputs = "bins: T",
@@ -32,7 +32,7 @@ static void DenseBincountShape(ShapeContext& c) {
   c.SetOutput(0, input.rank() == 2 ? Shape{input[0], bins} : Shape{bins});
 }
 
-extern const tenon_op_definition kDenseBincount = DefineOp({
+TENON_OP(kDenseBincount) = DefineOp({
     .name = "DenseBincount",
     .inputs = "input: Tidx, size: Tidx, weights: T",
     .outputs = "output: T",

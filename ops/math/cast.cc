@@ -10,7 +10,7 @@ static void CastGradient(GradientContext& g) {
   if (IsDifferentiable(from) && IsDifferentiable(g.Type("DstT"))) g.SetDx(0, g.Cast(g.dy(0), from));
 }
 
-extern const tenon_op_definition kCast = DefineOp({
+TENON_OP(kCast) = DefineOp({
     .name = "Cast",
     .inputs = "x: SrcT",
     .outputs = "y: DstT",
@@ -26,7 +26,7 @@ static void CheckNumericsGradient(GradientContext& g) {
   g.SetDx(0, g.Op("CheckNumerics", {g.dy(0)}, {{"message", std::string_view(message)}}));
 }
 
-extern const tenon_op_definition kCheckNumerics = DefineOp({
+TENON_OP(kCheckNumerics) = DefineOp({
     .name = "CheckNumerics",
     .inputs = "tensor: T",
     .outputs = "output: T",

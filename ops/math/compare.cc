@@ -32,38 +32,38 @@ void EqualityShape(ShapeContext& c) {
 
 }  // namespace
 
-extern const tenon_op_definition kEqual = Comparison({
+TENON_OP(kEqual) = Comparison({
     .name = "Equal",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x equals y. Without incompatible_shape_error shapes that do not fit give one false.",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
-extern const tenon_op_definition kNotEqual = Comparison({
+TENON_OP(kNotEqual) = Comparison({
     .name = "NotEqual",
     .attrs = "T: type; incompatible_shape_error: bool = true",
     .doc = "Whether x differs from y. Without incompatible_shape_error shapes that do not fit give one true.",
     .traits = TENON_OP_COMMUTATIVE,
 }, ShapeFunction<EqualityShape>);
-extern const tenon_op_definition kLess = Comparison({
+TENON_OP(kLess) = Comparison({
     .name = "Less",
     .roles = "less",
     .doc = "Whether x < y.",
 });
-extern const tenon_op_definition kLessEqual = Comparison({
+TENON_OP(kLessEqual) = Comparison({
     .name = "LessEqual",
     .doc = "Whether x <= y.",
 });
-extern const tenon_op_definition kGreater = Comparison({
+TENON_OP(kGreater) = Comparison({
     .name = "Greater",
     .doc = "Whether x > y.",
 });
-extern const tenon_op_definition kGreaterEqual = Comparison({
+TENON_OP(kGreaterEqual) = Comparison({
     .name = "GreaterEqual",
     .roles = "greater_equal",
     .doc = "Whether x >= y.",
 });
 
-extern const tenon_op_definition kLogicalAnd = DefineOp({
+TENON_OP(kLogicalAnd) = DefineOp({
     .name = "LogicalAnd",
     .inputs = "x: bool, y: bool",
     .outputs = "z: bool",
@@ -72,7 +72,7 @@ extern const tenon_op_definition kLogicalAnd = DefineOp({
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
-extern const tenon_op_definition kLogicalOr = DefineOp({
+TENON_OP(kLogicalOr) = DefineOp({
     .name = "LogicalOr",
     .inputs = "x: bool, y: bool",
     .outputs = "z: bool",
@@ -80,7 +80,7 @@ extern const tenon_op_definition kLogicalOr = DefineOp({
     .traits = TENON_OP_COMMUTATIVE | TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<BroadcastShape>,
 });
-extern const tenon_op_definition kLogicalNot = DefineOp({
+TENON_OP(kLogicalNot) = DefineOp({
     .name = "LogicalNot",
     .inputs = "x: bool",
     .outputs = "y: bool",

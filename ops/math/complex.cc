@@ -6,7 +6,7 @@ namespace tenon::ops {
 using namespace sdk;
 
 static void ConjGradient(GradientContext& g) { g.SetDx(0, g.Conj(g.dy(0))); }
-extern const tenon_op_definition kConj = DefineOp({
+TENON_OP(kConj) = DefineOp({
     .name = "Conj",
     .inputs = "input: T",
     .outputs = "output: T",

@@ -36,13 +36,13 @@ consteval tenon_op_definition Cumulative(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kCumsum = Cumulative({
+TENON_OP(kCumsum) = Cumulative({
     .name = "Cumsum",
     .doc = "The sum of all elements up to each one along the axis; exclusive: without itself; reverse: from the end.",
     .gradient = GradientFunction<CumsumGradient>,
 });
 
-extern const tenon_op_definition kCumprod = Cumulative({
+TENON_OP(kCumprod) = Cumulative({
     .name = "Cumprod",
     .doc = "The product of all elements up to each one along the axis; exclusive: without itself; reverse: from the end.",
     .gradient = GradientFunction<CumprodGradient>,

@@ -169,7 +169,7 @@ static void EinsumCost(CostContext& c) {
   c.SetFlops(flops);
 }
 
-extern const tenon_op_definition kEinsum = DefineOp({
+TENON_OP(kEinsum) = DefineOp({
     .name = "Einsum",
     .inputs = "inputs: N * T",
     .outputs = "output: T",

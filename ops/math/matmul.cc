@@ -28,7 +28,7 @@ static void MatMulCost(CostContext& c) {
   c.SetFlops(2.0 * inner * CostContext::Elements(c.Output(0)));
 }
 
-extern const tenon_op_definition kMatMul = DefineOp({
+TENON_OP(kMatMul) = DefineOp({
     .name = "MatMul",
     .inputs = "a: T, b: T",
     .outputs = "product: T",
@@ -96,7 +96,7 @@ static void BatchMatMulCost(CostContext& c) {
   c.SetFlops(2.0 * inner * CostContext::Elements(c.Output(0)));
 }
 
-extern const tenon_op_definition kBatchMatMul = DefineOp({
+TENON_OP(kBatchMatMul) = DefineOp({
     .name = "BatchMatMul",
     .inputs = "x: T, y: T",
     .outputs = "output: T",
@@ -110,7 +110,7 @@ extern const tenon_op_definition kBatchMatMul = DefineOp({
     .cost = CostFunction<BatchMatMulCost>,
 });
 
-extern const tenon_op_definition kBatchMatMulV3 = DefineOp({
+TENON_OP(kBatchMatMulV3) = DefineOp({
     .name = "BatchMatMulV3",
     .inputs = "x: Ta, y: Tb",
     .outputs = "output: Tout",
@@ -126,7 +126,7 @@ extern const tenon_op_definition kBatchMatMulV3 = DefineOp({
     .cost = CostFunction<BatchMatMulCost>,
 });
 
-extern const tenon_op_definition kBatchMatMulV2 = DefineOp({
+TENON_OP(kBatchMatMulV2) = DefineOp({
     .name = "BatchMatMulV2",
     .inputs = "x: T, y: T",
     .outputs = "output: T",

@@ -102,7 +102,7 @@ static Output Spread(GradientContext& g, Output dy) {
 }
 
 static void SumGradient(GradientContext& g) { g.SetDx(0, Spread(g, g.dy(0))); }
-extern const tenon_op_definition kSum = Reduction({
+TENON_OP(kSum) = Reduction({
     .name = "Sum",
     .attrs = kNumberAttrs,
     .doc = "The sum along the axes; 0 of nothing.",
@@ -137,7 +137,7 @@ static void MeanGradient(GradientContext& g) {
   // Divided before it is repeated: less work.
   g.SetDx(0, Spread(g, g.Div(dy, count)));
 }
-extern const tenon_op_definition kMean = Reduction({
+TENON_OP(kMean) = Reduction({
     .name = "Mean",
     .attrs = kNumberAttrs,
     .doc = "The mean along the axes; NaN of nothing.",
@@ -151,13 +151,13 @@ static void ExtremeGradient(GradientContext& g) {
   const Output count = g.Sum(chosen, g.input(1), true);
   g.SetDx(0, g.Mul(g.Div(chosen, count), KeepDims(g, g.dy(0))));
 }
-extern const tenon_op_definition kMax = Reduction({
+TENON_OP(kMax) = Reduction({
     .name = "Max",
     .attrs = kOrderedAttrs,
     .doc = "The largest along the axes; the lowest number of the type of nothing.",
     .gradient = GradientFunction<ExtremeGradient>,
 });
-extern const tenon_op_definition kMin = Reduction({
+TENON_OP(kMin) = Reduction({
     .name = "Min",
     .attrs = kOrderedAttrs,
     .doc = "The smallest along the axes; the highest number of the type of nothing.",
@@ -178,21 +178,21 @@ static void ProdGradient(GradientContext& g) {
   const Output elsewhere = g.Select(g.Op("Equal", {zeros, zero}), g.Div(rest, safe), zero);
   g.SetDx(0, g.Mul(g.Select(is_zero, at_zero, elsewhere), KeepDims(g, g.dy(0))));
 }
-extern const tenon_op_definition kProd = Reduction({
+TENON_OP(kProd) = Reduction({
     .name = "Prod",
     .attrs = kNumberAttrs,
     .doc = "The product along the axes; 1 of nothing.",
     .gradient = GradientFunction<ProdGradient>,
 });
 
-extern const tenon_op_definition kAll = Reduction({
+TENON_OP(kAll) = Reduction({
     .name = "All",
     .inputs = "input: bool, reduction_indices: Tidx",
     .outputs = "output: bool",
     .attrs = kBoolAttrs,
     .doc = "Whether all are true along the axes; true of nothing.",
 });
-extern const tenon_op_definition kAny = Reduction({
+TENON_OP(kAny) = Reduction({
     .name = "Any",
     .inputs = "input: bool, reduction_indices: Tidx",
     .outputs = "output: bool",
@@ -209,7 +209,7 @@ static void ArgShape(ShapeContext& c) {
   c.SetOutput(0, Join(input.Slice(0, *axis), input.Slice(*axis + 1)));
 }
 
-extern const tenon_op_definition kArgMax = DefineOp({
+TENON_OP(kArgMax) = DefineOp({
     .name = "ArgMax",
     .inputs = "input: T, dimension: Tidx",
     .outputs = "output: output_type",
@@ -222,7 +222,7 @@ extern const tenon_op_definition kArgMax = DefineOp({
     .traits = TENON_OP_NO_GRADIENT,
     .shape = ShapeFunction<ArgShape>,
 });
-extern const tenon_op_definition kArgMin = DefineOp({
+TENON_OP(kArgMin) = DefineOp({
     .name = "ArgMin",
     .inputs = "input: T, dimension: Tidx",
     .outputs = "output: output_type",

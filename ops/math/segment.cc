@@ -15,7 +15,7 @@ static void AddNGradient(GradientContext& g) {
   for (int i = 0; i < g.input_count(); ++i) g.PassOn(i, 0);
 }
 
-extern const tenon_op_definition kAddN = DefineOp({
+TENON_OP(kAddN) = DefineOp({
     .name = "AddN",
     .inputs = "inputs: N * T",
     .outputs = "sum: T",
@@ -37,7 +37,7 @@ static void SegmentSumShape(ShapeContext& c) {
 
 static void SegmentSumGradient(GradientContext& g) { g.SetDx(0, g.Op("GatherV2", {g.dy(0), g.input(1), g.Number(0)})); }
 
-extern const tenon_op_definition kSegmentSum = DefineOp({
+TENON_OP(kSegmentSum) = DefineOp({
     .name = "SegmentSum",
     .inputs = "data: T, segment_ids: Tindices",
     .outputs = "output: T",
@@ -77,7 +77,7 @@ static void UnsortedSegmentSumGradient(GradientContext& g) {
   g.SetDx(0, g.Select(kept, rows, g.Scalar(0, rows)));
 }
 
-extern const tenon_op_definition kUnsortedSegmentSum = DefineOp({
+TENON_OP(kUnsortedSegmentSum) = DefineOp({
     .name = "UnsortedSegmentSum",
     .inputs = "data: T, segment_ids: Tindices, num_segments: Tnumsegments",
     .outputs = "output: T",

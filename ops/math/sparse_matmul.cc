@@ -30,7 +30,7 @@ static void SparseMatMulGradient(GradientContext& g) {
   g.SetDx(1, g.Sum(products, g.Vector({1})));
 }
 
-extern const tenon_op_definition kSparseTensorDenseMatMul = DefineOp({
+TENON_OP(kSparseTensorDenseMatMul) = DefineOp({
     .name = "SparseTensorDenseMatMul",
     .inputs = "a_indices: Tindices, a_values: T, a_shape: int64, b: T",
     .outputs = "product: T",

@@ -73,35 +73,35 @@ consteval tenon_op_definition SegmentGradV2(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kSparseSegmentSum = Segment({
+TENON_OP(kSparseSegmentSum) = Segment({
     .name = "SparseSegmentSum",
     .attrs = "T: realnumbertype; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
     .gradient = GradientFunction<SegmentGradient<kOfSum>>,
 });
-extern const tenon_op_definition kSparseSegmentMean = Segment({
+TENON_OP(kSparseSegmentMean) = Segment({
     .name = "SparseSegmentMean",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the mean of the rows of data that indices name; segment_ids are sorted, and what is left out is 0.",
     .gradient = GradientFunction<SegmentGradient<kOfMean>>,
 });
-extern const tenon_op_definition kSparseSegmentSqrtN = Segment({
+TENON_OP(kSparseSegmentSqrtN) = Segment({
     .name = "SparseSegmentSqrtN",
     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32; Tsegmentids: {int32, int64} = int32; sparse_gradient: bool = false",
     .doc = "For each segment the sum of the rows of data that indices name, over the square root of their number.",
     .gradient = GradientFunction<SegmentGradient<kOfSqrtN>>,
 });
-extern const tenon_op_definition kSparseSegmentSumGrad =
+TENON_OP(kSparseSegmentSumGrad) =
     SegmentGrad({.name = "SparseSegmentSumGrad", .doc = "The gradient of SparseSegmentSum with respect to data, of output_dim0 rows."});
-extern const tenon_op_definition kSparseSegmentMeanGrad =
+TENON_OP(kSparseSegmentMeanGrad) =
     SegmentGrad({.name = "SparseSegmentMeanGrad", .doc = "The gradient of SparseSegmentMean with respect to data, of output_dim0 rows."});
-extern const tenon_op_definition kSparseSegmentSqrtNGrad =
+TENON_OP(kSparseSegmentSqrtNGrad) =
     SegmentGrad({.name = "SparseSegmentSqrtNGrad", .doc = "The gradient of SparseSegmentSqrtN with respect to data, of output_dim0 rows."});
-extern const tenon_op_definition kSparseSegmentSumGradV2 =
+TENON_OP(kSparseSegmentSumGradV2) =
     SegmentGradV2({.name = "SparseSegmentSumGradV2", .doc = "The rows of SparseSegmentSumGrad that indices name, and which they are."});
-extern const tenon_op_definition kSparseSegmentMeanGradV2 =
+TENON_OP(kSparseSegmentMeanGradV2) =
     SegmentGradV2({.name = "SparseSegmentMeanGradV2", .doc = "The rows of SparseSegmentMeanGrad that indices name, and which they are."});
-extern const tenon_op_definition kSparseSegmentSqrtNGradV2 =
+TENON_OP(kSparseSegmentSqrtNGradV2) =
     SegmentGradV2({.name = "SparseSegmentSqrtNGradV2", .doc = "The rows of SparseSegmentSqrtNGrad that indices name, and which they are."});
 
 }  // namespace tenon::ops

@@ -33,7 +33,7 @@ consteval tenon_op_definition UnaryGrad(OpDefinition op) {
 // ---- Signs and roundings ----
 
 static void NegGradient(GradientContext& g) { g.SetDx(0, g.Neg(g.dy(0))); }
-extern const tenon_op_definition kNeg = Unary({
+TENON_OP(kNeg) = Unary({
     .name = "Neg",
     .attrs = kSigned,
     .doc = "-x.",
@@ -41,7 +41,7 @@ extern const tenon_op_definition kNeg = Unary({
 });
 
 static void AbsGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Sign", {g.input(0)}))); }
-extern const tenon_op_definition kAbs = Unary({
+TENON_OP(kAbs) = Unary({
     .name = "Abs",
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64}",
     .doc = "The absolute value.",
@@ -49,49 +49,49 @@ extern const tenon_op_definition kAbs = Unary({
 });
 
 static void SignGradient(GradientContext& g) { g.SetZero(0); }
-extern const tenon_op_definition kSign = Unary({
+TENON_OP(kSign) = Unary({
     .name = "Sign",
     .attrs = kSigned,
     .doc = "-1, 0 or 1; for complex numbers x / |x|, and 0 at 0.",
     .gradient = GradientFunction<SignGradient>,
 });
 
-extern const tenon_op_definition kFloor = Unary({
+TENON_OP(kFloor) = Unary({
     .name = "Floor",
     .attrs = kReals,
     .doc = "The largest whole number that is not larger.",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
-extern const tenon_op_definition kCeil = Unary({
+TENON_OP(kCeil) = Unary({
     .name = "Ceil",
     .attrs = kReals,
     .doc = "The smallest whole number that is not smaller.",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
-extern const tenon_op_definition kRound = Unary({
+TENON_OP(kRound) = Unary({
     .name = "Round",
     .attrs = kSigned,
     .doc = "The nearest whole number; of two equally near ones the even one.",
     .traits = TENON_OP_NO_GRADIENT,
 });
 
-extern const tenon_op_definition kIsNan = Unary({
+TENON_OP(kIsNan) = Unary({
     .name = "IsNan",
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is not a number.",
 });
 
-extern const tenon_op_definition kIsInf = Unary({
+TENON_OP(kIsInf) = Unary({
     .name = "IsInf",
     .outputs = "y: bool",
     .attrs = kReals,
     .doc = "Whether x is infinite, of either sign.",
 });
 
-extern const tenon_op_definition kIsFinite = Unary({
+TENON_OP(kIsFinite) = Unary({
     .name = "IsFinite",
     .outputs = "y: bool",
     .attrs = kReals,
@@ -101,7 +101,7 @@ extern const tenon_op_definition kIsFinite = Unary({
 // ---- Exponentials and logarithms ----
 
 static void ExpGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.output(0)))); }
-extern const tenon_op_definition kExp = Unary({
+TENON_OP(kExp) = Unary({
     .name = "Exp",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x.",
@@ -109,7 +109,7 @@ extern const tenon_op_definition kExp = Unary({
 });
 
 static void Expm1Gradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Conj(g.Op("Exp", {g.input(0)})))); }
-extern const tenon_op_definition kExpm1 = Unary({
+TENON_OP(kExpm1) = Unary({
     .name = "Expm1",
     .attrs = kRealsAndComplex,
     .doc = "e to the power of x, minus 1, exact for small x.",
@@ -117,7 +117,7 @@ extern const tenon_op_definition kExpm1 = Unary({
 });
 
 static void LogGradient(GradientContext& g) { g.SetDx(0, g.Div(g.dy(0), g.Conj(g.input(0)))); }
-extern const tenon_op_definition kLog = Unary({
+TENON_OP(kLog) = Unary({
     .name = "Log",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm.",
@@ -128,7 +128,7 @@ static void Log1pGradient(GradientContext& g) {
   const Output x = g.Conj(g.input(0));
   g.SetDx(0, g.Div(g.dy(0), g.Add(g.Scalar(1, x), x)));
 }
-extern const tenon_op_definition kLog1p = Unary({
+TENON_OP(kLog1p) = Unary({
     .name = "Log1p",
     .attrs = kRealsAndComplex,
     .doc = "The natural logarithm of 1 + x, exact for small x.",
@@ -141,7 +141,7 @@ static void SquareGradient(GradientContext& g) {
   const Output x = g.Conj(g.input(0));
   g.SetDx(0, g.Mul(g.dy(0), g.Mul(g.Scalar(2, x), x)));
 }
-extern const tenon_op_definition kSquare = Unary({
+TENON_OP(kSquare) = Unary({
     .name = "Square",
     .attrs = "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
              "complex64, complex128}",
@@ -150,7 +150,7 @@ extern const tenon_op_definition kSquare = Unary({
 });
 
 static void SqrtGradient(GradientContext& g) { g.SetDx(0, g.Op("SqrtGrad", {g.output(0), g.dy(0)})); }
-extern const tenon_op_definition kSqrt = Unary({
+TENON_OP(kSqrt) = Unary({
     .name = "Sqrt",
     .attrs = kRealsAndComplex,
     .doc = "The square root.",
@@ -162,14 +162,14 @@ static void SqrtGradGradient(GradientContext& g) {
   g.SetDx(0, g.Mul(g.Neg(g.Conj(ratio)), g.output(0)));
   g.SetDx(1, g.Mul(g.Scalar(0.5, ratio), ratio));
 }
-extern const tenon_op_definition kSqrtGrad = UnaryGrad({
+TENON_OP(kSqrtGrad) = UnaryGrad({
     .name = "SqrtGrad",
     .doc = "The gradient of Sqrt: dy * 0.5 / y, where y is Sqrt's output.",
     .gradient = GradientFunction<SqrtGradGradient>,
 });
 
 static void RsqrtGradient(GradientContext& g) { g.SetDx(0, g.Op("RsqrtGrad", {g.output(0), g.dy(0)})); }
-extern const tenon_op_definition kRsqrt = Unary({
+TENON_OP(kRsqrt) = Unary({
     .name = "Rsqrt",
     .attrs = kRealsAndComplex,
     .doc = "1 / Sqrt(x).",
@@ -182,14 +182,14 @@ static void RsqrtGradGradient(GradientContext& g) {
   g.SetDx(0, g.Mul(g.Scalar(-1.5, gg), cubic));
   g.SetDx(1, g.Op("RsqrtGrad", {y, gg}));
 }
-extern const tenon_op_definition kRsqrtGrad = UnaryGrad({
+TENON_OP(kRsqrtGrad) = UnaryGrad({
     .name = "RsqrtGrad",
     .doc = "The gradient of Rsqrt: dy * -0.5 * y * y * y, where y is Rsqrt's output.",
     .gradient = GradientFunction<RsqrtGradGradient>,
 });
 
 static void ReciprocalGradient(GradientContext& g) { g.SetDx(0, g.Op("ReciprocalGrad", {g.output(0), g.dy(0)})); }
-extern const tenon_op_definition kReciprocal = Unary({
+TENON_OP(kReciprocal) = Unary({
     .name = "Reciprocal",
     .attrs = kSigned,
     .doc = "1 / x.",
@@ -201,7 +201,7 @@ static void ReciprocalGradGradient(GradientContext& g) {
   g.SetDx(0, g.Mul(g.Scalar(-2, gg), g.Mul(g.Mul(g.Conj(gg), g.input(1)), y)));
   g.SetDx(1, g.Op("ReciprocalGrad", {y, gg}));
 }
-extern const tenon_op_definition kReciprocalGrad = UnaryGrad({
+TENON_OP(kReciprocalGrad) = UnaryGrad({
     .name = "ReciprocalGrad",
     .doc = "The gradient of Reciprocal: -dy * y * y, where y is Reciprocal's output.",
     .gradient = GradientFunction<ReciprocalGradGradient>,
@@ -210,7 +210,7 @@ extern const tenon_op_definition kReciprocalGrad = UnaryGrad({
 // ---- Waves and curves ----
 
 static void SinGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Cos", {g.Conj(g.input(0))}))); }
-extern const tenon_op_definition kSin = Unary({
+TENON_OP(kSin) = Unary({
     .name = "Sin",
     .attrs = kRealsAndComplex,
     .doc = "The sine of x in radians.",
@@ -218,7 +218,7 @@ extern const tenon_op_definition kSin = Unary({
 });
 
 static void CosGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.Neg(g.dy(0)), g.Op("Sin", {g.Conj(g.input(0))}))); }
-extern const tenon_op_definition kCos = Unary({
+TENON_OP(kCos) = Unary({
     .name = "Cos",
     .attrs = kRealsAndComplex,
     .doc = "The cosine of x in radians.",
@@ -226,7 +226,7 @@ extern const tenon_op_definition kCos = Unary({
 });
 
 static void TanhGradient(GradientContext& g) { g.SetDx(0, g.Op("TanhGrad", {g.Conj(g.output(0)), g.dy(0)})); }
-extern const tenon_op_definition kTanh = Unary({
+TENON_OP(kTanh) = Unary({
     .name = "Tanh",
     .attrs = kRealsAndComplex,
     .doc = "The hyperbolic tangent.",
@@ -238,14 +238,14 @@ static void TanhGradGradient(GradientContext& g) {
   g.SetDx(0, g.Mul(g.Scalar(-2, gg), g.Mul(g.Mul(gg, dy), y)));
   g.SetDx(1, g.Op("TanhGrad", {y, gg}));
 }
-extern const tenon_op_definition kTanhGrad = UnaryGrad({
+TENON_OP(kTanhGrad) = UnaryGrad({
     .name = "TanhGrad",
     .doc = "The gradient of Tanh: dy * (1 - y * y), where y is Tanh's output.",
     .gradient = GradientFunction<TanhGradGradient>,
 });
 
 static void SigmoidGradient(GradientContext& g) { g.SetDx(0, g.Op("SigmoidGrad", {g.Conj(g.output(0)), g.dy(0)})); }
-extern const tenon_op_definition kSigmoid = Unary({
+TENON_OP(kSigmoid) = Unary({
     .name = "Sigmoid",
     .attrs = kRealsAndComplex,
     .doc = "1 / (1 + Exp(-x)).",
@@ -258,7 +258,7 @@ static void SigmoidGradGradient(GradientContext& g) {
   g.SetDx(0, g.Sub(product, g.Mul(g.Scalar(2, gg), g.Mul(product, y))));
   g.SetDx(1, g.Op("SigmoidGrad", {y, gg}));
 }
-extern const tenon_op_definition kSigmoidGrad = UnaryGrad({
+TENON_OP(kSigmoidGrad) = UnaryGrad({
     .name = "SigmoidGrad",
     .doc = "The gradient of Sigmoid: dy * y * (1 - y), where y is Sigmoid's output.",
     .gradient = GradientFunction<SigmoidGradGradient>,
@@ -269,7 +269,7 @@ static void ErfGradient(GradientContext& g) {
   const Output bell = g.Op("Exp", {g.Neg(g.Op("Square", {x}))});
   g.SetDx(0, g.Mul(g.dy(0), g.Mul(g.Scalar(1.1283791670955126, x), bell)));  // 2 / sqrt(pi)
 }
-extern const tenon_op_definition kErf = Unary({
+TENON_OP(kErf) = Unary({
     .name = "Erf",
     .attrs = kReals,
     .doc = "The error function.",
@@ -280,7 +280,7 @@ static void ErfcGradient(GradientContext& g) {
   const Output minus_two_over_root_pi = g.Scalar(-1.1283791670955126, g.dy(0));
   g.SetDx(0, g.Mul(g.Mul(minus_two_over_root_pi, g.dy(0)), g.Op("Exp", {g.Neg(g.Op("Square", {g.input(0)}))})));
 }
-extern const tenon_op_definition kErfc = Unary({
+TENON_OP(kErfc) = Unary({
     .name = "Erfc",
     .attrs = kReals,
     .doc = "1 minus the error function, exact where that is nearly 1.",

@@ -26,7 +26,7 @@ consteval tenon_op_definition ActivationGrad(OpDefinition op) {
 }  // namespace
 
 static void ReluGradient(GradientContext& g) { g.SetDx(0, g.Op("ReluGrad", {g.dy(0), g.output(0)})); }
-extern const tenon_op_definition kRelu = Activation({
+TENON_OP(kRelu) = Activation({
     .name = "Relu",
     .attrs = "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8}",
     .doc = "The larger of features and 0.",
@@ -37,7 +37,7 @@ static void ReluGradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("ReluGrad", {g.dy(0), g.input(1)}));
   g.SetZero(1);
 }
-extern const tenon_op_definition kReluGrad = ActivationGrad({
+TENON_OP(kReluGrad) = ActivationGrad({
     .name = "ReluGrad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where features (Relu's input or output) are positive, else 0.",
@@ -45,7 +45,7 @@ extern const tenon_op_definition kReluGrad = ActivationGrad({
 });
 
 static void Relu6Gradient(GradientContext& g) { g.SetDx(0, g.Op("Relu6Grad", {g.dy(0), g.output(0)})); }
-extern const tenon_op_definition kRelu6 = Activation({
+TENON_OP(kRelu6) = Activation({
     .name = "Relu6",
     .attrs = "T: realnumbertype",
     .doc = "features cut to [0, 6].",
@@ -56,7 +56,7 @@ static void Relu6GradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("Relu6Grad", {g.dy(0), g.input(1)}));
   g.SetZero(1);
 }
-extern const tenon_op_definition kRelu6Grad = ActivationGrad({
+TENON_OP(kRelu6Grad) = ActivationGrad({
     .name = "Relu6Grad",
     .attrs = "T: realnumbertype",
     .doc = "gradients where 0 < features < 6, else 0.",
@@ -64,7 +64,7 @@ extern const tenon_op_definition kRelu6Grad = ActivationGrad({
 });
 
 static void EluGradient(GradientContext& g) { g.SetDx(0, g.Op("EluGrad", {g.dy(0), g.output(0)})); }
-extern const tenon_op_definition kElu = Activation({
+TENON_OP(kElu) = Activation({
     .name = "Elu",
     .attrs = kReals,
     .doc = "features, and Exp(features) - 1 where they are negative.",
@@ -76,7 +76,7 @@ static void EluGradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("EluGrad", {gg, y}));
   g.SetDx(1, g.Select(g.Op("Less", {y, g.Scalar(0, y)}), g.Mul(gg, dy), g.Scalar(0, gg)));
 }
-extern const tenon_op_definition kEluGrad = ActivationGrad({
+TENON_OP(kEluGrad) = ActivationGrad({
     .name = "EluGrad",
     .inputs = "gradients: T, outputs: T",
     .attrs = kReals,
@@ -87,7 +87,7 @@ extern const tenon_op_definition kEluGrad = ActivationGrad({
 static void LeakyReluGradient(GradientContext& g) {
   g.SetDx(0, g.Op("LeakyReluGrad", {g.dy(0), g.input(0)}, {{"alpha", g.Float("alpha")}}));
 }
-extern const tenon_op_definition kLeakyRelu = Activation({
+TENON_OP(kLeakyRelu) = Activation({
     .name = "LeakyRelu",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "features where they are positive, else alpha * features.",
@@ -98,7 +98,7 @@ static void LeakyReluGradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("LeakyReluGrad", {g.dy(0), g.input(1)}, {{"alpha", g.Float("alpha")}}));
   g.SetZero(1);
 }
-extern const tenon_op_definition kLeakyReluGrad = ActivationGrad({
+TENON_OP(kLeakyReluGrad) = ActivationGrad({
     .name = "LeakyReluGrad",
     .attrs = "alpha: float = 0.2; T: {half, bfloat16, float, double} = float",
     .doc = "gradients where features are positive, else alpha * gradients.",
@@ -106,7 +106,7 @@ extern const tenon_op_definition kLeakyReluGrad = ActivationGrad({
 });
 
 static void SoftplusGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.dy(0), g.Op("Sigmoid", {g.input(0)}))); }
-extern const tenon_op_definition kSoftplus = Activation({
+TENON_OP(kSoftplus) = Activation({
     .name = "Softplus",
     .attrs = kReals,
     .doc = "Log(1 + Exp(features)).",
@@ -119,7 +119,7 @@ static void SoftplusGradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("SoftplusGrad", {gg, x}));
   g.SetDx(1, g.Div(g.Mul(gg, dy), g.Add(exps, g.Scalar(2, x))));
 }
-extern const tenon_op_definition kSoftplusGrad = ActivationGrad({
+TENON_OP(kSoftplusGrad) = ActivationGrad({
     .name = "SoftplusGrad",
     .attrs = kReals,
     .doc = "The gradient of Softplus: gradients * Sigmoid(features).",

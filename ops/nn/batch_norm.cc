@@ -184,7 +184,7 @@ void BatchNormShape(ShapeContext& c) {
   if (c.output_count() > 5) c.SetOutput(5, Shape::Scalar());
 }
 
-extern const tenon_op_definition kFusedBatchNorm = BatchNorm(
+TENON_OP(kFusedBatchNorm) = BatchNorm(
     {.name = "FusedBatchNorm",
      .inputs = "x: T, scale: T, offset: T, mean: T, variance: T",
      .outputs = "y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, reserve_space_2: T",
@@ -192,7 +192,7 @@ extern const tenon_op_definition kFusedBatchNorm = BatchNorm(
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true"},
     GradientFunction<BatchNormGradient<1>>);
 
-extern const tenon_op_definition kFusedBatchNormV2 = BatchNorm(
+TENON_OP(kFusedBatchNormV2) = BatchNorm(
     {.name = "FusedBatchNormV2",
      .inputs = kInputs,
      .outputs = "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U",
@@ -200,7 +200,7 @@ extern const tenon_op_definition kFusedBatchNormV2 = BatchNorm(
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true"},
     GradientFunction<BatchNormGradient<2>>);
 
-extern const tenon_op_definition kFusedBatchNormV3 = BatchNorm(
+TENON_OP(kFusedBatchNormV3) = BatchNorm(
     {.name = "FusedBatchNormV3",
      .inputs = kInputs,
      .outputs = "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
@@ -208,14 +208,14 @@ extern const tenon_op_definition kFusedBatchNormV3 = BatchNorm(
               "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true"},
     GradientFunction<BatchNormGradient<3>>);
 
-extern const tenon_op_definition kFusedBatchNormGrad = BatchNormGrad({
+TENON_OP(kFusedBatchNormGrad) = BatchNormGrad({
     .name = "FusedBatchNormGrad",
     .inputs = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T",
     .outputs = "x_backprop: T, scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
     .attrs = "T: {float}; epsilon: float = 0.0001; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
 });
 
-extern const tenon_op_definition kFusedBatchNormGradV2 = BatchNormGrad({
+TENON_OP(kFusedBatchNormGradV2) = BatchNormGrad({
     .name = "FusedBatchNormGradV2",
     .inputs = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U",
     .outputs = "x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
@@ -223,7 +223,7 @@ extern const tenon_op_definition kFusedBatchNormGradV2 = BatchNormGrad({
              "is_training: bool = true",
 });
 
-extern const tenon_op_definition kFusedBatchNormGradV3 = BatchNormGrad({
+TENON_OP(kFusedBatchNormGradV3) = BatchNormGrad({
     .name = "FusedBatchNormGradV3",
     .inputs = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
     .outputs = "x_backprop: T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",

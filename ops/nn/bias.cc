@@ -23,7 +23,7 @@ static void BiasAddGradient(GradientContext& g) {
   g.SetDx(1, g.Op("BiasAddGrad", {g.dy(0)}, {{"data_format", g.String("data_format")}}));
 }
 
-extern const tenon_op_definition kBiasAdd = DefineOp({
+TENON_OP(kBiasAdd) = DefineOp({
     .name = "BiasAdd",
     .inputs = "value: T, bias: T",
     .outputs = "output: T",
@@ -54,7 +54,7 @@ static void BiasAddGradGradient(GradientContext& g) {
   g.SetDx(0, g.Op("BroadcastTo", {gg, target}));
 }
 
-extern const tenon_op_definition kBiasAddGrad = DefineOp({
+TENON_OP(kBiasAddGrad) = DefineOp({
     .name = "BiasAddGrad",
     .inputs = "out_backprop: T",
     .outputs = "output: T",

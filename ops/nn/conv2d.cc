@@ -43,7 +43,7 @@ static void Conv2DCost(CostContext& c) { SetConvFlops(c, c.Input(1), c.Output(0)
 static void BackpropInputCost(CostContext& c) { SetConvFlops(c, c.Input(1), c.Input(2)); }
 static void BackpropFilterCost(CostContext& c) { SetConvFlops(c, c.Output(0), c.Input(2)); }
 
-extern const tenon_op_definition kConv2D = DefineOp({
+TENON_OP(kConv2D) = DefineOp({
     .name = "Conv2D",
     .inputs = "input: T, filter: T",
     .outputs = "output: T",
@@ -94,7 +94,7 @@ static void BackpropInputGradient(GradientContext& g) {
   g.SetDx(2, g.Op("Conv2D", {gg, filter}, ConvAttributes(g)));
 }
 
-extern const tenon_op_definition kConv2DBackpropInput = DefineOp({
+TENON_OP(kConv2DBackpropInput) = DefineOp({
     .name = "Conv2DBackpropInput",
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",
     .outputs = "output: T",
@@ -127,7 +127,7 @@ static void BackpropFilterGradient(GradientContext& g) {
   g.SetDx(2, g.Op("Conv2D", {x, gg}, ConvAttributes(g)));
 }
 
-extern const tenon_op_definition kConv2DBackpropFilter = DefineOp({
+TENON_OP(kConv2DBackpropFilter) = DefineOp({
     .name = "Conv2DBackpropFilter",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: T",

@@ -70,7 +70,7 @@ void BackpropFilterCost(CostContext& c) { SetFlops(c, c.Output(0), c.Input(2)); 
 
 }  // namespace
 
-extern const tenon_op_definition kDepthwiseConv2dNative = DefineOp({
+TENON_OP(kDepthwiseConv2dNative) = DefineOp({
     .name = "DepthwiseConv2dNative",
     .inputs = "input: T, filter: T",
     .outputs = "output: T",
@@ -83,7 +83,7 @@ extern const tenon_op_definition kDepthwiseConv2dNative = DefineOp({
     .cost = CostFunction<ForwardCost>,
 });
 
-extern const tenon_op_definition kDepthwiseConv2dNativeBackpropInput = DefineOp({
+TENON_OP(kDepthwiseConv2dNativeBackpropInput) = DefineOp({
     .name = "DepthwiseConv2dNativeBackpropInput",
     .inputs = "input_sizes: int32, filter: T, out_backprop: T",
     .outputs = "output: T",
@@ -96,7 +96,7 @@ extern const tenon_op_definition kDepthwiseConv2dNativeBackpropInput = DefineOp(
     .cost = CostFunction<BackpropInputCost>,
 });
 
-extern const tenon_op_definition kDepthwiseConv2dNativeBackpropFilter = DefineOp({
+TENON_OP(kDepthwiseConv2dNativeBackpropFilter) = DefineOp({
     .name = "DepthwiseConv2dNativeBackpropFilter",
     .inputs = "input: T, filter_sizes: int32, out_backprop: T",
     .outputs = "output: T",

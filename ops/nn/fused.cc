@@ -70,7 +70,7 @@ static void DecomposeConv2D(DecomposeContext& d) {
   d.SetOutput(0, Steps(d, "args").Apply(product));
 }
 
-extern const tenon_op_definition kFusedConv2D = DefineOp({
+TENON_OP(kFusedConv2D) = DefineOp({
     .name = "_FusedConv2D",
     .inputs = "input: T, filter: T, args: TArgs, host_args: num_host_args * float",
     .outputs = "output: T",
@@ -97,7 +97,7 @@ static void DecomposeMatMul(DecomposeContext& d) {
   d.SetOutput(0, Steps(d, "args").Apply(product));
 }
 
-extern const tenon_op_definition kFusedMatMul = DefineOp({
+TENON_OP(kFusedMatMul) = DefineOp({
     .name = "_FusedMatMul",
     .inputs = "a: T, b: T, args: num_args * T",
     .outputs = "product: T",
@@ -126,7 +126,7 @@ static void DecomposeBatchNorm(DecomposeContext& d) {
   for (int32_t k = 1; k < 6; ++k) d.SetOutput(k, {norm, k, 0});
 }
 
-extern const tenon_op_definition kFusedBatchNormEx = DefineOp({
+TENON_OP(kFusedBatchNormEx) = DefineOp({
     .name = "_FusedBatchNormEx",
     .inputs = "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs * T",
     .outputs = "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",

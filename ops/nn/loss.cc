@@ -7,7 +7,7 @@ using namespace sdk;
 
 static void L2LossGradient(GradientContext& g) { g.SetDx(0, g.Mul(g.input(0), g.dy(0))); }
 
-extern const tenon_op_definition kL2Loss = DefineOp({
+TENON_OP(kL2Loss) = DefineOp({
     .name = "L2Loss",
     .inputs = "t: T",
     .outputs = "output: T",
@@ -23,7 +23,7 @@ static void InTopKShape(ShapeContext& c) {
   c.SetOutput(0, {c.Merge(predictions[0], targets[0], "the rows of predictions and the number of targets")});
 }
 
-extern const tenon_op_definition kInTopKV2 = DefineOp({
+TENON_OP(kInTopKV2) = DefineOp({
     .name = "InTopKV2",
     .inputs = "predictions: float, targets: T, k: T",
     .outputs = "precision: bool",

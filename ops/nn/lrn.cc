@@ -25,7 +25,7 @@ void LrnCost(CostContext& c) {
 
 }  // namespace
 
-extern const tenon_op_definition kLRN = DefineOp({
+TENON_OP(kLRN) = DefineOp({
     .name = "LRN",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -37,7 +37,7 @@ extern const tenon_op_definition kLRN = DefineOp({
     .cost = CostFunction<LrnCost>,
 });
 
-extern const tenon_op_definition kLRNGrad = DefineOp({
+TENON_OP(kLRNGrad) = DefineOp({
     .name = "LRNGrad",
     .inputs = "input_grads: T, input_image: T, output_image: T",
     .outputs = "output: T",

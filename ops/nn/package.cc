@@ -1,51 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Package nn: activations, convolutions, poolings, batch normalisation, softmax and losses. One line for each op.
+// Package nn: activations, convolutions, poolings, batch normalisation, softmax and losses.
 #include "tenon/sdk/package.h"
-
-TENON_OPS(
-    kAvgPool,
-    kAvgPoolGrad,
-    kBiasAdd,
-    kBiasAddGrad,
-    kConv2D,
-    kConv2DBackpropFilter,
-    kConv2DBackpropInput,
-    kDepthwiseConv2dNative,
-    kDepthwiseConv2dNativeBackpropFilter,
-    kDepthwiseConv2dNativeBackpropInput,
-    kElu,
-    kEluGrad,
-    kFusedBatchNorm,
-    kFusedBatchNormEx,
-    kFusedBatchNormGrad,
-    kFusedBatchNormGradV2,
-    kFusedBatchNormGradV3,
-    kFusedBatchNormV2,
-    kFusedBatchNormV3,
-    kFusedConv2D,
-    kFusedMatMul,
-    kInTopKV2,
-    kL2Loss,
-    kLRN,
-    kLRNGrad,
-    kLeakyRelu,
-    kLeakyReluGrad,
-    kLogSoftmax,
-    kMaxPool,
-    kMaxPoolGrad,
-    kMaxPoolGradGrad,
-    kRelu,
-    kRelu6,
-    kRelu6Grad,
-    kReluGrad,
-    kResizeBilinear,
-    kResizeBilinearGrad,
-    kResizeNearestNeighbor,
-    kResizeNearestNeighborGrad,
-    kSoftmax,
-    kSoftmaxCrossEntropyWithLogits,
-    kSoftplus,
-    kSoftplusGrad,
-    kSparseSoftmaxCrossEntropyWithLogits)
 
 TENON_OP_PLUGIN("tenon.ops.nn", "0.1.0", "Activations, convolutions, poolings, batch normalisation, softmax and losses.")

@@ -31,7 +31,7 @@ static void PoolCost(CostContext& c) {
   c.SetFlops(window * CostContext::Elements(c.Output(0)));
 }
 
-extern const tenon_op_definition kMaxPool = DefineOp({
+TENON_OP(kMaxPool) = DefineOp({
     .name = "MaxPool",
     .inputs = "input: T",
     .outputs = "output: T",
@@ -59,7 +59,7 @@ static void MaxPoolGradGradient(GradientContext& g) {
                   SameAttributes(g, {"ksize", "strides", "padding", "data_format"})));
 }
 
-extern const tenon_op_definition kMaxPoolGrad = DefineOp({
+TENON_OP(kMaxPoolGrad) = DefineOp({
     .name = "MaxPoolGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
@@ -83,7 +83,7 @@ static void MaxPoolGradGradGradient(GradientContext& g) {
                   SameAttributes(g, {"ksize", "strides", "padding", "data_format"})));
 }
 
-extern const tenon_op_definition kMaxPoolGradGrad = DefineOp({
+TENON_OP(kMaxPoolGradGrad) = DefineOp({
     .name = "MaxPoolGradGrad",
     .inputs = "orig_input: T, orig_output: T, grad: T",
     .outputs = "output: T",
@@ -102,7 +102,7 @@ static void AvgPoolGradient(GradientContext& g) {
                   SameAttributes(g, {"ksize", "strides", "padding", "data_format"})));
 }
 
-extern const tenon_op_definition kAvgPool = DefineOp({
+TENON_OP(kAvgPool) = DefineOp({
     .name = "AvgPool",
     .inputs = "value: T",
     .outputs = "output: T",
@@ -128,7 +128,7 @@ static void AvgPoolGradGradient(GradientContext& g) {
   g.SetDx(1, g.Op("AvgPool", {g.dy(0)}, SameAttributes(g, {"ksize", "strides", "padding", "data_format"})));
 }
 
-extern const tenon_op_definition kAvgPoolGrad = DefineOp({
+TENON_OP(kAvgPoolGrad) = DefineOp({
     .name = "AvgPoolGrad",
     .inputs = "orig_input_shape: int32, grad: T",
     .outputs = "output: T",

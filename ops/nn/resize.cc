@@ -39,7 +39,7 @@ void NearestGradient(GradientContext& g) {
 
 }  // namespace
 
-extern const tenon_op_definition kResizeBilinear = DefineOp({
+TENON_OP(kResizeBilinear) = DefineOp({
     .name = "ResizeBilinear",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: float",
@@ -51,7 +51,7 @@ extern const tenon_op_definition kResizeBilinear = DefineOp({
     .gradient = GradientFunction<BilinearGradient>,
 });
 
-extern const tenon_op_definition kResizeBilinearGrad = DefineOp({
+TENON_OP(kResizeBilinearGrad) = DefineOp({
     .name = "ResizeBilinearGrad",
     .inputs = "grads: float, original_image: T",
     .outputs = "output: T",
@@ -62,7 +62,7 @@ extern const tenon_op_definition kResizeBilinearGrad = DefineOp({
     .shape = ShapeFunction<BilinearGradShape>,
 });
 
-extern const tenon_op_definition kResizeNearestNeighbor = DefineOp({
+TENON_OP(kResizeNearestNeighbor) = DefineOp({
     .name = "ResizeNearestNeighbor",
     .inputs = "images: T, size: int32",
     .outputs = "resized_images: T",
@@ -74,7 +74,7 @@ extern const tenon_op_definition kResizeNearestNeighbor = DefineOp({
     .gradient = GradientFunction<NearestGradient>,
 });
 
-extern const tenon_op_definition kResizeNearestNeighborGrad = DefineOp({
+TENON_OP(kResizeNearestNeighborGrad) = DefineOp({
     .name = "ResizeNearestNeighborGrad",
     .inputs = "grads: T, size: int32",
     .outputs = "output: T",

@@ -16,7 +16,7 @@ static Output ThroughSoftmax(GradientContext& g, Output gradient, Output softmax
 
 static void SoftmaxGradient(GradientContext& g) { g.SetDx(0, ThroughSoftmax(g, g.dy(0), g.output(0))); }
 
-extern const tenon_op_definition kSoftmax = DefineOp({
+TENON_OP(kSoftmax) = DefineOp({
     .name = "Softmax",
     .inputs = "logits: T",
     .outputs = "softmax: T",
@@ -32,7 +32,7 @@ static void LogSoftmaxGradient(GradientContext& g) {
   g.SetDx(0, g.Sub(dy, g.Mul(SumOfLastDim(g, dy), g.Op("Exp", {g.output(0)}))));
 }
 
-extern const tenon_op_definition kLogSoftmax = DefineOp({
+TENON_OP(kLogSoftmax) = DefineOp({
     .name = "LogSoftmax",
     .inputs = "logits: T",
     .outputs = "logsoftmax: T",
@@ -69,7 +69,7 @@ static void CrossEntropyGradient(GradientContext& g) {
   g.SetDx(1, g.Unbroadcast(labels, g.input(1), g.output(1)));
 }
 
-extern const tenon_op_definition kSoftmaxCrossEntropyWithLogits = DefineOp({
+TENON_OP(kSoftmaxCrossEntropyWithLogits) = DefineOp({
     .name = "SoftmaxCrossEntropyWithLogits",
     .inputs = "features: T, labels: T",
     .outputs = "loss: T, backprop: T",
@@ -89,7 +89,7 @@ static void SparseCrossEntropyShape(ShapeContext& c) {
 
 static void SparseCrossEntropyGradient(GradientContext& g) { g.SetDx(0, LogitsGradient(g)); }
 
-extern const tenon_op_definition kSparseSoftmaxCrossEntropyWithLogits = DefineOp({
+TENON_OP(kSparseSoftmaxCrossEntropyWithLogits) = DefineOp({
     .name = "SparseSoftmaxCrossEntropyWithLogits",
     .inputs = "features: T, labels: Tlabels",
     .outputs = "loss: T, backprop: T",

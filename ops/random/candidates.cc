@@ -15,7 +15,7 @@ static void SamplerShape(ShapeContext& c) {
   c.SetOutput(2, {sampled});
 }
 
-extern const tenon_op_definition kLogUniformCandidateSampler = DefineOp({
+TENON_OP(kLogUniformCandidateSampler) = DefineOp({
     .name = "LogUniformCandidateSampler",
     .inputs = "true_classes: int64",
     .outputs = "sampled_candidates: int64, true_expected_count: float, sampled_expected_count: float",
@@ -33,7 +33,7 @@ static void HitsShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) c.SetOutput(i, {kUnknown});
 }
 
-extern const tenon_op_definition kComputeAccidentalHits = DefineOp({
+TENON_OP(kComputeAccidentalHits) = DefineOp({
     .name = "ComputeAccidentalHits",
     .inputs = "true_classes: int64, sampled_candidates: int64",
     .outputs = "indices: int32, ids: int64, weights: float",

@@ -22,17 +22,17 @@ consteval tenon_op_definition Random(OpDefinition op) {
 
 }  // namespace
 
-extern const tenon_op_definition kRandomUniform = Random({
+TENON_OP(kRandomUniform) = Random({
     .name = "RandomUniform",
     .doc = "Random numbers, equally likely in [0, 1).",
 });
 
-extern const tenon_op_definition kRandomStandardNormal = Random({
+TENON_OP(kRandomStandardNormal) = Random({
     .name = "RandomStandardNormal",
     .doc = "Random numbers of the normal distribution with mean 0 and deviation 1.",
 });
 
-extern const tenon_op_definition kTruncatedNormal = Random({
+TENON_OP(kTruncatedNormal) = Random({
     .name = "TruncatedNormal",
     .doc = "RandomStandardNormal without what is more than two deviations from the mean.",
 });
@@ -47,7 +47,7 @@ static void RandomUniformIntShape(ShapeContext& c) {
   RandomShape(c);
 }
 
-extern const tenon_op_definition kRandomUniformInt = DefineOp({
+TENON_OP(kRandomUniformInt) = DefineOp({
     .name = "RandomUniformInt",
     .inputs = "shape: T, minval: Tout, maxval: Tout",
     .outputs = "output: Tout",

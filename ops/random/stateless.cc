@@ -40,7 +40,7 @@ void KeyCounterShape(ShapeContext& c) {
 
 }  // namespace
 
-extern const tenon_op_definition kStatelessRandomUniform = DefineOp({
+TENON_OP(kStatelessRandomUniform) = DefineOp({
     .name = "StatelessRandomUniform",
     .inputs = "shape: T, seed: Tseed",
     .outputs = "output: dtype",
@@ -51,14 +51,14 @@ extern const tenon_op_definition kStatelessRandomUniform = DefineOp({
     .shape = ShapeFunction<SeededShape>,
 });
 
-extern const tenon_op_definition kStatelessRandomUniformV2 =
+TENON_OP(kStatelessRandomUniformV2) =
     Keyed({.name = "StatelessRandomUniformV2", .doc = "Random numbers, equally likely in [0, 1), that key and counter determine."});
-extern const tenon_op_definition kStatelessRandomNormalV2 =
+TENON_OP(kStatelessRandomNormalV2) =
     Keyed({.name = "StatelessRandomNormalV2", .doc = "Random numbers of the normal distribution that key and counter determine."});
-extern const tenon_op_definition kStatelessTruncatedNormalV2 = Keyed(
+TENON_OP(kStatelessTruncatedNormalV2) = Keyed(
     {.name = "StatelessTruncatedNormalV2", .doc = "StatelessRandomNormalV2 without what is more than two deviations from the mean."});
 
-extern const tenon_op_definition kStatelessRandomGetKeyCounter = DefineOp({
+TENON_OP(kStatelessRandomGetKeyCounter) = DefineOp({
     .name = "StatelessRandomGetKeyCounter",
     .inputs = "seed: Tseed",
     .outputs = "key: uint64, counter: uint64",
@@ -71,7 +71,7 @@ extern const tenon_op_definition kStatelessRandomGetKeyCounter = DefineOp({
 
 static void ShuffleShape(ShapeContext& c) { c.SetOutput(0, c.Input(0)); }
 
-extern const tenon_op_definition kRandomShuffle = DefineOp({
+TENON_OP(kRandomShuffle) = DefineOp({
     .name = "RandomShuffle",
     .inputs = "value: T",
     .outputs = "output: T",

@@ -10,7 +10,7 @@ static void VarHandleShape(ShapeContext& c) {
   c.SetOutputHandle(0, c.ShapeAttr("shape"), c.Type("dtype"));
 }
 
-extern const tenon_op_definition kVarHandleOp = DefineOp({
+TENON_OP(kVarHandleOp) = DefineOp({
     .name = "VarHandleOp",
     .outputs = "resource: resource",
     .attrs = "container: string = ''; shared_name: string = ''; debug_name: string = ''; dtype: type; shape: shape; "
@@ -34,7 +34,7 @@ static Shape CheckVariable(ShapeContext& c, const Shape& value) {
 static void ReadShape(ShapeContext& c) { c.SetOutput(0, CheckVariable(c, Shape())); }
 static void WriteShape(ShapeContext& c) { CheckVariable(c, c.Input(1)); }
 
-extern const tenon_op_definition kReadVariableOp = DefineOp({
+TENON_OP(kReadVariableOp) = DefineOp({
     .name = "ReadVariableOp",
     .inputs = "resource: resource",
     .outputs = "value: dtype",
@@ -45,7 +45,7 @@ extern const tenon_op_definition kReadVariableOp = DefineOp({
     .gradient = GradientFunction<PassOnGradient>,
 });
 
-extern const tenon_op_definition kAssignVariableOp = DefineOp({
+TENON_OP(kAssignVariableOp) = DefineOp({
     .name = "AssignVariableOp",
     .inputs = "resource: resource, value: dtype",
     .attrs = "dtype: type; validate_shape: bool = false",
@@ -54,7 +54,7 @@ extern const tenon_op_definition kAssignVariableOp = DefineOp({
     .shape = ShapeFunction<WriteShape>,
 });
 
-extern const tenon_op_definition kAssignAddVariableOp = DefineOp({
+TENON_OP(kAssignAddVariableOp) = DefineOp({
     .name = "AssignAddVariableOp",
     .inputs = "resource: resource, value: dtype",
     .attrs = "dtype: type",
@@ -63,7 +63,7 @@ extern const tenon_op_definition kAssignAddVariableOp = DefineOp({
     .shape = ShapeFunction<WriteShape>,
 });
 
-extern const tenon_op_definition kAssignSubVariableOp = DefineOp({
+TENON_OP(kAssignSubVariableOp) = DefineOp({
     .name = "AssignSubVariableOp",
     .inputs = "resource: resource, value: dtype",
     .attrs = "dtype: type",
@@ -72,7 +72,7 @@ extern const tenon_op_definition kAssignSubVariableOp = DefineOp({
     .shape = ShapeFunction<WriteShape>,
 });
 
-extern const tenon_op_definition kVarIsInitializedOp = DefineOp({
+TENON_OP(kVarIsInitializedOp) = DefineOp({
     .name = "VarIsInitializedOp",
     .inputs = "resource: resource",
     .outputs = "is_initialized: bool",
@@ -86,7 +86,7 @@ static void VariableShapeShape(ShapeContext& c) {
   c.SetOutput(0, {variable.known_rank() ? variable.rank() : kUnknown});
 }
 
-extern const tenon_op_definition kVariableShape = DefineOp({
+TENON_OP(kVariableShape) = DefineOp({
     .name = "VariableShape",
     .inputs = "input: resource",
     .outputs = "output: out_type",
@@ -96,14 +96,14 @@ extern const tenon_op_definition kVariableShape = DefineOp({
     .shape = ShapeFunction<VariableShapeShape>,
 });
 
-extern const tenon_op_definition kDisableCopyOnRead = DefineOp({
+TENON_OP(kDisableCopyOnRead) = DefineOp({
     .name = "DisableCopyOnRead",
     .inputs = "resource: resource",
     .doc = "Does nothing to a variable that has a value: no read copies here, and no write changes what was read.",
     .traits = TENON_OP_STATEFUL,
 });
 
-extern const tenon_op_definition kDestroyResourceOp = DefineOp({
+TENON_OP(kDestroyResourceOp) = DefineOp({
     .name = "DestroyResourceOp",
     .inputs = "resource: resource",
     .attrs = "ignore_lookup_error: bool = true",

@@ -41,7 +41,7 @@ static void ResourceGatherGradient(GradientContext& g) {
   g.SetDxSlices(0, g.Reshape(dy, rows), g.Reshape(indices, g.Vector({-1})), shape);
 }
 
-extern const tenon_op_definition kResourceGather = DefineOp({
+TENON_OP(kResourceGather) = DefineOp({
     .name = "ResourceGather",
     .inputs = "resource: resource, indices: Tindices",
     .outputs = "output: dtype",
@@ -75,7 +75,7 @@ static void ResourceScatterShape(ShapeContext& c) {
   CheckUpdates(c, handle.shape);
 }
 
-extern const tenon_op_definition kResourceScatterAdd = DefineOp({
+TENON_OP(kResourceScatterAdd) = DefineOp({
     .name = "ResourceScatterAdd",
     .inputs = "resource: resource, indices: Tindices, updates: dtype",
     .attrs = "dtype: numbertype; Tindices: {int32, int64}",
@@ -85,7 +85,7 @@ extern const tenon_op_definition kResourceScatterAdd = DefineOp({
     .shape = ShapeFunction<ResourceScatterShape>,
 });
 
-extern const tenon_op_definition kResourceScatterSub = DefineOp({
+TENON_OP(kResourceScatterSub) = DefineOp({
     .name = "ResourceScatterSub",
     .inputs = "resource: resource, indices: Tindices, updates: dtype",
     .attrs = "dtype: numbertype; Tindices: {int32, int64}",
@@ -95,7 +95,7 @@ extern const tenon_op_definition kResourceScatterSub = DefineOp({
     .shape = ShapeFunction<ResourceScatterShape>,
 });
 
-extern const tenon_op_definition kResourceScatterUpdate = DefineOp({
+TENON_OP(kResourceScatterUpdate) = DefineOp({
     .name = "ResourceScatterUpdate",
     .inputs = "resource: resource, indices: Tindices, updates: dtype",
     .attrs = "dtype: type; Tindices: {int32, int64}",
@@ -105,7 +105,7 @@ extern const tenon_op_definition kResourceScatterUpdate = DefineOp({
     .shape = ShapeFunction<ResourceScatterShape>,
 });
 
-extern const tenon_op_definition kScatterUpdate = DefineOp({
+TENON_OP(kScatterUpdate) = DefineOp({
     .name = "ScatterUpdate",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",
@@ -139,7 +139,7 @@ static void ResourceGatherNdGradient(GradientContext& g) {
   g.SetDx(0, g.Op("ScatterNd", {indices, g.dy(0), g.ShapeOf(value, g.type(indices))}));
 }
 
-extern const tenon_op_definition kResourceGatherNd = DefineOp({
+TENON_OP(kResourceGatherNd) = DefineOp({
     .name = "ResourceGatherNd",
     .inputs = "resource: resource, indices: Tindices",
     .outputs = "output: dtype",
@@ -151,7 +151,7 @@ extern const tenon_op_definition kResourceGatherNd = DefineOp({
     .gradient = GradientFunction<ResourceGatherNdGradient>,
 });
 
-extern const tenon_op_definition kScatterAdd = DefineOp({
+TENON_OP(kScatterAdd) = DefineOp({
     .name = "ScatterAdd",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",
@@ -162,7 +162,7 @@ extern const tenon_op_definition kScatterAdd = DefineOp({
     .shape = ShapeFunction<ScatterShape>,
 });
 
-extern const tenon_op_definition kScatterSub = DefineOp({
+TENON_OP(kScatterSub) = DefineOp({
     .name = "ScatterSub",
     .inputs = "ref: Ref(T), indices: Tindices, updates: T",
     .outputs = "output_ref: Ref(T)",

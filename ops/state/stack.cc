@@ -125,15 +125,15 @@ struct Close {
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kStackV2Kernel =
+TENON_KERNEL(kStackV2Kernel) =
     Registration<MakeStack>("StackV2", {.flags = TENON_KERNEL_STATEFUL | TENON_KERNEL_DETERMINISTIC});
-extern constinit const tenon_kernel_registration kStackPushV2Kernel =
+TENON_KERNEL(kStackPushV2Kernel) =
     Registration<Push>("StackPushV2", {.dynamic_outputs = 1, .retained_inputs = 2});
-extern constinit const tenon_kernel_registration kStackPopV2Kernel =
+TENON_KERNEL(kStackPopV2Kernel) =
     Registration<Pop>("StackPopV2", {.dynamic_outputs = 1});
-extern constinit const tenon_kernel_registration kStackCloseV2Kernel = Registration<Close>("StackCloseV2", {});
+TENON_KERNEL(kStackCloseV2Kernel) = Registration<Close>("StackCloseV2", {});
 
-extern const tenon_op_definition kStackV2 = DefineOp({
+TENON_OP(kStackV2) = DefineOp({
     .name = "StackV2",
     .inputs = "max_size: int32",
     .outputs = "handle: resource",
@@ -147,7 +147,7 @@ extern const tenon_op_definition kStackV2 = DefineOp({
 
 static void PushShape(ShapeContext& c) { c.SetOutput(0, c.Input(1)); }
 
-extern const tenon_op_definition kStackPushV2 = DefineOp({
+TENON_OP(kStackPushV2) = DefineOp({
     .name = "StackPushV2",
     .inputs = "handle: resource, elem: T",
     .outputs = "output: T",
@@ -161,7 +161,7 @@ extern const tenon_op_definition kStackPushV2 = DefineOp({
 // What comes out has the shape that went in, which another node knows.
 static void PopShape(ShapeContext& c) { c.SetOutput(0, Shape()); }
 
-extern const tenon_op_definition kStackPopV2 = DefineOp({
+TENON_OP(kStackPopV2) = DefineOp({
     .name = "StackPopV2",
     .inputs = "handle: resource",
     .outputs = "elem: elem_type",
@@ -172,7 +172,7 @@ extern const tenon_op_definition kStackPopV2 = DefineOp({
     .shape = ShapeFunction<PopShape>,
 });
 
-extern const tenon_op_definition kStackCloseV2 = DefineOp({
+TENON_OP(kStackCloseV2) = DefineOp({
     .name = "StackCloseV2",
     .inputs = "handle: resource",
     .doc = "Empties the stack; using it afterwards is an error.",

@@ -19,7 +19,7 @@ static void VariableShape(ShapeContext& c) {
   c.SetOutputHandle(0, shape, c.Type("dtype"));
 }
 
-extern const tenon_op_definition kVariableV2 = DefineOp({
+TENON_OP(kVariableV2) = DefineOp({
     .name = "VariableV2",
     .outputs = "ref: Ref(dtype)",
     .attrs = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
@@ -28,7 +28,7 @@ extern const tenon_op_definition kVariableV2 = DefineOp({
     .shape = ShapeFunction<VariableV2Shape>,
 });
 
-extern const tenon_op_definition kVariable = DefineOp({
+TENON_OP(kVariable) = DefineOp({
     .name = "Variable",
     .outputs = "ref: Ref(dtype)",
     .attrs = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
@@ -45,7 +45,7 @@ static void AssignShape(ShapeContext& c) {
   c.SetOutputHandle(0, shape, c.input_type(0));
 }
 
-extern const tenon_op_definition kAssign = DefineOp({
+TENON_OP(kAssign) = DefineOp({
     .name = "Assign",
     .inputs = "ref: Ref(T), value: T",
     .outputs = "output_ref: Ref(T)",
@@ -61,7 +61,7 @@ static void UpdateShape(ShapeContext& c) {
   c.SetOutputHandle(0, shape, c.input_type(0));
 }
 
-extern const tenon_op_definition kAssignAdd = DefineOp({
+TENON_OP(kAssignAdd) = DefineOp({
     .name = "AssignAdd",
     .inputs = "ref: Ref(T), value: T",
     .outputs = "output_ref: Ref(T)",
@@ -71,7 +71,7 @@ extern const tenon_op_definition kAssignAdd = DefineOp({
     .shape = ShapeFunction<UpdateShape>,
 });
 
-extern const tenon_op_definition kAssignSub = DefineOp({
+TENON_OP(kAssignSub) = DefineOp({
     .name = "AssignSub",
     .inputs = "ref: Ref(T), value: T",
     .outputs = "output_ref: Ref(T)",
@@ -81,7 +81,7 @@ extern const tenon_op_definition kAssignSub = DefineOp({
     .shape = ShapeFunction<UpdateShape>,
 });
 
-extern const tenon_op_definition kIsVariableInitialized = DefineOp({
+TENON_OP(kIsVariableInitialized) = DefineOp({
     .name = "IsVariableInitialized",
     .inputs = "ref: Ref(dtype)",
     .outputs = "is_initialized: bool",

@@ -60,16 +60,16 @@ constexpr Traits kStateful = {.flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kVarHandleOpKernel = Registration<MakeHandle<false>>("VarHandleOp", kStateful);
-extern constinit const tenon_kernel_registration kVariableKernel = Registration<MakeHandle<true>>("Variable", kStateful);
-extern constinit const tenon_kernel_registration kVariableV2Kernel = Registration<MakeHandle<true>>("VariableV2", kStateful);
-extern constinit const tenon_kernel_registration kIsVariableInitializedKernel =
+TENON_KERNEL(kVarHandleOpKernel) = Registration<MakeHandle<false>>("VarHandleOp", kStateful);
+TENON_KERNEL(kVariableKernel) = Registration<MakeHandle<true>>("Variable", kStateful);
+TENON_KERNEL(kVariableV2Kernel) = Registration<MakeHandle<true>>("VariableV2", kStateful);
+TENON_KERNEL(kIsVariableInitializedKernel) =
     Registration<IsInitialized>("IsVariableInitialized", {});
-extern constinit const tenon_kernel_registration kVarIsInitializedOpKernel =
+TENON_KERNEL(kVarIsInitializedOpKernel) =
     Registration<IsInitialized>("VarIsInitializedOp", {});
-extern constinit const tenon_kernel_registration kVariableShapeKernel =
+TENON_KERNEL(kVariableShapeKernel) =
     Registration<VariableShapeKernel>("VariableShape", {.dynamic_outputs = 1});
-extern constinit const tenon_kernel_registration kDisableCopyOnReadKernel = Registration<KeepsReads>("DisableCopyOnRead", {});
-extern constinit const tenon_kernel_registration kDestroyResourceOpKernel = Registration<Destroy>("DestroyResourceOp", {});
+TENON_KERNEL(kDisableCopyOnReadKernel) = Registration<KeepsReads>("DisableCopyOnRead", {});
+TENON_KERNEL(kDestroyResourceOpKernel) = Registration<Destroy>("DestroyResourceOp", {});
 
 }  // namespace tenon::ops

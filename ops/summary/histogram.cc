@@ -65,7 +65,7 @@ std::string Histogram::Encode() const {
   proto.Double(5, squares_);
   proto.Bytes(6, limits);
   proto.Bytes(7, counts);
-  return proto.text();
+  return proto.bytes();
 }
 
 }  // namespace tenon::ops

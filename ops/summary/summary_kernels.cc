@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of summaries: serialized Summary messages, which event files hold and TensorBoard shows. They run on the host.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -26,7 +25,7 @@ constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kHistogram = 5;
 void PutTag(WireWriter* value, std::string_view tag) {
   if (!tag.empty()) value->Bytes(kTag, tag);
 }
-void Give(const RunContext& c, const WireWriter& summary) { SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.text()}); }
+void Give(const RunContext& c, const WireWriter& summary) { SetStrings(c, 0, Dims(), std::vector<std::string_view>{summary.bytes()}); }
 
 // Calls function(number) for each element, as a double.
 template <class Function>
@@ -48,8 +47,8 @@ struct Scalars {
     ForEachNumber(c, values, [&](double number) {
       WireWriter value;
       PutTag(&value, StringAt(tags, at++));
-      value.Fixed32(kSimpleValue, std::bit_cast<uint32_t>(static_cast<float>(number)), true);
-      summary.Bytes(kValue, value.text());
+      value.Float(kSimpleValue, static_cast<float>(number));
+      summary.Bytes(kValue, value.bytes());
     });
     Give(c, summary);
   }
@@ -65,7 +64,7 @@ struct Histograms {
     WireWriter value, summary;
     PutTag(&value, StringAt(c.input_view(0), 0));
     value.Bytes(kHistogram, histogram.Encode());
-    summary.Bytes(kValue, value.text());
+    summary.Bytes(kValue, value.bytes());
     Give(c, summary);
   }
 };
@@ -74,7 +73,7 @@ std::string_view TagOf(std::string_view value) {
   WireReader reader(value);
   std::string_view tag;
   while (reader.Next())
-    if (reader.field() == kTag) tag = reader.bytes();
+    if (reader.field() == kTag) tag = reader.delimited();
   if (!reader.ok()) Fail(TENON_INVALID_ARGUMENT, "an input holds a value that is no Summary.Value");
   return tag;
 }
@@ -91,7 +90,7 @@ struct Merge {
     WireReader reader(summary);
     while (reader.Next()) {
       if (reader.field() != kValue) continue;
-      const std::string_view value = reader.bytes(), tag = TagOf(value);
+      const std::string_view value = reader.delimited(), tag = TagOf(value);
       // Values may be without a tag.
       if (!tag.empty() && !tags->insert(tag).second) Fail(TENON_INVALID_ARGUMENT, "tag '", tag, "' stands in two of the merged summaries");
       merged->Bytes(kValue, value);
@@ -124,8 +123,8 @@ struct Images {
       const std::vector<uint8_t> bytes = PixelsOf(batch, i * pixels, pixels, depth);
       image.Bytes(kEncoded, EncodePng(c, bytes.data(), dims[2], dims[1], static_cast<int>(depth)));
       value.Bytes(kTag, Concat(StringAt(c.input_view(0), 0), "/image", most > 1 ? Concat("/", i) : std::string()));
-      value.Bytes(kImage, image.text());
-      summary.Bytes(kValue, value.text());
+      value.Bytes(kImage, image.bytes());
+      summary.Bytes(kValue, value.bytes());
     }
     Give(c, summary);
   }
@@ -183,9 +182,9 @@ constexpr Traits kGives = {.dynamic_outputs = TENON_DYNAMIC_ALL};
 
 }  // namespace
 
-extern constinit const tenon_kernel_registration kScalarSummaryKernel = Registration<Scalars>("ScalarSummary", kGives);
-extern constinit const tenon_kernel_registration kHistogramSummaryKernel = Registration<Histograms>("HistogramSummary", kGives);
-extern constinit const tenon_kernel_registration kImageSummaryKernel = Registration<Images>("ImageSummary", kGives);
-extern constinit const tenon_kernel_registration kMergeSummaryKernel = Registration<Merge>("MergeSummary", kGives);
+TENON_KERNEL(kScalarSummaryKernel) = Registration<Scalars>("ScalarSummary", kGives);
+TENON_KERNEL(kHistogramSummaryKernel) = Registration<Histograms>("HistogramSummary", kGives);
+TENON_KERNEL(kImageSummaryKernel) = Registration<Images>("ImageSummary", kGives);
+TENON_KERNEL(kMergeSummaryKernel) = Registration<Merge>("MergeSummary", kGives);
 
 }  // namespace tenon::ops

@@ -5,7 +5,7 @@
 namespace tenon::ops {
 using namespace sdk;
 
-extern const tenon_op_definition kScalarSummary = DefineOp({
+TENON_OP(kScalarSummary) = DefineOp({
     .name = "ScalarSummary",
     .inputs = "tags: string, values: T",
     .outputs = "summary: string",
@@ -15,7 +15,7 @@ extern const tenon_op_definition kScalarSummary = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
-extern const tenon_op_definition kHistogramSummary = DefineOp({
+TENON_OP(kHistogramSummary) = DefineOp({
     .name = "HistogramSummary",
     .inputs = "tag: string, values: T",
     .outputs = "summary: string",
@@ -26,7 +26,7 @@ extern const tenon_op_definition kHistogramSummary = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
-extern const tenon_op_definition kImageSummary = DefineOp({
+TENON_OP(kImageSummary) = DefineOp({
     .name = "ImageSummary",
     .inputs = "tag: string, tensor: T",
     .outputs = "summary: string",
@@ -38,7 +38,7 @@ extern const tenon_op_definition kImageSummary = DefineOp({
     .shape = ShapeFunction<ScalarShape>,
 });
 
-extern const tenon_op_definition kMergeSummary = DefineOp({
+TENON_OP(kMergeSummary) = DefineOp({
     .name = "MergeSummary",
     .inputs = "inputs: N * string",
     .outputs = "summary: string",

@@ -54,7 +54,7 @@ constexpr uint64_t kByHandle = TENON_OP_WRITES_STATE | TENON_OP_STATEFUL;
 
 }  // namespace
 
-extern const tenon_op_definition kApplyGradientDescent = DefineOp({
+TENON_OP(kApplyGradientDescent) = DefineOp({
     .name = "ApplyGradientDescent",
     .inputs = "var: Ref(T), alpha: T, delta: T",
     .outputs = "out: Ref(T)",
@@ -65,7 +65,7 @@ extern const tenon_op_definition kApplyGradientDescent = DefineOp({
     .shape = ShapeFunction<ApplyShape<1, 2>>,
 });
 
-extern const tenon_op_definition kResourceApplyGradientDescent = DefineOp({
+TENON_OP(kResourceApplyGradientDescent) = DefineOp({
     .name = "ResourceApplyGradientDescent",
     .inputs = "var: resource, alpha: T, delta: T",
     .attrs = "T: numbertype; use_locking: bool = false",
@@ -75,7 +75,7 @@ extern const tenon_op_definition kResourceApplyGradientDescent = DefineOp({
     .shape = ShapeFunction<ApplyShape<1, 2>>,
 });
 
-extern const tenon_op_definition kApplyMomentum = DefineOp({
+TENON_OP(kApplyMomentum) = DefineOp({
     .name = "ApplyMomentum",
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, momentum: T",
     .outputs = "out: Ref(T)",
@@ -86,7 +86,7 @@ extern const tenon_op_definition kApplyMomentum = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceApplyMomentum = DefineOp({
+TENON_OP(kResourceApplyMomentum) = DefineOp({
     .name = "ResourceApplyMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, momentum: T",
     .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
@@ -96,7 +96,7 @@ extern const tenon_op_definition kResourceApplyMomentum = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kApplyAdam = DefineOp({
+TENON_OP(kApplyAdam) = DefineOp({
     .name = "ApplyAdam",
     .inputs = "var: Ref(T), m: Ref(T), v: Ref(T), beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
               "epsilon: T, grad: T",
@@ -110,7 +110,7 @@ extern const tenon_op_definition kApplyAdam = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 9>>,
 });
 
-extern const tenon_op_definition kResourceApplyAdam = DefineOp({
+TENON_OP(kResourceApplyAdam) = DefineOp({
     .name = "ResourceApplyAdam",
     .inputs = "var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, beta1: T, beta2: T, "
               "epsilon: T, grad: T",
@@ -123,7 +123,7 @@ extern const tenon_op_definition kResourceApplyAdam = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 9>>,
 });
 
-extern const tenon_op_definition kApplyAdagrad = DefineOp({
+TENON_OP(kApplyAdagrad) = DefineOp({
     .name = "ApplyAdagrad",
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T",
     .outputs = "out: Ref(T)",
@@ -134,7 +134,7 @@ extern const tenon_op_definition kApplyAdagrad = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceApplyAdagrad = DefineOp({
+TENON_OP(kResourceApplyAdagrad) = DefineOp({
     .name = "ResourceApplyAdagrad",
     .inputs = "var: resource, accum: resource, lr: T, grad: T",
     .attrs = "T: numbertype; use_locking: bool = false; update_slots: bool = true",
@@ -144,7 +144,7 @@ extern const tenon_op_definition kResourceApplyAdagrad = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceSparseApplyAdagrad = DefineOp({
+TENON_OP(kResourceSparseApplyAdagrad) = DefineOp({
     .name = "ResourceSparseApplyAdagrad",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; update_slots: bool = true",
@@ -154,7 +154,7 @@ extern const tenon_op_definition kResourceSparseApplyAdagrad = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kSparseApplyAdagrad = DefineOp({
+TENON_OP(kSparseApplyAdagrad) = DefineOp({
     .name = "SparseApplyAdagrad",
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, indices: Tindices",
     .outputs = "out: Ref(T)",
@@ -165,7 +165,7 @@ extern const tenon_op_definition kSparseApplyAdagrad = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceApplyAdagradV2 = DefineOp({
+TENON_OP(kResourceApplyAdagradV2) = DefineOp({
     .name = "ResourceApplyAdagradV2",
     .inputs = "var: resource, accum: resource, lr: T, epsilon: T, grad: T",
     .attrs = "T: numbertype; use_locking: bool = false; update_slots: bool = true",
@@ -175,7 +175,7 @@ extern const tenon_op_definition kResourceApplyAdagradV2 = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 4>>,
 });
 
-extern const tenon_op_definition kSparseApplyMomentum = DefineOp({
+TENON_OP(kSparseApplyMomentum) = DefineOp({
     .name = "SparseApplyMomentum",
     .inputs = "var: Ref(T), accum: Ref(T), lr: T, grad: T, indices: Tindices, momentum: T",
     .outputs = "out: Ref(T)",
@@ -186,7 +186,7 @@ extern const tenon_op_definition kSparseApplyMomentum = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceSparseApplyMomentum = DefineOp({
+TENON_OP(kResourceSparseApplyMomentum) = DefineOp({
     .name = "ResourceSparseApplyMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
@@ -196,7 +196,7 @@ extern const tenon_op_definition kResourceSparseApplyMomentum = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceApplyKerasMomentum = DefineOp({
+TENON_OP(kResourceApplyKerasMomentum) = DefineOp({
     .name = "ResourceApplyKerasMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, momentum: T",
     .attrs = "T: numbertype; use_locking: bool = false; use_nesterov: bool = false",
@@ -206,7 +206,7 @@ extern const tenon_op_definition kResourceApplyKerasMomentum = DefineOp({
     .shape = ShapeFunction<ApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kResourceSparseApplyKerasMomentum = DefineOp({
+TENON_OP(kResourceSparseApplyKerasMomentum) = DefineOp({
     .name = "ResourceSparseApplyKerasMomentum",
     .inputs = "var: resource, accum: resource, lr: T, grad: T, indices: Tindices, momentum: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; use_nesterov: bool = false",
@@ -216,7 +216,7 @@ extern const tenon_op_definition kResourceSparseApplyKerasMomentum = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<2, 3>>,
 });
 
-extern const tenon_op_definition kApplyRMSProp = DefineOp({
+TENON_OP(kApplyRMSProp) = DefineOp({
     .name = "ApplyRMSProp",
     .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T",
     .outputs = "out: Ref(T)",
@@ -227,7 +227,7 @@ extern const tenon_op_definition kApplyRMSProp = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 7>>,
 });
 
-extern const tenon_op_definition kResourceApplyRMSProp = DefineOp({
+TENON_OP(kResourceApplyRMSProp) = DefineOp({
     .name = "ResourceApplyRMSProp",
     .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T",
     .attrs = "T: numbertype; use_locking: bool = false",
@@ -237,7 +237,7 @@ extern const tenon_op_definition kResourceApplyRMSProp = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 7>>,
 });
 
-extern const tenon_op_definition kSparseApplyRMSProp = DefineOp({
+TENON_OP(kSparseApplyRMSProp) = DefineOp({
     .name = "SparseApplyRMSProp",
     .inputs = "var: Ref(T), ms: Ref(T), mom: Ref(T), lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
     .outputs = "out: Ref(T)",
@@ -249,7 +249,7 @@ extern const tenon_op_definition kSparseApplyRMSProp = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<3, 7>>,
 });
 
-extern const tenon_op_definition kResourceSparseApplyRMSProp = DefineOp({
+TENON_OP(kResourceSparseApplyRMSProp) = DefineOp({
     .name = "ResourceSparseApplyRMSProp",
     .inputs = "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, grad: T, indices: Tindices",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false",
@@ -260,7 +260,7 @@ extern const tenon_op_definition kResourceSparseApplyRMSProp = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<3, 7>>,
 });
 
-extern const tenon_op_definition kApplyFtrl = DefineOp({
+TENON_OP(kApplyFtrl) = DefineOp({
     .name = "ApplyFtrl",
     .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, lr: T, l1: T, l2: T, lr_power: T",
     .outputs = "out: Ref(T)",
@@ -271,7 +271,7 @@ extern const tenon_op_definition kApplyFtrl = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 3>>,
 });
 
-extern const tenon_op_definition kSparseApplyFtrl = DefineOp({
+TENON_OP(kSparseApplyFtrl) = DefineOp({
     .name = "SparseApplyFtrl",
     .inputs = "var: Ref(T), accum: Ref(T), linear: Ref(T), grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
     .outputs = "out: Ref(T)",
@@ -283,7 +283,7 @@ extern const tenon_op_definition kSparseApplyFtrl = DefineOp({
     .shape = ShapeFunction<SparseApplyShape<3, 3>>,
 });
 
-extern const tenon_op_definition kResourceApplyFtrl = DefineOp({
+TENON_OP(kResourceApplyFtrl) = DefineOp({
     .name = "ResourceApplyFtrl",
     .inputs = "var: resource, accum: resource, linear: resource, grad: T, lr: T, l1: T, l2: T, lr_power: T",
     .attrs = "T: numbertype; use_locking: bool = false; multiply_linear_by_lr: bool = false",
@@ -293,7 +293,7 @@ extern const tenon_op_definition kResourceApplyFtrl = DefineOp({
     .shape = ShapeFunction<ApplyShape<3, 3>>,
 });
 
-extern const tenon_op_definition kResourceSparseApplyFtrl = DefineOp({
+TENON_OP(kResourceSparseApplyFtrl) = DefineOp({
     .name = "ResourceSparseApplyFtrl",
     .inputs = "var: resource, accum: resource, linear: resource, grad: T, indices: Tindices, lr: T, l1: T, l2: T, lr_power: T",
     .attrs = "T: numbertype; Tindices: {int32, int64}; use_locking: bool = false; multiply_linear_by_lr: bool = false",

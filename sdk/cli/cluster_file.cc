@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::cli {
 namespace {
@@ -52,7 +52,7 @@ Status AddJob(const std::string& job, const json& tasks, const std::string& sour
 }  // namespace
 
 Result<ClusterFile> ClusterFile::Read(const std::string& path) {
-  TENON_TRY_ASSIGN(const std::string text, train::ReadFile(path));
+  TENON_TRY_ASSIGN(const std::string text, data::ReadFile(path));
   return Parse(text, path);
 }
 

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "sdk/cli/npz.h"
+#include "tenon/data/file.h"
+#include "tenon/data/npy.h"
+#include "tenon/data/npz.h"
 #include "tenon/tenon.h"
-#include "tenon/train/file.h"
 #include "tenon/train/folder_lock.h"
 #include "tests/fakes/temporary_folder.h"
-#include "tenon/train/npy.h"
 
 namespace tenon::cli {
 namespace {
@@ -45,13 +45,13 @@ class Contract : public testing::Test {
     ASSERT_TRUE(runtime.ok()) << runtime.status();
     WriteGraphs(*runtime);
     const std::vector<float> values = {-1, 2, 3, -4};
-    ASSERT_TRUE(train::WriteNpy(At("x.npy"), *Tensor::From(std::span<const float>(values), {2, 2})).ok());
+    ASSERT_TRUE(data::WriteNpy(At("x.npy"), *Tensor::From(std::span<const float>(values), {2, 2})).ok());
   }
 
   static void Write(Graph& graph, const std::string& name) {
     Result<std::string> bytes = graph.Export();
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    ASSERT_TRUE(train::ReplaceFile(At(name), {*bytes}).ok());
+    ASSERT_TRUE(data::ReplaceFile(At(name), {*bytes}).ok());
   }
 
   static void WriteGraphs(const Runtime& runtime) {
@@ -97,9 +97,9 @@ class Contract : public testing::Test {
       Write(graph, "various.pb");
     }
     const int32_t dims = 1 << 30;
-    ASSERT_TRUE(train::WriteNpy(At("dims.npy"), *Tensor::From(std::span<const int32_t>(&dims, 1), {1})).ok());
-    ASSERT_TRUE(train::WriteNpy(At("text.npy"), *Tensor::Strings({"one", "three"})).ok());
-    ASSERT_TRUE(train::ReplaceFile(At("garbage.pb"), {"this is no graph at all"}).ok());
+    ASSERT_TRUE(data::WriteNpy(At("dims.npy"), *Tensor::From(std::span<const int32_t>(&dims, 1), {1})).ok());
+    ASSERT_TRUE(data::WriteNpy(At("text.npy"), *Tensor::Strings({"one", "three"})).ok());
+    ASSERT_TRUE(data::ReplaceFile(At("garbage.pb"), {"this is no graph at all"}).ok());
   }
 
   static std::string At(const std::string& name) { return folder_ + "/" + name; }
@@ -112,8 +112,8 @@ class Contract : public testing::Test {
     const int status = std::system(command.c_str());
     Outcome outcome;
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    outcome.out = *train::ReadFile(At("out.txt"));
-    outcome.err = *train::ReadFile(At("err.txt"));
+    outcome.out = *data::ReadFile(At("out.txt"));
+    outcome.err = *data::ReadFile(At("err.txt"));
     return outcome;
   }
   // It fails as the contract says: a code from 1 to 125, nothing on stdout, one line on stderr.
@@ -140,7 +140,7 @@ class Contract : public testing::Test {
 
 TEST_F(Contract, FetchesIntoAFile) {
   Works("run graph.pb --feed x=x.npy --fetch y=y.npy --fetch z:0=z.npy");
-  Result<Tensor> y = train::ReadNpy(At("y.npy")), z = train::ReadNpy(At("z.npy"));
+  Result<Tensor> y = data::ReadNpy(At("y.npy")), z = data::ReadNpy(At("z.npy"));
   ASSERT_TRUE(y.ok() && z.ok());
   EXPECT_EQ((std::vector<float>{0, 2, 3, 0}), std::vector<float>(y->data<float>().begin(), y->data<float>().end()));
   EXPECT_EQ((std::vector<float>{-2, 4, 6, -8}), std::vector<float>(z->data<float>().begin(), z->data<float>().end()));
@@ -170,7 +170,7 @@ TEST_F(Contract, PrintsTheTimesOfTheSteps) {
 
 TEST_F(Contract, KeepsSeveralArraysInAnNpz) {
   Works("run graph.pb --feed x=x.npy --fetch y=both.npz --fetch z=both.npz");
-  Result<NamedTensors> both = ReadNpz(At("both.npz"));
+  Result<data::NamedTensors> both = data::ReadNpz(At("both.npz"));
   ASSERT_TRUE(both.ok()) << both.status();
   ASSERT_EQ(2u, both->size());
   EXPECT_EQ("y", (*both)[0].first);
@@ -186,7 +186,7 @@ TEST_F(Contract, FeedsFromAnNpz) {
 
 TEST_F(Contract, CarriesStrings) {
   Works("run various.pb --feed text=text.npy --fetch same_text=text_out.npy");
-  Result<Tensor> text = train::ReadNpy(At("text_out.npy"));
+  Result<Tensor> text = data::ReadNpy(At("text_out.npy"));
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ("three", text->string(1));
 }
@@ -273,31 +273,31 @@ TEST_F(Contract, PlacesAGraphAndSaysWhy) {
   EXPECT_EQ(json["devices"].size(), 2u);
   EXPECT_EQ(json["nodes"].size(), 2u) << "x and y";
   for (const Json& node : json["nodes"]) EXPECT_EQ(node["alternatives"].size(), 2u);
-  ExpectHas(*train::ReadFile(At("line.svg")), "</svg>");
-  ExpectHas(*train::ReadFile(At("all.place")), "y\t/job:localhost/replica:0/task:0/device:CPU:");
+  ExpectHas(*data::ReadFile(At("line.svg")), "</svg>");
+  ExpectHas(*data::ReadFile(At("all.place")), "y\t/job:localhost/replica:0/task:0/device:CPU:");
   Works("run graph.pb --feed x=x.npy --fetch y --placement all.place" + devices);
 }
 
 TEST_F(Contract, FollowsAPlacementFile) {
   const std::string command = "place graph.pb --fetch y --fetch z --json --option tenon.cpu.devices=3 --placement p.place";
-  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"* /cpu:1\ny /device:CPU:2  # apart\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("p.place"), {"* /cpu:1\ny /device:CPU:2  # apart\n"}).ok());
   for (const Json& node : Json::parse(Works(command).out)["nodes"])
     EXPECT_TRUE(node["device"].get<std::string>().ends_with(node["name"] == "y" ? "CPU:2" : "CPU:1")) << node;
-  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"y /cpu:1\nyy /cpu:2\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("p.place"), {"y /cpu:1\nyy /cpu:2\n"}).ok());
   ExpectHas(Fails(command).err, "p.place:2: ");
-  ASSERT_TRUE(train::ReplaceFile(At("p.place"), {"y /cpu:7\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("p.place"), {"y /cpu:7\n"}).ok());
   ExpectHas(Works(command).out, "no device is named so");
   ExpectHas(Fails(command + " --hard-placement").err, "node 'y' (Relu) wants /cpu:7");
 }
 
 TEST_F(Contract, MeasuredCostsAreKeptAndShown) {
   Works("run graph.pb --feed x=x.npy --fetch y --costs costs.txt");
-  ExpectHas(*train::ReadFile(At("costs.txt")), "\ty\tRelu\tCPU\t[2,2]\n");
+  ExpectHas(*data::ReadFile(At("costs.txt")), "\ty\tRelu\tCPU\t[2,2]\n");
   Works("run graph.pb --feed x=x.npy --fetch y --costs costs.txt");
-  ExpectHas(*train::ReadFile(At("costs.txt")), "\t2\ty\tRelu\tCPU\t[2,2]\n");
+  ExpectHas(*data::ReadFile(At("costs.txt")), "\t2\ty\tRelu\tCPU\t[2,2]\n");
   const Json json = Json::parse(Works("place graph.pb --fetch y --json --costs costs.txt").out);
   EXPECT_EQ(json["costs"].back()["op"], "Relu");
-  ASSERT_TRUE(train::ReplaceFile(At("bad.txt"), {"no costs\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("bad.txt"), {"no costs\n"}).ok());
   ExpectHas(Fails("place graph.pb --fetch y --costs bad.txt").err, "bad.txt:1: not a file of measured costs");
 }
 
@@ -327,10 +327,10 @@ const std::string kModel = TENON_TEST_SOURCE_DIR "/tests/golden/models/v1";
 
 TEST_F(Contract, RunsASignatureByItsOwnNames) {
   const std::vector<float> values = {1, 2, -1, 0.5f, 0, 4};
-  ASSERT_TRUE(train::WriteNpy(At("rows.npy"), *Tensor::From(std::span<const float>(values), {2, 3})).ok());
+  ASSERT_TRUE(data::WriteNpy(At("rows.npy"), *Tensor::From(std::span<const float>(values), {2, 3})).ok());
   ExpectHas(Works("run " + kModel + " --feed x=rows.npy").out, "y: float[2,2]");
   Works("run " + kModel + " --signature serving_default --feed x=rows.npy --fetch y=named.npy --fetch y:0=graph.npy");
-  EXPECT_EQ(*train::ReadFile(At("named.npy")), *train::ReadFile(At("graph.npy")));
+  EXPECT_EQ(*data::ReadFile(At("named.npy")), *data::ReadFile(At("graph.npy")));
   ExpectHas(Works("run " + kModel + " --signature asset").out, "assets/vocabulary.txt");
   EXPECT_EQ(Json::parse(Works("run " + kModel + " --signature asset --json").out)["signature"], "asset");
   ExpectHas(Fails("run " + kModel).err, "signature 'serving_default' wants 'x', float[?,3]; give --feed x=FILE.npy");
@@ -342,8 +342,8 @@ TEST_F(Contract, RunsASignatureByItsOwnNames) {
 TEST_F(Contract, FeedsTheDefaultsOfASignature) {
   const std::string model = TENON_TEST_SOURCE_DIR "/tests/golden/models/defaults";
   const std::vector<float> values = {1, 2, 4}, line = {3, 0.5f};
-  ASSERT_TRUE(train::WriteNpy(At("three.npy"), *Tensor::From(std::span<const float>(values), {3})).ok());
-  ASSERT_TRUE(train::WriteNpy(At("line.npy"), *Tensor::From(std::span<const float>(line), {2})).ok());
+  ASSERT_TRUE(data::WriteNpy(At("three.npy"), *Tensor::From(std::span<const float>(values), {3})).ok());
+  ASSERT_TRUE(data::WriteNpy(At("line.npy"), *Tensor::From(std::span<const float>(line), {2})).ok());
   ExpectHas(Works("run " + model + " --feed x=three.npy").out, "[1.5, 4, 9]");
   ExpectHas(Works("run " + model + " --feed x=three.npy --feed line=line.npy").out, "[3.5, 6.5, 12.5]");
   ExpectHas(Works("inspect " + model).out, "in  line  float[2]  (has a default)");
@@ -363,7 +363,7 @@ TEST_F(Contract, PlacesAndInspectsASavedModel) {
 }
 
 TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
-  ASSERT_TRUE(train::ReplaceFile(At("partly.pbtxt"), {R"(
+  ASSERT_TRUE(data::ReplaceFile(At("partly.pbtxt"), {R"(
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
     node { name: "odd" op: "Frobnicate" input: "x" }
     node { name: "after" op: "Relu" input: "odd" attr { key: "T" value { type: DT_FLOAT } } }
@@ -379,13 +379,13 @@ TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
 }
 
 TEST_F(Contract, NamesThePackageThatHasAMissingOpAndWhyItCannotBeOpened) {
-  ASSERT_TRUE(train::MakeFolder(At("far")).ok());
+  ASSERT_TRUE(data::MakeFolder(At("far")).ok());
   // One that says nothing of itself: what does, says of which package it is.
-  const std::string library = *train::ReadFile(TENON_TEST_BUILD_DIR "/lib/libtenon.so");
-  ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so"), {library}).ok());
-  ASSERT_TRUE(train::ReplaceFile(At("far/tenon_far.so.json"), {R"({"tenon_manifest": 1, "id": "far.ops", "version": "1",
+  const std::string library = *data::ReadFile(TENON_TEST_BUILD_DIR "/lib/libtenon.so");
+  ASSERT_TRUE(data::ReplaceFile(At("far/tenon_far.so"), {library}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("far/tenon_far.so.json"), {R"({"tenon_manifest": 1, "id": "far.ops", "version": "1",
     "abi": {"major": 0, "minor": 0, "layout_hash": "7"}, "provides": {"ops": ["Frobnicate"]}})"}).ok());
-  ASSERT_TRUE(train::ReplaceFile(At("far.pbtxt"), {R"(node { name: "odd" op: "Frobnicate" })"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("far.pbtxt"), {R"(node { name: "odd" op: "Frobnicate" })"}).ok());
   setenv("TENON_PLUGIN_PATH", At("far").c_str(), 1);
   const std::string run = Fails("run far.pbtxt --fetch odd").err;
   unsetenv("TENON_PLUGIN_PATH");
@@ -415,22 +415,22 @@ TEST_F(Contract, WaitsForNoPipe) {
 TEST_F(Contract, SaysWhatAFileIsThatIsNone) {
   ExpectHas(Fails("run graph.pb --feed x=/dev/zero --fetch y").err, "'/dev/zero': it is a device");
   ExpectHas(Fails("run graph.pb --feed x=. --fetch y").err, "'.': it is a folder");
-  ASSERT_TRUE(train::ReplaceFile(At("empty.npy"), {}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("empty.npy"), {}).ok());
   ExpectHas(Fails("run graph.pb --feed x=empty.npy --fetch y").err, "'empty.npy': not a usable .npy file: it is empty");
-  const std::string array = *train::ReadFile(At("x.npy"));
-  ASSERT_TRUE(train::ReplaceFile(At("short.npy"), {array.substr(0, array.size() - 1)}).ok());
+  const std::string array = *data::ReadFile(At("x.npy"));
+  ASSERT_TRUE(data::ReplaceFile(At("short.npy"), {array.substr(0, array.size() - 1)}).ok());
   ExpectHas(Fails("run graph.pb --feed x=short.npy --fetch y").err, "needs 16 bytes, the file has 15");
   Works("run graph.pb --feed x=x.npy --fetch y=whole.npz");
-  ASSERT_TRUE(train::ReplaceFile(At("archive.npy"), {*train::ReadFile(At("whole.npz"))}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("archive.npy"), {*data::ReadFile(At("whole.npz"))}).ok());
   ExpectHas(Fails("run graph.pb --feed x=archive.npy --fetch y").err, "it is a ZIP archive, as .npz files are");
-  ASSERT_TRUE(train::ReplaceFile(At("array.npz"), {array}).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("array.npz"), {array}).ok());
   ExpectHas(Fails("run graph.pb --feed x=array.npz --fetch y").err, "it is one array, as .npy files are");
   EXPECT_NE(0, Tenon("run graph.pb --feed x=x.npy --fetch y=/dev/full").code);
 }
 
 TEST_F(Contract, SaysWhatIsNoGraph) {
   const auto says = [&](const std::string& name, std::string_view bytes, const std::string& kind) {
-    ASSERT_TRUE(train::ReplaceFile(At(name), {bytes}).ok());
+    ASSERT_TRUE(data::ReplaceFile(At(name), {bytes}).ok());
     for (const char* command : {"inspect ", "place ", "run --fetch y "}) ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
   };
   says("empty.pb", "", "empty");
@@ -438,11 +438,11 @@ TEST_F(Contract, SaysWhatIsNoGraph) {
   says("model.keras", "PK\x03\x04 and more", "a ZIP archive");
   says("model.h5", "\x89HDF\r\n\x1a\n and more", "an HDF5 file");
   says("m.tflite", std::string_view("\x1c\0\0\0TFL3 and more", 16), "a TensorFlow Lite model");
-  says("array.pb", *train::ReadFile(At("x.npy")), "a NumPy array");
-  const std::string index = *train::ReadFile(kModel + "/variables/variables.index");
+  says("array.pb", *data::ReadFile(At("x.npy")), "a NumPy array");
+  const std::string index = *data::ReadFile(kModel + "/variables/variables.index");
   says("ckpt.index", index, "part of a checkpoint");
   ExpectHas(Fails("inspect ckpt").err, "'ckpt': it is the prefix of a checkpoint");
-  ASSERT_TRUE(train::MakeFolder(At("nothing")).ok());
+  ASSERT_TRUE(data::MakeFolder(At("nothing")).ok());
   ExpectHas(Fails("inspect nothing").err, "'nothing' is a folder without saved_model.pb");
 }
 
@@ -455,7 +455,7 @@ TEST_F(Contract, FindsNothingAndSaysSoOnOtherFileSystems) {
 
 TEST_F(Contract, ReadsNoFileBeyondTheMemoryLimit) {
   const std::vector<float> zeros(1 << 20);
-  ASSERT_TRUE(train::WriteNpy(At("large.npy"), *Tensor::From(std::span<const float>(zeros), {1 << 20})).ok());
+  ASSERT_TRUE(data::WriteNpy(At("large.npy"), *Tensor::From(std::span<const float>(zeros), {1 << 20})).ok());
   const std::string large = Fails("run graph.pb --feed x=large.npy --fetch y --memory-limit 1M").err;
   ExpectHas(large, "RESOURCE_EXHAUSTED");
   ExpectHas(large, "'large.npy' takes 4194432 bytes of memory, and 1048576 are left of the limit");
@@ -470,25 +470,25 @@ TEST_F(Contract, NamesTheFileThatDoesNotFitASignature) {
 
 TEST_F(Contract, AFileThatMayNotGrowIsAnError) {
   const int32_t count = 1 << 20;
-  ASSERT_TRUE(train::WriteNpy(At("million.npy"), *Tensor::From(std::span<const int32_t>(&count, 1), {1})).ok());
+  ASSERT_TRUE(data::WriteNpy(At("million.npy"), *Tensor::From(std::span<const int32_t>(&count, 1), {1})).ok());
   const Outcome outcome = Fails("run various.pb --feed dims=million.npy --fetch filled=million_ones.npy", "ulimit -f 8;");
   ExpectHas(outcome.err, "RESOURCE_EXHAUSTED");
   ExpectHas(outcome.err, "million_ones.npy");
-  EXPECT_FALSE(train::FileExists(At("million_ones.npy")));
+  EXPECT_FALSE(data::FileExists(At("million_ones.npy")));
 }
 
 TEST_F(Contract, TrainsInNoFolderThatAnotherProcessHas) {
   const std::string folder = At("busy/checkpoints");
-  ASSERT_TRUE(train::MakeFolder(folder).ok());
+  ASSERT_TRUE(data::MakeFolder(folder).ok());
   const auto lock = train::FolderLock::Take(folder);
   ASSERT_TRUE(lock.ok()) << lock.status();
   const std::string begun = folder + "/model.ckpt-5.data-00000-of-00001.tmp";
-  ASSERT_TRUE(train::ReplaceFile(begun, {"begun"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(begun, {"begun"}).ok());
   for (const char* how : {"", " --restart"}) {
     const Outcome outcome = Tenon(std::string("train digits --folder busy --steps 2") + how);
     EXPECT_EQ(outcome.code, 1);
     ExpectHas(outcome.err, "the folder 'busy/checkpoints' is in use: process " + std::to_string(getpid()));
-    EXPECT_TRUE(train::FileExists(begun)) << "it is the other's";
+    EXPECT_TRUE(data::FileExists(begun)) << "it is the other's";
   }
 }
 

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "tenon/data/file.h"
 #include "tenon/session_options.h"
-#include "tenon/train/file.h"
 
 namespace tenon::cli {
 namespace {
@@ -169,7 +169,7 @@ template <typename Value>
 Status Read(OptionKind kind, std::string_view names, const std::string& text, Value* out) {
   if constexpr (std::is_same_v<Value, std::string>) {
     if (kind == OptionKind::FILE) {
-      TENON_TRY_ASSIGN(*out, train::ReadFile(text));
+      TENON_TRY_ASSIGN(*out, data::ReadFile(text));
     } else {
       *out = text;
     }
@@ -232,10 +232,10 @@ Result<std::chrono::nanoseconds> SessionFlags::Deadline() const {
   return ParseTime(deadline);
 }
 
-Result<train::ReadLimit> SessionFlags::Files() const {
-  if (Given("memory_limit").empty()) return train::ReadLimit();
+Result<data::ReadLimit> SessionFlags::Files() const {
+  if (Given("memory_limit").empty()) return data::ReadLimit();
   TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(Given("memory_limit")));
-  return train::ReadLimit(bytes);
+  return data::ReadLimit(bytes);
 }
 
 Result<uint64_t> ParseSize(std::string_view text) {

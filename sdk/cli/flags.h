@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/data/file.h"
 #include "tenon/tenon.h"
-#include "tenon/train/file.h"
 
 namespace CLI {
 class App;
@@ -47,7 +47,7 @@ struct SessionFlags {
   // 0: none.
   host::Result<std::chrono::nanoseconds> Deadline() const;
   // What files may take: the session's limit.
-  host::Result<train::ReadLimit> Files() const;
+  host::Result<data::ReadLimit> Files() const;
 };
 
 // "1000", "64k", "512M", "1.5GiB": bytes; k, M, G and T are powers of 1024.

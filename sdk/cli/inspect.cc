@@ -14,10 +14,10 @@
 #include "sdk/cli/json.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/data/number_text.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/model/load.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/progress.h"
 
 namespace tenon::cli {
 namespace {
@@ -27,8 +27,8 @@ using host::Result;
 using host::Runtime;
 using host::Shape;
 using host::Status;
-using train::GraphView;
-using train::NodeView;
+using data::GraphView;
+using data::NodeView;
 
 struct InspectArguments {
   ModelFlags model;
@@ -78,7 +78,7 @@ Summary Summarize(const model::GraphIndex& index) {
   Summary summary;
   std::unordered_set<std::string_view> consumed;
   for (const NodeView& node : index.graph().nodes) {
-    for (std::string_view input : node.inputs) consumed.insert(train::NodeOfInput(input));
+    for (std::string_view input : node.inputs) consumed.insert(data::NodeOfInput(input));
   }
   for (const NodeView& node : index.graph().nodes) {
     Count(node, index, summary);
@@ -89,7 +89,7 @@ Summary Summarize(const model::GraphIndex& index) {
       summary.outputs.push_back(&node);
     }
   }
-  for (const train::FunctionView& function : index.functions()) {
+  for (const data::FunctionView& function : index.functions()) {
     for (const NodeView& node : function.nodes) Count(node, index, summary);
   }
   return summary;
@@ -219,8 +219,8 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
   fmt::print("{}: {} nodes, {} functions, producer {}\n", file.path(), graph.nodes.size(), graph.functions.size(),
              graph.producer);
   PrintModel(file);
-  fmt::print("parameters: {} in variables, {} in constants\n", train::FormatCount(summary.variables.elements),
-             train::FormatCount(summary.constants.elements));
+  fmt::print("parameters: {} in variables, {} in constants\n", data::FormatCount(summary.variables.elements),
+             data::FormatCount(summary.constants.elements));
   fmt::print("memory: {} of variables, {} of constants{}\n", FormatBytes(static_cast<double>(summary.variables.bytes)), FormatBytes(static_cast<double>(summary.constants.bytes)),
              summary.peak_bytes < 0 ? "" : ", " + FormatBytes(static_cast<double>(summary.peak_bytes)) + " at the peak of a step (predicted)");
   for (const std::string& note : summary.peak_notes) fmt::print("note: {}\n", note);

@@ -14,8 +14,8 @@
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
+#include "tenon/data/file.h"
 #include "tenon/model/coverage.h"
-#include "tenon/train/file.h"
 
 namespace tenon::cli {
 namespace {
@@ -133,7 +133,7 @@ void PrintUses(const std::vector<model::OpUse>& uses) {
 }
 
 // What the user names is reached, or else what the signatures reach, or the whole graph.
-Result<std::vector<const train::NodeView*>> ReachedNodes(const OpsArguments& arguments, const ModelFlags& flags, const model::ModelFile& file,
+Result<std::vector<const data::NodeView*>> ReachedNodes(const OpsArguments& arguments, const ModelFlags& flags, const model::ModelFile& file,
                                                          const model::GraphIndex& index) {
   const model::Signature* named = nullptr;
   if (!flags.signature.empty() || !arguments.fetches.empty()) {
@@ -155,7 +155,7 @@ Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
   TENON_TRY_ASSIGN(const model::ModelFile file, flags.Open());
   const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
   if (!index.ok()) return index.status().Annotate(where);
-  const Result<std::vector<const train::NodeView*>> nodes = ReachedNodes(arguments, flags, file, *index);
+  const Result<std::vector<const data::NodeView*>> nodes = ReachedNodes(arguments, flags, file, *index);
   if (!nodes.ok()) return nodes.status().Annotate(where);
   const std::vector<model::OpUse> uses = model::FindCoverage(runtime, *index, *nodes);
   if (arguments.json) PrintJson(UsesJson(uses));
@@ -177,7 +177,7 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
                   "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
   }
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
-  return train::ReplaceFile(path, {text}, train::Durability::kQuick);
+  return data::ReplaceFile(path, {text}, data::Durability::kQuick);
 }
 
 Status Ops(const OpsArguments& arguments) {

@@ -12,8 +12,8 @@
 #include "sdk/cli/json.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
 
 namespace tenon::cli {
 namespace {
@@ -52,13 +52,13 @@ Status FillIn(const model::Signature& signature, PlaceArguments* arguments) {
 }
 
 // Without one it is taken from the graph: every placeholder is fed, everything that nobody reads is a target.
-void FillIn(const train::GraphView& graph, PlaceArguments* arguments) {
+void FillIn(const data::GraphView& graph, PlaceArguments* arguments) {
   std::unordered_set<std::string_view> read;
-  for (const train::NodeView& node : graph.nodes)
-    for (std::string_view input : node.inputs) read.insert(train::NodeOfInput(input));
+  for (const data::NodeView& node : graph.nodes)
+    for (std::string_view input : node.inputs) read.insert(data::NodeOfInput(input));
   const bool all = arguments->fetches.empty() && arguments->targets.empty();
   const bool feed = arguments->feeds.empty();
-  for (const train::NodeView& node : graph.nodes) {
+  for (const data::NodeView& node : graph.nodes) {
     if (node.op == "Placeholder") {
       if (feed) arguments->feeds.emplace_back(node.name);
     } else if (all && !read.contains(node.name)) {
@@ -119,14 +119,14 @@ void PrintNodes(const Json& placement, bool explain) {
 
 Status PlaceGraph(PlaceArguments arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
-  TENON_TRY_ASSIGN(const train::ReadLimit limit, arguments.session.Files());
+  TENON_TRY_ASSIGN(const data::ReadLimit limit, arguments.session.Files());
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open(limit.left()));
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
   const std::string where = "graph '" + arguments.model.graph + "'";
   if (signature != nullptr) {
     TENON_TRY(FillIn(*signature, &arguments));
   } else {
-    const host::Result<train::GraphView> graph = train::ParseGraphDef(file.graph_def());
+    const host::Result<data::GraphView> graph = data::ParseGraphDef(file.graph_def());
     if (!graph.ok()) return graph.status().Annotate(where);
     FillIn(*graph, &arguments);
   }
@@ -136,8 +136,8 @@ Status PlaceGraph(PlaceArguments arguments) {
   const auto names = [](const std::vector<std::string>& texts) { return std::vector<Name>(texts.begin(), texts.end()); };
   host::Result<host::Placement> placed = session.Place(names(arguments.feeds), names(arguments.fetches), names(arguments.targets));
   if (!placed.ok()) return placed.status().Annotate(where);
-  if (!arguments.svg.empty()) TENON_TRY(train::ReplaceFile(arguments.svg, {placed->svg}, train::Durability::kQuick));
-  if (!arguments.write.empty()) TENON_TRY(train::ReplaceFile(arguments.write, {placed->file}, train::Durability::kQuick));
+  if (!arguments.svg.empty()) TENON_TRY(data::ReplaceFile(arguments.svg, {placed->svg}, data::Durability::kQuick));
+  if (!arguments.write.empty()) TENON_TRY(data::ReplaceFile(arguments.write, {placed->file}, data::Durability::kQuick));
   const Json placement = Json::parse(placed->json);
   if (arguments.json) {
     PrintJson(placement);

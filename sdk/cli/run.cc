@@ -13,12 +13,12 @@
 
 #include "sdk/cli/command.h"
 #include "sdk/cli/json.h"
-#include "sdk/cli/npz.h"
 #include "sdk/cli/print_tensor.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/data/npy.h"
+#include "tenon/data/npz.h"
 #include "tenon/model/load.h"
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/npy.h"
 
 namespace tenon::cli {
 namespace {
@@ -51,8 +51,8 @@ struct Fetch {
 std::string_view Short(std::string_view name) { return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name; }
 
 // The array for NAME in an .npz file: the one of this name, or the only one. The others are not unpacked.
-Result<Tensor> Pick(const std::string& file, const std::string& name, train::ReadLimit& limit) {
-  TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(file, limit));
+Result<Tensor> Pick(const std::string& file, const std::string& name, data::ReadLimit& limit) {
+  TENON_TRY_ASSIGN(const data::NpzArchive archive, data::NpzArchive::Open(file, limit));
   for (size_t i = 0; i < archive.size(); ++i) {
     if (Short(archive.name(i)) == Short(name)) return archive.Read(i, limit);
   }
@@ -62,15 +62,15 @@ Result<Tensor> Pick(const std::string& file, const std::string& name, train::Rea
   return Status(Code::kNotFound, "'" + file + "' has no array '" + name + "'; it has: " + keys);
 }
 
-Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds, train::ReadLimit& limit) {
+Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds, data::ReadLimit& limit) {
   auto [name, file] = SplitAssignment(text);
   if (file.empty() && !name.ends_with(".npz")) {
     return Status(Code::kInvalidArgument,
                   "--feed '" + text + "' is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
   }
   if (file.empty()) {
-    TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(name, limit));
-    TENON_TRY_ASSIGN(NamedTensors tensors, archive.ReadAll(limit));
+    TENON_TRY_ASSIGN(const data::NpzArchive archive, data::NpzArchive::Open(name, limit));
+    TENON_TRY_ASSIGN(data::NamedTensors tensors, archive.ReadAll(limit));
     for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, name, ""});
     return Status();
   }
@@ -79,7 +79,7 @@ Status ReadFeed(const std::string& text, std::vector<NamedTensor>& feeds, train:
     feeds.push_back({name, tensor, file, ""});
     return Status();
   }
-  TENON_TRY_ASSIGN(Tensor tensor, train::ReadNpy(file, limit));
+  TENON_TRY_ASSIGN(Tensor tensor, data::ReadNpy(file, limit));
   feeds.push_back({name, tensor, file, ""});
   return Status();
 }
@@ -102,7 +102,7 @@ class Runner {
 
   Status Run() {
     TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
-    TENON_TRY_ASSIGN(train::ReadLimit limit, arguments_.session.Files());
+    TENON_TRY_ASSIGN(data::ReadLimit limit, arguments_.session.Files());
     TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
     TENON_TRY_ASSIGN(signature_, arguments_.model.Choose(*model_));
     graph_bytes_ = model_->graph_def();
@@ -134,7 +134,7 @@ class Runner {
     return Status();
   }
 
-  Status ReadFeeds(train::ReadLimit& limit) {
+  Status ReadFeeds(data::ReadLimit& limit) {
     for (const std::string& text : arguments_.feeds) {
       Status read = ReadFeed(text, feeds_, limit);
       if (!read.ok()) return read.Annotate("feed '" + SplitAssignment(text).first + "'" + OpOf(graph_bytes_, SplitAssignment(text).first));
@@ -175,10 +175,10 @@ class Runner {
     return Status();
   }
   static std::string OpOf(std::string_view graph_bytes, std::string_view name) {
-    const Result<train::GraphView> graph = train::ParseGraphDef(graph_bytes);
+    const Result<data::GraphView> graph = data::ParseGraphDef(graph_bytes);
     if (!graph.ok()) return "";
-    for (const train::NodeView& node : graph->nodes) {
-      if (node.name == train::NodeOfInput(name)) return " (" + std::string(node.op) + ")";
+    for (const data::NodeView& node : graph->nodes) {
+      if (node.name == data::NodeOfInput(name)) return " (" + std::string(node.op) + ")";
     }
     return "";
   }
@@ -203,7 +203,7 @@ class Runner {
     TENON_TRY(Repeat());
     if (!arguments_.session.Given("costs").empty()) {
       TENON_TRY_ASSIGN(const std::string costs, session_->Costs());
-      TENON_TRY(train::ReplaceFile(arguments_.session.Given("costs"), {costs}, train::Durability::kQuick));
+      TENON_TRY(data::ReplaceFile(arguments_.session.Given("costs"), {costs}, data::Durability::kQuick));
     }
     if (arguments_.explain) {
       TENON_TRY_ASSIGN(explanation_, callable_->Explain());
@@ -269,7 +269,7 @@ class Runner {
 
   Status WriteResults() {
     TENON_TRY(WriteFiles());
-    if (!arguments_.trace.empty()) TENON_TRY(train::ReplaceFile(arguments_.trace, {trace_}, train::Durability::kQuick));
+    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick));
     if (arguments_.json) {
       PrintJson(ResultsJson());
       return Status();
@@ -289,7 +289,7 @@ class Runner {
 
   // Fetches that name the same .npz file share it.
   Status WriteFiles() const {
-    std::vector<std::pair<std::string, NamedTensors>> archives;
+    std::vector<std::pair<std::string, data::NamedTensors>> archives;
     for (size_t i = 0; i < fetches_.size(); ++i) {
       const Fetch& fetch = fetches_[i];
       if (fetch.file.empty()) continue;
@@ -300,14 +300,14 @@ class Runner {
         if (found == archives.end()) found = archives.insert(archives.end(), {fetch.file, {}});
         found->second.emplace_back(fetch.name, values_[i]);
       } else {
-        written = train::WriteNpy(fetch.file, values_[i]);
+        written = data::WriteNpy(fetch.file, values_[i]);
       }
       if (!written.ok()) {
         return written.Annotate("graph '" + arguments_.model.graph + "', fetch '" + fetch.name + "'" +
                                 OpOf(graph_bytes_, fetch.tensor));
       }
     }
-    for (const auto& [file, tensors] : archives) TENON_TRY(WriteNpz(file, tensors));
+    for (const auto& [file, tensors] : archives) TENON_TRY(data::WriteNpz(file, tensors));
     return Status();
   }
 

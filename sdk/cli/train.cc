@@ -23,11 +23,12 @@
 #include "sdk/cli/run.h"
 #include "sdk/cli/task_lines.h"
 #include "sdk/cli/timeline.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/data/npy.h"
+#include "tenon/data/number_text.h"
 #include "tenon/model/write_saved_model.h"
 #include "tenon/train/digits.h"
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/npy.h"
 #include "tenon/train/progress.h"
 #include "tenon/train/trainer.h"
 
@@ -103,7 +104,7 @@ class DigitJob {
   std::string DataPath() const {
     return arguments_.data.empty() ? ProgramFolder() + "/../share/tenon/digits.npy" : arguments_.data;
   }
-  std::string InFolder(const std::string& name) const { return train::JoinPath(arguments_.folder, name); }
+  std::string InFolder(const std::string& name) const { return data::JoinPath(arguments_.folder, name); }
 
   train::TrainingOptions Options() {
     train::TrainingOptions options;
@@ -134,7 +135,7 @@ class DigitJob {
     TENON_TRY(graph_->status());
     Say(fmt::format(
         "Teaching a network of {} parameters to read handwritten digits: {} images to learn from, {} held out.",
-        train::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
+        data::FormatCount(network_->model().parameter_count()), data_.training.size(), data_.held_out.size()));
     train::Progress progress(stdout, {"accuracy"});
     trainer_->on_message = [&](const std::string& message) {
       if (!quiet_)
@@ -277,15 +278,15 @@ class DigitJob {
   Status SaveForUse() {
     TENON_TRY_ASSIGN(const std::string graph_def, replicas_ ? replicas_->graph().Export() : graph_->Export());
     TENON_TRY_ASSIGN(const std::string frozen,
-                     train::Freeze(session(), graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
-    TENON_TRY(train::MakeFolder(arguments_.folder));
-    TENON_TRY(train::ReplaceFile(InFolder("digits.pb"), {frozen}));
+                     data::Freeze(session(), graph_def, {DigitNetwork::kAnswers, DigitNetwork::kProbabilities}));
+    TENON_TRY(data::MakeFolder(arguments_.folder));
+    TENON_TRY(data::ReplaceFile(InFolder("digits.pb"), {frozen}));
     if (!arguments_.saved_model.empty()) TENON_TRY(SaveModel(graph_def));
     TENON_TRY_ASSIGN(const Tensor images, data_.held_out.ImageTensor());
-    TENON_TRY(train::WriteNpy(InFolder("unseen_images.npy"), images));
+    TENON_TRY(data::WriteNpy(InFolder("unseen_images.npy"), images));
     TENON_TRY_ASSIGN(const Tensor labels,
                      Tensor::From(std::span<const uint8_t>(data_.held_out.labels), {data_.held_out.size()}));
-    return train::WriteNpy(InFolder("unseen_labels.npy"), labels);
+    return data::WriteNpy(InFolder("unseen_labels.npy"), labels);
   }
 
   // For TensorFlow, and for training on: the weights stay variables.
@@ -301,7 +302,7 @@ class DigitJob {
   Status Tell() {
     if (report_.last_step > report_.first_step) {
       fmt::print("Trained {} steps in {:.1f} s ({} examples/s).\n", report_.last_step - report_.first_step,
-                 report_.seconds, train::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
+                 report_.seconds, data::FormatCount(static_cast<int64_t>(report_.examples_per_second)));
     }
     fmt::print("Accuracy on the {} held-out images: {:.2f} % ({} right).\n\n", data_.held_out.size(), 100 * Accuracy(),
                correct_);
@@ -313,7 +314,7 @@ class DigitJob {
     TENON_TRY(Serve());
     if (!trace_.empty()) {
       TENON_TRY_ASSIGN(const std::string timeline, FormatTimeline(trace_, 100));
-      TENON_TRY(train::ReplaceFile(InFolder("step.json"), {trace_}));
+      TENON_TRY(data::ReplaceFile(InFolder("step.json"), {trace_}));
       fmt::print("\nThe last training step ({} opens in Perfetto), {}", InFolder("step.json"), timeline);
     }
     fmt::print(
@@ -344,7 +345,7 @@ class DigitJob {
         run.model.graph, run.feeds[0], run.fetches[0]);
     std::fflush(stdout);
     TENON_TRY(RunGraph(run));
-    TENON_TRY_ASSIGN(const Tensor served, train::ReadNpy(InFolder("answers.npy")));
+    TENON_TRY_ASSIGN(const Tensor served, data::ReadNpy(InFolder("answers.npy")));
     const auto now = served.data<int64_t>(), before = answers_.data<int64_t>();
     if (!std::equal(now.begin(), now.end(), before.begin(), before.end())) {
       return Status(Code::kInternal, "the served graph answers otherwise than the trained one did");

@@ -13,7 +13,7 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/metrics_server.h"
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::cli {
 namespace {
@@ -79,7 +79,7 @@ Status Serve(const WorkerArguments& arguments) {
   options.task = name;
   std::string credentials;
   if (!arguments.credentials.empty()) {
-    TENON_TRY_ASSIGN(credentials, train::ReadFile(arguments.credentials));
+    TENON_TRY_ASSIGN(credentials, data::ReadFile(arguments.credentials));
   }
   // Whoever may connect chooses the graphs, and so the paths that their ops open: none but those that were granted.
   options.plugin_options.push_back({"tenon", "files", ""});

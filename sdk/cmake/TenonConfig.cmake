@@ -2,8 +2,9 @@
 # find_package(Tenon [COMPONENTS plugin app]) gives, from a prefix that may be moved as a whole:
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
-#   Tenon::train       the training library over Tenon::tenon (component train)
-#   Tenon::model       models as files: read, run and written, over Tenon::train (component model)
+#   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::tenon (component data)
+#   Tenon::train       the training library over Tenon::data (component train)
+#   Tenon::model       models as files: read, run and written, over Tenon::data (component model)
 #   Tenon::manifest    the tool that tenon_add_plugin runs
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
 cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
@@ -35,25 +36,37 @@ if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/
   endif()
 endif()
 
+set(Tenon_data_FOUND FALSE)
+if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
+  set(Tenon_data_FOUND TRUE)
+  find_package(ZLIB QUIET)  # needed by who reads or writes .npz
+  if(NOT TARGET Tenon::data)
+    add_library(Tenon::data STATIC IMPORTED)
+    set_target_properties(Tenon::data PROPERTIES
+      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_data.a"
+      INTERFACE_LINK_LIBRARIES "Tenon::tenon;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
+  endif()
+endif()
+
 set(Tenon_train_FOUND FALSE)
-if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_train.a")
+if(Tenon_data_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_train.a")
   set(Tenon_train_FOUND TRUE)
   if(NOT TARGET Tenon::train)
     add_library(Tenon::train STATIC IMPORTED)
     set_target_properties(Tenon::train PROPERTIES
       IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_train.a"
-      INTERFACE_LINK_LIBRARIES Tenon::tenon)
+      INTERFACE_LINK_LIBRARIES Tenon::data)
   endif()
 endif()
 
 set(Tenon_model_FOUND FALSE)
-if(Tenon_train_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model.a")
+if(Tenon_data_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model.a")
   set(Tenon_model_FOUND TRUE)
   if(NOT TARGET Tenon::model)
     add_library(Tenon::model STATIC IMPORTED)
     set_target_properties(Tenon::model PROPERTIES
       IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_model.a"
-      INTERFACE_LINK_LIBRARIES Tenon::train)
+      INTERFACE_LINK_LIBRARIES Tenon::data)
   endif()
 endif()
 
@@ -64,6 +77,6 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, train, model).")
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, data, train, model).")
   endif()
 endforeach()

@@ -7,8 +7,8 @@
 namespace tenon::model {
 namespace {
 
-using train::FunctionView;
-using train::NodeView;
+using data::FunctionView;
+using data::NodeView;
 
 constexpr size_t kMostPlaces = 5;
 

@@ -10,8 +10,8 @@
 namespace tenon::model {
 namespace {
 
-using train::FunctionView;
-using train::NodeView;
+using data::FunctionView;
+using data::NodeView;
 
 // What the engine knows of an op, as far as it matters here.
 struct OpFacts {
@@ -142,7 +142,7 @@ class Guard {
       const NodeView* node = nullptr;
       if (scope.function == nullptr) {
         if (trusted_feeds_.contains(ShortName(input))) return true;
-        node = graph_.FindNode(train::NodeOfInput(input));
+        node = graph_.FindNode(data::NodeOfInput(input));
       } else {
         const std::string_view name = input.substr(0, input.find(':'));
         if (const auto argument = arguments_.find(name); argument != arguments_.end()) return scope.trusted[argument->second];
@@ -169,18 +169,18 @@ class Guard {
   // A read of a variable that waits for its writer, where all that write it here write what is trusted, and nobody else can get at it: so
   // the path of an asset reaches the op that reads the asset in some of TensorFlow's models.
   bool ReadsTrusted(const NodeView& read) {
-    const NodeView* handle = graph_.FindNode(train::NodeOfInput(read.inputs[0]));
+    const NodeView* handle = graph_.FindNode(data::NodeOfInput(read.inputs[0]));
     constexpr uint64_t kHandle = TENON_OP_STATEFUL, kNoRead = TENON_OP_WRITES_STATE | TENON_OP_CALL | TENON_OP_IO;
     if (handle == nullptr || !handle->inputs.empty() || (Facts(handle->op).traits & kHandle) == 0) return false;
     if (Facts(read.op).inputs.size() != 1 || (Facts(read.op).traits & kNoRead) != 0 || HasTwin(*handle)) return false;
     bool waits = false;
     for (const NodeView* node : reached_) {
       const bool takes = std::any_of(node->inputs.begin(), node->inputs.end(),
-                                     [&](std::string_view each) { return !each.starts_with('^') && train::NodeOfInput(each) == handle->name; });
+                                     [&](std::string_view each) { return !each.starts_with('^') && data::NodeOfInput(each) == handle->name; });
       if (!takes || node->op == read.op) continue;
       if ((Facts(node->op).traits & TENON_OP_WRITES_STATE) == 0 || !graph_.FunctionsOf(*node).empty()) return false;
       for (std::string_view input : node->inputs) {
-        if (input.starts_with('^') || train::NodeOfInput(input) == handle->name) continue;
+        if (input.starts_with('^') || data::NodeOfInput(input) == handle->name) continue;
         if (!IsTrusted(Scope(), input, false)) return false;
       }
       waits = waits || std::any_of(read.inputs.begin(), read.inputs.end(), [&](std::string_view each) { return each.starts_with('^') && each.substr(1) == node->name; });

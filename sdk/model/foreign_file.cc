@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/model/foreign_file.h"
 
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/file.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
@@ -28,7 +28,7 @@ constexpr size_t kTableFooter = 48;
 // Its version, a number, then texts, and the graph under 7. A GraphDef has messages first, a SavedModel no 7.
 bool LooksLikeOnnx(std::string_view bytes) {
   constexpr uint32_t kVersion = 1, kProducerName = 2, kGraph = 7, kLast = 25;
-  train::WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   bool version = false, graph = false;
   while (reader.Next()) {
     if (reader.field() > kLast) return false;
@@ -53,7 +53,7 @@ std::string_view ForeignKind(std::string_view bytes) {
 }
 
 std::string_view MissingKind(const std::string& path) {
-  if (!train::FileExists(path + ".index")) return "";
+  if (!data::FileExists(path + ".index")) return "";
   return "the prefix of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
 }
 

@@ -6,15 +6,15 @@
 
 namespace tenon::model {
 
-using train::FunctionView;
-using train::NodeView;
+using data::FunctionView;
+using data::NodeView;
 
 std::string_view ShortName(std::string_view tensor) { return tensor.ends_with(":0") ? tensor.substr(0, tensor.size() - 2) : tensor; }
 
 Result<GraphIndex> GraphIndex::Build(std::string_view graph_def) {
   GraphIndex index;
-  TENON_TRY_ASSIGN(index.graph_, train::ParseGraphDef(graph_def));
-  TENON_TRY_ASSIGN(index.functions_, train::ParseFunctions(index.graph_));
+  TENON_TRY_ASSIGN(index.graph_, data::ParseGraphDef(graph_def));
+  TENON_TRY_ASSIGN(index.functions_, data::ParseFunctions(index.graph_));
   for (size_t i = 0; i < index.graph_.nodes.size(); ++i) index.nodes_by_name_.emplace(index.graph_.nodes[i].name, i);
   for (size_t i = 0; i < index.functions_.size(); ++i) index.functions_by_name_.emplace(index.functions_[i].name, i);
   return index;
@@ -35,7 +35,7 @@ Result<std::vector<const NodeView*>> GraphIndex::Reach(const std::vector<std::st
   for (const std::string& feed : feeds) fed.insert(ShortName(feed));
   std::vector<std::string_view> left;
   for (const std::string& target : targets) {
-    const std::string_view name = train::NodeOfInput(target);
+    const std::string_view name = data::NodeOfInput(target);
     if (FindNode(name) == nullptr) return Status(Code::kNotFound, "the graph has no node '" + std::string(name) + "'");
     if (!fed.contains(ShortName(target))) left.push_back(name);
   }
@@ -46,7 +46,7 @@ Result<std::vector<const NodeView*>> GraphIndex::Reach(const std::vector<std::st
     if (node == nullptr || !seen.insert(node->name).second) continue;
     reached.push_back(node);
     for (std::string_view input : node->inputs) {
-      if (!fed.contains(ShortName(input))) left.push_back(train::NodeOfInput(input));
+      if (!fed.contains(ShortName(input))) left.push_back(data::NodeOfInput(input));
     }
   }
   return reached;

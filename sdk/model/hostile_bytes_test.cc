@@ -4,11 +4,11 @@
 
 #include <random>
 
+#include "tenon/data/file.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/model/meta_graph.h"
 #include "tenon/model/text_format.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
@@ -47,14 +47,14 @@ int Read(std::string_view meta_bytes) {
   const Result<GraphIndex> index = GraphIndex::Build(meta->graph_def);
   if (!index.ok()) return content;
   ++content;
-  for (const train::NodeView& node : index->graph().nodes) {
+  for (const data::NodeView& node : index->graph().nodes) {
     content += index->FunctionsOf(node).empty() ? 0 : 1;
     (void)node.ShapeAttr("shape");
     (void)node.TensorAttr("value");
     (void)index->Reach({}, {std::string(node.name)}).ok();
   }
-  for (const train::FunctionView& function : index->functions()) {
-    (void)ReachInFunction(function, [](const train::NodeView& node) { return node.op.empty(); });
+  for (const data::FunctionView& function : index->functions()) {
+    (void)ReachInFunction(function, [](const data::NodeView& node) { return node.op.empty(); });
   }
   return content;
 }
@@ -62,8 +62,8 @@ int Read(std::string_view meta_bytes) {
 TEST(HostileBytes, NeverHarmTheReadersOfModels) {
   std::mt19937 random(20);
   for (const char* name : {"v1", "module", "keras_dense"}) {
-    const std::string model = *train::ReadFile(std::string(TENON_TEST_SOURCE_DIR "/tests/golden/models/") + name + "/saved_model.pb");
-    const std::string meta(train::FindBytes(model, 2));
+    const std::string model = *data::ReadFile(std::string(TENON_TEST_SOURCE_DIR "/tests/golden/models/") + name + "/saved_model.pb");
+    const std::string meta(sdk::FindBytes(model, 2));
     ASSERT_GT(Read(meta), 1) << name;
     int content = 0, refused = 0;
     for (int i = 0; i < 300; ++i) {
@@ -97,7 +97,7 @@ TEST(HostileBytes, NeverHarmTheReaderOfText) {
     }
     ++content;
     EXPECT_LT(wire->bytes.size(), 6 * changed.size() + 100) << "a text cannot ask for much more than it is";
-    train::WireReader reader(wire->bytes);
+    sdk::WireReader reader(wire->bytes);
     while (reader.Next()) {
     }
     EXPECT_TRUE(reader.ok()) << changed;

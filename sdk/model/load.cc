@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tenon/data/file.h"
 #include "tenon/model/file_guard.h"
 #include "tenon/model/graph_index.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
@@ -54,13 +54,13 @@ class Loader {
 
  private:
   Status ReadAssets() {
-    const std::string folder = train::JoinPath(file_.folder(), "assets");
+    const std::string folder = data::JoinPath(file_.folder(), "assets");
     for (const Asset& asset : meta_.assets) {
-      const std::string path = train::JoinPath(folder, asset.file);
+      const std::string path = data::JoinPath(folder, asset.file);
       if (file_.folder().empty() || !StaysInside(asset.file) || !LinksStayInside(file_.folder(), path)) {
         return Status(Code::kPermissionDenied, "the model's asset '" + asset.file + "' leads out of its folder; a model may bring files of its own alone");
       }
-      if (!train::FileExists(path)) return Status(Code::kNotFound, "the model's asset '" + path + "' is missing");
+      if (!data::FileExists(path)) return Status(Code::kNotFound, "the model's asset '" + path + "' is missing");
       TENON_TRY(AddPath(asset.tensor, path, feeds_));
     }
     return Status();
@@ -85,10 +85,10 @@ class Loader {
 
   Status CheckCheckpointFiles() const {
     if (file_.folder().empty()) return Status();
-    const std::string folder = train::FolderOf(file_.checkpoint());
-    TENON_TRY_ASSIGN(const std::vector<std::string> names, train::ListFolder(folder));
+    const std::string folder = data::FolderOf(file_.checkpoint());
+    TENON_TRY_ASSIGN(const std::vector<std::string> names, data::ListFolder(folder));
     for (const std::string& name : names) {
-      const std::string path = train::JoinPath(folder, name);
+      const std::string path = data::JoinPath(folder, name);
       if (!LinksStayInside(file_.folder(), path)) return Status(Code::kPermissionDenied, "the model's file '" + path + "' leads out of its folder");
     }
     return Status();
@@ -99,11 +99,11 @@ class Loader {
     std::vector<std::string> names;
     std::vector<host::Feed> feeds;
     for (const auto& [name, value] : given) {
-      if (graph.FindNode(train::NodeOfInput(name)) == nullptr) continue;
+      if (graph.FindNode(data::NodeOfInput(name)) == nullptr) continue;
       names.push_back(name);
       feeds.push_back({name, View(value)});
     }
-    const std::string target(train::NodeOfInput(node));
+    const std::string target(data::NodeOfInput(node));
     Status done = CheckFiles(runtime_, graph, names, names, {target});
     if (done.ok()) done = session_.Run(feeds, {}, {target}, options_).status();
     return done.Annotate(what);
@@ -175,13 +175,13 @@ Result<const Signature*> FindSignature(const MetaGraph& meta, std::string_view n
 
 Result<Tensor> DefaultOf(const Runtime& runtime, const Signature& signature, const TensorInfo& input) {
   // Of a graph with that constant alone: the engine reads what the file has, with its checks.
-  train::WireWriter type, value, node, graph;
+  sdk::WireWriter type, value, node, graph;
   type.Varint(kAttrType, static_cast<uint64_t>(input.dtype));
   value.Bytes(kAttrTensor, input.default_value);
   node.Bytes(kNodeName, "default");
   node.Bytes(kNodeOp, "Const");
   for (const auto& [name, content] : {std::pair("dtype", &type), std::pair("value", &value)}) {
-    train::WireWriter entry;
+    sdk::WireWriter entry;
     entry.Bytes(kMapKey, name);
     entry.Bytes(kMapValue, content->bytes());
     node.Bytes(kNodeAttr, entry.bytes());

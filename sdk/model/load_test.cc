@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tenon/data/file.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/model/text_format.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
@@ -20,8 +20,8 @@ namespace {
 
 using engine::TheRuntime;
 using Json = nlohmann::json;
-using train::JoinPath;
-using train::WireWriter;
+using data::JoinPath;
+using sdk::WireWriter;
 
 const std::string kModels = TENON_TEST_SOURCE_DIR "/tests/golden/models";
 
@@ -50,7 +50,7 @@ std::string WhyNot(const std::string& path) { return LoadModel(path).status().To
 class Goldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(Goldens, GiveWhatTensorFlowGives) {
-  const Json goldens = Json::parse(*train::ReadFile(JoinPath(kModels, "models.json")));
+  const Json goldens = Json::parse(*data::ReadFile(JoinPath(kModels, "models.json")));
   const Result<Model> model = LoadModel(JoinPath(kModels, GetParam()));
   ASSERT_TRUE(model.ok()) << model.status();
   for (const Json& golden : goldens[GetParam()]) {
@@ -94,8 +94,8 @@ TEST(LoadModel, SaysWhatASignatureWants) {
 
 // The first graph of a model, with something appended to it: later fields count, as they do in protobuf.
 std::string Changed(const std::string& name, const WireWriter& appended) {
-  const std::string bytes = *train::ReadFile(JoinPath(JoinPath(kModels, name), "saved_model.pb"));
-  train::WireReader reader(bytes);
+  const std::string bytes = *data::ReadFile(JoinPath(JoinPath(kModels, name), "saved_model.pb"));
+  sdk::WireReader reader(bytes);
   while (reader.Next() && reader.field() != 2) {
   }
   WireWriter model;
@@ -110,7 +110,7 @@ class Hostile : public testing::Test {
   std::string Copy(const std::string& name, const WireWriter& appended) {
     const std::string to = JoinPath(folder_, name + std::to_string(count_++));
     std::filesystem::copy(JoinPath(kModels, name), to, std::filesystem::copy_options::recursive);
-    EXPECT_TRUE(train::ReplaceFile(JoinPath(to, "saved_model.pb"), {Changed(name, appended)}).ok());
+    EXPECT_TRUE(data::ReplaceFile(JoinPath(to, "saved_model.pb"), {Changed(name, appended)}).ok());
     return to;
   }
   static WireWriter WithAsset(std::string_view file) {
@@ -199,7 +199,7 @@ class HostileSignature : public Hostile {
     model.Bytes(2, meta.bytes());
     const std::string to = JoinPath(folder_, "hostile" + std::to_string(count_++));
     std::filesystem::create_directory(to);
-    EXPECT_TRUE(train::ReplaceFile(JoinPath(to, "saved_model.pb"), {model.bytes()}).ok());
+    EXPECT_TRUE(data::ReplaceFile(JoinPath(to, "saved_model.pb"), {model.bytes()}).ok());
     return to;
   }
   static std::string Save(const std::string& path) {
@@ -215,7 +215,7 @@ class HostileSignature : public Hostile {
     const Status status = Run(Model(nodes), FileAccess::kNone);
     EXPECT_EQ(status.code(), Code::kPermissionDenied) << status;
     EXPECT_NE(status.message().find(part), std::string::npos) << status;
-    EXPECT_FALSE(train::FileExists(target_ + ".index"));
+    EXPECT_FALSE(data::FileExists(target_ + ".index"));
   }
   const std::string target_ = JoinPath(folder_, "written");
 };
@@ -223,7 +223,7 @@ class HostileSignature : public Hostile {
 TEST_F(HostileSignature, WritesNoFiles) {
   ExpectRefused(Save("path"), "signature 'hostile': node 'effect' (SaveV2) would touch a file whose path ('prefix') the graph chose");
   EXPECT_TRUE(Run(Model(Save("path")), FileAccess::kAny).ok());
-  EXPECT_TRUE(train::FileExists(target_ + ".index")) << "whoever trusts a model may let it";
+  EXPECT_TRUE(data::FileExists(target_ + ".index")) << "whoever trusts a model may let it";
 }
 
 // What a signature is given is data: it may come from a stranger too.
@@ -255,10 +255,10 @@ TEST_F(Hostile, ACheckpointNeedsASaver) {
 }
 
 TEST_F(Hostile, DamagedFilesAreErrors) {
-  const std::string bytes = *train::ReadFile(JoinPath(kModels, "module/saved_model.pb"));
+  const std::string bytes = *data::ReadFile(JoinPath(kModels, "module/saved_model.pb"));
   const std::string folder = Copy("module", WireWriter());
   for (size_t size = 0; size < bytes.size(); size += 997) {
-    ASSERT_TRUE(train::ReplaceFile(JoinPath(folder, "saved_model.pb"), {std::string_view(bytes).substr(0, size)}).ok());
+    ASSERT_TRUE(data::ReplaceFile(JoinPath(folder, "saved_model.pb"), {std::string_view(bytes).substr(0, size)}).ok());
     EXPECT_FALSE(LoadModel(folder).ok()) << size;
   }
 }

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "tenon/train/graph_def.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
 
-using train::FindBytes;
-using train::FindNumber;
-using train::WireReader;
+using sdk::FindBytes;
+using sdk::FindNumber;
+using sdk::WireReader;
 
 // Field numbers of tensorflow.MetaGraphDef and the messages in it.
 constexpr uint32_t kMetaInfo = 1, kMetaGraphDef = 2, kMetaSaver = 3, kMetaCollection = 4, kMetaSignature = 5, kMetaAsset = 6;
@@ -39,14 +39,14 @@ std::vector<std::string_view> AllBytes(std::string_view message, uint32_t field)
 }
 
 // "a" of "a:0": the node that a signature names where a tensor was expected.
-std::string NodeOf(std::string_view tensor) { return std::string(train::NodeOfInput(tensor)); }
+std::string NodeOf(std::string_view tensor) { return std::string(data::NodeOfInput(tensor)); }
 
 TensorInfo ParseTensorInfo(std::string_view bytes) {
   TensorInfo info;
   info.tensor = FindBytes(bytes, kTensorName);
   info.dtype = static_cast<DType>(FindNumber(bytes, kTensorDtype));
   const std::vector<std::string_view> shapes = AllBytes(bytes, kTensorShape);
-  info.shape = shapes.empty() ? Shape::Unknown() : train::ParseTensorShape(shapes.back());
+  info.shape = shapes.empty() ? Shape::Unknown() : data::ParseTensorShape(shapes.back());
   if (const auto sparse = AllBytes(bytes, kTensorSparse); !sparse.empty()) {
     info.kind = TensorInfo::Kind::kSparse;
     for (uint32_t field : {kSparseValues, kSparseIndices, kSparseShape}) info.parts.emplace_back(FindBytes(sparse.back(), field));

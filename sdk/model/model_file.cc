@@ -5,17 +5,17 @@
 #include <utility>
 
 #include "sdk/model/foreign_file.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
 #include "tenon/model/text_format.h"
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
 
-using train::FileExists;
-using train::JoinPath;
-using train::WireReader;
+using data::FileExists;
+using data::JoinPath;
+using sdk::WireReader;
 
 constexpr std::string_view kBinaryModel = "saved_model.pb", kTextModel = "saved_model.pbtxt";
 constexpr uint32_t kSavedModelVersion = 1, kSavedModelMetaGraph = 2;
@@ -43,18 +43,18 @@ bool LooksLikeSavedModel(std::string_view bytes) {
 
 // Whether its second field is a graph that has nodes: in a GraphDef that field is the function library.
 bool LooksLikeMetaGraph(std::string_view bytes) {
-  if (train::ParseGraphDef(bytes).ok()) return false;
+  if (data::ParseGraphDef(bytes).ok()) return false;
   const Result<MetaGraph> meta = ParseMetaGraph(bytes);
   if (!meta.ok() || meta->graph_def.empty()) return false;
-  const Result<train::GraphView> graph = train::ParseGraphDef(meta->graph_def);
+  const Result<data::GraphView> graph = data::ParseGraphDef(meta->graph_def);
   return graph.ok() && !graph->nodes.empty();
 }
 
 }  // namespace
 
 struct ModelFile::Bytes {
-  explicit Bytes(train::MappedFile mapped) : file(std::move(mapped)) {}
-  train::MappedFile file;
+  explicit Bytes(data::MappedFile mapped) : file(std::move(mapped)) {}
+  data::MappedFile file;
   std::string converted;
 };
 
@@ -73,7 +73,7 @@ std::string_view FormName(Form form) {
 Result<ModelFile> ModelFile::Open(const std::string& path, const OpenOptions& options) {
   ModelFile file;
   file.path_ = path;
-  const bool folder = train::ListFolder(path).ok();
+  const bool folder = data::ListFolder(path).ok();
   Status opened = folder ? file.OpenFolder(options) : file.OpenFile(path, options);
   if (!opened.ok()) return opened;
   return file;
@@ -95,7 +95,7 @@ Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) 
   Status understood = Read(file, options.most_bytes, &content);
   if (understood.ok() && content == Content::kSavedModel) {
     form_ = Form::kSavedModel;
-    folder_ = train::FolderOf(file);
+    folder_ = data::FolderOf(file);
   }
   if (understood.ok()) understood = Understand(content, options);
   if (!understood.ok()) return understood.code() == Code::kNotFound && bytes_ == nullptr ? understood : understood.Annotate("'" + file + "'");
@@ -104,12 +104,12 @@ Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) 
 }
 
 Status ModelFile::Read(const std::string& file, uint64_t most_bytes, Content* content) {
-  Result<train::MappedFile> opened = train::MappedFile::Open(file, train::ReadLimit(most_bytes));
+  Result<data::MappedFile> opened = data::MappedFile::Open(file, data::ReadLimit(most_bytes));
   if (!opened.ok()) {
     const std::string_view kind = opened.status().code() == Code::kNotFound ? MissingKind(file) : std::string_view();
     return kind.empty() ? opened.status() : Status(Code::kInvalidArgument, "it is " + std::string(kind));
   }
-  train::MappedFile mapped = *std::move(opened);
+  data::MappedFile mapped = *std::move(opened);
   if (const std::string_view kind = ForeignKind(mapped.bytes()); !kind.empty()) return Status(Code::kInvalidArgument, "it is " + std::string(kind));
   auto bytes = std::make_shared<Bytes>(std::move(mapped));
   bytes_ = bytes;

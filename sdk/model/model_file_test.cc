@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/sdk/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::model {
 namespace {
 
-using train::JoinPath;
-using train::WireWriter;
+using data::JoinPath;
+using sdk::WireWriter;
 
 std::string Graph() {
   WireWriter node, graph;
@@ -59,12 +59,12 @@ class Files : public testing::Test {
  protected:
   std::string Write(const std::string& name, std::string_view bytes) {
     const std::string path = JoinPath(folder_, name);
-    EXPECT_TRUE(train::ReplaceFile(path, {bytes}).ok());
+    EXPECT_TRUE(data::ReplaceFile(path, {bytes}).ok());
     return path;
   }
   static void ExpectTheGraph(const Result<ModelFile>& file) {
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto graph = train::ParseGraphDef(file->graph_def());
+    const auto graph = data::ParseGraphDef(file->graph_def());
     ASSERT_TRUE(graph.ok()) << graph.status();
     ASSERT_EQ(graph->nodes.size(), 1u);
     EXPECT_EQ(graph->nodes[0].op, "Placeholder");

@@ -6,6 +6,7 @@
 
 #include "sdk/model/message_table.h"
 #include "sdk/model/text_scanner.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
@@ -201,10 +202,7 @@ class Converter {
     if (notes_.size() < kMostNotes && std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(std::move(note));
   }
 
-  void Varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
-    out_.push_back(static_cast<char>(value));
-  }
+  void Varint(uint64_t value) { sdk::PutVarint(out_, value); }
   void Tag(uint32_t number, uint32_t wire_type) { Varint(uint64_t{number} << 3 | wire_type); }
   template <typename T>
   void Raw(T value) {

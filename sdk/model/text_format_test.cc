@@ -6,15 +6,15 @@
 #include <cmath>
 
 #include "sdk/model/message_table.h"
-#include "tenon/train/graph_def.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
 
-using train::FindBytes;
-using train::FindNumber;
-using train::WireReader;
+using sdk::FindBytes;
+using sdk::FindNumber;
+using sdk::WireReader;
 
 std::string Wire(std::string_view text, std::string_view message = "GraphDef") {
   const Result<WireMessage> wire = TextToWire(text, message);
@@ -41,7 +41,7 @@ TEST(TextFormat, ReadsAGraphInEachWayThatMessagesMayBeWritten) {
     node { name: "x" op: 'Placeholder' attr { key: "dtype" value { type: DT_FLOAT } } }
     node: < name: "y"; op: "Relu", input: ["x", "^x"] attr <key: "T" value: {type: 1}> >
     versions { producer: 27 }  # and one at the end)");
-  const auto graph = train::ParseGraphDef(bytes);
+  const auto graph = data::ParseGraphDef(bytes);
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_EQ(graph->nodes.size(), 2u);
   EXPECT_EQ(graph->nodes[0].TypeAttr("dtype"), DType::kFloat);

@@ -3,9 +3,9 @@
 
 #include <set>
 
+#include "tenon/data/file.h"
 #include "tenon/model/graph_index.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::model {
 namespace {
@@ -14,10 +14,10 @@ using host::Attrs;
 using host::Graph;
 using host::Operation;
 using host::Output;
-using train::FunctionView;
-using train::NodeView;
-using train::WireReader;
-using train::WireWriter;
+using data::FunctionView;
+using data::NodeView;
+using sdk::WireReader;
+using sdk::WireWriter;
 
 // Field numbers of tensorflow.GraphDef, MetaGraphDef and the messages in them.
 constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2, kGraphVersions = 4, kLibraryFunction = 1, kNodeDevice = 4;
@@ -270,8 +270,8 @@ Result<std::string> SavedModelBytes(const Graph& graph, const AddedSaver& added,
 }
 
 Status Write(const Runtime& runtime, Session& session, std::string_view graph_def, const std::string& folder, const WriteOptions& options) {
-  const std::string file = train::JoinPath(folder, "saved_model.pb");
-  const bool exists = train::FileExists(file);
+  const std::string file = data::JoinPath(folder, "saved_model.pb");
+  const bool exists = data::FileExists(file);
   if (exists && !options.replace) return Status(Code::kAlreadyExists, "there is a model already");
   if (options.signatures.empty()) return Status(Code::kInvalidArgument, "a model needs a signature, which says what can be run");
   std::vector<std::string> targets;
@@ -284,17 +284,17 @@ Status Write(const Runtime& runtime, Session& session, std::string_view graph_de
   TENON_TRY_ASSIGN(const Part part, Part::Cut(index, targets));
   TENON_TRY_ASSIGN(Graph graph, Graph::Import(runtime, part.graph_def()));
   if (exists) TENON_TRY(host::RemoveFile(file));
-  TENON_TRY(train::MakeFolder(train::JoinPath(folder, "variables")));
+  TENON_TRY(data::MakeFolder(data::JoinPath(folder, "variables")));
   AddedSaver saver;
   if (!part.variables().empty()) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, ReadValues(runtime, session, part.graph_def(), part.variables()));
-    const std::string prefix = train::JoinPath(train::JoinPath(folder, "variables"), "variables");
+    const std::string prefix = data::JoinPath(data::JoinPath(folder, "variables"), "variables");
     TENON_TRY(WriteBundle(runtime, part.variables(), values, prefix));
     saver = AddSaver(graph, part.variables());
   }
   TENON_TRY(graph.status());
   TENON_TRY_ASSIGN(const std::string bytes, SavedModelBytes(graph, saver, options));
-  return train::ReplaceFile(file, {bytes});
+  return data::ReplaceFile(file, {bytes});
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "tenon/data/file.h"
 #include "tenon/model/coverage.h"
 #include "tenon/model/load.h"
-#include "tenon/train/file.h"
 #include "tests/engine/engine.h"
 #include "tests/fakes/temporary_folder.h"
 
@@ -18,7 +18,7 @@ namespace {
 using engine::TheRuntime;
 using host::Graph;
 using host::Output;
-using train::JoinPath;
+using data::JoinPath;
 
 // y = x * v, and a step that raises v, which is no part of the signature.
 class Writing : public testing::Test {
@@ -84,7 +84,7 @@ TEST_F(Writing, TakesWhatTheSignaturesReachAndNoDevices) {
   ASSERT_TRUE(index.ok());
   EXPECT_EQ(index->FindNode("raise"), nullptr);
   EXPECT_NE(index->FindNode("v"), nullptr);
-  for (const train::NodeView& node : index->graph().nodes) EXPECT_EQ(node.device, "") << node.name;
+  for (const data::NodeView& node : index->graph().nodes) EXPECT_EQ(node.device, "") << node.name;
 }
 
 TEST_F(Writing, ReplacesAModelOnlyWhenItIsSaid) {
@@ -110,7 +110,7 @@ TEST_F(Writing, SaysWhatASignatureHasWrong) {
   EXPECT_NE(why({"s", {}, {{"out", "y:3"}}}).find("signature 's', 'out': the graph has no tensor 'y:3'"), std::string::npos);
   EXPECT_EQ(WriteSavedModel(TheRuntime(), session, *graph_.Export(), folder_, {}).message(),
             "writing the model '" + folder_ + "': a model needs a signature, which says what can be run");
-  EXPECT_FALSE(train::FileExists(JoinPath(folder_, "saved_model.pb")));
+  EXPECT_FALSE(data::FileExists(JoinPath(folder_, "saved_model.pb")));
 }
 
 // A model of TensorFlow's with functions, loaded and written again.

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::train {
 namespace {
@@ -64,8 +64,8 @@ Result<BestCheckpoints> BestCheckpoints::Parse(std::string_view text) {
 }
 
 Result<BestCheckpoints> BestCheckpoints::Read(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFileName);
-  const Result<std::string> text = ReadFile(path);
+  const std::string path = data::JoinPath(folder, kFileName);
+  const Result<std::string> text = data::ReadFile(path);
   if (!text.ok() && text.status().code() == Code::kNotFound) return BestCheckpoints();
   if (!text.ok()) return text.status();
   Result<BestCheckpoints> best = Parse(*text);
@@ -75,12 +75,12 @@ Result<BestCheckpoints> BestCheckpoints::Read(const std::string& folder) {
 
 Status BestCheckpoints::Write(const std::string& folder) const {
   const std::string text = Format();
-  return ReplaceFile(JoinPath(folder, kFileName), {text});
+  return data::ReplaceFile(data::JoinPath(folder, kFileName), {text});
 }
 
 Status BestCheckpoints::Remove(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFileName);
-  return FileExists(path) ? host::RemoveFile(path) : Status();
+  const std::string path = data::JoinPath(folder, kFileName);
+  return data::FileExists(path) ? host::RemoveFile(path) : Status();
 }
 
 }  // namespace tenon::train

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <random>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tenon/train/folder_lock.h"
 
 namespace tenon::train {
@@ -19,8 +19,8 @@ constexpr std::string_view kTemporary = "_temp_";
 std::string LastPart(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 void RemoveFolder(const std::string& folder) {
-  if (const Result<std::vector<std::string>> files = ListFolder(folder); files.ok()) {
-    for (const std::string& file : *files) (void)host::RemoveFile(JoinPath(folder, file));
+  if (const Result<std::vector<std::string>> files = data::ListFolder(folder); files.ok()) {
+    for (const std::string& file : *files) (void)host::RemoveFile(data::JoinPath(folder, file));
   }
   (void)host::RemoveFile(folder);
 }
@@ -40,7 +40,7 @@ int64_t StepOfCheckpoint(std::string_view name) {
 
 std::vector<std::string> FindCheckpoints(const std::string& folder) {
   std::vector<std::string> found;
-  const Result<std::vector<std::string>> names = ListFolder(folder);
+  const Result<std::vector<std::string>> names = data::ListFolder(folder);
   if (!names.ok()) return found;
   for (const std::string& name : *names) {
     if (!name.starts_with(kStem) || !name.ends_with(kIndexEnding)) continue;
@@ -60,20 +60,20 @@ Status FlushCheckpoint(const std::string& prefix, size_t shards) {
     files.push_back(prefix + ending);
   }
   for (const std::string& file : files) {
-    if (!FileExists(file)) {
+    if (!data::FileExists(file)) {
       return Status(Code::kNotFound, "'" + file + "' is missing after it was written; all tasks and this process must see the same files");
     }
-    TENON_TRY(FlushFile(file));
+    TENON_TRY(data::FlushFile(file));
   }
-  return host::SyncDirectory(FolderOf(prefix));
+  return host::SyncDirectory(data::FolderOf(prefix));
 }
 
 void RemoveCheckpoint(const std::string& prefix) {
-  const std::string folder = FolderOf(prefix), name = LastPart(prefix);
-  const Result<std::vector<std::string>> files = ListFolder(folder);
+  const std::string folder = data::FolderOf(prefix), name = LastPart(prefix);
+  const Result<std::vector<std::string>> files = data::ListFolder(folder);
   if (!files.ok()) return;
   for (const std::string& file : *files) {
-    if (file == name + std::string(kIndexEnding) || file.starts_with(name + ".data-")) (void)host::RemoveFile(JoinPath(folder, file));
+    if (file == name + std::string(kIndexEnding) || file.starts_with(name + ".data-")) (void)host::RemoveFile(data::JoinPath(folder, file));
   }
 }
 
@@ -85,20 +85,20 @@ std::string TemporaryFolderFor(const std::string& prefix) {
 }
 
 void RemoveLeftovers(const std::string& folder) {
-  const Result<std::vector<std::string>> names = ListFolder(folder);
+  const Result<std::vector<std::string>> names = data::ListFolder(folder);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (name.starts_with(kStem) && name.find(kTemporary) != std::string::npos) RemoveFolder(JoinPath(folder, name));
+    if (name.starts_with(kStem) && name.find(kTemporary) != std::string::npos) RemoveFolder(data::JoinPath(folder, name));
     // Of ReplaceFile, whose process is gone.
-    if (name.starts_with("checkpoint.tmp") || name.starts_with("checkpoint_best.tmp")) (void)host::RemoveFile(JoinPath(folder, name));
+    if (name.starts_with("checkpoint.tmp") || name.starts_with("checkpoint_best.tmp")) (void)host::RemoveFile(data::JoinPath(folder, name));
   }
   for (const std::string& name : *names) {
-    if (name.starts_with(kStem) && name.ends_with(".lock")) RemoveLockIfFree(JoinPath(folder, name));
+    if (name.starts_with(kStem) && name.ends_with(".lock")) RemoveLockIfFree(data::JoinPath(folder, name));
   }
   // The index first: with it gone, data under temporary names mean nothing.
   for (const char* ending : {".index.tmp", ".tmp"}) {
     for (const std::string& name : *names) {
-      if (name.starts_with(kStem) && name.ends_with(ending)) (void)host::RemoveFile(JoinPath(folder, name));
+      if (name.starts_with(kStem) && name.ends_with(ending)) (void)host::RemoveFile(data::JoinPath(folder, name));
     }
   }
   // Data that got their name before their index did.
@@ -106,7 +106,7 @@ void RemoveLeftovers(const std::string& folder) {
     const size_t data = name.find(".data-");
     if (!name.starts_with(kStem) || data == std::string::npos) continue;
     const std::string index = name.substr(0, data) + std::string(kIndexEnding);
-    if (!std::binary_search(names->begin(), names->end(), index)) (void)host::RemoveFile(JoinPath(folder, name));
+    if (!std::binary_search(names->begin(), names->end(), index)) (void)host::RemoveFile(data::JoinPath(folder, name));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::train {
 namespace {
@@ -158,8 +158,8 @@ Result<CheckpointState> CheckpointState::Parse(std::string_view text) {
 }
 
 Result<CheckpointState> CheckpointState::Read(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFileName);
-  TENON_TRY_ASSIGN(const std::string text, ReadFile(path));
+  const std::string path = data::JoinPath(folder, kFileName);
+  TENON_TRY_ASSIGN(const std::string text, data::ReadFile(path));
   Result<CheckpointState> state = Parse(text);
   if (!state.ok()) return state.status().Annotate("'" + path + "'");
   return state;
@@ -167,7 +167,7 @@ Result<CheckpointState> CheckpointState::Read(const std::string& folder) {
 
 Status CheckpointState::Write(const std::string& folder) const {
   const std::string text = Format();
-  return ReplaceFile(JoinPath(folder, kFileName), {text});
+  return data::ReplaceFile(data::JoinPath(folder, kFileName), {text});
 }
 
 }  // namespace tenon::train

@@ -2,7 +2,7 @@
 // The power goes at every operation of saving: no checkpoint that was written is lost, none is half of another. Covers J6, J12.
 #include <gtest/gtest.h>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tests/fakes/counting_model.h"
 #include "tests/fakes/crash_control.h"
 
@@ -44,7 +44,7 @@ void ExpectWholeCheckpoints(const std::string& folder, const std::string& when) 
   if (!state.ok()) return;  // none was ever named
   for (const std::string& name : state->paths) {
     Counting named("", Options());
-    const Status restored = named.saver.RestoreFrom(named.session, JoinPath(folder, name));
+    const Status restored = named.saver.RestoreFrom(named.session, data::JoinPath(folder, name));
     EXPECT_TRUE(restored.ok()) << when << ": " << restored;
     EXPECT_EQ(StepOfCheckpoint(name), named.Step()) << when;
   }
@@ -71,7 +71,7 @@ void CrashAtEachChange(uint32_t lost, const std::string& where) {
     EXPECT_EQ(restored.step, again.Step()) << when;
     again.Run(again.add);
     again.Save(restored.step + 1, 0);
-    const std::vector<std::string> files = *ListFolder(folder);
+    const std::vector<std::string> files = *data::ListFolder(folder);
     for (const std::string& file : files) EXPECT_EQ(std::string::npos, file.find("tmp")) << when << " left " << file;
   }
 }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "tenon/train/npy.h"
+#include "tenon/data/npy.h"
 
 namespace tenon::train {
 namespace {
@@ -47,7 +47,7 @@ Result<Tensor> DigitSet::ImageTensor() const {
 }
 
 Result<DigitData> DigitData::Load(const std::string& path) {
-  TENON_TRY_ASSIGN(const Tensor array, ReadNpy(path));
+  TENON_TRY_ASSIGN(const Tensor array, data::ReadNpy(path));
   const Shape shape = array.shape();
   const std::span<const uint8_t> values = array.data<uint8_t>();
   if (shape.rank() != 2 || shape[1] != kRow || shape[0] < kClasses || values.empty()) {

@@ -65,14 +65,6 @@ TEST(Progress, SaysWhatASecondPersonWouldAsk) {
   EXPECT_EQ("step 300/1200  loss 0.1235  accuracy 0.9688  23,457 examples/s  1 min 15 s left", progress.Line(report));
 }
 
-TEST(Progress, CountsInThousands) {
-  EXPECT_EQ("0", FormatCount(0));
-  EXPECT_EQ("999", FormatCount(999));
-  EXPECT_EQ("1,000", FormatCount(1000));
-  EXPECT_EQ("-1,234,567", FormatCount(-1234567));
-  EXPECT_EQ("-123", FormatCount(-123));
-}
-
 std::string TakeText(std::FILE* file) {
   std::rewind(file);
   std::string text;

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <utility>
 
-#include "tenon/train/crc32c.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/file.h"
+#include "tenon/sdk/crc32c.h"
+#include "tenon/sdk/wire.h"
 
 namespace tenon::train {
 namespace {
@@ -40,6 +40,8 @@ T ReadRaw(std::string_view bytes) {
   return value;
 }
 
+uint32_t MaskedCrc32c(std::string_view bytes) { return sdk::MaskCrc32c(sdk::Crc32c(bytes)); }
+
 // A name that no other run has; two runs within one second get different ones.
 std::string NewPath(const std::string& folder) {
   char host[256] = "localhost";
@@ -47,10 +49,10 @@ std::string NewPath(const std::string& folder) {
   char stamp[32];
   std::snprintf(stamp, sizeof(stamp), "%010lld", static_cast<long long>(Now()));
   static std::atomic<int> writers{0};
-  const std::string base = JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host + "." + std::to_string(getpid()));
+  const std::string base = data::JoinPath(folder, std::string("events.out.tfevents.") + stamp + "." + host + "." + std::to_string(getpid()));
   for (;;) {
     const std::string path = base + "." + std::to_string(writers++);
-    if (!FileExists(path)) return path;
+    if (!data::FileExists(path)) return path;
   }
 }
 
@@ -90,7 +92,7 @@ Result<std::optional<std::string_view>> RecordReader::Next() {
 }
 
 Result<EventWriter> EventWriter::Create(const std::string& folder) {
-  TENON_TRY(MakeFolder(folder));
+  TENON_TRY(data::MakeFolder(folder));
   std::string path = NewPath(folder);
   TENON_TRY_ASSIGN(host::File file, host::File::OpenAppend(path));
   EventWriter writer(std::move(file), std::move(path));
@@ -104,7 +106,7 @@ EventWriter::~EventWriter() {
 }
 
 Status EventWriter::Add(int64_t step, uint32_t field, std::string_view message) {
-  WireWriter event;
+  sdk::WireWriter event;
   event.Double(kEventWallTime, Now());
   event.Varint(kEventStep, static_cast<uint64_t>(step));
   event.Bytes(field, message);
@@ -115,9 +117,9 @@ Status EventWriter::Add(int64_t step, uint32_t field, std::string_view message) 
 Status EventWriter::AddGraph(std::string_view graph_def) { return Add(0, kEventGraphDef, graph_def); }
 
 Status EventWriter::AddScalars(int64_t step, const std::vector<std::pair<std::string, float>>& values) {
-  WireWriter summary;
+  sdk::WireWriter summary;
   for (const auto& [tag, number] : values) {
-    WireWriter value;
+    sdk::WireWriter value;
     value.Bytes(kValueTag, tag);
     value.Float(kValueSimpleValue, number);
     summary.Bytes(kSummaryValue, value.bytes());
@@ -126,13 +128,13 @@ Status EventWriter::AddScalars(int64_t step, const std::vector<std::pair<std::st
 }
 
 Status EventWriter::AddStart(int64_t step) {
-  WireWriter log;
+  sdk::WireWriter log;
   log.Varint(kSessionLogStatus, kSessionStart);
   return Add(step, kEventSessionLog, log.bytes());
 }
 
 Status EventWriter::AddCheckpoint(int64_t step, std::string_view checkpoint_path) {
-  WireWriter log;
+  sdk::WireWriter log;
   log.Varint(kSessionLogStatus, kSessionCheckpoint);
   log.Bytes(kSessionLogPath, checkpoint_path);
   return Add(step, kEventSessionLog, log.bytes());

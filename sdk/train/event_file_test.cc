@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "tenon/train/crc32c.h"
-#include "tenon/train/file.h"
-#include "tenon/train/wire.h"
+#include "tenon/data/file.h"
+#include "tenon/sdk/crc32c.h"
+#include "tenon/sdk/wire.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::train {
@@ -22,7 +22,7 @@ struct SeenEvent {
 
 SeenEvent Parse(std::string_view bytes) {
   SeenEvent event;
-  WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.field() == 1) event.wall_time = reader.as_double();
     if (reader.field() == 2) event.step = static_cast<int64_t>(reader.number());
@@ -30,7 +30,7 @@ SeenEvent Parse(std::string_view bytes) {
     if (reader.field() == 4) event.graph_def = reader.bytes();
     if (reader.field() == 5) event.summary = reader.bytes();
     if (reader.field() == 7) {
-      WireReader log(reader.bytes());
+      sdk::WireReader log(reader.bytes());
       while (log.Next()) {
         if (log.field() == 1) event.session_status = log.number();
       }
@@ -42,7 +42,7 @@ SeenEvent Parse(std::string_view bytes) {
 
 std::vector<SeenEvent> ReadEvents(const std::string& path) {
   std::vector<SeenEvent> events;
-  Result<std::string> bytes = ReadFile(path);
+  Result<std::string> bytes = data::ReadFile(path);
   EXPECT_TRUE(bytes.ok()) << bytes.status();
   RecordReader reader(*bytes);
   while (true) {
@@ -54,18 +54,6 @@ std::vector<SeenEvent> ReadEvents(const std::string& path) {
 }
 
 std::string TemporaryFolder() { return fakes::TemporaryFolder("event"); }
-
-// The value that the CRC-32C of RFC 3720, appendix B.4 has for its test patterns.
-TEST(Crc32c, AgreesWithThePatternsOfTheStandard) {
-  EXPECT_EQ(0x8a9136aau, Crc32c(std::string(32, '\0')));
-  EXPECT_EQ(0x62a8ab43u, Crc32c(std::string(32, '\xff')));
-  std::string ascending;
-  for (char c = 0; c < 32; ++c) ascending += c;
-  EXPECT_EQ(0x46dd794eu, Crc32c(ascending));
-  EXPECT_EQ(0xe3069283u, Crc32c("123456789"));
-}
-
-TEST(Crc32c, GoesOnWhereItStopped) { EXPECT_EQ(Crc32c("hello world"), Crc32c(" world", Crc32c("hello"))); }
 
 TEST(Record, ReadsBackWhatItWrote) {
   std::string file;
@@ -125,10 +113,10 @@ TEST(EventWriter, WritesWhatTensorBoardReads) {
   EXPECT_EQ(41, events[3].step);
 
   std::vector<std::pair<std::string, float>> scalars;
-  WireReader summary(events[3].summary);
+  sdk::WireReader summary(events[3].summary);
   while (summary.Next()) {
     auto& [tag, number] = scalars.emplace_back();
-    WireReader value(summary.bytes());
+    sdk::WireReader value(summary.bytes());
     while (value.Next()) {
       if (value.field() == 1) tag = value.bytes();
       if (value.field() == 2) number = value.as_float();
@@ -157,7 +145,7 @@ TEST(Wire, StopsAtDamage) {
         std::string("\x08\xff"), std::string("\x00\x01", 2), std::string("\x0b"), std::string(12, '\xff'),
         std::string("\x09"
                     "1234567")}) {
-    WireReader reader(bytes);
+    sdk::WireReader reader(bytes);
     while (reader.Next()) {
     }
     EXPECT_FALSE(reader.ok());

@@ -7,7 +7,7 @@
 #include <climits>
 #include <utility>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::train {
 namespace {
@@ -23,7 +23,7 @@ std::string ThisProcess() {
 // What the holder wrote there; anybody may have.
 std::string Holder(const std::string& path) {
   constexpr size_t kMost = 100;
-  Result<std::string> read = ReadFile(path);
+  Result<std::string> read = data::ReadFile(path);
   if (!read.ok()) return "another process";
   read->resize(std::min(read->size(), kMost));
   std::erase_if(*read, [](char c) { return c < ' ' || c > '~'; });
@@ -33,7 +33,7 @@ std::string Holder(const std::string& path) {
 }  // namespace
 
 Result<FolderLock> FolderLock::Take(const std::string& folder) {
-  const std::string path = JoinPath(folder, kFileName);
+  const std::string path = data::JoinPath(folder, kFileName);
   Result<host::File> file = host::File::OpenWrite(path);
   if (!file.ok() && file.status().code() == Code::kAborted) {
     return Status(Code::kFailedPrecondition, "the folder '" + folder + "' is in use: " + Holder(path) +

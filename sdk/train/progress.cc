@@ -9,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "tenon/data/number_text.h"
+
 namespace tenon::train {
 namespace {
 
@@ -43,8 +45,8 @@ std::string Progress::Line(const StepReport& report) const {
   for (size_t i = 0; i < report.metrics.size() && i < names_.size(); ++i) {
     line += fmt::format("  {} {:.4f}", names_[i], report.metrics[i]);
   }
-  line += fmt::format("  {} examples/s", FormatCount(std::llround(report.examples_per_second)));
-  if (report.step < report.steps) line += fmt::format("  {} left", FormatDuration(report.seconds_left));
+  line += fmt::format("  {} examples/s", data::FormatCount(std::llround(report.examples_per_second)));
+  if (report.step < report.steps) line += fmt::format("  {} left", data::FormatDuration(report.seconds_left));
   return line;
 }
 
@@ -76,22 +78,6 @@ void Progress::Finish() {
   if (drawn_) fmt::print(out_, "{}", std::string(drawn_rows_ + 1, '\n'));
   drawn_ = false;
   std::fflush(out_);
-}
-
-std::string FormatDuration(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e9) return "a long time";
-  const auto whole = static_cast<int64_t>(std::llround(seconds));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
-}
-
-std::string FormatCount(int64_t count) {
-  std::string digits = std::to_string(count);
-  for (auto at = static_cast<ptrdiff_t>(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3) {
-    digits.insert(static_cast<size_t>(at), ",");
-  }
-  return digits;
 }
 
 }  // namespace tenon::train

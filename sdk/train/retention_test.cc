@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tests/fakes/counting_model.h"
 
 namespace tenon::train {
@@ -133,7 +133,7 @@ TEST(WarmStart, SavesAPartUnderOtherNamesToo) {
   options.saver.variables = {{"value1", "renamed"}};
   Counting counting(folder, options);
   counting.Save(1);
-  const std::string index = *ReadFile(folder + "/model.ckpt-1.index");
+  const std::string index = *data::ReadFile(folder + "/model.ckpt-1.index");
   EXPECT_NE(std::string::npos, index.find("renamed"));
   EXPECT_EQ(std::string::npos, index.find("value"));
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::train {
 namespace {
@@ -36,19 +36,19 @@ Saver::Saver(Model& model, std::string folder, int keep) : Saver(model, std::mov
 
 std::string Saver::PathOf(const std::string& name) const {
   const bool whole = name.starts_with('/') || name.find("://") != std::string::npos;
-  return whole ? name : JoinPath(folder_, name);
+  return whole ? name : data::JoinPath(folder_, name);
 }
 
 Status Saver::Claim() {
   if (lock_) return Status();
-  TENON_TRY(MakeFolder(folder_));
+  TENON_TRY(data::MakeFolder(folder_));
   TENON_TRY_ASSIGN(lock_, FolderLock::Take(folder_));
   return Status();
 }
 
 Status Saver::IfFree(const std::function<Status()>& change) {
   if (lock_) return change();
-  if (!FileExists(folder_)) return Status();
+  if (!data::FileExists(folder_)) return Status();
   const Result<FolderLock> lock = FolderLock::Take(folder_);
   return lock.ok() ? change() : Status();
 }
@@ -119,7 +119,7 @@ Status Saver::Clear() {
   state_ = CheckpointState();
   best_ = BestCheckpoints();
   const Result<CheckpointState> old = Candidates();
-  if (!FileExists(folder_)) return Status();
+  if (!data::FileExists(folder_)) return Status();
   TENON_TRY(Claim());
   TENON_TRY(state_.Write(folder_));
   TENON_TRY(BestCheckpoints::Remove(folder_));

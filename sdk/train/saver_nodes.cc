@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 namespace tenon::train {
 namespace {
@@ -130,7 +130,7 @@ Status SaverNodes::Save(const Session& session, const std::string& prefix, const
   if (shards_ == 0) return Status(Code::kFailedPrecondition, "the model has no variables to save");
   TENON_TRY_ASSIGN(const Tensor prefix_value, Tensor::String(prefix));
   if (shards_ == 1) return session.RunTargets({save_target_}, {{prefix_, prefix_value}});
-  const std::string parts_prefix = JoinPath(temporary, "part");
+  const std::string parts_prefix = data::JoinPath(temporary, "part");
   std::vector<std::string> parts;
   for (size_t i = 0; i < shards_; ++i) parts.push_back(PartPath(parts_prefix, static_cast<int32_t>(i), static_cast<int32_t>(shards_)));
   TENON_TRY_ASSIGN(const Tensor parts_prefix_value, Tensor::String(parts_prefix));

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tests/fakes/counting_model.h"
 
 namespace tenon::train {
@@ -25,10 +25,10 @@ INSTANTIATE_TEST_SUITE_P(On, SaverTest, testing::Values("system", "memory"), [](
 
 // Flips a bit in the middle.
 void Damage(const std::string& path) {
-  std::string bytes = *ReadFile(path);
+  std::string bytes = *data::ReadFile(path);
   ASSERT_FALSE(bytes.empty());
   bytes[bytes.size() / 2] ^= 0x40;
-  ASSERT_TRUE(ReplaceFile(path, {bytes}).ok());
+  ASSERT_TRUE(data::ReplaceFile(path, {bytes}).ok());
 }
 
 TEST_P(SaverTest, FindsNothingInANewFolder) {
@@ -63,7 +63,7 @@ TEST_P(SaverTest, KeepsTheLastFew) {
   Result<CheckpointState> state = CheckpointState::Read(folder);
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ((std::vector<std::string>{"model.ckpt-4", "model.ckpt-5"}), state->paths);
-  const std::vector<std::string> files = *ListFolder(folder);
+  const std::vector<std::string> files = *data::ListFolder(folder);
   EXPECT_EQ(
       0, std::count_if(files.begin(), files.end(), [](const std::string& f) { return f.starts_with("model.ckpt-3"); }));
   EXPECT_EQ(1, std::count(files.begin(), files.end(), "model.ckpt-4.index"));
@@ -136,8 +136,8 @@ TEST_P(SaverTest, PassesOverACheckpointThatHoldsAnotherStepThanItsName) {
   }
   // Whoever renames a checkpoint gets no other step.
   for (const char* ending : {".index", ".data-00000-of-00001"}) {
-    const std::string bytes = *ReadFile(folder + "/model.ckpt-1" + ending);
-    ASSERT_TRUE(ReplaceFile(folder + "/model.ckpt-7" + ending, {bytes}).ok());
+    const std::string bytes = *data::ReadFile(folder + "/model.ckpt-1" + ending);
+    ASSERT_TRUE(data::ReplaceFile(folder + "/model.ckpt-7" + ending, {bytes}).ok());
   }
   CheckpointState state = *CheckpointState::Read(folder);
   state.paths.push_back("model.ckpt-7");
@@ -157,15 +157,15 @@ TEST_P(SaverTest, RemovesWhatAKillHasLeft) {
     Counting counting(folder);
     counting.Save(1);
   }
-  const std::vector<std::string> clean = *ListFolder(folder);
-  ASSERT_TRUE(MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
+  const std::vector<std::string> clean = *data::ListFolder(folder);
+  ASSERT_TRUE(data::MakeFolder(folder + "/model.ckpt-2_temp_0123").ok());
   for (const char* left : {"model.ckpt-2_temp_0123/part-00000-of-00004.index", "model.ckpt-2_temp_0123/part-00000-of-00004.data-00000-of-00001",
                            "model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00004", "checkpoint.tmp77", "somebody's.tmp"}) {
-    ASSERT_TRUE(ReplaceFile(folder + "/" + left, {"half"}).ok());
+    ASSERT_TRUE(data::ReplaceFile(folder + "/" + left, {"half"}).ok());
   }
   Counting again(folder);
   EXPECT_EQ(1, again.Restore().step);
-  std::vector<std::string> left = *ListFolder(folder);
+  std::vector<std::string> left = *data::ListFolder(folder);
   EXPECT_EQ(1, std::erase(left, "somebody's.tmp")) << "it is not ours";
   EXPECT_EQ(clean, left);
 }
@@ -181,7 +181,7 @@ TEST_P(SaverTest, ClearsTheFolder) {
   Result<Restored> restored = again.saver.RestoreNewest(again.session);
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_EQ("", restored->prefix);
-  EXPECT_EQ((std::vector<std::string>{"checkpoint"}), *ListFolder(folder));
+  EXPECT_EQ((std::vector<std::string>{"checkpoint"}), *data::ListFolder(folder));
 }
 
 TEST(SaverErrors, SayWhyACheckpointCannotBeWritten) {
@@ -201,8 +201,8 @@ TEST_P(SaverTest, ASecondSaverIsRefusedAndTouchesNothing) {
     first.Save(1);
     // What the first one's next save would have on the disk at this moment.
     const std::vector<std::string> begun = {"model.ckpt-2.data-00000-of-00001.tmp", "model.ckpt-2.index.tmp", "model.ckpt-3.data-00000-of-00001"};
-    for (const std::string& name : begun) ASSERT_TRUE(ReplaceFile(JoinPath(folder, name), {"begun"}).ok());
-    const std::vector<std::string> before = *ListFolder(folder);
+    for (const std::string& name : begun) ASSERT_TRUE(data::ReplaceFile(data::JoinPath(folder, name), {"begun"}).ok());
+    const std::vector<std::string> before = *data::ListFolder(folder);
     const auto refused = [&](const Status& status) {
       EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
       EXPECT_NE(status.message().find("'" + folder + "'"), std::string::npos) << status;
@@ -212,11 +212,11 @@ TEST_P(SaverTest, ASecondSaverIsRefusedAndTouchesNothing) {
     refused(second.saver.Save(second.session, 7).status());
     refused(second.saver.Clear());
     EXPECT_EQ(second.Restore().step, 1) << "who reads does no harm";
-    EXPECT_EQ(*ListFolder(folder), before);
+    EXPECT_EQ(*data::ListFolder(folder), before);
     first.Run(first.add);
     first.Save(2);
   }
-  EXPECT_FALSE(FileExists(JoinPath(folder, "checkpoint.lock")));
+  EXPECT_FALSE(data::FileExists(data::JoinPath(folder, "checkpoint.lock")));
   EXPECT_EQ(second.Restore().step, 2);
   second.Save(7);
   EXPECT_EQ(FindCheckpoints(folder).back(), "model.ckpt-7");
@@ -224,14 +224,14 @@ TEST_P(SaverTest, ASecondSaverIsRefusedAndTouchesNothing) {
 
 TEST_P(SaverTest, ALockThatADeadRunLeftMeansNothing) {
   const std::string folder = NewFolder();
-  ASSERT_TRUE(MakeFolder(folder).ok());
-  ASSERT_TRUE(ReplaceFile(JoinPath(folder, "checkpoint.lock"), {"process 1\n"}).ok());
-  ASSERT_TRUE(ReplaceFile(JoinPath(folder, "model.ckpt-1.lock"), {"process 1\n"}).ok());
+  ASSERT_TRUE(data::MakeFolder(folder).ok());
+  ASSERT_TRUE(data::ReplaceFile(data::JoinPath(folder, "checkpoint.lock"), {"process 1\n"}).ok());
+  ASSERT_TRUE(data::ReplaceFile(data::JoinPath(folder, "model.ckpt-1.lock"), {"process 1\n"}).ok());
   {
     Counting counting(folder);
     counting.Save(1);
   }
-  const std::vector<std::string> files = *ListFolder(folder);
+  const std::vector<std::string> files = *data::ListFolder(folder);
   for (const std::string& name : files) EXPECT_FALSE(name.ends_with(".lock")) << name;
 }
 

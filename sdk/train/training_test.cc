@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
 #include "tenon/train/digits.h"
-#include "tenon/train/file.h"
-#include "tenon/train/graph_def.h"
 #include "tenon/train/model.h"
 #include "tenon/train/optimizer.h"
 #include "tenon/train/saver.h"
@@ -149,7 +149,7 @@ DigitRun TrainDigits(const TrainingOptions& training, DigitOptions digits, int64
   for (const Tensor& value : *values) run.weights.push_back(Floats(value));
   Result<std::string> graph_def = graph.Export();
   EXPECT_TRUE(graph_def.ok()) << graph_def.status();
-  Result<std::string> frozen = Freeze(session, *graph_def, {DigitNetwork::kAnswers});
+  Result<std::string> frozen = data::Freeze(session, *graph_def, {DigitNetwork::kAnswers});
   EXPECT_TRUE(frozen.ok()) << frozen.status();
   if (frozen.ok()) run.frozen = *frozen;
   return run;
@@ -234,7 +234,7 @@ TEST(Trainer, KeepsTheBestByAMetricOfTheStep) {
   ASSERT_EQ(2u, best->list.size());
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(CheckpointName(seen[i].second), best->list[i].name);
-    EXPECT_TRUE(FileExists(training.checkpoint_folder + "/" + best->list[i].name + ".index"));
+    EXPECT_TRUE(data::FileExists(training.checkpoint_folder + "/" + best->list[i].name + ".index"));
   }
   training.best_metric = "beauty";
   EXPECT_EQ("the best checkpoints are to be known by 'beauty', which the step does not have; it has the loss and accuracy",
@@ -259,9 +259,9 @@ TEST(Freeze, GivesAGraphWithoutVariables) {
   training.steps = 3;
   const DigitRun run = TrainDigits(training, FewSteps());
   ASSERT_TRUE(run.status.ok()) << run.status;
-  Result<GraphView> graph = ParseGraphDef(run.frozen);
+  Result<data::GraphView> graph = data::ParseGraphDef(run.frozen);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  for (const NodeView& node : graph->nodes) {
+  for (const data::NodeView& node : graph->nodes) {
     EXPECT_EQ(std::string_view::npos, node.op.find("Variable")) << node.name;
     EXPECT_NE("VarHandleOp", node.op) << node.name;
   }
@@ -271,14 +271,6 @@ TEST(Freeze, GivesAGraphWithoutVariables) {
       session.Run({{DigitNetwork::kImages, *Data().held_out.ImageTensor()}}, {DigitNetwork::kAnswers});
   ASSERT_TRUE(answers.ok()) << answers.status();
   EXPECT_EQ(359u, (*answers)[0].data<int64_t>().size());
-}
-
-TEST(ParseGraphDef, RefusesDamagedBytes) {
-  for (const std::string& bytes : {std::string("\x0a\x03"
-                                               "abc"),
-                                   std::string("\x0a\xff\xff\xff\x7f"), std::string("nonsense")}) {
-    EXPECT_FALSE(ParseGraphDef(bytes).ok());
-  }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Checkpoints of a cluster, within this process: a shard for each task, all of them or none. Covers J5, J6, J7, J8.
 #include <cstdlib>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tests/cluster/local_cluster.h"
 #include "tests/fakes/counting_model.h"
 #include "tests/fakes/crash_control.h"
@@ -12,7 +12,7 @@ namespace {
 
 using train::Counting;
 using train::CountingOptions;
-using train::ListFolder;
+using data::ListFolder;
 using train::Restored;
 
 const std::vector<std::string> kTasks = {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"};
@@ -47,7 +47,7 @@ TEST(CheckpointCluster, FourTasksWriteFourShardsAndOneIndex) {
                                       "model.ckpt-3.data-00000-of-00004", "model.ckpt-3.data-00001-of-00004",
                                       "model.ckpt-3.data-00002-of-00004", "model.ckpt-3.data-00003-of-00004", "model.ckpt-3.index"}),
             *ListFolder(folder));
-  EXPECT_EQ(4u * sizeof(float), train::ReadFile(folder + "/model.ckpt-3.data-00003-of-00004")->size()) << "its task's variable alone";
+  EXPECT_EQ(4u * sizeof(float), data::ReadFile(folder + "/model.ckpt-3.data-00003-of-00004")->size()) << "its task's variable alone";
   Counting again(folder, tasks.Options());
   EXPECT_EQ(0, again.Step());
   EXPECT_EQ(3, again.Restore().step);
@@ -123,9 +123,9 @@ TEST(CheckpointCluster, AMissingOrDamagedShardSendsAllTasksToTheOneBefore) {
       if (missing) {
         ASSERT_TRUE(RemoveFile(path).ok());
       } else {
-        std::string bytes = *train::ReadFile(path);
+        std::string bytes = *data::ReadFile(path);
         bytes[0] ^= 1;
-        ASSERT_TRUE(train::ReplaceFile(path, {bytes}).ok());
+        ASSERT_TRUE(data::ReplaceFile(path, {bytes}).ok());
       }
       Counting again(folder, tasks.Options());
       EXPECT_FALSE(again.saver.RestoreFrom(again.session, folder + "/model.ckpt-2").ok());

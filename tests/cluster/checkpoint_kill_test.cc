@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 #include "tests/cluster/processes.h"
 #include "tests/fakes/counting_model.h"
 
@@ -78,7 +78,7 @@ struct Verdict {
 
 Verdict Judge(const std::string& folder, const std::string& master, int64_t saved) {
   Verdict verdict;
-  const std::vector<std::string> files = *ListFolder(folder);
+  const std::vector<std::string> files = *data::ListFolder(folder);
   for (const std::string& file : files) verdict.left |= file.find("_temp_") != std::string::npos || file.ends_with(".tmp");
   CountingOptions options;
   options.size = 64;
@@ -90,7 +90,7 @@ Verdict Judge(const std::string& folder, const std::string& master, int64_t save
   EXPECT_TRUE(state.ok()) << state.status();
   for (const std::string& name : state->paths) {
     ++verdict.named;
-    const Status restored = counting.saver.RestoreFrom(counting.session, JoinPath(folder, name));
+    const Status restored = counting.saver.RestoreFrom(counting.session, data::JoinPath(folder, name));
     verdict.lost += !restored.ok();
     verdict.mixed += restored.ok() && counting.Step() != StepOfCheckpoint(name);
     EXPECT_TRUE(restored.ok()) << restored;
@@ -152,7 +152,7 @@ TEST_P(CheckpointKill, NoCheckpointIsLostAndNoneIsMixed) {
               Kills(), clients, frozen, in_mid_save, static_cast<long long>(newest), all.named, all.lost, all.mixed);
   EXPECT_EQ(all.lost, 0);
   EXPECT_EQ(all.mixed, 0);
-  const std::vector<std::string> files = *ListFolder(folder);
+  const std::vector<std::string> files = *data::ListFolder(folder);
   for (const std::string& file : files) EXPECT_EQ(file.find("_temp_"), std::string::npos) << "left: " << file;
 }
 

@@ -56,7 +56,7 @@ class Trial {
   Trial(const Runtime& runtime, const Subject& subject, const Damage& damage, Dice& dice)
       : runtime_(runtime), subject_(subject), damage_(damage), dice_(dice), options_(OptionsFrom(dice)), index_(model::GraphIndex::Build(damage.bytes)) {
     if (index_.ok())
-      for (const train::NodeView& node : index_->graph().nodes)
+      for (const data::NodeView& node : index_->graph().nodes)
         if (node.op == "Const") constants_.emplace_back(node.name);
   }
 

@@ -16,8 +16,15 @@ SOURCE_ENDINGS = (".h", ".hpp", ".c", ".cc", ".cpp", ".cu", ".inc")
 
 # What each unit may include: folders of the tree, and outside libraries. "*" is any library but
 # those of PRIVATE_LIBRARIES. A package's own folder is always allowed.
-PACKAGE = (("plugin_api", "sdk/plugin"), ("*",))
-APPLICATION = (("public host API",), ("*",))
+# sdk/bytes is what both sides may look at, because it looks at nothing.
+PACKAGE = (("plugin_api", "sdk/plugin", "sdk/bytes"), ("*",))
+APPLICATION = (("public host API", "sdk/bytes"), ("*",))
+
+
+def application(*rooms):
+    return ((*APPLICATION[0], *rooms), APPLICATION[1])
+
+
 RULES = {
     "plugin_api": ((), ()),
     "core": (("plugin_api",), ()),
@@ -26,12 +33,14 @@ RULES = {
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
     "sdk/plugin": (("plugin_api",), ()),
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
-    "sdk/train": APPLICATION,
-    "sdk/model": (("public host API", "sdk/train"), ("*",)),  # which has files, GraphDefs as bytes and the wire format
-    "sdk/cli": (("public host API", "sdk/train", "sdk/model"), ("*",)),  # `tenon train` runs the training library's jobs
+    "sdk/bytes": ((), ()),
+    "sdk/data": APPLICATION,
+    "sdk/train": application("sdk/data"),
+    "sdk/model": application("sdk/data"),
+    "sdk/cli": application("sdk/data", "sdk/train", "sdk/model"),  # `tenon train` runs the training library's jobs
     "sdk/python": APPLICATION,
     # An example is either an application or a stranger's package.
-    "sdk/examples": (("public host API", "plugin_api", "sdk/plugin"), ("*",)),
+    "sdk/examples": application("sdk/data", "plugin_api", "sdk/plugin"),
     "sdk/templates": PACKAGE,
     # One source for two vendors.
     "devices/cuda": (("devices/gpu", *PACKAGE[0]), PACKAGE[1]),

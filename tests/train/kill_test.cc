@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "tenon/data/file.h"
 #include "tenon/train/checkpoint_state.h"
 #include "tenon/train/event_file.h"
-#include "tenon/train/file.h"
 #include "tenon/train/saver.h"
 #include "tests/fakes/temporary_folder.h"
 
@@ -109,10 +109,10 @@ int64_t NewestStep(const std::string& folder) {
 }
 
 void ExpectReadableEvents(const std::string& folder) {
-  const Result<std::vector<std::string>> files = ListFolder(folder + "/events");
+  const Result<std::vector<std::string>> files = data::ListFolder(folder + "/events");
   ASSERT_TRUE(files.ok()) << files.status();
   for (const std::string& file : *files) {
-    const Result<std::string> bytes = ReadFile(folder + "/events/" + file);
+    const Result<std::string> bytes = data::ReadFile(folder + "/events/" + file);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     RecordReader reader(*bytes);
     while (true) {
@@ -158,7 +158,7 @@ TEST(Kill, TrainingResumesEachTimeAndEndsWithTheSameWeights) {
   ASSERT_EQ(0, whole.Wait()) << whole.output();
   // Weights and slots: the tensors of the last checkpoint.
   const std::string data = "/checkpoints/model.ckpt-" + std::to_string(kSteps) + ".data-00000-of-00001";
-  const Result<std::string> one = ReadFile(folder + data), two = ReadFile(undisturbed + data);
+  const Result<std::string> one = data::ReadFile(folder + data), two = data::ReadFile(undisturbed + data);
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_TRUE(*one == *two) << "the weights differ";
   std::printf("%d kills, %d of the killed runs had resumed, the last at step %lld of %d\n", kills, resumed,

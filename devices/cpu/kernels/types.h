@@ -37,10 +37,8 @@ constexpr tenon_kernel_registration CpuKernel(std::string_view op, sdk::Traits t
   return sdk::Registration<Kernel>(op, traits);
 }
 
-// Defines the registration that package.cc lists as `name`.
-#define TENON_CPU_KERNEL(name) \
-  extern const tenon_kernel_registration k##name; \
-  constinit const tenon_kernel_registration k##name
+// Defines a kernel of this package. A name is not twice in the package; several kernels of an op have several.
+#define TENON_CPU_KERNEL(name) TENON_KERNEL_OF(tenon_cpu_kernels, k##name)
 
 }  // namespace tenon::cpu
 

@@ -158,11 +158,11 @@ constexpr sdk::Traits kImages = {.constraints = sdk::Constraints<Images::Constra
 
 }  // namespace
 
-TENON_GPU_REGISTER(FusedBatchNorm) = Kernel<BatchNorm>("FusedBatchNorm", kFloat);
-TENON_GPU_REGISTER(FusedBatchNormV2) = Kernel<BatchNorm>("FusedBatchNormV2", kImages);
-TENON_GPU_REGISTER(FusedBatchNormV3) = Kernel<BatchNorm>("FusedBatchNormV3", kImages);
-TENON_GPU_REGISTER(FusedBatchNormGrad) = Kernel<BatchNormGrad>("FusedBatchNormGrad", kFloat);
-TENON_GPU_REGISTER(FusedBatchNormGradV2) = Kernel<BatchNormGrad>("FusedBatchNormGradV2", kImages);
-TENON_GPU_REGISTER(FusedBatchNormGradV3) = Kernel<BatchNormGrad>("FusedBatchNormGradV3", kImages);
+TENON_GPU_KERNEL(FusedBatchNorm) = Kernel<BatchNorm>("FusedBatchNorm", kFloat);
+TENON_GPU_KERNEL(FusedBatchNormV2) = Kernel<BatchNorm>("FusedBatchNormV2", kImages);
+TENON_GPU_KERNEL(FusedBatchNormV3) = Kernel<BatchNorm>("FusedBatchNormV3", kImages);
+TENON_GPU_KERNEL(FusedBatchNormGrad) = Kernel<BatchNormGrad>("FusedBatchNormGrad", kFloat);
+TENON_GPU_KERNEL(FusedBatchNormGradV2) = Kernel<BatchNormGrad>("FusedBatchNormGradV2", kImages);
+TENON_GPU_KERNEL(FusedBatchNormGradV3) = Kernel<BatchNormGrad>("FusedBatchNormGradV3", kImages);
 
 }  // namespace tenon::gpu

@@ -61,7 +61,7 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<BinTypes::Const
 
 }  // namespace
 
-TENON_GPU_REGISTER(Bincount) = Kernel<BincountKernel<false>>("Bincount", kTraits);
-TENON_GPU_REGISTER(DenseBincount) = Kernel<BincountKernel<true>>("DenseBincount", kTraits);
+TENON_GPU_KERNEL(Bincount) = Kernel<BincountKernel<false>>("Bincount", kTraits);
+TENON_GPU_KERNEL(DenseBincount) = Kernel<BincountKernel<true>>("DenseBincount", kTraits);
 
 }  // namespace tenon::gpu

@@ -55,14 +55,14 @@ constexpr sdk::Traits kByAttributes = {.flags = 0}, kByInputs = {.host_memory = 
 
 }  // namespace
 
-TENON_GPU_REGISTER(CollectiveReduce) = PlainKernel<CollectiveKernel>("CollectiveReduce", kByAttributes);
-TENON_GPU_REGISTER(CollectiveReduceV2) = PlainKernel<CollectiveKernel>("CollectiveReduceV2", kByInputs);
-TENON_GPU_REGISTER(CollectiveGather) = PlainKernel<CollectiveKernel>("CollectiveGather", kByAttributes);
-TENON_GPU_REGISTER(CollectiveGatherV2) = PlainKernel<CollectiveKernel>("CollectiveGatherV2", kByInputs);
-TENON_GPU_REGISTER(CollectiveBcastSend) = PlainKernel<CollectiveKernel>("CollectiveBcastSend", kByAttributes);
-TENON_GPU_REGISTER(CollectiveBcastSendV2) = PlainKernel<CollectiveKernel>("CollectiveBcastSendV2", kByInputs);
-TENON_GPU_REGISTER(CollectiveBcastRecv) = PlainKernel<CollectiveKernel>("CollectiveBcastRecv", kByAttributes);
-TENON_GPU_REGISTER(CollectiveBcastRecvV2) = PlainKernel<CollectiveKernel>("CollectiveBcastRecvV2", {.host_memory = kKeysAndShape, .flags = 0});
-TENON_GPU_REGISTER(NcclAllReduce) = PlainKernel<CollectiveKernel>("NcclAllReduce", kByAttributes);
+TENON_GPU_KERNEL(CollectiveReduce) = PlainKernel<CollectiveKernel>("CollectiveReduce", kByAttributes);
+TENON_GPU_KERNEL(CollectiveReduceV2) = PlainKernel<CollectiveKernel>("CollectiveReduceV2", kByInputs);
+TENON_GPU_KERNEL(CollectiveGather) = PlainKernel<CollectiveKernel>("CollectiveGather", kByAttributes);
+TENON_GPU_KERNEL(CollectiveGatherV2) = PlainKernel<CollectiveKernel>("CollectiveGatherV2", kByInputs);
+TENON_GPU_KERNEL(CollectiveBcastSend) = PlainKernel<CollectiveKernel>("CollectiveBcastSend", kByAttributes);
+TENON_GPU_KERNEL(CollectiveBcastSendV2) = PlainKernel<CollectiveKernel>("CollectiveBcastSendV2", kByInputs);
+TENON_GPU_KERNEL(CollectiveBcastRecv) = PlainKernel<CollectiveKernel>("CollectiveBcastRecv", kByAttributes);
+TENON_GPU_KERNEL(CollectiveBcastRecvV2) = PlainKernel<CollectiveKernel>("CollectiveBcastRecvV2", {.host_memory = kKeysAndShape, .flags = 0});
+TENON_GPU_KERNEL(NcclAllReduce) = PlainKernel<CollectiveKernel>("NcclAllReduce", kByAttributes);
 
 }  // namespace tenon::gpu

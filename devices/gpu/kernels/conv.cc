@@ -265,8 +265,8 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<ConvTypes::Cons
 
 }  // namespace
 
-TENON_GPU_REGISTER(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
-TENON_GPU_REGISTER(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
-TENON_GPU_REGISTER(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
+TENON_GPU_KERNEL(Conv2D) = Kernel<Conv2DKernel>("Conv2D", kTraits);
+TENON_GPU_KERNEL(Conv2DBackpropInput) = Kernel<BackpropInputKernel>("Conv2DBackpropInput", kTraits);
+TENON_GPU_KERNEL(Conv2DBackpropFilter) = Kernel<BackpropFilterKernel>("Conv2DBackpropFilter", kTraits);
 
 }  // namespace tenon::gpu

@@ -74,7 +74,7 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Numbers::Constr
 
 }  // namespace
 
-TENON_GPU_REGISTER(Cumsum) = Kernel<Cumulative<"Cumsum">>("Cumsum", kTraits);
-TENON_GPU_REGISTER(Cumprod) = Kernel<Cumulative<"Cumprod">>("Cumprod", kTraits);
+TENON_GPU_KERNEL(Cumsum) = Kernel<Cumulative<"Cumsum">>("Cumsum", kTraits);
+TENON_GPU_KERNEL(Cumprod) = Kernel<Cumulative<"Cumprod">>("Cumprod", kTraits);
 
 }  // namespace tenon::gpu

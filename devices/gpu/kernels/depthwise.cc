@@ -129,8 +129,8 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<Floats::Constra
 
 }  // namespace
 
-TENON_GPU_REGISTER(DepthwiseConv2dNative) = Kernel<ForwardKernel>("DepthwiseConv2dNative", kTraits);
-TENON_GPU_REGISTER(DepthwiseConv2dNativeBackpropInput) = Kernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput", kTraits);
-TENON_GPU_REGISTER(DepthwiseConv2dNativeBackpropFilter) = Kernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
+TENON_GPU_KERNEL(DepthwiseConv2dNative) = Kernel<ForwardKernel>("DepthwiseConv2dNative", kTraits);
+TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropInput) = Kernel<BackpropInputKernel>("DepthwiseConv2dNativeBackpropInput", kTraits);
+TENON_GPU_KERNEL(DepthwiseConv2dNativeBackpropFilter) = Kernel<BackpropFilterKernel>("DepthwiseConv2dNativeBackpropFilter", kTraits);
 
 }  // namespace tenon::gpu

@@ -309,7 +309,7 @@ struct EinsumKernel {
 
 }  // namespace
 
-TENON_GPU_REGISTER(Einsum) = Kernel<EinsumKernel>(
+TENON_GPU_KERNEL(Einsum) = Kernel<EinsumKernel>(
     "Einsum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list, .flags = TENON_KERNEL_DETERMINISTIC | TENON_KERNEL_EXPENSIVE});
 
 }  // namespace tenon::gpu

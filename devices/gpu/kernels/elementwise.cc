@@ -122,27 +122,27 @@ using Equals = Numbers::And<bool>;
 
 }  // namespace
 
-#define TENON_GPU_UNARY_NUMBERS(Name) TENON_GPU_REGISTER(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
-#define TENON_GPU_UNARY_FLOATS(Name) TENON_GPU_REGISTER(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
-#define TENON_GPU_UNARY_TO_BOOL(Name) TENON_GPU_REGISTER(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>});
+#define TENON_GPU_UNARY_NUMBERS(Name) TENON_GPU_KERNEL(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
+#define TENON_GPU_UNARY_FLOATS(Name) TENON_GPU_KERNEL(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
+#define TENON_GPU_UNARY_TO_BOOL(Name) TENON_GPU_KERNEL(Name) = Kernel<Unary<#Name>>(#Name, {.constraints = kT<Floats>});
 TENON_GPU_UNARY_OF_NUMBERS(TENON_GPU_UNARY_NUMBERS)
 TENON_GPU_UNARY_OF_FLOATS(TENON_GPU_UNARY_FLOATS)
 TENON_GPU_UNARY_QUESTIONS(TENON_GPU_UNARY_TO_BOOL)
-TENON_GPU_REGISTER(LogicalNot) = Kernel<Unary<"Not">>("LogicalNot", {.in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(LogicalNot) = Kernel<Unary<"Not">>("LogicalNot", {.in_place = sdk::kInPlaceFirst});
 
-#define TENON_GPU_BINARY_NUMBERS(Name) TENON_GPU_REGISTER(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
-#define TENON_GPU_BINARY_FLOATS(Name) TENON_GPU_REGISTER(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceEither});
-#define TENON_GPU_BINARY_TO_BOOL(Name) TENON_GPU_REGISTER(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Numbers>});
+#define TENON_GPU_BINARY_NUMBERS(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
+#define TENON_GPU_BINARY_FLOATS(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Floats>, .in_place = sdk::kInPlaceEither});
+#define TENON_GPU_BINARY_TO_BOOL(Name) TENON_GPU_KERNEL(Name) = Kernel<Binary<#Name>>(#Name, {.constraints = kT<Numbers>});
 TENON_GPU_BINARY_OF_NUMBERS(TENON_GPU_BINARY_NUMBERS)
 TENON_GPU_BINARY_THAT_MAY_FAIL(TENON_GPU_BINARY_NUMBERS)
 TENON_GPU_BINARY_OF_FLOATS(TENON_GPU_BINARY_FLOATS)
 TENON_GPU_BINARY_QUESTIONS(TENON_GPU_BINARY_TO_BOOL)
-TENON_GPU_REGISTER(AddV2) = Kernel<Binary<"Add">>("AddV2", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
-TENON_GPU_REGISTER(RealDiv) = Kernel<Binary<"Div">>("RealDiv", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
-TENON_GPU_REGISTER(Equal) = Kernel<Equality<"Equal", false>>("Equal", {.constraints = kT<Equals>});
-TENON_GPU_REGISTER(NotEqual) = Kernel<Equality<"NotEqual", true>>("NotEqual", {.constraints = kT<Equals>});
-TENON_GPU_REGISTER(LogicalAnd) = Kernel<Binary<"And">>("LogicalAnd", {.in_place = sdk::kInPlaceEither});
-TENON_GPU_REGISTER(LogicalOr) = Kernel<Binary<"Or">>("LogicalOr", {.in_place = sdk::kInPlaceEither});
-TENON_GPU_REGISTER(BiasAdd) = Kernel<BiasAdd>("BiasAdd", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(AddV2) = Kernel<Binary<"Add">>("AddV2", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(RealDiv) = Kernel<Binary<"Div">>("RealDiv", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(Equal) = Kernel<Equality<"Equal", false>>("Equal", {.constraints = kT<Equals>});
+TENON_GPU_KERNEL(NotEqual) = Kernel<Equality<"NotEqual", true>>("NotEqual", {.constraints = kT<Equals>});
+TENON_GPU_KERNEL(LogicalAnd) = Kernel<Binary<"And">>("LogicalAnd", {.in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(LogicalOr) = Kernel<Binary<"Or">>("LogicalOr", {.in_place = sdk::kInPlaceEither});
+TENON_GPU_KERNEL(BiasAdd) = Kernel<BiasAdd>("BiasAdd", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
 
 }  // namespace tenon::gpu

@@ -312,26 +312,26 @@ constexpr tenon_kernel_registration Scatter(std::string_view op) {
 
 }  // namespace
 
-TENON_GPU_REGISTER(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
-TENON_GPU_REGISTER(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
-TENON_GPU_REGISTER(GatherNd) = Plain<GatherNdKernel, "Tparams">("GatherNd");
-TENON_GPU_REGISTER(ResourceGather) =
+TENON_GPU_KERNEL(Gather) = Plain<GatherKernel<-1>, "Tparams">("Gather");
+TENON_GPU_KERNEL(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
+TENON_GPU_KERNEL(GatherNd) = Plain<GatherNdKernel, "Tparams">("GatherNd");
+TENON_GPU_KERNEL(ResourceGather) =
     PlainKernel<ResourceGatherKernel>("ResourceGather", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
-TENON_GPU_REGISTER(ResourceGatherNd) =
+TENON_GPU_KERNEL(ResourceGatherNd) =
     PlainKernel<ResourceGatherNdKernel>("ResourceGatherNd", {.constraints = sdk::Constraints<sdk::PlainConstraint<"dtype">>::list});
-TENON_GPU_REGISTER(ScatterNd) = Kernel<ScatterNdKernel>("ScatterNd", {.constraints = kNumbers, .flags = kAnyOrder});
-TENON_GPU_REGISTER(TensorScatterUpdate) = Kernel<TensorScatterKernel<Change::kPut>>(
+TENON_GPU_KERNEL(ScatterNd) = Kernel<ScatterNdKernel>("ScatterNd", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(TensorScatterUpdate) = Kernel<TensorScatterKernel<Change::kPut>>(
     "TensorScatterUpdate", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .in_place = sdk::kInPlaceFirst});
-TENON_GPU_REGISTER(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
-TENON_GPU_REGISTER(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
-TENON_GPU_REGISTER(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
-TENON_GPU_REGISTER(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
-TENON_GPU_REGISTER(UnsortedSegmentSum) = Kernel<UnsortedSegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
-TENON_GPU_REGISTER(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
-TENON_GPU_REGISTER(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
-TENON_GPU_REGISTER(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");
-TENON_GPU_REGISTER(ResourceScatterAdd) = Scatter<false, Change::kAdd>("ResourceScatterAdd");
-TENON_GPU_REGISTER(ResourceScatterSub) = Scatter<false, Change::kSubtract>("ResourceScatterSub");
-TENON_GPU_REGISTER(ResourceScatterUpdate) = Scatter<false, Change::kPut>("ResourceScatterUpdate");
+TENON_GPU_KERNEL(TensorScatterAdd) = Summed<Change::kAdd>("TensorScatterAdd");
+TENON_GPU_KERNEL(TensorScatterSub) = Summed<Change::kSubtract>("TensorScatterSub");
+TENON_GPU_KERNEL(TensorScatterMin) = Summed<Change::kLeast>("TensorScatterMin");
+TENON_GPU_KERNEL(TensorScatterMax) = Summed<Change::kLargest>("TensorScatterMax");
+TENON_GPU_KERNEL(UnsortedSegmentSum) = Kernel<UnsortedSegmentSumKernel>("UnsortedSegmentSum", {.constraints = kNumbers, .flags = kAnyOrder});
+TENON_GPU_KERNEL(ScatterAdd) = Scatter<true, Change::kAdd>("ScatterAdd");
+TENON_GPU_KERNEL(ScatterSub) = Scatter<true, Change::kSubtract>("ScatterSub");
+TENON_GPU_KERNEL(ScatterUpdate) = Scatter<true, Change::kPut>("ScatterUpdate");
+TENON_GPU_KERNEL(ResourceScatterAdd) = Scatter<false, Change::kAdd>("ResourceScatterAdd");
+TENON_GPU_KERNEL(ResourceScatterSub) = Scatter<false, Change::kSubtract>("ResourceScatterSub");
+TENON_GPU_KERNEL(ResourceScatterUpdate) = Scatter<false, Change::kPut>("ResourceScatterUpdate");
 
 }  // namespace tenon::gpu

@@ -229,12 +229,12 @@ using Pictures = Types<float, double, int32_t, int64_t, sdk::Half, sdk::Bfloat16
 
 }  // namespace
 
-TENON_GPU_REGISTER(SpaceToBatchND) = Kernel<BatchKernel<true>>("SpaceToBatchND", {.constraints = kPlain});
-TENON_GPU_REGISTER(BatchToSpaceND) = Kernel<BatchKernel<false>>("BatchToSpaceND", {.constraints = kPlain});
-TENON_GPU_REGISTER(ReverseSequence) = Kernel<ReverseSequenceKernel>("ReverseSequence", {.constraints = kPlain});
-TENON_GPU_REGISTER(ResizeBilinear) = Kernel<BilinearKernel>("ResizeBilinear", {.constraints = kT<Numbers::And<uint8_t>>});
-TENON_GPU_REGISTER(ResizeBilinearGrad) = Kernel<BilinearGradKernel>("ResizeBilinearGrad", {.constraints = kT<Floats>});
-TENON_GPU_REGISTER(ResizeNearestNeighbor) = Kernel<NearestKernel>("ResizeNearestNeighbor", {.constraints = kT<Pictures>});
-TENON_GPU_REGISTER(ResizeNearestNeighborGrad) = Kernel<NearestGradKernel>("ResizeNearestNeighborGrad", {.constraints = kT<Numbers::And<uint8_t>>});
+TENON_GPU_KERNEL(SpaceToBatchND) = Kernel<BatchKernel<true>>("SpaceToBatchND", {.constraints = kPlain});
+TENON_GPU_KERNEL(BatchToSpaceND) = Kernel<BatchKernel<false>>("BatchToSpaceND", {.constraints = kPlain});
+TENON_GPU_KERNEL(ReverseSequence) = Kernel<ReverseSequenceKernel>("ReverseSequence", {.constraints = kPlain});
+TENON_GPU_KERNEL(ResizeBilinear) = Kernel<BilinearKernel>("ResizeBilinear", {.constraints = kT<Numbers::And<uint8_t>>});
+TENON_GPU_KERNEL(ResizeBilinearGrad) = Kernel<BilinearGradKernel>("ResizeBilinearGrad", {.constraints = kT<Floats>});
+TENON_GPU_KERNEL(ResizeNearestNeighbor) = Kernel<NearestKernel>("ResizeNearestNeighbor", {.constraints = kT<Pictures>});
+TENON_GPU_KERNEL(ResizeNearestNeighborGrad) = Kernel<NearestGradKernel>("ResizeNearestNeighborGrad", {.constraints = kT<Numbers::And<uint8_t>>});
 
 }  // namespace tenon::gpu

@@ -13,7 +13,7 @@
 //       Function code;
 //     };
 //   };
-//   TENON_GPU_REGISTER(Scale) = Kernel<Scale>("Scale", {.constraints = ...});   // and a line in package.cc
+//   TENON_GPU_KERNEL(Scale) = Kernel<Scale>("Scale", {.constraints = ...});
 //
 // Rules. kHostInputs names the arguments that stay on the host: Plan reads their values (s.Integer), their address in Launch is
 // NULL. Where they are not constant, every run plans anew. Launch only gives work to the stream: no wait, no allocation, the
@@ -277,10 +277,8 @@ constexpr tenon_kernel_registration PlainKernel(std::string_view op, sdk::Traits
   return sdk::Registration<K>(op, traits);
 }
 
-// Defines the registration that package.cc lists as `name`.
-#define TENON_GPU_REGISTER(name)                  \
-  extern const tenon_kernel_registration k##name; \
-  constinit const tenon_kernel_registration k##name
+// Defines a kernel of this package. A name is not twice in the package; several kernels of an op have several.
+#define TENON_GPU_KERNEL(name) TENON_KERNEL_OF(tenon_gpu_kernels, k##name)
 
 }  // namespace tenon::gpu
 

@@ -75,7 +75,7 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<LrnTypes::Const
 
 }  // namespace
 
-TENON_GPU_REGISTER(LRN) = Kernel<LrnForward>("LRN", kTraits);
-TENON_GPU_REGISTER(LRNGrad) = Kernel<LrnBackward>("LRNGrad", kTraits);
+TENON_GPU_KERNEL(LRN) = Kernel<LrnForward>("LRN", kTraits);
+TENON_GPU_KERNEL(LRNGrad) = Kernel<LrnBackward>("LRNGrad", kTraits);
 
 }  // namespace tenon::gpu

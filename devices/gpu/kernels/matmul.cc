@@ -74,13 +74,13 @@ constexpr tenon_kernel_registration OneType() {
 
 }  // namespace
 
-TENON_GPU_REGISTER(MatMul) = Kernel<MatMulKernel<false>>("MatMul", kTraits);
-TENON_GPU_REGISTER(BatchMatMul) = Kernel<MatMulKernel<true>>("BatchMatMul", kTraits);
-TENON_GPU_REGISTER(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kTraits);
-TENON_GPU_REGISTER(BatchMatMulV3Float) = OneType<float>();
-TENON_GPU_REGISTER(BatchMatMulV3Double) = OneType<double>();
-TENON_GPU_REGISTER(BatchMatMulV3Bfloat16) = OneType<sdk::Bfloat16>();
-TENON_GPU_REGISTER(BatchMatMulV3Int32) = OneType<int32_t>();
-TENON_GPU_REGISTER(BatchMatMulV3Int64) = OneType<int64_t>();
+TENON_GPU_KERNEL(MatMul) = Kernel<MatMulKernel<false>>("MatMul", kTraits);
+TENON_GPU_KERNEL(BatchMatMul) = Kernel<MatMulKernel<true>>("BatchMatMul", kTraits);
+TENON_GPU_KERNEL(BatchMatMulV2) = Kernel<MatMulKernel<true>>("BatchMatMulV2", kTraits);
+TENON_GPU_KERNEL(BatchMatMulV3Float) = OneType<float>();
+TENON_GPU_KERNEL(BatchMatMulV3Double) = OneType<double>();
+TENON_GPU_KERNEL(BatchMatMulV3Bfloat16) = OneType<sdk::Bfloat16>();
+TENON_GPU_KERNEL(BatchMatMulV3Int32) = OneType<int32_t>();
+TENON_GPU_KERNEL(BatchMatMulV3Int64) = OneType<int64_t>();
 
 }  // namespace tenon::gpu

@@ -572,29 +572,29 @@ constexpr tenon_kernel_registration Plain(std::string_view op) {
 
 }  // namespace
 
-TENON_GPU_REGISTER(Slice) = Plain<BuiltKernel<sdk::SliceBuilder>>("Slice");
-TENON_GPU_REGISTER(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("StridedSlice");
-TENON_GPU_REGISTER(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4>>("StridedSliceGrad");
-TENON_GPU_REGISTER(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
-TENON_GPU_REGISTER(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
-TENON_GPU_REGISTER(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");
-TENON_GPU_REGISTER(BroadcastTo) = Plain<BuiltKernel<sdk::BroadcastToBuilder>>("BroadcastTo");
-TENON_GPU_REGISTER(SpaceToDepth) = Plain<BuiltKernel<sdk::DepthBuilder<true>>>("SpaceToDepth");
-TENON_GPU_REGISTER(DepthToSpace) = Plain<BuiltKernel<sdk::DepthBuilder<false>>>("DepthToSpace");
-TENON_GPU_REGISTER(Pad) = Plain<PadKernel<false>>("Pad");
-TENON_GPU_REGISTER(PadV2) = Plain<PadKernel<true>>("PadV2");
-TENON_GPU_REGISTER(MirrorPad) = Plain<MirrorPadKernel>("MirrorPad");
-TENON_GPU_REGISTER(MirrorPadGrad) = Kernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
-TENON_GPU_REGISTER(Concat) = Plain<ConcatKernel<0>>("Concat");
-TENON_GPU_REGISTER(ConcatV2) = Plain<ConcatKernel<-1>>("ConcatV2");
-TENON_GPU_REGISTER(Pack) = Plain<PackKernel>("Pack");
-TENON_GPU_REGISTER(Unpack) = Plain<UnpackKernel>("Unpack");
-TENON_GPU_REGISTER(Split) = Plain<SplitKernel>("Split");
-TENON_GPU_REGISTER(SplitV) = Plain<SplitVKernel>("SplitV");
-TENON_GPU_REGISTER(Fill) = Plain<FillKernel>("Fill");
-TENON_GPU_REGISTER(ZerosLike) = Plain<ZerosLikeKernel>("ZerosLike");
-TENON_GPU_REGISTER(OnesLike) = Kernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
-TENON_GPU_REGISTER(Range) = Kernel<RangeKernel>("Range", {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});
-TENON_GPU_REGISTER(LinSpace) = Kernel<LinSpaceKernel>("LinSpace", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
+TENON_GPU_KERNEL(Slice) = Plain<BuiltKernel<sdk::SliceBuilder>>("Slice");
+TENON_GPU_KERNEL(StridedSlice) = Plain<BuiltKernel<sdk::StridedSliceBuilder>>("StridedSlice");
+TENON_GPU_KERNEL(StridedSliceGrad) = Plain<BuiltKernel<sdk::StridedSliceGradBuilder, 4>>("StridedSliceGrad");
+TENON_GPU_KERNEL(ReverseV2) = Plain<BuiltKernel<sdk::ReverseBuilder>>("ReverseV2");
+TENON_GPU_KERNEL(Transpose) = Plain<BuiltKernel<sdk::TransposeBuilder>>("Transpose");
+TENON_GPU_KERNEL(Tile) = Plain<BuiltKernel<sdk::TileBuilder>>("Tile");
+TENON_GPU_KERNEL(BroadcastTo) = Plain<BuiltKernel<sdk::BroadcastToBuilder>>("BroadcastTo");
+TENON_GPU_KERNEL(SpaceToDepth) = Plain<BuiltKernel<sdk::DepthBuilder<true>>>("SpaceToDepth");
+TENON_GPU_KERNEL(DepthToSpace) = Plain<BuiltKernel<sdk::DepthBuilder<false>>>("DepthToSpace");
+TENON_GPU_KERNEL(Pad) = Plain<PadKernel<false>>("Pad");
+TENON_GPU_KERNEL(PadV2) = Plain<PadKernel<true>>("PadV2");
+TENON_GPU_KERNEL(MirrorPad) = Plain<MirrorPadKernel>("MirrorPad");
+TENON_GPU_KERNEL(MirrorPadGrad) = Kernel<MirrorPadGradKernel>("MirrorPadGrad", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
+TENON_GPU_KERNEL(Concat) = Plain<ConcatKernel<0>>("Concat");
+TENON_GPU_KERNEL(ConcatV2) = Plain<ConcatKernel<-1>>("ConcatV2");
+TENON_GPU_KERNEL(Pack) = Plain<PackKernel>("Pack");
+TENON_GPU_KERNEL(Unpack) = Plain<UnpackKernel>("Unpack");
+TENON_GPU_KERNEL(Split) = Plain<SplitKernel>("Split");
+TENON_GPU_KERNEL(SplitV) = Plain<SplitVKernel>("SplitV");
+TENON_GPU_KERNEL(Fill) = Plain<FillKernel>("Fill");
+TENON_GPU_KERNEL(ZerosLike) = Plain<ZerosLikeKernel>("ZerosLike");
+TENON_GPU_KERNEL(OnesLike) = Kernel<OnesLikeKernel>("OnesLike", {.constraints = sdk::Constraints<Ones::Constraint<"T">>::list});
+TENON_GPU_KERNEL(Range) = Kernel<RangeKernel>("Range", {.constraints = sdk::Constraints<RangeTypes::Constraint<"Tidx">>::list});
+TENON_GPU_KERNEL(LinSpace) = Kernel<LinSpaceKernel>("LinSpace", {.constraints = sdk::Constraints<Types<float, double>::Constraint<"T">>::list});
 
 }  // namespace tenon::gpu

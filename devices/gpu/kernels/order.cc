@@ -60,7 +60,7 @@ using IndexTypes = Types<int16_t, int32_t, int64_t>;
 
 }  // namespace
 
-TENON_GPU_REGISTER(TopKV2) =
+TENON_GPU_KERNEL(TopKV2) =
     Kernel<TopK>("TopKV2", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, IndexTypes::Constraint<"index_type">>::list});
 
 }  // namespace tenon::gpu

@@ -184,10 +184,10 @@ constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 
 }  // namespace
 
-TENON_GPU_REGISTER(DynamicPartition) =
+TENON_GPU_KERNEL(DynamicPartition) =
     PlainKernel<DynamicPartitionKernel>("DynamicPartition", {.constraints = kPlain, .dynamic_outputs = TENON_DYNAMIC_ALL});
-TENON_GPU_REGISTER(DynamicStitch) = PlainKernel<DynamicStitchKernel>("DynamicStitch", {.constraints = kPlain, .dynamic_outputs = 1});
-TENON_GPU_REGISTER(InvertPermutation) =
+TENON_GPU_KERNEL(DynamicStitch) = PlainKernel<DynamicStitchKernel>("DynamicStitch", {.constraints = kPlain, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(InvertPermutation) =
     Kernel<InvertPermutationKernel>("InvertPermutation", {.constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_INT64>>::list});
 
 }  // namespace tenon::gpu

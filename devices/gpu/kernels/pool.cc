@@ -121,10 +121,10 @@ constexpr sdk::Traits kAverage = {.constraints = sdk::Constraints<Floats::Constr
 
 }  // namespace
 
-TENON_GPU_REGISTER(MaxPool) = Kernel<Pool<"MaxPool">>("MaxPool", kMax);
-TENON_GPU_REGISTER(AvgPool) = Kernel<Pool<"AvgPool">>("AvgPool", kAverage);
-TENON_GPU_REGISTER(MaxPoolGrad) = Kernel<MaxPoolGrad>("MaxPoolGrad", kMax);
-TENON_GPU_REGISTER(MaxPoolGradGrad) = Kernel<MaxPoolGradGrad>("MaxPoolGradGrad", kMax);
-TENON_GPU_REGISTER(AvgPoolGrad) = Kernel<AvgPoolGrad>("AvgPoolGrad", kAverage);
+TENON_GPU_KERNEL(MaxPool) = Kernel<Pool<"MaxPool">>("MaxPool", kMax);
+TENON_GPU_KERNEL(AvgPool) = Kernel<Pool<"AvgPool">>("AvgPool", kAverage);
+TENON_GPU_KERNEL(MaxPoolGrad) = Kernel<MaxPoolGrad>("MaxPoolGrad", kMax);
+TENON_GPU_KERNEL(MaxPoolGradGrad) = Kernel<MaxPoolGradGrad>("MaxPoolGradGrad", kMax);
+TENON_GPU_KERNEL(AvgPoolGrad) = Kernel<AvgPoolGrad>("AvgPoolGrad", kAverage);
 
 }  // namespace tenon::gpu

@@ -110,15 +110,15 @@ constexpr sdk::Traits kStateless = {.constraints = sdk::Constraints<Floats::Cons
 
 }  // namespace
 
-TENON_GPU_REGISTER(RandomUniform) = PlainKernel<RandomKernel<"Uniform">>("RandomUniform", kTraits);
-TENON_GPU_REGISTER(RandomStandardNormal) = PlainKernel<RandomKernel<"Normal">>("RandomStandardNormal", kTraits);
-TENON_GPU_REGISTER(TruncatedNormal) = PlainKernel<RandomKernel<"Truncated">>("TruncatedNormal", kTraits);
-TENON_GPU_REGISTER(RandomUniformInt) = PlainKernel<RandomIntKernel>(
+TENON_GPU_KERNEL(RandomUniform) = PlainKernel<RandomKernel<"Uniform">>("RandomUniform", kTraits);
+TENON_GPU_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<"Normal">>("RandomStandardNormal", kTraits);
+TENON_GPU_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<"Truncated">>("TruncatedNormal", kTraits);
+TENON_GPU_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list, .host_memory = kShapeAndBounds, .flags = kFlags});
-TENON_GPU_REGISTER(StatelessRandomUniform) = Kernel<SeededKernel>("StatelessRandomUniform", kStateless);
-TENON_GPU_REGISTER(StatelessRandomUniformV2) = Kernel<KeyedKernel<"Uniform">>("StatelessRandomUniformV2", kStateless);
-TENON_GPU_REGISTER(StatelessRandomNormalV2) = Kernel<KeyedKernel<"Normal">>("StatelessRandomNormalV2", kStateless);
-TENON_GPU_REGISTER(StatelessTruncatedNormalV2) = Kernel<KeyedKernel<"Truncated">>("StatelessTruncatedNormalV2", kStateless);
-TENON_GPU_REGISTER(StatelessRandomGetKeyCounter) = PlainKernel<KeyCounterKernel>("StatelessRandomGetKeyCounter", {.host_memory = kSeedAndAnswers});
+TENON_GPU_KERNEL(StatelessRandomUniform) = Kernel<SeededKernel>("StatelessRandomUniform", kStateless);
+TENON_GPU_KERNEL(StatelessRandomUniformV2) = Kernel<KeyedKernel<"Uniform">>("StatelessRandomUniformV2", kStateless);
+TENON_GPU_KERNEL(StatelessRandomNormalV2) = Kernel<KeyedKernel<"Normal">>("StatelessRandomNormalV2", kStateless);
+TENON_GPU_KERNEL(StatelessTruncatedNormalV2) = Kernel<KeyedKernel<"Truncated">>("StatelessTruncatedNormalV2", kStateless);
+TENON_GPU_KERNEL(StatelessRandomGetKeyCounter) = PlainKernel<KeyCounterKernel>("StatelessRandomGetKeyCounter", {.host_memory = kSeedAndAnswers});
 
 }  // namespace tenon::gpu

@@ -170,18 +170,18 @@ constexpr auto& kT = sdk::Constraints<typename Set::template Constraint<"T">>::l
 
 }  // namespace
 
-TENON_GPU_REGISTER(Sum) = OfNumbers<"Sum">("Sum");
-TENON_GPU_REGISTER(Mean) = OfNumbers<"Mean">("Mean");
-TENON_GPU_REGISTER(Prod) = OfNumbers<"Prod">("Prod");
-TENON_GPU_REGISTER(Max) = OfNumbers<"Max">("Max");
-TENON_GPU_REGISTER(Min) = OfNumbers<"Min">("Min");
-TENON_GPU_REGISTER(All) = OfBools<"All">("All");
-TENON_GPU_REGISTER(Any) = OfBools<"Any">("Any");
-TENON_GPU_REGISTER(L2Loss) = Kernel<L2Loss>("L2Loss", {.constraints = kT<Floats>});
-TENON_GPU_REGISTER(BiasAddGrad) = Kernel<BiasAddGrad>("BiasAddGrad", {.constraints = kT<Numbers>});
-TENON_GPU_REGISTER(ArgMax) = OfComparable<"ArgMax">("ArgMax");
-TENON_GPU_REGISTER(ArgMin) = OfComparable<"ArgMin">("ArgMin");
-TENON_GPU_REGISTER(CheckNumerics) = Kernel<CheckNumerics>("CheckNumerics", {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
-TENON_GPU_REGISTER(AddN) = Kernel<AddN>("AddN", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(Sum) = OfNumbers<"Sum">("Sum");
+TENON_GPU_KERNEL(Mean) = OfNumbers<"Mean">("Mean");
+TENON_GPU_KERNEL(Prod) = OfNumbers<"Prod">("Prod");
+TENON_GPU_KERNEL(Max) = OfNumbers<"Max">("Max");
+TENON_GPU_KERNEL(Min) = OfNumbers<"Min">("Min");
+TENON_GPU_KERNEL(All) = OfBools<"All">("All");
+TENON_GPU_KERNEL(Any) = OfBools<"Any">("Any");
+TENON_GPU_KERNEL(L2Loss) = Kernel<L2Loss>("L2Loss", {.constraints = kT<Floats>});
+TENON_GPU_KERNEL(BiasAddGrad) = Kernel<BiasAddGrad>("BiasAddGrad", {.constraints = kT<Numbers>});
+TENON_GPU_KERNEL(ArgMax) = OfComparable<"ArgMax">("ArgMax");
+TENON_GPU_KERNEL(ArgMin) = OfComparable<"ArgMin">("ArgMin");
+TENON_GPU_KERNEL(CheckNumerics) = Kernel<CheckNumerics>("CheckNumerics", {.constraints = kT<Floats>, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(AddN) = Kernel<AddN>("AddN", {.constraints = kT<Numbers>, .in_place = sdk::kInPlaceFirst});
 
 }  // namespace tenon::gpu

@@ -266,16 +266,16 @@ constexpr tenon_kernel_registration NamedGrads(std::string_view op) {
 
 }  // namespace
 
-TENON_GPU_REGISTER(SegmentSum) = PlainKernel<SegmentSumKernel>(
+TENON_GPU_KERNEL(SegmentSum) = PlainKernel<SegmentSumKernel>(
     "SegmentSum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list, .dynamic_outputs = 1});
-TENON_GPU_REGISTER(SparseSegmentSum) = Sums<Over::kOne, Numbers>("SparseSegmentSum");
-TENON_GPU_REGISTER(SparseSegmentMean) = Sums<Over::kCount, Floats>("SparseSegmentMean");
-TENON_GPU_REGISTER(SparseSegmentSqrtN) = Sums<Over::kRoot, Floats>("SparseSegmentSqrtN");
-TENON_GPU_REGISTER(SparseSegmentSumGrad) = Grads<Over::kOne>("SparseSegmentSumGrad");
-TENON_GPU_REGISTER(SparseSegmentMeanGrad) = Grads<Over::kCount>("SparseSegmentMeanGrad");
-TENON_GPU_REGISTER(SparseSegmentSqrtNGrad) = Grads<Over::kRoot>("SparseSegmentSqrtNGrad");
-TENON_GPU_REGISTER(SparseSegmentSumGradV2) = NamedGrads<Over::kOne>("SparseSegmentSumGradV2");
-TENON_GPU_REGISTER(SparseSegmentMeanGradV2) = NamedGrads<Over::kCount>("SparseSegmentMeanGradV2");
-TENON_GPU_REGISTER(SparseSegmentSqrtNGradV2) = NamedGrads<Over::kRoot>("SparseSegmentSqrtNGradV2");
+TENON_GPU_KERNEL(SparseSegmentSum) = Sums<Over::kOne, Numbers>("SparseSegmentSum");
+TENON_GPU_KERNEL(SparseSegmentMean) = Sums<Over::kCount, Floats>("SparseSegmentMean");
+TENON_GPU_KERNEL(SparseSegmentSqrtN) = Sums<Over::kRoot, Floats>("SparseSegmentSqrtN");
+TENON_GPU_KERNEL(SparseSegmentSumGrad) = Grads<Over::kOne>("SparseSegmentSumGrad");
+TENON_GPU_KERNEL(SparseSegmentMeanGrad) = Grads<Over::kCount>("SparseSegmentMeanGrad");
+TENON_GPU_KERNEL(SparseSegmentSqrtNGrad) = Grads<Over::kRoot>("SparseSegmentSqrtNGrad");
+TENON_GPU_KERNEL(SparseSegmentSumGradV2) = NamedGrads<Over::kOne>("SparseSegmentSumGradV2");
+TENON_GPU_KERNEL(SparseSegmentMeanGradV2) = NamedGrads<Over::kCount>("SparseSegmentMeanGradV2");
+TENON_GPU_KERNEL(SparseSegmentSqrtNGradV2) = NamedGrads<Over::kRoot>("SparseSegmentSqrtNGradV2");
 
 }  // namespace tenon::gpu

@@ -141,11 +141,11 @@ constexpr auto& kPlain = sdk::Constraints<sdk::PlainConstraint<"T">>::list;
 
 }  // namespace
 
-TENON_GPU_REGISTER(Select) = Kernel<SelectKernel>("Select", {.constraints = kPlain, .in_place = kInPlaceThenElse});
-TENON_GPU_REGISTER(SelectV2) = Kernel<SelectV2Kernel>("SelectV2", {.constraints = kPlain, .in_place = kInPlaceThenElse});
-TENON_GPU_REGISTER(OneHot) = Kernel<OneHotKernel>("OneHot", {.constraints = kPlain});
-TENON_GPU_REGISTER(MatrixBandPart) = Kernel<BandKernel>("MatrixBandPart", {.constraints = kPlain, .in_place = sdk::kInPlaceFirst});
-TENON_GPU_REGISTER(Cast) =
+TENON_GPU_KERNEL(Select) = Kernel<SelectKernel>("Select", {.constraints = kPlain, .in_place = kInPlaceThenElse});
+TENON_GPU_KERNEL(SelectV2) = Kernel<SelectV2Kernel>("SelectV2", {.constraints = kPlain, .in_place = kInPlaceThenElse});
+TENON_GPU_KERNEL(OneHot) = Kernel<OneHotKernel>("OneHot", {.constraints = kPlain});
+TENON_GPU_KERNEL(MatrixBandPart) = Kernel<BandKernel>("MatrixBandPart", {.constraints = kPlain, .in_place = sdk::kInPlaceFirst});
+TENON_GPU_KERNEL(Cast) =
     Kernel<CastKernel>("Cast", {.constraints = sdk::Constraints<CastTypes::Constraint<"SrcT">, CastTypes::Constraint<"DstT">>::list});
 
 }  // namespace tenon::gpu

@@ -35,21 +35,21 @@ constexpr sdk::Traits ViewTraits(std::span<const tenon_span> host) {
 
 }  // namespace
 
-TENON_GPU_REGISTER(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
-TENON_GPU_REGISTER(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
-TENON_GPU_REGISTER(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
-TENON_GPU_REGISTER(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
-TENON_GPU_REGISTER(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
-TENON_GPU_REGISTER(BroadcastGradientArgs) =
+TENON_GPU_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
+TENON_GPU_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
+TENON_GPU_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
+TENON_GPU_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
+TENON_GPU_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(BroadcastGradientArgs) =
     PlainKernel<sdk::BroadcastGradientArgsKernel>("BroadcastGradientArgs", {.host_memory = kGradientArgs, .dynamic_outputs = 3});
-TENON_GPU_REGISTER(ConcatOffset) = PlainKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {.host_memory = kConcatArgs});
-TENON_GPU_REGISTER(DynamicStitchOnHost) = PlainKernel<sdk::DynamicStitchKernel>(
+TENON_GPU_KERNEL(ConcatOffset) = PlainKernel<sdk::ConcatOffsetKernel>("ConcatOffset", {.host_memory = kConcatArgs});
+TENON_GPU_KERNEL(DynamicStitchOnHost) = PlainKernel<sdk::DynamicStitchKernel>(
     "DynamicStitch", {.constraints = kInt32, .host_memory = kStitchArgs, .dynamic_outputs = 1, .priority = 1});
-TENON_GPU_REGISTER(InvertPermutationOnHost) =
+TENON_GPU_KERNEL(InvertPermutationOnHost) =
     PlainKernel<sdk::InvertPermutationKernel>("InvertPermutation", {.constraints = kInt32, .host_memory = kPermutations});
-TENON_GPU_REGISTER(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
-TENON_GPU_REGISTER(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
-TENON_GPU_REGISTER(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));
-TENON_GPU_REGISTER(EnsureShape) = PlainKernel<ViewKernel>("EnsureShape", ViewTraits({}));
+TENON_GPU_KERNEL(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewTraits(kShapeArgument));
+TENON_GPU_KERNEL(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewTraits(kDimArgument));
+TENON_GPU_KERNEL(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewTraits({}));
+TENON_GPU_KERNEL(EnsureShape) = PlainKernel<ViewKernel>("EnsureShape", ViewTraits({}));
 
 }  // namespace tenon::gpu

@@ -139,13 +139,13 @@ constexpr tenon_in_place kInPlaceBackprop[] = {{0, 1}};
 
 }  // namespace
 
-TENON_GPU_REGISTER(Softmax) = Kernel<Softmax<"Softmax">>("Softmax", kInPlace);
-TENON_GPU_REGISTER(LogSoftmax) = Kernel<Softmax<"LogSoftmax">>("LogSoftmax", kInPlace);
-TENON_GPU_REGISTER(SoftmaxCrossEntropyWithLogits) =
+TENON_GPU_KERNEL(Softmax) = Kernel<Softmax<"Softmax">>("Softmax", kInPlace);
+TENON_GPU_KERNEL(LogSoftmax) = Kernel<Softmax<"LogSoftmax">>("LogSoftmax", kInPlace);
+TENON_GPU_KERNEL(SoftmaxCrossEntropyWithLogits) =
     Kernel<CrossEntropy>("SoftmaxCrossEntropyWithLogits", {.constraints = sdk::Constraints<Floats::Constraint<"T">>::list});
-TENON_GPU_REGISTER(SparseSoftmaxCrossEntropyWithLogits) = Kernel<SparseCrossEntropy>(
+TENON_GPU_KERNEL(SparseSoftmaxCrossEntropyWithLogits) = Kernel<SparseCrossEntropy>(
     "SparseSoftmaxCrossEntropyWithLogits",
     {.constraints = sdk::Constraints<Floats::Constraint<"T">, sdk::Indices::Constraint<"Tlabels">>::list, .in_place = kInPlaceBackprop});
-TENON_GPU_REGISTER(InTopKV2) = Kernel<InTopK>("InTopKV2", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"T">>::list});
+TENON_GPU_KERNEL(InTopKV2) = Kernel<InTopK>("InTopKV2", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"T">>::list});
 
 }  // namespace tenon::gpu

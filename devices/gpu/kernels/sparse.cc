@@ -165,10 +165,10 @@ constexpr tenon_span kReshapeArgs[] = {TENON_SPAN("input_shape"), TENON_SPAN("ne
 
 }  // namespace
 
-TENON_GPU_REGISTER(SparseToDense) = Kernel<SparseToDenseKernel>(
+TENON_GPU_KERNEL(SparseToDense) = Kernel<SparseToDenseKernel>(
     "SparseToDense", {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
-TENON_GPU_REGISTER(SparseReshape) = PlainKernel<SparseReshapeKernel>("SparseReshape", {.host_memory = kReshapeArgs});
-TENON_GPU_REGISTER(SparseFillEmptyRows) = PlainKernel<FillEmptyRowsKernel>(
+TENON_GPU_KERNEL(SparseReshape) = PlainKernel<SparseReshapeKernel>("SparseReshape", {.host_memory = kReshapeArgs});
+TENON_GPU_KERNEL(SparseFillEmptyRows) = PlainKernel<FillEmptyRowsKernel>(
     "SparseFillEmptyRows",
     {.constraints = sdk::Constraints<sdk::PlainConstraint<"T">>::list, .host_memory = kDenseShape, .dynamic_outputs = TENON_DYNAMIC_ALL});
 

@@ -74,7 +74,7 @@ struct SparseProductKernel {
 
 }  // namespace
 
-TENON_GPU_REGISTER(SparseTensorDenseMatMul) = Kernel<SparseProductKernel>(
+TENON_GPU_KERNEL(SparseTensorDenseMatMul) = Kernel<SparseProductKernel>(
     "SparseTensorDenseMatMul", {.constraints = sdk::Constraints<Multiplied::Constraint<"T">, sdk::Indices::Constraint<"Tindices">>::list});
 
 }  // namespace tenon::gpu

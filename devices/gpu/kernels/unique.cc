@@ -82,7 +82,7 @@ constexpr auto& kTypes = sdk::Constraints<UniqueTypes::Constraint<"T">>::list;
 
 }  // namespace
 
-TENON_GPU_REGISTER(Unique) = PlainKernel<UniqueKernel<false>>("Unique", {.constraints = kTypes, .dynamic_outputs = 1});
-TENON_GPU_REGISTER(UniqueWithCounts) = PlainKernel<UniqueKernel<true>>("UniqueWithCounts", {.constraints = kTypes, .dynamic_outputs = 0b101});
+TENON_GPU_KERNEL(Unique) = PlainKernel<UniqueKernel<false>>("Unique", {.constraints = kTypes, .dynamic_outputs = 1});
+TENON_GPU_KERNEL(UniqueWithCounts) = PlainKernel<UniqueKernel<true>>("UniqueWithCounts", {.constraints = kTypes, .dynamic_outputs = 0b101});
 
 }  // namespace tenon::gpu

@@ -234,42 +234,42 @@ constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstra
 
 }  // namespace
 
-TENON_GPU_REGISTER(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
-TENON_GPU_REGISTER(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
-TENON_GPU_REGISTER(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
-TENON_GPU_REGISTER(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
-TENON_GPU_REGISTER(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
-TENON_GPU_REGISTER(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
-TENON_GPU_REGISTER(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
+TENON_GPU_KERNEL(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
+TENON_GPU_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
+TENON_GPU_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
+TENON_GPU_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
+TENON_GPU_KERNEL(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
+TENON_GPU_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
+TENON_GPU_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
 
 // Name, optimizer, whether of a reference.
-#define TENON_GPU_REGISTER_STEP(Name, Optimizer, reference) \
-  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits(reference));
-TENON_GPU_REGISTER_STEP(ApplyGradientDescent, GradientDescent, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyGradientDescent, GradientDescent, false)
-TENON_GPU_REGISTER_STEP(ApplyMomentum, Momentum, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyMomentum, Momentum, false)
-TENON_GPU_REGISTER_STEP(ResourceApplyKerasMomentum, KerasMomentum, false)
-TENON_GPU_REGISTER_STEP(ApplyAdagrad, Adagrad, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyAdagrad, Adagrad, false)
-TENON_GPU_REGISTER_STEP(ResourceApplyAdagradV2, AdagradV2, false)
-TENON_GPU_REGISTER_STEP(ApplyAdam, Adam, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyAdam, Adam, false)
-TENON_GPU_REGISTER_STEP(ApplyRMSProp, RmsProp, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyRMSProp, RmsProp, false)
-TENON_GPU_REGISTER_STEP(ApplyFtrl, Ftrl, true)
-TENON_GPU_REGISTER_STEP(ResourceApplyFtrl, Ftrl, false)
+#define TENON_GPU_STEP_KERNEL(Name, Optimizer, reference) \
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<ApplyKernel<sdk::Optimizer, reference>, "Apply" #Optimizer>>(#Name, StepTraits(reference));
+TENON_GPU_STEP_KERNEL(ApplyGradientDescent, GradientDescent, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyGradientDescent, GradientDescent, false)
+TENON_GPU_STEP_KERNEL(ApplyMomentum, Momentum, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyMomentum, Momentum, false)
+TENON_GPU_STEP_KERNEL(ResourceApplyKerasMomentum, KerasMomentum, false)
+TENON_GPU_STEP_KERNEL(ApplyAdagrad, Adagrad, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdagrad, Adagrad, false)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdagradV2, AdagradV2, false)
+TENON_GPU_STEP_KERNEL(ApplyAdam, Adam, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyAdam, Adam, false)
+TENON_GPU_STEP_KERNEL(ApplyRMSProp, RmsProp, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyRMSProp, RmsProp, false)
+TENON_GPU_STEP_KERNEL(ApplyFtrl, Ftrl, true)
+TENON_GPU_STEP_KERNEL(ResourceApplyFtrl, Ftrl, false)
 
-#define TENON_GPU_REGISTER_SPARSE_STEP(Name, Optimizer, reference) \
-  TENON_GPU_REGISTER(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits);
-TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyMomentum, Momentum, true)
-TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyMomentum, Momentum, false)
-TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyKerasMomentum, KerasMomentum, false)
-TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyAdagrad, Adagrad, true)
-TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyAdagrad, Adagrad, false)
-TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyRMSProp, RmsProp, true)
-TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyRMSProp, RmsProp, false)
-TENON_GPU_REGISTER_SPARSE_STEP(SparseApplyFtrl, Ftrl, true)
-TENON_GPU_REGISTER_SPARSE_STEP(ResourceSparseApplyFtrl, Ftrl, false)
+#define TENON_GPU_SPARSE_STEP_KERNEL(Name, Optimizer, reference) \
+  TENON_GPU_KERNEL(Name) = PlainKernel<Coded<SparseApplyKernel<sdk::Optimizer, reference>, "SparseApply" #Optimizer>>(#Name, kSparseTraits);
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyMomentum, Momentum, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyMomentum, Momentum, false)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyKerasMomentum, KerasMomentum, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyAdagrad, Adagrad, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyAdagrad, Adagrad, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyRMSProp, RmsProp, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyRMSProp, RmsProp, false)
+TENON_GPU_SPARSE_STEP_KERNEL(SparseApplyFtrl, Ftrl, true)
+TENON_GPU_SPARSE_STEP_KERNEL(ResourceSparseApplyFtrl, Ftrl, false)
 
 }  // namespace tenon::gpu

@@ -51,7 +51,7 @@ struct WhereKernel : NamedKernel {
 
 }  // namespace
 
-TENON_GPU_REGISTER(Where) =
+TENON_GPU_KERNEL(Where) =
     PlainKernel<WhereKernel>("Where", {.constraints = sdk::Constraints<WhereTypes::Constraint<"T">>::list, .dynamic_outputs = 1});
 
 }  // namespace tenon::gpu

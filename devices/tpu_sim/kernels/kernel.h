@@ -8,7 +8,7 @@
 //       int64_t count;
 //     };
 //   };
-//   TENON_TPU_KERNEL(Twice) = Kernel<Twice>("Twice", {...});
+//   TENON_TPU_KERNEL(Twice) = Kernel<Twice>("Twice", {...});                  // TENON_TPU_PLAIN_KERNEL: PlainKernel<...>
 //
 // Rules. A class may hold attributes (a constructor from CreateContext). kHostInputs names the arguments that stay on the
 // host: Plan reads their values, Work never sees them (its pointer is NULL). Where they are not constant, every run
@@ -165,10 +165,11 @@ constexpr tenon_kernel_registration PlainKernel(std::string_view op, sdk::Traits
   return sdk::Registration<K>(op, traits);
 }
 
-// Defines the registration that package.cc lists as `name`.
-#define TENON_TPU_KERNEL(name)                    \
-  extern const tenon_kernel_registration k##name; \
-  constinit const tenon_kernel_registration k##name
+// Defines a kernel of this package: one with a plan, of which a region may be made (compiler.h), or a plain one.
+#define TENON_TPU_KERNEL(name)                                        \
+  TENON_ENTRY(tenon_tpu_planned, tenon_kernel_registration, k##name); \
+  TENON_TPU_PLAIN_KERNEL(name)
+#define TENON_TPU_PLAIN_KERNEL(name) TENON_KERNEL_OF(tenon_tpu_kernels, k##name)
 
 }  // namespace tenon::tpu_sim
 

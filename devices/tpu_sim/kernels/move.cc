@@ -427,8 +427,8 @@ TENON_TPU_KERNEL(GatherV2) = Plain<GatherV2Kernel, "Tparams">("GatherV2");
 TENON_TPU_KERNEL(OneHot) = Plain<OneHotKernel>("OneHot");
 TENON_TPU_KERNEL(UnsortedSegmentSum) =
     Kernel<SegmentSumKernel>("UnsortedSegmentSum", {.constraints = sdk::Constraints<Numbers::Constraint<"T">>::list});
-TENON_TPU_KERNEL(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewOf(kShapeArgument));
-TENON_TPU_KERNEL(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewOf(kDimArgument));
-TENON_TPU_KERNEL(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewOf({}));
+TENON_TPU_PLAIN_KERNEL(Reshape) = PlainKernel<ViewKernel>("Reshape", ViewOf(kShapeArgument));
+TENON_TPU_PLAIN_KERNEL(ExpandDims) = PlainKernel<ViewKernel>("ExpandDims", ViewOf(kDimArgument));
+TENON_TPU_PLAIN_KERNEL(Squeeze) = PlainKernel<ViewKernel>("Squeeze", ViewOf({}));
 
 }  // namespace tenon::tpu_sim

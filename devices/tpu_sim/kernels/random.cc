@@ -54,10 +54,10 @@ constexpr sdk::Traits kTraits = {
 
 }  // namespace
 
-TENON_TPU_KERNEL(RandomUniform) = PlainKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kTraits);
-TENON_TPU_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kTraits);
-TENON_TPU_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kTraits);
-TENON_TPU_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
+TENON_TPU_PLAIN_KERNEL(RandomUniform) = PlainKernel<RandomKernel<sdk::Uniform>>("RandomUniform", kTraits);
+TENON_TPU_PLAIN_KERNEL(RandomStandardNormal) = PlainKernel<RandomKernel<sdk::Normal>>("RandomStandardNormal", kTraits);
+TENON_TPU_PLAIN_KERNEL(TruncatedNormal) = PlainKernel<RandomKernel<sdk::Truncated>>("TruncatedNormal", kTraits);
+TENON_TPU_PLAIN_KERNEL(RandomUniformInt) = PlainKernel<RandomIntKernel>(
     "RandomUniformInt", {.constraints = sdk::Constraints<sdk::Indices::Constraint<"Tout">>::list,
                          .host_memory = kShapeAndBounds,
                          .flags = kFlags});

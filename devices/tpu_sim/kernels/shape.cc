@@ -12,10 +12,10 @@ constexpr sdk::Traits kTraits = {.constraints = sdk::Constraints<sdk::PlainConst
 
 }  // namespace
 
-TENON_TPU_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
-TENON_TPU_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
-TENON_TPU_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
-TENON_TPU_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
-TENON_TPU_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
+TENON_TPU_PLAIN_KERNEL(Shape) = PlainKernel<sdk::ShapeKernel>("Shape", kTraits);
+TENON_TPU_PLAIN_KERNEL(ShapeN) = PlainKernel<sdk::ShapeKernel>("ShapeN", kTraits);
+TENON_TPU_PLAIN_KERNEL(Size) = PlainKernel<sdk::SizeKernel>("Size", kTraits);
+TENON_TPU_PLAIN_KERNEL(Rank) = PlainKernel<sdk::RankKernel>("Rank", kTraits);
+TENON_TPU_PLAIN_KERNEL(VariableShape) = PlainKernel<sdk::VariableShapeKernel>("VariableShape", {.host_memory = kOutput, .dynamic_outputs = 1});
 
 }  // namespace tenon::tpu_sim

@@ -167,21 +167,21 @@ constexpr sdk::Traits kRead = {.constraints = sdk::Constraints<sdk::PlainConstra
 
 }  // namespace
 
-TENON_TPU_KERNEL(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
-TENON_TPU_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
-TENON_TPU_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
-TENON_TPU_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
-TENON_TPU_KERNEL(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
-TENON_TPU_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
-TENON_TPU_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(ReadVariableOp) = PlainKernel<sdk::ReadVariableKernel>("ReadVariableOp", kRead);
+TENON_TPU_PLAIN_KERNEL(Assign) = PlainKernel<AssignKernel<true>>("Assign", kAssignTraits);
+TENON_TPU_PLAIN_KERNEL(AssignVariableOp) = PlainKernel<AssignKernel<false>>("AssignVariableOp", kResourceAssignTraits);
+TENON_TPU_PLAIN_KERNEL(AssignAdd) = PlainKernel<AssignAddKernel<true, false>>("AssignAdd", kUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(AssignSub) = PlainKernel<AssignAddKernel<true, true>>("AssignSub", kUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(AssignAddVariableOp) = PlainKernel<AssignAddKernel<false, false>>("AssignAddVariableOp", kResourceUpdateTraits);
+TENON_TPU_PLAIN_KERNEL(AssignSubVariableOp) = PlainKernel<AssignAddKernel<false, true>>("AssignSubVariableOp", kResourceUpdateTraits);
 
-TENON_TPU_KERNEL(ApplyGradientDescent) = Apply<sdk::GradientDescent, true>("ApplyGradientDescent");
-TENON_TPU_KERNEL(ResourceApplyGradientDescent) = Apply<sdk::GradientDescent, false>("ResourceApplyGradientDescent");
-TENON_TPU_KERNEL(ApplyMomentum) = Apply<sdk::Momentum, true>("ApplyMomentum");
-TENON_TPU_KERNEL(ResourceApplyMomentum) = Apply<sdk::Momentum, false>("ResourceApplyMomentum");
-TENON_TPU_KERNEL(ApplyAdagrad) = Apply<sdk::Adagrad, true>("ApplyAdagrad");
-TENON_TPU_KERNEL(ResourceApplyAdagrad) = Apply<sdk::Adagrad, false>("ResourceApplyAdagrad");
-TENON_TPU_KERNEL(ApplyAdam) = Apply<sdk::Adam, true>("ApplyAdam");
-TENON_TPU_KERNEL(ResourceApplyAdam) = Apply<sdk::Adam, false>("ResourceApplyAdam");
+TENON_TPU_PLAIN_KERNEL(ApplyGradientDescent) = Apply<sdk::GradientDescent, true>("ApplyGradientDescent");
+TENON_TPU_PLAIN_KERNEL(ResourceApplyGradientDescent) = Apply<sdk::GradientDescent, false>("ResourceApplyGradientDescent");
+TENON_TPU_PLAIN_KERNEL(ApplyMomentum) = Apply<sdk::Momentum, true>("ApplyMomentum");
+TENON_TPU_PLAIN_KERNEL(ResourceApplyMomentum) = Apply<sdk::Momentum, false>("ResourceApplyMomentum");
+TENON_TPU_PLAIN_KERNEL(ApplyAdagrad) = Apply<sdk::Adagrad, true>("ApplyAdagrad");
+TENON_TPU_PLAIN_KERNEL(ResourceApplyAdagrad) = Apply<sdk::Adagrad, false>("ResourceApplyAdagrad");
+TENON_TPU_PLAIN_KERNEL(ApplyAdam) = Apply<sdk::Adam, true>("ApplyAdam");
+TENON_TPU_PLAIN_KERNEL(ResourceApplyAdam) = Apply<sdk::Adam, false>("ResourceApplyAdam");
 
 }  // namespace tenon::tpu_sim

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/train/npy.h"
+#include "tenon/data/npy.h"
 
 namespace tenon::perf {
 namespace {
@@ -158,9 +158,9 @@ std::string FileName(const std::string& folder, std::string name) {
 Status Export(const Session& session, const Network& network, const std::string& folder) {
   for (const train::Variable* variable : network.model().trainable()) {
     TENON_TRY_ASSIGN(const std::vector<Tensor> value, session.Run({}, {variable->value}));
-    TENON_TRY(train::WriteNpy(FileName(folder, "weight/" + variable->name), value[0]));
+    TENON_TRY(data::WriteNpy(FileName(folder, "weight/" + variable->name), value[0]));
   }
-  for (const BatchPart& part : network.batch()) TENON_TRY(train::WriteNpy(FileName(folder, "batch/" + part.name), part.value));
+  for (const BatchPart& part : network.batch()) TENON_TRY(data::WriteNpy(FileName(folder, "batch/" + part.name), part.value));
   return Status();
 }
 

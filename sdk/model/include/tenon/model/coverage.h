@@ -29,11 +29,11 @@ struct OpUse {
 };
 
 // Sorted by op. Calls of the graph's own functions are no ops.
-std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph, const std::vector<const train::NodeView*>& nodes);
+std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph, const std::vector<const data::NodeView*>& nodes);
 
 // What a caller of a model reaches: the outputs of one signature, or (nullptr) of all, and what loading runs. A graph
 // without signatures: every node.
-Result<std::vector<const train::NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph, const Signature* signature);
+Result<std::vector<const data::NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph, const Signature* signature);
 
 }  // namespace tenon::model
 

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tenon/data/graph_def.h"
 #include "tenon/model/base.h"
-#include "tenon/train/graph_def.h"
 
 namespace tenon::model {
 
@@ -26,28 +26,28 @@ class GraphIndex {
   GraphIndex(GraphIndex&&) = default;
   GraphIndex& operator=(GraphIndex&&) = default;
 
-  const train::GraphView& graph() const { return graph_; }
-  const std::vector<train::FunctionView>& functions() const { return functions_; }
-  const train::NodeView* FindNode(std::string_view name) const;
-  const train::FunctionView* FindFunction(std::string_view name) const;
+  const data::GraphView& graph() const { return graph_; }
+  const std::vector<data::FunctionView>& functions() const { return functions_; }
+  const data::NodeView* FindNode(std::string_view name) const;
+  const data::FunctionView* FindFunction(std::string_view name) const;
 
   // The nodes that run for these targets (names of nodes or tensors), where these tensors are fed: inputs are followed up to
   // what is fed. NOT_FOUND: there is no node of a name.
-  Result<std::vector<const train::NodeView*>> Reach(const std::vector<std::string>& feeds, const std::vector<std::string>& targets) const;
+  Result<std::vector<const data::NodeView*>> Reach(const std::vector<std::string>& feeds, const std::vector<std::string>& targets) const;
 
   // The functions that a node calls or names in attributes, its own op too; each once. Names that the library lacks are left out.
-  std::vector<const train::FunctionView*> FunctionsOf(const train::NodeView& node) const;
+  std::vector<const data::FunctionView*> FunctionsOf(const data::NodeView& node) const;
 
  private:
   GraphIndex() = default;
-  train::GraphView graph_;
-  std::vector<train::FunctionView> functions_;
+  data::GraphView graph_;
+  std::vector<data::FunctionView> functions_;
   std::unordered_map<std::string_view, size_t> nodes_by_name_, functions_by_name_;
 };
 
 // The nodes of a function that run when it is called: what its results and control results read, and those that `has_effect` names.
-std::vector<const train::NodeView*> ReachInFunction(const train::FunctionView& function,
-                                                    const std::function<bool(const train::NodeView&)>& has_effect);
+std::vector<const data::NodeView*> ReachInFunction(const data::FunctionView& function,
+                                                    const std::function<bool(const data::NodeView&)>& has_effect);
 
 }  // namespace tenon::model
 

@@ -16,7 +16,7 @@
 //     }
 //     float factor;
 //   };
-//   extern constinit const tenon_kernel_registration kScale = sdk::Registration<Scale>(
+//   TENON_KERNEL(kScale) = sdk::Registration<Scale>(
 //       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
 //
 // A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
@@ -26,7 +26,7 @@
 // inside ParallelFor too. Run must not allocate. A class without a constructor from CreateContext has no create(); one
 // without Plan has no prepare(), and its Run takes the RunContext alone. A Plan is made for known shapes and contiguous tensors, unless the
 // class has a kAnyShapes. Registrations are constants: the host reads
-// them before load().
+// them before load(). The package (package.h) has every kernel that its files define with TENON_KERNEL.
 #ifndef TENON_SDK_KERNEL_H_
 #define TENON_SDK_KERNEL_H_
 
@@ -41,6 +41,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tenon/sdk/list.h"
 #include "tenon/sdk/node.h"
 #include "tenon/sdk/span.h"
 
@@ -482,5 +483,11 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
 }
 
 }  // namespace tenon::sdk
+
+// Defines a kernel of the package under this name, which other files may declare extern; TENON_KERNEL_OF: in a list by another name.
+#define TENON_KERNEL(name) TENON_KERNEL_OF(tenon_kernels, name)
+#define TENON_KERNEL_OF(list, name)                   \
+  TENON_ENTRY(list, tenon_kernel_registration, name); \
+  constinit const tenon_kernel_registration name
 
 #endif  // TENON_SDK_KERNEL_H_

@@ -7,14 +7,14 @@
 //   static void SquareGradient(GradientContext& g) {
 //     g.SetDx(0, g.Mul(g.dy(0), g.Mul(g.input(0), g.Scalar(2, g.input(0)))));
 //   }
-//   extern const tenon_op_definition kSquare = DefineOp({
+//   TENON_OP(kSquare) = DefineOp({
 //       .name = "Square", .inputs = "x: T", .outputs = "y: T", .attrs = "T: {float, double}",
 //       .doc = "x * x, element by element.",
 //       .shape = ShapeFunction<SameShape>, .gradient = GradientFunction<SquareGradient>});
 //   }
 //
-// and one line, kSquare, in the package's package.cc (package.h). DefineOp runs in the compiler, so
-// that the definition can be read before load().
+// That is all: the package (package.h) has every op that its files define so. DefineOp runs in the compiler, so that the
+// definition can be read before load().
 #ifndef TENON_SDK_OP_H_
 #define TENON_SDK_OP_H_
 
@@ -24,6 +24,7 @@
 #include "tenon/sdk/cost.h"
 #include "tenon/sdk/decomposition.h"
 #include "tenon/sdk/gradient.h"
+#include "tenon/sdk/list.h"
 #include "tenon/sdk/shape_function.h"
 #include "tenon/sdk/span.h"
 
@@ -67,4 +68,10 @@ consteval tenon_op_definition DefineOp(const OpDefinition& op) {
 }
 
 }  // namespace tenon::sdk
+
+// Defines an op of the package under this name, which other files may declare extern.
+#define TENON_OP(name)                                \
+  TENON_ENTRY(tenon_ops, tenon_op_definition, name); \
+  constinit const tenon_op_definition name
+
 #endif  // TENON_SDK_OP_H_

@@ -1,55 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// A package's one file package.cc: the list of its ops, one line each, and the plugin's entry point.
+// A package's one file package.cc: the plugin's entry point, over the ops and kernels that stand in its other files.
 //
 //   #include "tenon/sdk/package.h"
-//   TENON_OPS(
-//       kSquare,
-//       kCube)
 //   TENON_OP_PLUGIN("example.powers", "1.0.0", "Squares and cubes.")
 //
-// The constants are declared here and defined in the ops' files, in namespace tenon::ops. With
-// TENON_KERNELS(kSquareHost, ...) besides, and TENON_OP_AND_KERNEL_PLUGIN, a package brings kernels.
+// Whatever the library's files define with TENON_OP (op.h) is the package's. TENON_OP_AND_KERNEL_PLUGIN: and what they define with
+// TENON_KERNEL (kernel.h). A device package, which has a list of kernels by a name of its own, asks for its table alone:
+//
+//   TENON_KERNEL_PACKAGE(kKernelPackage, example_kernels);    // after extern const tenon_kernel_package kKernelPackage;
+//
+// The tables are made when the library is opened, in the order of the ops' names.
 #ifndef TENON_SDK_PACKAGE_H_
 #define TENON_SDK_PACKAGE_H_
 
-#include <array>
+#include <algorithm>
+#include <cstddef>
+#include <span>
 
+#include "tenon/sdk/list.h"
 #include "tenon/sdk/span.h"
 
 namespace tenon::sdk {
 
-template <class First, class... Rest>
-constexpr std::array<const First*, 1 + sizeof...(Rest)> PointersTo(const First& first, const Rest&... rest) {
-  return {&first, &rest...};
+// Entries of a list in the order of their names; equal names in the order of the list. Never freed: the host keeps what it was given.
+template <class T, class Name>
+std::span<const T* const> SortedList(const T* const* begin, const T* const* end, Name&& name) {
+  const std::span<const T*> sorted(new const T*[static_cast<size_t>(end - begin)], static_cast<size_t>(end - begin));
+  std::copy(begin, end, sorted.begin());
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const T* a, const T* b) { return name(*a) < name(*b); });
+  return sorted;
+}
+
+inline tenon_op_package OpPackageOf(const tenon_op_definition* const* begin, const tenon_op_definition* const* end) {
+  const auto ops = SortedList(begin, end, [](const tenon_op_definition& op) { return ToText(op.name); });
+  return {TENON_HEAD(tenon_op_package), ops.data(), ops.size()};
+}
+
+inline tenon_kernel_package KernelPackageOf(const tenon_kernel_registration* const* begin, const tenon_kernel_registration* const* end) {
+  const auto kernels = SortedList(begin, end, [](const tenon_kernel_registration& kernel) { return ToText(kernel.op); });
+  return {TENON_HEAD(tenon_kernel_package), kernels.data(), kernels.size()};
 }
 
 }  // namespace tenon::sdk
 
-#define TENON_OPS(...)                                                                              \
-  namespace tenon::ops {                                                                            \
-  extern const tenon_op_definition __VA_ARGS__;                                                     \
-  static constexpr auto kPackageOps = ::tenon::sdk::PointersTo(__VA_ARGS__);                        \
-  static constexpr tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kPackageOps.data(), \
-                                                  kPackageOps.size()};                              \
-  }
+#define TENON_OP_PACKAGE(name, list)    \
+  TENON_LIST(list, tenon_op_definition) \
+  const tenon_op_package name = ::tenon::sdk::OpPackageOf(TENON_LIST_BEGIN(list), TENON_LIST_END(list))
 
-#define TENON_KERNELS(...)                                                                                          \
-  namespace tenon::ops {                                                                                            \
-  extern const tenon_kernel_registration __VA_ARGS__;                                                               \
-  static constexpr auto kPackageKernels = ::tenon::sdk::PointersTo(__VA_ARGS__);                                    \
-  static constexpr tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kPackageKernels.data(), \
-                                                          kPackageKernels.size()};                                  \
-  }
+#define TENON_KERNEL_PACKAGE(name, list)      \
+  TENON_LIST(list, tenon_kernel_registration) \
+  const tenon_kernel_package name = ::tenon::sdk::KernelPackageOf(TENON_LIST_BEGIN(list), TENON_LIST_END(list))
 
-#define TENON_OP_PLUGIN(id, version, doc)                             \
-  static const tenon_capability tenon_capabilities_[] = {             \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage}}; \
+#define TENON_OP_PLUGIN(id, version, doc)                     \
+  TENON_OP_PACKAGE(tenon_op_package_, tenon_ops);             \
+  static const tenon_capability tenon_capabilities_[] = {     \
+      {TENON_SPAN(TENON_CAPABILITY_OPS), &tenon_op_package_}}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
-#define TENON_OP_AND_KERNEL_PLUGIN(id, version, doc)                          \
-  static const tenon_capability tenon_capabilities_[] = {                     \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &::tenon::ops::kOpPackage},          \
-      {TENON_SPAN(TENON_CAPABILITY_KERNELS), &::tenon::ops::kKernelPackage}}; \
+#define TENON_OP_AND_KERNEL_PLUGIN(id, version, doc)                   \
+  TENON_OP_PACKAGE(tenon_op_package_, tenon_ops);                      \
+  TENON_KERNEL_PACKAGE(tenon_kernel_package_, tenon_kernels);          \
+  static const tenon_capability tenon_capabilities_[] = {              \
+      {TENON_SPAN(TENON_CAPABILITY_OPS), &tenon_op_package_},          \
+      {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon_kernel_package_}}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
 #endif  // TENON_SDK_PACKAGE_H_

@@ -44,11 +44,6 @@ class Progress {
   double last_drawn_ = 0;
 };
 
-// "12 s", "3 min 5 s", "2 h 10 min".
-std::string FormatDuration(double seconds);
-// 1234567 -> "1,234,567".
-std::string FormatCount(int64_t count);
-
 }  // namespace tenon::train
 
 #endif  // TENON_TRAIN_PROGRESS_H_

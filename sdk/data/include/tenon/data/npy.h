@@ -5,16 +5,16 @@
 // numbers; 'S<n>' and 'U<n>' as strings (U becomes UTF-8; NULs at the end of an element are numpy's padding);
 // 'V2' as bfloat16, which is how ml_dtypes writes it. Files are not trusted: sizes are checked before memory is asked
 // for. Written: version 1.0 (2.0 when the header is long), row-major, little-endian; strings as 'S<n>' of the longest.
-#ifndef TENON_TRAIN_NPY_H_
-#define TENON_TRAIN_NPY_H_
+#ifndef TENON_DATA_NPY_H_
+#define TENON_DATA_NPY_H_
 
 #include <string>
 #include <string_view>
 
-#include "tenon/train/base.h"
-#include "tenon/train/file.h"
+#include "tenon/data/base.h"
+#include "tenon/data/file.h"
 
-namespace tenon::train {
+namespace tenon::data {
 
 // limit: what the tensor takes is taken from it.
 Result<Tensor> ParseNpy(std::string_view bytes, ReadLimit& limit);
@@ -29,6 +29,6 @@ std::string_view NpyElements(const Tensor& tensor, std::string* storage);
 // Replaced as a whole.
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
-}  // namespace tenon::train
+}  // namespace tenon::data
 
-#endif  // TENON_TRAIN_NPY_H_
+#endif  // TENON_DATA_NPY_H_

@@ -4,8 +4,8 @@
 // Read: stored and deflated members, ZIP64 too; checksums are verified, sizes checked before memory is asked for.
 // Encrypted and split archives are refused, and those whose members overlap, which would be more than the file is worth.
 // Written: stored members, so that a reader can map them.
-#ifndef TENON_CLI_NPZ_H_
-#define TENON_CLI_NPZ_H_
+#ifndef TENON_DATA_NPZ_H_
+#define TENON_DATA_NPZ_H_
 
 #include <cstdint>
 #include <memory>
@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/tenon.h"
-#include "tenon/train/file.h"
+#include "tenon/data/base.h"
+#include "tenon/data/file.h"
 
-namespace tenon::cli {
+namespace tenon::data {
 
 // Names without ".npy", in the archive's order.
-using NamedTensors = std::vector<std::pair<std::string, host::Tensor>>;
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // A member of the archive, which lives in its directory.
 struct NpzMember {
@@ -36,30 +36,30 @@ struct NpzMember {
 // The arrays of an archive, each of which is unpacked when it is asked for.
 class NpzArchive {
  public:
-  static host::Result<NpzArchive> Open(const std::string& path, const train::ReadLimit& limit);
+  static Result<NpzArchive> Open(const std::string& path, const ReadLimit& limit);
   // The bytes live as long as it.
-  static host::Result<NpzArchive> Parse(std::string_view bytes);
+  static Result<NpzArchive> Parse(std::string_view bytes);
 
   size_t size() const { return members_.size(); }
   // Without ".npy".
   std::string_view name(size_t index) const;
   // What is unpacked is taken from the limit. Errors name the array, and the file that was opened.
-  host::Result<host::Tensor> Read(size_t index, train::ReadLimit& limit) const;
-  host::Result<NamedTensors> ReadAll(train::ReadLimit& limit) const;
+  Result<Tensor> Read(size_t index, ReadLimit& limit) const;
+  Result<NamedTensors> ReadAll(ReadLimit& limit) const;
 
  private:
-  host::Status Annotate(const host::Status& status, size_t index) const;
+  Status Annotate(const Status& status, size_t index) const;
 
   std::string path_;
-  std::shared_ptr<const train::MappedFile> file_;
+  std::shared_ptr<const MappedFile> file_;
   std::string_view bytes_;
   std::vector<NpzMember> members_;
 };
 
-host::Result<NamedTensors> ParseNpz(std::string_view bytes);
-host::Result<NamedTensors> ReadNpz(const std::string& path);
-host::Status WriteNpz(const std::string& path, const NamedTensors& tensors);
+Result<NamedTensors> ParseNpz(std::string_view bytes);
+Result<NamedTensors> ReadNpz(const std::string& path);
+Status WriteNpz(const std::string& path, const NamedTensors& tensors);
 
-}  // namespace tenon::cli
+}  // namespace tenon::data
 
-#endif  // TENON_CLI_NPZ_H_
+#endif  // TENON_DATA_NPZ_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace tenon::train {
+namespace tenon::data {
 namespace {
 
 // A file descriptor that closes itself.
@@ -220,4 +220,4 @@ std::string JoinPath(std::string_view folder, std::string_view name) {
   return path.append(name);
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/cli/npz.h"
+#include "tenon/data/npz.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,22 +8,18 @@
 #include <cstring>
 #include <random>
 
-#include "tenon/train/file.h"
-#include "tenon/train/npy.h"
+#include "tenon/data/file.h"
+#include "tenon/data/npy.h"
 
-namespace tenon::cli {
+namespace tenon::data {
 namespace {
-
-using host::Code;
-using host::Result;
-using host::Tensor;
 
 std::string TemporaryFile() { return testing::TempDir() + "tenon_npz_" + std::to_string(getpid()) + ".npz"; }
 
 std::string Written(const NamedTensors& tensors) {
   const std::string path = TemporaryFile();
   EXPECT_TRUE(WriteNpz(path, tensors).ok());
-  Result<std::string> bytes = train::ReadFile(path);
+  Result<std::string> bytes = ReadFile(path);
   EXPECT_TRUE(bytes.ok()) << bytes.status();
   unlink(path.c_str());
   return *bytes;
@@ -69,7 +65,7 @@ std::string Deflated(const std::string& content, uint32_t claimed_size) {
 
 std::string NpyBytes(const Tensor& tensor) {
   std::string storage;
-  return *train::NpyHeader(tensor) + std::string(train::NpyElements(tensor, &storage));
+  return *NpyHeader(tensor) + std::string(NpyElements(tensor, &storage));
 }
 
 TEST(Npz, ReadsBackWhatItWrote) {
@@ -152,23 +148,23 @@ TEST(Npz, UnpacksWhatIsAskedForWithinTheLimit) {
   const std::string bytes = Written({{"large", *Tensor::From(std::span<const float>(values), {1000})}, {"small", *Tensor::Scalar(2.0f)}});
   const Result<NpzArchive> archive = NpzArchive::Parse(bytes);
   ASSERT_TRUE(archive.ok()) << archive.status();
-  train::ReadLimit limit(1000);
+  ReadLimit limit(1000);
   EXPECT_TRUE(archive->Read(1, limit).ok());
   EXPECT_EQ(limit.left(), 996u);
   const Result<Tensor> large = archive->Read(0, limit);
   EXPECT_EQ(large.status().code(), Code::kResourceExhausted);
   EXPECT_NE(large.status().message().find("'large'"), std::string::npos) << large.status();
-  train::ReadLimit enough(9000);
+  ReadLimit enough(9000);
   EXPECT_TRUE(archive->Read(0, enough).ok());
   EXPECT_TRUE(archive->Read(0, enough).ok());
   EXPECT_FALSE(archive->Read(0, enough).ok()) << "all together";
 }
 
 TEST(Npz, TextsAreChargedWithWhatTheyTake) {
-  const std::string bytes = Written({{"words", *Tensor::Strings(std::vector<std::string>(1000, "x"), host::Shape{1000})}});
-  train::ReadLimit limit(20000);
+  const std::string bytes = Written({{"words", *Tensor::Strings(std::vector<std::string>(1000, "x"), Shape{1000})}});
+  ReadLimit limit(20000);
   EXPECT_EQ(NpzArchive::Parse(bytes)->Read(0, limit).status().code(), Code::kResourceExhausted);
 }
 
 }  // namespace
-}  // namespace tenon::cli
+}  // namespace tenon::data

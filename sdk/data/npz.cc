@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/cli/npz.h"
+#include "tenon/data/npz.h"
 
 #include <zlib.h>
 
@@ -8,16 +8,11 @@
 #include <cstring>
 #include <deque>
 
-#include "tenon/train/file.h"
-#include "tenon/train/npy.h"
+#include "tenon/data/file.h"
+#include "tenon/data/npy.h"
 
-namespace tenon::cli {
+namespace tenon::data {
 namespace {
-
-using host::Code;
-using host::Result;
-using host::Status;
-using host::Tensor;
 
 // ZIP's records, by their signatures (APPNOTE.TXT 6.3.10, section 4.3).
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
@@ -183,7 +178,7 @@ Status CheckOverlap(std::string_view bytes, const std::vector<Member>& members) 
   return Status();
 }
 
-Result<Tensor> ReadMember(std::string_view bytes, const Member& member, train::ReadLimit& limit) {
+Result<Tensor> ReadMember(std::string_view bytes, const Member& member, ReadLimit& limit) {
   if ((member.flags & 1) != 0) return Bad("member '" + std::string(member.name) + "' is encrypted");
   TENON_TRY_ASSIGN(const uint64_t data, DataOf(bytes, member));
   const std::string_view packed = bytes.substr(data, member.packed);
@@ -191,7 +186,7 @@ Result<Tensor> ReadMember(std::string_view bytes, const Member& member, train::R
     if (member.packed != member.size) return Bad("a stored member has two sizes");
     TENON_TRY(limit.Check(member.size, "it"));
     TENON_TRY(CheckCrc(packed, member.crc, member.name));
-    return train::ParseNpy(packed, limit);
+    return ParseNpy(packed, limit);
   }
   if (member.method != kDeflated) {
     return Bad("member '" + std::string(member.name) + "' is packed by method " + std::to_string(member.method) +
@@ -200,7 +195,7 @@ Result<Tensor> ReadMember(std::string_view bytes, const Member& member, train::R
   TENON_TRY(limit.Check(member.size, "it, unpacked,"));
   TENON_TRY_ASSIGN(const std::string unpacked, Inflate(packed, member.size));
   TENON_TRY(CheckCrc(unpacked, member.crc, member.name));
-  return train::ParseNpy(unpacked, limit);
+  return ParseNpy(unpacked, limit);
 }
 
 // Appends numbers as ZIP holds them.
@@ -268,9 +263,9 @@ Result<NpzArchive> NpzArchive::Parse(std::string_view bytes) {
   return archive;
 }
 
-Result<NpzArchive> NpzArchive::Open(const std::string& path, const train::ReadLimit& limit) {
-  TENON_TRY_ASSIGN(train::MappedFile mapped, train::MappedFile::Open(path, limit));
-  const auto file = std::make_shared<const train::MappedFile>(std::move(mapped));
+Result<NpzArchive> NpzArchive::Open(const std::string& path, const ReadLimit& limit) {
+  TENON_TRY_ASSIGN(MappedFile mapped, MappedFile::Open(path, limit));
+  const auto file = std::make_shared<const MappedFile>(std::move(mapped));
   Result<NpzArchive> archive = Parse(file->bytes());
   if (!archive.ok()) return archive.status().Annotate("'" + path + "'");
   archive->path_ = path;
@@ -288,13 +283,13 @@ Status NpzArchive::Annotate(const Status& status, size_t index) const {
   return path_.empty() ? named : named.Annotate("'" + path_ + "'");
 }
 
-Result<Tensor> NpzArchive::Read(size_t index, train::ReadLimit& limit) const {
+Result<Tensor> NpzArchive::Read(size_t index, ReadLimit& limit) const {
   Result<Tensor> tensor = ReadMember(bytes_, members_[index], limit);
   if (!tensor.ok()) return Annotate(tensor.status(), index);
   return tensor;
 }
 
-Result<NamedTensors> NpzArchive::ReadAll(train::ReadLimit& limit) const {
+Result<NamedTensors> NpzArchive::ReadAll(ReadLimit& limit) const {
   NamedTensors tensors;
   for (size_t i = 0; i < members_.size(); ++i) {
     TENON_TRY_ASSIGN(Tensor tensor, Read(i, limit));
@@ -304,13 +299,13 @@ Result<NamedTensors> NpzArchive::ReadAll(train::ReadLimit& limit) const {
 }
 
 Result<NamedTensors> ParseNpz(std::string_view bytes) {
-  train::ReadLimit limit;
+  ReadLimit limit;
   TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Parse(bytes));
   return archive.ReadAll(limit);
 }
 
 Result<NamedTensors> ReadNpz(const std::string& path) {
-  train::ReadLimit limit;
+  ReadLimit limit;
   TENON_TRY_ASSIGN(const NpzArchive archive, NpzArchive::Open(path, limit));
   return archive.ReadAll(limit);
 }
@@ -321,10 +316,10 @@ Status WriteNpz(const std::string& path, const NamedTensors& tensors) {
   std::string directory;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    Result<std::string> header = train::NpyHeader(tensor);
+    Result<std::string> header = NpyHeader(tensor);
     if (!header.ok()) return header.status().Annotate("'" + path + "', array '" + name + "'");
     const std::string_view head = texts.emplace_back(*std::move(header));
-    const std::string_view elements = train::NpyElements(tensor, &texts.emplace_back());
+    const std::string_view elements = NpyElements(tensor, &texts.emplace_back());
     const std::string& member_name = texts.emplace_back(name + ".npy");
     Member member;
     member.name = member_name;
@@ -340,7 +335,7 @@ Status WriteNpz(const std::string& path, const NamedTensors& tensors) {
   }
   const std::string& end = texts.emplace_back(EndRecords(tensors.size(), offset, directory.size()));
   pieces.insert(pieces.end(), {directory, end});
-  return train::ReplaceFile(path, pieces, train::Durability::kQuick);
+  return ReplaceFile(path, pieces, Durability::kQuick);
 }
 
-}  // namespace tenon::cli
+}  // namespace tenon::data

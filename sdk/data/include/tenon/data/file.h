@@ -3,8 +3,8 @@
 //
 // On the operating system's file system or, for a path "NAME://...", on the one that a plugin brings (tenon/host/files.h). Messages name
 // the file and the reason.
-#ifndef TENON_TRAIN_FILE_H_
-#define TENON_TRAIN_FILE_H_
+#ifndef TENON_DATA_FILE_H_
+#define TENON_DATA_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/train/base.h"
+#include "tenon/data/base.h"
 
-namespace tenon::train {
+namespace tenon::data {
 
 // How much memory may be made of files, all together.
 class ReadLimit {
@@ -72,6 +72,6 @@ Result<std::vector<std::string>> ListFolder(const std::string& path);
 std::string FolderOf(const std::string& path);
 std::string JoinPath(std::string_view folder, std::string_view name);
 
-}  // namespace tenon::train
+}  // namespace tenon::data
 
-#endif  // TENON_TRAIN_FILE_H_
+#endif  // TENON_DATA_FILE_H_

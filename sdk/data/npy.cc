@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/train/npy.h"
+#include "tenon/data/npy.h"
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
-namespace tenon::train {
+namespace tenon::data {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
@@ -424,4 +424,4 @@ Status WriteNpy(const std::string& path, const Tensor& tensor) {
   return ReplaceFile(path, {*header, NpyElements(tensor, &storage)}, Durability::kQuick);
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::data

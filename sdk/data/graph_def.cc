@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/train/graph_def.h"
+#include "tenon/data/graph_def.h"
 
 #include <unordered_map>
 #include <unordered_set>
 
-#include "tenon/train/wire.h"
+#include "tenon/sdk/wire.h"
 
-namespace tenon::train {
+namespace tenon::data {
 namespace {
 
 // Field numbers of tensorflow.GraphDef and the messages in it.
@@ -33,17 +33,17 @@ Status Broken(const std::string& where) {
 }
 
 std::string SerializeShape(const Shape& shape) {
-  WireWriter writer;
+  sdk::WireWriter writer;
   for (int64_t size : shape.dims()) {
-    WireWriter dim;
+    sdk::WireWriter dim;
     dim.Varint(kDimSize, static_cast<uint64_t>(size));
     writer.Bytes(kShapeDim, dim.bytes());
   }
   return writer.bytes();
 }
 
-void AddAttr(WireWriter& node, std::string_view name, const WireWriter& value) {
-  WireWriter entry;
+void AddAttr(sdk::WireWriter& node, std::string_view name, const sdk::WireWriter& value) {
+  sdk::WireWriter entry;
   entry.Bytes(kMapKey, name);
   entry.Bytes(kMapValue, value.bytes());
   node.Bytes(kNodeAttr, entry.bytes());
@@ -52,11 +52,11 @@ void AddAttr(WireWriter& node, std::string_view name, const WireWriter& value) {
 // A node of op Const that stands where a variable's value was read. It may be anywhere, wherever the variable was.
 std::string SerializeConstant(const NodeView& replaced, const Tensor& value) {
   const auto dtype = static_cast<uint64_t>(value.dtype());
-  WireWriter tensor;
+  sdk::WireWriter tensor;
   tensor.Varint(kTensorDtype, dtype);
   tensor.Bytes(kTensorShape, SerializeShape(value.shape()));
   tensor.Bytes(kTensorContent, {reinterpret_cast<const char*>(value.bytes().data()), value.bytes().size()});
-  WireWriter type_attr, tensor_attr, node;
+  sdk::WireWriter type_attr, tensor_attr, node;
   type_attr.Varint(kAttrType, dtype);
   tensor_attr.Bytes(kAttrTensor, tensor.bytes());
   node.Bytes(kNodeName, replaced.name);
@@ -96,7 +96,7 @@ class Freezer {
     TENON_TRY_ASSIGN(const std::vector<Tensor> values, session.Run({}, names));
     std::unordered_map<std::string_view, const Tensor*> value_of;
     for (size_t i = 0; i < variables_.size(); ++i) value_of[variables_[i]->name] = &values[i];
-    WireWriter writer;
+    sdk::WireWriter writer;
     for (const NodeView& node : graph_.nodes) {
       if (!needed_.contains(node.name)) continue;
       const auto value = value_of.find(node.name);
@@ -121,12 +121,12 @@ class Freezer {
 
 // A function's name and arguments.
 void AddSignature(std::string_view bytes, FunctionView& function) {
-  WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.field() == kSignatureName) function.name = reader.bytes();
     if (reader.field() != kSignatureInput) continue;
-    function.arguments.push_back(FindBytes(reader.bytes(), kArgumentName));
-    const bool list = !FindBytes(reader.bytes(), kArgumentNumber).empty() || !FindBytes(reader.bytes(), kArgumentTypeList).empty();
+    function.arguments.push_back(sdk::FindBytes(reader.bytes(), kArgumentName));
+    const bool list = !sdk::FindBytes(reader.bytes(), kArgumentNumber).empty() || !sdk::FindBytes(reader.bytes(), kArgumentTypeList).empty();
     function.has_list_arguments = function.has_list_arguments || list;
   }
 }
@@ -135,10 +135,10 @@ void AddSignature(std::string_view bytes, FunctionView& function) {
 
 Shape ParseTensorShape(std::string_view message) {
   std::vector<int64_t> dims;
-  WireReader reader(message);
+  sdk::WireReader reader(message);
   while (reader.Next()) {
     if (reader.field() == kShapeUnknownRank && reader.number() != 0) return Shape::Unknown();
-    if (reader.field() == kShapeDim) dims.push_back(static_cast<int64_t>(FindNumber(reader.bytes(), kDimSize)));
+    if (reader.field() == kShapeDim) dims.push_back(static_cast<int64_t>(sdk::FindNumber(reader.bytes(), kDimSize)));
   }
   return reader.ok() ? Shape(std::move(dims)) : Shape::Unknown();
 }
@@ -146,7 +146,7 @@ Shape ParseTensorShape(std::string_view message) {
 Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index) {
   NodeView node;
   node.bytes = bytes;
-  WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
@@ -163,7 +163,7 @@ Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index) {
         node.device = reader.bytes();
         break;
       case kNodeAttr:
-        node.attrs.emplace_back(FindBytes(reader.bytes(), kMapKey), FindBytes(reader.bytes(), kMapValue));
+        node.attrs.emplace_back(sdk::FindBytes(reader.bytes(), kMapKey), sdk::FindBytes(reader.bytes(), kMapValue));
         break;
       default:
         break;
@@ -176,36 +176,36 @@ Result<NodeView> ParseNodeDef(std::string_view bytes, size_t index) {
 }
 
 DType NodeView::TypeAttr(std::string_view name) const {
-  return static_cast<DType>(FindNumber(FindAttr(*this, name), kAttrType));
+  return static_cast<DType>(sdk::FindNumber(FindAttr(*this, name), kAttrType));
 }
 
 Shape NodeView::ShapeAttr(std::string_view name) const {
   const std::string_view attr = FindAttr(*this, name);
-  return attr.empty() ? Shape::Unknown() : ParseTensorShape(FindBytes(attr, kAttrShape));
+  return attr.empty() ? Shape::Unknown() : ParseTensorShape(sdk::FindBytes(attr, kAttrShape));
 }
 
 std::string_view NodeView::StringAttr(std::string_view name) const {
-  return FindBytes(FindAttr(*this, name), kAttrString);
+  return sdk::FindBytes(FindAttr(*this, name), kAttrString);
 }
 
 std::vector<std::string_view> NodeView::Functions() const {
   std::vector<std::string_view> functions;
   const auto add = [&](std::string_view message, uint32_t field) {
-    WireReader reader(message);
+    sdk::WireReader reader(message);
     while (reader.Next()) {
-      if (reader.field() == field && reader.is_bytes()) functions.push_back(FindBytes(reader.bytes(), kFunctionRefName));
+      if (reader.field() == field && reader.is_bytes()) functions.push_back(sdk::FindBytes(reader.bytes(), kFunctionRefName));
     }
   };
   for (const auto& [name, value] : attrs) {
     add(value, kAttrFunction);
-    add(FindBytes(value, kAttrList), kListFunction);
+    add(sdk::FindBytes(value, kAttrList), kListFunction);
   }
   return functions;
 }
 
 std::pair<DType, Shape> NodeView::TensorAttr(std::string_view name) const {
-  const std::string_view tensor = FindBytes(FindAttr(*this, name), kAttrTensor);
-  return {static_cast<DType>(FindNumber(tensor, kTensorDtype)), ParseTensorShape(FindBytes(tensor, kTensorShape))};
+  const std::string_view tensor = sdk::FindBytes(FindAttr(*this, name), kAttrTensor);
+  return {static_cast<DType>(sdk::FindNumber(tensor, kTensorDtype)), ParseTensorShape(sdk::FindBytes(tensor, kTensorShape))};
 }
 
 std::string_view NodeOfInput(std::string_view input) {
@@ -215,7 +215,7 @@ std::string_view NodeOfInput(std::string_view input) {
 
 Result<GraphView> ParseGraphDef(std::string_view bytes) {
   GraphView graph;
-  WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;
     if (reader.field() == kGraphNode) {
@@ -223,16 +223,16 @@ Result<GraphView> ParseGraphDef(std::string_view bytes) {
       graph.nodes.push_back(std::move(node));
     } else if (reader.field() == kGraphVersions) {
       graph.versions = reader.bytes();
-      graph.producer = static_cast<int64_t>(FindNumber(graph.versions, kVersionsProducer));
+      graph.producer = static_cast<int64_t>(sdk::FindNumber(graph.versions, kVersionsProducer));
     } else if (reader.field() == kGraphLibrary) {
       graph.library = reader.bytes();
     }
   }
   if (!reader.ok()) return Broken("what follows node " + std::to_string(graph.nodes.size()));
-  WireReader library(graph.library);
+  sdk::WireReader library(graph.library);
   while (library.Next()) {
     if (library.field() != kLibraryFunction) continue;
-    graph.functions.push_back(FindBytes(FindBytes(library.bytes(), kFunctionSignature), kSignatureName));
+    graph.functions.push_back(sdk::FindBytes(sdk::FindBytes(library.bytes(), kFunctionSignature), kSignatureName));
   }
   return graph;
 }
@@ -240,7 +240,7 @@ Result<GraphView> ParseGraphDef(std::string_view bytes) {
 Result<FunctionView> ParseFunctionDef(std::string_view bytes) {
   FunctionView function;
   function.bytes = bytes;
-  WireReader reader(bytes);
+  sdk::WireReader reader(bytes);
   while (reader.Next()) {
     if (!reader.is_bytes()) continue;
     switch (reader.field()) {
@@ -254,10 +254,10 @@ Result<FunctionView> ParseFunctionDef(std::string_view bytes) {
         break;
       }
       case kFunctionReturn:
-        function.returns.push_back(FindBytes(reader.bytes(), kMapValue));
+        function.returns.push_back(sdk::FindBytes(reader.bytes(), kMapValue));
         break;
       case kFunctionControlReturn:
-        function.control_returns.push_back(FindBytes(reader.bytes(), kMapValue));
+        function.control_returns.push_back(sdk::FindBytes(reader.bytes(), kMapValue));
         break;
       default:
         break;
@@ -269,7 +269,7 @@ Result<FunctionView> ParseFunctionDef(std::string_view bytes) {
 
 Result<std::vector<FunctionView>> ParseFunctions(const GraphView& graph) {
   std::vector<FunctionView> functions;
-  WireReader library(graph.library);
+  sdk::WireReader library(graph.library);
   while (library.Next()) {
     if (library.field() != kLibraryFunction) continue;
     TENON_TRY_ASSIGN(FunctionView function, ParseFunctionDef(library.bytes()));
@@ -287,4 +287,4 @@ Result<std::string> Freeze(const Session& session, std::string_view graph_def,
   return freezer.Write(session);
 }
 
-}  // namespace tenon::train
+}  // namespace tenon::data

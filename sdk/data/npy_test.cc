@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tenon/train/npy.h"
+#include "tenon/data/npy.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
 
-#include "tenon/train/file.h"
+#include "tenon/data/file.h"
 
-namespace tenon::train {
+namespace tenon::data {
 namespace {
 
 std::string Npy(const std::string& header, const std::string& data, int version = 1) {
@@ -190,4 +190,4 @@ TEST(Npy, ReadsTheDigits) {
 }
 
 }  // namespace
-}  // namespace tenon::train
+}  // namespace tenon::data

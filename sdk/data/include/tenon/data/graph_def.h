@@ -2,8 +2,8 @@
 // GraphDefs as bytes: looked at without an engine, and frozen (variables turned into constants).
 //
 // Views point into the bytes. Nothing of a GraphDef is trusted: what cannot be read is an error that names the node.
-#ifndef TENON_TRAIN_GRAPH_DEF_H_
-#define TENON_TRAIN_GRAPH_DEF_H_
+#ifndef TENON_DATA_GRAPH_DEF_H_
+#define TENON_DATA_GRAPH_DEF_H_
 
 #include <cstdint>
 #include <string>
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/train/base.h"
+#include "tenon/data/base.h"
 
-namespace tenon::train {
+namespace tenon::data {
 
 struct NodeView {
   std::string_view name;
@@ -67,6 +67,6 @@ std::string_view NodeOfInput(std::string_view input);
 // A GraphDef of what the outputs (names of nodes) need, in which every variable is a constant with the session's value.
 Result<std::string> Freeze(const Session& session, std::string_view graph_def, const std::vector<std::string>& outputs);
 
-}  // namespace tenon::train
+}  // namespace tenon::data
 
-#endif  // TENON_TRAIN_GRAPH_DEF_H_
+#endif  // TENON_DATA_GRAPH_DEF_H_
