@@ -25,6 +25,7 @@ RULES = {
     "plugins": (("core", "plugin_api"), ("boost", "json")),
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
     "sdk/plugin": (("plugin_api",), ()),
+    "sdk/testing": (("plugin_api", "sdk/plugin"), ("GoogleTest",)),
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
     "sdk/train": APPLICATION,
     "sdk/model": (("public host API", "sdk/train"), ("*",)),  # which has files, GraphDefs as bytes and the wire format
@@ -167,7 +168,9 @@ def library_of(name):
 
 
 def is_test(path):
-    return posixpath.splitext(path)[0].endswith("_test")
+    """A test, or what a package's tests share, in its folder testing/."""
+    parts = path.split("/")
+    return posixpath.splitext(path)[0].endswith("_test") or (parts[0] in PACKAGE_ROOMS and "testing" in parts[:-1])
 
 
 def unit_of(path):
@@ -198,7 +201,7 @@ def check_rooms(tree):
         folders, libraries = RULES.get(unit, PACKAGE)
         folders = (unit, *folders)
         if is_test(source):  # never core for a package: its tests use what a stranger's tests can
-            folders += ("tests", "sdk/conformance", "public host API")
+            folders += ("tests", "sdk/testing", "public host API")
             libraries = ("*", *libraries)
         for name, target in tree.includes(source):
             if target is not None:
@@ -232,6 +235,13 @@ def check_core_order(tree):
             if target_parts[0] == "core" and target_parts[1] not in allowed:
                 problems.append(f"{source} includes {name}; core/{parts[1]} may include {', '.join(allowed)}")
     return problems
+
+
+def check_googletest(tree):
+    """The testing kit is for every test framework: GoogleTest is known to its adapter alone."""
+    return [f"{source} includes {name}; only googletest.h of sdk/testing may know GoogleTest"
+            for source in tree.sources if source.startswith("sdk/testing/") and not source.endswith(("/googletest.h", "_test.cc"))
+            for name, _ in tree.includes(source) if library_of(name) == "GoogleTest"]
 
 
 def check_protobuf(tree):
@@ -279,4 +289,4 @@ def check_names(tree):
     return problems
 
 
-CHECKS = (check_rooms, check_core_order, check_protobuf, check_op_extraction, check_names)
+CHECKS = (check_rooms, check_core_order, check_googletest, check_protobuf, check_op_extraction, check_names)
