@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 std::vector<float> Iota(int64_t n) {
@@ -338,7 +338,7 @@ TEST(Plain, TransposesPlanesThatAreNoWholeTiles) {
 
 TEST(Strings, MoveLikeAnyElement) {
   const auto kernel = [](const char* op) { return Kernel(op, TENON_DT_STRING); };
-  const OutSpec two{TENON_DT_STRING, {2}}, four{TENON_DT_STRING, {2, 2}};
+  const Tensor two{TENON_DT_STRING, {2}}, four{TENON_DT_STRING, {2, 2}};
   using S = std::vector<std::string>;
   const Tensor a = Strings({2}, {"a", "longer than a cell of sixteen bytes"}), b = Strings({2}, {"", "c"});
   Kernel pack = kernel("Pack");
@@ -361,4 +361,4 @@ TEST(Strings, MoveLikeAnyElement) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

@@ -5,19 +5,14 @@
 
 #include <functional>
 
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 using I = std::vector<int64_t>;
 
-Tensor Plain(uint32_t dtype, I dims) {
-  Tensor t{dtype, std::move(dims), Memory(0)};
-  t.memory = Memory(static_cast<size_t>(t.count()) * sdk::ElementSize(dtype));
-  std::memset(t.memory.data(), 0, t.memory.size());
-  return t;
-}
+Tensor Plain(uint32_t dtype, I dims) { return {dtype, std::move(dims)}; }
 template <class T>
 Tensor Zeros(I dims) {
   return Plain(DtypeOf<T>::value, std::move(dims));
@@ -101,11 +96,11 @@ TEST(GivenUp, DoesNotEndTheUpdateOfAVariableHalfWay) {
   variable.initialized = variable.in_place = true;
   variable.value = Zeros<float>({count});
   Tensor delta = Zeros<float>({count});
-  std::fill_n(reinterpret_cast<float*>(delta.memory.data()), count, 1.0f);
-  EXPECT_EQ(Long("AssignAddVariableOp").Run({Handle(&variable), delta}, {}).code, TENON_OK);
-  const auto* values = reinterpret_cast<const float*>(variable.value.memory.data());
+  std::fill_n(reinterpret_cast<float*>(delta.bytes.data()), count, 1.0f);
+  EXPECT_EQ(Long("AssignAddVariableOp").Run({Handle(variable), delta}, {}).code, TENON_OK);
+  const auto* values = reinterpret_cast<const float*>(variable.value.bytes.data());
   EXPECT_EQ(std::count(values, values + count, 1.0f), count);
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

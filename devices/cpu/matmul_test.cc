@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 template <class T>
@@ -175,4 +175,4 @@ TEST(BatchMatMul, BroadcastsBatchDims) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

@@ -7,9 +7,9 @@
 #include <limits>
 #include <numeric>
 
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 using F = std::vector<float>;
@@ -395,4 +395,4 @@ TEST(TopK, GivesTheLargestInOrderTheFirstOfEqualOnesAndNanLast) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

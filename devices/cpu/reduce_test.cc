@@ -5,9 +5,9 @@
 #include <functional>
 #include <limits>
 
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -263,4 +263,4 @@ TEST(CheckNumerics, SaysWhatItFound) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "tenon/sdk/random.h"
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
-namespace tenon::cpu::testing {
+namespace tenon::cpu {
 namespace {
 
 using sdk::Philox;
@@ -14,47 +14,42 @@ using sdk::Philox;
 using F = std::vector<float>;
 
 Variable Initialized(std::vector<int64_t> dims, F values) {
-  Variable v;
-  v.initialized = true;
-  v.value = Make<float>(std::move(dims), values);
-  return v;
+  return Variable::Of(Make<float>(std::move(dims), values));
 }
 
 TEST(Variable, ReadsFailUntilAssignedAndThenGiveTheValue) {
   Variable v;
-  EXPECT_EQ(Kernel("ReadVariableOp").Run({Handle(&v)}, {Out<float>()}).code, TENON_FAILED_PRECONDITION);
-  const Result r = Kernel("AssignVariableOp").Run({Handle(&v), Make<float>({2, 1}, {1, 2})}, {});
+  EXPECT_EQ(Kernel("ReadVariableOp").Run({Handle(v)}, {Out<float>()}).code, TENON_FAILED_PRECONDITION);
+  const Result r = Kernel("AssignVariableOp").Run({Handle(v), Make<float>({2, 1}, {1, 2})}, {});
   EXPECT_EQ(r.code, TENON_OK) << r.message;
   EXPECT_EQ(v.last_flags, TENON_UPDATE_INITIALIZE);
-  const Result read = Kernel("ReadVariableOp").Run({Handle(&v)}, {Out<float>()});
+  const Result read = Kernel("ReadVariableOp").Run({Handle(v)}, {Out<float>()});
   EXPECT_EQ(read[0].dims, (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(Values<float>(read[0]), (F{1, 2}));
 }
 
 TEST(Variable, AssignGivesTheReferenceAndChecksTheShape) {
   Variable v = Initialized({2}, {1, 2});
-  const OutSpec out{TENON_DT_FLOAT + TENON_DT_REF, {}};
+  const Tensor out{TENON_DT_FLOAT + TENON_DT_REF, {}};
   Kernel assign("Assign");
   assign.Attr("validate_shape", true).Attr("use_locking", true);
-  const Result r = assign.Run({Reference(&v, TENON_DT_FLOAT), Vector<float>({3, 4})}, {out});
+  const Result r = assign.Run({Reference(v, TENON_DT_FLOAT), Vector<float>({3, 4})}, {out});
   ASSERT_EQ(r.code, TENON_OK) << r.message;
-  void* pointer;
-  std::memcpy(&pointer, r[0].memory.data(), sizeof(pointer));
-  EXPECT_EQ(pointer, &v);
+  EXPECT_EQ(testing::ResourceOf(r[0]), &v);
   EXPECT_EQ(v.last_flags, TENON_UPDATE_INITIALIZE | TENON_UPDATE_LOCK);
   EXPECT_EQ(Values<float>(v.value), (F{3, 4}));
-  const Result bad = assign.Run({Reference(&v, TENON_DT_FLOAT), Vector<float>({3, 4, 5})}, {out});
+  const Result bad = assign.Run({Reference(v, TENON_DT_FLOAT), Vector<float>({3, 4, 5})}, {out});
   EXPECT_EQ(bad.code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(bad.message, "Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [3]");
   Kernel loose("Assign");
   loose.Attr("validate_shape", false);
-  EXPECT_EQ(loose.Run({Reference(&v, TENON_DT_FLOAT), Vector<float>({3, 4, 5})}, {out}).code, TENON_OK);
+  EXPECT_EQ(loose.Run({Reference(v, TENON_DT_FLOAT), Vector<float>({3, 4, 5})}, {out}).code, TENON_OK);
   EXPECT_EQ(v.value.dims, (std::vector<int64_t>{3}));
 }
 
 TEST(Variable, KeepsStringsOfItsOwn) {
   Variable v;
-  ASSERT_EQ(Kernel("AssignVariableOp").Run({Handle(&v), Strings({2}, {"one", ""})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("AssignVariableOp").Run({Handle(v), Strings({2}, {"one", ""})}, {}).code, TENON_OK);
   EXPECT_EQ(Texts(v.value), (std::vector<std::string>{"one", ""}));
 }
 
@@ -62,12 +57,12 @@ TEST(Variable, AddsAndSubtractsInPlaceOrNot) {
   for (bool in_place : {false, true}) {
     Variable v = Initialized({3}, {1, 2, 3});
     v.in_place = in_place;
-    EXPECT_EQ(Kernel("AssignAddVariableOp").Run({Handle(&v), Vector<float>({10, 20, 30})}, {}).code, TENON_OK);
+    EXPECT_EQ(Kernel("AssignAddVariableOp").Run({Handle(v), Vector<float>({10, 20, 30})}, {}).code, TENON_OK);
     EXPECT_EQ(Values<float>(v.value), (F{11, 22, 33}));
-    const OutSpec out{TENON_DT_FLOAT + TENON_DT_REF, {}};
-    EXPECT_EQ(Kernel("AssignSub").Run({Reference(&v, TENON_DT_FLOAT), Vector<float>({1, 1, 1})}, {out}).code, TENON_OK);
+    const Tensor out{TENON_DT_FLOAT + TENON_DT_REF, {}};
+    EXPECT_EQ(Kernel("AssignSub").Run({Reference(v, TENON_DT_FLOAT), Vector<float>({1, 1, 1})}, {out}).code, TENON_OK);
     EXPECT_EQ(Values<float>(v.value), (F{10, 21, 32}));
-    EXPECT_EQ(Kernel("AssignAddVariableOp").Run({Handle(&v), Vector<float>({1})}, {}).code, TENON_INVALID_ARGUMENT);
+    EXPECT_EQ(Kernel("AssignAddVariableOp").Run({Handle(v), Vector<float>({1})}, {}).code, TENON_INVALID_ARGUMENT);
     EXPECT_EQ(Values<float>(v.value), (F{10, 21, 32}));
   }
 }
@@ -75,13 +70,13 @@ TEST(Variable, AddsAndSubtractsInPlaceOrNot) {
 TEST(Variable, ScattersRowsAndLeavesItAloneOnABadIndex) {
   Variable v = Initialized({3, 2}, {0, 0, 0, 0, 0, 0});
   const Tensor updates = Make<float>({3, 2}, {1, 2, 3, 4, 5, 6});
-  ASSERT_EQ(Kernel("ResourceScatterAdd").Run({Handle(&v), Vector<int32_t>({2, 0, 2}), updates}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({2, 0, 2}), updates}, {}).code, TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{3, 4, 0, 0, 6, 8}));
   EXPECT_EQ(v.last_flags, TENON_UPDATE_PRESERVE);
-  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(&v), Vector<int32_t>({2, 0, 3}), updates}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({2, 0, 3}), updates}, {}).code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Values<float>(v.value), (F{3, 4, 0, 0, 6, 8}));
-  EXPECT_EQ(Values<float>(Kernel("ResourceGather").Attr("batch_dims", int64_t{0}).Run({Handle(&v), Vector<int64_t>({2, 2})}, {Out<float>({2, 2})})[0]), (F{6, 8, 6, 8}));
-  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(&v), Vector<int32_t>({1}), Make<float>({1, 3}, {1, 2, 3})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Values<float>(Kernel("ResourceGather").Attr("batch_dims", int64_t{0}).Run({Handle(v), Vector<int64_t>({2, 2})}, {Out<float>({2, 2})})[0]), (F{6, 8, 6, 8}));
+  EXPECT_EQ(Kernel("ResourceScatterAdd").Run({Handle(v), Vector<int32_t>({1}), Make<float>({1, 3}, {1, 2, 3})}, {}).code, TENON_INVALID_ARGUMENT);
 }
 
 class TrainingTest : public ::testing::TestWithParam<bool> {
@@ -95,9 +90,9 @@ class TrainingTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(TrainingTest, GradientDescentSteps) {
   Variable v = Var({1, 2});
-  ASSERT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(&v), Scalar(0.5f), Vector<float>({2, 4})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4})}, {}).code, TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{0, 0}));
-  EXPECT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(&v), Scalar(0.5f), Vector<float>({2, 4, 5})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceApplyGradientDescent").Run({Handle(v), Scalar(0.5f), Vector<float>({2, 4, 5})}, {}).code, TENON_INVALID_ARGUMENT);
 }
 
 TEST_P(TrainingTest, MomentumAccumulates) {
@@ -105,7 +100,7 @@ TEST_P(TrainingTest, MomentumAccumulates) {
     Variable v = Var({1}), a = Var({2});
     Kernel kernel("ResourceApplyMomentum");
     kernel.Attr("use_nesterov", nesterov).Attr("use_locking", true);
-    ASSERT_EQ(kernel.Run({Handle(&v), Handle(&a), Scalar(0.1f), Vector<float>({4}), Scalar(0.5f)}, {}).code, TENON_OK);
+    ASSERT_EQ(kernel.Run({Handle(v), Handle(a), Scalar(0.1f), Vector<float>({4}), Scalar(0.5f)}, {}).code, TENON_OK);
     EXPECT_FLOAT_EQ(Values<float>(a.value)[0], 5);
     EXPECT_FLOAT_EQ(Values<float>(v.value)[0], nesterov ? 1 - (0.1f * 4 + 0.1f * 0.5f * 5) : 1 - 0.1f * 5);
     EXPECT_EQ(v.last_flags, TENON_UPDATE_LOCK);
@@ -114,12 +109,12 @@ TEST_P(TrainingTest, MomentumAccumulates) {
 
 TEST_P(TrainingTest, AdagradAndAdamFollowTheirFormulas) {
   Variable v = Var({1}), a = Var({3});
-  ASSERT_EQ(Kernel("ResourceApplyAdagrad").Attr("update_slots", true).Run({Handle(&v), Handle(&a), Scalar(0.5f), Vector<float>({1})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyAdagrad").Attr("update_slots", true).Run({Handle(v), Handle(a), Scalar(0.5f), Vector<float>({1})}, {}).code, TENON_OK);
   EXPECT_FLOAT_EQ(Values<float>(a.value)[0], 4);
   EXPECT_FLOAT_EQ(Values<float>(v.value)[0], 1 - 0.5f / 2);
   Variable w = Var({1, 1}), m = Var({0.5f, 0}), s = Var({0.25f, 0});
   const float g = 2, b1 = 0.9f, b2 = 0.99f, p1 = 0.81f, p2 = 0.98f, lr = 0.1f, eps = 1e-3f;
-  ASSERT_EQ(Kernel("ResourceApplyAdam").Attr("use_nesterov", false).Run({Handle(&w), Handle(&m), Handle(&s), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2), Scalar(eps), Vector<float>({g, 0})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceApplyAdam").Attr("use_nesterov", false).Run({Handle(w), Handle(m), Handle(s), Scalar(p1), Scalar(p2), Scalar(lr), Scalar(b1), Scalar(b2), Scalar(eps), Vector<float>({g, 0})}, {}).code, TENON_OK);
   const float want_m = 0.5f + (g - 0.5f) * (1 - b1), want_s = 0.25f + (g * g - 0.25f) * (1 - b2);
   EXPECT_NEAR(Values<float>(m.value)[0], want_m, 1e-6f);
   EXPECT_NEAR(Values<float>(s.value)[0], want_s, 1e-6f);
@@ -130,19 +125,17 @@ TEST_P(TrainingTest, AdagradAndAdamFollowTheirFormulas) {
 TEST_P(TrainingTest, SparseAdagradTouchesOnlyItsRows) {
   Variable v = Initialized({3, 1}, {1, 1, 1}), a = Initialized({3, 1}, {3, 3, 3});
   v.in_place = a.in_place = GetParam();
-  ASSERT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(&v), Handle(&a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({1})}, {}).code, TENON_OK);
+  ASSERT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({1})}, {}).code, TENON_OK);
   EXPECT_EQ(Values<float>(v.value), (F{1, 0.75f, 1}));
   EXPECT_EQ(Values<float>(a.value), (F{3, 4, 3}));
-  EXPECT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(&v), Handle(&a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({3})}, {}).code, TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(Kernel("ResourceSparseApplyAdagrad").Run({Handle(v), Handle(a), Scalar(0.5f), Make<float>({1, 1}, {1}), Vector<int64_t>({3})}, {}).code, TENON_INVALID_ARGUMENT);
 }
 
 TEST_P(TrainingTest, ReferencesGiveTheVariableBack) {
   Variable v = Var({1});
-  const OutSpec out{TENON_DT_FLOAT + TENON_DT_REF, {}};
-  const Result r = Kernel("ApplyGradientDescent").Run({Reference(&v, TENON_DT_FLOAT), Scalar(1.f), Vector<float>({1})}, {out});
-  void* pointer;
-  std::memcpy(&pointer, r[0].memory.data(), sizeof(pointer));
-  EXPECT_EQ(pointer, &v);
+  const Tensor out{TENON_DT_FLOAT + TENON_DT_REF, {}};
+  const Result r = Kernel("ApplyGradientDescent").Run({Reference(v, TENON_DT_FLOAT), Scalar(1.f), Vector<float>({1})}, {out});
+  EXPECT_EQ(testing::ResourceOf(r[0]), &v);
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, TrainingTest, ::testing::Bool(), [](const auto& info) { return info.param ? "InPlace" : "Copied"; });
@@ -244,4 +237,4 @@ TEST(Random, KeepsIntegersInTheirRange) {
 }
 
 }  // namespace
-}  // namespace tenon::cpu::testing
+}  // namespace tenon::cpu

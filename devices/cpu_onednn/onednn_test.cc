@@ -7,18 +7,18 @@
 
 #include "package.h"
 #include "program.h"
-#include "testing/harness.h"
+#include "testing/kernel.h"
 
 namespace tenon::cpu_onednn {
 namespace {
 
-using cpu::testing::Kernel;
-using cpu::testing::Make;
-using cpu::testing::Out;
-using cpu::testing::Result;
-using cpu::testing::Tensor;
-using cpu::testing::Values;
-using cpu::testing::Vector;
+using cpu::Kernel;
+using testing::Make;
+using testing::Out;
+using testing::Result;
+using testing::Tensor;
+using testing::Values;
+using testing::Vector;
 using I = std::vector<int64_t>;
 
 Tensor Numbers(I dims, uint32_t seed) {
@@ -48,7 +48,7 @@ class OnednnTest : public ::testing::Test {
     for (uint32_t threads : {1u, 2u, 5u}) {
       Kernel kernel(op);
       configure(kernel);
-      kernel.OnDevice(kKernelPackage).Threads(threads);
+      kernel.From(kKernelPackage).Threads(threads);
       if (constant >= 0) kernel.Constant(constant);
       const Result got = kernel.Run(inputs, {Out<float>(out)});
       ASSERT_EQ(got.code, TENON_OK) << op << ": " << got.message;
@@ -117,7 +117,7 @@ TEST_F(OnednnTest, Pools) {
 
 TEST(Onednn, RefusesWhatThePlainKernelsDoFaster) {
   Kernel kernel("MatMul");
-  kernel.Attr("transpose_a", false).Attr("transpose_b", false).OnDevice(kKernelPackage);
+  kernel.Attr("transpose_a", false).Attr("transpose_b", false).From(kKernelPackage);
   const Result r = kernel.Run({Numbers({32, 64}, 1), Numbers({64, 32}, 2)}, {Out<float>({32, 32})});
   EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
   EXPECT_EQ(r.message, "too small for oneDNN to pay; the plain kernel is faster");
@@ -132,7 +132,7 @@ TEST(Onednn, ConvolvesWithoutPaddingByItsFastPrimitives) {
     const int64_t to = (s.size - s.kernel) / s.stride + 1;
     Kernel kernel("Conv2D");
     kernel.Attr("strides", I{1, s.stride, s.stride, 1}).Attr("dilations", I{1, 1, 1, 1}).Attr("padding", std::string("VALID"));
-    kernel.Attr("data_format", std::string("NHWC")).OnDevice(kKernelPackage).Threads(static_cast<uint32_t>(s.threads));
+    kernel.Attr("data_format", std::string("NHWC")).From(kKernelPackage).Threads(static_cast<uint32_t>(s.threads));
     const Result r = kernel.Run({Numbers({s.batch, s.size, s.size, 32}, 1), Numbers({s.kernel, s.kernel, 32, 32}, 2)}, {Out<float>({s.batch, to, to, 32})});
     EXPECT_EQ(r.code, TENON_OK) << "batch " << s.batch << ", window " << s.kernel << ": " << r.message;
   }
@@ -154,19 +154,19 @@ TEST(Onednn, DoesInPiecesWhatLasts) {
     return kernel.Run(each.inputs, {Out<float>(each.out)});
   };
   for (const Case& each : {Case{"Conv2D", {x, f}, image}, {"Conv2DBackpropInput", {sizes, f, dy}, image}, {"Conv2DBackpropFilter", {x, sizes, dy}, filter}}) {
-    const Result want = run(each, [](Kernel&) {}), got = run(each, [](Kernel& k) { k.OnDevice(kKernelPackage); });
+    const Result want = run(each, [](Kernel&) {}), got = run(each, [](Kernel& k) { k.From(kKernelPackage); });
     ASSERT_EQ(want.code, TENON_OK) << want.message;
     ASSERT_EQ(got.code, TENON_OK) << each.op << ": " << got.message;
     const auto a = Values<float>(want[0]), b = Values<float>(got[0]);
     for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-3f * (1 + std::fabs(a[i]))) << each.op << " at " << i;
-    EXPECT_EQ(run(each, [](Kernel& k) { k.OnDevice(kKernelPackage).GivenUp(); }).code, TENON_CANCELLED) << each.op;
+    EXPECT_EQ(run(each, [](Kernel& k) { k.From(kKernelPackage).GivenUp(); }).code, TENON_CANCELLED) << each.op;
   }
 }
 
 // A primitive cannot be stopped: what one image of a gradient takes is left to the kernels that look between blocks.
 TEST(Onednn, RefusesWhatOnePrimitiveWouldTakeLongFor) {
   Kernel kernel("AvgPool");
-  kernel.Attr("ksize", I{1, 512, 512, 1}).Attr("strides", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC")).OnDevice(kKernelPackage);
+  kernel.Attr("ksize", I{1, 512, 512, 1}).Attr("strides", I{1, 1, 1, 1}).Attr("padding", std::string("SAME")).Attr("data_format", std::string("NHWC")).From(kKernelPackage);
   const Result r = kernel.Run({Numbers({1, 512, 512, 2}, 1)}, {Out<float>({1, 512, 512, 2})});
   EXPECT_EQ(r.code, TENON_UNIMPLEMENTED);
   EXPECT_EQ(r.message, "too long for one call of oneDNN, which cannot be stopped; the plain kernel can");

@@ -24,7 +24,7 @@ EmulatedCuptiControls& Controls(const char* folder = kLibraries) {
   return *reinterpret_cast<EmulatedCuptiControls* (*)()>(dlsym(library, "tenon_emulated_cupti"))();
 }
 
-uint64_t Now() { return Soon(std::chrono::milliseconds(0)); }
+uint64_t Now() { return After(std::chrono::milliseconds(0)); }
 
 // Sets a control for the time of a test.
 template <class T>
@@ -42,7 +42,7 @@ class Set {
 
 // A device that is watched as long as it lives, or until Unwatch.
 struct Watched {
-  explicit Watched(Handle& watched) : handle(watched) {
+  explicit Watched(Device& watched) : handle(watched) {
     const uint64_t before = Now();
     EXPECT_EQ(Text(handle.profile->watch(handle.device, 1)), "");
     took = Now() - before;
@@ -54,7 +54,7 @@ struct Watched {
     if (!std::exchange(on, false)) return;
     EXPECT_EQ(Text(handle.profile->watch(handle.device, 0)), "");
   }
-  Handle& handle;
+  Device& handle;
   uint64_t took = 0;  // nanoseconds to begin; clocks that are read one after the other then are no farther apart
   bool on = true;
 };
@@ -64,7 +64,7 @@ Submission Labelled(const std::string& label) { return Submission{{}, nullptr, 0
 // How often the line was logged in this process.
 std::ptrdiff_t TimesSaid(const std::string& line) {
   static std::vector<std::string> all;
-  for (std::string& each : Log::The().Take()) all.push_back(std::move(each));
+  for (std::string& each : TakeLog()) all.push_back(std::move(each));
   return std::count(all.begin(), all.end(), line);
 }
 
@@ -76,7 +76,7 @@ struct Scene {
     return text.empty() ? device.Finish(queue) : text;
   }
   const Plugin plugin;
-  Handle device{plugin, 0};
+  Device device{plugin, 0};
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(4096));
 };
@@ -116,7 +116,7 @@ TEST(Cupti, TellsOfEachPieceByItsLabelInTheOrderOfTheirEnds) {
 
 TEST(Cupti, RecordsOnlyWhileSomebodyWatches) {
   Scene scene(kLibraries, "2");
-  Handle second(scene.plugin, 1);
+  Device second(scene.plugin, 1);
   tenon_queue* const queue = second.Queue();
   void* const data = second.Memory(64);
   EmulatedCuptiControls& controls = Controls();
@@ -147,7 +147,7 @@ TEST(Cupti, RecordsOnlyWhileSomebodyWatches) {
 
 TEST(Cupti, GivesEachDeviceItsOwn) {
   Scene scene(kLibraries, "2");
-  Handle second(scene.plugin, 1);
+  Device second(scene.plugin, 1);
   tenon_queue* const queue = second.Queue();
   void* const data = second.Memory(64);
   Watched watched(scene.device), too(second);
@@ -168,9 +168,9 @@ TEST(Cupti, GivesEachDeviceItsOwn) {
 // Ours by their plain names, the libraries' by their readable ones.
 TEST(Cupti, TellsKernelsByName) {
   Bench bench(With(kLibraries), 0);
-  const Case add = {"AddV2", {}, {RandomFloatsOf({600}, 1, 0, 1), RandomFloatsOf({600}, 2, 0, 1)}, {{TENON_DT_FLOAT, {600}}}};
+  const DeviceCase add = {"AddV2", {}, {RandomFloatsOf({600}, 1, 0, 1), RandomFloatsOf({600}, 2, 0, 1)}, {{TENON_DT_FLOAT, {600}}}};
   Watched watched(bench.device);
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(add, &out), "");
   EXPECT_EQ(bench.OnDevice(LongProduct(TENON_PRECISION_STRICT), &out), "");
   std::vector<tenon_profile_span> spans = bench.device.Profile();
@@ -186,7 +186,7 @@ class KeptGraph {
  public:
   explicit KeptGraph(Bench& bench) : capture_(*static_cast<const tenon_graph_capture*>(
                                          bench.device.driver->get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)))) {
-    kernel_ = bench.tested.Find(node_);
+    kernel_ = FindKernel(bench.tested, node_);
     const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr, bench.device.device};
     EXPECT_EQ(Text(kernel_->create(&create, &object_)), "");
     void* const y_data = bench.device.Memory(12);

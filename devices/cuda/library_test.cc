@@ -8,7 +8,7 @@ namespace {
 // Rounding inputs of about 1 to TF32 changes each product by up to 2^-11 of itself.
 TEST(Libraries, RoundFloatsWhenThePolicyAllowsItAndNotOtherwise) {
   for (const auto& make : {&LongProduct, &LongConvolution}) {
-    const Case strict = make(TENON_PRECISION_STRICT);
+    const DeviceCase strict = make(TENON_PRECISION_STRICT);
     const std::vector<double> exact = Exact(strict);
     for (uint32_t precision : {TENON_PRECISION_ALLOW_TF32, TENON_PRECISION_ALLOW_BFLOAT16, TENON_PRECISION_ALLOW_FLOAT16}) {
       const double off = WorstOf(With(kLibraries), make(precision), exact);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation of the GPU plugins against the CPU's, on the emulated grid.
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -23,13 +23,13 @@ TEST(BatchNorm, InTrainingAndInferenceIsTheCpus) {
   Bench bench;
   for (const Layout& layout : kLayouts) {
     const int64_t n = ChannelsOf(layout);
-    const Value vector = {TENON_DT_FLOAT, {n}};
-    const Value scale = RandomFloatsOf({n}, 2, 0.5f, 2), offset = RandomFloatsOf({n}, 3), mean = RandomFloatsOf({n}, 4),
+    const Tensor vector = {TENON_DT_FLOAT, {n}};
+    const Tensor scale = RandomFloatsOf({n}, 2, 0.5f, 2), offset = RandomFloatsOf({n}, 3), mean = RandomFloatsOf({n}, 4),
                 variance = RandomFloatsOf({n}, 5, 0.5f, 2);
     for (const uint32_t dtype : kImageTypes) {
-      const Value x = ValuesOf(dtype, RandomFloatsOf(layout.dims, 1, 2, 5));
-      const std::vector<Value> five = {{dtype, layout.dims}, vector, vector, vector, vector};
-      std::vector<Value> six = five;
+      const Tensor x = ValuesOf(dtype, RandomFloatsOf(layout.dims, 1, 2, 5));
+      const std::vector<Tensor> five = {{dtype, layout.dims}, vector, vector, vector, vector};
+      std::vector<Tensor> six = five;
       six.push_back({TENON_DT_FLOAT, {}});
       const double close = ToleranceOf(dtype, 1e-5);
       for (const float factor : {1.0f, 0.25f}) {
@@ -42,7 +42,7 @@ TEST(BatchNorm, InTrainingAndInferenceIsTheCpus) {
       EXPECT_EQ(Compare(bench, {"FusedBatchNormV2", AttributesOf(layout, false, 1), {x, scale, offset, mean, variance}, five}, close), "")
           << layout.format << dtype;
     }
-    const std::vector<Value> five = {{TENON_DT_FLOAT, layout.dims}, vector, vector, vector, vector};
+    const std::vector<Tensor> five = {{TENON_DT_FLOAT, layout.dims}, vector, vector, vector, vector};
     EXPECT_EQ(
         Compare(bench, {"FusedBatchNorm", AttributesOf(layout, true, 1), {RandomFloatsOf(layout.dims), scale, offset, mean, variance}, five}, 1e-5),
         "");
@@ -53,13 +53,13 @@ TEST(BatchNorm, GradientsAreTheCpus) {
   Bench bench;
   for (const Layout& layout : kLayouts) {
     const int64_t n = ChannelsOf(layout);
-    const Value vector = {TENON_DT_FLOAT, {n}}, none = {TENON_DT_FLOAT, {0}};
-    const Value scale = RandomFloatsOf({n}, 2, 0.5f, 2), mean = RandomFloatsOf({n}, 4), variance = RandomFloatsOf({n}, 5, 0.5f, 2);
+    const Tensor vector = {TENON_DT_FLOAT, {n}}, none = {TENON_DT_FLOAT, {0}};
+    const Tensor scale = RandomFloatsOf({n}, 2, 0.5f, 2), mean = RandomFloatsOf({n}, 4), variance = RandomFloatsOf({n}, 5, 0.5f, 2);
     for (const uint32_t dtype : kImageTypes) {
-      const Value dy = ValuesOf(dtype, RandomFloatsOf(layout.dims, 6)), x = ValuesOf(dtype, RandomFloatsOf(layout.dims, 1, -2, 3));
-      const std::vector<Value> outputs = {{dtype, layout.dims}, vector, vector, none, none};
+      const Tensor dy = ValuesOf(dtype, RandomFloatsOf(layout.dims, 6)), x = ValuesOf(dtype, RandomFloatsOf(layout.dims, 1, -2, 3));
+      const std::vector<Tensor> outputs = {{dtype, layout.dims}, vector, vector, none, none};
       const double close = ToleranceOf(dtype, 1e-5);
-      const Value reserved = Floats({}, {0});
+      const Tensor reserved = Floats({}, {0});
       EXPECT_EQ(Compare(bench, {"FusedBatchNormGradV3", AttributesOf(layout, true, 1), {dy, x, scale, mean, variance, reserved}, outputs}, close), "")
           << layout.format << dtype;
       if (layout.format[1] == 'C') continue;  // which the CPU refuses
@@ -75,17 +75,17 @@ TEST(BatchNorm, GradientsAreTheCpus) {
 // The CPU has the gradient in inference with channels last only: the same numbers, in another order.
 TEST(BatchNorm, GradientInInferenceTakesChannelsFirst) {
   Bench bench;
-  const Value vector = {TENON_DT_FLOAT, {2}}, none = {TENON_DT_FLOAT, {0}};
-  const Value x = RandomFloatsOf({1, 2, 3, 1}, 1), dy = RandomFloatsOf({1, 2, 3, 1}, 2), scale = Floats({2}, {2, 3}),
+  const Tensor vector = {TENON_DT_FLOAT, {2}}, none = {TENON_DT_FLOAT, {0}};
+  const Tensor x = RandomFloatsOf({1, 2, 3, 1}, 1), dy = RandomFloatsOf({1, 2, 3, 1}, 2), scale = Floats({2}, {2, 3}),
               mean = Floats({2}, {0.5f, 0.25f}), variance = Floats({2}, {0.999f, 3.999f});
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   EXPECT_EQ(bench.OnDevice({"FusedBatchNormGradV2",
                             AttributesOf({"NCHW", {}}, false, 1),
                             {dy, x, scale, mean, variance},
                             {{TENON_DT_FLOAT, {1, 2, 3, 1}}, vector, vector, none, none}},
                            &got),
             "");
-  const std::vector<float> dx = got[0].As<float>(), g = dy.As<float>(), v = x.As<float>();
+  const std::vector<float> dx = Values<float>(got[0]), g = Values<float>(dy), v = Values<float>(x);
   for (size_t c = 0; c < 2; ++c) {
     const float r = c == 0 ? 1.0f : 0.5f, m = c == 0 ? 0.5f : 0.25f;
     float sum = 0, moment = 0;
@@ -94,16 +94,16 @@ TEST(BatchNorm, GradientInInferenceTakesChannelsFirst) {
       sum += g[i];
       moment += g[i] * (v[i] - m) * r;
     }
-    EXPECT_NEAR(got[1].As<float>()[c], moment, 1e-6);
-    EXPECT_NEAR(got[2].As<float>()[c], sum, 1e-6);
+    EXPECT_NEAR(Values<float>(got[1])[c], moment, 1e-6);
+    EXPECT_NEAR(Values<float>(got[2])[c], sum, 1e-6);
   }
 }
 
 TEST(BatchNorm, RefusesWhatDoesNotFit) {
   Bench bench;
-  std::vector<Value> out;
-  const Value v = RandomFloatsOf({3}), vector = {TENON_DT_FLOAT, {3}};
-  const std::vector<Value> outputs = {{TENON_DT_FLOAT, {1, 1, 1, 3}}, vector, vector, vector, vector};
+  std::vector<Tensor> out;
+  const Tensor v = RandomFloatsOf({3}), vector = {TENON_DT_FLOAT, {3}};
+  const std::vector<Tensor> outputs = {{TENON_DT_FLOAT, {1, 1, 1, 3}}, vector, vector, vector, vector};
   const Attributes nhwc = AttributesOf({"NHWC", {}}, false, 1);
   EXPECT_EQ(bench.OnDevice({"FusedBatchNorm", nhwc, {RandomFloatsOf({1, 3}), v, v, v, v}, outputs}, &out),
             "INVALID_ARGUMENT: x of shape [1,3] does not have the rank of data_format NHWC");

@@ -3,7 +3,7 @@
 // is refused.
 #include "tenon/ext/draft/collective.h"
 
-#include "tests/device/plugin.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -11,10 +11,10 @@ namespace {
 constexpr char kLibrary[] = TENON_TEST_BUILD_DIR "/tests/plugins/libtenon_emulated_nccl.so";
 constexpr int kMembers = 3;
 
-const tenon_collective& Table() { return *static_cast<const tenon_collective*>(Capability(TENON_CAPABILITY_COLLECTIVE)); }
+const tenon_collective& Table() { return *Tested().Capability<tenon_collective>(TENON_CAPABILITY_COLLECTIVE); }
 
 // A group on all devices, and a queue, a timeline and 64 floats of memory of each. Device memory is the host's here.
-class CollectiveTable : public testing::Test {
+class CollectiveTable : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(Text(Table().make_token(plugin_.self, token_, &token_size_)), "");
@@ -28,7 +28,7 @@ class CollectiveTable : public testing::Test {
       memory_[i] = static_cast<float*>(data);
       places_[i] = {devices_[i], static_cast<int32_t>(i), 0};
     }
-    ASSERT_EQ(Text(Table().join(plugin_.self, {token_, token_size_}, places_, kMembers, kMembers, Soon(), communicators_)), "");
+    ASSERT_EQ(Text(Table().join(plugin_.self, {token_, token_size_}, places_, kMembers, kMembers, After(kPatience), communicators_)), "");
   }
   void TearDown() override {
     for (int i = 0; i < kMembers; ++i) {
@@ -49,7 +49,7 @@ class CollectiveTable : public testing::Test {
     return calls;
   }
   void Await(uint64_t point) {
-    for (tenon_semaphore* timeline : timelines_) ASSERT_EQ(Text(plugin_.driver->semaphore_wait(timeline, point, Soon())), "");
+    for (tenon_semaphore* timeline : timelines_) ASSERT_EQ(Text(plugin_.driver->semaphore_wait(timeline, point, After(kPatience))), "");
   }
 
   Plugin plugin_{{"devices", std::to_string(kMembers)}, {"collectives", kLibrary}};
@@ -85,11 +85,11 @@ TEST_F(CollectiveTable, ReducesGathersAndBroadcastsInTheOrderOfItsQueues) {
 TEST_F(CollectiveTable, RefusesWhatCanNeverBe) {
   tenon_communicator* none[kMembers] = {};
   const tenon_span token = {token_, token_size_};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, places_, 1, kMembers, Soon(), none)).find("UNIMPLEMENTED: 1 of 3 members"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, places_, 1, kMembers, After(kPatience), none)).find("UNIMPLEMENTED: 1 of 3 members"), std::string::npos);
   const tenon_collective_place twice[2] = {places_[0], {devices_[0], 1, 0}};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, twice, 2, 2, Soon(), none)).find("both on GPU:0"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, twice, 2, 2, After(kPatience), none)).find("both on GPU:0"), std::string::npos);
   const tenon_collective_place ranks[2] = {places_[0], {devices_[1], 0, 0}};
-  EXPECT_NE(Text(Table().join(plugin_.self, token, ranks, 2, 2, Soon(), none)).find("rank 0 of 2"), std::string::npos);
+  EXPECT_NE(Text(Table().join(plugin_.self, token, ranks, 2, 2, After(kPatience), none)).find("rank 0 of 2"), std::string::npos);
   auto calls = Calls(0, 2, 1);
   EXPECT_NE(Text(Table().all_reduce(plugin_.self, calls.data(), kMembers, 2, TENON_DT_STRING, TENON_REDUCE_SUM)).find("dtype string"), std::string::npos);
   calls[0].queue = queues_[1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of the GPU plugins against the CPU's, on the emulated grid.
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -26,7 +26,7 @@ Attributes AttributesOf(const Window& w, uint32_t dtype) {
   }
   return out;
 }
-Value SizesOf(const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); }
+Tensor SizesOf(const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); }
 double ToleranceOf(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT ? 3e-6 : dtype == TENON_DT_DOUBLE ? 1e-14 : dtype == TENON_DT_HALF ? 1e-3 : dtype == TENON_DT_BFLOAT16 ? 8e-3 : 0;
 }
@@ -35,7 +35,7 @@ double ToleranceOf(uint32_t dtype) {
 void ExpectTheCpus(Bench& bench, const std::string& prefix, const Window& w, uint32_t dtype) {
   const Attributes attributes = AttributesOf(w, dtype);
   const double tolerance = ToleranceOf(dtype);
-  const Value image = ValuesOf(dtype, RandomFloatsOf(w.image, 1), 100), filter = ValuesOf(dtype, RandomFloatsOf(w.filter, 2), 100), result = ValuesOf(dtype, RandomFloatsOf(w.result, 3), 100);
+  const Tensor image = ValuesOf(dtype, RandomFloatsOf(w.image, 1), 100), filter = ValuesOf(dtype, RandomFloatsOf(w.filter, 2), 100), result = ValuesOf(dtype, RandomFloatsOf(w.result, 3), 100);
   const std::string where = std::string(w.format) + " " + w.padding + " " + ::testing::PrintToString(w.image) + " of dtype " + std::to_string(dtype);
   EXPECT_EQ(Compare(bench, {prefix, attributes, {image, filter}, {{dtype, w.result}}}, tolerance), "") << where;
   EXPECT_EQ(Compare(bench, {prefix + "BackpropInput", attributes, {SizesOf(w.image), filter, result}, {{dtype, w.image}}, {0}}, tolerance), "") << where;
@@ -102,7 +102,7 @@ TEST(GpuConvolution, OfEachChannelAloneIsTheCpus) {
 
 TEST(GpuConvolution, RefusesShapesThatDoNotFit) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const Window w = {{2, 8, 8, 3}, {3, 3, 2, 5}, {2, 8, 8, 5}, {1, 1}, {1, 1}, "SAME"};
   const std::string text = bench.OnDevice({"Conv2D", AttributesOf(w, TENON_DT_FLOAT), {RandomFloatsOf(w.image), RandomFloatsOf(w.filter)}, {{TENON_DT_FLOAT, w.result}}}, &out);
   EXPECT_EQ(text, "INVALID_ARGUMENT: a filter of shape [3,3,2,5] does not fit images of 3 channels");

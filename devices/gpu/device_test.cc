@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is the GPU plugins' own of queues and timelines: failures that streams cannot be told of, late faults of kernels, a lost
-// GPU, memory limits, captured graphs. What every device has to do is in tests/device/conformance_test.cc.
+// GPU, memory limits, captured graphs. What every device has to do is in tenon/testing/device_suite.h.
 #include "tenon/ext/draft/capture.h"
 #include "tenon/ext/draft/native_handle.h"
-#include "tests/device/kernel.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
-
-constexpr char kAborted[] = "ABORTED: the step was aborted";
-tenon_status* Aborted() { return Host()->status_new(TENON_ABORTED, Span("the step was aborted")); }
 
 TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
   const Plugin plugin{{"devices", "0"}};
@@ -20,7 +17,7 @@ TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
 
 TEST(Memory, IsRefusedBeyondTheLimitAndGivenAgain) {
   const Plugin plugin{{"memory_limit", "65536"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   void* all = device.Memory(65536);
   void* more = &all;
   const std::string text = Text(plugin.driver->allocate(device.device, 0, 1, 64, nullptr, &more));
@@ -33,7 +30,7 @@ TEST(Memory, IsRefusedBeyondTheLimitAndGivenAgain) {
 
 TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(256));
   char host[512];
@@ -45,61 +42,9 @@ TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
   EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4), "INVALID_ARGUMENT: GPU:0: the source of a copy is NULL");
 }
 
-// Larger than what passes through staging in one piece.
-TEST(Queue, CopiesLargePageableMemoryPieceByPiece) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* queue = device.Queue();
-  std::vector<uint32_t> values(3'000'000);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint32_t>(i * 2654435761u);
-  void* there = device.Memory(values.size() * 4);
-  device.Upload(queue, values, there);
-  EXPECT_EQ(device.Download<uint32_t>(queue, there, values.size()), values);
-}
-
-TEST(Timeline, ThatTheHostFailsLetsGoWhatWaitsAndFailsIt) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* waiting = device.Queue();
-  tenon_queue* own = device.Queue();
-  tenon_semaphore* gate = device.Semaphore();
-  tenon_semaphore* never = device.Semaphore();
-  tenon_semaphore* s = device.Semaphore();
-  tenon_semaphore* later = device.Semaphore();
-  void* data = device.Memory(8);
-  EXPECT_EQ(device.Fill(waiting, data, 8, 1, {{{gate, 1}}, s, 1}), "");
-  EXPECT_EQ(device.Fill(own, data, 8, 2, {{{never, 1}}, gate, 1}), "");
-  plugin.driver->semaphore_fail(gate, Aborted());
-  EXPECT_EQ(device.Wait(s, 1), kAborted);
-  EXPECT_EQ(device.Finish(waiting), "");
-  // What waits for a failed point fails from there on, and the queue goes on with other timelines.
-  EXPECT_EQ(device.Barrier(waiting, {{}, later, 1}), "");
-  EXPECT_EQ(device.Barrier(waiting, {{{s, 1}}, later, 2}), "");
-  EXPECT_EQ(device.Wait(later, 1), "");
-  EXPECT_EQ(device.Wait(later, 2), kAborted);
-  plugin.driver->semaphore_fail(never, Aborted());
-  EXPECT_EQ(device.Finish(own), "");
-}
-
-TEST(Timeline, StaysReleasedWhenAStreamSignalsLate) {
-  const Plugin plugin;
-  Handle device(plugin, 0);
-  tenon_queue* first = device.Queue();
-  tenon_queue* second = device.Queue();
-  tenon_semaphore* gate = device.Semaphore();
-  tenon_semaphore* s = device.Semaphore();
-  EXPECT_EQ(device.Barrier(first, {{{gate, 1}}, s, 1}), "");
-  EXPECT_EQ(device.Barrier(first, {{}, s, 2}), "");
-  EXPECT_EQ(device.Barrier(second, {{{s, 9}}}), "");  // a point that nobody will signal
-  plugin.driver->semaphore_fail(s, Aborted());
-  EXPECT_EQ(Text(plugin.driver->semaphore_signal(gate, 1)), "");  // the first queue goes on, and signals below 9
-  EXPECT_EQ(device.Finish(second), "");
-  EXPECT_EQ(device.Finish(first), "");
-}
-
 TEST(Queue, ThatIsDestroyedEndsWhatItWaitsFor) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* never = device.Semaphore();
   tenon_semaphore* blocked = device.Semaphore();
@@ -115,17 +60,17 @@ TEST(Queue, ThatIsDestroyedEndsWhatItWaitsFor) {
 TEST(Faults, OfDataAreSaidOfTheNodeAndOfItsTimelineAlone) {
   Bench bench;
   const auto divide = [](int32_t divisor) {
-    return Case{"FloorDiv", {}, {Ints({4, 6, 9}), Ints({2, divisor, 3})}, {{TENON_DT_INT32, {3}}}};
+    return DeviceCase{"FloorDiv", {}, {Ints({4, 6, 9}), Ints({2, divisor, 3})}, {{TENON_DT_INT32, {3}}}};
   };
-  std::vector<Value> out;
-  EXPECT_EQ(bench.OnDevice(divide(0), &out), "INVALID_ARGUMENT: node 'FloorDiv' (FloorDiv) on GPU:0: Integer division by zero (element 1)");
+  std::vector<Tensor> out;
+  EXPECT_EQ(bench.OnDevice(divide(0), &out), "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 1)");
   EXPECT_EQ(bench.OnDevice(divide(2), &out), "");
-  EXPECT_EQ(out[0].As<int32_t>(), (std::vector<int32_t>{2, 3, 3}));
+  EXPECT_EQ(Values<int32_t>(out[0]), (std::vector<int32_t>{2, 3, 3}));
 }
 
 TEST(Faults, LostGpuFailsEverythingAndLeavesTheOtherAlone) {
   const Plugin plugin{{"devices", "2"}, {"lose_after", "40"}};
-  Handle device(plugin, 0), other(plugin, 1);
+  Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   tenon_queue* second = device.Queue();
   tenon_queue* elsewhere = other.Queue();
@@ -155,7 +100,7 @@ TEST(Faults, LostGpuFailsEverythingAndLeavesTheOtherAlone) {
 
 TEST(NativeHandles, AreTheVendorsAndOneOfEachQueue) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
   ASSERT_NE(native, nullptr);
   EXPECT_NE(native->vendor(device.device).size, 0u);
@@ -173,7 +118,7 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   const tenon_device_driver& driver = *bench.device.driver;
   const auto* capture = static_cast<const tenon_graph_capture*>(driver.get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)));
   ASSERT_NE(capture, nullptr);
-  const tenon_kernel_registration* kernel = bench.tested.Find({"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {}, {}});
+  const tenon_kernel_registration* kernel = FindKernel(bench.tested, {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {}, {}});
   ASSERT_NE(kernel, nullptr);
   EXPECT_NE(kernel->traits & TENON_KERNEL_CAPTURE_SAFE, 0u);
   const tenon_node node = {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {TENON_DT_INT32, TENON_DT_INT32}, {TENON_DT_INT32}};
@@ -214,7 +159,7 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   };
   EXPECT_EQ(launch({100, 36, 8}, {5, 3, 2}), "");
   EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{4, 4, 2}));
-  EXPECT_EQ(launch({1, 2, 3}, {1, 1, 0}), "INVALID_ARGUMENT: node 'FloorDiv' (FloorDiv) on GPU:0: Integer division by zero (element 2)");
+  EXPECT_EQ(launch({1, 2, 3}, {1, 1, 0}), "INVALID_ARGUMENT: node 'node' (FloorDiv) on GPU:0: Integer division by zero (element 2)");
   EXPECT_EQ(launch({49, 25, 9}, {7, 5, 3}), "");
   EXPECT_EQ(bench.device.Download<int32_t>(bench.queue, a, 3), (std::vector<int32_t>{1, 1, 1}));
   capture->destroy(graph);
@@ -224,7 +169,7 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
 
 TEST(NativeHandles, LetAQueueWaitForAnotherLibrarysStream) {
   const Plugin plugin, other;
-  Handle device(plugin, 0), foreign(other, 0);
+  Device device(plugin, 0), foreign(other, 0);
   const auto* native = static_cast<const tenon_native_handle*>(plugin.driver->get_extension(device.device, Span(TENON_EXTENSION_NATIVE_HANDLE)));
   tenon_queue *queue = device.Queue(), *theirs = foreign.Queue();
   tenon_semaphore* gate = foreign.Semaphore();
@@ -243,7 +188,7 @@ TEST(NativeHandles, LetAQueueWaitForAnotherLibrarysStream) {
 
 TEST(Profile, TellsWhenWatchedWorkRanAndNothingElse) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue *queue = device.Queue(), *other = device.Queue();
   void* data = device.Memory(4096);
   EXPECT_EQ(device.Fill(queue, data, 64, 1), "");
@@ -275,7 +220,7 @@ TEST(Profile, TellsWhenWatchedWorkRanAndNothingElse) {
 
 TEST(Profile, ReadsOnFromWhereItWas) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(64);
   ASSERT_EQ(Text(device.profile->watch(device.device, 1)), "");

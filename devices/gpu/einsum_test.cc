@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Einsum of the GPU plugins against the CPU's, on the emulated grid.
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -13,7 +13,7 @@ struct Equation {
   Dimensions out;
 };
 std::string CompareEinsum(Bench& bench, const Equation& e, uint32_t dtype) {
-  std::vector<Value> in;
+  std::vector<Tensor> in;
   for (const Dimensions& dims : e.in) in.push_back(ValuesOf(dtype, RandomFloatsOf(dims, static_cast<uint32_t>(in.size() + 1)), 100));
   const bool half = dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
   // The CPU keeps sums that it multiplies as floats, where these are rounded.
@@ -93,11 +93,11 @@ TEST(GpuEinsum, OfTwoOperandsIsTheCpus) {
 
 TEST(GpuEinsum, RefusesWhatTheCpuRefuses) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const auto einsum = [&](const char* text, const Dimensions& x, const Dimensions& y) {
-    return Case{"Einsum", {{"equation", std::string(text)}}, {RandomFloatsOf(x), RandomFloatsOf(y)}, {{TENON_DT_FLOAT, {2, 2}}}};
+    return DeviceCase{"Einsum", {{"equation", std::string(text)}}, {RandomFloatsOf(x), RandomFloatsOf(y)}, {{TENON_DT_FLOAT, {2, 2}}}};
   };
-  for (const Case& bad : {einsum("ab,bc->ac", {2, 3}, {4, 2}), einsum("ab,bc->ad", {2, 3}, {3, 2}), einsum("abc,bc->ac", {2, 3}, {3, 2}),
+  for (const DeviceCase& bad : {einsum("ab,bc->ac", {2, 3}, {4, 2}), einsum("ab,bc->ad", {2, 3}, {3, 2}), einsum("abc,bc->ac", {2, 3}, {3, 2}),
                           einsum("ab,bc", {2, 3}, {3, 2}), einsum("aa,bc->ac", {2, 3}, {3, 2})}) {
     const std::string want = bench.OnCpu(bad, &out);
     EXPECT_NE(want, "");

@@ -2,7 +2,7 @@
 // Element-wise kernels of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/kernel.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 

@@ -2,14 +2,14 @@
 // Elements by index, and updates of rows, of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
 template <class Index>
-Value IndicesOf(Dimensions dims, const std::vector<int>& values) {
-  return Tensor<Index>(std::move(dims), std::vector<Index>(values.begin(), values.end()));
+Tensor IndicesOf(Dimensions dims, const std::vector<int>& values) {
+  return Make<Index>(std::move(dims), std::vector<Index>(values.begin(), values.end()));
 }
 Attributes TypesOf(const char* name, uint32_t dtype, uint32_t indices) { return {{name, Type{dtype}}, {"Tindices", Type{indices}}}; }
 template <class Function>
@@ -23,9 +23,9 @@ TEST(Gathers, AreTheCpus) {
   for (uint32_t dtype : kSizes) {
     const auto x = [&](const Dimensions& dims) { return Numbered(dtype, dims); };
     ForBothIndexTypes([&](auto indices) {
-      const auto check = [&](const char* op, const Dimensions& params, const Value& at, int32_t axis, int64_t batch_dims, const Dimensions& out) {
+      const auto check = [&](const char* op, const Dimensions& params, const Tensor& at, int32_t axis, int64_t batch_dims, const Dimensions& out) {
         const Attributes attributes = {{"Tparams", Type{dtype}}, {"Tindices", Type{at.dtype}}, {"batch_dims", batch_dims}};
-        Case given = {op, attributes, {x(params), at}, {{dtype, out}}};
+        DeviceCase given = {op, attributes, {x(params), at}, {{dtype, out}}};
         if (given.op == "GatherV2") given.inputs.push_back(Int(axis)), given.host = {2};
         EXPECT_EQ(Same(bench, given), "") << dtype << " along " << axis;
       };
@@ -51,8 +51,8 @@ TEST(Gathers, AreTheCpus) {
 
 TEST(Gathers, ByAnIndexThatIsNoneFailLate) {
   Bench bench;
-  std::vector<Value> out;
-  const Value x = Floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  std::vector<Tensor> out;
+  const Tensor x = Floats({3, 2}, {1, 2, 3, 4, 5, 6});
   const Attributes gather = TypesOf("Tparams", TENON_DT_FLOAT, TENON_DT_INT32);
   EXPECT_NE(bench.OnDevice({"Gather", gather, {x, Ints({1, 3})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out).find("indices[1] = 3 is not in [0, 3)"),
             std::string::npos);
@@ -65,9 +65,9 @@ TEST(Gathers, ByAnIndexThatIsNoneFailLate) {
 }
 
 // The rows that come several times get numbers whose sums are exact in any order.
-Value Whole(uint32_t dtype, Dimensions dims, uint32_t seed) {
+Tensor Whole(uint32_t dtype, Dimensions dims, uint32_t seed) {
   std::vector<float> values;
-  for (float x : RandomFloatsOf(dims, seed, -8, 8).As<float>()) values.push_back(std::floor(x));
+  for (float x : Values<float>(RandomFloatsOf(dims, seed, -8, 8))) values.push_back(std::floor(x));
   return ValuesOf(dtype, Floats(std::move(dims), values), 1);
 }
 
@@ -75,7 +75,7 @@ TEST(Scatters, IntoTensorsAreTheCpus) {
   Bench bench;
   for (uint32_t dtype : kNumberTypes) {
     ForBothIndexTypes([&](auto indices) {
-      const Value some = indices({4, 1}, {3, 0, 3, 3}), pairs = indices({3, 2}, {1, 2, 0, 0, 1, 2}), none = indices({0, 1}, {});
+      const Tensor some = indices({4, 1}, {3, 0, 3, 3}), pairs = indices({3, 2}, {1, 2, 0, 0, 1, 2}), none = indices({0, 1}, {});
       const Attributes attributes = TypesOf("T", dtype, some.dtype);
       const auto shape = [&](const std::vector<int>& dims) { return indices({static_cast<int64_t>(dims.size())}, dims); };
       EXPECT_EQ(Same(bench, {"ScatterNd", attributes, {some, Whole(dtype, {4, 3}, 1), shape({5, 3})}, {{dtype, {5, 3}}}, {2}}), "") << dtype;
@@ -108,8 +108,8 @@ TEST(Scatters, IntoTensorsAreTheCpus) {
 
 TEST(Scatters, OutsideOfTensorsFailLateOrAreIgnored) {
   Bench bench;
-  std::vector<Value> out;
-  const Value x = Floats({3}, {1, 2, 3}), at = IndicesOf<int32_t>({3, 1}, {0, 7, 2}), y = Floats({3}, {4, 5, 6});
+  std::vector<Tensor> out;
+  const Tensor x = Floats({3}, {1, 2, 3}), at = IndicesOf<int32_t>({3, 1}, {0, 7, 2}), y = Floats({3}, {4, 5, 6});
   for (const char* op : {"TensorScatterAdd", "TensorScatterMax", "TensorScatterUpdate"}) {
     Attributes attributes = TypesOf("T", TENON_DT_FLOAT, TENON_DT_INT32);
     EXPECT_NE(bench.OnDevice({op, attributes, {x, at, y}, {{TENON_DT_FLOAT, {3}}}}, &out)
@@ -124,7 +124,7 @@ TEST(Segments, AreSummedAsTheCpuDoes) {
   for (uint32_t dtype : kNumberTypes) {
     ForBothIndexTypes([&](auto indices) {
       const Attributes attributes = TypesOf("T", dtype, indices({0}, {}).dtype);
-      const auto check = [&](const Dimensions& data, const Value& ids, int32_t rows, const Dimensions& out) {
+      const auto check = [&](const Dimensions& data, const Tensor& ids, int32_t rows, const Dimensions& out) {
         EXPECT_EQ(Same(bench, {"UnsortedSegmentSum", attributes, {Whole(dtype, data, 3), ids, Int(rows)}, {{dtype, out}}, {2}}), "") << dtype;
       };
       check({5, 3}, indices({5}, {2, 0, 2, -1, 2}), 4, {4, 3});
@@ -134,87 +134,67 @@ TEST(Segments, AreSummedAsTheCpuDoes) {
       check({2, 3}, indices({2}, {-1, -5}), 0, {0, 3});
     });
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_NE(bench.OnDevice({"UnsortedSegmentSum", {}, {Floats({2}, {1, 2}), Ints({0, 3}), Int(3)}, {{TENON_DT_FLOAT, {3}}}, {2}}, &out)
                 .find("segment_ids[1] = 3 is out of range [0, 3)"), std::string::npos);
 }
 
-// A variable of the same value on the device and on the host.
-struct Twins {
-  Twins(Bench& bench, const Value& value) {
-    for (tenon_resource* r : {&device, &cpu}) {
-      r->dtype = value.dtype;
-      r->dims = value.dims;
-    }
-    device.data = bench.device.Memory(std::max<size_t>(value.bytes.size(), 1));
-    bench.device.Upload(bench.queue, value.bytes, device.data);
-    cpu.data = bench.HostMemory(value.bytes.size());
-    std::memcpy(cpu.data, value.bytes.data(), value.bytes.size());
-  }
-  // Whether both have the same bytes.
-  bool Agree(Bench& bench) const {
-    const std::vector<char> got = bench.device.Download<char>(bench.queue, device.data, BytesOf(device));
-    return std::memcmp(got.data(), cpu.data, got.size()) == 0;
-  }
-  tenon_resource device, cpu;
-};
-
 TEST(Variables, RowsAreGatheredAsTheCpuDoes) {
   Bench bench;
   for (uint32_t dtype : kSizes) {
-    const Twins v(bench, Numbered(dtype, {5, 3}));
-    const auto same = [&](const Case& given) {
-      std::vector<Value> got, want;
-      EXPECT_EQ(bench.OnDevice(given, &got, {const_cast<tenon_resource*>(&v.device)}), "");
-      EXPECT_EQ(bench.OnCpu(given, &want, {const_cast<tenon_resource*>(&v.cpu)}), "");
+    Twin v(bench, Numbered(dtype, {5, 3}));
+    const auto same = [&](const DeviceCase& given) {
+      std::vector<Tensor> got, want;
+      EXPECT_EQ(bench.OnDevice(given, &got, {&v.on_device}), "");
+      EXPECT_EQ(bench.OnCpu(given, &want, {&v.on_cpu}), "");
       return got.at(0).bytes == want.at(0).bytes;
     };
     const Attributes attributes = TypesOf("dtype", dtype, TENON_DT_INT32);
-    EXPECT_TRUE(same({"ResourceGather", attributes, {Variable(), Ints({4, 0, 4})}, {{dtype, {3, 3}}}})) << dtype;
-    EXPECT_TRUE(same({"ResourceGatherNd", attributes, {Variable(), IndicesOf<int32_t>({2, 2}, {4, 0, 1, 2})}, {{dtype, {2}}}})) << dtype;
+    EXPECT_TRUE(same({"ResourceGather", attributes, {VariableInput(), Ints({4, 0, 4})}, {{dtype, {3, 3}}}})) << dtype;
+    EXPECT_TRUE(same({"ResourceGatherNd", attributes, {VariableInput(), IndicesOf<int32_t>({2, 2}, {4, 0, 1, 2})}, {{dtype, {2}}}})) << dtype;
   }
-  Twins v(bench, Floats({2}, {1, 2}));
-  std::vector<Value> out;
+  Twin v(bench, Floats({2}, {1, 2}));
+  std::vector<Tensor> out;
   EXPECT_NE(bench
-                .OnDevice({"ResourceGather", TypesOf("dtype", TENON_DT_FLOAT, TENON_DT_INT32), {Variable(), Ints({2})}, {{TENON_DT_FLOAT, {1}}}},
-                          &out, {&v.device})
+                .OnDevice({"ResourceGather", TypesOf("dtype", TENON_DT_FLOAT, TENON_DT_INT32), {VariableInput(), Ints({2})}, {{TENON_DT_FLOAT, {1}}}},
+                          &out, {&v.on_device})
                 .find("indices[0] = 2 is not in [0, 2)"),
             std::string::npos);
-  EXPECT_EQ(bench.OnDevice({"ResourceGather", TypesOf("dtype", TENON_DT_DOUBLE, TENON_DT_INT32), {Variable(), Ints({1})}, {{TENON_DT_DOUBLE, {1}}}},
-                           &out, {&v.device}),
+  EXPECT_EQ(bench.OnDevice({"ResourceGather", TypesOf("dtype", TENON_DT_DOUBLE, TENON_DT_INT32), {VariableInput(), Ints({1})}, {{TENON_DT_DOUBLE, {1}}}},
+                           &out, {&v.on_device}),
             "INVALID_ARGUMENT: the variable is float; dtype is double");
 }
 
 TEST(Variables, RowsChangeAsOnTheCpu) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   for (uint32_t dtype : kNumberTypes) {
     for (const char* op : {"ScatterAdd", "ScatterSub", "ScatterUpdate", "ResourceScatterAdd", "ResourceScatterSub", "ResourceScatterUpdate"}) {
       const bool reference = op[0] == 'S';
-      Twins v(bench, Whole(dtype, {6, 5}, 1));
-      const auto both = [&](const Value& at, const Value& updates) {
-        Case given = {op, TypesOf(reference ? "T" : "dtype", dtype, at.dtype), {Variable(), at, updates}};
+      Twin v(bench, Whole(dtype, {6, 5}, 1));
+      const auto both = [&](const Tensor& at, const Tensor& updates) {
+        DeviceCase given = {op, TypesOf(reference ? "T" : "dtype", dtype, at.dtype), {VariableInput(), at, updates}};
         if (reference) given.outputs = {{TENON_DT_INT64, {1}}}, given.host_outputs = {0};
-        EXPECT_EQ(bench.OnDevice(given, &out, {&v.device}), "") << op;
-        EXPECT_TRUE(!reference || reinterpret_cast<tenon_resource*>(out[0].As<int64_t>()[0]) == &v.device);
-        EXPECT_EQ(bench.OnCpu(given, &out, {&v.cpu}), "") << op;
+        EXPECT_EQ(bench.OnDevice(given, &out, {&v.on_device}), "") << op;
+        EXPECT_TRUE(!reference || reinterpret_cast<tenon_resource*>(Values<int64_t>(out[0])[0]) == &v.on_device);
+        EXPECT_EQ(bench.OnCpu(given, &out, {&v.on_cpu}), "") << op;
         return v.Agree(bench);
       };
       EXPECT_TRUE(both(Ints({4, 0, 4}), Whole(dtype, {3, 5}, 2))) << op << dtype;
       EXPECT_TRUE(both(IndicesOf<int64_t>({2, 2}, {1, 3, 1, 1}), Whole(dtype, {2, 2, 5}, 3))) << op << dtype;
       EXPECT_TRUE(both(Ints({5, 2}), Whole(dtype, {}, 4))) << op << dtype;  // one element for all
       EXPECT_TRUE(both(Ints({}), Whole(dtype, {0, 5}, 2))) << op << dtype;
-      EXPECT_EQ(v.device.commits, 4);
+      EXPECT_EQ(v.on_device.commits, 4);
     }
   }
-  Twins v(bench, Floats({2}, {1, 2}));
+  Twin v(bench, Floats({2}, {1, 2}));
   const Attributes attributes = TypesOf("dtype", TENON_DT_FLOAT, TENON_DT_INT32);
   for (const char* op : {"ResourceScatterAdd", "ResourceScatterUpdate"}) {
-    EXPECT_NE(bench.OnDevice({op, attributes, {Variable(), Ints({0, 2}), Floats({2}, {1, 1})}, {}}, &out, {&v.device})
+    EXPECT_NE(bench.OnDevice({op, attributes, {VariableInput(), Ints({0, 2}), Floats({2}, {1, 1})}, {}}, &out, {&v.on_device})
                   .find("indices[1] = 2 is not in [0, 2)"),
               std::string::npos);
   }
-  EXPECT_EQ(bench.OnDevice({"ResourceScatterAdd", attributes, {Variable(), Ints({0, 1}), Floats({3}, {1, 1, 1})}, {}}, &out, {&v.device}),
+  EXPECT_EQ(bench.OnDevice({"ResourceScatterAdd", attributes, {VariableInput(), Ints({0, 1}), Floats({3}, {1, 1, 1})}, {}}, &out, {&v.on_device}),
             "INVALID_ARGUMENT: updates of shape [3] do not fit 2 rows of a variable of shape [2]");
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels that change places or sizes, on the GPU plugins against the CPU, on the emulated grid.
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
-Value Pairs(const std::vector<int32_t>& values) { return Tensor<int32_t>({static_cast<int64_t>(values.size() / 2), 2}, values); }
+Tensor Pairs(const std::vector<int32_t>& values) { return Make<int32_t>({static_cast<int64_t>(values.size() / 2), 2}, values); }
 
 TEST(Blocks, MoveAsOnTheCpu) {
   Bench bench;
@@ -31,7 +31,7 @@ TEST(Blocks, MoveAsOnTheCpu) {
       EXPECT_EQ(Same(bench, {"DepthToSpace", two, {Numbered(dtype, deep)}, {{dtype, image}}}), "") << dtype;
     }
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"SpaceToBatchND", {}, {RandomFloatsOf({1, 4}), Ints({2}), Pairs({0, 1})}, {{TENON_DT_FLOAT, {2, 2}}}, {1, 2}}, &out),
             "INVALID_ARGUMENT: dims 4 and 2 do not go with blocks of 2 and 0 and 1 at the ends");
 }
@@ -46,7 +46,7 @@ TEST(Sequences, AreReversedAsOnTheCpu) {
     EXPECT_EQ(Same(bench, {"ReverseSequence", dims(3, 1), {x({2, 3, 2, 33}), Ints({33, 2, 31})}, {{dtype, {2, 3, 2, 33}}}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"ReverseSequence", dims(1, 0), {x({0, 5}), Ints({})}, {{dtype, {0, 5}}}}), "") << dtype;
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_NE(bench.OnDevice({"ReverseSequence", dims(1, 0), {RandomFloatsOf({2, 3}), Ints({1, 4})}, {{TENON_DT_FLOAT, {2, 3}}}}, &out)
                 .find("seq_lengths[1] = 4 is not in [0, 3]"),
             std::string::npos);
@@ -61,15 +61,15 @@ TEST(Resizes, AreTheCpus) {
   for (const auto& [corners, half] : kSamplings) {
     const Attributes attributes = {{"align_corners", corners}, {"half_pixel_centers", half}};
     for (const auto& [h, w, new_h, new_w] : kResizes) {
-      const Value size = Ints({static_cast<int32_t>(new_h), static_cast<int32_t>(new_w)});
+      const Tensor size = Ints({static_cast<int32_t>(new_h), static_cast<int32_t>(new_w)});
       const Dimensions original = {2, h, w, 3}, resized = {2, new_h, new_w, 3};
       for (uint32_t dtype : kNumberTypes) {
         EXPECT_EQ(Compare(bench, {"ResizeBilinear", attributes, {RandomOf(dtype, original), size}, {{TENON_DT_FLOAT, resized}}, {1}}, 1e-6), "");
-        const Value dy = RandomOf(dtype, resized);
-        const Value old_size = Ints({static_cast<int32_t>(h), static_cast<int32_t>(w)});
+        const Tensor dy = RandomOf(dtype, resized);
+        const Tensor old_size = Ints({static_cast<int32_t>(h), static_cast<int32_t>(w)});
         EXPECT_EQ(Same(bench, {"ResizeNearestNeighborGrad", attributes, {dy, old_size}, {{dtype, original}}, {1}}), "") << dtype;
         if (dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64) continue;
-        Case gradient = {"ResizeBilinearGrad", attributes, {RandomFloatsOf(resized), RandomOf(dtype, original)}, {{dtype, original}}};
+        DeviceCase gradient = {"ResizeBilinearGrad", attributes, {RandomFloatsOf(resized), RandomOf(dtype, original)}, {{dtype, original}}};
         gradient.attributes["T"] = Type{dtype};
         // The CPU fuses products and sums, which moves a sum of halves by one step.
         const double near = dtype == TENON_DT_HALF ? 2e-3 : dtype == TENON_DT_BFLOAT16 ? 1.6e-2 : 1e-6;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that only move elements, against the CPU's, on the emulated grid.
 #include "devices/gpu/code/index.h"
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -70,11 +70,11 @@ TEST(Moves, OfSlicesAreTheCpus) {
     EXPECT_EQ(Same(bench, {"BroadcastTo", {}, {x({2, 1, 3}), Ints({4, 2, 5, 3})}, {{dtype, {4, 2, 5, 3}}}, {1}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"BroadcastTo", {}, {x({}), Ints({3, 5})}, {{dtype, {3, 5}}}, {1}}), "") << dtype;
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Slice", {}, {Floats({2}, {1, 2}), Ints({1}), Ints({2})}, {{TENON_DT_FLOAT, {2}}}, {1, 2}}, &out),
             "INVALID_ARGUMENT: slice [1, 1 + 2) of dim 0 is outside shape [2]");
   // Arguments that only a run knows.
-  Case late = {"Slice", {}, {RandomFloatsOf({5, 6}), Ints({1, 2}), Ints({3, 3})}, {{TENON_DT_FLOAT, {3, 3}}}, {1, 2}};
+  DeviceCase late = {"Slice", {}, {RandomFloatsOf({5, 6}), Ints({1, 2}), Ints({3, 3})}, {{TENON_DT_FLOAT, {3, 3}}}, {1, 2}};
   late.constant = false;
   EXPECT_EQ(Same(bench, late), "");
 }
@@ -107,7 +107,7 @@ TEST(Moves, OfTransposesAreTheCpus) {
 
 TEST(Moves, OfPadsAreTheCpus) {
   Bench bench;
-  const auto pads = [](const std::vector<int32_t>& values) { return Tensor<int32_t>({static_cast<int64_t>(values.size() / 2), 2}, values); };
+  const auto pads = [](const std::vector<int32_t>& values) { return Make<int32_t>({static_cast<int64_t>(values.size() / 2), 2}, values); };
   struct {
     Dimensions in, out;
     std::vector<int32_t> paddings;
@@ -163,7 +163,7 @@ TEST(Moves, OfPartsSideBySideAreTheCpus) {
               "")
         << dtype;
     // More parts than one launch takes.
-    Case many = {"Pack", {{"axis", int64_t{1}}}, {}, {{dtype, {3, 131}}}};
+    DeviceCase many = {"Pack", {{"axis", int64_t{1}}}, {}, {{dtype, {3, 131}}}};
     for (int i = 0; i < 131; ++i) many.inputs.push_back(x({3}, i));
     EXPECT_EQ(Same(bench, many), "") << dtype;
     many = {"ConcatV2", {{"T", Type{dtype}}}, {}, {{dtype, {2, 70 * 3}}}, {70}};
@@ -190,8 +190,8 @@ TEST(Fills, AreTheCpus) {
 }
 
 template <class T>
-Case RangeOf(float start, float limit, float delta, int64_t count) {
-  const auto scalar = [](float x) { return Tensor<T>({}, {static_cast<T>(x)}); };
+DeviceCase RangeOf(float start, float limit, float delta, int64_t count) {
+  const auto scalar = [](float x) { return Make<T>({}, {static_cast<T>(x)}); };
   const uint32_t dtype = sdk::DtypeOf<T>::value;
   return {"Range", {{"Tidx", Type{dtype}}}, {scalar(start), scalar(limit), scalar(delta)}, {{dtype, {count}}}, {0, 1, 2}};
 }
@@ -205,11 +205,11 @@ TEST(Fills, OfNumbersInARowAreTheCpus) {
   EXPECT_EQ(Same(bench, RangeOf<double>(5, -5, -0.25f, 40)), "");
   EXPECT_EQ(Same(bench, RangeOf<sdk::Half>(0, 4, 0.25f, 16)), "");
   EXPECT_EQ(Same(bench, RangeOf<sdk::Bfloat16>(0, 4, 0.5f, 8)), "");
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(RangeOf<float>(0, 1, 0, 3), &out), "INVALID_ARGUMENT: Requires delta != 0");
   for (int32_t n : {1, 2, 33, 300}) {
     EXPECT_EQ(Compare(bench, {"LinSpace", {}, {Floats({}, {-2.5f}), Floats({}, {7}), Int(n)}, {{TENON_DT_FLOAT, {n}}}, {2}}, 1e-6), "");
-    EXPECT_EQ(Compare(bench, {"LinSpace", {}, {Tensor<double>({}, {1}), Tensor<double>({}, {-3}), Int(n)}, {{TENON_DT_DOUBLE, {n}}}, {2}}, 1e-15),
+    EXPECT_EQ(Compare(bench, {"LinSpace", {}, {Make<double>({}, {1}), Make<double>({}, {-3}), Int(n)}, {{TENON_DT_DOUBLE, {n}}}, {2}}, 1e-15),
               "");
   }
 }

@@ -2,7 +2,7 @@
 // TopKV2 of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Case TopK(const Value& x, int32_t k, uint32_t index_type = TENON_DT_INT32) {
+DeviceCase TopK(const Tensor& x, int32_t k, uint32_t index_type = TENON_DT_INT32) {
   Dimensions out = x.dims;
   out.back() = k;
   return {"TopKV2", {{"index_type", Type{index_type}}, {"sorted", true}}, {x, Int(k)}, {{x.dtype, out}, {index_type, out}}, {1}};
@@ -25,7 +25,7 @@ TEST(TopK, OfEveryTypeIsTheCpus) {
       for (const int32_t k : {0, 1, 3, 17, columns / 2, columns}) {
         if (k > columns) continue;
         for (const float scale : {1000.0f, 3.0f}) {  // of few equal elements, and of many
-          std::vector<float> whole = RandomFloatsOf(dims, 9, -scale, scale).As<float>();
+          std::vector<float> whole = Values<float>(RandomFloatsOf(dims, 9, -scale, scale));
           for (float& x : whole) x = std::round(x);
           EXPECT_EQ(Compare(bench, TopK(ValuesOf(dtype, Floats(dims, whole)), k), 0), "") << dtype << " " << k << " of " << columns;
         }
@@ -38,25 +38,25 @@ TEST(TopK, OfEveryTypeIsTheCpus) {
   EXPECT_EQ(Compare(bench, TopK(RandomFloatsOf({10, 1200}), 1100), 0), "");
   EXPECT_EQ(Compare(bench, TopK(ValuesOf(TENON_DT_DOUBLE, RandomFloatsOf({9, 1025})), 1025), 0), "");
   EXPECT_EQ(Compare(bench, TopK(RandomFloatsOf({3, 40}), 4, TENON_DT_INT16), 0), "");
-  Case late = TopK(RandomFloatsOf({3, 40}), 4);
+  DeviceCase late = TopK(RandomFloatsOf({3, 40}), 4);
   late.constant = false;
   EXPECT_EQ(Compare(bench, late, 0), "");
 }
 
 TEST(TopK, TakesNanForLessThanAnyNumberAndTheFirstOfEquals) {
   Bench bench;
-  const Value x = Floats({2, 8}, {kNan, 1, -kInfinity, kNan, kInfinity, -0.0f, 0, 1, kNan, kNan, kNan, kNan, kNan, kNan, kNan, -kInfinity});
+  const Tensor x = Floats({2, 8}, {kNan, 1, -kInfinity, kNan, kInfinity, -0.0f, 0, 1, kNan, kNan, kNan, kNan, kNan, kNan, kNan, -kInfinity});
   for (int32_t k = 1; k <= 8; ++k) {
     EXPECT_EQ(Compare(bench, TopK(x, k), 0), "") << k;
     EXPECT_EQ(Compare(bench, TopK(ValuesOf(TENON_DT_BFLOAT16, x), k), 0), "") << k;
   }
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::lowest(), kHighest = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(Compare(bench, TopK(Tensor<int64_t>({5}, {0, kLowest, kHighest, -1, kLowest}), 5), 0), "");
+  EXPECT_EQ(Compare(bench, TopK(Make<int64_t>({5}, {0, kLowest, kHighest, -1, kLowest}), 5), 0), "");
 }
 
 TEST(TopK, RefusesWhatTheCpuRefuses) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(TopK(RandomFloatsOf({2, 3}), 4), &out), "INVALID_ARGUMENT: input must have at least k columns. Had 3, needed 4");
   EXPECT_EQ(bench.OnDevice(TopK(RandomFloatsOf({40000}), 4, TENON_DT_INT16), &out),
             "INVALID_ARGUMENT: rows of 40000 elements are longer than index_type int16 counts");

@@ -2,7 +2,7 @@
 // Pooling of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -45,14 +45,14 @@ TEST(Pool, OfMaximaAndTheirGradientsIsTheCpus) {
         for (const uint32_t dtype : kNumberTypes) {
           // Whole numbers of a few values: many maxima are equal.
           const auto values = [&](const Dimensions& dims, uint32_t seed) {
-            std::vector<float> whole = RandomFloatsOf(dims, seed, -3, 3).As<float>();
+            std::vector<float> whole = Values<float>(RandomFloatsOf(dims, seed, -3, 3));
             for (float& x : whole) x = std::round(x);
             return ValuesOf(dtype, Floats(dims, whole));
           };
-          const Value image = values(pooled.image, 3), d_result = values(pooled.result, 4), d_image = values(pooled.image, 5);
-          const Case pool = {"MaxPool", pooled.attributes, {image}, {{dtype, pooled.result}}};
+          const Tensor image = values(pooled.image, 3), d_result = values(pooled.result, 4), d_image = values(pooled.image, 5);
+          const DeviceCase pool = {"MaxPool", pooled.attributes, {image}, {{dtype, pooled.result}}};
           EXPECT_EQ(Compare(bench, pool, 0), "") << dtype << w.padding;
-          std::vector<Value> result;
+          std::vector<Tensor> result;
           ASSERT_EQ(bench.OnCpu(pool, &result), "");
           EXPECT_EQ(Compare(bench, {"MaxPoolGrad", pooled.attributes, {image, result[0], d_result}, {{dtype, pooled.image}}}, 0), "")
               << dtype << w.padding;
@@ -67,12 +67,12 @@ TEST(Pool, OfMaximaAndTheirGradientsIsTheCpus) {
 TEST(Pool, PassesOverNanAsTheCpuDoes) {
   Bench bench;
   const Pooled pooled({2, 8, 2, 2, 2, 2, "VALID", 1, 4}, false, 1, 1);
-  const Value image = Floats(pooled.image, {kNan, 1, kNan, kNan, -kInfinity, kNan, 2, 2, 1, kNan, kNan, kNan, kNan, -kInfinity, 2, kInfinity});
-  const Case pool = {"MaxPool", pooled.attributes, {image}, {{TENON_DT_FLOAT, pooled.result}}};
+  const Tensor image = Floats(pooled.image, {kNan, 1, kNan, kNan, -kInfinity, kNan, 2, 2, 1, kNan, kNan, kNan, kNan, -kInfinity, 2, kInfinity});
+  const DeviceCase pool = {"MaxPool", pooled.attributes, {image}, {{TENON_DT_FLOAT, pooled.result}}};
   EXPECT_EQ(Compare(bench, pool, 0), "");
-  std::vector<Value> result;
+  std::vector<Tensor> result;
   ASSERT_EQ(bench.OnDevice(pool, &result), "");
-  EXPECT_EQ(result[0].As<float>()[1], std::numeric_limits<float>::lowest());
+  EXPECT_EQ(Values<float>(result[0])[1], std::numeric_limits<float>::lowest());
   EXPECT_EQ(Compare(bench,
                     {"MaxPoolGrad", pooled.attributes, {image, result[0], Floats(pooled.result, {1, 2, 3, 4})}, {{TENON_DT_FLOAT, pooled.image}}}, 0),
             "");
@@ -94,12 +94,12 @@ TEST(Pool, OfAveragesAndTheirGradientIsTheCpus) {
       for (const bool first : {false, true}) {
         const Pooled pooled(w, first, batch[0], batch[1]);
         for (const uint32_t dtype : kFloatTypes) {
-          const Value image = ValuesOf(dtype, RandomFloatsOf(pooled.image, 3)), d_result = ValuesOf(dtype, RandomFloatsOf(pooled.result, 4));
+          const Tensor image = ValuesOf(dtype, RandomFloatsOf(pooled.image, 3)), d_result = ValuesOf(dtype, RandomFloatsOf(pooled.result, 4));
           EXPECT_EQ(Compare(bench, {"AvgPool", pooled.attributes, {image}, {{dtype, pooled.result}}}, ToleranceOf(dtype, 1e-6)), "")
               << dtype << w.padding;
           Attributes attributes = pooled.attributes;
           attributes["T"] = Type{dtype};
-          const Value shape = Ints({pooled.image.begin(), pooled.image.end()});
+          const Tensor shape = Ints({pooled.image.begin(), pooled.image.end()});
           EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, d_result}, {{dtype, pooled.image}}, {0}}, ToleranceOf(dtype, 1e-6)), "")
               << dtype << w.padding;
         }
@@ -110,7 +110,7 @@ TEST(Pool, OfAveragesAndTheirGradientIsTheCpus) {
 
 TEST(Pool, RefusesWhatDoesNotFit) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const Pooled pooled({4, 4, 2, 2, 2, 2, "VALID", 2, 2}, false, 1, 1);
   EXPECT_EQ(bench.OnDevice({"MaxPool", pooled.attributes, {RandomFloatsOf(pooled.image)}, {{TENON_DT_FLOAT, {1, 3, 2, 1}}}}, &out),
             "INVALID_ARGUMENT: a window of 2 with stride 2 over 4 cells gives 2 cells; the tensor has 3");

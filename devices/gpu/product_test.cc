@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "code/product.h"
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 #include "emulation/grid.h"
 
 namespace tenon::device_test {
@@ -26,7 +26,7 @@ double ToleranceOf(uint32_t dtype) {
 struct Sizes {
   int64_t m, n, k;
 };
-Case ProductCase(const Sizes& s, bool transpose_a, bool transpose_b, uint32_t dtype) {
+DeviceCase ProductCase(const Sizes& s, bool transpose_a, bool transpose_b, uint32_t dtype) {
   const Dimensions left = transpose_a ? Dimensions{s.k, s.m} : Dimensions{s.m, s.k};
   const Dimensions right = transpose_b ? Dimensions{s.n, s.k} : Dimensions{s.k, s.n};
   return {"MatMul", {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
@@ -81,7 +81,7 @@ TEST(GpuProducts, OfBatchesAreTheCpus) {
     for (const uint32_t dtype : kTypes) {
       for (const bool adjoint : {false, true}) {
         const Attributes attributes = {{"adj_x", adjoint}, {"adj_y", adjoint}};
-        const Value x = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.x) : c.x, 1), 100), y = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.y) : c.y, 2), 100);
+        const Tensor x = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.x) : c.x, 1), 100), y = ValuesOf(dtype, RandomFloatsOf(adjoint ? turned(c.y) : c.y, 2), 100);
         EXPECT_EQ(Compare(bench, {"BatchMatMulV2", attributes, {x, y}, {{dtype, c.out}}}, ToleranceOf(dtype)), "") << dtype;
         if (dtype == TENON_DT_HALF) continue;
         Attributes three = attributes;
@@ -98,24 +98,24 @@ TEST(GpuProducts, KeepInfinityAndNanWhereTheyBelong) {
   Bench bench;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
-  const Case c = {"MatMul", plain, {Floats({3, 2}, {1, kNan, kInfinity, 2, 3, 4}), Floats({2, 2}, {1, 2, 3, 0})}, {{TENON_DT_FLOAT, {3, 2}}}};
+  const DeviceCase c = {"MatMul", plain, {Floats({3, 2}, {1, kNan, kInfinity, 2, 3, 4}), Floats({2, 2}, {1, 2, 3, 0})}, {{TENON_DT_FLOAT, {3, 2}}}};
   EXPECT_EQ(Compare(bench, c, 0), "");
 }
 
 TEST(GpuProducts, OfHalvesRoundTheirOutputOnce) {
   Bench bench;
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
   EXPECT_EQ(bench.OnDevice({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
                             {ValuesOf(TENON_DT_BFLOAT16, Floats({1, 3}, {256, 1, 1}), 100), ValuesOf(TENON_DT_BFLOAT16, Floats({3, 1}, {1, 1, 1}), 100)},
                             {{TENON_DT_BFLOAT16, {1, 1}}}}, &got), "");
-  EXPECT_EQ(got[0].Numbers()[0], 258);
+  EXPECT_EQ(Numbers(got[0])[0], 258);
 }
 
 // What no op asks for yet: the epilogue, and batches of which a block takes several.
 TEST(GpuProducts, AddABiasAndCutOffWhatIsNegative) {
   constexpr int64_t kBatches = 5, kRows = 7, kColumns = 9, kDepth = 40;
-  const auto a = RandomFloatsOf({kBatches, kRows, kDepth}, 1).As<float>(), b = RandomFloatsOf({kDepth, kColumns}, 2).As<float>(), bias = RandomFloatsOf({kColumns}, 3).As<float>();
+  const auto a = Values<float>(RandomFloatsOf({kBatches, kRows, kDepth}, 1)), b = Values<float>(RandomFloatsOf({kDepth, kColumns}, 2)), bias = Values<float>(RandomFloatsOf({kColumns}, 3));
   for (const bool of_rows : {false, true}) {
     for (const int64_t parts : {1, 2}) {
       std::vector<float> out(kBatches * kRows * kColumns), sums(out.size() * 2);
@@ -155,7 +155,7 @@ TEST(GpuProducts, AddABiasAndCutOffWhatIsNegative) {
 
 TEST(GpuProducts, RefuseShapesThatDoNotFit) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
   EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");

@@ -2,7 +2,7 @@
 // Kernels that wait for what their work counts: how such a wait ends, and what it does not hold up.
 #include <thread>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -10,87 +10,51 @@ namespace {
 // Where, run by a thread of its own on a queue that waits for a gate.
 class Waiting {
  public:
-  explicit Waiting(Bench& bench) : bench_(bench), gate(bench.device.Semaphore()), timeline(bench.device.Semaphore()) {
-    const std::vector<float> values(5000, 1);
-    input_.data = bench.device.Memory(values.size() * sizeof(float));
-    bench.device.Upload(bench.queue, values, input_.data);
+  explicit Waiting(Bench& bench)
+      : gate(bench.device.Semaphore()), timeline(bench.device.Semaphore()), input_(bench.Uploaded(Vector(std::vector<float>(5000, 1)))),
+        kernel_(*FindKernel(bench.tested, node_)), object_(kernel_, node_, step_, bench.device.device) {
     EXPECT_EQ(bench.device.Barrier(bench.queue, {{{gate, 1}}, timeline, 1}), "");
-    const tenon_node node = {"Where", {{"T", Type{TENON_DT_FLOAT}}}, {TENON_DT_FLOAT}, {TENON_DT_INT64}};
-    kernel_ = bench.tested.Find(node);
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr, bench.device.device};
-    EXPECT_EQ(Text(kernel_->create(&create, &object_)), "");
-    x_ = ViewOf(TENON_DT_FLOAT, input_.dims, input_.data);
-    out_ = ViewOf(TENON_DT_INT64, out_dims_, nullptr);
-    prepare_ = {TENON_HEAD(tenon_prepare_args), inputs_, inputs_ + 1, 1, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0};
-    EXPECT_EQ(Text(kernel_->prepare(object_, &prepare_)), "");
-    context.allocate = [this](uint64_t bytes) {
-      ++allocations;
-      return bench_.device.Memory(bytes);
+    step_.is_cancelled = [] {
+      ++questions;
+      return is_cancelled.load();
     };
-    context.output_dims.resize(1);
-    frame_.struct_size = sizeof frame_;
-    frame_.inputs = inputs_;
-    frame_.outputs = outputs_;
-    frame_.input_count = frame_.output_count = 1;
-    frame_.workspace = bench.device.Memory(prepare_.out_workspace_bytes);
-    frame_.device = bench.device.device;
-    frame_.queue = bench.queue;
-    frame_.timeline = timeline;
-    frame_.label = Span("node");
-    frame_.services = &Services();
-    frame_.context = &context;
-    thread_ = std::thread([this] { text_ = Text(kernel_->run(object_, prepare_.out_prepared, &frame_)); });
+    RunOptions options;
+    options.place = bench.PlaceOf(timeline);
+    options.place.allocate = [this, allocate = options.place.allocate](uint64_t bytes, const Dimensions& dims) {
+      allocations += dims.empty() ? 0 : 1;  // a workspace has none
+      return allocate(bytes, dims);
+    };
+    thread_ = std::thread([this, options] {
+      call_ = std::make_unique<Call>(kernel_, object_, node_, step_, std::vector<tenon_tensor_view>{input_.view()}, std::vector<tenon_tensor_view>(1), options);
+    });
     while (questions == 0) std::this_thread::yield();  // it waits
-  }
-  ~Waiting() {
-    kernel_->destroy_prepared(prepare_.out_prepared);
-    kernel_->destroy(object_);
   }
   // How the run has ended.
   std::string End() {
     thread_.join();
-    return text_;
+    return call_->outcome().text();
   }
-  Dimensions out_dims() const { return Dimensions(out_.dl.shape, out_.dl.shape + out_.dl.ndim); }
-
- private:
-  static const tenon_frame_services& Services() {
-    static const tenon_frame_services services = [] {
-      tenon_frame_services s = *FrameServices();
-      s.is_cancelled = [](tenon_frame*) -> uint32_t {
-        ++questions;
-        return is_cancelled ? 1 : 0;
-      };
-      return s;
-    }();
-    return services;
+  Dimensions out_dims() const {
+    const tenon_tensor_view& out = call_->output_views()[0];
+    return Dimensions(out.dl.shape, out.dl.shape + out.dl.ndim);
   }
 
-  Bench& bench_;
-  struct {
-    std::vector<int64_t> dims = {5000};
-    void* data = nullptr;
-  } input_;
-  std::vector<int64_t> out_dims_ = {0, 0};
-  tenon_tensor_view x_ = {}, out_ = {};
-  const tenon_tensor_view* inputs_[2] = {&x_, &out_};
-  tenon_tensor_view* outputs_[1] = {&out_};
-  tenon_prepare_args prepare_ = {};
-  tenon_frame frame_ = {};
-  const tenon_kernel_registration* kernel_ = nullptr;
-  tenon_kernel* object_ = nullptr;
-  std::string text_;
-  std::thread thread_;
-
- public:
   static inline std::atomic<int> questions{0};
   static inline std::atomic<bool> is_cancelled{false};
-  tenon_frame_context context = {};
   tenon_semaphore *gate, *timeline;
-  int allocations = 0;
+  std::atomic<int> allocations{0};
+
+ private:
+  const Node node_ = {"Where", {{"T", Type{TENON_DT_FLOAT}}}, {TENON_DT_FLOAT}, {TENON_DT_INT64}};
+  Step step_;
+  const Tensor input_;
+  const tenon_kernel_registration& kernel_;
+  const KernelObject object_;
+  std::unique_ptr<Call> call_;
+  std::thread thread_;
 };
 
-class ReadBack : public testing::Test {
+class ReadBack : public ::testing::Test {
  protected:
   ReadBack() {
     Waiting::questions = 0;

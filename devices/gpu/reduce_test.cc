@@ -2,7 +2,7 @@
 // Reductions of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -44,13 +44,13 @@ TEST(Reduce, OfEveryTypeOverAnyAxesIsTheCpus) {
         const bool whole = dtype == TENON_DT_INT32 || dtype == TENON_DT_INT64;
         if (whole && op[1] == 'e' && CountOf(in) == 0 && CountOf(out) != 0) continue;
         const bool product = op[0] == 'P';
-        const Value x = ValuesOf(dtype, RandomFloatsOf(in, 7, product ? 0.995f : -1, product ? 1.006f : 3), 100);
+        const Tensor x = ValuesOf(dtype, RandomFloatsOf(in, 7, product ? 0.995f : -1, product ? 1.006f : 3), 100);
         EXPECT_EQ(Compare(bench, {op, {}, {x, Ints(axes)}, {{dtype, out}}, {1}}, ToleranceOf(dtype, product ? 1e-5 : 1e-6)), "")
             << dtype << " of " << CountOf(in) << " to " << CountOf(out);
       }
     }
   }
-  Case late = {"Sum", {}, {RandomFloatsOf({4, 5}), Tensor<int64_t>({1}, {-2})}, {{TENON_DT_FLOAT, {5}}}, {1}};
+  DeviceCase late = {"Sum", {}, {RandomFloatsOf({4, 5}), Make<int64_t>({1}, {-2})}, {{TENON_DT_FLOAT, {5}}}, {1}};
   late.constant = false;
   EXPECT_EQ(Compare(bench, late, 1e-6), "");
 }
@@ -65,23 +65,23 @@ TEST(Reduce, OfSpecialNumbersIsTheCpus) {
       EXPECT_EQ(Compare(bench, {op, {}, {ValuesOf(TENON_DT_HALF, Floats({n, 1}, x)), Ints({0})}, {{TENON_DT_HALF, {1}}}, {1}}, 0), "") << n;
     }
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Sum", {}, {Floats({1, 1}, {-0.0f}), Ints({0})}, {{TENON_DT_FLOAT, {1}}}, {1}}, &out), "");
-  EXPECT_TRUE(std::signbit(out[0].As<float>()[0]));
+  EXPECT_TRUE(std::signbit(Values<float>(out[0])[0]));
   // Means do not wrap, sums do.
-  const Value large = Ints({2000000000, 2000000000, 2000000003});
+  const Tensor large = Ints({2000000000, 2000000000, 2000000003});
   EXPECT_EQ(Compare(bench, {"Mean", {}, {large, Ints({0})}, {{TENON_DT_INT32, {}}}, {1}}, 0), "");
   EXPECT_EQ(Compare(bench, {"Sum", {}, {large, Ints({0})}, {{TENON_DT_INT32, {}}}, {1}}, 0), "");
   // Many small floats beside a large one are not lost.
   std::vector<float> many(20000, 1.0f);
   many[0] = 1e8f;
   EXPECT_EQ(bench.OnDevice({"Sum", {}, {Floats({20000}, many), Ints({0})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out), "");
-  EXPECT_EQ(out[0].As<float>()[0], 100020000.0f);
+  EXPECT_EQ(Values<float>(out[0])[0], 100020000.0f);
 }
 
 TEST(Reduce, RefusesWhatTheCpuRefuses) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Sum", {}, {RandomFloatsOf({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
             "INVALID_ARGUMENT: axis 3 of a reduction of shape [2] is outside [-1, 1)");
   EXPECT_EQ(bench.OnDevice({"Mean", {}, {Ints({}), Ints({0})}, {{TENON_DT_INT32, {}}}, {1}}, &out),
@@ -116,7 +116,7 @@ TEST(Reduce, SquaresAndBiasGradientsAreTheCpus) {
       for (const Dimensions& in :
            {Dimensions{2, 3, 4, 3}, Dimensions{1, 5}, Dimensions{300, 7, 1}, Dimensions{0, 2, 2, 2}, Dimensions{3, 2, 40, 17}}) {
         const int64_t channels = format[1] == 'C' ? in[1] : in.back();
-        const Case grad = {"BiasAddGrad", {{"data_format", std::string(format)}}, {ValuesOf(dtype, RandomFloatsOf(in), 100)}, {{dtype, {channels}}}};
+        const DeviceCase grad = {"BiasAddGrad", {{"data_format", std::string(format)}}, {ValuesOf(dtype, RandomFloatsOf(in), 100)}, {{dtype, {channels}}}};
         EXPECT_EQ(Compare(bench, grad, ToleranceOf(dtype, 3e-6)), "") << dtype << format << in.size();
       }
     }
@@ -131,9 +131,9 @@ TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
       for (const int32_t axis : {0, 1, -1}) {
         for (const uint32_t dtype : kNumberTypes) {
           // Few values, so that many are equal.
-          Value x = ValuesOf(dtype, RandomFloatsOf(in, 3, -4, 4), in[1] == 9000 ? 100 : 1);
+          Tensor x = ValuesOf(dtype, RandomFloatsOf(in, 3, -4, 4), in[1] == 9000 ? 100 : 1);
           for (const uint32_t place : {TENON_DT_INT64, TENON_DT_INT32}) {
-            const Case arg = {op, {}, {x, Int(axis)}, {{place, {axis == 0 ? in[1] : in[0]}}}, {1}};
+            const DeviceCase arg = {op, {}, {x, Int(axis)}, {{place, {axis == 0 ? in[1] : in[0]}}}, {1}};
             EXPECT_EQ(Compare(bench, arg, 0), "") << dtype << " axis " << axis << " of " << in[0] << ", " << in[1];
           }
         }
@@ -149,7 +149,7 @@ TEST(Reduce, PlacesOfTheLargestAndSmallestAreTheCpus) {
     }
     EXPECT_EQ(Compare(bench, {op, {}, {Bools({4}, {0, 1, 0, 1}), Int(0)}, {{TENON_DT_INT64, {}}}, {1}}, 0), "");
     EXPECT_EQ(Compare(bench, {op, {}, {Floats({0, 3}, {}), Int(1)}, {{TENON_DT_INT64, {0}}}, {1}}, 0), "");
-    std::vector<Value> out;
+    std::vector<Tensor> out;
     EXPECT_EQ(bench.OnDevice({op, {}, {Floats({0, 3}, {}), Int(0)}, {{TENON_DT_INT64, {3}}}, {1}}, &out),
               "INVALID_ARGUMENT: Reduction axis 0 is empty in shape [0,3]");
     EXPECT_EQ(bench.OnDevice({op, {}, {Floats({1}, {1}), Int(1)}, {{TENON_DT_INT64, {}}}, {1}}, &out),
@@ -161,14 +161,14 @@ TEST(AddN, OfAnyNumberOfInputsIsTheCpus) {
   Bench bench;
   for (const uint32_t dtype : kNumberTypes) {
     for (const int64_t count : {0, 1, 13, 64}) {
-      std::vector<Value> many;
+      std::vector<Tensor> many;
       for (uint32_t i = 0; i < 70; ++i) many.push_back(ValuesOf(dtype, RandomFloatsOf({count}, i), 100));
       for (const int64_t n : {1, 2, 3, 32, 33, 70}) {
         EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + n}, {{dtype, {count}}}}, 0), "") << dtype << " " << n;
       }
     }
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"AddN", {}, {RandomFloatsOf({2}), RandomFloatsOf({3})}, {{TENON_DT_FLOAT, {2}}}}, &out),
             "INVALID_ARGUMENT: input 1 of AddN has shape [3]; the sum's is [2]");
 }
@@ -184,7 +184,7 @@ TEST(CheckNumerics, GivesWhatIsFiniteAndSaysLateWhatIsNot) {
       std::vector<float> x(5001, 1.0f);
       x[1234] = a;
       x[5000] = b;
-      std::vector<Value> out;
+      std::vector<Tensor> out;
       const std::string text = bench.OnDevice({"CheckNumerics", message, {ValuesOf(dtype, Floats({5001}, x))}, {{dtype, {5001}}}}, &out);
       EXPECT_NE(text.find(std::string("INVALID_ARGUMENT")), std::string::npos) << text;
       EXPECT_TRUE(text.ends_with(std::string(": of {x} : Tensor had ") + what + " values")) << text;

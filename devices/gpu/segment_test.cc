@@ -2,21 +2,21 @@
 // Sums by segment, their gradients and sparse products of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
 template <class Index>
-Value IndicesOf(const std::vector<int>& values) {
-  return Tensor<Index>({static_cast<int64_t>(values.size())}, std::vector<Index>(values.begin(), values.end()));
+Tensor IndicesOf(const std::vector<int>& values) {
+  return Make<Index>({static_cast<int64_t>(values.size())}, std::vector<Index>(values.begin(), values.end()));
 }
-Value IndicesOf(uint32_t dtype, const std::vector<int>& values) {
+Tensor IndicesOf(uint32_t dtype, const std::vector<int>& values) {
   return dtype == TENON_DT_INT64 ? IndicesOf<int64_t>(values) : IndicesOf<int32_t>(values);
 }
 std::vector<int> RandomBelow(int64_t count, int limit, uint32_t seed) {
   std::vector<int> out;
-  for (float x : RandomFloatsOf({count}, seed, 0, static_cast<float>(limit)).As<float>()) out.push_back(std::min(limit - 1, static_cast<int>(x)));
+  for (float x : Values<float>(RandomFloatsOf({count}, seed, 0, static_cast<float>(limit)))) out.push_back(std::min(limit - 1, static_cast<int>(x)));
   return out;
 }
 std::vector<int> Sorted(std::vector<int> values) {
@@ -24,9 +24,9 @@ std::vector<int> Sorted(std::vector<int> values) {
   return values;
 }
 // Small whole numbers, whose sums are exact.
-Value Whole(uint32_t dtype, const Dimensions& dims, uint32_t seed = 3) {
+Tensor Whole(uint32_t dtype, const Dimensions& dims, uint32_t seed = 3) {
   std::vector<float> values;
-  for (float x : RandomFloatsOf(dims, seed, -4, 4).As<float>()) values.push_back(std::floor(x));
+  for (float x : Values<float>(RandomFloatsOf(dims, seed, -4, 4))) values.push_back(std::floor(x));
   return ValuesOf(dtype, Floats(dims, values));
 }
 // Of results that are divided.
@@ -52,7 +52,7 @@ TEST(SortedSegments, AreSummedAsTheCpuDoes) {
           const bool half = dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
           // The CPU rounds halves after each addition: only few are exact.
           if (half && ids.size() > 100 && ids[ids.size() - 1] < 100) continue;
-          const Case given = {"SegmentSum", {{"T", Type{dtype}}, {"Tindices", Type{index}}}, {Whole(dtype, dims), IndicesOf(index, ids)}, {{dtype, {0}}}};
+          const DeviceCase given = {"SegmentSum", {{"T", Type{dtype}}, {"Tindices", Type{index}}}, {Whole(dtype, dims), IndicesOf(index, ids)}, {{dtype, {0}}}};
           EXPECT_EQ(Compare(bench, given, 0), "") << ids.size() << " rows of dtype " << dtype;
         }
       }
@@ -62,13 +62,13 @@ TEST(SortedSegments, AreSummedAsTheCpuDoes) {
 
 TEST(SortedSegments, SayWhatIsWrongWithTheirIds) {
   Bench bench;
-  std::vector<Value> out;
-  const auto fails = [&](const Value& ids) {
+  std::vector<Tensor> out;
+  const auto fails = [&](const Tensor& ids) {
     return bench.OnDevice({"SegmentSum", {{"Tindices", Type{ids.dtype}}}, {Floats({3}, {1, 2, 3}), ids}, {{TENON_DT_FLOAT, {0}}}}, &out);
   };
   EXPECT_NE(fails(Ints({0, 2, 1})).find("segment ids are not increasing, or negative, at 2"), std::string::npos);
   EXPECT_NE(fails(Ints({-1, 2, 3})).find("segment ids are not increasing, or negative, at 0"), std::string::npos);
-  EXPECT_NE(fails(Tensor<int64_t>({3}, {0, 1, std::numeric_limits<int64_t>::max()})).find("segment_ids[2] = 9223372036854775807 leaves no number"), std::string::npos);
+  EXPECT_NE(fails(Make<int64_t>({3}, {0, 1, std::numeric_limits<int64_t>::max()})).find("segment_ids[2] = 9223372036854775807 leaves no number"), std::string::npos);
   EXPECT_EQ(fails(Ints({0, 1})), "INVALID_ARGUMENT: segment_ids of shape [2] are no prefix of data's shape [3]");
   EXPECT_EQ(fails(Ints({0, 1, 1})), "");
 }
@@ -87,7 +87,7 @@ TEST(SparseSegments, AreSummedAsTheCpuDoes) {
         for (const Dimensions& data : {Dimensions{40}, Dimensions{40, 5}, Dimensions{40, 0}}) {
           for (const uint32_t index : {TENON_DT_INT32, TENON_DT_INT64}) {
             const uint32_t other = index == TENON_DT_INT32 ? TENON_DT_INT64 : TENON_DT_INT32;
-            const Case given = {op, TypesOf(dtype, index, other), {Whole(dtype, data), IndicesOf(index, indices), IndicesOf(other, ids)}, {{dtype, {0}}}};
+            const DeviceCase given = {op, TypesOf(dtype, index, other), {Whole(dtype, data), IndicesOf(index, indices), IndicesOf(other, ids)}, {{dtype, {0}}}};
             EXPECT_EQ(Compare(bench, given, Close(dtype)), "") << ids.size() << " rows of dtype " << dtype;
           }
         }
@@ -98,7 +98,7 @@ TEST(SparseSegments, AreSummedAsTheCpuDoes) {
 
 TEST(SparseSegments, SayWhatIsWrong) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const auto fails = [&](const std::vector<int32_t>& indices, const std::vector<int32_t>& ids) {
     return bench.OnDevice({"SparseSegmentMean", TypesOf(TENON_DT_FLOAT, TENON_DT_INT32, TENON_DT_INT32), {Floats({3}, {1, 2, 3}), Ints(indices), Ints(ids)}, {{TENON_DT_FLOAT, {0}}}}, &out);
   };
@@ -118,7 +118,7 @@ TEST(SparseSegments, HaveTheCpusGradients) {
       for (const Dimensions& grad : {Dimensions{20}, Dimensions{20, 6}, Dimensions{20, 0}}) {
         if (count > 1000 && grad != Dimensions{20, 6}) continue;
         for (const uint32_t index : {TENON_DT_INT32, TENON_DT_INT64}) {
-          const std::vector<Value> in = {RandomOf(dtype, grad), IndicesOf(index, indices), IndicesOf(TENON_DT_INT32, ids), Int(301)};
+          const std::vector<Tensor> in = {RandomOf(dtype, grad), IndicesOf(index, indices), IndicesOf(TENON_DT_INT32, ids), Int(301)};
           Dimensions out = grad;
           out[0] = 301;
           for (const std::string op : kSums) {
@@ -130,9 +130,9 @@ TEST(SparseSegments, HaveTheCpusGradients) {
       }
     }
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const auto fails = [&](const char* op, const std::vector<int32_t>& indices, const std::vector<int32_t>& ids) {
-    Case given = {op, TypesOf(TENON_DT_FLOAT, TENON_DT_INT32, TENON_DT_INT32), {Floats({2}, {1, 2}), Ints(indices), Ints(ids), Int(3)}, {{TENON_DT_FLOAT, {3}}}, {3}};
+    DeviceCase given = {op, TypesOf(TENON_DT_FLOAT, TENON_DT_INT32, TENON_DT_INT32), {Floats({2}, {1, 2}), Ints(indices), Ints(ids), Int(3)}, {{TENON_DT_FLOAT, {3}}}, {3}};
     if (given.op.ends_with("V2")) given.outputs.push_back({TENON_DT_INT32, {0}});
     return bench.OnDevice(given, &out);
   };
@@ -153,19 +153,19 @@ TEST(SparseProducts, AreTheCpus) {
           const std::vector<int> m = RandomBelow(count, 50, 1), k = RandomBelow(count, 30, 2);
           std::vector<int64_t> pairs;
           for (size_t i = 0; i < m.size(); ++i) pairs.insert(pairs.end(), {a ? k[i] : m[i], a ? m[i] : k[i]});
-          const Case given = {"SparseTensorDenseMatMul", {{"T", Type{dtype}}, {"Tindices", Type{TENON_DT_INT64}}, {"adjoint_a", a}, {"adjoint_b", b}},
-                              {Tensor<int64_t>({count, 2}, pairs), RandomOf(dtype, {count}, 3),
-                               a ? Tensor<int64_t>({2}, {30, 50}) : Tensor<int64_t>({2}, {50, 30}), RandomOf(dtype, b ? Dimensions{columns, 30} : Dimensions{30, columns}, 4)},
+          const DeviceCase given = {"SparseTensorDenseMatMul", {{"T", Type{dtype}}, {"Tindices", Type{TENON_DT_INT64}}, {"adjoint_a", a}, {"adjoint_b", b}},
+                              {Make<int64_t>({count, 2}, pairs), RandomOf(dtype, {count}, 3),
+                               a ? Make<int64_t>({2}, {30, 50}) : Make<int64_t>({2}, {50, 30}), RandomOf(dtype, b ? Dimensions{columns, 30} : Dimensions{30, columns}, 4)},
                               {{dtype, {50, columns}}}, {2}};
           EXPECT_EQ(Compare(bench, given, Close(dtype) * 3), "") << count << " of dtype " << dtype << " turned " << turned;
         }
       }
     }
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const auto fails = [&](bool turned, const std::vector<int32_t>& pairs) {
     return bench.OnDevice({"SparseTensorDenseMatMul", {{"T", Type{TENON_DT_FLOAT}}, {"Tindices", Type{TENON_DT_INT32}}, {"adjoint_a", turned}, {"adjoint_b", false}},
-                           {Tensor<int32_t>({2, 2}, pairs), Floats({2}, {1, 2}), Tensor<int64_t>({2}, {3, 3}), RandomFloatsOf({3, 2})}, {{TENON_DT_FLOAT, {3, 2}}}, {2}}, &out);
+                           {Make<int32_t>({2, 2}, pairs), Floats({2}, {1, 2}), Make<int64_t>({2}, {3, 3}), RandomFloatsOf({3, 2})}, {{TENON_DT_FLOAT, {3, 2}}}, {2}}, &out);
   };
   EXPECT_NE(fails(false, {0, 0, 1, 4}).find("k (4) from index[1,1] out of bounds (>=3)"), std::string::npos);
   EXPECT_NE(fails(false, {0, 0, -1, 2}).find("m (-1) from index[1,0] out of bounds (>=3)"), std::string::npos);

@@ -2,13 +2,13 @@
 // Choices, casts, views and answers about shapes of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
-Value Conditions(Dimensions dims) {
-  Value value = {TENON_DT_BOOL, std::move(dims)};
+Tensor Conditions(Dimensions dims) {
+  Tensor value = {TENON_DT_BOOL, std::move(dims)};
   for (size_t i = 0; i < value.bytes.size(); ++i) value.bytes[i] = static_cast<char>(i * 7 % 5 % 2);
   return value;
 }
@@ -18,7 +18,7 @@ TEST(Select, ChoosesAsTheCpu) {
   for (uint32_t dtype : kSizes) {
     const Attributes type = {{"T", Type{dtype}}};
     for (const Dimensions& dims : {Dimensions{33, 3}, Dimensions{}, Dimensions{0, 2}, Dimensions{257}}) {
-      const Value yes = Numbered(dtype, dims, 3), no = Numbered(dtype, dims, 90);
+      const Tensor yes = Numbered(dtype, dims, 3), no = Numbered(dtype, dims, 90);
       EXPECT_EQ(Same(bench, {"Select", type, {Conditions(dims), yes, no}, {{dtype, dims}}}), "") << dtype;
       EXPECT_EQ(Same(bench, {"Select", type, {Bools({}, {1}), yes, no}, {{dtype, dims}}}), "") << dtype;
       if (dims.empty()) continue;
@@ -30,20 +30,20 @@ TEST(Select, ChoosesAsTheCpu) {
       EXPECT_EQ(Same(bench, {"SelectV2", type, {Conditions(c), Numbered(dtype, t, 3), Numbered(dtype, e, 90)}, {{dtype, out}}}), "") << dtype;
     }
   }
-  std::vector<Value> out;
-  const Value two = Floats({2}, {1, 2});
+  std::vector<Tensor> out;
+  const Tensor two = Floats({2}, {1, 2});
   EXPECT_EQ(bench.OnDevice({"Select", {{"T", Type{TENON_DT_FLOAT}}}, {Bools({3}, {1, 0, 1}), two, two}, {{TENON_DT_FLOAT, {2}}}}, &out),
             "INVALID_ARGUMENT: a condition of shape [3] does not choose from shape [2]");
 }
 
 template <class Index>
-Value IndicesOf(Dimensions dims, const std::vector<int>& values) {
-  return Tensor<Index>(std::move(dims), std::vector<Index>(values.begin(), values.end()));
+Tensor IndicesOf(Dimensions dims, const std::vector<int>& values) {
+  return Make<Index>(std::move(dims), std::vector<Index>(values.begin(), values.end()));
 }
 TEST(Select, OneHotIsTheCpus) {
   Bench bench;
   for (uint32_t dtype : kSizes) {
-    for (const Value& indices : {IndicesOf<int32_t>({2, 3}, {0, 4, -1, 2, 5, 1}), IndicesOf<int64_t>({2, 3}, {3, 3, 0, 2, 9, 1}),
+    for (const Tensor& indices : {IndicesOf<int32_t>({2, 3}, {0, 4, -1, 2, 5, 1}), IndicesOf<int64_t>({2, 3}, {3, 3, 0, 2, 9, 1}),
                                  IndicesOf<uint8_t>({2, 3}, {3, 3, 0, 2, 255, 1})}) {
       for (int64_t axis : {-1, 0, 1, 2}) {
         Dimensions out = {2, 3};
@@ -54,7 +54,7 @@ TEST(Select, OneHotIsTheCpus) {
       }
     }
     const Attributes last = {{"T", Type{dtype}}, {"axis", int64_t{-1}}};
-    const Value on = Numbered(dtype, {}, 3), off = Numbered(dtype, {}, 90);
+    const Tensor on = Numbered(dtype, {}, 3), off = Numbered(dtype, {}, 90);
     EXPECT_EQ(Same(bench, {"OneHot", last, {Int(2), Int(33), on, off}, {{dtype, {33}}}, {1}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"OneHot", last, {Ints({}), Int(3), on, off}, {{dtype, {0, 3}}}, {1}}), "") << dtype;
     EXPECT_EQ(Same(bench, {"OneHot", last, {Ints({1}), Int(0), on, off}, {{dtype, {1, 0}}}, {1}}), "") << dtype;
@@ -72,8 +72,8 @@ TEST(Select, BandsAreTheCpus) {
   }
 }
 
-Value CastOnCpu(Bench& bench, const Value& x, uint32_t to) {
-  std::vector<Value> out;
+Tensor CastOnCpu(Bench& bench, const Tensor& x, uint32_t to) {
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnCpu({"Cast", {{"SrcT", Type{x.dtype}}, {"DstT", Type{to}}}, {x}, {{to, x.dims}}}, &out), "");
   return out.at(0);
 }
@@ -86,12 +86,12 @@ TEST(Cast, OfEveryPairIsTheCpus) {
                             TENON_DT_INT64, TENON_DT_BOOL,   TENON_DT_UINT8, TENON_DT_INT8,    TENON_DT_INT16};
   for (uint32_t from : types) {
     const auto count = static_cast<int64_t>(numbers.size());
-    const Value x = from == TENON_DT_FLOAT ? Floats({count}, numbers) : CastOnCpu(bench, Floats({count}, numbers), from);
+    const Tensor x = from == TENON_DT_FLOAT ? Floats({count}, numbers) : CastOnCpu(bench, Floats({count}, numbers), from);
     for (uint32_t to : types) {
       const Attributes attributes = {{"SrcT", Type{from}}, {"DstT", Type{to}}};
       EXPECT_EQ(Same(bench, {"Cast", attributes, {x}, {{to, {count}}}}), "") << from << " to " << to;
       EXPECT_EQ(Same(bench, {"Cast", attributes, {{from, {0}}}, {{to, {0}}}}), "") << from << " to " << to;
-      const Value one = CastOnCpu(bench, Floats({}, {-2.25f}), from);
+      const Tensor one = CastOnCpu(bench, Floats({}, {-2.25f}), from);
       EXPECT_EQ(Same(bench, {"Cast", attributes, {one}, {{to, {}}}}), "") << from << " to " << to;
     }
     for (uint32_t to : {TENON_DT_HALF, TENON_DT_BFLOAT16}) {
@@ -103,7 +103,7 @@ TEST(Cast, OfEveryPairIsTheCpus) {
 
 TEST(Shapes, AreToldOnTheHost) {
   Bench bench;
-  const Value x = RandomFloatsOf({3, 5, 2});
+  const Tensor x = RandomFloatsOf({3, 5, 2});
   const Attributes type = {{"T", Type{TENON_DT_FLOAT}}};
   EXPECT_EQ(Same(bench, {"Shape", type, {x}, {{TENON_DT_INT32, {3}}}, {}, {0}}), "");
   EXPECT_EQ(Same(bench, {"Shape", type, {x}, {{TENON_DT_INT64, {3}}}, {}, {0}}), "");
@@ -114,13 +114,13 @@ TEST(Shapes, AreToldOnTheHost) {
 
 TEST(Views, AreMarkedAndAreCopiesWhenTheyAreRun) {
   Bench bench;
-  const Value x = RandomFloatsOf({3, 4});
+  const Tensor x = RandomFloatsOf({3, 4});
   EXPECT_EQ(Same(bench, {"Reshape", {}, {x, Ints({12})}, {{TENON_DT_FLOAT, {12}}}, {1}}), "");
   EXPECT_EQ(Same(bench, {"ExpandDims", {}, {x, Int(0)}, {{TENON_DT_FLOAT, {1, 3, 4}}}, {1}}), "");
   EXPECT_EQ(Same(bench, {"Squeeze", {}, {x}, {{TENON_DT_FLOAT, {3, 4}}}}), "");
   EXPECT_EQ(Same(bench, {"EnsureShape", {}, {x}, {{TENON_DT_FLOAT, {3, 4}}}}), "");
   for (const char* op : {"Reshape", "ExpandDims", "Squeeze", "EnsureShape"}) {
-    EXPECT_NE(bench.tested.Find({op, {}, {}, {}})->traits & TENON_KERNEL_VIEW, 0u) << op;
+    EXPECT_NE(FindKernel(bench.tested, {op})->traits & TENON_KERNEL_VIEW, 0u) << op;
   }
 }
 

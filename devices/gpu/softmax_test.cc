@@ -2,7 +2,7 @@
 // Softmax, the cross entropies and InTopKV2 of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -22,12 +22,12 @@ TEST(Softmax, OfEveryTypeIsTheCpus) {
       }
     }
   }
-  const Value special =
+  const Tensor special =
       Floats({6, 3}, {kNan, 1, 2, 1, 2, kNan, kInfinity, 1, 2, -kInfinity, 1, 2, -kInfinity, -kInfinity, -kInfinity, 1000, -1000, 0});
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {special}, {{TENON_DT_FLOAT, {6, 3}}}}, 1e-6), "");
   }
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Softmax", {}, {Floats({}, {1})}, {{TENON_DT_FLOAT, {}}}}, &out),
             "INVALID_ARGUMENT: logits must have a dim; they are a scalar");
 }
@@ -38,10 +38,10 @@ TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
   for (const uint32_t dtype : kFloatTypes) {
     for (const Dimensions& dims :
          {Dimensions{5, 10}, Dimensions{3, 1}, Dimensions{2, 600}, Dimensions{1, 4099}, Dimensions{0, 3}, Dimensions{2, 0}}) {
-      const std::vector<Value> outputs = {{dtype, {dims[0]}}, {dtype, dims}};
+      const std::vector<Tensor> outputs = {{dtype, {dims[0]}}, {dtype, dims}};
       for (const Dimensions& x : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}, Dimensions{1, 1}}) {
         for (const Dimensions& y : {dims, Dimensions{1, dims[1]}, Dimensions{dims[0], 1}}) {
-          const Value logits = ValuesOf(dtype, RandomFloatsOf(x, 8, -9, 9)), labels = ValuesOf(dtype, RandomFloatsOf(y, 9, 0, 1));
+          const Tensor logits = ValuesOf(dtype, RandomFloatsOf(x, 8, -9, 9)), labels = ValuesOf(dtype, RandomFloatsOf(y, 9, 0, 1));
           if (dims[1] == 0 && (x[1] == 1 || y[1] == 1)) continue;
           EXPECT_EQ(Compare(bench, {dense, {}, {logits, labels}, outputs}, ToleranceOf(dtype, dims[1] > 1000 ? 1e-4 : 5e-6)), "")
               << dtype << " " << dims[1];
@@ -50,9 +50,9 @@ TEST(CrossEntropy, OfEveryTypeIsTheCpusWithBroadcasting) {
     }
   }
   // A label of zero counts nothing, also where the logit is infinitely low.
-  const std::vector<Value> outputs = {{TENON_DT_FLOAT, {2}}, {TENON_DT_FLOAT, {2, 2}}};
+  const std::vector<Tensor> outputs = {{TENON_DT_FLOAT, {2}}, {TENON_DT_FLOAT, {2, 2}}};
   EXPECT_EQ(Compare(bench, {dense, {}, {Floats({2, 2}, {-kInfinity, 1, 1, kNan}), Floats({2, 2}, {0, 1, 0, 1})}, outputs}, 1e-6), "");
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({dense, {}, {RandomFloatsOf({3, 2}), RandomFloatsOf({2, 2})}, outputs}, &out),
             "INVALID_ARGUMENT: logits of shape [3,2] and labels of shape [2,2] do not broadcast to [2,2]");
 }
@@ -62,17 +62,17 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
   const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
   for (const uint32_t dtype : kFloatTypes) {
     for (const int64_t width : {1, 10, 33, 600, 4099}) {
-      const std::vector<Value> outputs = {{dtype, {3}}, {dtype, {3, width}}};
-      const Value logits = ValuesOf(dtype, RandomFloatsOf({3, width}, 8, -9, 9));
+      const std::vector<Tensor> outputs = {{dtype, {3}}, {dtype, {3, width}}};
+      const Tensor logits = ValuesOf(dtype, RandomFloatsOf({3, width}, 8, -9, 9));
       const auto last = static_cast<int32_t>(width - 1);
       EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, last, last / 2})}, outputs}, ToleranceOf(dtype, 5e-6)), "") << dtype << " " << width;
-      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({3}, {last, 0, last / 3})}, outputs}, ToleranceOf(dtype, 5e-6)), "")
+      EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Make<int64_t>({3}, {last, 0, last / 3})}, outputs}, ToleranceOf(dtype, 5e-6)), "")
           << dtype << " " << width;
     }
   }
-  const std::vector<Value> outputs = {{TENON_DT_FLOAT, {3}}, {TENON_DT_FLOAT, {3, 10}}};
+  const std::vector<Tensor> outputs = {{TENON_DT_FLOAT, {3}}, {TENON_DT_FLOAT, {3, 10}}};
   for (const int32_t bad : {10, -1}) {
-    std::vector<Value> out;
+    std::vector<Tensor> out;
     const std::string text = bench.OnDevice({sparse, {}, {RandomFloatsOf({3, 10}), Ints({0, bad, 9})}, outputs}, &out);
     EXPECT_TRUE(text.ends_with("Received a label value of " + std::to_string(bad) + " which is outside the valid range of [0, 10); it is label 1"))
         << text;
@@ -82,16 +82,16 @@ TEST(SparseCrossEntropy, IsTheCpusAndReportsLabelsLate) {
 TEST(InTopK, IsTheCpus) {
   Bench bench;
   const Attributes narrow = {{"T", Type{TENON_DT_INT32}}}, wide = {{"T", Type{TENON_DT_INT64}}};
-  const Value few = Floats({4, 3}, {0.1f, 0.7f, 0.2f, 0.5f, 0.5f, 0.0f, 0.2f, kInfinity, 0.1f, 1, kNan, 0});
+  const Tensor few = Floats({4, 3}, {0.1f, 0.7f, 0.2f, 0.5f, 0.5f, 0.0f, 0.2f, kInfinity, 0.1f, 1, kNan, 0});
   for (const int32_t k : {0, 1, 2, 3, 9}) {
     for (const std::vector<int32_t>& targets : {std::vector<int32_t>{2, 1, 0, 0}, {1, 0, 1, 1}, {-1, 3, 100, 2}}) {
       EXPECT_EQ(Compare(bench, {"InTopKV2", narrow, {few, Ints(targets), Int(k)}, {{TENON_DT_BOOL, {4}}}}, 0), "") << k;
     }
     for (const int64_t width : {33, 1300}) {
-      const Value many = RandomFloatsOf({3, width}, 1, 0, 1);
+      const Tensor many = RandomFloatsOf({3, width}, 1, 0, 1);
       EXPECT_EQ(
           Compare(bench,
-                  {"InTopKV2", wide, {many, Tensor<int64_t>({3}, {1, width - 1, 5}), Tensor<int64_t>({}, {width / 2})}, {{TENON_DT_BOOL, {3}}}}, 0),
+                  {"InTopKV2", wide, {many, Make<int64_t>({3}, {1, width - 1, 5}), Make<int64_t>({}, {width / 2})}, {{TENON_DT_BOOL, {3}}}}, 0),
           "");
     }
   }

@@ -2,7 +2,7 @@
 // Where, Unique and UniqueWithCounts of the GPU plugins against the CPU's, on the emulated grid.
 #include <limits>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -11,8 +11,8 @@ constexpr uint32_t kTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF,  
                                TENON_DT_INT64, TENON_DT_UINT8,  TENON_DT_UINT16, TENON_DT_UINT32,   TENON_DT_UINT64, TENON_DT_BOOL};
 
 // Whole numbers of that many values.
-Value FewOf(uint32_t dtype, const Dimensions& dims, int values, uint32_t seed = 3) {
-  std::vector<float> whole = RandomFloatsOf(dims, seed, 0, static_cast<float>(values)).As<float>();
+Tensor FewOf(uint32_t dtype, const Dimensions& dims, int values, uint32_t seed = 3) {
+  std::vector<float> whole = Values<float>(RandomFloatsOf(dims, seed, 0, static_cast<float>(values)));
   for (float& x : whole) x = std::floor(x);
   if (dtype == TENON_DT_BOOL) return Bools(dims, std::vector<int>(whole.begin(), whole.end()));
   return ValuesOf(dtype, Floats(dims, whole));
@@ -23,7 +23,7 @@ TEST(Where, FindsWhatTheCpuFinds) {
   for (const uint32_t dtype : kTypes) {
     for (const Dimensions& dims : {Dimensions{}, Dimensions{1}, Dimensions{0}, Dimensions{3, 0}, Dimensions{5}, Dimensions{2, 3, 4}, Dimensions{700, 9},
                                    Dimensions{2, 1, 3, 2, 1, 3}, Dimensions{50'000}}) {
-      const Case given = {"Where", {{"T", Type{dtype}}}, {FewOf(dtype, dims, 2)}, {{TENON_DT_INT64, {0, 0}}}};
+      const DeviceCase given = {"Where", {{"T", Type{dtype}}}, {FewOf(dtype, dims, 2)}, {{TENON_DT_INT64, {0, 0}}}};
       EXPECT_EQ(Same(bench, given), "") << dtype;
     }
   }
@@ -33,9 +33,9 @@ TEST(Where, FindsWhatTheCpuFinds) {
   EXPECT_EQ(Same(bench, {"Where", {{"T", Type{TENON_DT_BOOL}}}, {Bools({4000}, std::vector<int>(4000, 1))}, {{TENON_DT_INT64, {0, 0}}}}), "");
 }
 
-std::string CompareUnique(Bench& bench, const Value& x, uint32_t index) {
+std::string CompareUnique(Bench& bench, const Tensor& x, uint32_t index) {
   for (const bool counts : {false, true}) {
-    Case given = {counts ? "UniqueWithCounts" : "Unique", {{"T", Type{x.dtype}}, {"out_idx", Type{index}}}, {x}, {{x.dtype, {0}}, {index, x.dims}}};
+    DeviceCase given = {counts ? "UniqueWithCounts" : "Unique", {{"T", Type{x.dtype}}, {"out_idx", Type{index}}}, {x}, {{x.dtype, {0}}, {index, x.dims}}};
     if (counts) given.outputs.push_back({index, {0}});
     if (std::string text = Same(bench, given); !text.empty()) return text;
   }
@@ -61,10 +61,10 @@ TEST(Unique, OfEveryTypeIsTheCpus) {
 TEST(Unique, TakesBothZerosForOneAndEveryNanForAnother) {
   Bench bench;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  const Value x = Floats({9}, {kNan, 0, 3, -0.0f, kNan, 3, -0.0f, 0, kNan});
+  const Tensor x = Floats({9}, {kNan, 0, 3, -0.0f, kNan, 3, -0.0f, 0, kNan});
   for (const uint32_t dtype : kFloatTypes) EXPECT_EQ(CompareUnique(bench, ValuesOf(dtype, x), TENON_DT_INT32), "") << dtype;
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::lowest();
-  EXPECT_EQ(CompareUnique(bench, Tensor<int64_t>({6}, {-1, kLowest, 0, -1, kLowest, int64_t{1} << 32}), TENON_DT_INT64), "");
+  EXPECT_EQ(CompareUnique(bench, Make<int64_t>({6}, {-1, kLowest, 0, -1, kLowest, int64_t{1} << 32}), TENON_DT_INT64), "");
 }
 
 }  // namespace

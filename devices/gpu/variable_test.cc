@@ -2,58 +2,36 @@
 // Variables and random numbers of the GPU plugins against the CPU's, on the emulated grid.
 #include <cstring>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
-// A variable of the device, and the same on the host.
-struct Twin {
-  Twin(Bench& bench, const Value& value) {
-    on_device.dtype = on_cpu.dtype = value.dtype;
-    on_device.dims = on_cpu.dims = value.dims;
-    on_device.data = bench.device.Memory(std::max<size_t>(1, value.bytes.size()));
-    on_cpu.data = bench.HostMemory(value.bytes.size());
-    if (value.bytes.empty()) return;
-    bench.device.Upload(bench.queue, value.bytes, on_device.data);
-    std::memcpy(on_cpu.data, value.bytes.data(), value.bytes.size());
-  }
-  // "" when both have the same value.
-  std::string Differ(Bench& bench, double tolerance) const {
-    Value got = {on_device.dtype, on_device.dims}, want = {on_cpu.dtype, on_cpu.dims};
-    if (got.bytes.empty()) return "";
-    got.bytes = bench.device.Download<char>(bench.queue, on_device.data, got.bytes.size());
-    std::memcpy(want.bytes.data(), on_cpu.data, want.bytes.size());
-    return Difference({got}, {want}, tolerance);
-  }
-  tenon_resource on_device, on_cpu;
-};
-
 TEST(GpuVariables, AreAssignedReadAndAddedTo) {
   Bench bench;
   tenon_resource r;
-  std::vector<Value> out;
-  const Case read = {"ReadVariableOp", {}, {Variable()}, {{TENON_DT_FLOAT, {3}}}};
-  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: no value");
-  EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {Variable(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {Variable(), Floats({2}, {1, 1})}, {}}, &out, {&r}), "INVALID_ARGUMENT: another shape");
+  std::vector<Tensor> out;
+  const DeviceCase read = {"ReadVariableOp", {}, {VariableInput()}, {{TENON_DT_FLOAT, {3}}}};
+  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: the variable has no value");
+  EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {VariableInput(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {VariableInput(), Floats({2}, {1, 1})}, {}}, &out, {&r}), "INVALID_ARGUMENT: the variable has another shape or dtype");
   EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "");
-  EXPECT_EQ(out[0].As<float>(), (std::vector<float>{10, 21, 32}));
+  EXPECT_EQ(Values<float>(out[0]), (std::vector<float>{10, 21, 32}));
   EXPECT_EQ(r.updates, 3);
   EXPECT_EQ(r.commits, 3);
 }
 
 TEST(GpuVariables, OfEveryTypeAreTheCpus) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   for (const uint32_t dtype : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT8, TENON_DT_INT16, TENON_DT_INT32,
                                TENON_DT_INT64, TENON_DT_UINT8, TENON_DT_UINT16, TENON_DT_UINT32, TENON_DT_UINT64, TENON_DT_COMPLEX64, TENON_DT_COMPLEX128}) {
     for (const Dimensions& dims : {Dimensions{}, Dimensions{0, 3}, Dimensions{257}}) {
       Twin v(bench, ValuesOf(dtype, RandomFloatsOf(dims, 1, 0, 1), 100));
       for (const char* op : {"AssignAddVariableOp", "AssignSubVariableOp", "AssignSubVariableOp", "AssignVariableOp"}) {
-        const Case given = {op, {{"dtype", Type{dtype}}}, {Variable(), ValuesOf(dtype, RandomFloatsOf(dims, 2, 0, 1), 100)}, {}};
+        const DeviceCase given = {op, {{"dtype", Type{dtype}}}, {VariableInput(), ValuesOf(dtype, RandomFloatsOf(dims, 2, 0, 1), 100)}, {}};
         EXPECT_EQ(bench.OnDevice(given, &out, {&v.on_device}), "") << op;
         EXPECT_EQ(bench.OnCpu(given, &out, {&v.on_cpu}), "") << op;
         EXPECT_EQ(v.Differ(bench, 0), "") << op << " of dtype " << dtype;
@@ -65,18 +43,18 @@ TEST(GpuVariables, OfEveryTypeAreTheCpus) {
 TEST(GpuVariables, OfReferencesAreGivenOn) {
   Bench bench;
   tenon_resource r;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   // A reference output is a resource in the host's memory.
-  const auto run = [&](const char* op, const Value& value) {
-    Value reference = {TENON_DT_INT64, {1}};  // as large as the handle
-    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {Variable(), value}, {reference}, {}, {0}}, &out, {&r});
-    EXPECT_EQ(reinterpret_cast<tenon_resource*>(out[0].As<int64_t>()[0]), &r);
+  const auto run = [&](const char* op, const Tensor& value) {
+    Tensor reference = {TENON_DT_INT64, {1}};  // as large as the handle
+    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {VariableInput(), value}, {reference}, {}, {0}}, &out, {&r});
+    EXPECT_EQ(reinterpret_cast<tenon_resource*>(Values<int64_t>(out[0])[0]), &r);
     return text;
   };
   EXPECT_EQ(run("Assign", Floats({2}, {1, 2})), "");
   EXPECT_EQ(run("AssignAdd", Floats({2}, {1, 2})), "");
   EXPECT_EQ(run("AssignSub", Floats({2}, {0, 5})), "");
-  EXPECT_EQ(bench.device.Download<float>(bench.queue, r.data, 2), (std::vector<float>{2, -1}));
+  EXPECT_EQ(Values<float>(bench.Downloaded(r.value)), (std::vector<float>{2, -1}));
   EXPECT_EQ(run("Assign", Floats({3}, {1, 2, 3})),
             "INVALID_ARGUMENT: Assign requires shapes of both tensors to match. lhs shape= [2] rhs shape= [3]");
 }
@@ -84,16 +62,16 @@ TEST(GpuVariables, OfReferencesAreGivenOn) {
 // An op's variables on both sides, and its other inputs.
 struct Training {
   std::string Step(Bench& bench) {
-    Case given = {op, attributes, {}, {}};
+    DeviceCase given = {op, attributes, {}, {}};
     given.attributes["T"] = Type{dtype};
     std::vector<tenon_resource*> on_device, on_cpu;
     for (const auto& twin : twins) {
-      given.inputs.push_back(Variable());
+      given.inputs.push_back(VariableInput());
       on_device.push_back(&twin->on_device);
       on_cpu.push_back(&twin->on_cpu);
     }
-    for (const Value& other : others) given.inputs.push_back(other.dtype == TENON_DT_FLOAT ? ValuesOf(dtype, other, 100) : other);
-    std::vector<Value> out;
+    for (const Tensor& other : others) given.inputs.push_back(other.dtype == TENON_DT_FLOAT ? ValuesOf(dtype, other, 100) : other);
+    std::vector<Tensor> out;
     std::string text = bench.OnCpu(given, &out, on_cpu);
     if (!text.empty()) return "on the CPU: " + text;
     return bench.OnDevice(given, &out, on_device);
@@ -102,15 +80,15 @@ struct Training {
   uint32_t dtype;
   Attributes attributes;
   std::vector<std::unique_ptr<Twin>> twins;
-  std::vector<Value> others;  // after the variables
+  std::vector<Tensor> others;  // after the variables
 };
 struct StepCase {
   const char* op;
   size_t variables;
-  std::vector<Value> others;
+  std::vector<Tensor> others;
   Attributes attributes = {};
 };
-Value Scalar(float x) { return Floats({}, {x}); }
+Tensor Scalar(float x) { return Floats({}, {x}); }
 constexpr uint32_t kFloatTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16};
 
 void ExpectTheCpus(Bench& bench, const StepCase& c, uint32_t dtype, const Dimensions& dims) {
@@ -127,9 +105,9 @@ void ExpectTheCpus(Bench& bench, const StepCase& c, uint32_t dtype, const Dimens
 
 TEST(GpuOptimizers, StepAsTheCpusDo) {
   Bench bench;
-  const Value rate = Scalar(0.1f), power = Scalar(-0.5f), other_power = Scalar(-0.75f);
+  const Tensor rate = Scalar(0.1f), power = Scalar(-0.5f), other_power = Scalar(-0.75f);
   for (const int64_t n : {19, 0, 1000}) {
-    const Value gradient = RandomFloatsOf({n}, 3);
+    const Tensor gradient = RandomFloatsOf({n}, 3);
     const StepCase cases[] = {
         {"ResourceApplyGradientDescent", 1, {rate, gradient}},
         {"ResourceApplyMomentum", 2, {rate, gradient, Scalar(0.9f)}, {{"use_nesterov", false}}},
@@ -152,14 +130,14 @@ TEST(GpuOptimizers, StepAsTheCpusDo) {
 
 TEST(GpuOptimizers, StepSomeRowsAsTheCpusDo) {
   Bench bench;
-  const Value rate = Scalar(0.1f);
+  const Tensor rate = Scalar(0.1f);
   const Dimensions dims = {7, 3, 11};
   std::vector<int64_t> many(300);
   for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<int64_t>(i * i % 7);
-  for (const Value& indices : {Ints({5, 0, 5, 2}), Tensor<int64_t>({2, 150}, many), Ints({})}) {
+  for (const Tensor& indices : {Ints({5, 0, 5, 2}), Make<int64_t>({2, 150}, many), Ints({})}) {
     Dimensions shape = indices.dims;
     shape.insert(shape.end(), {3, 11});
-    const Value gradient = RandomFloatsOf(shape, 3);
+    const Tensor gradient = RandomFloatsOf(shape, 3);
     const StepCase cases[] = {
         {"ResourceSparseApplyMomentum", 2, {rate, gradient, indices, Scalar(0.9f)}, {{"use_nesterov", false}}},
         {"ResourceSparseApplyKerasMomentum", 2, {rate, gradient, indices, Scalar(0.9f)}, {{"use_nesterov", true}}},
@@ -180,20 +158,20 @@ TEST(GpuOptimizers, StepSomeRowsAsTheCpusDo) {
 
 TEST(GpuOptimizers, SayWhichRowOrScalarIsBad) {
   Bench bench;
-  std::vector<Value> out;
-  const auto run = [&](const std::string& op, size_t variables, const std::vector<Value>& others) {
+  std::vector<Tensor> out;
+  const auto run = [&](const std::string& op, size_t variables, const std::vector<Tensor>& others) {
     std::vector<std::unique_ptr<Twin>> twins;
     std::vector<tenon_resource*> on_device;
-    Case given = {op, {{"T", Type{TENON_DT_FLOAT}}, {"Tindices", Type{TENON_DT_INT32}}}, {}, {}};
+    DeviceCase given = {op, {{"T", Type{TENON_DT_FLOAT}}, {"Tindices", Type{TENON_DT_INT32}}}, {}, {}};
     for (size_t i = 0; i < variables; ++i) {
       twins.push_back(std::make_unique<Twin>(bench, RandomFloatsOf({3, 2}, 1, 0.1f, 1)));
-      given.inputs.push_back(Variable());
+      given.inputs.push_back(VariableInput());
       on_device.push_back(&twins.back()->on_device);
     }
     given.inputs.insert(given.inputs.end(), others.begin(), others.end());
     return bench.OnDevice(given, &out, on_device);
   };
-  const Value gradient = RandomFloatsOf({2, 2});
+  const Tensor gradient = RandomFloatsOf({2, 2});
   const auto contains = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
   std::string text = run("ResourceSparseApplyAdagrad", 2, {Scalar(0.1f), gradient, Ints({1, 3})});
   EXPECT_TRUE(contains(text, "INVALID_ARGUMENT") && contains(text, "indices[1] = 3 is not in [0, 3)")) << text;
@@ -220,9 +198,9 @@ TEST(GpuRandom, GivesTheCpusStream) {
   }
   for (const uint32_t dtype : {TENON_DT_INT32, TENON_DT_INT64}) {
     const Attributes whole = {{"seed", int64_t{7}}, {"seed2", int64_t{9}}, {"Tout", Type{dtype}}};
-    const auto bound = [&](int64_t x) { return dtype == TENON_DT_INT32 ? Int(static_cast<int32_t>(x)) : Tensor<int64_t>({}, {x}); };
+    const auto bound = [&](int64_t x) { return dtype == TENON_DT_INT32 ? Int(static_cast<int32_t>(x)) : Make<int64_t>({}, {x}); };
     EXPECT_EQ(Compare(bench, {"RandomUniformInt", whole, {Ints({1111}), bound(-5), bound(100)}, {{dtype, {1111}}}, {0, 1, 2}}, 0), "");
-    std::vector<Value> out;
+    std::vector<Tensor> out;
     EXPECT_EQ(bench.OnDevice({"RandomUniformInt", whole, {Ints({1}), bound(5), bound(5)}, {{dtype, {1}}}, {0, 1, 2}}, &out),
               "INVALID_ARGUMENT: Need minval < maxval, got 5 >= 5");
   }
@@ -230,22 +208,22 @@ TEST(GpuRandom, GivesTheCpusStream) {
 
 TEST(GpuRandom, WithoutAStateIsTheCpus) {
   Bench bench;
-  const Value key = Tensor<uint64_t>({1}, {UINT64_C(0x123456789abcdef)}), counter = Tensor<uint64_t>({2}, {UINT64_MAX - 3, 17});
+  const Tensor key = Make<uint64_t>({1}, {UINT64_C(0x123456789abcdef)}), counter = Make<uint64_t>({2}, {UINT64_MAX - 3, 17});
   for (const bool constant : {true, false}) {
     for (const uint32_t dtype : kFloatTypes) {
       const Attributes attributes = {{"dtype", Type{dtype}}};
-      Case seeded = {"StatelessRandomUniform", attributes, {Ints({401}), Tensor<int64_t>({2}, {-3, 8})}, {{dtype, {401}}}, {0, 1}};
+      DeviceCase seeded = {"StatelessRandomUniform", attributes, {Ints({401}), Make<int64_t>({2}, {-3, 8})}, {{dtype, {401}}}, {0, 1}};
       seeded.constant = constant;
       EXPECT_EQ(Compare(bench, seeded, 0), "");
       for (const char* op : {"StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"}) {
-        Case keyed = {op, attributes, {Ints({403}), key, counter, Int(1)}, {{dtype, {403}}}, {0, 1, 2, 3}};
+        DeviceCase keyed = {op, attributes, {Ints({403}), key, counter, Int(1)}, {{dtype, {403}}}, {0, 1, 2, 3}};
         keyed.constant = constant;
         EXPECT_EQ(Compare(bench, keyed, 1e-7), "");
       }
     }
   }
   const Attributes attributes = {{"dtype", Type{TENON_DT_FLOAT}}};
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"StatelessRandomUniformV2", attributes, {Ints({4}), key, counter, Int(2)}, {{TENON_DT_FLOAT, {4}}}, {0, 1, 2, 3}}, &out),
             "INVALID_ARGUMENT: algorithm 2; GPUs have 1, Philox, and 3, their own choice");
   EXPECT_EQ(Compare(bench, {"StatelessRandomGetKeyCounter", {}, {Ints({5, 6})}, {{TENON_DT_UINT64, {1}}, {TENON_DT_UINT64, {2}}}, {0}, {0, 1}}, 0), "");

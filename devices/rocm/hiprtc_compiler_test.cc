@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "hiprtc_compiler.h"
+#include "tenon/testing/linked.h"
 #include "testing/chains.h"
-#include "tests/device/plugin.h"
-
-const tenon_host* tenon_plugin_host = tenon::device_test::Host();
 
 namespace tenon::gpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tenon/ext/draft/compile.h"
-#include "tests/device/kernel.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -18,8 +18,7 @@ struct GraphNode {
   tenon_node node;
   std::vector<Source> inputs;
   std::vector<int64_t> controls;
-  std::vector<Value> outputs;
-  std::map<std::string, std::pair<int, int>> arguments;  // ranges of the named inputs
+  std::vector<Tensor> outputs;
 };
 
 }  // namespace
@@ -43,45 +42,28 @@ struct tenon_compile_context {
 namespace tenon::device_test {
 namespace {
 
-// Services over GraphNode: a tenon_node is the first member of one.
-const tenon_node_services* GraphNodeServices() {
-  static const tenon_node_services services = [] {
-    tenon_node_services s = *NodeServices();
-    s.input_range = [](const tenon_node* node, tenon_span argument, int32_t* begin, int32_t* count) -> tenon_status* {
-      const auto& ranges = reinterpret_cast<const GraphNode*>(node)->arguments;
-      const auto found = ranges.find(std::string(argument.data, argument.size));
-      if (found == ranges.end()) return Host()->status_new(TENON_NOT_FOUND, argument);
-      *begin = found->second.first;
-      *count = found->second.second;
-      return nullptr;
-    };
-    return s;
-  }();
-  return &services;
-}
-
 class Program {
  public:
   // Gives the node's number. arguments: where those that stay on the host are.
-  int64_t Add(const std::string& op, std::vector<Source> inputs, std::vector<Value> outputs, Attributes attributes = {},
-              std::map<std::string, std::pair<int, int>> arguments = {}, std::vector<int64_t> controls = {}) {
+  int64_t Add(const std::string& op, std::vector<Source> inputs, std::vector<Tensor> outputs, Attributes attributes = {},
+              decltype(Node::arguments) arguments = {}, std::vector<int64_t> controls = {}) {
     GraphNode n;
-    n.node.op = op;
+    n.node.op = n.node.name = op;
     n.node.attributes = std::move(attributes);
     for (const Source& source : inputs) {
       n.node.input_types.push_back(graph.nodes[static_cast<size_t>(source.node)].outputs[static_cast<size_t>(source.index)].dtype);
     }
-    for (const Value& value : outputs) n.node.output_types.push_back(value.dtype);
+    for (const Tensor& value : outputs) n.node.output_types.push_back(value.dtype);
     if (n.node.attributes.count("T") == 0) n.node.attributes["T"] = Type{n.node.input_types.empty() ? TENON_DT_FLOAT : n.node.input_types[0]};
     n.inputs = std::move(inputs);
     n.outputs = std::move(outputs);
     n.controls = std::move(controls);
-    n.arguments = std::move(arguments);
+    n.node.arguments = std::move(arguments);
     graph.nodes.push_back(std::move(n));
     return static_cast<int64_t>(graph.nodes.size()) - 1;
   }
-  int64_t Input(Value value) { return Add("Placeholder", {}, {std::move(value)}); }
-  int64_t Const(Value value) { return Add("Const", {}, {std::move(value)}); }
+  int64_t Input(Tensor value) { return Add("Placeholder", {}, {std::move(value)}); }
+  int64_t Const(Tensor value) { return Add("Const", {}, {std::move(value)}); }
   int64_t Float(const char* op, std::vector<Source> inputs, Dimensions dims, Attributes attributes = {}) {
     return Add(op, std::move(inputs), {{TENON_DT_FLOAT, std::move(dims)}}, std::move(attributes));
   }
@@ -90,7 +72,7 @@ class Program {
     tenon_graph_cursor c = {};
     c.struct_size = sizeof c;
     c.graph = &graph;
-    c.node_services = GraphNodeServices();
+    c.node_services = NodeServices();
     c.node_count = [](const tenon_graph* g) { return static_cast<int64_t>(g->nodes.size()); };
     c.node = [](const tenon_graph* g, int64_t id) -> const tenon_node* { return &g->nodes[static_cast<size_t>(id)].node; };
     c.input = [](const tenon_graph* g, int64_t id, int32_t i, tenon_output* out) -> tenon_status* {
@@ -111,7 +93,7 @@ class Program {
   tenon_graph graph;
 };
 
-const tenon_compiler& Compiler() { return *static_cast<const tenon_compiler*>(Capability(TENON_CAPABILITY_COMPILER)); }
+const tenon_compiler& Compiler() { return *Tested().Capability<tenon_compiler>(TENON_CAPABILITY_COMPILER); }
 
 tenon_claim_context Claim(const Program& program) {
   tenon_claim_context context;
@@ -165,7 +147,7 @@ TEST(Claims, SayWhichTypeOrArgumentIsTheMatter) {
   const int64_t x = p.Input(RandomFloatsOf({4, 3}));
   const int64_t z = p.Input({TENON_DT_HALF, {2}});
   const int64_t axes = p.Input(Ints({0})), fixed = p.Const(Ints({0}));
-  const std::map<std::string, std::pair<int, int>> ranges = {{"reduction_indices", {1, 1}}};
+  const decltype(Node::arguments) ranges = {{"reduction_indices", {1, 1}}};
   const Attributes types = {{"T", Type{TENON_DT_FLOAT}}, {"Tidx", Type{TENON_DT_INT32}}};
   const int64_t half = p.Add("Neg", {{z}}, {{TENON_DT_HALF, {2}}});
   const int64_t open = p.Add("Sum", {{x}, {axes}}, {{TENON_DT_FLOAT, {3}}}, types, ranges);
@@ -271,7 +253,7 @@ class Region {
     for (size_t id = 0; id < program.graph.nodes.size(); ++id) {
       const GraphNode& n = program.graph.nodes[id];
       for (size_t k = 0; k < n.outputs.size(); ++k) {
-        Value& value = const_cast<Value&>(n.outputs[k]);
+        Tensor& value = const_cast<Tensor&>(n.outputs[k]);
         auto view = ViewOf(value.dtype, value.dims, n.node.op == "Const" ? value.bytes.data() : nullptr);
         context_.views[{static_cast<int64_t>(id), static_cast<int32_t>(k)}] = view;
       }
@@ -301,20 +283,20 @@ class Region {
   }
 
   // values: of the placeholders and constants, by node. Gives the outputs, or the failure.
-  std::string Run(const std::map<int64_t, Value>& values, std::vector<Value>* out) {
+  std::string Run(const std::map<int64_t, Tensor>& values, std::vector<Tensor>* out) {
     std::vector<tenon_tensor_view> views;
-    std::vector<Value> kept;
+    std::vector<Tensor> kept;
     for (const tenon_output& input : inputs_) {
       kept.push_back(values.at(input.node));
-      Value& value = kept.back();
+      Tensor& value = kept.back();
       void* memory = value.bytes.empty() ? nullptr : bench_.device.Memory(value.bytes.size());
-      if (memory != nullptr) bench_.device.Upload(bench_.queue, value.bytes, memory);
+      if (memory != nullptr) bench_.device.UploadBytes(bench_.queue, value.bytes.data(), memory, value.bytes.size());
       views.push_back(ViewOf(value.dtype, value.dims, memory));
     }
     kept.reserve(inputs_.size() + outputs_.size());
     for (const Source& output : outputs_) {
       kept.push_back(program_.graph.nodes[static_cast<size_t>(output.node)].outputs[static_cast<size_t>(output.index)]);
-      Value& value = kept.back();
+      Tensor& value = kept.back();
       views.push_back(ViewOf(value.dtype, value.dims, value.bytes.empty() ? nullptr : bench_.device.Memory(value.bytes.size())));
     }
     // The values were moved about while the list grew.
@@ -342,7 +324,7 @@ class Region {
     bench_.device.Destroy(timeline);
     if (!why.empty()) return why;
     for (size_t k = 0; k < outputs_.size(); ++k) {
-      Value value = kept[inputs_.size() + k];
+      Tensor value = kept[inputs_.size() + k];
       if (!value.bytes.empty()) value.bytes = bench_.device.Download<char>(bench_.queue, outs[k]->dl.data, value.bytes.size());
       out->push_back(std::move(value));
     }
@@ -363,21 +345,21 @@ class Region {
 };
 
 // The same, each node by its kernel.
-std::map<std::pair<int64_t, int32_t>, Value> OneByOne(Bench& bench, const Program& program, const std::vector<int64_t>& nodes,
-                                                      const std::map<int64_t, Value>& values) {
-  std::map<std::pair<int64_t, int32_t>, Value> all;
+std::map<std::pair<int64_t, int32_t>, Tensor> OneByOne(Bench& bench, const Program& program, const std::vector<int64_t>& nodes,
+                                                      const std::map<int64_t, Tensor>& values) {
+  std::map<std::pair<int64_t, int32_t>, Tensor> all;
   for (const auto& [id, value] : values) all[{id, 0}] = value;
   for (int64_t id : nodes) {
     const GraphNode& n = program.graph.nodes[static_cast<size_t>(id)];
-    Case c = {n.node.op, n.node.attributes, {}, n.outputs};
+    DeviceCase c = {n.node.op, n.node.attributes, {}, n.outputs};
     for (const Source& source : n.inputs) c.inputs.push_back(all.at({source.node, source.index}));
-    for (const auto& [name, range] : n.arguments) c.host.push_back(range.first);
+    for (const auto& [name, range] : n.node.arguments) c.host.push_back(range.first);
     if (n.node.op == "Reshape" || n.node.op == "Identity") {
       all[{id, 0}] = c.inputs[0];
       all[{id, 0}].dims = n.outputs[0].dims;
       continue;
     }
-    std::vector<Value> out;
+    std::vector<Tensor> out;
     EXPECT_EQ(bench.OnDevice(c, &out), "");
     for (size_t k = 0; k < out.size(); ++k) all[{id, static_cast<int32_t>(k)}] = out[k];
   }
@@ -401,7 +383,7 @@ uint64_t Ticks(const std::vector<tenon_profile_span>& spans) {
 TEST(Regions, GiveTheKernelsNumbersInOneLaunchAndLessTime) {
   Bench bench;
   Program p;
-  std::map<int64_t, Value> values;
+  std::map<int64_t, Tensor> values;
   const auto input = [&](Dimensions dims, uint32_t seed) {
     const int64_t id = p.Input({TENON_DT_FLOAT, dims});
     values[id] = RandomFloatsOf(dims, seed);
@@ -424,7 +406,7 @@ TEST(Regions, GiveTheKernelsNumbersInOneLaunchAndLessTime) {
   ASSERT_EQ(found.claims[0].size(), 7u);
   Region region(bench, p, found.claims[0], {{total}, {reshaped}, {relu}, {soft}});
   ASSERT_EQ(region.text, "");
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   ASSERT_EQ(region.Run(values, &got), "");
   const auto regions = SpansOf(bench, "region");
   ASSERT_EQ(regions.size(), 1u);
@@ -441,18 +423,18 @@ TEST(Regions, OfAliasesAloneBesideWorkCopyWhatLeaves) {
   Bench bench;
   Program p;
   const int64_t x = p.Input({TENON_DT_FLOAT, {2, 3}});
-  const std::map<int64_t, Value> values = {{x, RandomFloatsOf({2, 3})}};
+  const std::map<int64_t, Tensor> values = {{x, RandomFloatsOf({2, 3})}};
   const int64_t same = p.Float("Identity", {{x}}, {2, 3});
   const int64_t negative = p.Float("Neg", {{same}}, {2, 3});
   const int64_t also = p.Float("Identity", {{negative}}, {2, 3});
   const int64_t back = p.Float("Neg", {{also}}, {2, 3});
   Region region(bench, p, {same, negative, also, back}, {{same}, {also}, {negative}, {back}});
   ASSERT_EQ(region.text, "");
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   ASSERT_EQ(region.Run(values, &got), "");
-  EXPECT_EQ(got[0].Numbers(), values.at(x).Numbers());
-  EXPECT_EQ(got[1].Numbers(), got[2].Numbers());
-  EXPECT_EQ(got[3].Numbers(), values.at(x).Numbers());
+  EXPECT_EQ(Numbers(got[0]), Numbers(values.at(x)));
+  EXPECT_EQ(Numbers(got[1]), Numbers(got[2]));
+  EXPECT_EQ(Numbers(got[3]), Numbers(values.at(x)));
   EXPECT_EQ(region.workspace_bytes, 0u);
 }
 
@@ -461,7 +443,7 @@ TEST(Regions, OfRandomChainsGiveTheKernelsNumbersWhateverIsReused) {
   std::mt19937 random(3);
   for (int n = 0; n < 40; ++n) {
     Program p;
-    std::map<int64_t, Value> values;
+    std::map<int64_t, Tensor> values;
     for (uint32_t i = 0; i < 3; ++i) {
       const int64_t id = p.Input({TENON_DT_FLOAT, {4, 5}});
       values[id] = RandomFloatsOf({4, 5}, i);
@@ -476,7 +458,7 @@ TEST(Regions, OfRandomChainsGiveTheKernelsNumbersWhateverIsReused) {
     std::vector<Source> outputs = {{19}, {static_cast<int64_t>(3 + random() % 16)}, {static_cast<int64_t>(3 + random() % 16)}};
     Region region(bench, p, nodes, outputs);
     ASSERT_EQ(region.text, "");
-    std::vector<Value> got, want;
+    std::vector<Tensor> got, want;
     ASSERT_EQ(region.Run(values, &got), "");
     auto all = OneByOne(bench, p, nodes, values);
     for (const Source& output : outputs) want.push_back(all[{output.node, output.index}]);
@@ -491,7 +473,7 @@ TEST(Regions, SayWhichNodeFailed) {
   const int64_t rest = p.Add("FloorMod", {{x}, {y}}, {{TENON_DT_INT32, {2}}});
   const int64_t negative = p.Add("Neg", {{rest}}, {{TENON_DT_INT32, {2}}});
   Region region(bench, p, {rest, negative}, {{negative}});
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   EXPECT_EQ(region.Run({{x, Ints({1, 2})}, {y, Ints({1, 0})}}, &got),
             "INVALID_ARGUMENT: region 'claim0' on TPU:0: FloorMod 'FloorMod': Integer division by zero");
 }
@@ -502,7 +484,7 @@ TEST(Regions, FailLateByTheirKind) {
   const int64_t x = p.Input({TENON_DT_FLOAT, {2}});
   const int64_t a = p.Float("Neg", {{x}}, {2}), b = p.Float("Tanh", {{a}}, {2});
   Region region(bench, p, {a, b}, {{b}});
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   EXPECT_EQ(region.Run({{x, Floats({2}, {1, 2})}}, &got), "");
   EXPECT_EQ(region.Run({{x, Floats({2}, {1, 2})}}, &got),
             "INTERNAL: region 'claim0' failed on TPU:0 (option fail_late=region:2)");

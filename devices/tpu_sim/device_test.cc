@@ -7,15 +7,15 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/device/plugin.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
 
 std::string LoadText(const Settings& settings) {
   tenon_plugin_self* self = nullptr;
-  const std::string text = Text(Load(settings, &self));
-  if (self != nullptr) Descriptor()->unload(self);
+  const std::string text = Text(Tested().Load(settings, &self));
+  if (self != nullptr) Tested().descriptor()->unload(self);
   return text;
 }
 
@@ -32,8 +32,8 @@ TEST(Options, ThatAreUnknownOrOutOfRangeAreRefusedByName) {
 
 TEST(Options, StandInTheDescriptorWithDefaultsThatLoad) {
   Settings all;
-  for (uint64_t i = 0; i < Descriptor()->option_count; ++i) {
-    const tenon_option_declaration& o = Descriptor()->options[i];
+  for (uint64_t i = 0; i < Tested().descriptor()->option_count; ++i) {
+    const tenon_option_declaration& o = Tested().descriptor()->options[i];
     all.emplace_back(std::string(o.key.data, o.key.size), std::string(o.default_value.data, o.default_value.size));
     EXPECT_GT(o.text.size, 0u);
   }
@@ -44,14 +44,14 @@ TEST(Options, StandInTheDescriptorWithDefaultsThatLoad) {
 TEST(Driver, HasNoDeviceUnlessItIsAskedForOne) {
   const Plugin plugin{{"devices", "0"}};
   tenon_plugin_self* self = nullptr;
-  EXPECT_EQ(Text(Load(Settings(), &self)), "");
+  EXPECT_EQ(Text(Tested().Load(Settings(), &self)), "");
   for (tenon_plugin_self* each : {plugin.self, self}) {
     uint32_t count = 9;
     EXPECT_EQ(Text(plugin.driver->count(each, &count)),
               "NOT_FOUND: no simulated device was asked for: set the option tenon.tpu_sim.devices");
     EXPECT_EQ(count, 0u);
   }
-  Descriptor()->unload(self);
+  Tested().descriptor()->unload(self);
 }
 
 TEST(Devices, AreAsManyAsAskedFor) {
@@ -67,7 +67,7 @@ TEST(Devices, AreAsManyAsAskedFor) {
 TEST(Devices, SayWhatTheyAre) {
   const Plugin plugin{{"memory_bytes", "1048576"}, {"rows", "256"}, {"columns", "256"}, {"precision", "bfloat16"},
                        {"cores", "2"}, {"launch_cycles", "1400"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_device_properties p = {};
   EXPECT_EQ(Text(plugin.driver->properties(device.device, &p)), "");
   EXPECT_EQ(p.synchronous, 0u);
@@ -93,7 +93,7 @@ TEST(Devices, SayWhatTheyAre) {
 
 TEST(Memory, OfTheDeviceRunsOutWithOneClearStatus) {
   const Plugin plugin{{"memory_bytes", "65536"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   void* all = device.Memory(65536);
   void* more = &all;
   EXPECT_EQ(Text(plugin.driver->allocate(device.device, 0, 1, 64, nullptr, &more)),
@@ -105,7 +105,7 @@ TEST(Memory, OfTheDeviceRunsOutWithOneClearStatus) {
 
 TEST(Memory, BlocksThatWereFreedJoinAgain) {
   const Plugin plugin{{"memory_bytes", "65536"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   std::vector<void*> blocks;
   for (int i = 0; i < 64; ++i) blocks.push_back(device.Memory(1024));
   for (int i : {1, 3, 2, 0}) plugin.driver->free(device.device, 0, blocks[i], 1024, nullptr);
@@ -116,7 +116,7 @@ TEST(Memory, BlocksThatWereFreedJoinAgain) {
 
 TEST(Memory, FreedInQueueOrderGoesToTheSameQueueBefore) {
   const Plugin plugin{{"memory_bytes", "65536"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* gate = device.Semaphore();
   void* all = device.Memory(65536);
@@ -152,7 +152,7 @@ bool Faults(const void* data) {
 
 TEST(Memory, OfTheDeviceFaultsUnderTheHostWhereItIsGuarded) {
   const Plugin plugin{{"guard", "true"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(4096);
   EXPECT_TRUE(Faults(data));
@@ -164,13 +164,13 @@ TEST(Memory, OfTheDeviceFaultsUnderTheHostWhereItIsGuarded) {
 
 TEST(Memory, OfTheDeviceDoesNotFaultWithoutTheGuard) {
   const Plugin plugin{{"guard", "false"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   EXPECT_FALSE(Faults(device.Memory(4096)));
 }
 
 TEST(Memory, OfStagingIsMappedAndThatOfTheDeviceIsNot) {
   const Plugin plugin{{"staging_bytes", "4096"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   void* staging = device.Memory(100, 1);
   void* address = nullptr;
   EXPECT_EQ(Text(plugin.driver->map(device.device, 1, staging, 100, &address)), "");
@@ -185,7 +185,7 @@ TEST(Memory, OfStagingIsMappedAndThatOfTheDeviceIsNot) {
 
 TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
   const Plugin plugin{{"devices", "2"}};
-  Handle device(plugin, 0), other(plugin, 1);
+  Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(256));
   char host[512];
@@ -207,7 +207,7 @@ TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
 
 TEST(Queue, ThatIsDestroyedCancelsAllThatHasNotBegun) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* never = device.Semaphore();
   tenon_semaphore* blocked = device.Semaphore();
@@ -234,7 +234,7 @@ tenon_status* Aborted() { return Host()->status_new(TENON_ABORTED, Span("the ste
 
 TEST(Semaphore, ThatTheHostFailsLetsGoWhatWaits) {
   const Plugin plugin;
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* waiting = device.Queue();
   tenon_queue* own = device.Queue();
   tenon_semaphore* gate = device.Semaphore();
@@ -266,7 +266,7 @@ struct Told {
 
 TEST(Faults, OutOfMemoryComesAfterSoManyAllocationsOnThatDeviceOnly) {
   const Plugin plugin{{"devices", "2"}, {"fault_device", "1"}, {"fail_allocation_after", "2"}};
-  Handle one(plugin, 0), two(plugin, 1);
+  Device one(plugin, 0), two(plugin, 1);
   two.Memory(8);
   two.Memory(8, 1);
   void* data = nullptr;
@@ -279,7 +279,7 @@ constexpr char kLateCopy[] = "INTERNAL: copy 'second' failed on TPU:0 (option fa
 
 TEST(Faults, LateFailureFailsItsTimelineAndWhatWaitsForIt) {
   const Plugin plugin{{"fail_late", "copy:2"}, {"devices", "2"}};
-  Handle device(plugin, 0), other(plugin, 1);
+  Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   tenon_queue* dependent = device.Queue();
   tenon_queue* elsewhere = other.Queue();
@@ -318,7 +318,7 @@ TEST(Faults, LateFailureFailsItsTimelineAndWhatWaitsForIt) {
 
 TEST(Faults, LateFailureIsOfANodeWhereItsLabelIsNamed) {
   const Plugin plugin{{"fail_late", "layer/w:1"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* s = device.Semaphore();
   void* data = device.Memory(8);
@@ -332,7 +332,7 @@ constexpr char kLost[] = "UNAVAILABLE: TPU:0 is lost (option lose_device_after=2
 
 TEST(Faults, LostDeviceFailsEverythingAndLeavesTheOtherAlone) {
   const Plugin plugin{{"devices", "2"}, {"lose_device_after", "2"}};
-  Handle device(plugin, 0), other(plugin, 1);
+  Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   tenon_queue* second = device.Queue();
   tenon_queue* elsewhere = other.Queue();
@@ -385,7 +385,7 @@ TEST(Faults, LostDeviceFailsEverythingAndLeavesTheOtherAlone) {
 
 TEST(Faults, DelayedCompletionsAreStallsOfSimulatedTime) {
   const Plugin plugin{{"delay_completion_us", "100"}, {"clock", "1e9"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   EXPECT_EQ(device.Fill(queue, device.Memory(8), 8, 1), "");
   EXPECT_EQ(device.Finish(queue), "");
@@ -396,7 +396,7 @@ TEST(Faults, DelayedCompletionsAreStallsOfSimulatedTime) {
 
 std::vector<uint64_t> Durations(const char* seed) {
   const Plugin plugin{{"delay_completion_us", "50"}, {"seed", seed}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(8);
   for (int i = 0; i < 8; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");
@@ -413,7 +413,7 @@ TEST(Faults, RandomDelaysRepeatWithTheirSeed) {
 
 TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
   const Plugin plugin{{"delay_completion_us", "60000000"}};  // a minute, which no test waits for
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   tenon_semaphore* s = device.Semaphore();
   tenon_semaphore* begun = device.Semaphore();
@@ -432,7 +432,7 @@ TEST(Faults, ADelayEndsWhenTheQueueIsDestroyed) {
 TEST(SimulatedTime, OfCopiesIsTheModels) {
   const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}, {"interconnect_bandwidth", "50e9"},
                        {"devices", "2"}};
-  Handle device(plugin, 0), other(plugin, 1);
+  Device device(plugin, 0), other(plugin, 1);
   tenon_queue* queue = device.Queue();
   char* data = static_cast<char*>(device.Memory(20000));
   std::vector<char> host(10000);
@@ -462,7 +462,7 @@ TEST(SimulatedTime, OfCopiesIsTheModels) {
 
 TEST(SimulatedTime, OverlapsQueuesThatUseDifferentUnitsAndNamesWhatTheyWaitFor) {
   const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}, {"host_bandwidth", "10e9"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* copies = device.Queue();
   tenon_queue* fills = device.Queue();
   tenon_semaphore* s = device.Semaphore();
@@ -488,7 +488,7 @@ TEST(SimulatedTime, OverlapsQueuesThatUseDifferentUnitsAndNamesWhatTheyWaitFor) 
 
 TEST(SimulatedTime, OfOneUnitIsSharedByItsQueues) {
   const Plugin plugin{{"clock", "1e9"}, {"bandwidth", "100e9"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* first = device.Queue();
   tenon_queue* second = device.Queue();
   char* data = static_cast<char*>(device.Memory(20000));
@@ -504,7 +504,7 @@ TEST(SimulatedTime, OfOneUnitIsSharedByItsQueues) {
 
 TEST(SimulatedTime, PacesRealTimeWhereAsked) {
   const Plugin plugin{{"clock", "1e6"}, {"bandwidth", "1e6"}, {"pace", "1"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(2000);
   EXPECT_EQ(device.Fill(queue, data, 2000, 1), "");  // 2000 cycles of a microsecond
@@ -516,7 +516,7 @@ TEST(SimulatedTime, PacesRealTimeWhereAsked) {
 
 TEST(Profile, KeepsTheLatestSpansAndReadsInPieces) {
   const Plugin plugin{{"log_spans", "4"}};
-  Handle device(plugin, 0);
+  Device device(plugin, 0);
   tenon_queue* queue = device.Queue();
   void* data = device.Memory(8);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(device.Fill(queue, data, 8, 1), "");

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "model/cycle_model.h"
-#include "tests/device/kernel.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 
@@ -18,16 +18,16 @@ constexpr double kClose = 1e-6;
 constexpr double kExact = 0;
 
 std::vector<float> Random(size_t count, uint32_t seed = 5, float low = -1, float high = 1) {
-  return RandomFloatsOf({static_cast<int64_t>(count)}, seed, low, high).As<float>();
+  return Values<float>(RandomFloatsOf({static_cast<int64_t>(count)}, seed, low, high));
 }
 // The same numbers as another type.
 template <class T>
-Value Scaled(const Value& floats, double scale) {
+Tensor Scaled(const Tensor& floats, double scale) {
   std::vector<T> values;
-  for (double x : floats.Numbers()) values.push_back(static_cast<T>(static_cast<float>(x * scale)));
-  return Tensor<T>(floats.dims, values);
+  for (double x : Numbers(floats)) values.push_back(static_cast<T>(static_cast<float>(x * scale)));
+  return Make<T>(floats.dims, values);
 }
-Value As(uint32_t dtype, const Value& floats) {
+Tensor As(uint32_t dtype, const Tensor& floats) {
   switch (dtype) {
     case TENON_DT_DOUBLE: return Scaled<double>(floats, 1);
     case TENON_DT_INT32: return Scaled<int32_t>(floats, 100);
@@ -46,7 +46,7 @@ TEST(Elementwise, FunctionsOfOneTensorAreTheCpus) {
   Bench bench;
   for (const char* op : {"Neg", "Abs", "Sign", "Square", "Reciprocal", "Floor", "Ceil", "Round", "Exp", "Expm1", "Sin", "Cos", "Tanh",
                          "Erf", "Sigmoid", "Relu", "Relu6", "Elu", "Softplus", "IsFinite", "IsNan"}) {
-    Value x = RandomFloatsOf({7, 13}, 3, -4, 8);
+    Tensor x = RandomFloatsOf({7, 13}, 3, -4, 8);
     const float special[] = {0, -0.0f, kNan, kInfinity, -kInfinity, 40, -40};
     std::memcpy(x.bytes.data(), special, sizeof special);
     const uint32_t result = op[0] == 'I' ? TENON_DT_BOOL : TENON_DT_FLOAT;
@@ -73,7 +73,7 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
   for (const char* op : {"Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "Div", "FloorDiv", "FloorMod"}) {
     for (uint32_t dtype : kNumberTypes) {
       for (const auto& [a, b, out] : shapes) {
-        const Value x = As(dtype, RandomFloatsOf(a, 1, -2, 2)), y = As(dtype, RandomFloatsOf(b, 2, 0.5f, 2));
+        const Tensor x = As(dtype, RandomFloatsOf(a, 1, -2, 2)), y = As(dtype, RandomFloatsOf(b, 2, 0.5f, 2));
         EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{dtype, out}}}, kClose), "") << dtype;
         EXPECT_EQ(Compare(bench, {op, {}, {y, x}, {{dtype, out}}}, kClose), "") << dtype;
         if (op[0] != 'R' && op[0] != 'D') continue;
@@ -83,14 +83,14 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
     }
   }
   for (const char* op : {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}) {
-    const Value x = Floats({2, 3}, {1, 2, 3, kNan, 5, 6}), y = Floats({3}, {1, 5, kNan});
+    const Tensor x = Floats({2, 3}, {1, 2, 3, kNan, 5, 6}), y = Floats({3}, {1, 5, kNan});
     EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_BOOL, {2, 3}}}}, kExact), "");
     EXPECT_EQ(Compare(bench, {op, {}, {Ints({1, 2, 3}), Ints({1, 3, 2})}, {{TENON_DT_BOOL, {3}}}}, kExact), "");
   }
   for (const char* op : {"LogicalAnd", "LogicalOr"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {Bools({2, 2}, {0, 1, 0, 1}), Bools({2, 1}, {0, 1})}, {{TENON_DT_BOOL, {2, 2}}}}, kExact), "");
   }
-  const Value x = RandomFloatsOf({17}, 1, 0.1f, 3), y = RandomFloatsOf({17}, 2, -2, 2);
+  const Tensor x = RandomFloatsOf({17}, 1, 0.1f, 3), y = RandomFloatsOf({17}, 2, -2, 2);
   for (const char* op : {"Pow", "DivNoNan", "TanhGrad", "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "ReluGrad", "Relu6Grad",
                          "EluGrad", "SoftplusGrad"}) {
     EXPECT_EQ(Compare(bench, {op, {}, {x, y}, {{TENON_DT_FLOAT, {17}}}}, kClose), "");
@@ -100,7 +100,7 @@ TEST(Elementwise, FunctionsOfTwoTensorsAreTheCpusWithBroadcasting) {
 
 TEST(Elementwise, QuestionsOfOperandsWithoutAnAnswerFailLateAndSayWhere) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"FloorMod", {}, {Ints({1, 2}), Ints({3, 0})}, {{TENON_DT_INT32, {2}}}}, &out),
             "INVALID_ARGUMENT: FloorMod 'node' on TPU:0: Integer division by zero");
   EXPECT_EQ(bench.OnDevice({"AddV2", {}, {Floats({2, 3}, Random(6)), Floats({2}, Random(2))}, {{TENON_DT_FLOAT, {2, 3}}}}, &out),
@@ -109,18 +109,18 @@ TEST(Elementwise, QuestionsOfOperandsWithoutAnAnswerFailLateAndSayWhere) {
 
 TEST(Elementwise, CastsChoicesAndSumsOfManyAreTheCpus) {
   Bench bench;
-  const Value x = Floats({6}, {-1.5f, 0, 2.7f, 300, -7.9f, kNan});
+  const Tensor x = Floats({6}, {-1.5f, 0, 2.7f, 300, -7.9f, kNan});
   for (uint32_t to : {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_INT32, TENON_DT_INT64, TENON_DT_BFLOAT16, TENON_DT_BOOL, TENON_DT_UINT8}) {
     const Attributes types = {{"SrcT", Type{TENON_DT_FLOAT}}, {"DstT", Type{to}}};
     EXPECT_EQ(Compare(bench, {"Cast", types, {x}, {{to, {6}}}}, kExact), "") << to;
   }
   EXPECT_EQ(Compare(bench, {"Cast", {}, {Bools({2}, {1, 0})}, {{TENON_DT_FLOAT, {2}}}}, kExact), "");
-  const Value yes = RandomFloatsOf({2, 3}, 1), no = RandomFloatsOf({2, 3}, 2);
-  for (const Value& condition : {Bools({2, 3}, {1, 0, 0, 1, 1, 0}), Bools({2}, {0, 1}), Bools({}, {1})}) {
+  const Tensor yes = RandomFloatsOf({2, 3}, 1), no = RandomFloatsOf({2, 3}, 2);
+  for (const Tensor& condition : {Bools({2, 3}, {1, 0, 0, 1, 1, 0}), Bools({2}, {0, 1}), Bools({}, {1})}) {
     EXPECT_EQ(Compare(bench, {"Select", {{"T", Type{TENON_DT_FLOAT}}}, {condition, yes, no}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
   }
   EXPECT_EQ(Compare(bench, {"SelectV2", {{"T", Type{TENON_DT_FLOAT}}}, {Bools({2, 1}, {1, 0}), yes, Floats({3}, {7, 8, 9})}, {{TENON_DT_FLOAT, {2, 3}}}}, kExact), "");
-  std::vector<Value> many;
+  std::vector<Tensor> many;
   for (uint32_t i = 0; i < 20; ++i) many.push_back(RandomFloatsOf({5}, i));
   for (size_t n : {1u, 2u, 3u, 20u}) {
     EXPECT_EQ(Compare(bench, {"AddN", {}, {many.begin(), many.begin() + static_cast<int64_t>(n)}, {{TENON_DT_FLOAT, {5}}}}, kExact), "");
@@ -145,7 +145,7 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
   for (const char* op : {"Sum", "Mean", "Prod", "Max", "Min"}) {
     for (const auto& [in, axes, out] : shapes) {
       for (const bool constant : {true, false}) {
-        Case c = {op, {}, {RandomFloatsOf(in, 7, 0.5f, 1.4f), Ints(axes)}, {{TENON_DT_FLOAT, out}}, {1}};
+        DeviceCase c = {op, {}, {RandomFloatsOf(in, 7, 0.5f, 1.4f), Ints(axes)}, {{TENON_DT_FLOAT, out}}, {1}};
         c.constant = constant;
         EXPECT_EQ(Compare(bench, c, kClose), "") << in.size() << axes.size();
       }
@@ -163,7 +163,7 @@ TEST(Reductions, AreTheCpusOverAnyAxes) {
     }
   }
   EXPECT_EQ(Compare(bench, {"L2Loss", {}, {RandomFloatsOf({31, 3})}, {{TENON_DT_FLOAT, {}}}}, kClose), "");
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"Sum", {}, {RandomFloatsOf({2}), Ints({3})}, {{TENON_DT_FLOAT, {}}}, {1}}, &out),
             "INVALID_ARGUMENT: axis 3 of a reduction of shape [2] is outside [-1, 1)");
 }
@@ -177,16 +177,16 @@ TEST(Softmax, AndTheLossesAreTheCpus) {
       EXPECT_EQ(Compare(bench, {op, {}, {RandomFloatsOf(dims, 8, -9, 9)}, {{TENON_DT_FLOAT, dims}}}, kClose), "");
     }
   }
-  const std::vector<Value> outputs = {{TENON_DT_FLOAT, {5}}, {TENON_DT_FLOAT, {5, 10}}};
-  const Value logits = RandomFloatsOf({5, 10}, 8, -9, 9);
+  const std::vector<Tensor> outputs = {{TENON_DT_FLOAT, {5}}, {TENON_DT_FLOAT, {5, 10}}};
+  const Tensor logits = RandomFloatsOf({5, 10}, 8, -9, 9);
   const char* dense = "SoftmaxCrossEntropyWithLogits";
   EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {dense, {}, {logits, RandomFloatsOf({1, 10}, 9, 0, 1)}, outputs}, kClose), "");
   EXPECT_EQ(Compare(bench, {dense, {}, {RandomFloatsOf({5, 1}), RandomFloatsOf({5, 10}, 9, 0, 1)}, outputs}, kClose), "");
   const char* sparse = "SparseSoftmaxCrossEntropyWithLogits";
   EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Ints({0, 9, 3, 3, 1})}, outputs}, kClose), "");
-  EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Tensor<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
-  std::vector<Value> out;
+  EXPECT_EQ(Compare(bench, {sparse, {}, {logits, Make<int64_t>({5}, {0, 9, 3, 3, 1})}, outputs}, kClose), "");
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({sparse, {}, {logits, Ints({0, 9, 3, 10, 1})}, outputs}, &out),
             "INVALID_ARGUMENT: SparseSoftmaxCrossEntropyWithLogits 'node' on TPU:0: Received a label value of 10 which is "
             "outside the valid range of [0, 10); it is label 3");
@@ -235,7 +235,7 @@ std::vector<float> ByFolds(const Sizes& s, int64_t rows, std::vector<float> a, s
 
 class MatMul : public ::testing::TestWithParam<Sizes> {};
 
-Case ProductCase(const Sizes& s, const std::vector<float>& a, const std::vector<float>& b) {
+DeviceCase ProductCase(const Sizes& s, const std::vector<float>& a, const std::vector<float>& b) {
   const Dimensions left = s.transpose_a ? Dimensions{s.k, s.m} : Dimensions{s.m, s.k};
   const Dimensions right = s.transpose_b ? Dimensions{s.n, s.k} : Dimensions{s.k, s.n};
   return {"MatMul", {{"transpose_a", s.transpose_a}, {"transpose_b", s.transpose_b}}, {Floats(left, a), Floats(right, b)},
@@ -255,9 +255,9 @@ TEST_P(MatMul, GivesTheSumsOfTheArrayBitForBit) {
   const auto a = Random(static_cast<size_t>(s.m * s.k), 5), b = Random(static_cast<size_t>(s.k * s.n), 6);
   for (const bool round : {false, true}) {
     Bench bench({{"rows", "8"}, {"columns", "8"}, {"precision", round ? "bfloat16" : "exact"}});
-    std::vector<Value> got;
+    std::vector<Tensor> got;
     EXPECT_EQ(bench.OnDevice(ProductCase(s, a, b), &got), "");
-    EXPECT_EQ(got[0].As<float>(), ByFolds(s, 8, a, b, round));
+    EXPECT_EQ(Values<float>(got[0]), ByFolds(s, 8, a, b, round));
     // And what it took is what the model says.
     Machine machine;
     machine.rows = machine.columns = 8;
@@ -293,13 +293,13 @@ TEST(Products, AreTheCpusInExactMode) {
 TEST(Products, RoundWhenTheStepAllowsIt) {
   Bench bench({{"precision", "policy"}});
   const Sizes s = {2, 2, 2, false, false};
-  Case c = ProductCase(s, {1.001f, 0, 0, 1}, {1, 0, 0, 1});
-  std::vector<Value> strict, allowed;
+  DeviceCase c = ProductCase(s, {1.001f, 0, 0, 1}, {1, 0, 0, 1});
+  std::vector<Tensor> strict, allowed;
   EXPECT_EQ(bench.OnDevice(c, &strict), "");
   c.precision = TENON_PRECISION_ALLOW_BFLOAT16;
   EXPECT_EQ(bench.OnDevice(c, &allowed), "");
-  EXPECT_EQ(strict[0].As<float>()[0], 1.001f);
-  EXPECT_EQ(allowed[0].As<float>()[0], 1.0f);
+  EXPECT_EQ(Values<float>(strict[0])[0], 1.001f);
+  EXPECT_EQ(Values<float>(allowed[0])[0], 1.0f);
 }
 
 TEST(Products, OfBfloat16RoundTheirOutputOnce) {
@@ -309,19 +309,19 @@ TEST(Products, OfBfloat16RoundTheirOutputOnce) {
     for (float v : values) out.push_back(sdk::Bfloat16(v));
     return out;
   };
-  std::vector<Value> got;
+  std::vector<Tensor> got;
   // 256 + 1 + 1 is 258; had every sum been rounded to 8 bits it would be 256.
   EXPECT_EQ(bench.OnDevice({"MatMul", {{"transpose_a", false}, {"transpose_b", false}},
-                         {Tensor<sdk::Bfloat16>({1, 3}, half({256, 1, 1})), Tensor<sdk::Bfloat16>({3, 1}, half({1, 1, 1}))},
+                         {Make<sdk::Bfloat16>({1, 3}, half({256, 1, 1})), Make<sdk::Bfloat16>({3, 1}, half({1, 1, 1}))},
                          {{TENON_DT_BFLOAT16, {1, 1}}}},
                         &got),
             "");
-  EXPECT_EQ(got[0].Numbers()[0], 258);
+  EXPECT_EQ(Numbers(got[0])[0], 258);
 }
 
 TEST(Products, RefuseShapesThatDoNotFit) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   const Attributes plain = {{"transpose_a", false}, {"transpose_b", false}};
   EXPECT_EQ(bench.OnDevice({"MatMul", plain, {RandomFloatsOf({2, 3}), RandomFloatsOf({4, 2})}, {{TENON_DT_FLOAT, {2, 2}}}}, &out),
             "INVALID_ARGUMENT: the inner dims of [2,3] and [4,2] differ");
@@ -360,7 +360,7 @@ TEST(Convolution, AndItsGradientsAreTheCpus) {
                             {{0, 8, 8, 2}, {3, 3, 2, 3}, {0, 8, 8, 3}, 1, 1, "SAME"}};
   for (const Window& w : windows) {
     const Attributes attributes = WindowAttributes(w, false);
-    const Value image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2), result = RandomFloatsOf(w.result, 3);
+    const Tensor image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2), result = RandomFloatsOf(w.result, 3);
     const auto sizes = [](const Dimensions& dims) { return Ints({dims.begin(), dims.end()}); };
     EXPECT_EQ(Compare(bench, {"Conv2D", attributes, {image, filter}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
     EXPECT_EQ(Compare(bench, {"Conv2DBackpropInput", attributes, {sizes(w.image), filter, result}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
@@ -371,13 +371,13 @@ TEST(Convolution, AndItsGradientsAreTheCpus) {
 TEST(Convolution, InBfloat16RoundsWhatGoesIn) {
   Bench bench({{"precision", "bfloat16"}});
   const Window w = {{2, 8, 8, 3}, {3, 3, 3, 5}, {2, 8, 8, 5}, 1, 1, "SAME"};
-  Value image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2);
-  const auto rounded = [](const Value& value) {
+  Tensor image = RandomFloatsOf(w.image, 1), filter = RandomFloatsOf(w.filter, 2);
+  const auto rounded = [](const Tensor& value) {
     std::vector<float> out;
-    for (float x : value.As<float>()) out.push_back(Rounded(x));
+    for (float x : Values<float>(value)) out.push_back(Rounded(x));
     return Floats(value.dims, out);
   };
-  std::vector<Value> got, want;
+  std::vector<Tensor> got, want;
   EXPECT_EQ(bench.OnDevice({"Conv2D", WindowAttributes(w, false), {image, filter}, {{TENON_DT_FLOAT, w.result}}}, &got), "");
   EXPECT_EQ(bench.OnCpu({"Conv2D", WindowAttributes(w, false), {rounded(image), rounded(filter)}, {{TENON_DT_FLOAT, w.result}}}, &want), "");
   EXPECT_EQ(Difference(got, want, kClose), "");
@@ -390,13 +390,13 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
                             {{2, 3, 6, 6}, {2, 2}, {2, 3, 5, 5}, 1, 1, "VALID", "NCHW"}};
   for (const Window& w : windows) {
     const Attributes attributes = WindowAttributes(w, true);
-    const Value image = RandomFloatsOf(w.image, 1), gradient = RandomFloatsOf(w.result, 3);
-    std::vector<Value> result;
+    const Tensor image = RandomFloatsOf(w.image, 1), gradient = RandomFloatsOf(w.result, 3);
+    std::vector<Tensor> result;
     EXPECT_EQ(Compare(bench, {"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kExact), "");
     EXPECT_EQ(bench.OnCpu({"MaxPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, &result), "");
     EXPECT_EQ(Compare(bench, {"MaxPoolGrad", attributes, {image, result[0], gradient}, {{TENON_DT_FLOAT, w.image}}}, kClose), "");
     EXPECT_EQ(Compare(bench, {"AvgPool", attributes, {image}, {{TENON_DT_FLOAT, w.result}}}, kClose), "");
-    const Value shape = Ints({w.image.begin(), w.image.end()});
+    const Tensor shape = Ints({w.image.begin(), w.image.end()});
     EXPECT_EQ(Compare(bench, {"AvgPoolGrad", attributes, {shape, gradient}, {{TENON_DT_FLOAT, w.image}}, {0}}, kClose), "");
   }
 }
@@ -405,14 +405,14 @@ TEST(Pooling, AndItsGradientsAreTheCpus) {
 
 TEST(Moves, AreTheCpus) {
   Bench bench;
-  const Value x = RandomFloatsOf({4, 5, 6}, 1), y = RandomFloatsOf({4, 2, 6}, 2);
+  const Tensor x = RandomFloatsOf({4, 5, 6}, 1), y = RandomFloatsOf({4, 2, 6}, 2);
   const Attributes none = {}, no_masks = {{"begin_mask", int64_t{0}}, {"end_mask", int64_t{0}}, {"ellipsis_mask", int64_t{0}},
                                           {"new_axis_mask", int64_t{0}}, {"shrink_axis_mask", int64_t{0}}};
   Attributes masks = no_masks;
   masks["end_mask"] = int64_t{2};
   masks["shrink_axis_mask"] = int64_t{1};
-  const auto out = [](Dimensions dims) { return std::vector<Value>{{TENON_DT_FLOAT, std::move(dims)}}; };
-  const Case cases[] = {
+  const auto out = [](Dimensions dims) { return std::vector<Tensor>{{TENON_DT_FLOAT, std::move(dims)}}; };
+  const DeviceCase cases[] = {
       {"Slice", none, {x, Ints({1, 0, 2}), Ints({2, -1, 3})}, out({2, 5, 3}), {1, 2}},
       {"Slice", none, {x, Ints({1, 0, 2}), Ints({0, 5, 3})}, out({0, 5, 3}), {1, 2}},
       {"StridedSlice", no_masks, {x, Ints({3, 0, 0}), Ints({0, 5, 6}), Ints({-2, 2, 1})}, out({2, 3, 6}), {1, 2, 3}},
@@ -424,8 +424,8 @@ TEST(Moves, AreTheCpus) {
       {"Tile", none, {y, Ints({2, 1, 3})}, out({8, 2, 18}), {1}},
       {"BroadcastTo", none, {RandomFloatsOf({5, 1}), Ints({4, 5, 6})}, out({4, 5, 6}), {1}},
       {"BroadcastTo", none, {Floats({}, {3}), Ints({2, 2})}, out({2, 2}), {1}},
-      {"Pad", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1})}, out({5, 4, 10}), {1}},
-      {"PadV2", none, {y, Tensor<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1}), Floats({}, {7})}, out({5, 4, 10}), {1}},
+      {"Pad", none, {y, Make<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1})}, out({5, 4, 10}), {1}},
+      {"PadV2", none, {y, Make<int32_t>({3, 2}, {1, 0, 0, 2, 3, 1}), Floats({}, {7})}, out({5, 4, 10}), {1}},
       {"ConcatV2", none, {x, y, x, Int(1)}, out({4, 12, 6}), {3}},
       {"ConcatV2", none, {Floats({0}, {}), RandomFloatsOf({3}), Int(-1)}, out({3}), {2}},
       {"Pack", {{"axis", int64_t{1}}}, {y, y, y}, out({4, 3, 2, 6})},
@@ -438,12 +438,12 @@ TEST(Moves, AreTheCpus) {
       {"OnesLike", none, {x}, out({4, 5, 6})},
       {"Gather", none, {x, Ints({3, 0, 0})}, out({3, 5, 6})},
       {"GatherV2", none, {x, Ints({4, 0}), Int(1)}, out({4, 2, 6}), {2}},
-      {"GatherV2", {{"batch_dims", int64_t{1}}}, {x, Tensor<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)}, out({4, 2, 6}), {2}},
-      {"OneHot", {{"axis", int64_t{-1}}}, {Tensor<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})}, out({3, 3}), {1}},
-      {"OneHot", {{"axis", int64_t{0}}}, {Tensor<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})}, out({2, 3}), {1}},
+      {"GatherV2", {{"batch_dims", int64_t{1}}}, {x, Make<int64_t>({4, 2}, {0, 1, 2, 3, 4, 0, 1, 2}), Int(1)}, out({4, 2, 6}), {2}},
+      {"OneHot", {{"axis", int64_t{-1}}}, {Make<int64_t>({3}, {1, -1, 0}), Int(3), Floats({}, {5}), Floats({}, {-1})}, out({3, 3}), {1}},
+      {"OneHot", {{"axis", int64_t{0}}}, {Make<int64_t>({3}, {1, 7, 0}), Int(2), Floats({}, {5}), Floats({}, {-1})}, out({2, 3}), {1}},
       {"UnsortedSegmentSum", none, {RandomFloatsOf({5, 2}), Ints({2, 0, 2, -1, 1}), Int(4)}, out({4, 2}), {2}},
   };
-  for (Case c : cases) {
+  for (DeviceCase c : cases) {
     c.attributes["T"] = c.attributes["Tparams"] = Type{TENON_DT_FLOAT};
     for (const bool constant : {true, false}) {
       c.constant = constant;
@@ -451,28 +451,28 @@ TEST(Moves, AreTheCpus) {
     }
   }
   EXPECT_EQ(Compare(bench, {"Transpose", {}, {Bools({2, 2}, {1, 0, 0, 0}), Ints({1, 0})}, {{TENON_DT_BOOL, {2, 2}}}, {1}}, kExact), "");
-  EXPECT_EQ(Compare(bench, {"ReverseV2", {}, {Tensor<int64_t>({3}, {1, 2, 3}), Ints({0})}, {{TENON_DT_INT64, {3}}}, {1}}, kExact), "");
+  EXPECT_EQ(Compare(bench, {"ReverseV2", {}, {Make<int64_t>({3}, {1, 2, 3}), Ints({0})}, {{TENON_DT_INT64, {3}}}, {1}}, kExact), "");
 }
 
 TEST(Moves, ByAnIndexThatIsNoneFailLate) {
   Bench bench;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice({"GatherV2", {{"Tparams", Type{TENON_DT_FLOAT}}}, {RandomFloatsOf({3}), Ints({1, 3}), Int(0)}, {{TENON_DT_FLOAT, {2}}}, {2}}, &out),
             "INVALID_ARGUMENT: GatherV2 'node' on TPU:0: indices[1] = 3 is not in [0, 3)");
 }
 
 TEST(Shapes, AreToldOnTheHostWithoutWork) {
   Bench bench;
-  const Value x = RandomFloatsOf({4, 5}, 1);
+  const Tensor x = RandomFloatsOf({4, 5}, 1);
   const struct {
     const char* op;
-    Value out;
+    Tensor out;
     std::vector<double> want;
   } cases[] = {{"Shape", {TENON_DT_INT32, {2}}, {4, 5}}, {"Size", {TENON_DT_INT64, {}}, {20}}, {"Rank", {TENON_DT_INT32, {}}, {2}}};
   for (const auto& [op, out, want] : cases) {
-    std::vector<Value> got;
+    std::vector<Tensor> got;
     EXPECT_EQ(bench.OnDevice({op, {}, {x}, {out}, {}, {0}}, &got), "");
-    EXPECT_EQ(got[0].Numbers(), want);
+    EXPECT_EQ(Numbers(got[0]), want);
   }
   EXPECT_EQ(LatestKernel(bench).code, 0u);
   EXPECT_STREQ(LatestKernel(bench).kind, "");  // no kernel's work at all
@@ -482,34 +482,21 @@ TEST(Shapes, AreToldOnTheHostWithoutWork) {
 
 // The value of a variable on the device.
 std::vector<float> ValueOf(Bench& bench, const tenon_resource& r) {
-  return bench.device.Download<float>(bench.queue, r.data, static_cast<size_t>(CountOf(r.dims)));
+  return Values<float>(bench.Downloaded(r.value));
 }
-// A device variable, and the same on the host.
-struct Twin {
-  Twin(Bench& bench, const std::vector<float>& value) {
-    const auto n = static_cast<int64_t>(value.size());
-    on_tpu.dtype = on_cpu.dtype = TENON_DT_FLOAT;
-    on_tpu.dims = on_cpu.dims = {n};
-    on_tpu.data = bench.device.Memory(value.size() * 4);
-    bench.device.Upload(bench.queue, value, on_tpu.data);
-    on_cpu.data = bench.HostMemory(value.size() * 4);
-    std::memcpy(on_cpu.data, value.data(), value.size() * 4);
-  }
-  tenon_resource on_tpu, on_cpu;
-};
 
 TEST(Variables, AreAssignedReadAndAddedTo) {
   Bench bench;
   tenon_resource r;
-  std::vector<Value> out;
-  const Case read = {"ReadVariableOp", {}, {Variable()}, {{TENON_DT_FLOAT, {3}}}};
-  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: no value");
-  EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
-  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {Variable(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
+  std::vector<Tensor> out;
+  const DeviceCase read = {"ReadVariableOp", {}, {VariableInput()}, {{TENON_DT_FLOAT, {3}}}};
+  EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "FAILED_PRECONDITION: the variable has no value");
+  EXPECT_EQ(bench.OnDevice({"AssignVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {10, 20, 30})}, {}}, &out, {&r}), "");
+  EXPECT_EQ(bench.OnDevice({"AssignSubVariableOp", {}, {VariableInput(), Floats({3}, {1, 1, 1})}, {}}, &out, {&r}), "");
   const size_t spans = bench.device.Profile().size();
   EXPECT_EQ(bench.OnDevice(read, &out, {&r}), "");
-  EXPECT_EQ(out[0].As<float>(), (std::vector<float>{10, 21, 32}));
+  EXPECT_EQ(Values<float>(out[0]), (std::vector<float>{10, 21, 32}));
   EXPECT_EQ(bench.device.Profile().size(), spans + 1);  // the test's own download: a read submits nothing
   EXPECT_EQ(r.updates, 3);
   EXPECT_EQ(r.commits, 3);
@@ -518,12 +505,12 @@ TEST(Variables, AreAssignedReadAndAddedTo) {
 TEST(Variables, OfReferencesAreGivenOn) {
   Bench bench;
   tenon_resource r;
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   // A reference output is a resource in the host's memory.
-  const auto run = [&](const char* op, const Value& value) {
-    Value reference = {TENON_DT_INT64, {1}};  // as large as the handle
-    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {Variable(), value}, {reference}, {}, {0}}, &out, {&r});
-    EXPECT_EQ(reinterpret_cast<tenon_resource*>(out[0].As<int64_t>()[0]), &r);
+  const auto run = [&](const char* op, const Tensor& value) {
+    Tensor reference = {TENON_DT_INT64, {1}};  // as large as the handle
+    const std::string text = bench.OnDevice({op, {{"validate_shape", true}, {"T", Type{TENON_DT_FLOAT}}}, {VariableInput(), value}, {reference}, {}, {0}}, &out, {&r});
+    EXPECT_EQ(reinterpret_cast<tenon_resource*>(Values<int64_t>(out[0])[0]), &r);
     return text;
   };
   EXPECT_EQ(run("Assign", Floats({2}, {1, 2})), "");
@@ -536,22 +523,22 @@ TEST(Variables, OfReferencesAreGivenOn) {
 
 TEST(Variables, UpdatesThatFailBeforeTheirWorkIsSubmittedLeaveThemAsTheyAre) {
   Bench bench;
-  Twin v(bench, {1, 2});
-  std::vector<Value> out;
-  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {Variable(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_tpu}),
-            "INVALID_ARGUMENT: another shape");
-  EXPECT_EQ(v.on_tpu.commits, 0);
-  EXPECT_EQ(ValueOf(bench, v.on_tpu), (std::vector<float>{1, 2}));
+  Twin v(bench, Floats({2}, {1, 2}));
+  std::vector<Tensor> out;
+  EXPECT_EQ(bench.OnDevice({"AssignAddVariableOp", {}, {VariableInput(), Floats({3}, {1, 2, 3})}, {}}, &out, {&v.on_device}),
+            "INVALID_ARGUMENT: the variable has another shape or dtype");
+  EXPECT_EQ(v.on_device.commits, 0);
+  EXPECT_EQ(ValueOf(bench, v.on_device), (std::vector<float>{1, 2}));
 }
 
 TEST(Optimizers, StepAsTheCpusDo) {
   Bench bench;
-  const Value rate = Floats({}, {0.1f}), gradient = RandomFloatsOf({19}, 3);
+  const Tensor rate = Floats({}, {0.1f}), gradient = RandomFloatsOf({19}, 3);
   const auto scalar = [](float x) { return Floats({}, {x}); };
   const struct {
     const char* op;
     size_t variables;
-    std::vector<Value> others;  // after the variables
+    std::vector<Tensor> others;  // after the variables
     Attributes attributes;
   } cases[] = {
       {"ResourceApplyGradientDescent", 1, {rate, gradient}, {}},
@@ -564,22 +551,22 @@ TEST(Optimizers, StepAsTheCpusDo) {
   for (const auto& c : cases) {
     std::vector<std::unique_ptr<Twin>> twins;
     std::vector<tenon_resource*> on_tpu, on_cpu;
-    Case given = {c.op, c.attributes, {}, {}};
+    DeviceCase given = {c.op, c.attributes, {}, {}};
     given.attributes["T"] = Type{TENON_DT_FLOAT};
     for (size_t i = 0; i < c.variables; ++i) {
-      twins.push_back(std::make_unique<Twin>(bench, Random(19, static_cast<uint32_t>(20 + i), 0.1f, 1)));
-      on_tpu.push_back(&twins.back()->on_tpu);
+      twins.push_back(std::make_unique<Twin>(bench, Vector(Random(19, static_cast<uint32_t>(20 + i), 0.1f, 1))));
+      on_tpu.push_back(&twins.back()->on_device);
       on_cpu.push_back(&twins.back()->on_cpu);
-      given.inputs.push_back(Variable());
+      given.inputs.push_back(VariableInput());
     }
     given.inputs.insert(given.inputs.end(), c.others.begin(), c.others.end());
-    std::vector<Value> out;
+    std::vector<Tensor> out;
     for (int step = 0; step < 3; ++step) {
       EXPECT_EQ(bench.OnDevice(given, &out, on_tpu), "") << c.op;
       EXPECT_EQ(bench.OnCpu(given, &out, on_cpu), "") << c.op;
     }
     for (size_t i = 0; i < c.variables; ++i) {
-      const float* want = static_cast<const float*>(on_cpu[i]->data);
+      const auto want = Values<float>(on_cpu[i]->value);
       const auto got = ValueOf(bench, *on_tpu[i]);
       for (size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-6) << c.op << " variable " << i;
       EXPECT_EQ(on_tpu[i]->commits, 3);
@@ -606,18 +593,18 @@ TEST(RandomOps, GiveTheCpusStreamToTheBit) {
 
 TEST(Kernels, ReturnBeforeTheirWorkIsDoneAndAreTheirTimelinesWork) {
   Bench bench({{"fail_late", "AddV2:2"}});
-  const Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}};
-  std::vector<Value> out;
+  const DeviceCase add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}};
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(add, &out), "");
   EXPECT_EQ(bench.OnDevice(add, &out), "INTERNAL: AddV2 'node' failed on TPU:0 (option fail_late=AddV2:2)");
   EXPECT_EQ(bench.OnDevice(add, &out), "");
-  EXPECT_EQ(out[0].As<float>(), (std::vector<float>{4, 6}));
+  EXPECT_EQ(Values<float>(out[0]), (std::vector<float>{4, 6}));
 }
 
 TEST(Kernels, RefuseMemoryThatIsNotTheirDevices) {
   Bench bench;
-  std::vector<Value> out;
-  Case add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}, {1}};
+  std::vector<Tensor> out;
+  DeviceCase add = {"AddV2", {}, {Floats({2}, {1, 2}), Floats({2}, {3, 4})}, {{TENON_DT_FLOAT, {2}}}, {1}};
   EXPECT_EQ(bench.OnDevice(add, &out), "INVALID_ARGUMENT: input 1 of a kernel on TPU:0, of 8 bytes, is no device memory");
   add.host = {};
   add.host_outputs = {0};
@@ -626,9 +613,9 @@ TEST(Kernels, RefuseMemoryThatIsNotTheirDevices) {
 
 TEST(Kernels, AreAllRegisteredForTheDeviceTypeOnce) {
   std::map<std::string, int> seen;
-  const KernelTable table(Descriptor());
-  for (uint64_t i = 0; i < table.package().count; ++i) {
-    const tenon_kernel_registration& r = *table.package().registrations[i];
+  const auto& package = *Tested().Capability<tenon_kernel_package>(TENON_CAPABILITY_KERNELS);
+  for (uint64_t i = 0; i < package.count; ++i) {
+    const tenon_kernel_registration& r = *package.registrations[i];
     EXPECT_EQ(std::string_view(r.device_type.data, r.device_type.size), "TPU");
     EXPECT_EQ(r.traits & TENON_KERNEL_ASYNC, 0u);
     EXPECT_EQ(++seen[std::string(r.op.data, r.op.size)], 1);

@@ -6,7 +6,7 @@
 // fails, exactly the work that depends on it, directly or not, must fail with it.
 #include <random>
 
-#include "tests/device/plugin.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 namespace {
@@ -99,8 +99,8 @@ void RunSchedules(int count, uint32_t seed, int fail) {
     Settings settings = {{"devices", "2"}, {"memory_bytes", "65536"}, {"staging_bytes", "4096"}};
     if (fail > 0) settings.emplace_back("fail_late", "fill:" + std::to_string(fail));
     const Plugin plugin(settings);
-    Handle device0(plugin, 0), device1(plugin, 1);
-    Handle* devices[] = {&device0, &device0, &device1, &device1};
+    Device device0(plugin, 0), device1(plugin, 1);
+    Device* devices[] = {&device0, &device0, &device1, &device1};
     tenon_queue* queues[kQueues];
     for (int q = 0; q < kQueues; ++q) queues[q] = devices[q]->Queue();
     std::vector<tenon_semaphore*> done;

@@ -6,16 +6,16 @@
 
 #include <random>
 
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/linked.h"
 
 namespace tenon::memory_files {
 namespace {
 
-using fakes::Outcome;
+using testing::Outcome;
 using sdk::OpenMode;
 
 // A tree whose failures are the test's.
-class TreeTest : public testing::Test {
+class TreeTest : public ::testing::Test {
  protected:
   std::unique_ptr<Tree::File> Open(const std::string& path, OpenMode mode) {
     std::unique_ptr<Tree::File> file;

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 constexpr char kLoopback[] = "grpc://127.0.0.1:0";
 
 const Transport& Grpc() {
-  static const Transport transport("grpc");
+  static const BuiltTransport transport("grpc");
   return transport;
 }
 Endpoint::Options With(const std::string& credentials) {
@@ -54,7 +54,7 @@ std::string OpenStatus(const std::string& address, const std::string& credential
 // ---- Credentials ----
 
 // A folder with an authority's certificates, and those of another authority.
-class Certificates : public testing::Test {
+class Certificates : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     char name[] = "/tmp/tenon_grpc_XXXXXX";
@@ -313,7 +313,7 @@ TEST(Callbacks, ThatWaitDoNotStopOtherConnections) {
   Endpoint server(Grpc(), kLoopback, options), client(Grpc());
   answering = &server;
   Peer one(client, server.address()), other(client, server.address());
-  Mailbox<Outcome> waited;
+  Mailbox<testing::Answer> waited;
   EXPECT_EQ(one.Start("wait", {}, &waited), "");
   EXPECT_EQ(other.Call("go", "").response, "done");
   EXPECT_EQ(waited.Take().response, "done");
@@ -407,7 +407,7 @@ void EndAllWhenHit(int signal, uint64_t bytes) {
   child.Signal(signal);
   const std::string large = Pattern(bytes);
   std::vector<Mailbox<std::string>> sent(3);
-  std::vector<Mailbox<Outcome>> called(100);
+  std::vector<Mailbox<testing::Answer>> called(100);
   for (auto& mailbox : sent) EXPECT_EQ(peer.StartSend("key", "", {Span(large)}, &mailbox), "");
   for (auto& mailbox : called) peer.Start("hold", {}, &mailbox);
   for (auto& mailbox : sent) EXPECT_EQ(CodeOf(mailbox.Take()), "UNAVAILABLE");
@@ -421,7 +421,7 @@ TEST(Peers, ThatDieAreNoticed) {
   const Child child("Listen", kLoopback);
   Endpoint client(Grpc());
   Peer peer(client, child.said);
-  Mailbox<Outcome> called;
+  Mailbox<testing::Answer> called;
   EXPECT_EQ(peer.Start("hold", {}, &called), "");
   child.Signal(SIGKILL);
   EXPECT_EQ(CodeOf(called.Take().status), "UNAVAILABLE");

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
 
 namespace tenon::ops {
 
@@ -15,14 +16,18 @@ extern const tenon_kernel_registration kFIFOQueueV2Kernel, kPaddingFIFOQueueV2Ke
 
 namespace {
 
-using fakes::Call;
-using fakes::Outcome;
-using fakes::Step;
-using fakes::Tensor;
-using Pending = std::unique_ptr<Call>;
+using testing::KernelRunner;
+using testing::Make;
+using testing::Node;
+using testing::Outcome;
+using testing::PendingCall;
+using testing::Tensor;
+using testing::Texts;
+using testing::Values;
+using Pending = std::unique_ptr<PendingCall>;
 using Shapes = std::vector<std::vector<int64_t>>;
 
-Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) { return Tensor::Of<float>(TENON_DT_FLOAT, std::move(dims), values); }
+Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
 Tensor Scalar(float value) { return Floats({}, {value}); }
 
 // A queue and the steps that use it.
@@ -36,11 +41,10 @@ class TestQueue {
   }
   Outcome Make(const tenon_kernel_registration& kernel, std::vector<uint32_t> types, Shapes shapes, int64_t capacity, int64_t min_after_dequeue = 0,
                int64_t seed = 7) {
-    tenon_node node{{{"container", ""}, {"shared_name", "q"}}, {}, {}, {TENON_DT_RESOURCE}};
-    node.ints = {{"capacity", capacity}, {"min_after_dequeue", min_after_dequeue}, {"seed", seed}, {"seed2", 3}};
-    node.type_lists["component_types"] = std::move(types);
-    node.shape_lists["shapes"] = std::move(shapes);
-    return step_.Run(kernel, std::move(node), {});
+    Node node = {"Queue", {{"container", ""}, {"shared_name", "q"}, {"capacity", capacity}, {"min_after_dequeue", min_after_dequeue}, {"seed", seed}, {"seed2", 3}}, {}, {TENON_DT_RESOURCE}};
+    node.attributes["component_types"] = std::move(types);
+    node.attributes["shapes"] = std::move(shapes);
+    return step_.Run(kernel, node, {});
   }
   const Outcome& made() const { return made_; }
 
@@ -51,42 +55,41 @@ class TestQueue {
   Pending Dequeue() { return Start(kQueueDequeueV2Kernel, "component_types", {}, types_); }
   Pending DequeueMany(int32_t count) { return Rows(kQueueDequeueManyV2Kernel, count); }
   Pending DequeueUpTo(int32_t count) { return Rows(kQueueDequeueUpToV2Kernel, count); }
-  Pending Close(bool cancel = false) { return step_.Start(kQueueCloseV2Kernel, {{}, {{"cancel_pending_enqueues", cancel}}, {}, {}}, {&handle_}); }
+  Pending Close(bool cancel = false) { return step_.Start(kQueueCloseV2Kernel, {"QueueCloseV2", {{"cancel_pending_enqueues", cancel}}}, {&handle_}); }
   int32_t Size() {
-    EXPECT_TRUE(step_.Run(kQueueSizeV2Kernel, {{}, {}, {}, {TENON_DT_INT32}}, {&handle_}).ok());
-    return *static_cast<const int32_t*>(step_.outputs[0].view().dl.data);
+    EXPECT_TRUE(step_.Run(kQueueSizeV2Kernel, {"QueueSizeV2", {}, {}, {TENON_DT_INT32}}, {&handle_}).ok());
+    return Values<int32_t>(step_.outputs[0])[0];
   }
   bool IsClosed() {
-    EXPECT_TRUE(step_.Run(kQueueIsClosedV2Kernel, {{}, {}, {}, {TENON_DT_BOOL}}, {&handle_}).ok());
-    return *static_cast<const bool*>(step_.outputs[0].view().dl.data);
+    EXPECT_TRUE(step_.Run(kQueueIsClosedV2Kernel, {"QueueIsClosedV2", {}, {}, {TENON_DT_BOOL}}, {&handle_}).ok());
+    return Values<bool>(step_.outputs[0])[0];
   }
   // What is dequeued at once.
   float Next() {
     const Pending next = Dequeue();
-    return next->done() && next->outcome().ok() ? next->outputs()[0].Values<float>()[0] : -1;
+    return next->done() && next->outcome().ok() ? Values<float>(next->outputs()[0])[0] : -1;
   }
   void Remove() { step_.ClearHandles(); }
 
  private:
   const Tensor& Keep(Tensor tensor) { return kept_.emplace_back(std::move(tensor)); }
   Pending Rows(const tenon_kernel_registration& kernel, int32_t count) {
-    return Start(kernel, "component_types", {&Keep(Tensor::Of<int32_t>(TENON_DT_INT32, {}, {count}))}, types_);
+    return Start(kernel, "component_types", {&Keep(testing::Scalar(count))}, types_);
   }
   Pending Start(const tenon_kernel_registration& kernel, const char* attr, std::vector<const Tensor*> inputs, std::vector<uint32_t> outputs) {
-    tenon_node node{{}, {}, {}, std::move(outputs)};
-    node.ints["timeout_ms"] = -1;
-    node.type_lists[attr] = types_;
+    std::vector<uint32_t> types = types_;
     if (std::string_view(attr) == "Tcomponents") {
-      node.type_lists[attr].clear();
-      for (const Tensor* input : inputs) node.type_lists[attr].push_back(input->dtype());
+      types.clear();
+      for (const Tensor* input : inputs) types.push_back(input->dtype);
     }
+    const Node node = {"Queue", {{"timeout_ms", -1}, {attr, types}}, {}, std::move(outputs)};
     inputs.insert(inputs.begin(), &handle_);
-    return step_.Start(kernel, std::move(node), inputs);
+    return step_.Start(kernel, node, inputs);
   }
 
-  Step step_;
+  KernelRunner step_;
   std::vector<uint32_t> types_;
-  Outcome made_ = nullptr;
+  Outcome made_;
   Tensor handle_;
   std::deque<Tensor> kept_;
 };
@@ -99,7 +102,7 @@ void ExpectFailed(const Pending& call, uint32_t code, const std::string& words) 
 std::vector<float> Got(const Pending& call) {
   EXPECT_EQ(call->ends(), 1);
   EXPECT_TRUE(call->outcome().ok()) << call->outcome().message;
-  return call->done() && call->outcome().ok() ? call->outputs()[0].Values<float>() : std::vector<float>{};
+  return call->done() && call->outcome().ok() ? Values<float>(call->outputs()[0]) : std::vector<float>{};
 }
 
 TEST(Queue, GivesWhatCameFirstFirst) {
@@ -139,17 +142,17 @@ TEST(Queue, AnEnqueueWaitsForRoom) {
 
 TEST(Queue, RowsGoInAndComeOutAsRows) {
   TestQueue queue(-1, {{2}, {}}, {TENON_DT_FLOAT, TENON_DT_STRING});
-  const Tensor numbers = Floats({3, 2}, {1, 2, 3, 4, 5, 6}), names = Tensor::Strings({3}, {"a", "", "ccc"});
+  const Tensor numbers = Floats({3, 2}, {1, 2, 3, 4, 5, 6}), names = testing::Strings({3}, {"a", "", "ccc"});
   ASSERT_TRUE(queue.EnqueueMany({&numbers, &names})->outcome().ok());
   const Pending one = queue.Dequeue();
   EXPECT_EQ(Got(one), (std::vector<float>{1, 2}));
-  EXPECT_EQ(one->outputs()[1].Strings(), std::vector<std::string>{"a"});
-  const Tensor number = Floats({2}, {7, 8}), name = Tensor::Strings({}, {"dddd"});
+  EXPECT_EQ(Texts(one->outputs()[1]), std::vector<std::string>{"a"});
+  const Tensor number = Floats({2}, {7, 8}), name = testing::Strings({}, {"dddd"});
   ASSERT_TRUE(queue.Enqueue({&number, &name})->outcome().ok());
   const Pending rest = queue.DequeueMany(3);
   EXPECT_EQ(Got(rest), (std::vector<float>{3, 4, 5, 6, 7, 8}));
-  EXPECT_EQ(rest->outputs()[0].dims(), (std::vector<int64_t>{3, 2}));
-  EXPECT_EQ(rest->outputs()[1].Strings(), (std::vector<std::string>{"", "ccc", "dddd"}));
+  EXPECT_EQ(rest->outputs()[0].dims, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(Texts(rest->outputs()[1]), (std::vector<std::string>{"", "ccc", "dddd"}));
 }
 
 TEST(Queue, ManyAreGivenTogetherOrNotAtAll) {
@@ -199,7 +202,7 @@ TEST(Queue, NothingIsDoneAtOnce) {
   EXPECT_TRUE(queue.EnqueueRows(std::vector<float>{})->outcome().ok());
   const Pending none = queue.DequeueMany(0);
   EXPECT_EQ(Got(none), std::vector<float>{});
-  EXPECT_EQ(none->outputs()[0].dims(), std::vector<int64_t>{0});
+  EXPECT_EQ(none->outputs()[0].dims, std::vector<int64_t>{0});
   queue.Close();
   EXPECT_TRUE(queue.EnqueueRows(std::vector<float>{})->outcome().ok());
 }
@@ -276,7 +279,7 @@ TEST(Queue, TakenAwayItEndsWhatWaits) {
 
 TEST(Queue, ChecksTypesAndShapes) {
   TestQueue queue(-1, {{2}});
-  const Tensor wrong = Floats({3}, {1, 2, 3}), integers = Tensor::Of<int32_t>(TENON_DT_INT32, {2}, {1, 2}), matrix = Floats({2, 2}, {1, 2, 3, 4});
+  const Tensor wrong = Floats({3}, {1, 2, 3}), integers = Make<int32_t>({2}, {1, 2}), matrix = Floats({2, 2}, {1, 2, 3, 4});
   ExpectFailed(queue.Enqueue({&wrong}), TENON_INVALID_ARGUMENT, "has shape [3]; the FIFOQueue 'q' takes [2]");
   ExpectFailed(queue.Enqueue({&integers}), TENON_INVALID_ARGUMENT, "components of the types float, not int32");
   ExpectFailed(queue.EnqueueMany({&wrong}), TENON_INVALID_ARGUMENT, "has shape []");
@@ -309,14 +312,14 @@ TEST(Queue, ChecksHowItIsDescribed) {
 TEST(PaddingQueue, PadsToTheLargestOfThoseThatItGives) {
   TestQueue queue(-1, {{-1, 2}, {-1}}, {TENON_DT_FLOAT, TENON_DT_STRING}, kPaddingFIFOQueueV2Kernel);
   const Tensor one = Floats({1, 2}, {1, 2}), two = Floats({2, 2}, {3, 4, 5, 6}), wide = Floats({1, 3}, {1, 2, 3});
-  const Tensor a = Tensor::Strings({2}, {"a", "b"}), b = Tensor::Strings({0}, {});
+  const Tensor a = testing::Strings({2}, {"a", "b"}), b = testing::Strings({0}, {});
   EXPECT_TRUE(queue.Enqueue({&one, &a})->outcome().ok());
   EXPECT_TRUE(queue.Enqueue({&two, &b})->outcome().ok());
   EXPECT_EQ(queue.Enqueue({&wide, &b})->outcome().code, TENON_INVALID_ARGUMENT);
   const Pending rows = queue.DequeueMany(2);
   EXPECT_EQ(Got(rows), (std::vector<float>{1, 2, 0, 0, 3, 4, 5, 6}));
-  EXPECT_EQ(rows->outputs()[0].dims(), (std::vector<int64_t>{2, 2, 2}));
-  EXPECT_EQ(rows->outputs()[1].Strings(), (std::vector<std::string>{"a", "b", "", ""}));
+  EXPECT_EQ(rows->outputs()[0].dims, (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(Texts(rows->outputs()[1]), (std::vector<std::string>{"a", "b", "", ""}));
   queue.Enqueue({&one, &a});
   EXPECT_EQ(Got(queue.Dequeue()), (std::vector<float>{1, 2})) << "one is as it was";
 }

@@ -10,7 +10,9 @@
 #include "snappy.h"
 #include "tenon/sdk/crc32c.h"
 #include "tenon/sdk/number.h"
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
+#include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
 
@@ -19,25 +21,28 @@ extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2
 
 namespace {
 
-using fakes::MemoryFiles;
-using fakes::Outcome;
-using fakes::Step;
-using fakes::Tensor;
+using testing::KernelRunner;
+using testing::Make;
+using testing::MemoryFiles;
+using testing::Node;
+using testing::Outcome;
+using testing::Tensor;
+using testing::Texts;
 
 using Named = std::vector<std::pair<std::string, Tensor>>;
 
 Tensor Strings(const std::vector<std::string>& values) {
-  return Tensor::Strings({static_cast<int64_t>(values.size())}, values);
+  return testing::Strings({static_cast<int64_t>(values.size())}, values);
 }
 
 Outcome Save(const std::string& prefix, const Named& tensors, std::vector<std::string> specs = {}) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors) names.push_back(name);
   specs.resize(names.size());
-  const Tensor p = Tensor::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
+  const Tensor p = testing::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
   std::vector<const Tensor*> inputs = {&p, &n, &s};
   for (const auto& [name, tensor] : tensors) inputs.push_back(&tensor);
-  return Step().Run(kSaveV2Kernel, {}, inputs);
+  return KernelRunner().Run(kSaveV2Kernel, {}, inputs);
 }
 
 struct Restored {
@@ -47,20 +52,20 @@ struct Restored {
 Restored Restore(const std::string& prefix, const std::vector<std::string>& names, std::vector<uint32_t> dtypes,
                  std::vector<std::string> specs = {}) {
   specs.resize(names.size());
-  const Tensor p = Tensor::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
-  Step step;
-  Outcome outcome = step.Run(kRestoreV2Kernel, {{}, {}, {}, std::move(dtypes)}, {&p, &n, &s});
+  const Tensor p = testing::Strings({}, {prefix}), n = Strings(names), s = Strings(specs);
+  KernelRunner step;
+  Outcome outcome = step.Run(kRestoreV2Kernel, {"", {}, {}, std::move(dtypes)}, {&p, &n, &s});
   return {std::move(outcome), std::move(step.outputs)};
 }
 
 std::string BytesOf(const Tensor& tensor) {
-  if (tensor.dtype() != TENON_DT_STRING) {
-    uint64_t bytes = sdk::ElementSize(tensor.dtype());
-    for (int64_t dim : tensor.dims()) bytes *= static_cast<uint64_t>(dim);
+  if (tensor.dtype != TENON_DT_STRING) {
+    uint64_t bytes = sdk::ElementSize(tensor.dtype);
+    for (int64_t dim : tensor.dims) bytes *= static_cast<uint64_t>(dim);
     return std::string(static_cast<const char*>(tensor.view().dl.data), bytes);
   }
   std::string out;
-  for (const std::string& text : tensor.Strings()) out += std::to_string(text.size()) + ":" + text;
+  for (const std::string& text : Texts(tensor)) out += std::to_string(text.size()) + ":" + text;
   return out;
 }
 
@@ -70,13 +75,13 @@ std::string Difference(const std::string& prefix, const Named& want) {
   std::vector<uint32_t> dtypes;
   for (const auto& [name, tensor] : want) {
     names.push_back(name);
-    dtypes.push_back(tensor.dtype());
+    dtypes.push_back(tensor.dtype);
   }
   const Restored got = Restore(prefix, names, dtypes);
   if (!got.outcome.ok()) return got.outcome.message;
   for (size_t i = 0; i < want.size(); ++i) {
     const auto& [name, tensor] = want[i];
-    if (got.tensors[i].dims() != tensor.dims()) return name + " has another shape";
+    if (got.tensors[i].dims != tensor.dims) return name + " has another shape";
     if (BytesOf(got.tensors[i]) != BytesOf(tensor)) return name + " has other elements";
   }
   return "";
@@ -84,22 +89,22 @@ std::string Difference(const std::string& prefix, const Named& want) {
 
 template <class T>
 Tensor Vector(uint32_t dtype, const std::vector<T>& values) {
-  return Tensor::Of<T>(dtype, {static_cast<int64_t>(values.size())}, values);
+  return Make<T>({static_cast<int64_t>(values.size())}, values, dtype);
 }
 
 // The tensors of testdata/make_golden.py, in its order.
 Named GoldenTensors() {
   Named out;
-  out.emplace_back("scalar/int64", Tensor::Of<int64_t>(TENON_DT_INT64, {}, {-7}));
-  out.emplace_back("matrix", Tensor::Of<float>(TENON_DT_FLOAT, {2, 3}, {0, 0.25, 0.5, 0.75, 1, 1.25}));
-  out.emplace_back("empty", Tensor::Of<double>(TENON_DT_DOUBLE, {0, 4}, {}));
-  out.emplace_back("strings", Tensor::Strings({2, 2}, {"", "one", std::string("\0\xff bytes", 8),
+  out.emplace_back("scalar/int64", Make<int64_t>({}, {-7}));
+  out.emplace_back("matrix", Make<float>({2, 3}, {0, 0.25, 0.5, 0.75, 1, 1.25}));
+  out.emplace_back("empty", Make<double>({0, 4}, {}));
+  out.emplace_back("strings", testing::Strings({2, 2}, {"", "one", std::string("\0\xff bytes", 8),
                                                        "gr\xc3\xbc\xc3\x9f"
                                                        "e"}));
-  out.emplace_back("string", Tensor::Strings({}, {std::string(300, 'x')}));
+  out.emplace_back("string", testing::Strings({}, {std::string(300, 'x')}));
   out.emplace_back("half", Vector<uint16_t>(TENON_DT_HALF, {sdk::ToHalf(1.5f), sdk::ToHalf(-2), sdk::ToHalf(65504)}));
   out.emplace_back("bfloat16", Vector<uint16_t>(TENON_DT_BFLOAT16, {sdk::ToBfloat16(1.5f), sdk::ToBfloat16(-2)}));
-  out.emplace_back("complex", Tensor::Of<float>(TENON_DT_COMPLEX64, {1}, {1, 2}));
+  out.emplace_back("complex", Make<float>({1}, {1, 2}, TENON_DT_COMPLEX64));
   out.emplace_back("bool", Vector<uint8_t>(TENON_DT_BOOL, {1, 0, 1}));
   out.emplace_back("int8", Vector<int8_t>(TENON_DT_INT8, {-128, 127}));
   out.emplace_back("uint16", Vector<uint16_t>(TENON_DT_UINT16, {65535}));
@@ -107,7 +112,7 @@ Named GoldenTensors() {
     char name[64];
     std::snprintf(name, sizeof(name), "layer/block_%02d/kernel", i);
     out.emplace_back(name,
-                     Tensor::Of<float>(TENON_DT_FLOAT, {i % 3, 2},
+                     Make<float>({i % 3, 2},
                                        std::vector<float>(static_cast<size_t>(i % 3 * 2), static_cast<float>(i))));
   }
   return out;
@@ -121,11 +126,10 @@ std::string ReadSource(const std::string& path) {
   return text.str();
 }
 
-class Checkpoint : public testing::Test {
+class Checkpoint : public ::testing::Test {
  protected:
-  Checkpoint() { MemoryFiles::Current() = &disk; }
-  ~Checkpoint() override { MemoryFiles::Current() = nullptr; }
   MemoryFiles disk;
+  testing::UseFiles use{&disk};
 };
 
 Named Small(float value) {
@@ -272,7 +276,7 @@ TEST_F(Checkpoint, TakesSlicesThatAreTheWhole) {
 
 // A tensor of shape [4, 3] with elements 0 to 11, stored in rows 0-1, in row 2 and in two pieces of row 3.
 Outcome SaveInParts(const std::string& prefix) {
-  const auto piece = [](std::vector<int64_t> dims, std::vector<float> values) { return Tensor::Of<float>(TENON_DT_FLOAT, std::move(dims), values); };
+  const auto piece = [](std::vector<int64_t> dims, std::vector<float> values) { return Make<float>(std::move(dims), values); };
   Named pieces;
   pieces.emplace_back("w", piece({2, 3}, {0, 1, 2, 3, 4, 5}));
   pieces.emplace_back("w", piece({1, 3}, {6, 7, 8}));
@@ -307,7 +311,7 @@ TEST_F(Checkpoint, InPartsIsRestoredInOtherPartsAndAsAWhole) {
 }
 
 TEST_F(Checkpoint, InPartsThatDoNotFitIsRefused) {
-  const auto piece = [](std::vector<int64_t> dims) { return Tensor::Of<float>(TENON_DT_FLOAT, std::move(dims), std::vector<float>(2, 0.0f)); };
+  const auto piece = [](std::vector<int64_t> dims) { return Make<float>(std::move(dims), std::vector<float>(2, 0.0f)); };
   Named pieces;
   pieces.emplace_back("w", piece({2}));
   pieces.emplace_back("w", piece({2}));
@@ -336,9 +340,9 @@ TEST_F(Checkpoint, LargerThanAChunkAndWithManyTensorsIsWhole) {
 // ---- MergeV2Checkpoints ----
 
 Outcome Merge(const std::vector<std::string>& prefixes, const std::string& destination, bool allow_missing = false) {
-  const Tensor from = Strings(prefixes), to = Tensor::Strings({}, {destination});
-  return Step().Run(kMergeV2CheckpointsKernel,
-                    {{}, {{"delete_old_dirs", 1}, {"allow_missing_files", allow_missing ? 1 : 0}}, {}, {}},
+  const Tensor from = Strings(prefixes), to = testing::Strings({}, {destination});
+  return KernelRunner().Run(kMergeV2CheckpointsKernel,
+                    {"", {{"delete_old_dirs", true}, {"allow_missing_files", allow_missing}}},
                     {&from, &to});
 }
 Named Part(const std::string& name, float value) {
@@ -396,19 +400,19 @@ TEST_F(Checkpoint, IsNeverLostWhileAnotherIsMergedOverIt) {
 // ---- The strings ----
 
 TEST(ShardedFilename, CountsInFiveDigits) {
-  const Tensor name = Tensor::Strings({}, {"model"}), shard = Tensor::Of<int32_t>(TENON_DT_INT32, {}, {3}),
-               shards = Tensor::Of<int32_t>(TENON_DT_INT32, {}, {12});
-  Step step;
-  ASSERT_TRUE(step.Run(kShardedFilenameKernel, {{}, {}, {}, {TENON_DT_STRING}}, {&name, &shard, &shards}).ok());
-  EXPECT_EQ(step.outputs[0].Strings(), std::vector<std::string>{"model-00003-of-00012"});
+  const Tensor name = testing::Strings({}, {"model"}), shard = Make<int32_t>({}, {3}),
+               shards = Make<int32_t>({}, {12});
+  KernelRunner step;
+  ASSERT_TRUE(step.Run(kShardedFilenameKernel, {"", {}, {}, {TENON_DT_STRING}}, {&name, &shard, &shards}).ok());
+  EXPECT_EQ(Texts(step.outputs[0]), std::vector<std::string>{"model-00003-of-00012"});
 }
 
 TEST(StringJoin, RepeatsScalarsForEveryElement) {
-  const Tensor scalar = Tensor::Strings({}, {"a"}), vector = Strings({"x", ""}), other = Strings({"1", "2", "3"});
-  const tenon_node node{{{"separator", "-"}}, {}, {}, {TENON_DT_STRING}};
-  Step step;
+  const Tensor scalar = testing::Strings({}, {"a"}), vector = Strings({"x", ""}), other = Strings({"1", "2", "3"});
+  const Node node = {"StringJoin", {{"separator", "-"}}, {}, {TENON_DT_STRING}};
+  KernelRunner step;
   ASSERT_TRUE(step.Run(kStringJoinKernel, node, {&scalar, &vector, &scalar}).ok());
-  EXPECT_EQ(step.outputs[0].Strings(), (std::vector<std::string>{"a-x-a", "a--a"}));
+  EXPECT_EQ(Texts(step.outputs[0]), (std::vector<std::string>{"a-x-a", "a--a"}));
   EXPECT_EQ(step.Run(kStringJoinKernel, node, {&vector, &other}).code, TENON_INVALID_ARGUMENT);
 }
 

@@ -8,6 +8,8 @@
 #include <functional>
 #include <tuple>
 
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
 #include "tests/fakes/crash_disk.h"
 
 namespace tenon::ops {
@@ -17,22 +19,24 @@ extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2
 namespace {
 
 using fakes::CrashDisk;
-using fakes::Outcome;
-using fakes::Step;
-using fakes::Tensor;
+using testing::KernelRunner;
+using testing::Make;
+using testing::Outcome;
+using testing::Tensor;
+using testing::Values;
 using Contents = CrashDisk::Contents;
 
 // What restoring gives: a checkpoint holds one number under two names, which must be equal; kNone: there is no checkpoint.
 constexpr int kNone = -1;
 
-Tensor Text(const std::vector<std::string>& values) { return Tensor::Strings({static_cast<int64_t>(values.size())}, values); }
-Tensor Number(int value) { return Tensor::Of<int32_t>(TENON_DT_INT32, {2}, {value, value}); }
+Tensor Text(const std::vector<std::string>& values) { return testing::Strings({static_cast<int64_t>(values.size())}, values); }
+Tensor Number(int value) { return Make<int32_t>({2}, {value, value}); }
 
 Outcome Save(const std::string& prefix, const std::vector<std::string>& names, int value) {
-  const Tensor p = Tensor::Strings({}, {prefix}), n = Text(names), s = Text(std::vector<std::string>(names.size())), tensor = Number(value);
+  const Tensor p = testing::Strings({}, {prefix}), n = Text(names), s = Text(std::vector<std::string>(names.size())), tensor = Number(value);
   std::vector<const Tensor*> inputs = {&p, &n, &s};
   for (size_t i = 0; i < names.size(); ++i) inputs.push_back(&tensor);
-  return Step().Run(kSaveV2Kernel, {}, inputs);
+  return KernelRunner().Run(kSaveV2Kernel, {}, inputs);
 }
 
 // Two parts in a folder of their own become one checkpoint of two shards.
@@ -40,8 +44,8 @@ Outcome SaveInTwo(const std::string& prefix, int value) {
   const std::vector<std::string> parts = {prefix + "_temp/a", prefix + "_temp/b"};
   if (Outcome outcome = Save(parts[0], {"a"}, value); !outcome.ok()) return outcome;
   if (Outcome outcome = Save(parts[1], {"b"}, value); !outcome.ok()) return outcome;
-  const Tensor from = Text(parts), to = Tensor::Strings({}, {prefix});
-  return Step().Run(kMergeV2CheckpointsKernel, {{}, {{"delete_old_dirs", 1}, {"allow_missing_files", 0}}, {}, {}}, {&from, &to});
+  const Tensor from = Text(parts), to = testing::Strings({}, {prefix});
+  return KernelRunner().Run(kMergeV2CheckpointsKernel, {"", {{"delete_old_dirs", true}, {"allow_missing_files", false}}}, {&from, &to});
 }
 
 using Writer = std::function<Outcome(int value)>;
@@ -53,12 +57,12 @@ struct Restored {
   std::string problem;
 };
 Restored Restore() {
-  const Tensor p = Tensor::Strings({}, {"d/m"}), n = Text({"a", "b"}), s = Text({"", ""});
-  Step step;
-  const Outcome outcome = step.Run(kRestoreV2Kernel, {{}, {}, {}, {TENON_DT_INT32, TENON_DT_INT32}}, {&p, &n, &s});
+  const Tensor p = testing::Strings({}, {"d/m"}), n = Text({"a", "b"}), s = Text({"", ""});
+  KernelRunner step;
+  const Outcome outcome = step.Run(kRestoreV2Kernel, {"", {}, {}, {TENON_DT_INT32, TENON_DT_INT32}}, {&p, &n, &s});
   const bool none = outcome.code == TENON_NOT_FOUND && outcome.message.starts_with("there is no checkpoint");
   if (!outcome.ok()) return {kNone, none ? "" : outcome.message};
-  const std::vector<int32_t> a = step.outputs[0].Values<int32_t>(), b = step.outputs[1].Values<int32_t>();
+  const std::vector<int32_t> a = Values<int32_t>(step.outputs[0]), b = Values<int32_t>(step.outputs[1]);
   return {a[0], a == b && a[0] == a[1] ? "" : "half of one and half of another"};
 }
 
@@ -68,11 +72,11 @@ std::string Listing(const Contents& contents) {
   return text;
 }
 
-class CrashOrder : public testing::Test {
+class CrashOrder : public ::testing::Test {
  protected:
-  CrashOrder() { fakes::OtherFiles() = CrashDisk::Files(); }
+  CrashOrder() { testing::Offer(TENON_EXTENSION_FILES, CrashDisk::Files()); }
   ~CrashOrder() override {
-    fakes::OtherFiles() = nullptr;
+    testing::Offer(TENON_EXTENSION_FILES, nullptr);
     CrashDisk::Current() = nullptr;
   }
 

@@ -6,7 +6,9 @@
 #include "bundle.h"
 #include "tenon/sdk/crc32c.h"
 #include "tenon/sdk/wire.h"
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
+#include "tenon/testing/memory_files.h"
 
 namespace tenon::ops {
 
@@ -14,37 +16,44 @@ extern const tenon_kernel_registration kSaveV2Kernel, kRestoreV2Kernel, kMergeV2
 
 namespace {
 
-using fakes::MemoryFiles;
-using fakes::Outcome;
-using fakes::Step;
-using fakes::Tensor;
+using testing::KernelRunner;
+using testing::Make;
+using testing::MemoryFiles;
+using testing::Outcome;
+using testing::Tensor;
+using testing::Values;
 
-Tensor Text(const std::vector<std::string>& values) { return Tensor::Strings({static_cast<int64_t>(values.size())}, values); }
+// What the kernels are told that ask.
+bool cancelled = false;
+KernelRunner Runner() {
+  KernelRunner step;
+  step.is_cancelled = [] { return cancelled; };
+  return step;
+}
+
+Tensor Text(const std::vector<std::string>& values) { return testing::Strings({static_cast<int64_t>(values.size())}, values); }
 
 Outcome Save(const std::string& prefix, const std::string& name, const Tensor& tensor) {
-  const Tensor p = Tensor::Strings({}, {prefix}), n = Text({name}), s = Text({""});
-  return Step().Run(kSaveV2Kernel, {}, {&p, &n, &s, &tensor});
+  const Tensor p = testing::Strings({}, {prefix}), n = Text({name}), s = Text({""});
+  return Runner().Run(kSaveV2Kernel, {}, {&p, &n, &s, &tensor});
 }
 Outcome Save(const std::string& prefix, float value) {
-  return Save(prefix, "a", Tensor::Of<float>(TENON_DT_FLOAT, {1}, {value}));
+  return Save(prefix, "a", Make<float>({1}, {value}));
 }
 Outcome Restore(const std::string& prefix, float* out) {
-  const Tensor p = Tensor::Strings({}, {prefix}), n = Text({"a"}), s = Text({""});
-  Step step;
-  Outcome outcome = step.Run(kRestoreV2Kernel, {{}, {}, {}, {TENON_DT_FLOAT}}, {&p, &n, &s});
-  if (outcome.ok()) *out = step.outputs[0].Values<float>()[0];
+  const Tensor p = testing::Strings({}, {prefix}), n = Text({"a"}), s = Text({""});
+  KernelRunner step = Runner();
+  Outcome outcome = step.Run(kRestoreV2Kernel, {"", {}, {}, {TENON_DT_FLOAT}}, {&p, &n, &s});
+  if (outcome.ok()) *out = Values<float>(step.outputs[0])[0];
   return outcome;
 }
 Outcome Merge(const std::vector<std::string>& prefixes, const std::string& destination) {
-  const Tensor from = Text(prefixes), to = Tensor::Strings({}, {destination});
-  return Step().Run(kMergeV2CheckpointsKernel, {{}, {{"delete_old_dirs", 0}, {"allow_missing_files", 0}}, {}, {}}, {&from, &to});
+  const Tensor from = Text(prefixes), to = testing::Strings({}, {destination});
+  return Runner().Run(kMergeV2CheckpointsKernel, {"", {{"delete_old_dirs", false}, {"allow_missing_files", false}}}, {&from, &to});
 }
 
-class HostileFiles : public testing::Test {
+class HostileFiles : public ::testing::Test {
  protected:
-  HostileFiles() { MemoryFiles::Current() = &disk; }
-  ~HostileFiles() override { MemoryFiles::Current() = nullptr; }
-
   float Value(const std::string& prefix) {
     float value = -1;
     const Outcome outcome = Restore(prefix, &value);
@@ -59,9 +68,10 @@ class HostileFiles : public testing::Test {
     disk.files["m.index.tmp"] = std::exchange(disk.files["m.index"], old_index);
     ASSERT_EQ(Value("m"), 2);
   }
-  static Tensor Large() { return Tensor::Of<float>(TENON_DT_FLOAT, {1 << 20}, std::vector<float>(1 << 20, 5)); }
+  static Tensor Large() { return Make<float>({1 << 20}, std::vector<float>(1 << 20, 5)); }
 
   MemoryFiles disk;
+  testing::UseFiles use{&disk};
 };
 
 // ---- What cannot be read at the moment ----
@@ -246,7 +256,7 @@ TEST_F(HostileFiles, NumbersOfShardsThatAreNoneAreRefused) {
 
 TEST_F(HostileFiles, MergingACheckpointIntoItselfLosesNothing) {
   ASSERT_TRUE(Save("m", 1).ok());
-  ASSERT_TRUE(Save("n", "b", Tensor::Of<float>(TENON_DT_FLOAT, {1}, {2})).ok());
+  ASSERT_TRUE(Save("n", "b", Make<float>({1}, {2})).ok());
   EXPECT_TRUE(Merge({"m"}, "m").ok());
   EXPECT_EQ(Merge({"m", "n"}, "m").code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Value("m"), 1);
@@ -347,16 +357,16 @@ TEST_F(HostileFiles, ACancelledSaveStopsAndKeepsWhatWasThere) {
   bool finished = false;
   for (int moment = 1; !finished; ++moment) {
     disk = MemoryFiles();
-    ASSERT_TRUE(Save("m", "a", Tensor::Of<float>(TENON_DT_FLOAT, {1}, {1})).ok());
+    ASSERT_TRUE(Save("m", "a", Make<float>({1}, {1})).ok());
     int call = 0;
     disk.on_call = [&](std::string_view, std::string_view) -> uint32_t {
-      disk.cancelled = ++call >= moment;
+      cancelled = ++call >= moment;
       return TENON_OK;
     };
     const Outcome outcome = Save("m", "a", Large());  // of four chunks
     finished = call < moment;
     disk.on_call = nullptr;
-    disk.cancelled = false;
+    cancelled = false;
     if (!outcome.ok()) {
       ++stopped;
       EXPECT_EQ(outcome.code, TENON_CANCELLED) << outcome.message;
@@ -377,14 +387,14 @@ TEST_F(HostileFiles, ACancelledRestoreStops) {
   for (int moment = 1; !finished; ++moment) {
     int call = 0;
     disk.on_call = [&](std::string_view, std::string_view) -> uint32_t {
-      disk.cancelled = ++call >= moment;
+      cancelled = ++call >= moment;
       return TENON_OK;
     };
     float value = 0;
     const Outcome outcome = Restore("m", &value);
     finished = call < moment;
     disk.on_call = nullptr;
-    disk.cancelled = false;
+    cancelled = false;
     if (outcome.ok()) continue;
     EXPECT_EQ(outcome.code, TENON_CANCELLED) << outcome.message;
     after.push_back(call - moment);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
 
 namespace tenon::ops {
 
@@ -9,70 +10,74 @@ extern const tenon_kernel_registration kStackV2Kernel, kStackPushV2Kernel, kStac
 
 namespace {
 
-using fakes::Outcome;
-using fakes::Step;
-using fakes::Tensor;
+using testing::KernelRunner;
+using testing::Make;
+using testing::Node;
+using testing::Outcome;
+using testing::Tensor;
+using testing::Type;
+using testing::Values;
 
-Tensor Int(int32_t value) { return Tensor::Of<int32_t>(TENON_DT_INT32, {}, {value}); }
+Tensor Int(int32_t value) { return Make<int32_t>({}, {value}); }
 
 // A stack of float tensors, with at most max_size elements.
-Tensor NewStack(Step& step, int32_t max_size = -1) {
+Tensor NewStack(KernelRunner& step, int32_t max_size = -1) {
   const Tensor limit = Int(max_size);
-  const tenon_node node{{{"stack_name", "s"}}, {}, {{"elem_type", TENON_DT_FLOAT}}, {TENON_DT_RESOURCE}};
+  const Node node = {"StackV2", {{"stack_name", "s"}, {"elem_type", Type{TENON_DT_FLOAT}}}, {}, {TENON_DT_RESOURCE}};
   EXPECT_TRUE(step.Run(kStackV2Kernel, node, {&limit}).ok());
   return std::move(step.outputs[0]);
 }
-Outcome Push(Step& step, const Tensor& stack, const Tensor& value) {
-  return step.Run(kStackPushV2Kernel, {{}, {}, {}, {value.dtype()}}, {&stack, &value});
+Outcome Push(KernelRunner& step, const Tensor& stack, const Tensor& value) {
+  return step.Run(kStackPushV2Kernel, {"StackPushV2", {}, {}, {value.dtype}}, {&stack, &value});
 }
-Outcome Pop(Step& step, const Tensor& stack, uint32_t dtype = TENON_DT_FLOAT) {
-  return step.Run(kStackPopV2Kernel, {{}, {}, {{"elem_type", dtype}}, {dtype}}, {&stack});
+Outcome Pop(KernelRunner& step, const Tensor& stack, uint32_t dtype = TENON_DT_FLOAT) {
+  return step.Run(kStackPopV2Kernel, {"StackPopV2", {{"elem_type", Type{dtype}}}, {}, {dtype}}, {&stack});
 }
 
 TEST(Stack, GivesBackWhatWasPushedLastFirst) {
-  Step step;
+  KernelRunner step;
   const Tensor stack = NewStack(step);
   {
-    const Tensor a = Tensor::Of<float>(TENON_DT_FLOAT, {2}, {1, 2}), b = Tensor::Of<float>(TENON_DT_FLOAT, {1, 1}, {3});
+    const Tensor a = Make<float>({2}, {1, 2}), b = Make<float>({1, 1}, {3});
     ASSERT_TRUE(Push(step, stack, a).ok());
-    EXPECT_EQ(step.outputs[0].Values<float>(), a.Values<float>());
+    EXPECT_EQ(Values<float>(step.outputs[0]), Values<float>(a));
     ASSERT_TRUE(Push(step, stack, b).ok());
   }  // the stack alone holds them now
   ASSERT_TRUE(Pop(step, stack).ok());
-  EXPECT_EQ(step.outputs[0].dims(), (std::vector<int64_t>{1, 1}));
-  EXPECT_EQ(step.outputs[0].Values<float>(), std::vector<float>{3});
+  EXPECT_EQ(step.outputs[0].dims, (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(Values<float>(step.outputs[0]), std::vector<float>{3});
   ASSERT_TRUE(Pop(step, stack).ok());
-  EXPECT_EQ(step.outputs[0].Values<float>(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(Values<float>(step.outputs[0]), (std::vector<float>{1, 2}));
 }
 
 TEST(Stack, IsAFreshOneAtEveryRunOfTheNode) {
-  Step step;
+  KernelRunner step;
   const Tensor first = NewStack(step), second = NewStack(step);
-  ASSERT_TRUE(Push(step, first, Tensor::Of<float>(TENON_DT_FLOAT, {}, {1})).ok());
+  ASSERT_TRUE(Push(step, first, Make<float>({}, {1})).ok());
   const Outcome outcome = Pop(step, second);
   EXPECT_EQ(outcome.code, TENON_INVALID_ARGUMENT);
   EXPECT_NE(outcome.message.find("empty"), std::string::npos) << outcome.message;
 }
 
 TEST(Stack, RefusesMoreThanItsMaxSize) {
-  Step step;
+  KernelRunner step;
   const Tensor stack = NewStack(step, 1);
-  const Tensor value = Tensor::Of<float>(TENON_DT_FLOAT, {}, {1});
+  const Tensor value = Make<float>({}, {1});
   ASSERT_TRUE(Push(step, stack, value).ok());
   EXPECT_EQ(Push(step, stack, value).code, TENON_INVALID_ARGUMENT);
 }
 
 TEST(Stack, RefusesAnotherType) {
-  Step step;
+  KernelRunner step;
   const Tensor stack = NewStack(step);
   EXPECT_EQ(Push(step, stack, Int(1)).code, TENON_INVALID_ARGUMENT);
   EXPECT_EQ(Pop(step, stack, TENON_DT_INT32).code, TENON_INVALID_ARGUMENT);
 }
 
 TEST(Stack, IsOfNoUseOnceClosed) {
-  Step step;
+  KernelRunner step;
   const Tensor stack = NewStack(step);
-  const Tensor value = Tensor::Of<float>(TENON_DT_FLOAT, {}, {1});
+  const Tensor value = Make<float>({}, {1});
   ASSERT_TRUE(Push(step, stack, value).ok());
   ASSERT_TRUE(step.Run(kStackCloseV2Kernel, {}, {&stack}).ok());
   EXPECT_EQ(Push(step, stack, value).code, TENON_FAILED_PRECONDITION);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "tests/fakes/kernel_host.h"
+#include "tenon/testing/kernel_case.h"
+#include "tenon/testing/linked.h"
 
 namespace tenon::ops {
 
@@ -10,51 +11,50 @@ extern const tenon_kernel_registration kVarHandleOpKernel, kVariableKernel, kVar
 
 namespace {
 
-using fakes::Step;
-using fakes::Tensor;
+using testing::KernelRunner;
+using testing::Tensor;
+using testing::Values;
 
-tenon_resource* HandleOf(const Tensor& tensor) { return *static_cast<tenon_resource**>(tensor.view().dl.data); }
-
-Tensor Make(Step& step, const tenon_kernel_registration& kernel, const char* shared_name) {
-  EXPECT_TRUE(step.Run(kernel, {{{"container", ""}, {"shared_name", shared_name}}, {}, {}, {TENON_DT_RESOURCE}}, {}).ok());
+Tensor Make(KernelRunner& step, const tenon_kernel_registration& kernel, const char* shared_name) {
+  EXPECT_TRUE(step.Run(kernel, {"", {{"container", ""}, {"shared_name", shared_name}}, {}, {TENON_DT_RESOURCE}}, {}).ok());
   return std::move(step.outputs[0]);
 }
 
 TEST(VariableHandle, OfOneNameIsOneVariableWhateverTheOp) {
-  Step step;
-  tenon_resource* w = HandleOf(Make(step, kVarHandleOpKernel, "w"));
+  KernelRunner step;
+  tenon_resource* w = ResourceOf(Make(step, kVarHandleOpKernel, "w"));
   EXPECT_NE(w, nullptr);
-  EXPECT_EQ(HandleOf(Make(step, kVarHandleOpKernel, "w")), w);
-  EXPECT_EQ(HandleOf(Make(step, kVariableKernel, "w")), w);
-  EXPECT_EQ(HandleOf(Make(step, kVariableV2Kernel, "w")), w);
-  EXPECT_NE(HandleOf(Make(step, kVarHandleOpKernel, "v")), w);
+  EXPECT_EQ(ResourceOf(Make(step, kVarHandleOpKernel, "w")), w);
+  EXPECT_EQ(ResourceOf(Make(step, kVariableKernel, "w")), w);
+  EXPECT_EQ(ResourceOf(Make(step, kVariableV2Kernel, "w")), w);
+  EXPECT_NE(ResourceOf(Make(step, kVarHandleOpKernel, "v")), w);
 }
 
 TEST(VariableHandle, WithoutANameTakesTheNodes) {
-  Step step;
-  tenon_resource* named = HandleOf(Make(step, kVarHandleOpKernel, "node"));
-  EXPECT_EQ(HandleOf(Make(step, kVariableV2Kernel, "")), named);
-  EXPECT_EQ(HandleOf(Make(step, kVarHandleOpKernel, "cd2c89b7-88b7-44c8-ad83-06c2a9158347")), named);
+  KernelRunner step;
+  tenon_resource* named = ResourceOf(Make(step, kVarHandleOpKernel, "node"));
+  EXPECT_EQ(ResourceOf(Make(step, kVariableV2Kernel, "")), named);
+  EXPECT_EQ(ResourceOf(Make(step, kVarHandleOpKernel, "cd2c89b7-88b7-44c8-ad83-06c2a9158347")), named);
 }
 
 TEST(VariableHandle, IsAskedForItsValueAndDestroyedOnce) {
-  Step step;
+  KernelRunner step;
   const Tensor handle = Make(step, kVarHandleOpKernel, "w");
   const auto initialized = [&](const tenon_kernel_registration& kernel) {
-    EXPECT_TRUE(step.Run(kernel, {{}, {}, {}, {TENON_DT_BOOL}}, {&handle}).ok());
-    return step.outputs[0].Values<uint8_t>()[0];
+    EXPECT_TRUE(step.Run(kernel, {"", {}, {}, {TENON_DT_BOOL}}, {&handle}).ok());
+    return Values<uint8_t>(step.outputs[0])[0];
   };
-  const auto destroy = [&](uint8_t ignore_missing) {
-    return step.Run(kDestroyResourceOpKernel, {{}, {{"ignore_lookup_error", ignore_missing}}, {}, {}}, {&handle}).code;
+  const auto destroy = [&](bool ignore_missing) {
+    return step.Run(kDestroyResourceOpKernel, {"", {{"ignore_lookup_error", ignore_missing}}}, {&handle}).code;
   };
   EXPECT_EQ(initialized(kVarIsInitializedOpKernel), 0);
-  HandleOf(handle)->object = new int(1);
-  HandleOf(handle)->destroy = [](void* object) { delete static_cast<int*>(object); };
+  ResourceOf(handle)->object = new int(1);
+  ResourceOf(handle)->destroy = [](void* object) { delete static_cast<int*>(object); };
   EXPECT_EQ(initialized(kVarIsInitializedOpKernel), 1);
   EXPECT_EQ(initialized(kIsVariableInitializedKernel), 1);
-  EXPECT_EQ(destroy(0), TENON_OK);
-  EXPECT_EQ(destroy(0), TENON_NOT_FOUND);
-  EXPECT_EQ(destroy(1), TENON_OK);
+  EXPECT_EQ(destroy(false), TENON_OK);
+  EXPECT_EQ(destroy(false), TENON_NOT_FOUND);
+  EXPECT_EQ(destroy(true), TENON_OK);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(Tenon [COMPONENTS plugin app]) gives, from a prefix that may be moved as a whole:
+# find_package(Tenon [COMPONENTS plugin testing app]) gives, from a prefix that may be moved as a whole:
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
 #   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::tenon (component data)
 #   Tenon::train       the training library over Tenon::data (component train)
 #   Tenon::model       models as files: read, run and written, over Tenon::data (component model)
+#   Tenon::testing     the headers of tests of plugins, in C++20 (component testing)
 #   Tenon::manifest    the tool that tenon_add_plugin runs
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH Tenon_PREFIX)
 cmake_path(GET Tenon_PREFIX PARENT_PATH Tenon_PREFIX)
@@ -24,6 +25,17 @@ if(EXISTS "${Tenon_PREFIX}/include/tenon/plugin.h" AND EXISTS "${Tenon_PREFIX}/b
     set_target_properties(Tenon::manifest PROPERTIES IMPORTED_LOCATION "${Tenon_PREFIX}/bin/tenon-manifest")
   endif()
   include("${CMAKE_CURRENT_LIST_DIR}/TenonPlugin.cmake")
+endif()
+
+set(Tenon_testing_FOUND FALSE)
+if(Tenon_plugin_FOUND AND EXISTS "${Tenon_PREFIX}/include/tenon/testing/host.h")
+  set(Tenon_testing_FOUND TRUE)
+  if(NOT TARGET Tenon::testing)
+    add_library(Tenon::testing INTERFACE IMPORTED)
+    set_target_properties(Tenon::testing PROPERTIES
+      INTERFACE_LINK_LIBRARIES "Tenon::plugin;${CMAKE_DL_LIBS}"
+      INTERFACE_COMPILE_FEATURES cxx_std_20)
+  endif()
 endif()
 
 if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/tenon/app.h")
@@ -77,6 +89,6 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, app, data, train, model).")
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, testing, app, data, train, model).")
   endif()
 endforeach()

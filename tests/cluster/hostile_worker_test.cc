@@ -6,7 +6,7 @@
 
 #include "net/cluster/cluster.pb.h"
 #include "tests/cluster/processes.h"
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::engine {
 namespace {
@@ -105,14 +105,14 @@ class Attacker {
 
 constexpr uint32_t kProtocol = 2;  // of net/cluster/protocol.h
 
-class HostileTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, HostileTest, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
+class HostileTest : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, HostileTest, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return std::string(info.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HostileTest);
 
 TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
   const Processes tasks(GetParam(), {{"worker", 1}});
   ASSERT_TRUE(tasks.ok());
-  const Transport transport(GetParam());
+  const BuiltTransport transport(GetParam());
   Endpoint client(transport);
   Peer peer(client, tasks.address(0));
   cluster::HelloRequest hello;
@@ -187,7 +187,7 @@ std::string Ping(Peer& peer, uint64_t session) {
 TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
   const Processes tasks(GetParam(), {{"worker", 1}});
   ASSERT_TRUE(tasks.ok());
-  const Transport transport(GetParam());
+  const BuiltTransport transport(GetParam());
   Endpoint client(transport);
   Peer own(client, tasks.address(0)), stranger(client, tasks.address(0));
   ASSERT_EQ(Open(own, 1, "training", "secret"), "");
@@ -206,7 +206,7 @@ TEST_P(HostileTest, AnOwnersNameAloneEndsNoSession) {
 TEST_P(HostileTest, ATaskOfNoClusterIsNotReached) {
   const Processes tasks(GetParam(), {{"worker", 1}});
   ASSERT_TRUE(tasks.ok());
-  const Transport transport(GetParam());
+  const BuiltTransport transport(GetParam());
   Endpoint client(transport);
   Peer peer(client, tasks.address(0));
   ASSERT_EQ(Open(peer, 1, "", ""), "");

@@ -37,7 +37,7 @@ function(build_template template prefix binary)
   run("${CMAKE_COMMAND}" -S "${SOURCE}/sdk/templates/${template}" -B "${binary}" -G "${GENERATOR}"
       "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_C_COMPILER=${CC}" "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror"
       "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
-      -DCMAKE_BUILD_TYPE=Release "-DCMAKE_INSTALL_PREFIX=${FOLDER}/installed")
+      -DCUBE_TESTS=ON --no-warn-unused-cli -DCMAKE_BUILD_TYPE=Release "-DCMAKE_INSTALL_PREFIX=${FOLDER}/installed")
   run("${CMAKE_COMMAND}" --build "${binary}")
 endfunction()
 
@@ -47,6 +47,8 @@ file(RENAME "${FOLDER}/first" "${FOLDER}/prefix")
 
 build_template(op_plugin "${FOLDER}/prefix" "${FOLDER}/op_plugin")
 check_library("${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")
+# Its test is built from the installed headers alone.
+run("${CMAKE_CTEST_COMMAND}" --test-dir "${FOLDER}/op_plugin" --output-on-failure --no-tests=error)
 build_template(null_device "${FOLDER}/prefix" "${FOLDER}/null_device")
 check_library("${FOLDER}/null_device/lib/tenon/plugins/tenon_null_device.so")
 build_template(async_device "${FOLDER}/prefix" "${FOLDER}/async_device")

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "tests/device/values.h"
+#include "tests/device/tested.h"
 
 namespace tenon::device_test {
 
@@ -13,12 +13,12 @@ inline constexpr char kLibraries[] = TENON_TEST_BUILD_DIR "/tests/plugins/librar
 inline Settings With(std::string_view libraries) { return {{"devices", "1"}, {"cache", "off"}, {"libraries", std::string(libraries)}}; }
 
 // The emulated libraries add up doubles, our kernels floats: the numbers say who it was.
-inline double WorstOf(const Settings& settings, const Case& given, const std::vector<double>& exact) {
+inline double WorstOf(const Settings& settings, const DeviceCase& given, const std::vector<double>& exact) {
   Bench bench(settings, 0);
-  std::vector<Value> out;
+  std::vector<Tensor> out;
   EXPECT_EQ(bench.OnDevice(given, &out), "");
   if (out.size() != 1) return INFINITY;
-  const std::vector<double> got = out[0].Numbers();
+  const std::vector<double> got = Numbers(out[0]);
   double worst = 0;
   for (size_t i = 0; i < exact.size(); ++i) worst = std::max(worst, std::abs(got[i] - exact[i]) / std::abs(exact[i]));
   return worst;
@@ -26,14 +26,14 @@ inline double WorstOf(const Settings& settings, const Case& given, const std::ve
 inline constexpr double kRounding = 6e-8;  // of one float
 
 inline constexpr int64_t kDepth = 5000;
-inline Case LongProduct(uint32_t precision) {
-  Case given = {"MatMul", {{"transpose_a", false}, {"transpose_b", false}}, {RandomFloatsOf({1, kDepth}, 1, 0.5f, 1), RandomFloatsOf({kDepth, 1}, 2, 0.5f, 1)},
+inline DeviceCase LongProduct(uint32_t precision) {
+  DeviceCase given = {"MatMul", {{"transpose_a", false}, {"transpose_b", false}}, {RandomFloatsOf({1, kDepth}, 1, 0.5f, 1), RandomFloatsOf({kDepth, 1}, 2, 0.5f, 1)},
                 {{TENON_DT_FLOAT, {1, 1}}}};
   given.precision = precision;
   return given;
 }
-inline Case LongConvolution(uint32_t precision) {
-  Case given = {"Conv2D",
+inline DeviceCase LongConvolution(uint32_t precision) {
+  DeviceCase given = {"Conv2D",
                 {{"data_format", std::string("NHWC")}, {"padding", std::string("VALID")}, {"T", Type{TENON_DT_FLOAT}}, {"strides", std::vector<int64_t>{1, 1, 1, 1}},
                  {"dilations", std::vector<int64_t>{1, 1, 1, 1}}},
                 {RandomFloatsOf({1, 5, 5, kDepth / 25}, 1, 0.5f, 1), RandomFloatsOf({5, 5, kDepth / 25, 1}, 2, 0.5f, 1)},
@@ -42,8 +42,8 @@ inline Case LongConvolution(uint32_t precision) {
   return given;
 }
 // Both are the sum of these products.
-inline std::vector<double> Exact(const Case& given) {
-  const std::vector<double> left = given.inputs[0].Numbers(), right = given.inputs[1].Numbers();
+inline std::vector<double> Exact(const DeviceCase& given) {
+  const std::vector<double> left = Numbers(given.inputs[0]), right = Numbers(given.inputs[1]);
   double sum = 0;
   for (size_t i = 0; i < left.size(); ++i) sum += left[i] * right[i];
   return {sum};

@@ -19,7 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/fakes/kernel_host.h"
+#include "tenon/ext/files.h"
+#include "tenon/testing/host.h"
 
 namespace tenon::fakes {
 
@@ -86,7 +87,7 @@ class CrashDisk {
     }
   }
   tenon_status* Fails(const std::string& path) {
-    return ++changes == fail_at ? NewStatus(TENON_RESOURCE_EXHAUSTED, path + ": no space left") : nullptr;
+    return ++changes == fail_at ? testing::NewStatus(TENON_RESOURCE_EXHAUSTED, path + ": no space left") : nullptr;
   }
   void Do(Change change) {
     Apply(change, now_);
@@ -143,9 +144,9 @@ class CrashDisk {
 
   static tenon_status* OpenFile(tenon_span path, bool make, bool clear, tenon_file** out) {
     CrashDisk& disk = *Current();
-    const std::string name(Text(path));
+    const std::string name(testing::View(path));
     auto found = disk.now_.find(name);
-    if (found == disk.now_.end() && !make) return NewStatus(TENON_NOT_FOUND, "open " + name + ": no such file");
+    if (found == disk.now_.end() && !make) return testing::NewStatus(TENON_NOT_FOUND, "open " + name + ": no such file");
     if (make) {
       if (tenon_status* bad = disk.Fails(name)) return bad;
     }
@@ -173,7 +174,7 @@ class CrashDisk {
     };
     f.read_at = [](tenon_file* file, uint64_t offset, void* target, uint64_t bytes) -> tenon_status* {
       const std::string& text = Of(file).node->entry.bytes;
-      if (offset > text.size() || bytes > text.size() - offset) return NewStatus(TENON_OUT_OF_RANGE, Of(file).path + " is shorter");
+      if (offset > text.size() || bytes > text.size() - offset) return testing::NewStatus(TENON_OUT_OF_RANGE, Of(file).path + " is shorter");
       std::memcpy(target, text.data() + offset, bytes);
       return nullptr;
     };
@@ -195,37 +196,37 @@ class CrashDisk {
     };
     f.rename = [](tenon_span from, tenon_span to) -> tenon_status* {
       CrashDisk& disk = *Current();
-      const std::string source(Text(from)), target(Text(to));
+      const std::string source(testing::View(from)), target(testing::View(to));
       if (tenon_status* bad = disk.Fails(source)) return bad;
       const auto found = disk.now_.find(source);
-      if (found == disk.now_.end()) return NewStatus(TENON_NOT_FOUND, "rename " + source + ": no such file");
+      if (found == disk.now_.end()) return testing::NewStatus(TENON_NOT_FOUND, "rename " + source + ": no such file");
       disk.Do({{{target, found->second}, {source, nullptr}}});
       return nullptr;
     };
     f.remove = [](tenon_span path) -> tenon_status* {
       CrashDisk& disk = *Current();
-      const std::string name(Text(path));
+      const std::string name(testing::View(path));
       if (tenon_status* bad = disk.Fails(name)) return bad;
-      if (!disk.now_.contains(name)) return NewStatus(TENON_NOT_FOUND, "remove " + name + ": no such file");
+      if (!disk.now_.contains(name)) return testing::NewStatus(TENON_NOT_FOUND, "remove " + name + ": no such file");
       for (const auto& [other, node] : disk.now_) {
-        if (FolderOf(other) == name) return NewStatus(TENON_FAILED_PRECONDITION, "remove " + name + ": it is not empty");
+        if (FolderOf(other) == name) return testing::NewStatus(TENON_FAILED_PRECONDITION, "remove " + name + ": it is not empty");
       }
       disk.Do({{{name, nullptr}}});
       return nullptr;
     };
     f.make_directory = [](tenon_span path) -> tenon_status* {
       CrashDisk& disk = *Current();
-      const std::string name(Text(path));
+      const std::string name(testing::View(path));
       if (tenon_status* bad = disk.Fails(name)) return bad;
       if (!disk.now_.contains(name)) disk.Do({{{name, std::make_shared<Node>(Node{{true, ""}, ""})}}});
       return nullptr;
     };
     f.sync_directory = [](tenon_span path) -> tenon_status* {
-      if (tenon_status* bad = Current()->Fails(std::string(Text(path)))) return bad;
-      Current()->SyncFolder(std::string(Text(path)));
+      if (tenon_status* bad = Current()->Fails(testing::String((path)))) return bad;
+      Current()->SyncFolder(testing::String((path)));
       return nullptr;
     };
-    f.exists = [](tenon_span path) -> uint32_t { return Current()->now_.contains(std::string(Text(path))) ? 1 : 0; };
+    f.exists = [](tenon_span path) -> uint32_t { return Current()->now_.contains(testing::String((path))) ? 1 : 0; };
     return f;
   }
 

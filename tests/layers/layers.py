@@ -32,6 +32,7 @@ RULES = {
     "plugins": (("core", "plugin_api"), ("boost", "json")),
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
     "sdk/plugin": (("plugin_api",), ()),
+    "sdk/testing": (("plugin_api", "sdk/plugin"), ("GoogleTest",)),
     "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
     "sdk/bytes": ((), ()),
     "sdk/data": APPLICATION,
@@ -190,7 +191,9 @@ def library_of(name):
 
 
 def is_test(path):
-    return posixpath.splitext(path)[0].endswith("_test")
+    """A test, or what a package's tests share, in its folder testing/."""
+    parts = path.split("/")
+    return posixpath.splitext(path)[0].endswith("_test") or (parts[0] in PACKAGE_ROOMS and "testing" in parts[:-1])
 
 
 def unit_of(path):
@@ -221,7 +224,7 @@ def check_rooms(tree):
         folders, libraries = RULES.get(unit, PACKAGE)
         folders = (unit, *folders)
         if is_test(source):  # never core for a package: its tests use what a stranger's tests can
-            folders += ("tests", "sdk/conformance", "public host API")
+            folders += ("tests", "sdk/testing", "public host API")
             libraries = ("*", *libraries)
         for name, target in tree.includes(source):
             if target is not None:
@@ -310,6 +313,13 @@ def check_circles(tree):
     return problems
 
 
+def check_googletest(tree):
+    """The testing kit is for every test framework: GoogleTest is known to its adapter alone."""
+    return [f"{source} includes {name}; only googletest.h of sdk/testing may know GoogleTest"
+            for source in tree.sources if source.startswith("sdk/testing/") and not source.endswith(("/googletest.h", "_test.cc"))
+            for name, _ in tree.includes(source) if library_of(name) == "GoogleTest"]
+
+
 def check_protobuf(tree):
     """Generated messages, too, stay behind core/graph/graphdef."""
     return [f"{source} includes {name}; in core, protobuf stays in {PROTOBUF_FOLDER}"
@@ -355,4 +365,4 @@ def check_names(tree):
     return problems
 
 
-CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_protobuf, check_op_extraction, check_names)
+CHECKS = (check_rooms, check_core_order, check_exec_order, check_circles, check_googletest, check_protobuf, check_op_extraction, check_names)

@@ -30,7 +30,7 @@ class TheTree(unittest.TestCase):
                         not list((ROOT / "core").glob("*/*.h")))
 
     def test_every_room_under_sdk_has_a_rule_or_is_known_to_have_none(self):
-        known = {"cmake", "conformance"}
+        known = {"cmake"}
         folders = {source.split("/")[1] for source in self.tree.sources if source.startswith("sdk/")}
         self.assertEqual(set(), {f for f in folders if f"sdk/{f}" not in layers.RULES} - known)
 
@@ -75,6 +75,10 @@ class Planted(unittest.TestCase):
             ("core/exec/a_test.cc", '"plugins/loader.h"'),
             ("core/exec/a.cc", "<strange/thing.h>"),
             ("plugins/a.cc", '"sdk/host/session.h"'),
+            ("sdk/testing/include/tenon/testing/a.h", '"core/base/status.h"'),
+            ("sdk/testing/include/tenon/testing/a.h", '"tests/fakes/a.h"'),
+            ("devices/cpu/kernels/a.cc", '"sdk/testing/include/tenon/testing/a.h"'),
+            ("sdk/plugin/include/tenon/sdk/a.h", '"sdk/testing/include/tenon/testing/a.h"'),
             ("plugins/a.cc", '"net/cluster/master.h"'),
             ("net/cluster/a.cc", '"plugins/loader.h"'),
             ("net/cluster/a.cc", '"net/grpc/channel.h"'),
@@ -193,6 +197,10 @@ class Planted(unittest.TestCase):
 
     def test_core_order_leaves_tests_alone(self):
         self.assert_allowed(layers.check_core_order, "core/base/a_test.cc", '"core/session/session.h"')
+
+    def test_googletest_stays_in_its_adapter(self):
+        for name, check in (("device.h", self.assert_refused), ("googletest.h", self.assert_allowed)):
+            check(layers.check_googletest, f"sdk/testing/include/tenon/testing/{name}", "<gtest/gtest.h>")
 
     def test_protobuf_is_refused_outside_graphdef(self):
         for target in ("<google/protobuf/message_lite.h>", '"core/graph/graphdef/graph.pb.h"'):

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ void Check(tenon_status* status) {
 // ---- The plugin ----
 
 const tenon_transport* Grpc() {
-  static const Transport transport("grpc");
+  static const BuiltTransport transport("grpc");
   return transport.table;
 }
 
@@ -57,7 +57,7 @@ tenon_endpoint* OpenEndpoint(const char* address, std::vector<char>* place) {
   events.place = [](void* argument, tenon_peer*, tenon_span, tenon_span, uint64_t bytes, tenon_bytes* memory,
                     void**) -> tenon_status* {
     auto* to = static_cast<std::vector<char>*>(argument);
-    if (bytes > to->size()) return Status(TENON_RESOURCE_EXHAUSTED, "too large");
+    if (bytes > to->size()) return NewStatus(TENON_RESOURCE_EXHAUSTED, "too large");
     *memory = {to->data(), bytes};
     return nullptr;
   };
@@ -76,12 +76,12 @@ class Ours {
     Check(Grpc()->connect(endpoint_, Span(address), 0, &peer_));
   }
   void RoundTrip() {
-    Mailbox<Outcome> done;
+    Mailbox<Answer> done;
     tenon_call_args args = {};
     args.struct_size = sizeof args;
     args.method = TENON_SPAN("echo");
     args.argument = &done;
-    args.done = PutOutcome;
+    args.done = PutAnswer;
     Check(Grpc()->call(peer_, &args, nullptr));
     if (const std::string status = done.Take().status; !status.empty()) Die(status);
   }

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "tests/transport/other_process.h"
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace {
 
@@ -70,7 +70,7 @@ class Path {
   Path(const Path&) = delete;
   Path& operator=(const Path&) = delete;
 
-  Transport transport;
+  BuiltTransport transport;
   tenon_peer* peer = nullptr;
 
  private:
@@ -248,7 +248,7 @@ void BM_Memcpy(benchmark::State& state) {
 }
 
 int Serve(const std::string& name, const std::string& address) {
-  const Transport transport(name);
+  const BuiltTransport transport(name);
   const Lean server(transport, address);
   std::printf("%s\n", server.address().c_str());
   std::fflush(stdout);

@@ -15,7 +15,7 @@ class Faults : public Suite {
   void Wrap(const FaultRules& rules) {
     Unwrap();
     faults_ = std::make_unique<FaultTransport>(Host(), transport().table, transport().self, rules);
-    wrapped_ = std::make_unique<Transport>(GetParam(), faults_->table(), faults_->self());
+    wrapped_ = std::make_unique<Transport>(transport(), faults_->table(), faults_->self());
     Endpoint::Options options;
     options.on_call = [this](tenon_peer*, const Incoming& call, tenon_reply* reply) {
       ++arrived_;
@@ -39,7 +39,7 @@ class Faults : public Suite {
     int good = 0, cut = 0, late = 0;
   };
   Ends CallMany(int count, std::chrono::nanoseconds time) {
-    std::vector<Mailbox<Outcome>> done(static_cast<size_t>(count));
+    std::vector<Mailbox<Answer>> done(static_cast<size_t>(count));
     std::vector<std::string> texts;
     CallOptions options;
     options.time = time;
@@ -47,7 +47,7 @@ class Faults : public Suite {
     for (size_t i = 0; i < done.size(); ++i) EXPECT_EQ(to_->Start("echo", {Span(texts[i])}, &done[i], nullptr, options), "");
     Ends ends;
     for (size_t i = 0; i < done.size(); ++i) {
-      const Outcome outcome = done[i].Take();
+      const Answer outcome = done[i].Take();
       ends.good += outcome.status.empty() && outcome.response == texts[i] ? 1 : 0;
       ends.cut += outcome.status.empty() && outcome.response == texts[i].substr(0, texts[i].size() / 2) ? 1 : 0;
       ends.late += CodeOf(outcome.status) == "DEADLINE_EXCEEDED" ? 1 : 0;
@@ -83,7 +83,7 @@ TEST_P(Faults, EndEveryCall) {
     EXPECT_GT(counts.duplicated, 0);
     EXPECT_GT(ends.cut, 0);
     // One past the faults, behind all others: then they have arrived.
-    Mailbox<Outcome> last;
+    Mailbox<Answer> last;
     EXPECT_EQ(Peer::StartOn(*counting_, to_->peer, "echo", {}, &last, nullptr, {}), "");
     EXPECT_EQ(last.Take().status, "");
     EXPECT_EQ(arrived_, kCalls - counts.dropped_requests + counts.duplicated + 1);
@@ -147,7 +147,7 @@ TEST_P(Faults, OfAPartitionEndAtDeadlinesUntilItHeals) {
   Stream stream;
   EXPECT_EQ(to_->Open("hold", &stream), "");
   EXPECT_EQ(CodeOf(stream.Write("lost")), "UNAVAILABLE");
-  stream.Close(Status(TENON_ABORTED, "given up"));
+  stream.Close(NewStatus(TENON_ABORTED, "given up"));
   EXPECT_EQ(CodeOf(stream.ended.Take()), "ABORTED");
   const std::shared_ptr<Stream> there = counting_->streams.Take();
   EXPECT_EQ(CodeOf(there->ended.Take()), "ABORTED");
@@ -161,7 +161,7 @@ TEST_P(Faults, LetCallsBeCancelledAndConnectionsEnd) {
   FaultRules rules;
   rules.drop_request = 1;
   Wrap(rules);
-  Mailbox<Outcome> done;
+  Mailbox<Answer> done;
   uint64_t call = 0;
   EXPECT_EQ(to_->Start("echo", {}, &done, &call), "");
   client_->table().cancel(to_->peer, call);

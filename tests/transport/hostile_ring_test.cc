@@ -13,7 +13,7 @@
 #include "net/shm/record.h"
 #include "tenon/sdk/frame.h"
 #include "tests/fakes/temporary_folder.h"
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using shm::Record;
 using shm::RecordKind;
 
-class HostileRing : public testing::Test {
+class HostileRing : public ::testing::Test {
  protected:
   // Another process's side, in the test's own hands.
   void Meet(shm::Meeting* out_meeting) {
@@ -46,7 +46,7 @@ class HostileRing : public testing::Test {
   }
 
   std::unique_ptr<shm::Bell> bell;
-  Transport transport{"shm"};
+  BuiltTransport transport{"shm"};
   Endpoint server{transport, transport.Address()}, client{transport};
   Peer honest{client, server.address()};
 };
@@ -148,7 +148,7 @@ TEST(ShmAddresses, DoNotReplaceAFileThatIsNoSocket) {
   const std::string folder = fakes::TemporaryFolder("shm");
   const std::string path = folder + "/precious";
   std::ofstream(path) << "data";
-  Transport transport("shm");
+  BuiltTransport transport("shm");
   Endpoint server(transport, "shm://" + path);
   EXPECT_EQ(CodeOf(server.open_status), "ALREADY_EXISTS");
   EXPECT_TRUE(std::filesystem::is_regular_file(path));

@@ -3,9 +3,8 @@
 #include <random>
 
 #include "tenon/sdk/endpoint.h"
-#include "tests/transport/testing.h"
-
-const tenon_host* tenon_plugin_host = tenon::transport_testing::Host();
+#include "tenon/testing/linked.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 namespace {
@@ -114,7 +113,7 @@ std::vector<std::string> HonestHeads() {
 }
 
 TEST(HostileHeads, ThatAreCutShortOrTooLongBreakTheConnection) {
-  const int statuses = living_statuses;
+  const int64_t statuses = live_statuses;
   for (const std::string& head : HonestHeads()) {
     for (size_t size = 0; size <= head.size() + 1; ++size) {
       if (size == head.size()) continue;
@@ -124,7 +123,7 @@ TEST(HostileHeads, ThatAreCutShortOrTooLongBreakTheConnection) {
       EXPECT_FALSE(victim.Lives());
     }
   }
-  EXPECT_EQ(living_statuses, statuses);
+  EXPECT_EQ(live_statuses, statuses);
 }
 
 // Requests of which the end never comes, over connections of one endpoint: together they have so much memory, and no more.
@@ -196,7 +195,7 @@ TEST(HostileHeads, ForWhatIsNotOpenAreDropped) {
 }
 
 TEST(HostileHeads, MadeAtRandomDoNoHarm) {
-  const int statuses = living_statuses;
+  const int64_t statuses = live_statuses;
   std::mt19937 random(7);
   const std::vector<std::string> honest = HonestHeads();
   int frames = 0, broken = 0;
@@ -214,7 +213,7 @@ TEST(HostileHeads, MadeAtRandomDoNoHarm) {
     ++broken;
   }
   EXPECT_GT(broken, 100);
-  EXPECT_EQ(living_statuses, statuses);
+  EXPECT_EQ(live_statuses, statuses);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include <string>
 
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 

@@ -14,7 +14,7 @@ std::vector<std::string> TransportsBetweenProcesses() {
   std::erase(names, "loopback");
   return names;
 }
-INSTANTIATE_TEST_SUITE_P(All, BetweenProcesses, testing::ValuesIn(TransportsBetweenProcesses()),
+INSTANTIATE_TEST_SUITE_P(All, BetweenProcesses, ::testing::ValuesIn(TransportsBetweenProcesses()),
                          [](const auto& info) { return info.param; });
 
 TEST_P(BetweenProcesses, CarryEverySize) {
@@ -23,7 +23,7 @@ TEST_P(BetweenProcesses, CarryEverySize) {
   for (uint64_t size : {0ull, 5ull, 5000ull, 70'000ull, 300'000ull, 5'000'000ull, 1ull << 26, 1ull << 30}) {
     if (size > LargestMessage()) continue;
     const std::string text = Pattern(size);
-    const Outcome outcome = to.Call("echo", text);
+    const Answer outcome = to.Call("echo", text);
     EXPECT_EQ(outcome.status, "");
     EXPECT_TRUE(outcome.response == text) << size;
     EXPECT_EQ(to.Send("key", "", {Span(text)}), "");
@@ -34,7 +34,7 @@ TEST_P(BetweenProcesses, EndWhatIsOpenWhenTheOtherProcessIsKilled) {
   for (int i = 0; i < 10; ++i) {
     OtherProcess other(GetParam(), transport().Address());
     Peer to(client(), other.address());
-    Mailbox<Outcome> done;
+    Mailbox<Answer> done;
     for (int k = 0; k < 100; ++k) EXPECT_EQ(to.Start("hold", {}, &done), "");
     Stream stream;
     EXPECT_EQ(to.Open("hold", &stream), "");
@@ -90,7 +90,7 @@ TEST_P(BetweenProcesses, SendManySmallMessagesToAFrozenProcess) {
   other.Freeze();
   constexpr int kCalls = 20'000;
   const std::string text = Pattern(1000);
-  Mailbox<Outcome> done;
+  Mailbox<Answer> done;
   CallOptions brief;
   brief.time = std::chrono::seconds(1);
   int begun = 0;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "net/shm/handshake.h"
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 namespace {
@@ -22,7 +22,7 @@ shm::File Reach(const std::string& path) {
 
 // More than may be greeted at once, each of which would be waited for.
 TEST(SilentGuests, KeepNobodyElseWaiting) {
-  const Transport transport("shm");
+  const BuiltTransport transport("shm");
   const std::string name = "silent_test_" + std::to_string(getpid());
   Endpoint server(transport, "shm://" + name);
   ASSERT_EQ(server.open_status, "");

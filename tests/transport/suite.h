@@ -3,10 +3,11 @@
 #ifndef TENON_TESTS_TRANSPORT_SUITE_H_
 #define TENON_TESTS_TRANSPORT_SUITE_H_
 
-#include <algorithm>
-#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "tests/transport/testing.h"
+#include "tests/transport/tested.h"
 
 namespace tenon::transport_testing {
 
@@ -24,43 +25,23 @@ inline std::vector<std::string> BuiltTransports() {
   };
 }
 
-class Suite : public testing::TestWithParam<std::string> {
+class Suite : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    statuses_ = living_statuses;
-    transport_ = std::make_unique<Transport>(GetParam());
-    server_ = std::make_unique<Endpoint>(*transport_, transport_->Address());
-    client_ = std::make_unique<Endpoint>(*transport_);
-    ASSERT_EQ(server_->open_status + client_->open_status, "");
-    peer_ = std::make_unique<Peer>(*client_, server_->address());
-    ASSERT_EQ(peer_->status, "");
+    meeting_ = std::make_unique<Meeting>(Built(GetParam()));
+    ASSERT_TRUE(meeting_->met());
   }
-  void TearDown() override {
-    peer_ = nullptr;
-    client_ = nullptr;
-    server_ = nullptr;
-    EXPECT_EQ(living_statuses, statuses_) << "statuses were not released";
-  }
-  const Transport& transport() { return *transport_; }
-  Endpoint& server() { return *server_; }
-  Endpoint& client() { return *client_; }
-  Peer& peer() { return *peer_; }
-
-  // TENON_TRANSPORT_LARGEST=1073741824 for the largest.
-  static uint64_t LargestMessage() {
-    const char* given = std::getenv("TENON_TRANSPORT_LARGEST");
-    return given == nullptr ? uint64_t{1} << 26 : std::strtoull(given, nullptr, 10);
-  }
+  const Transport& transport() { return meeting_->transport(); }
+  Endpoint& server() { return meeting_->server(); }
+  Endpoint& client() { return meeting_->client(); }
+  Peer& peer() { return meeting_->peer(); }
 
  private:
-  int statuses_ = 0;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Endpoint> server_, client_;
-  std::unique_ptr<Peer> peer_;
+  std::unique_ptr<Meeting> meeting_;
 };
 
 #define TENON_TRANSPORT_SUITE(suite) \
-  INSTANTIATE_TEST_SUITE_P(All, suite, testing::ValuesIn(BuiltTransports()), [](const auto& info) { return info.param; })
+  INSTANTIATE_TEST_SUITE_P(All, suite, ::testing::ValuesIn(BuiltTransports()), [](const auto& info) { return info.param; })
 
 }  // namespace tenon::transport_testing
 

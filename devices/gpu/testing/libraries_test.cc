@@ -10,21 +10,21 @@ const Settings kBenchSettings = {{"devices", "1"}, {"cache", "off"}, {"libraries
 namespace {
 
 TEST(Libraries, ComputeWhereTheyAre) {
-  for (const Case& given : {LongProduct(TENON_PRECISION_STRICT), LongConvolution(TENON_PRECISION_STRICT)}) {
+  for (const DeviceCase& given : {LongProduct(TENON_PRECISION_STRICT), LongConvolution(TENON_PRECISION_STRICT)}) {
     EXPECT_LT(WorstOf(With(kLibraries), given, Exact(given)), kRounding) << given.op;
     EXPECT_GT(WorstOf(With("off"), given, Exact(given)), kRounding) << given.op << ": our kernels add up floats, or this test tells nothing";
   }
 }
 
 TEST(Libraries, MayBeMissing) {
-  for (const Case& given : {LongProduct(TENON_PRECISION_STRICT), LongConvolution(TENON_PRECISION_STRICT)}) {
+  for (const DeviceCase& given : {LongProduct(TENON_PRECISION_STRICT), LongConvolution(TENON_PRECISION_STRICT)}) {
     EXPECT_LT(WorstOf(With("/nowhere"), given, Exact(given)), 1e-5) << given.op;
   }
 }
 
 TEST(Libraries, AreNotGivenOperandsThatAreNotAligned) {
   // The second matrix of 3 by 3 halves begins at byte 18.
-  Case given = {"BatchMatMulV2", {{"adj_x", false}, {"adj_y", true}, {"T", Type{TENON_DT_HALF}}}, {RandomOf(TENON_DT_HALF, {5, 3, 3}, 1), RandomOf(TENON_DT_HALF, {5, 3, 3}, 2)},
+  DeviceCase given = {"BatchMatMulV2", {{"adj_x", false}, {"adj_y", true}, {"T", Type{TENON_DT_HALF}}}, {RandomOf(TENON_DT_HALF, {5, 3, 3}, 1), RandomOf(TENON_DT_HALF, {5, 3, 3}, 2)},
                 {{TENON_DT_HALF, {5, 3, 3}}}};
   Bench bench(With(kLibraries), 0);
   EXPECT_EQ(Compare(bench, given, 1e-3), "");
@@ -32,7 +32,7 @@ TEST(Libraries, AreNotGivenOperandsThatAreNotAligned) {
 
 TEST(Libraries, AreLookedForInAFolderOrNot) {
   tenon_plugin_self* self = nullptr;
-  EXPECT_EQ(Text(Load({{"libraries", "here"}}, &self)), "INVALID_ARGUMENT: option libraries is 'here'; it may be auto, off, or an absolute path");
+  EXPECT_EQ(Text(Tested().Load({{"libraries", "here"}}, &self)), "INVALID_ARGUMENT: option libraries is 'here'; it may be auto, off, or an absolute path");
 }
 
 }  // namespace

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives a built transport plugin from outside, through its table alone.
+// Drives a transport's built library from outside, through its table alone.
 //
-//   Transport transport("loopback");
+//   const Transport transport(library, "loopback");
 //   Endpoint server(transport, transport.Address()), client(transport);   // a server echoes calls, data and streams
 //   Peer peer(client, server.address());
-//   EXPECT_EQ(peer.Call("echo", "text").response, "text");
+//   ExpectEq(peer.Call("echo", "text").response, "text");
 //
-// A status becomes "CODE: message" (Text), which owns and releases it; "" is success. Every wait is bounded by kPatience, so that a
-// hang is a failure and not a hang.
-#ifndef TENON_TESTS_TRANSPORT_TESTING_H_
-#define TENON_TESTS_TRANSPORT_TESTING_H_
+// A status becomes "CODE: message", and "" is success. Every wait is bounded by kPatience, so that a hang is a failure and not a hang.
+// Callbacks come on the transport's threads; the functions here may be called from any.
+#ifndef TENON_TESTING_TRANSPORT_H_
+#define TENON_TESTING_TRANSPORT_H_
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,73 +18,17 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <future>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "tenon/ext/draft/transport.h"
-#include "tenon/status.h"
+#include "tenon/testing/library.h"
 
-struct tenon_status {
-  uint32_t code;
-  std::string message;
-};
-
-namespace tenon::transport_testing {
-
-using std::chrono::milliseconds;
-inline constexpr std::chrono::seconds kPatience{120};
-
-inline std::atomic<int> living_statuses{0};
-
-inline const tenon_host* Host() {
-  static const tenon_host host = [] {
-    tenon_host h = {};
-    h.struct_size = sizeof h;
-    h.abi_major = TENON_ABI_MAJOR;
-    h.abi_minor = TENON_ABI_MINOR;
-    h.layout_hash = TENON_LAYOUT_HASH;
-    h.status_new = [](uint32_t code, tenon_span text) {
-      ++living_statuses;
-      return new tenon_status{code, text.size == 0 ? std::string() : std::string(text.data, text.size)};
-    };
-    h.status_code = [](const tenon_status* s) { return s->code; };
-    h.status_message = [](const tenon_status* s) -> tenon_span { return {s->message.data(), s->message.size()}; };
-    h.status_release = [](tenon_status* s) {
-      --living_statuses;
-      delete s;
-    };
-    h.log = [](uint32_t, tenon_span) {};
-    h.get_extension = [](tenon_span) -> const void* { return nullptr; };
-    return h;
-  }();
-  return &host;
-}
-
-inline std::string Text(tenon_status* status) {
-  if (status == nullptr) return "";
-  static constexpr const char* kNames[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-                                           "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-                                           "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
-                                           "UNAUTHENTICATED"};
-  std::string text = std::string(status->code < std::size(kNames) ? kNames[status->code] : "?") + ": " + status->message;
-  Host()->status_release(status);
-  return text;
-}
-inline std::string CodeOf(const std::string& text) { return text.substr(0, text.find(':')); }
-inline tenon_status* Status(uint32_t code, std::string_view text) { return Host()->status_new(code, {text.data(), text.size()}); }
-
-inline tenon_span Span(std::string_view text) { return {text.data(), text.size()}; }
-inline std::string String(tenon_span span) { return span.size == 0 ? std::string() : std::string(span.data, span.size); }
-inline uint64_t After(std::chrono::nanoseconds time) {
-  return static_cast<uint64_t>((std::chrono::steady_clock::now() + time).time_since_epoch() / std::chrono::nanoseconds(1));
-}
+namespace tenon::testing {
 
 // Something that another thread gives, once or often.
 template <class T>
@@ -100,7 +42,7 @@ class Mailbox {
   T Take() {
     std::unique_lock guard(lock_);
     if (!changed_.wait_for(guard, kPatience, [this] { return !values_.empty(); })) {
-      ADD_FAILURE() << "nothing came";
+      Report("nothing came");
       return T();
     }
     T value = std::move(values_.front());
@@ -118,39 +60,33 @@ class Mailbox {
   std::deque<T> values_;
 };
 
-// A transport's table, of the library of that name or of one that wraps another's.
+// The table of a loaded transport, or of one that wraps another's.
 class Transport {
  public:
-  explicit Transport(const std::string& name) : name_(name) {
-    const std::string file = TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_" + name + ".so";
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw std::runtime_error(dlerror());
-    const auto query = reinterpret_cast<tenon_plugin_query_function>(dlsym(library, TENON_QUERY_SYMBOL));
-    tenon_query_args args = {TENON_HEAD(tenon_query_args), TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH, {}, 0, 0, {}};
-    const tenon_plugin* plugin = query(&args);
-    const tenon_load_args load = {TENON_HEAD(tenon_load_args), Host(), nullptr, 0};
-    EXPECT_EQ(Text(plugin->load(&load, &self)), "");
-    for (uint64_t i = 0; i < plugin->capability_count; ++i) {
-      if (String(plugin->capabilities[i].id) == TENON_CAPABILITY_TRANSPORT) {
-        table = static_cast<const tenon_transport*>(plugin->capabilities[i].table);
-      }
-    }
-  }
-  Transport(const std::string& name, const tenon_transport* wrapped_by, tenon_plugin_self* its_self)
-      : table(wrapped_by), self(its_self), name_(name) {}
+  // any_address: where an endpoint may listen that finds a free place itself (the system's choice of a port); empty: "scheme://name" with a
+  // name that nobody else has.
+  Transport(const Library& library, std::string scheme, std::string any_address = "")
+      : loaded_(std::make_unique<Loaded>(library)), table(library.Capability<tenon_transport>(TENON_CAPABILITY_TRANSPORT)), self(loaded_->self),
+        scheme_(std::move(scheme)), any_address_(std::move(any_address)) {}
+  Transport(const Transport& wrapped, const tenon_transport* its_table, tenon_plugin_self* its_self)
+      : table(its_table), self(its_self), scheme_(wrapped.scheme_), any_address_(wrapped.any_address_) {}
   // One that nobody else has.
   std::string Address() const {
-    if (name_ == "grpc") return "grpc://127.0.0.1:0";
     static std::atomic<int> last{0};
-    return name_ + "://test-" + std::to_string(getpid()) + "-" + std::to_string(++last);
+    return any_address_.empty() ? scheme_ + "://test-" + std::to_string(getpid()) + "-" + std::to_string(++last) : any_address_;
   }
-  const std::string& name() const { return name_; }
+  // At which an endpoint chooses its own.
+  std::string AnyAddress() const { return any_address_.empty() ? scheme_ + "://" : any_address_; }
 
+ private:
+  const std::unique_ptr<Loaded> loaded_;
+
+ public:
   const tenon_transport* table = nullptr;
   tenon_plugin_self* self = nullptr;
 
  private:
-  const std::string name_;
+  const std::string scheme_, any_address_;
 };
 
 struct Incoming {
@@ -225,7 +161,7 @@ class Endpoint {
     table().respond(reply, nullptr, &piece, 1, nullptr, nullptr);
   }
   void Fail(tenon_reply* reply, uint32_t code, std::string_view text) const {
-    table().respond(reply, Status(code, text), nullptr, 0, nullptr, nullptr);
+    table().respond(reply, NewStatus(code, text), nullptr, 0, nullptr, nullptr);
   }
 
   std::string open_status;
@@ -245,7 +181,7 @@ class Endpoint {
   static Endpoint* Of(void* self) { return static_cast<Endpoint*>(self); }
   static void OnCall(void* argument, tenon_peer* peer, const tenon_incoming* call, tenon_reply* reply) {
     Endpoint& self = *Of(argument);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(call->request.data) % TENON_TRANSPORT_ALIGNMENT, 0u);
+    ExpectEq(reinterpret_cast<uintptr_t>(call->request.data) % TENON_TRANSPORT_ALIGNMENT, 0u);
     const Incoming incoming(*call);
     if (self.options_.on_call) return self.options_.on_call(peer, incoming, reply);
     if (incoming.method == "hold") return self.held.Put(reply);
@@ -256,12 +192,12 @@ class Endpoint {
   static tenon_status* OnStream(void* argument, tenon_peer*, const tenon_incoming* call, tenon_stream* stream,
                                 tenon_stream_events* out_events) {
     Endpoint& self = *Of(argument);
-    if (String(call->method) == "refuse") return Status(TENON_PERMISSION_DENIED, "not here");
+    if (String(call->method) == "refuse") return NewStatus(TENON_PERMISSION_DENIED, "not here");
     auto made = std::make_shared<Stream>();
     made->endpoint = &self;
     made->stream = stream;
     if (String(call->method) == "echo") {
-      made->on_message = [](Stream& s, tenon_span message) { EXPECT_EQ(s.Write(String(message)), ""); };
+      made->on_message = [](Stream& s, tenon_span message) { ExpectEq(s.Write(String(message)), ""); };
     }
     {
       const std::lock_guard guard(self.lock_);
@@ -273,7 +209,7 @@ class Endpoint {
   }
   static tenon_status* OnPlace(void*, tenon_peer*, tenon_span key, tenon_span header, uint64_t bytes, tenon_bytes* out_memory,
                                void** out_token) {
-    if (String(key) == "refuse") return Status(TENON_FAILED_PRECONDITION, "no such key");
+    if (String(key) == "refuse") return NewStatus(TENON_FAILED_PRECONDITION, "no such key");
     auto* placing = new Placing{{String(key), String(header), "", ""}, std::string(bytes, '?')};
     *out_memory = {placing->memory.data(), bytes};
     *out_token = placing;
@@ -306,12 +242,13 @@ inline tenon_stream_events Stream::Events() {
 inline std::string Stream::Write(std::string_view message) { return Text(endpoint->table().stream_write(stream, Span(message))); }
 inline void Stream::Close(tenon_status* status) { endpoint->table().stream_close(stream, status); }
 
-struct Outcome {
+// How a call ended.
+struct Answer {
   std::string status;
   std::string response;
 };
-inline void PutOutcome(void* argument, tenon_status* status, tenon_span response) {
-  static_cast<Mailbox<Outcome>*>(argument)->Put({Text(status), String(response)});
+inline void PutAnswer(void* argument, tenon_status* status, tenon_span response) {
+  static_cast<Mailbox<Answer>*>(argument)->Put({Text(status), String(response)});
 }
 
 struct CallOptions {
@@ -324,7 +261,7 @@ class Peer {
  public:
   Peer(Endpoint& endpoint, const std::string& address) : endpoint_(endpoint) {
     status = Text(endpoint.table().connect(endpoint.endpoint, Span(address), After(kPatience), &peer));
-    EXPECT_EQ(status, "");
+    ExpectEq(status, "");
   }
   ~Peer() { Disconnect(); }
   Peer(const Peer&) = delete;
@@ -334,12 +271,12 @@ class Peer {
   }
 
   // Begins a call whose outcome comes into the mailbox.
-  std::string Start(std::string_view method, const std::vector<tenon_span>& pieces, Mailbox<Outcome>* out, uint64_t* out_call = nullptr,
+  std::string Start(std::string_view method, const std::vector<tenon_span>& pieces, Mailbox<Answer>* out, uint64_t* out_call = nullptr,
                     const CallOptions& options = {}) {
     return StartOn(endpoint_, peer, method, pieces, out, out_call, options);
   }
   static std::string StartOn(Endpoint& endpoint, tenon_peer* peer, std::string_view method, const std::vector<tenon_span>& pieces,
-                             Mailbox<Outcome>* out, uint64_t* out_call, const CallOptions& options) {
+                             Mailbox<Answer>* out, uint64_t* out_call, const CallOptions& options) {
     tenon_call_args args = {};
     args.struct_size = sizeof args;
     args.method = Span(method);
@@ -348,15 +285,15 @@ class Peer {
     args.metadata = options.metadata.data();
     args.metadata_count = options.metadata.size();
     args.deadline_ns = After(options.time);
-    args.done = PutOutcome;
+    args.done = PutAnswer;
     args.argument = out;
     return Text(endpoint.table().call(peer, &args, out_call));
   }
-  Outcome Call(std::string_view method, std::string_view request, const CallOptions& options = {}) {
-    Mailbox<Outcome> done;
+  Answer Call(std::string_view method, std::string_view request, const CallOptions& options = {}) {
+    Mailbox<Answer> done;
     const std::vector<tenon_span> pieces = {Span(request)};
     const std::string refused = Start(method, pieces, &done, nullptr, options);
-    return refused.empty() ? done.Take() : Outcome{refused, ""};
+    return refused.empty() ? done.Take() : Answer{refused, ""};
   }
   std::string Send(std::string_view key, std::string_view header, const std::vector<tenon_span>& pieces,
                    std::chrono::nanoseconds time = kPatience) {
@@ -395,6 +332,6 @@ inline std::string Pattern(uint64_t size, uint32_t seed = 1) {
   return text;
 }
 
-}  // namespace tenon::transport_testing
+}  // namespace tenon::testing
 
-#endif  // TENON_TESTS_TRANSPORT_TESTING_H_
+#endif  // TENON_TESTING_TRANSPORT_H_

@@ -1,32 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors for tests: numbers as any element type, and elements of any size that are compared byte for byte.
-#ifndef TENON_TESTS_DEVICE_VALUES_H_
-#define TENON_TESTS_DEVICE_VALUES_H_
+// Tensors to try kernels with: random numbers as any element type, and elements of any size that are told apart byte for byte. All
+// depends on the seed alone.
+#ifndef TENON_TESTING_SAMPLES_H_
+#define TENON_TESTING_SAMPLES_H_
 
-#include <algorithm>
 #include <complex>
+#include <random>
+#include <vector>
 
-#include "tests/device/kernel.h"
+#include "tenon/testing/tensor.h"
 
-namespace tenon::device_test {
+namespace tenon::testing {
 
 inline constexpr uint32_t kFloatTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16};
 inline constexpr uint32_t kNumberTypes[] = {TENON_DT_FLOAT, TENON_DT_DOUBLE, TENON_DT_HALF, TENON_DT_BFLOAT16, TENON_DT_INT32, TENON_DT_INT64};
 // One for each size of elements.
 inline constexpr uint32_t kSizes[] = {TENON_DT_UINT8, TENON_DT_HALF, TENON_DT_FLOAT, TENON_DT_INT64, TENON_DT_COMPLEX128};
 
+inline Tensor Floats(Dimensions dims, const std::vector<float>& values) { return Make<float>(std::move(dims), values); }
+inline Tensor Ints(const std::vector<int32_t>& values) { return Vector<int32_t>(values); }
+inline Tensor Int(int32_t value) { return Scalar(value); }
+inline Tensor Bools(Dimensions dims, const std::vector<int>& values) { return Make<uint8_t>(std::move(dims), std::vector<uint8_t>(values.begin(), values.end()), TENON_DT_BOOL); }
+
+inline Tensor RandomFloatsOf(Dimensions dims, uint32_t seed = 5, float low = -1, float high = 1) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::vector<float> values(static_cast<size_t>(CountOf(dims)));
+  for (float& value : values) value = uniform(random);
+  return Floats(std::move(dims), values);
+}
+
 // The same numbers as another type. Whole numbers are `scale` times as large; the imaginary part is three times the real one.
-inline Value ValuesOf(uint32_t dtype, const Value& floats, float scale = 1) {
+inline Tensor ValuesOf(uint32_t dtype, const Tensor& floats, float scale = 1) {
   const auto convert = [&]<class T>(T) {
     std::vector<T> values;
-    for (float x : floats.As<float>()) {
+    for (float x : Values<float>(floats)) {
       if constexpr (sdk::kIsComplex<T>) {
         values.push_back(T(x, 3 * x));
       } else {
         values.push_back(static_cast<T>(std::is_integral_v<T> ? x * scale : x));
       }
     }
-    return Tensor<T>(floats.dims, values);
+    return Make<T>(floats.dims, values);
   };
   switch (dtype) {
     case TENON_DT_DOUBLE: return convert(double{});
@@ -45,7 +60,7 @@ inline Value ValuesOf(uint32_t dtype, const Value& floats, float scale = 1) {
     default: return floats;
   }
 }
-inline Value RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) { return ValuesOf(dtype, RandomFloatsOf(std::move(dims), seed), 1000); }
+inline Tensor RandomOf(uint32_t dtype, Dimensions dims, uint32_t seed = 5) { return ValuesOf(dtype, RandomFloatsOf(std::move(dims), seed), 1000); }
 
 // Of results that floats compute to within `close`: halves round them once more.
 inline double ToleranceOf(uint32_t dtype, double close) {
@@ -58,27 +73,11 @@ inline double ToleranceOf(uint32_t dtype, double close) {
 }
 
 // Every byte another one than its neighbours: elements of any size are told apart.
-inline Value Numbered(uint32_t dtype, Dimensions dims, int first = 1) {
-  Value value = {dtype, std::move(dims)};
+inline Tensor Numbered(uint32_t dtype, Dimensions dims, int first = 1) {
+  Tensor value(dtype, std::move(dims));
   for (size_t i = 0; i < value.bytes.size(); ++i) value.bytes[i] = static_cast<char>((static_cast<size_t>(first) + i * 37 + i / 251) & 0x7f);
   return value;
 }
-// The same bytes, whatever they mean.
-inline std::string Same(Bench& bench, const Case& given) {
-  std::vector<Value> got, want;
-  std::string text = bench.OnCpu(given, &want);
-  if (!text.empty()) return given.op + " on the CPU: " + text;
-  text = bench.OnDevice(given, &got);
-  if (!text.empty()) return given.op + " on the device: " + text;
-  for (size_t i = 0; i < want.size(); ++i) {
-    const auto at = std::mismatch(want[i].bytes.begin(), want[i].bytes.end(), got[i].bytes.begin(), got[i].bytes.end());
-    if (got[i].dims != want[i].dims || at.first != want[i].bytes.end() || at.second != got[i].bytes.end()) {
-      return given.op + ": output " + std::to_string(i) + " differs at byte " + std::to_string(at.first - want[i].bytes.begin());
-    }
-  }
-  return "";
-}
+}  // namespace tenon::testing
 
-}  // namespace tenon::device_test
-
-#endif  // TENON_TESTS_DEVICE_VALUES_H_
+#endif  // TENON_TESTING_SAMPLES_H_

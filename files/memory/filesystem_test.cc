@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite of sdk/testing for file systems, over the built plugin.
+#include "tenon/testing/filesystem_suite.h"
+
+#include "tenon/testing/googletest.h"
+
+namespace tenon::memory_files {
+namespace {
+
+const bool kRegistered = testing::RegisterSuite<testing::FilesystemSubject>("Filesystem", testing::FilesystemCases(), [] {
+  static const testing::Library library(TENON_TESTED_PLUGIN);
+  return testing::FilesystemSubject{library, "memory://"};
+});
+
+}  // namespace
+}  // namespace tenon::memory_files
