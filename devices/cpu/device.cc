@@ -12,14 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tenon/sdk/kernel.h"
-
-struct tenon_device {
-  std::string name;
-  uint32_t index = 0;
-  double flops = 0;
-  double bytes_per_second = 0;
-};
+#include "tenon/sdk/device.h"
 
 // What load() keeps of the options.
 struct tenon_plugin_self {
@@ -55,56 +48,6 @@ std::string ModelName() {
 
 uint32_t DeviceCount(const tenon_plugin_self* self) { return self == nullptr ? 1 : self->devices; }
 
-tenon_status* Count(tenon_plugin_self* self, uint32_t* out_count) {
-  *out_count = DeviceCount(self);
-  return nullptr;
-}
-
-tenon_status* Open(tenon_plugin_self* self, uint32_t index, tenon_device** out_device) {
-  *out_device = nullptr;
-  return sdk::Guard([&]() -> tenon_status* {
-    const uint32_t count = DeviceCount(self);
-    if (index >= count) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there are ", count, ", from number 0");
-    auto device = std::make_unique<tenon_device>();
-    device->name = ModelName();
-    device->index = index;
-    // They share the machine.
-    device->flops = std::max(1u, std::thread::hardware_concurrency()) * kFlopsPerCycle * kCyclesPerSecond / count;
-    device->bytes_per_second = kBytesPerSecond / count;
-    *out_device = device.release();
-    return nullptr;
-  });
-}
-
-void Close(tenon_device* device) { delete device; }
-
-tenon_status* Properties(tenon_device* device, tenon_device_properties* out) {
-  out->name = sdk::ToSpan(device->name);
-  out->dl_device_type = 1;  // kDLCPU
-  out->dl_device_id = static_cast<int32_t>(device->index);
-  out->synchronous = 1;
-  out->memory_kind_count = 1;
-  out->flops = device->flops;
-  out->bytes_per_second = device->bytes_per_second;
-  out->launch_seconds = kLaunchSeconds;
-  return nullptr;
-}
-
-tenon_status* CheckKind(uint32_t kind) {
-  return kind == 0 ? nullptr : sdk::Failure(TENON_NOT_FOUND, "memory kind ", kind, "; the CPU has one, number 0");
-}
-
-tenon_status* MemoryKind(tenon_device*, uint32_t index, tenon_memory_kind* out) {
-  if (tenon_status* status = CheckKind(index)) return status;
-  const int64_t pages = sysconf(_SC_PHYS_PAGES);
-  const int64_t page = sysconf(_SC_PAGESIZE);
-  out->name = sdk::ToSpan("host");
-  out->alignment = kAlignment;
-  out->total_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
-  out->flags = TENON_MEMORY_HOST_VISIBLE;
-  return nullptr;
-}
-
 // The first touch of a fresh page costs microseconds; it is paid here. One call where the kernel has it (Linux 5.14). Of large blocks the
 // beginning only: a gigabyte takes a second and more, in which nobody could end the step; kernels share what is left, and can be ended.
 void Prefault(void* data, uint64_t bytes) {
@@ -120,49 +63,64 @@ void Prefault(void* data, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes; i += 4096) byte[i] = 0;
 }
 
-tenon_status* Allocate(tenon_device*, uint32_t kind, uint64_t bytes, uint64_t alignment, tenon_queue*, void** out) {
-  *out = nullptr;
-  if (tenon_status* status = CheckKind(kind)) return status;
-  if ((alignment & (alignment - 1)) != 0 || alignment > kLargeBlock) {
-    return sdk::Failure(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kLargeBlock);
+struct Device : sdk::Handled<Device, tenon_device> {
+  std::string name;
+  uint32_t index = 0;
+  double flops = 0;
+  double bytes_per_second = 0;
+};
+
+struct Driver {
+  static constexpr tenon_span kDeviceType = TENON_SPAN("CPU");
+  static constexpr int32_t kPriority = 0;
+  static constexpr std::string_view kMemoryKinds[] = {"host"};
+  static constexpr uint64_t kMostAlignment = kLargeBlock;
+  using Device = cpu::Device;
+
+  static void Count(const tenon_plugin_self* self, uint32_t* out_count) { *out_count = DeviceCount(self); }
+
+  static tenon_status* Open(const tenon_plugin_self* self, uint32_t index, std::shared_ptr<Device>* out_device) {
+    const uint32_t count = DeviceCount(self);
+    if (index >= count) return sdk::Failure(TENON_NOT_FOUND, "CPU device ", index, "; there are ", count, ", from number 0");
+    auto device = std::make_shared<Device>();
+    device->name = ModelName();
+    device->index = index;
+    // They share the machine.
+    device->flops = std::max(1u, std::thread::hardware_concurrency()) * kFlopsPerCycle * kCyclesPerSecond / count;
+    device->bytes_per_second = kBytesPerSecond / count;
+    *out_device = std::move(device);
+    return nullptr;
   }
-  const bool large = bytes >= kLargeBlock;
-  alignment = large ? kLargeBlock : std::max(alignment, kAlignment);
-  if (posix_memalign(out, alignment, std::max<uint64_t>(bytes, 1)) != 0) {
-    *out = nullptr;
-    return sdk::Failure(TENON_RESOURCE_EXHAUSTED, "no ", bytes, " bytes of host memory");
+
+  static void Properties(const Device& device, tenon_device_properties* out) {
+    out->name = sdk::ToSpan(device.name);
+    out->dl_device_type = 1;  // kDLCPU
+    out->dl_device_id = static_cast<int32_t>(device.index);
+    out->flops = device.flops;
+    out->bytes_per_second = device.bytes_per_second;
+    out->launch_seconds = kLaunchSeconds;
   }
-  if (large) Prefault(*out, bytes);
-  return nullptr;
-}
 
-void Free(tenon_device*, uint32_t, void* data, uint64_t, tenon_queue*) { free(data); }
+  static void MemoryKind(const Device&, uint32_t, tenon_memory_kind* out) {
+    const int64_t pages = sysconf(_SC_PHYS_PAGES);
+    const int64_t page = sysconf(_SC_PAGESIZE);
+    out->alignment = kAlignment;
+    out->total_bytes = pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+    out->flags = TENON_MEMORY_HOST_VISIBLE;
+  }
 
-tenon_status* Map(tenon_device*, uint32_t kind, void* data, uint64_t, void** out_address) {
-  *out_address = data;
-  return CheckKind(kind);
-}
-void Unmap(tenon_device*, uint32_t, void*, uint64_t, void*) {}
-
-const void* GetExtension(tenon_device*, tenon_span) { return nullptr; }
-
-constexpr tenon_device_driver MakeDriver() {
-  tenon_device_driver driver = {};
-  driver.struct_size = sizeof(tenon_device_driver);
-  driver.device_type = sdk::ToSpan("CPU");
-  driver.priority = 0;
-  driver.count = Count;
-  driver.open = Open;
-  driver.close = Close;
-  driver.properties = Properties;
-  driver.memory_kind = MemoryKind;
-  driver.allocate = Allocate;
-  driver.free = Free;
-  driver.map = Map;
-  driver.unmap = Unmap;
-  driver.get_extension = GetExtension;
-  return driver;
-}
+  static tenon_status* Allocate(const Device&, uint32_t, uint64_t bytes, uint64_t alignment, sdk::Memory* out) {
+    const bool large = bytes >= kLargeBlock;
+    alignment = large ? kLargeBlock : std::max(alignment, kAlignment);
+    if (posix_memalign(&out->handle, alignment, std::max<uint64_t>(bytes, 1)) != 0) {
+      return sdk::Failure(TENON_RESOURCE_EXHAUSTED, "no ", bytes, " bytes of host memory");
+    }
+    if (large) Prefault(out->handle, bytes);
+    return nullptr;
+  }
+  static void Free(const Device&, uint32_t, sdk::Memory memory, uint64_t) { free(sdk::AddressOf(memory)); }
+  static void Map(const Device&, uint32_t, sdk::Memory memory, uint64_t, void** out_address) { *out_address = sdk::AddressOf(memory); }
+};
 
 }  // namespace
 
@@ -186,6 +144,6 @@ tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) 
 
 void OnUnload(tenon_plugin_self* self) { delete self; }
 
-constinit const tenon_device_driver kDeviceDriver = MakeDriver();
+constinit const tenon_device_driver kDeviceDriver = sdk::kDeviceTable<Driver>;
 
 }  // namespace tenon::cpu

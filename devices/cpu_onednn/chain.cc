@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "conv.h"
+#include "tenon/sdk/compiler.h"
 
 namespace tenon::cpu_onednn {
 namespace {
@@ -62,9 +64,9 @@ Epilogue::Activation ActivationOf(ChainNode& node) {
 
 class Finder {
  public:
-  Finder(const tenon_graph_cursor& cursor, const int64_t* nodes, uint64_t count)
+  Finder(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes)
       : cursor_(cursor), may_(static_cast<size_t>(cursor.node_count(cursor.graph))), readers_(may_.size()) {
-    for (uint64_t i = 0; i < count; ++i) may_[static_cast<size_t>(nodes[i])] = true;
+    for (int64_t id : nodes) may_[static_cast<size_t>(id)] = true;
     for (int64_t id = 0; id < static_cast<int64_t>(readers_.size()); ++id) {
       const int32_t inputs = cursor.node_services->input_count(cursor.node(cursor.graph, id));
       for (int32_t i = 0; i < inputs; ++i) Read(id, i);
@@ -142,23 +144,17 @@ class Finder {
   std::vector<std::vector<Reader>> readers_;  // node -1: one that waits for it
 };
 
-tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t count, tenon_device*,
-                    const tenon_claim_sink* sink) noexcept {
-  try {
-    const auto is_convolution = [cursor](int64_t id) { return ChainNode(*cursor, id).IsConvolution(); };
-    if (std::none_of(nodes, nodes + count, is_convolution)) return nullptr;  // before the whole graph is read
-    Finder finder(*cursor, nodes, count);
-    // From the last on: where two convolutions are added, the later one has the sum, and the other is there by then.
-    for (uint64_t i = count; i-- > 0;) {
-      if (!finder.MayTake(nodes[i]) || !is_convolution(nodes[i])) continue;
-      const std::vector<int64_t> chain = finder.From(nodes[i]);
-      if (chain.size() < 2) continue;
-      finder.Take(chain);
-      sdk::Check(sink->claim(sink->context, chain.data(), chain.size()));
-    }
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
+void ClaimChains(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const sdk::Claims& claims) {
+  const auto is_convolution = [&cursor](int64_t id) { return ChainNode(cursor, id).IsConvolution(); };
+  if (std::none_of(nodes.begin(), nodes.end(), is_convolution)) return;  // before the whole graph is read
+  Finder finder(cursor, nodes);
+  // From the last on: where two convolutions are added, the later one has the sum, and the other is there by then.
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (!finder.MayTake(nodes[i]) || !is_convolution(nodes[i])) continue;
+    const std::vector<int64_t> chain = finder.From(nodes[i]);
+    if (chain.size() < 2) continue;
+    finder.Take(chain);
+    claims.Claim(chain);
   }
 }
 
@@ -196,16 +192,31 @@ struct Affine {
   std::vector<AffineStep> steps;
 };
 
+// What a chain was compiled into.
+struct Executable : sdk::Compiled {
+  Executable(ForwardShares made, Affine of_inputs) : shares(std::move(made)), affine(std::move(of_inputs)) {}
+  void Run(tenon_frame& frame) const {
+    const sdk::RunContext c(&frame);
+    if (!affine.steps.empty())
+      affine.Compute(channels, [&](int32_t input) { return c.input<float>(input); }, c.workspace<float>(scale_at), c.workspace<float>(shift_at));
+    shares.Run(c);
+  }
+
+  ForwardShares shares;
+  Affine affine;  // of values that are not constant; empty: none
+  int64_t channels = 0, scale_at = 0, shift_at = 0;
+};
+
 // What a chain is made of, and its shapes.
 class Builder {
  public:
-  explicit Builder(tenon_compile_args& args) : args_(args) {
+  explicit Builder(const tenon_compile_args& args) : args_(args) {
     for (uint64_t i = 0; i < args.input_count; ++i) views_.push_back(&View(args.inputs[i]));
     if (args.output_count != 1) sdk::Fail(TENON_UNIMPLEMENTED, "a value within the chain is wanted too");
     views_.push_back(&View(args.outputs[0]));
   }
 
-  std::unique_ptr<tenon_executable> Build();
+  std::unique_ptr<Executable> Build();
 
  private:
   const tenon_tensor_view& View(tenon_output edge) const {
@@ -227,26 +238,13 @@ class Builder {
   }
   bool IsConstant(int32_t input) const { return views_[static_cast<size_t>(input)]->dl.data != nullptr; }
 
-  tenon_compile_args& args_;
+  const tenon_compile_args& args_;
   std::vector<const tenon_tensor_view*> views_;  // of the inputs, then of the output
   int64_t channels_ = 0;
   tenon_output value_ = {-1, 0, 0};  // the chain's so far
   Affine affine_;
   Epilogue epilogue_;
 };
-
-}  // namespace
-}  // namespace tenon::cpu_onednn
-
-struct tenon_executable {
-  tenon::cpu_onednn::ForwardShares shares;
-  tenon::cpu_onednn::Affine affine;  // of values that are not constant; empty: none
-  int64_t channels, scale_at, shift_at;
-  tenon_in_place in_place;  // of the addend; input -1: none
-};
-
-namespace tenon::cpu_onednn {
-namespace {
 
 void Builder::Add(ChainNode& node) {
   // Both operands of a sum may be another one's result; which is the chain's is the one that it made.
@@ -272,7 +270,7 @@ void Builder::Add(ChainNode& node) {
   value_ = {node.id(), 0, 0};
 }
 
-std::unique_ptr<tenon_executable> Builder::Build() {
+std::unique_ptr<Executable> Builder::Build() {
   ChainNode first(*args_.cursor, args_.nodes[0]);
   const bool depthwise = first.op() == "DepthwiseConv2dNative";
   const int32_t image = InputOf(first.source(0)), filter = InputOf(first.source(1));
@@ -314,44 +312,30 @@ std::unique_ptr<tenon_executable> Builder::Build() {
     if (affine_.scales()) epilogue_.scale = {From::kWorkspace, scale_at, {}};
     epilogue_.shift = {From::kWorkspace, shift_at, {}};
   }
-  ForwardShares shares(convolution, c, epilogue_, image, filter);
-  args_.out_workspace_bytes = prepare.out_workspace_bytes;
-  std::unique_ptr<tenon_executable> executable(
-      new tenon_executable{std::move(shares), std::move(affine_), channels_, scale_at, shift_at, {epilogue_.addend, 0}});
+  auto executable = std::make_unique<Executable>(ForwardShares(convolution, c, epilogue_, image, filter), std::move(affine_));
+  executable->channels = channels_;
+  executable->scale_at = scale_at;
+  executable->shift_at = shift_at;
+  executable->workspace_bytes = prepare.out_workspace_bytes;
   // The addend lies where the sum goes. The image is still read then: its rows are those of other shares.
-  args_.out_in_place = &executable->in_place;
-  args_.out_in_place_count = epilogue_.addend >= 0 && epilogue_.addend != image ? 1 : 0;
+  if (epilogue_.addend >= 0 && epilogue_.addend != image) executable->in_place.push_back({epilogue_.addend, 0});
   return executable;
 }
 
-tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) noexcept {
-  *out_executable = nullptr;
-  args->out_workspace_bytes = 0;
-  try {
-    *out_executable = Builder(*args).Build().release();
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
-  }
-}
+struct Compiler {
+  static constexpr tenon_span kDeviceType = TENON_SPAN("CPU");
+  static constexpr int32_t kPriority = cpu_onednn::kPriority;
+  using Executable = cpu_onednn::Executable;
 
-void Destroy(tenon_executable* executable) noexcept { delete executable; }
-
-tenon_status* Run(tenon_executable* executable, tenon_frame* frame) noexcept {
-  try {
-    const sdk::RunContext c(frame);
-    if (!executable->affine.steps.empty())
-      executable->affine.Compute(executable->channels, [&](int32_t input) { return c.input<float>(input); },
-                                 c.workspace<float>(executable->scale_at), c.workspace<float>(executable->shift_at));
-    executable->shares.Run(c);
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*,
+                    const sdk::Claims& claims) {
+    ClaimChains(cursor, nodes, claims);
   }
-}
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) { return Builder(args).Build(); }
+};
 
 }  // namespace
 
-constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), TENON_SPAN("CPU"), kPriority, 0, Claim, Compile, Destroy, Run};
+constinit const tenon_compiler kCompiler = sdk::kCompilerTable<Compiler>;
 
 }  // namespace tenon::cpu_onednn

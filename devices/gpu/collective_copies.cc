@@ -125,12 +125,9 @@ Outcome Broadcast(const CollectivePlaces& places, Points* points) {
 
 Outcome SubmitOn(Queue& lane, const std::shared_ptr<Timeline>& timeline, const std::vector<std::shared_ptr<Timeline>>& waits, bool tells,
                  const std::function<void(Queue& lane)>& work) {
-  std::vector<tenon_semaphore> handles;
   std::vector<tenon_timeline_point> points;
-  for (const auto& wait : waits) handles.push_back({wait});
-  for (tenon_semaphore& handle : handles) points.push_back({&handle, 1});
-  tenon_semaphore own = {timeline};
-  const tenon_submission submission = {TENON_HEAD(tenon_submission), points.data(), points.size(), &own, tells ? UINT64_C(1) : 0, {}};
+  for (const auto& wait : waits) points.push_back({wait->handle(), 1});
+  const tenon_submission submission = {TENON_HEAD(tenon_submission), points.data(), points.size(), timeline->handle(), tells ? UINT64_C(1) : 0, {}};
   return lane.Submit(submission, "collective", [&] {
     return sdk::TakeStatus(sdk::Guard([&]() -> tenon_status* {
       try {

@@ -73,12 +73,12 @@ tenon_status* Join(tenon_plugin_self* self, tenon_span token, const tenon_collec
     Outcome outcome = library.BeginGroup();
     if (!outcome.ok()) return outcome;
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
-      outcome = places[i].device->device->card().Activate();
+      outcome = Device::Of(places[i].device)->card().Activate();
       if (outcome.ok()) outcome = library.Join(std::string(sdk::ToText(token)), places[i].rank, size, &joined[i]);
     }
     const Outcome ended = library.EndGroup();
     if (outcome.ok()) outcome = ended;
-    for (uint64_t i = 0; i < count && outcome.ok(); ++i) out_communicators[i] = new tenon_communicator{places[i].device->device, joined[i]};
+    for (uint64_t i = 0; i < count && outcome.ok(); ++i) out_communicators[i] = new tenon_communicator{Device::Of(places[i].device)->shared_from_this(), joined[i]};
     return outcome;
   });
 }
@@ -96,8 +96,9 @@ void Abort(tenon_communicator* communicator) { End(communicator, &CommunicatorLi
 
 Outcome CheckCalls(const tenon_collective_call* calls, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
-    if (&calls[i].queue->queue->device() != calls[i].communicator->device.get()) {
-      return Fault(TENON_INVALID_ARGUMENT, "call ", i, " has a queue of ", calls[i].queue->queue->device().name(), " and a communicator of ",
+    const Device& device = Queue::Of(calls[i].queue)->device();
+    if (&device != calls[i].communicator->device.get()) {
+      return Fault(TENON_INVALID_ARGUMENT, "call ", i, " has a queue of ", device.name(), " and a communicator of ",
                    calls[i].communicator->device->name());
     }
     if (calls[i].submission->must_understand != 0) return Fault(TENON_UNIMPLEMENTED, "a submission with a feature that this plugin does not know");
@@ -114,20 +115,20 @@ tenon_status* GiveAll(tenon_plugin_self* self, const tenon_collective_call* call
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
       tenon_submission waits = *calls[i].submission;
       waits.signal = 0;
-      outcome = calls[i].queue->queue->Submit(waits, nullptr, nothing);
+      outcome = Queue::Of(calls[i].queue)->Submit(waits, nullptr, nothing);
     }
     if (outcome.ok()) outcome = library.BeginGroup();
     if (!outcome.ok()) return outcome;
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
       outcome = calls[i].communicator->device->card().Activate();
-      if (outcome.ok()) outcome = give(library, calls[i], calls[i].queue->queue->stream());
+      if (outcome.ok()) outcome = give(library, calls[i], Queue::Of(calls[i].queue)->stream());
     }
     const Outcome ended = library.EndGroup();
     if (outcome.ok()) outcome = ended;
     for (uint64_t i = 0; i < count && outcome.ok(); ++i) {
       tenon_submission tells = *calls[i].submission;
       tells.wait_count = 0;
-      outcome = calls[i].queue->queue->Submit(tells, nullptr, nothing);
+      outcome = Queue::Of(calls[i].queue)->Submit(tells, nullptr, nothing);
     }
     return outcome;
   });

@@ -83,7 +83,7 @@ Outcome Collectives::Begin(const std::shared_ptr<Queue>& queue, const tenon_fram
   Device& device = queue->device();
   auto part = std::make_shared<CollectivePart>();
   part->queue = queue;
-  if (frame.timeline != nullptr) part->step = frame.timeline->timeline;
+  if (frame.timeline != nullptr) part->step = Timeline::Of(frame.timeline)->shared_from_this();
   Outcome outcome = device.MakeTimeline(0, &part->ready);
   if (outcome.ok()) outcome = device.MakeTimeline(0, &part->done);
   if (!outcome.ok()) return outcome;
@@ -98,8 +98,7 @@ Outcome Collectives::Begin(const std::shared_ptr<Queue>& queue, const tenon_fram
     part->number = ++parts_begun;
     return queue->card().WriteWord(&part->ready->record()->word, 1, queue->stream());
   });
-  tenon_semaphore done = {part->done};
-  const tenon_timeline_point point = {&done, 1};
+  const tenon_timeline_point point = {part->done->handle(), 1};
   const tenon_submission waits = {TENON_HEAD(tenon_submission), &point, 1, frame.timeline, 0, frame.label};
   if (outcome.ok()) outcome = queue->Submit(waits, nullptr, [] { return Outcome(); });
   queue->FreeLater([part] {});

@@ -12,7 +12,6 @@
 namespace tenon::gpu {
 namespace {
 
-constexpr uint64_t kMostAlignment = UINT64_C(2) << 20;
 constexpr uint64_t kRecordsOfSlab = 256;
 
 // The text with numbers where it has {0}, {1} and {2}.
@@ -100,10 +99,6 @@ Device::~Device() {
 Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data) {
   *out_data = nullptr;
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  if (kind >= kKinds) return Fault(TENON_NOT_FOUND, "memory kind ", kind, "; ", name_, " has 0 (device) and 1 (pinned)");
-  if ((alignment & (alignment - 1)) != 0 || alignment > kMostAlignment) {
-    return Fault(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kMostAlignment);
-  }
   const uint64_t limit = static_cast<uint64_t>(system_->options().memory_limit), most = facts().memory_bytes;
   const uint64_t slack = alignment > kDeviceAlignment ? alignment : 0;
   const auto refuse = [&](const Outcome* why) {

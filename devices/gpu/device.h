@@ -20,6 +20,7 @@
 #include "options.h"
 #include "profile.h"
 #include "runtime.h"
+#include "tenon/sdk/device.h"
 #include "timeline.h"
 #include "watcher.h"
 
@@ -27,6 +28,7 @@ namespace tenon::gpu {
 
 inline constexpr uint32_t kDeviceKind = 0, kPinnedKind = 1, kKinds = 2;
 inline constexpr uint32_t kDeviceAlignment = 256;  // what memory is aligned to, at least
+inline constexpr uint64_t kMostAlignment = UINT64_C(2) << 20;
 
 class Collectives;
 class Queue;
@@ -57,7 +59,7 @@ struct Complaint {
   std::string text;
 };
 
-class Device : public std::enable_shared_from_this<Device> {
+class Device : public sdk::Handled<Device, tenon_device> {
  public:
   static Outcome Open(const std::shared_ptr<System>& system, uint32_t index, std::shared_ptr<Device>* out_device);
   ~Device();

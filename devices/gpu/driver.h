@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C tables of a GPU plugin over System, Device, Queue and Timeline. Each plugin (devices/cuda, devices/rocm, the emulation)
-// is these objects, its vendor's Runtime, and a plugin.cc.
+// The C tables of a GPU plugin over System, Device, Queue and Timeline; the last three are what the host has handles of. Each plugin
+// (devices/cuda, devices/rocm, the emulation) is these objects, its vendor's Runtime, and a plugin.cc.
 #ifndef TENON_DEVICES_GPU_DRIVER_H_
 #define TENON_DEVICES_GPU_DRIVER_H_
 
@@ -11,18 +11,9 @@
 #include "tenon/ext/draft/collective.h"
 #include "tenon/plugin.h"
 
-struct tenon_device {
-  std::shared_ptr<tenon::gpu::Device> device;
-};
-struct tenon_queue {
-  std::shared_ptr<tenon::gpu::Queue> queue;
-};
 struct tenon_captured_graph {
   std::shared_ptr<tenon::gpu::Device> device;
   tenon::gpu::CapturedGraph graph;
-};
-struct tenon_semaphore {
-  std::shared_ptr<tenon::gpu::Timeline> timeline;
 };
 
 namespace tenon::gpu {

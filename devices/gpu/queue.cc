@@ -111,22 +111,18 @@ Outcome Queue::SwitchTo(Timeline* timeline) {
   return outcome;
 }
 
-std::shared_ptr<Timeline> Queue::TimelineOf(const tenon_submission& submission) {
-  return submission.timeline == nullptr ? nullptr : submission.timeline->timeline;
-}
-
 Outcome Queue::Await(const tenon_submission& submission, Timeline* timeline) {
   for (uint64_t i = 0; i < submission.wait_count; ++i) {
     const tenon_timeline_point& point = submission.waits[i];
-    const std::shared_ptr<Timeline>& other = point.semaphore->timeline;
+    Timeline& other = *Timeline::Of(point.semaphore);
     {
       const std::lock_guard lock(device_->system().mutex);
-      if (other->At(point.value) == Timeline::State::kReached) continue;
-      if (timeline != nullptr) timeline->DependOn(other, point.value);
+      if (other.At(point.value) == Timeline::State::kReached) continue;
+      if (timeline != nullptr) timeline->DependOn(other.shared_from_this(), point.value);
       std::erase_if(waits_, [](const auto& wait) { return wait.first->At(wait.second) != Timeline::State::kOpen; });
-      waits_.emplace_back(other, point.value);
+      waits_.emplace_back(other.shared_from_this(), point.value);
     }
-    if (Outcome outcome = card().WaitForWord(&other->record()->word, point.value, stream_); !outcome.ok()) return outcome;
+    if (Outcome outcome = card().WaitForWord(&other.record()->word, point.value, stream_); !outcome.ok()) return outcome;
   }
   return {};
 }
@@ -147,7 +143,7 @@ Outcome Queue::Mark(uint64_t* out_mark) {
 }
 
 Outcome Queue::CallHost(const tenon_submission& submission, std::function<void(const Outcome&)> function) {
-  const std::shared_ptr<Timeline> timeline = TimelineOf(submission);
+  const std::shared_ptr<Timeline> timeline = submission.timeline == nullptr ? nullptr : Timeline::Of(submission.timeline)->shared_from_this();
   const std::shared_ptr<Queue> self = shared_from_this();
   const Turn turn(*this, timeline.get());
   Outcome outcome = turn.outcome();

@@ -23,7 +23,7 @@
 
 namespace tenon::gpu {
 
-class Queue : public std::enable_shared_from_this<Queue> {
+class Queue : public sdk::Handled<Queue, tenon_queue> {
  public:
   // number: within its device; of a capture, its parent's.
   Queue(std::shared_ptr<Device> device, int32_t priority, uint64_t number) : device_(std::move(device)), priority_(priority), number_(number) {}
@@ -67,15 +67,15 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // profile; NULL: there is no work.
   template <class Work>
   Outcome Submit(const tenon_submission& submission, const char* kind, Work&& work) {
-    const std::shared_ptr<Timeline> timeline = TimelineOf(submission);
-    const Turn turn(*this, timeline.get());
+    Timeline* const timeline = Timeline::Of(submission.timeline);
+    const Turn turn(*this, timeline);
     Outcome outcome = turn.outcome();
-    if (outcome.ok()) outcome = Await(submission, timeline.get());
+    if (outcome.ok()) outcome = Await(submission, timeline);
     if (outcome.ok() && !turn.pointless()) {
       const Profile::Piece piece(kind == nullptr ? nullptr : profile(), number_, stream_, submission.label, kind);
       outcome = work();
     }
-    if (outcome.ok()) outcome = Tell(submission, timeline.get());
+    if (outcome.ok()) outcome = Tell(submission, timeline);
     return device_->Note(std::move(outcome));
   }
   // Calls function(outcome so far) on the watcher's thread when the queue gets there, and goes on when it has returned.
@@ -99,7 +99,6 @@ class Queue : public std::enable_shared_from_this<Queue> {
   void FreeLater(std::function<void()> free);
 
  private:
-  static std::shared_ptr<Timeline> TimelineOf(const tenon_submission& submission);
   Outcome Await(const tenon_submission& submission, Timeline* timeline);
   Outcome Tell(const tenon_submission& submission, Timeline* timeline);
   Outcome SwitchTo(Timeline* timeline);

@@ -16,6 +16,7 @@
 
 #include "code/fault.h"
 #include "runtime.h"
+#include "tenon/sdk/device.h"
 
 namespace tenon::gpu {
 
@@ -24,7 +25,7 @@ class Device;
 // Streams compare words as signed differences (cyclically), so that UINT64_MAX would be before every point.
 inline constexpr uint64_t kReleased = INT64_MAX;
 
-class Timeline {
+class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
  public:
   // record: of the device, given back when the last holder has gone.
   Timeline(std::shared_ptr<Device> device, FaultRecord* record, uint64_t initial);

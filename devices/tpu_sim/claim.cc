@@ -65,46 +65,34 @@ Refusal CheckNode(const RegionGraph& graph, int64_t id) {
   return refusal.reason != 0 ? refusal : CheckHostArguments(graph, id, kernel->host_memory_args, kernel->host_memory_count);
 }
 
-void ClaimRegions(const tenon_graph_cursor& cursor, const int64_t* ids, uint64_t id_count, const tenon_claim_sink& sink) {
-  const RegionGraph graph(cursor);
-  std::vector<bool> ours(graph.size(), false);
-  for (uint64_t i = 0; i < id_count; ++i) ours[static_cast<size_t>(ids[i])] = true;
-  Regions regions(graph);
-  const auto refuse = [&](int64_t id, const Refusal& why) {
-    sdk::Check(sink.refuse(sink.context, id, why.reason, sdk::ToSpan(why.text)));
-  };
-  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
-    const Refusal refusal = ours[static_cast<size_t>(id)] ? CheckNode(graph, id) : Refusal{TENON_REFUSE_OTHER, ""};
-    refusal.reason == 0 ? regions.Place(id, [](size_t) { return true; }) : regions.Pass(id);
-    if (refusal.reason != 0 && ours[static_cast<size_t>(id)]) refuse(id, refusal);
-  }
-  std::map<size_t, std::vector<int64_t>> claims;
-  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
-    if (regions.Of(id) != Regions::kNone) claims[regions.Of(id)].push_back(id);
-  }
-  for (const auto& [region, nodes] : claims) {
-    const auto works = std::count_if(nodes.begin(), nodes.end(), [&](int64_t id) { return !IsAlias(graph.at(id).op); });
-    if (works >= 2) {
-      sdk::Check(sink.claim(sink.context, nodes.data(), nodes.size()));
-      continue;
-    }
-    for (int64_t id : nodes) refuse(id, {TENON_REFUSE_COST, "it stands alone: nothing is saved"});
-  }
-}
-
 }  // namespace
 
 bool IsAlias(std::string_view op) {
   return IsOneOf(op, {"Identity", "StopGradient", "PreventGradient", "Reshape", "ExpandDims", "Squeeze"});
 }
 
-tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count,
-                    tenon_device*, const tenon_claim_sink* sink) {
-  try {
-    ClaimRegions(*cursor, nodes, node_count, *sink);
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> ids, const sdk::Claims& claims) {
+  const RegionGraph graph(cursor);
+  std::vector<bool> ours(graph.size(), false);
+  for (int64_t id : ids) ours[static_cast<size_t>(id)] = true;
+  Regions regions(graph);
+  const auto refuse = [&](int64_t id, const Refusal& why) { claims.Refuse(id, why.reason, why.text); };
+  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
+    const Refusal refusal = ours[static_cast<size_t>(id)] ? CheckNode(graph, id) : Refusal{TENON_REFUSE_OTHER, ""};
+    refusal.reason == 0 ? regions.Place(id, [](size_t) { return true; }) : regions.Pass(id);
+    if (refusal.reason != 0 && ours[static_cast<size_t>(id)]) refuse(id, refusal);
+  }
+  std::map<size_t, std::vector<int64_t>> members;
+  for (int64_t id = 0; id < static_cast<int64_t>(graph.size()); ++id) {
+    if (regions.Of(id) != Regions::kNone) members[regions.Of(id)].push_back(id);
+  }
+  for (const auto& [region, nodes] : members) {
+    const auto works = std::count_if(nodes.begin(), nodes.end(), [&](int64_t id) { return !IsAlias(graph.at(id).op); });
+    if (works >= 2) {
+      claims.Claim(nodes);
+      continue;
+    }
+    for (int64_t id : nodes) refuse(id, {TENON_REFUSE_COST, "it stands alone: nothing is saved"});
   }
 }
 

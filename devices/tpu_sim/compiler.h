@@ -11,24 +11,20 @@
 #ifndef TENON_DEVICES_TPU_SIM_COMPILER_H_
 #define TENON_DEVICES_TPU_SIM_COMPILER_H_
 
+#include <span>
 #include <string_view>
 
 #include "driver.h"
-#include "tenon/ext/draft/compile.h"
+#include "tenon/sdk/compiler.h"
 
 namespace tenon::tpu_sim {
 
 // Ops whose output is their first input under another shape or name.
 bool IsAlias(std::string_view op);
 
-tenon_status* Claim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count,
-                    tenon_device* device, const tenon_claim_sink* sink);
-tenon_status* Compile(tenon_plugin_self* self, tenon_compile_args* args, tenon_executable** out_executable);
-void DestroyExecutable(tenon_executable* executable);
-tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame);
+void ClaimRegions(const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const sdk::Claims& claims);
 
-inline constexpr tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), sdk::ToSpan(kDeviceType), 0, 0, Claim, Compile,
-                                             DestroyExecutable, RunExecutable};
+extern const tenon_compiler kCompiler;
 
 }  // namespace tenon::tpu_sim
 

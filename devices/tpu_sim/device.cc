@@ -72,10 +72,6 @@ Outcome Device::CheckAlive() const {
 Outcome Device::Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data) {
   *out_data = nullptr;
   if (Outcome alive = CheckAlive(); !alive.ok()) return alive;
-  if (kind >= kKinds) return Fault(TENON_NOT_FOUND, "memory kind ", kind, "; ", name_, " has 0 (device) and 1 (staging)");
-  if ((alignment & (alignment - 1)) != 0 || alignment > kMostAlignment) {
-    return Fault(TENON_INVALID_ARGUMENT, "alignment ", alignment, " is not a power of two up to ", kMostAlignment);
-  }
   const char* what = kind == kDeviceKind ? " bytes of device memory" : " bytes of staging memory";
   {
     const std::lock_guard lock(system_->mutex);
@@ -102,13 +98,11 @@ void Device::Free(uint32_t kind, void* data) {
   tenon_plugin_host->log(TENON_LOG_ERROR, sdk::ToSpan(text));
 }
 
-Outcome Device::Find(const void* address, uint64_t bytes, const char* what, Place* out_place) {
+bool Device::Find(const void* address, uint64_t bytes, Place* out_place) {
   *out_place = {static_cast<char*>(const_cast<void*>(address)), nullptr};
-  if (bytes == 0 || staging_.Contains(address, bytes)) return {};
-  out_place->address = memory_.Resolve(address, bytes);
-  out_place->device = shared_from_this();
-  if (out_place->address != nullptr) return {};
-  return Fault(TENON_INVALID_ARGUMENT, name_, ": the ", what, " of ", bytes, " bytes is not in a living block of its memory");
+  if (staging_.Contains(address, bytes)) return true;
+  *out_place = {memory_.Resolve(address, bytes), shared_from_this()};
+  return out_place->address != nullptr;
 }
 
 // ---- Queues and timelines ----

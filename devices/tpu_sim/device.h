@@ -46,7 +46,7 @@ struct Place {
   std::shared_ptr<Device> device;  // NULL: host or staging memory
 };
 
-class Device : public std::enable_shared_from_this<Device> {
+class Device : public sdk::Handled<Device, tenon_device> {
  public:
   Device(std::shared_ptr<System> system, int64_t index);
   Outcome Open();
@@ -62,8 +62,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // ---- Memory ----
   Outcome Allocate(uint32_t kind, uint64_t bytes, uint64_t alignment, Queue* queue, void** out_data);
   void Free(uint32_t kind, void* data);
-  // Finds bytes for a copy or fill; INVALID_ARGUMENT unless all of them are in one living block of this device.
-  Outcome Find(const void* address, uint64_t bytes, const char* what, Place* out_place);
+  // Finds bytes for a copy or fill; false unless all of them are in one living block of this device.
+  bool Find(const void* address, uint64_t bytes, Place* out_place);
   DeviceMemory& memory() { return memory_; }
   StagingMemory& staging() { return staging_; }
 

@@ -69,6 +69,7 @@ TEST(Devices, SayWhatTheyAre) {
                        {"cores", "2"}, {"launch_cycles", "1400"}};
   Device device(plugin, 0);
   tenon_device_properties p = {};
+  p.struct_size = sizeof p;
   EXPECT_EQ(Text(plugin.driver->properties(device.device, &p)), "");
   EXPECT_EQ(p.synchronous, 0u);
   EXPECT_EQ(p.memory_kind_count, 2u);
@@ -80,6 +81,7 @@ TEST(Devices, SayWhatTheyAre) {
   EXPECT_EQ(p.compute_queues, 2u);
   EXPECT_NEAR(p.flops, 91.75e12, 0.01e12);
   tenon_memory_kind kind = {};
+  kind.struct_size = sizeof kind;
   EXPECT_EQ(Text(plugin.driver->memory_kind(device.device, 0, &kind)), "");
   EXPECT_EQ(kind.flags, 0u);
   EXPECT_EQ(kind.total_bytes, 1048576u);
@@ -198,7 +200,7 @@ TEST(Queue, RefusesAddressesThatAreNotWhereTheySay) {
   EXPECT_EQ(device.Copy(queue, data, nullptr, host, nullptr, 4),
             "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is memory of TPU:0");
   EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 4),
-            "INVALID_ARGUMENT: TPU:0: the source of a copy is said to be host memory and is NULL");
+            "INVALID_ARGUMENT: TPU:0: the source of a copy is NULL");
   EXPECT_EQ(device.Copy(queue, nullptr, nullptr, data, device.device, 0), "");  // nothing is nowhere
   plugin.driver->free(device.device, 0, data, 256, nullptr);
   EXPECT_NE(device.Fill(queue, data, 4, 0), "");

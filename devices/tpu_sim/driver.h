@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin's tables, and what its handles are.
+// The plugin's tables. Its handles are those of Device, Queue and Timeline.
 #ifndef TENON_DEVICES_TPU_SIM_DRIVER_H_
 #define TENON_DEVICES_TPU_SIM_DRIVER_H_
 
-#include <memory>
-
 #include "device.h"
 #include "tenon/plugin.h"
-
-struct tenon_device {
-  std::shared_ptr<tenon::tpu_sim::Device> device;
-};
-struct tenon_queue {
-  std::shared_ptr<tenon::tpu_sim::Queue> queue;
-};
-struct tenon_semaphore {
-  tenon::tpu_sim::Timeline timeline;
-};
 
 namespace tenon::tpu_sim {
 

@@ -66,7 +66,7 @@ Queue::Work& Queue::TakeItem(const Order& order) {
   work.signal = order.signal;
   work.waits.clear();
   for (uint64_t i = 0; i < order.wait_count; ++i) {
-    work.waits.push_back({&order.waits[i].semaphore->timeline, order.waits[i].value});
+    work.waits.push_back({Timeline::Of(order.waits[i].semaphore), order.waits[i].value});
   }
   // Nothing throws from here on.
   spare_ = work.next;

@@ -64,7 +64,7 @@ struct Span {
   char name[64] = {};
 };
 
-class Queue : public std::enable_shared_from_this<Queue> {
+class Queue : public sdk::Handled<Queue, tenon_queue> {
  public:
   Queue(std::shared_ptr<Device> device, int64_t number);
   ~Queue();

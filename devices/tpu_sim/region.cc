@@ -113,29 +113,27 @@ class RegionCost {
 using Edge = std::pair<int64_t, int32_t>;
 Edge EdgeOf(const tenon_output& output) { return {output.node, output.index}; }
 
-}  // namespace
-}  // namespace tenon::tpu_sim
-
-struct tenon_executable {
+// What a region was compiled into.
+struct Executable : sdk::Compiled {
+  Outcome Run(tenon_frame& frame) const;
+  // frame: what FrameOperands gives.
   void Work(char* const* frame, int32_t inputs, int32_t outputs) const;
-  std::vector<bool> reads_input;  // others may lie on the host
-  std::vector<tenon::tpu_sim::RegionStep> steps;
-  std::vector<tenon::tpu_sim::RegionCopy> copies;
-  tenon::tpu_sim::Cycles cost;
-};
 
-namespace tenon::tpu_sim {
-namespace {
+  std::vector<bool> reads_input;  // others may lie on the host
+  std::vector<RegionStep> steps;
+  std::vector<RegionCopy> copies;
+  Cycles cost;
+};
 
 class Builder {
  public:
-  explicit Builder(tenon_compile_args& args)
+  explicit Builder(const tenon_compile_args& args)
       : args_(args), cursor_(*args.cursor), nodes_(args.nodes, args.nodes + args.node_count),
-        cost_(args.device->device->options().machine) {
+        cost_(Device::Of(args.device)->options().machine) {
     std::sort(nodes_.begin(), nodes_.end());
   }
 
-  std::unique_ptr<tenon_executable> Build() {
+  std::unique_ptr<Executable> Build() {
     for (uint64_t i = 0; i < args_.input_count; ++i) places_[EdgeOf(args_.inputs[i])] = {Slot::kInput, static_cast<int64_t>(i)};
     FindUses();
     for (int64_t id : nodes_) {
@@ -145,7 +143,7 @@ class Builder {
     AddCopies();
     executable_->cost = cost_.Finish();
     executable_->reads_input = read_inputs_;
-    args_.out_workspace_bytes = static_cast<uint64_t>(workspace_.most());
+    executable_->workspace_bytes = static_cast<uint64_t>(workspace_.most());
     return std::move(executable_);
   }
 
@@ -282,7 +280,7 @@ class Builder {
     }
   }
 
-  tenon_compile_args& args_;
+  const tenon_compile_args& args_;
   const tenon_graph_cursor& cursor_;
   std::vector<int64_t> nodes_;
   std::map<Edge, Edge> alias_of_;
@@ -294,12 +292,12 @@ class Builder {
   Workspace workspace_;
   RegionCost cost_;
   // Of the buffer a half holds what is read, a half what is written.
-  const int64_t on_chip_ = args_.device->device->options().machine.buffer_bytes / 2;
-  std::unique_ptr<tenon_executable> executable_ = std::make_unique<tenon_executable>();
+  const int64_t on_chip_ = Device::Of(args_.device)->options().machine.buffer_bytes / 2;
+  std::unique_ptr<Executable> executable_ = std::make_unique<Executable>();
 };
 
 // Addresses of the inputs that are read, the outputs, and the workspace.
-Operands FrameOperands(const tenon_executable& executable, const sdk::RunContext& c) {
+Operands FrameOperands(const Executable& executable, const sdk::RunContext& c) {
   const tenon_frame& f = *c.frame();
   Operands operands(f.input_count + f.output_count + 1);
   char** at = operands.at();
@@ -314,40 +312,17 @@ Operands FrameOperands(const tenon_executable& executable, const sdk::RunContext
   return operands;
 }
 
-}  // namespace
-
-tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) {
-  *out_executable = nullptr;
-  args->out_workspace_bytes = 0;
-  try {
-    *out_executable = Builder(*args).Build().release();
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
-  }
+Outcome Executable::Run(tenon_frame& frame) const {
+  const sdk::RunContext c(&frame);
+  Order order = OrderOf(c, "region", cost);
+  order.kind = "region";
+  return Queue::Of(frame.queue)->Submit(
+      order, [this, operands = FrameOperands(*this, c), inputs = frame.input_count, outputs = frame.output_count] {
+        Work(operands.at(), inputs, outputs);
+      });
 }
 
-void DestroyExecutable(tenon_executable* executable) { delete executable; }
-
-tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame) {
-  try {
-    const sdk::RunContext c(frame);
-    Order order = OrderOf(c, "region", executable->cost);
-    order.kind = "region";
-    const Outcome outcome = frame->queue->queue->Submit(
-        order, [executable, operands = FrameOperands(*executable, c), inputs = frame->input_count, outputs = frame->output_count] {
-          executable->Work(operands.at(), inputs, outputs);
-        });
-    return ToStatus(outcome);
-  } catch (...) {
-    return sdk::CurrentFailure();
-  }
-}
-
-}  // namespace tenon::tpu_sim
-
-void tenon_executable::Work(char* const* frame, int32_t inputs, int32_t outputs) const {
-  using tenon::tpu_sim::Slot;
+void Executable::Work(char* const* frame, int32_t inputs, int32_t outputs) const {
   const auto address = [&](const Slot& slot) -> char* {
     switch (slot.kind) {
       case Slot::kNone: return nullptr;
@@ -357,17 +332,35 @@ void tenon_executable::Work(char* const* frame, int32_t inputs, int32_t outputs)
     }
     return nullptr;
   };
-  for (const tenon::tpu_sim::RegionStep& step : steps) {
-    tenon::tpu_sim::Operands operands(static_cast<int32_t>(step.operands.size()));
+  for (const RegionStep& step : steps) {
+    Operands operands(static_cast<int32_t>(step.operands.size()));
     std::transform(step.operands.begin(), step.operands.end(), operands.at(), address);
     try {
       step.plan.work().Work(operands.at());
-    } catch (tenon::sdk::KernelError& problem) {
-      const tenon::tpu_sim::Outcome why = tenon::tpu_sim::TakeStatus(problem.release());
-      tenon::sdk::Fail(why.code, step.plan.work().op, " '", step.name, "': ", why.message);
+    } catch (sdk::KernelError& problem) {
+      const Outcome why = TakeStatus(problem.release());
+      sdk::Fail(why.code, step.plan.work().op, " '", step.name, "': ", why.message);
     }
   }
-  for (const tenon::tpu_sim::RegionCopy& copy : copies) {
+  for (const RegionCopy& copy : copies) {
     if (copy.bytes > 0) std::memmove(frame[inputs + copy.output], address(copy.source), copy.bytes);
   }
 }
+
+struct Compiler {
+  static constexpr tenon_span kDeviceType = sdk::ToSpan(tpu_sim::kDeviceType);
+  static constexpr int32_t kPriority = 0;
+  using Executable = tpu_sim::Executable;
+
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device*,
+                    const sdk::Claims& claims) {
+    ClaimRegions(cursor, nodes, claims);
+  }
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) { return Builder(args).Build(); }
+};
+
+}  // namespace
+
+constinit const tenon_compiler kCompiler = sdk::kCompilerTable<Compiler>;
+
+}  // namespace tenon::tpu_sim

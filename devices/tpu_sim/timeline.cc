@@ -24,7 +24,7 @@ std::string ToText(const Origin& origin) {
 }
 
 void CallAll(Notices& notices) {
-  for (const Notice& notice : std::exchange(notices, {})) notice.function(notice.argument, ToStatus(notice.outcome));
+  for (const Notice& notice : std::exchange(notices, {})) notice.call(notice.outcome);
 }
 
 const Outcome& Timeline::failure() const { return owner_->lost().ok() ? failure_ : owner_->lost(); }
@@ -69,8 +69,8 @@ void Timeline::Fail(const Outcome& why, Notices* out) {
   Wake(out);
 }
 
-void Timeline::Notify(uint64_t value, tenon_notify_function function, void* argument, Notices* out) {
-  pending_.push_back({value, function, argument});
+void Timeline::Notify(uint64_t value, sdk::HostCall call, Notices* out) {
+  pending_.push_back({value, call});
   Wake(out);
 }
 
@@ -80,7 +80,7 @@ void Timeline::Wake(Notices* out) {
   std::erase_if(pending_, [&](const Pending& pending) {
     const PointState state = At(pending.value);
     if (state.kind == PointState::kOpen) return false;
-    out->push_back({pending.function, pending.argument, state.failure == nullptr ? Outcome() : *state.failure});
+    out->push_back({pending.call, state.failure == nullptr ? Outcome() : *state.failure});
     return true;
   });
 }

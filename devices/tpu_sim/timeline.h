@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "outcome.h"
+#include "tenon/sdk/device.h"
 
 namespace tenon::tpu_sim {
 
@@ -40,15 +41,14 @@ struct PointState {
 
 // A callback that is due.
 struct Notice {
-  tenon_notify_function function;
-  void* argument;
+  sdk::HostCall call;
   Outcome outcome;
 };
 using Notices = std::vector<Notice>;
 // Calls and clears them. System::mutex must be free.
 void CallAll(Notices& notices);
 
-class Timeline {
+class Timeline : public sdk::Handled<Timeline, tenon_semaphore> {
  public:
   Timeline(std::shared_ptr<Device> owner, uint64_t initial) : owner_(std::move(owner)), value_(initial) {}
 
@@ -61,7 +61,7 @@ class Timeline {
   // A value that is not above the current one changes nothing; neither does anything after a failure.
   void Signal(uint64_t value, int64_t cycle, Origin by, Notices* out);
   void Fail(const Outcome& why, Notices* out);
-  void Notify(uint64_t value, tenon_notify_function function, void* argument, Notices* out);
+  void Notify(uint64_t value, sdk::HostCall call, Notices* out);
   // Takes out the callbacks that are due, and wakes whoever waits.
   void Wake(Notices* out);
 
@@ -76,8 +76,7 @@ class Timeline {
   };
   struct Pending {
     uint64_t value;
-    tenon_notify_function function;
-    void* argument;
+    sdk::HostCall call;
   };
   const std::shared_ptr<Device> owner_;
   uint64_t value_;

@@ -64,9 +64,9 @@ std::vector<int64_t> ShapeOf(const tenon_graph_cursor& cursor, int64_t id) {
 // Claiming, for one graph.
 class Claiming {
  public:
-  Claiming(const tenon_graph_cursor& cursor, const int64_t* ids, uint64_t id_count, const tenon_claim_sink& sink)
-      : cursor_(cursor), graph_(cursor), sink_(sink), regions_(graph_), ours_(graph_.size()), product_of_(graph_.size(), -1), shapes_(graph_.size()) {
-    for (uint64_t i = 0; i < id_count; ++i) ours_[static_cast<size_t>(ids[i])] = true;
+  Claiming(const tenon_graph_cursor& cursor, std::span<const int64_t> ids, const sdk::Claims& claims)
+      : cursor_(cursor), graph_(cursor), claims_(claims), regions_(graph_), ours_(graph_.size()), product_of_(graph_.size(), -1), shapes_(graph_.size()) {
+    for (int64_t id : ids) ours_[static_cast<size_t>(id)] = true;
     const std::vector<int> readers = ReadersOf(graph_);
     for (int64_t id = 0; id < size(); ++id) {
       const std::vector<int64_t> end = ours_[static_cast<size_t>(id)] ? EndOfProduct(graph_, readers, ours_, id) : std::vector<int64_t>();
@@ -81,7 +81,7 @@ class Claiming {
     for (auto& [region, nodes] : members_) {
       std::sort(nodes.begin(), nodes.end());
       if (nodes.size() >= 2) {
-        sdk::Check(sink_.claim(sink_.context, nodes.data(), nodes.size()));
+        claims_.Claim(nodes);
       } else {
         for (int64_t id : nodes) Refuse(id, {TENON_REFUSE_COST, "it stands alone: nothing is saved"});
       }
@@ -90,7 +90,7 @@ class Claiming {
 
  private:
   int64_t size() const { return static_cast<int64_t>(graph_.size()); }
-  void Refuse(int64_t id, const Refusal& why) const { sdk::Check(sink_.refuse(sink_.context, id, why.reason, sdk::ToSpan(why.text))); }
+  void Refuse(int64_t id, const Refusal& why) const { claims_.Refuse(id, why.reason, why.text); }
 
   void Place(int64_t id) {
     const auto at = static_cast<size_t>(id);
@@ -125,7 +125,7 @@ class Claiming {
 
   const tenon_graph_cursor& cursor_;
   const sdk::RegionGraph graph_;
-  const tenon_claim_sink& sink_;
+  const sdk::Claims& claims_;
   sdk::Regions regions_;
   std::vector<bool> ours_;
   std::vector<int64_t> product_of_;  // the product that a node is or ends; -1: none
@@ -187,7 +187,7 @@ struct Walk {
   std::vector<FusedInput::Spread> spreads;
 };
 
-struct ChainExecutable final : tenon_executable {
+struct ChainExecutable final : Executable {
   void Run(const tenon_frame& frame) const override {
     FusedParams now = params;
     for (int32_t i = 0; i < frame.input_count; ++i) now.inputs[i] = sdk::Data<const void>(*frame.inputs[i]);
@@ -202,7 +202,7 @@ class Compilation {
  public:
   Compilation(const tenon_compile_args& args, Device& device) : args_(args), device_(device) {}
 
-  std::unique_ptr<tenon_executable> Make() {
+  std::unique_ptr<Executable> Make() {
     if (args_.input_count > kMostFusedInputs || args_.output_count > kMostFusedOutputs) {
       sdk::Fail(TENON_UNIMPLEMENTED, "a chain of ", args_.input_count, " inputs and ", args_.output_count, " outputs; it may have ", kMostFusedInputs,
                 " and ", kMostFusedOutputs);
@@ -256,7 +256,7 @@ class Compilation {
   }
 
   // A thread reads all that stands at its place before it writes there.
-  void AddInPlace(tenon_executable* made) const {
+  void AddInPlace(Executable* made) const {
     for (size_t i = 0; i < kernel_.inputs.size(); ++i) {
       if (kernel_.inputs[i].spread != FusedInput::kEven) continue;
       for (size_t k = 0; k < kernel_.outputs.size(); ++k) {
@@ -274,42 +274,23 @@ class Compilation {
   std::map<std::pair<int64_t, int32_t>, int> operand_;
 };
 
-template <class Function>
-tenon_status* Try(Function&& function) {
-  try {
-    function();
-    return nullptr;
-  } catch (...) {
-    return sdk::CurrentFailure();
+struct Compiler {
+  static constexpr tenon_span kDeviceType = sdk::ToSpan(gpu::kDeviceType);
+  static constexpr int32_t kPriority = 0;
+  using Executable = gpu::Executable;
+
+  static void Claim(const tenon_plugin_self*, const tenon_graph_cursor& cursor, std::span<const int64_t> nodes, const tenon_device* device,
+                    const sdk::Claims& claims) {
+    if (OwnDevice(device) != nullptr) Claiming(cursor, nodes, claims).Run();
   }
-}
-
-tenon_status* Claim(tenon_plugin_self*, const tenon_graph_cursor* cursor, const int64_t* nodes, uint64_t node_count, tenon_device* device,
-                    const tenon_claim_sink* sink) {
-  if (OwnDevice(device) == nullptr) return nullptr;
-  return Try([&] { Claiming(*cursor, nodes, node_count, *sink).Run(); });
-}
-
-tenon_status* Compile(tenon_plugin_self*, tenon_compile_args* args, tenon_executable** out_executable) {
-  *out_executable = nullptr;
-  return Try([&] {
-    Device& device = RequireOwn(args->device);
-    auto made = IsProduct(*args) ? MakeProduct(*args, device) : Compilation(*args, device).Make();
-    args->out_workspace_bytes = made->workspace_bytes;
-    args->out_in_place = made->in_place.data();
-    args->out_in_place_count = made->in_place.size();
-    *out_executable = made.release();
-  });
-}
-
-void DestroyExecutable(tenon_executable* executable) { delete executable; }
-
-tenon_status* RunExecutable(tenon_executable* executable, tenon_frame* frame) {
-  return Try([&] { executable->Run(*frame); });
-}
+  static std::unique_ptr<Executable> Compile(const tenon_plugin_self*, const tenon_compile_args& args) {
+    Device& device = RequireOwn(args.device);
+    return IsProduct(args) ? MakeProduct(args, device) : Compilation(args, device).Make();
+  }
+};
 
 }  // namespace
 
-constinit const tenon_compiler kCompiler = {TENON_HEAD(tenon_compiler), {kDeviceType, sizeof(kDeviceType) - 1}, 0, 0, Claim, Compile, DestroyExecutable, RunExecutable};
+constinit const tenon_compiler kCompiler = sdk::kCompilerTable<Compiler>;
 
 }  // namespace tenon::gpu

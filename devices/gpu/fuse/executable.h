@@ -3,22 +3,15 @@
 #ifndef TENON_DEVICES_GPU_FUSE_EXECUTABLE_H_
 #define TENON_DEVICES_GPU_FUSE_EXECUTABLE_H_
 
-#include <memory>
-#include <vector>
-
-#include "tenon/ext/draft/compile.h"
-#include "tenon/sdk/kernel.h"
-
-struct tenon_executable {
-  virtual ~tenon_executable() = default;
-  // Gives its work to the frame's queue. Throws what sdk::CurrentFailure() understands.
-  virtual void Run(const tenon_frame& frame) const = 0;
-
-  uint64_t workspace_bytes = 0;
-  std::vector<tenon_in_place> in_place;
-};
+#include "tenon/sdk/compiler.h"
 
 namespace tenon::gpu {
+
+struct Executable : sdk::Compiled {
+  virtual ~Executable() = default;
+  // Gives its work to the frame's queue. Throws what sdk::CurrentFailure() understands.
+  virtual void Run(const tenon_frame& frame) const = 0;
+};
 
 inline const tenon_tensor_view& ViewOf(const tenon_compile_args& args, const tenon_output& output) {
   const tenon_tensor_view* view = nullptr;

@@ -29,7 +29,7 @@ bool BoolAttr(const tenon_node_services& services, const tenon_node* node, tenon
   return value.kind == TENON_ATTR_BOOL && *static_cast<const uint8_t*>(value.data) != 0;
 }
 
-class ProductExecutable final : public tenon_executable {
+class ProductExecutable final : public Executable {
  public:
   ProductExecutable(Shapes& shapes, bool transpose_a, bool transpose_b, bool relu, const int32_t (&inputs)[3])
       : plan_(MatrixProblem(transpose_a, transpose_b, false, shapes), shapes, {.bias = true, .relu = relu}), inputs_{inputs[0], inputs[1], inputs[2]} {
@@ -71,7 +71,7 @@ bool IsProduct(const tenon_compile_args& args) {
   return sdk::ToText(cursor.node_services->op(cursor.node(cursor.graph, args.nodes[0]))) == "MatMul";
 }
 
-std::unique_ptr<tenon_executable> MakeProduct(const tenon_compile_args& args, Device& device) {
+std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& device) {
   const tenon_graph_cursor& cursor = *args.cursor;
   const tenon_node_services& services = *cursor.node_services;
   const int64_t product = args.nodes[0], bias = args.nodes[1], last = args.nodes[args.node_count - 1];

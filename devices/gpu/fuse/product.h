@@ -21,7 +21,7 @@ std::vector<int64_t> EndOfProduct(const sdk::RegionGraph& graph, const std::vect
 
 bool IsProduct(const tenon_compile_args& args);
 // UNIMPLEMENTED where more than the end's result leaves the set.
-std::unique_ptr<tenon_executable> MakeProduct(const tenon_compile_args& args, Device& device);
+std::unique_ptr<Executable> MakeProduct(const tenon_compile_args& args, Device& device);
 
 }  // namespace tenon::gpu
 

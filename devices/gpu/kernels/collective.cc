@@ -26,7 +26,7 @@ struct CollectiveKernel {
     Collectives& collectives = device.system().collectives();
     const uint64_t step = c.services().step_id(c.frame());
     Require(collectives.Enter({node.session(), step}, [&c] { return c.cancelled(); }));
-    if (Outcome begun = collectives.Begin(frame.queue->queue, frame, member.get()); !begun.ok()) {
+    if (Outcome begun = collectives.Begin(Queue::Of(frame.queue)->shared_from_this(), frame, member.get()); !begun.ok()) {
       collectives.Leave(1);
       Require(std::move(begun));
     }

@@ -60,8 +60,8 @@ Device& RequireOwn(const tenon_device* device) {
 
 void SubmitTo(const tenon_frame& frame, char* workspace, void (*launch)(void* argument, Launcher& on), void* argument) {
   if (frame.queue == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, "a kernel of a GPU in a frame without a queue");
-  Queue& queue = *frame.queue->queue;
-  const Queue::Turn turn(queue, frame.timeline == nullptr ? nullptr : frame.timeline->timeline.get());
+  Queue& queue = *Queue::Of(frame.queue);
+  const Queue::Turn turn(queue, Timeline::Of(frame.timeline));
   if (!turn.outcome().ok()) sdk::Fail(turn.outcome().code, turn.outcome().message);
   if (turn.pointless()) return;
   const Profile::Piece piece(queue.profile(), queue.number(), queue.stream(), frame.label, "kernel");
@@ -88,7 +88,7 @@ void Submit(const sdk::RunContext& c, const PreparedWork& work, bool own_workspa
   SubmitTo(frame, workspace.data(), launch);
 }
 
-RunMemory::RunMemory(const tenon_frame& frame, int64_t bytes) : device_(RequireOwn(frame.device)), queue_(frame.queue->queue.get()) {
+RunMemory::RunMemory(const tenon_frame& frame, int64_t bytes) : device_(RequireOwn(frame.device)), queue_(Queue::Of(frame.queue)) {
   void* data = nullptr;
   const Outcome outcome = device_.Allocate(kDeviceKind, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), kDeviceAlignment, queue_, &data);
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
@@ -98,8 +98,7 @@ RunMemory::~RunMemory() { device_.Free(kDeviceKind, data_, queue_); }
 
 void ReadBack(const sdk::RunContext& c, const int64_t* words, std::span<int64_t> out) {
   const tenon_frame& frame = *c.frame();
-  Timeline* const timeline = frame.timeline == nullptr ? nullptr : frame.timeline->timeline.get();
-  const Outcome outcome = frame.queue->queue->Read(timeline, words, out, [&] { return c.cancelled(); });
+  const Outcome outcome = Queue::Of(frame.queue)->Read(Timeline::Of(frame.timeline), words, out, [&] { return c.cancelled(); });
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
 }
 

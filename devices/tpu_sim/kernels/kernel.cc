@@ -9,7 +9,7 @@ int64_t Bytes(const View& view) {
 }
 
 [[noreturn, gnu::cold]] void Misplaced(const sdk::RunContext& c, const void* data, uint64_t bytes, const char* what, int32_t index) {
-  const Device& device = *c.frame()->device->device;
+  const Device& device = *Device::Of(c.frame()->device);
   const std::shared_ptr<Device> owner = device.system().Owner(data);
   sdk::Fail(TENON_INVALID_ARGUMENT, what, " ", index, " of a kernel on ", device.name(), ", of ", bytes, " bytes, is ",
             owner == nullptr ? "no device memory" : owner.get() == &device ? "in no living block" : "in the memory of " + owner->name());
@@ -54,7 +54,7 @@ void Shapes::Matrix(int64_t m, int64_t n, int64_t k, uint32_t dtype, int64_t tim
 char* Address(const sdk::RunContext& c, const View& view, const char* what, int32_t index) {
   if (view.byte_size == 0) return nullptr;
   const char* data = sdk::Data<const char>(view);
-  char* at = c.frame()->device->device->memory().Locate(data, view.byte_size);
+  char* at = Device::Of(c.frame()->device)->memory().Locate(data, view.byte_size);
   if (at == nullptr) [[unlikely]] Misplaced(c, data, view.byte_size, what, index);
   return at;
 }
@@ -75,8 +75,8 @@ Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost) {
   const tenon_frame& frame = *c.frame();
   if (frame.queue == nullptr) sdk::Fail(TENON_FAILED_PRECONDITION, op, " runs on a TPU; its frame has no queue");
   Order order = {.what = op, .kind = "kernel", .unit = Unit::kCompute, .cost = cost, .label = frame.label};
-  order.cost.stall += frame.device->device->options().launch_cycles;
-  if (frame.timeline != nullptr) order.timeline = &frame.timeline->timeline;
+  order.cost.stall += Device::Of(frame.device)->options().launch_cycles;
+  order.timeline = Timeline::Of(frame.timeline);
   return order;
 }
 

@@ -98,7 +98,7 @@ Operands OperandsOf(const sdk::RunContext& c, uint64_t host_inputs);
 Order OrderOf(const sdk::RunContext& c, const char* op, const Cycles& cost);
 template <class Function>
 void Submit(const sdk::RunContext& c, const char* op, const Cycles& cost, Function&& run) {
-  const Outcome outcome = c.frame()->queue->queue->Submit(OrderOf(c, op, cost), std::forward<Function>(run));
+  const Outcome outcome = Queue::Of(c.frame()->queue)->Submit(OrderOf(c, op, cost), std::forward<Function>(run));
   if (!outcome.ok()) sdk::Fail(outcome.code, outcome.message);
 }
 // Submits planned work on the frame's operands. The second keeps the plan until the work is done.
@@ -121,7 +121,7 @@ struct Launch {
       op = launch.op;
       precision = given_precision;
       host_inputs = sdk::HostInputBits<K>(input_count);
-      Shapes shapes(inputs, input_count, outputs, output_count, *device->device, precision, host_inputs);
+      Shapes shapes(inputs, input_count, outputs, output_count, *Device::Of(device), precision, host_inputs);
       if (!shapes.complete()) return;
       plan.emplace(launch.kernel, shapes);
       effort = shapes.effort;

@@ -15,7 +15,7 @@ struct StreamKernel {
     constexpr int64_t kOperations = 40;  // of the vector unit for one element
     const View& view = c.output_view(0);
     const int64_t n = sdk::Count(view);
-    const Cycles cost = VectorCycles(c.frame()->device->device->options().machine, sdk::Multiply(n, kOperations), 0,
+    const Cycles cost = VectorCycles(Device::Of(c.frame()->device)->options().machine, sdk::Multiply(n, kOperations), 0,
                                      static_cast<int64_t>(view.byte_size));
     Submit(c, op, cost, [base = stream.Reserve(n), distribution, n, out = Address(c, view, "output", 0)] {
       sdk::GenerateGroups(base, distribution, n, 0, sdk::GroupsOf<T>(n), reinterpret_cast<T*>(out));

@@ -32,7 +32,7 @@ class LateUpdate : public Update {
 };
 
 Cycles UpdateCycles(const sdk::RunContext& c, int64_t operations, uint64_t read, uint64_t written) {
-  return VectorCycles(c.frame()->device->device->options().machine, operations, static_cast<int64_t>(read), static_cast<int64_t>(written));
+  return VectorCycles(Device::Of(c.frame()->device)->options().machine, operations, static_cast<int64_t>(read), static_cast<int64_t>(written));
 }
 
 // What the kernels that write have in common; kReference: they give the variable on.
