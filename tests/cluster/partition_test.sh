@@ -40,10 +40,10 @@ work() {  # TASK OPTION...
   shift
   exec ip netns exec "task$i" "$tenon" worker --cluster "$folder/cluster.json" --job "$job" --task "$number" --threads=1 --files "$folder" "$@"
 }
-train() {  # NAME STEPS OPTION...
+train() {  # NAME STEPS OPTION...; without compilers, which take chains as wholes in one process alone and round otherwise
   local name=$1 steps=$2
   shift 2
-  "$tenon" train digits --restart --threads=1 --checkpoint-steps=20 --folder="$folder/$name" --steps="$steps" "$@"
+  "$tenon" train digits --restart --no-compile --threads=1 --checkpoint-steps=20 --folder="$folder/$name" --steps="$steps" "$@"
 }
 same_weights() { cmp "$folder/$1/digits.pb" "$folder/$2/digits.pb" || fail "'$1' and '$2' have other weights"; }
 

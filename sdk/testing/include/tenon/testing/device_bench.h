@@ -205,7 +205,7 @@ std::string CompareBy(DeviceBench& bench, const DeviceCase& given, Differ&& diff
 
 // "" when the device's kernel gives what the reference's gives.
 inline std::string Compare(DeviceBench& bench, const DeviceCase& given, double tolerance) {
-  const tenon_kernel_registration* const kernel = FindKernel(bench.tested, Node{given.op, given.attributes});
+  const tenon_kernel_registration* const kernel = FindKernel(bench.tested, given.node());
   if (kernel == nullptr) return given.op + " has no kernel";
   if ((kernel->host_memory_count == 0) != (given.host.empty() && given.host_outputs.empty())) return given.op + ": what is the host's?";
   return internal::CompareBy(bench, given, [&](const auto& got, const auto& want) { return Difference(got, want, tolerance); });

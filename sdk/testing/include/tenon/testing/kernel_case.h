@@ -31,29 +31,54 @@ struct Result : Outcome {
   std::vector<Tensor> outputs = {};
 };
 
-// The first registration of the node's op whose type constraints hold for the attributes that the node has; nullptr: none.
+namespace internal {
+
+inline bool Allows(const tenon_type_constraint& constraint, uint32_t dtype) {
+  const uint32_t* const end = constraint.dtypes + constraint.count;
+  return std::find(constraint.dtypes, end, dtype) != end;
+}
+
+inline std::ptrdiff_t CountAllowing(const tenon_kernel_registration& kernel, uint32_t dtype) {
+  return std::count_if(kernel.constraints, kernel.constraints + kernel.constraint_count, [&](const tenon_type_constraint& c) { return Allows(c, dtype); });
+}
+
+// Of the registrations of `op` that fit, the first of the highest score. A package's own order says nothing.
+template <class Fits, class Score>
+const tenon_kernel_registration* BestKernel(const tenon_kernel_package& package, std::string_view op, Fits&& fits, Score&& score) {
+  const tenon_kernel_registration* best = nullptr;
+  std::ptrdiff_t most = -1;
+  for (uint64_t i = 0; i < package.count; ++i) {
+    const tenon_kernel_registration& r = *package.registrations[i];
+    if (View(r.op) != op || !fits(r)) continue;
+    if (const std::ptrdiff_t own = score(r); own > most) best = &r, most = own;
+  }
+  return best;
+}
+
+// Types of indices and sizes are int32 where nobody says it.
+inline std::ptrdiff_t Narrowness(const tenon_kernel_registration& kernel) { return CountAllowing(kernel, TENON_DT_INT32); }
+
+}  // namespace internal
+
+// A registration of the node's op whose type constraints hold for the attributes that the node has; nullptr: none.
 inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, const Node& node) {
   const auto fits = [&](const tenon_type_constraint& constraint) {
     const auto found = node.attributes.find(View(constraint.attr));
     const auto* type = found == node.attributes.end() ? nullptr : std::get_if<Type>(&found->second);
-    const uint32_t* const end = constraint.dtypes + constraint.count;
-    return type == nullptr || std::find(constraint.dtypes, end, type->dtype) != end;
+    return type == nullptr || internal::Allows(constraint, type->dtype);
   };
-  for (uint64_t i = 0; i < package.count; ++i) {
-    const tenon_kernel_registration& r = *package.registrations[i];
-    if (View(r.op) == node.op && std::all_of(r.constraints, r.constraints + r.constraint_count, fits)) return &r;
-  }
-  return nullptr;
+  const auto all_fit = [&](const tenon_kernel_registration& r) { return std::all_of(r.constraints, r.constraints + r.constraint_count, fits); };
+  return internal::BestKernel(package, node.op, all_fit, &internal::Narrowness);
 }
-// The first one of `op` of which some constraint allows dtype.
+// One of `op` of which some constraint allows dtype (TENON_DT_INVALID: any; float's if it has one).
 inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, std::string_view op, uint32_t dtype) {
-  const auto allows = [&](const tenon_type_constraint& c) { return std::find(c.dtypes, c.dtypes + c.count, dtype) != c.dtypes + c.count; };
-  for (uint64_t i = 0; i < package.count; ++i) {
-    const tenon_kernel_registration& r = *package.registrations[i];
-    const bool fits = dtype == TENON_DT_INVALID || r.constraint_count == 0 || std::any_of(r.constraints, r.constraints + r.constraint_count, allows);
-    if (View(r.op) == op && fits) return &r;
-  }
-  return nullptr;
+  const bool any = dtype == TENON_DT_INVALID;
+  const auto fits = [&](const tenon_kernel_registration& r) { return any || r.constraint_count == 0 || internal::CountAllowing(r, dtype) > 0; };
+  const auto score = [&](const tenon_kernel_registration& r) {
+    constexpr std::ptrdiff_t kMoreThanConstraints = 1024;
+    return (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0 ? kMoreThanConstraints : 0) + internal::Narrowness(r);
+  };
+  return internal::BestKernel(package, op, fits, score);
 }
 
 // What a plugin keeps of a node.
