@@ -46,17 +46,20 @@ inline std::ptrdiff_t CountAllowing(const tenon_kernel_registration& kernel, uin
 template <class Fits, class Score>
 const tenon_kernel_registration* BestKernel(const tenon_kernel_package& package, std::string_view op, Fits&& fits, Score&& score) {
   const tenon_kernel_registration* best = nullptr;
-  std::ptrdiff_t most = -1;
+  std::ptrdiff_t most = 0;
   for (uint64_t i = 0; i < package.count; ++i) {
     const tenon_kernel_registration& r = *package.registrations[i];
     if (View(r.op) != op || !fits(r)) continue;
-    if (const std::ptrdiff_t own = score(r); own > most) best = &r, most = own;
+    if (const std::ptrdiff_t own = score(r); best == nullptr || own > most) best = &r, most = own;
   }
   return best;
 }
 
-// Types of indices and sizes are int32 where nobody says it.
-inline std::ptrdiff_t Narrowness(const tenon_kernel_registration& kernel) { return CountAllowing(kernel, TENON_DT_INT32); }
+// The higher priority, as the engine has it; then types of indices and sizes are int32 where nobody says it.
+inline std::ptrdiff_t Preference(const tenon_kernel_registration& kernel) {
+  constexpr std::ptrdiff_t kMoreThanConstraints = 4096;
+  return kernel.priority * kMoreThanConstraints + CountAllowing(kernel, TENON_DT_INT32);
+}
 
 }  // namespace internal
 
@@ -68,7 +71,7 @@ inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& p
     return type == nullptr || internal::Allows(constraint, type->dtype);
   };
   const auto all_fit = [&](const tenon_kernel_registration& r) { return std::all_of(r.constraints, r.constraints + r.constraint_count, fits); };
-  return internal::BestKernel(package, node.op, all_fit, &internal::Narrowness);
+  return internal::BestKernel(package, node.op, all_fit, &internal::Preference);
 }
 // One of `op` of which some constraint allows dtype (TENON_DT_INVALID: any; float's if it has one).
 inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& package, std::string_view op, uint32_t dtype) {
@@ -76,7 +79,7 @@ inline const tenon_kernel_registration* FindKernel(const tenon_kernel_package& p
   const auto fits = [&](const tenon_kernel_registration& r) { return any || r.constraint_count == 0 || internal::CountAllowing(r, dtype) > 0; };
   const auto score = [&](const tenon_kernel_registration& r) {
     constexpr std::ptrdiff_t kMoreThanConstraints = 1024;
-    return (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0 ? kMoreThanConstraints : 0) + internal::Narrowness(r);
+    return (any && internal::CountAllowing(r, TENON_DT_FLOAT) > 0 ? kMoreThanConstraints : 0) + internal::Preference(r);
   };
   return internal::BestKernel(package, op, fits, score);
 }
