@@ -19,9 +19,4 @@ Status NoShape(const graph::Node& node, size_t k) {
   return Internal(StrCat(node.Describe(), ": the shape of output ", k, " is not known, and its kernel does not allocate it"));
 }
 
-Status CheckOutput(const tenon_frame_context& context, const PreparedNode& prepared, size_t k, const tenon_tensor_view& view) {
-  if (view.buffer == nullptr && view.dl.data == nullptr && prepared.kernel->dynamic_output(k)) return NotSet(context, k);
-  return CheckCells(context, k, view);
-}
-
 }  // namespace tenon::exec

@@ -14,7 +14,10 @@ Result<tenon_tensor_view> AllocateOutput(const Step& step, const Place& place, c
 // That the shape of output k is not known, and its kernel does not allocate it.
 Status NoShape(const graph::Node& node, size_t k);
 // After a run that went well: that the kernel set the output if that was its affair, and that its strings lie in their memory.
-Status CheckOutput(const tenon_frame_context& context, const PreparedNode& prepared, size_t k, const tenon_tensor_view& view);
+inline Status CheckOutput(const tenon_frame_context& context, const PreparedNode& prepared, size_t k, const tenon_tensor_view& view) {
+  if (view.buffer == nullptr && view.dl.data == nullptr && prepared.kernel->dynamic_output(k)) return NotSet(context, k);
+  return CheckCells(context, k, view);
+}
 // The same memory under other dims, which the view borrows.
 inline void ShowAs(const Shape& shape, tenon_tensor_view* view) {
   view->dl.ndim = shape.rank();
