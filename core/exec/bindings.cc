@@ -34,7 +34,7 @@ Bindings::Bindings(std::shared_ptr<const Plan> plan)
 Bindings::~Bindings() = default;
 
 Result<std::shared_ptr<BoundProgram>> Bindings::Bind(const tenon_tensor_view* const* feeds, const std::shared_ptr<BoundProgram>& last,
-                                            Cancellation* cancellation) {
+                                                     Cancellation* cancellation) {
   if (last != nullptr && (*last)->Fits(feeds)) return last;
   if (always_dynamic()) return std::shared_ptr<BoundProgram>();
   const Allowance allowance(cancellation, plan_->env().pool);
@@ -149,7 +149,7 @@ class BoundRun final : public Run {
   void ReturnBoth();
   Bindings* const bindings_;
   std::shared_ptr<BoundProgram> program_;     // of `instance_`
-  ProgramInstance* instance_ = nullptr;  // kept between steps of the same shapes
+  ProgramInstance* instance_ = nullptr;       // kept between steps of the same shapes
   BoundDynamicPlan* dynamic_plan_ = nullptr;  // of `dynamic_`
   DynamicInstance* dynamic_ = nullptr;
   bool ran_ = false, dynamic_ran_ = false;

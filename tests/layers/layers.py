@@ -296,8 +296,9 @@ def check_circles(tree):
             targets |= {pair_of(t) for _, t in tree.includes(source) if (t or "").startswith("core/") and pair_of(t) != pair_of(source)}
     done, problems = set(), []
     for start in sorted(includes):
-        path, stack = [], [(start, iter(sorted(includes.get(start, ()))))] if start not in done else []
-        path = [start] if stack else []
+        if start in done:
+            continue
+        path, stack = [start], [(start, iter(sorted(includes[start])))]
         while stack:
             pair, rest = stack[-1]
             following = next((t for t in rest if t not in done), None)
