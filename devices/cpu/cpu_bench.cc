@@ -14,7 +14,7 @@
 #define TENON_BENCH_PACKAGE tenon::cpu::kKernelPackage
 #endif
 #include TENON_BENCH_HEADER
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 const tenon_host* tenon_plugin_host = nullptr;
 

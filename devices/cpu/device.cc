@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tenon/sdk/device.h"
+#include "tenon/sdk/device/device.h"
 
 // What load() keeps of the options.
 struct tenon_plugin_self {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "tenon/sdk/random.h"
+#include "tenon/sdk/kernel/random.h"
 #include "testing/kernel.h"
 
 namespace tenon::cpu {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "conv.h"
-#include "tenon/sdk/compiler.h"
+#include "tenon/sdk/device/compiler.h"
 
 namespace tenon::cpu_onednn {
 namespace {

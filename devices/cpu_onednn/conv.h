@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "program.h"
-#include "tenon/sdk/window.h"
+#include "tenon/sdk/walk/window.h"
 
 namespace tenon::cpu_onednn {
 

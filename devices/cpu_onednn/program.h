@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu_onednn {
 

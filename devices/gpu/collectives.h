@@ -31,7 +31,7 @@
 #include "communicators.h"
 #include "device.h"
 #include "queue.h"
-#include "tenon/sdk/collective.h"
+#include "tenon/sdk/device/collective.h"
 
 namespace tenon::gpu {
 

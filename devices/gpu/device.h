@@ -20,7 +20,7 @@
 #include "options.h"
 #include "profile.h"
 #include "runtime.h"
-#include "tenon/sdk/device.h"
+#include "tenon/sdk/device/device.h"
 #include "timeline.h"
 #include "watcher.h"
 

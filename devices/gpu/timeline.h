@@ -16,7 +16,7 @@
 
 #include "code/fault.h"
 #include "runtime.h"
-#include "tenon/sdk/device.h"
+#include "tenon/sdk/device/device.h"
 
 namespace tenon::gpu {
 

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "driver.h"
-#include "tenon/sdk/compiler.h"
+#include "tenon/sdk/device/compiler.h"
 
 namespace tenon::tpu_sim {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "outcome.h"
-#include "tenon/sdk/device.h"
+#include "tenon/sdk/device/device.h"
 
 namespace tenon::tpu_sim {
 

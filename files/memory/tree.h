@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/sdk/filesystem.h"
+#include "tenon/sdk/file/filesystem.h"
 
 namespace tenon::memory_files {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/sdk/pipe.h"
+#include "tenon/sdk/transport/pipe.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::grpc_net {

@@ -20,7 +20,7 @@
 
 #include "framing.h"
 #include "stream.h"
-#include "tenon/sdk/pipe.h"
+#include "tenon/sdk/transport/pipe.h"
 
 namespace tenon::grpc_net {
 

@@ -3,7 +3,7 @@
 #include <grpc/support/log.h>
 
 #include "door.h"
-#include "tenon/sdk/endpoint.h"
+#include "tenon/sdk/transport/endpoint.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "pipe.h"
-#include "tenon/sdk/endpoint.h"
+#include "tenon/sdk/transport/endpoint.h"
 
 namespace tenon::loopback {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tenon/sdk/pipe.h"
+#include "tenon/sdk/transport/pipe.h"
 
 namespace tenon::loopback {
 

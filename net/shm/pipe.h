@@ -20,7 +20,7 @@
 #include "handshake.h"
 #include "reader.h"
 #include "record.h"
-#include "tenon/sdk/pipe.h"
+#include "tenon/sdk/transport/pipe.h"
 
 namespace tenon::shm {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "tenon/sdk/keeper.h"
+#include "tenon/sdk/transport/keeper.h"
 
 namespace tenon::shm {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "greeter.h"
 #include "pipe.h"
-#include "tenon/sdk/endpoint.h"
+#include "tenon/sdk/transport/endpoint.h"
 
 namespace tenon::shm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pixels moved between dims: to and from the batch (SpaceToBatchND), to and from the channels (SpaceToDepth).
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

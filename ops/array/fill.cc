@@ -2,7 +2,7 @@
 // Fill, ZerosLike, OnesLike, OneHot, Range: tensors of values that are known by rule.
 #include <cmath>
 
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -2,7 +2,7 @@
 // Gather, GatherV2: rows named by indices.
 #include <optional>
 
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -3,7 +3,7 @@
 //
 // The last dim of indices is as many leading dims of the tensor; an index outside is an error, or with bad_indices_policy
 // 'IGNORE' left out.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

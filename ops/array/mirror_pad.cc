@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MirrorPad and MirrorPadGrad: borders that mirror what is inside.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

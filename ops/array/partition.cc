@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicPartition, DynamicStitch, Unique, BroadcastGradientArgs: where the data decide the shapes.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape, ShapeN, Size, Rank: what is known of a tensor without its elements.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slice, Pad, PadV2, ReverseV2: parts of a tensor, and a tensor as a part.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse tensors, as indices [N, rank], values [N] and a dense shape: to dense ones, reshaped, and with no row left empty.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

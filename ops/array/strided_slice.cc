@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // StridedSlice and its gradient: a[begin:end:stride, ...] with Python's meaning, as masks.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

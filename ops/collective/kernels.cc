@@ -4,16 +4,16 @@
 //
 // Invariants. A member's subscription to its step's cancellation begins before the table has it and ends before it is freed, so the
 // callback may look at the member. Who is given members back finishes them: outputs, then done, once each.
-#include "tenon/sdk/collective.h"
+#include "tenon/sdk/device/collective.h"
 
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
 
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/elementwise.h"
-#include "tenon/sdk/half.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/kernel/half.h"
 
 namespace tenon::ops {
 using namespace sdk;

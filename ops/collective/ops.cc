@@ -2,9 +2,9 @@
 // Collectives: what the members of a group bring, and what each of them gets. The forms without a number name their group and instance
 // by attributes, those of version 2 by inputs on the host.
 //
-// Members meet within one step of one session (tenon/sdk/collective.h). Their kernels run on the host (kernels.cc) unless the device has
+// Members meet within one step of one session (tenon/sdk/device/collective.h). Their kernels run on the host (kernels.cc) unless the device has
 // its own. Ordering tokens are taken and mean nothing: what must have an order needs a data or control edge.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

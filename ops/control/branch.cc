@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Switch and Merge: the two ends of a branch. Their gradients are the engine's, by trait.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Const: a value that the graph itself holds.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

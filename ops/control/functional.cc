@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditionals and loops over functions of the graph's library. The engine makes switches, merges and frames of them before the step, and
 // differentiates those.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identities: values pass through; what differs is what becomes of the gradient.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edges of a loop's frame. Their gradients are the engine's, by trait.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ToBool: what conditions and loops that are given no bool ask.
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <span>
 
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/slices.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::ops {
 using namespace sdk;

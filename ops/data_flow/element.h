@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "tenon/sdk/kept_tensor.h"
+#include "tenon/sdk/kernel/kept_tensor.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "element.h"
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/variant.h"
+#include "tenon/sdk/kernel/variant.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "element.h"
-#include "tenon/sdk/random.h"
+#include "tenon/sdk/kernel/random.h"
 #include "tenon/sdk/shape.h"
 
 namespace tenon::ops {

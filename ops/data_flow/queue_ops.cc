@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ops of queues mean; how a queue behaves stands in queue.h.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -3,7 +3,7 @@
 //
 // The gradient of an array is an array of the same size, which TensorArrayGradV3 makes once for each name `source`: what is read of the
 // forward array is written there, and summed; what was written is read from there.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

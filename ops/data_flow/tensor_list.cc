@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "element.h"
-#include "tenon/sdk/variant.h"
+#include "tenon/sdk/kernel/variant.h"
 
 namespace tenon::ops {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "tensor_list.h"
-#include "tenon/sdk/element.h"
+#include "tenon/sdk/kernel/element.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -2,7 +2,7 @@
 // What the ops of lists of tensors mean; how a list behaves stands in tensor_list.h.
 //
 // The gradient of a list is a list of the elements' gradients.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/sdk/kernel.h"
-#include "tenon/sdk/step_memory.h"
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/step_memory.h"
 
 namespace tenon::ops::io {
 

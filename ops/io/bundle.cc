@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tenon/sdk/crc32c.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::ops::io {

@@ -22,7 +22,7 @@
 #include "budget.h"
 #include "slice.h"
 #include "table.h"
-#include "tenon/sdk/file.h"
+#include "tenon/sdk/file/file.h"
 #include "write_lock.h"
 
 namespace tenon::ops::io {

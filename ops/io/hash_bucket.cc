@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "bundle.h"
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

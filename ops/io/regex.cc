@@ -2,8 +2,8 @@
 // StaticRegexFullMatch: which strings a pattern matches from end to end. Patterns are RE2's, over UTF-8.
 #include <re2/re2.h>
 
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

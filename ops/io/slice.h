@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::ops::io {
 

@@ -2,8 +2,8 @@
 // ShardedFilename and StringJoin.
 #include <cstdio>
 
-#include "tenon/sdk/op.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

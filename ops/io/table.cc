@@ -6,7 +6,7 @@
 
 #include "snappy.h"
 #include "tenon/sdk/crc32c.h"
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::ops::io {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "budget.h"
-#include "tenon/sdk/file.h"
+#include "tenon/sdk/file/file.h"
 
 namespace tenon::ops::io {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "tenon/sdk/file.h"
+#include "tenon/sdk/file/file.h"
 
 namespace tenon::ops::io {
 

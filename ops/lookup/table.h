@@ -16,9 +16,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/shape.h"
-#include "tenon/sdk/step_memory.h"
 
 namespace tenon::ops {
 

@@ -5,8 +5,8 @@
 
 #include "table.h"
 #include "text_file.h"
-#include "tenon/sdk/step_memory.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/step_memory.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/file.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/file/file.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::ops {
 

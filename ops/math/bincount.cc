@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counting how often each number stands in a tensor.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

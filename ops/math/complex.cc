@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Complex numbers and their parts.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cumsum and Cumprod: sums and products of all elements up to each one along an axis.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

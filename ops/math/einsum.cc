@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Einsum: products and sums over labelled dims.
-#include "tenon/sdk/einsum.h"
+#include "tenon/sdk/op/einsum.h"
 
 #include <map>
 
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

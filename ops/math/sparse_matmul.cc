@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SparseTensorDenseMatMul: a sparse matrix times a dense one.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and means of named rows by segment, and their gradients: what embeddings of sparse features are made with. A gradient
 // has all rows of data, or (V2) those alone that were named, once each.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

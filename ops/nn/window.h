@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sampled classes of losses over many classes: the sampler, and which samples are true classes by accident.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers. seed and seed2 both 0 ask for a seed of their own; the same seeds give the same stream
 // (Philox, as TensorFlow's).
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resource variables: a handle to a variable, and reads whose values no later write changes.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

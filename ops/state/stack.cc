@@ -4,8 +4,8 @@
 #include <mutex>
 #include <vector>
 
-#include "tenon/sdk/kept_tensor.h"
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

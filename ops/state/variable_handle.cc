@@ -4,8 +4,8 @@
 // A handle's output is one cell, the host's resource. A reference output (VariableV2) is the same cell with a reference dtype.
 #include <string>
 
-#include "tenon/sdk/kernel.h"
-#include "tenon/sdk/shape_kernels.h"
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/shape_kernels.h"
 
 namespace tenon::ops {
 using namespace sdk;

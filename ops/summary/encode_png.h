@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::ops {
 

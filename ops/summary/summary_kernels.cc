@@ -10,8 +10,8 @@
 
 #include "histogram.h"
 #include "encode_png.h"
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of an optimizer on a variable, in two forms: Apply... on reference variables, and ResourceApply...
 // on handles. The variable and its slots are changed together; all have the gradient's shape.
-#include "tenon/sdk/op.h"
+#include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
 using namespace sdk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table that sdk/compiler.h makes, called as a host calls it: what is wrong is refused before the compiler is called.
-#include "tenon/sdk/compiler.h"
+#include "tenon/sdk/device/compiler.h"
 
 #include <gtest/gtest.h>
 

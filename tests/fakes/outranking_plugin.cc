@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tenon/plugin.h"
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace {
 

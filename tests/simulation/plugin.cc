@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "tenon/sdk/endpoint.h"
+#include "tenon/sdk/transport/endpoint.h"
 #include "tests/simulation/disk.h"
 #include "tests/simulation/network.h"
 

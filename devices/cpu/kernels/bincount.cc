@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/types.h"
-#include "tenon/sdk/slices.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

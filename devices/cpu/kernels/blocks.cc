@@ -5,7 +5,7 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
-#include "tenon/sdk/slices.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

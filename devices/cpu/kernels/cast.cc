@@ -8,7 +8,7 @@
 #include "kernels/fold.h"
 #include "kernels/half.h"
 #include "kernels/types.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

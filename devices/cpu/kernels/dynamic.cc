@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "kernels/strided_copy.h"
-#include "tenon/sdk/row_shape.h"
-#include "tenon/sdk/shape_kernels.h"
-#include "tenon/sdk/string_tensor.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/shape_kernels.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/row_shape.h"
 
 namespace tenon::cpu {
 namespace {

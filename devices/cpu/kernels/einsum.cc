@@ -3,7 +3,7 @@
 //
 // A label of one operand that the output does not have is summed over while the operand is copied into the workspace. Operands
 // that lie right already, and a result that lies as the output wants it, are not copied. Halves are multiplied as floats.
-#include "tenon/sdk/einsum_shape.h"
+#include "tenon/sdk/walk/einsum_shape.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "kernels/product.h"
 #include "kernels/strided_copy.h"
 #include "kernels/types.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/kernel/elementwise.h"
 
 namespace tenon::cpu {
 namespace {

@@ -17,8 +17,8 @@
 #include <type_traits>
 
 #include "kernels/types.h"
-#include "tenon/sdk/broadcast.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 

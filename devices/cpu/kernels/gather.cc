@@ -7,9 +7,9 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
-#include "tenon/sdk/gather_shape.h"
-#include "tenon/sdk/string_tensor.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/gather_shape.h"
 
 namespace tenon::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of halves to and from floats: by the processor's conversion of eight at a time where it has one (F16C), bit-equal to
-// one at a time (tenon/sdk/element.h). Input and output do not overlap.
+// one at a time (tenon/sdk/kernel/element.h). Input and output do not overlap.
 #ifndef TENON_DEVICES_CPU_KERNELS_HALF_H_
 #define TENON_DEVICES_CPU_KERNELS_HALF_H_
 

@@ -5,7 +5,7 @@
 
 #include "kernels/product.h"
 #include "kernels/types.h"
-#include "tenon/sdk/broadcast.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

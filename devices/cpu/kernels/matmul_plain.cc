@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul and BatchMatMulV2 of complex numbers and of narrow integers, by their definition.
 #include "kernels/types.h"
-#include "tenon/sdk/broadcast.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/types.h"
-#include "tenon/sdk/broadcast.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/string_copy.h"
 #include "kernels/types.h"
-#include "tenon/sdk/slices.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients, NHWC and NCHW: planes (tenon/sdk/pool.h) shared among threads.
+// MaxPool, AvgPool and their gradients, NHWC and NCHW: planes (tenon/sdk/walk/pool.h) shared among threads.
 #include <cstring>
 
 #include "kernels/window.h"
-#include "tenon/sdk/pool.h"
+#include "tenon/sdk/walk/pool.h"
 
 namespace tenon::cpu {
 namespace {

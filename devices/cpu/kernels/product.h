@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::cpu {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/slices.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams (tenon/sdk/random.h).
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt: TensorFlow's streams (tenon/sdk/kernel/random.h).
 #include "kernels/types.h"
-#include "tenon/sdk/random.h"
+#include "tenon/sdk/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "kernels/fold.h"
 #include "kernels/types.h"
-#include "tenon/sdk/elementwise.h"
-#include "tenon/sdk/reduce_shape.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/reduce_shape.h"
 
 namespace tenon::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernels/strided_copy.h"
 #include "kernels/string_copy.h"
-#include "tenon/sdk/broadcast.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

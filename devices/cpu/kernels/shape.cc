@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/types.h"
-#include "tenon/sdk/shape_kernels.h"
+#include "tenon/sdk/kernel/shape_kernels.h"
 
 namespace tenon::cpu {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/kept_tensor.h"
-#include "tenon/sdk/slices.h"
-#include "tenon/sdk/sparse_shape.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/slices.h"
+#include "tenon/sdk/walk/sparse_shape.h"
 
 namespace tenon::cpu {
 namespace {

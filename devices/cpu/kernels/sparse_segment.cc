@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/row_shape.h"
-#include "tenon/sdk/segment.h"
-#include "tenon/sdk/slices.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/segment.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/row_shape.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/random.h"
+#include "tenon/sdk/kernel/random.h"
 
 namespace tenon::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/types.h"
-#include "tenon/sdk/strided_walk.h"
+#include "tenon/sdk/walk/strided_walk.h"
 
 namespace tenon::cpu {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/types.h"
-#include "tenon/sdk/broadcast.h"
-#include "tenon/sdk/string_tensor.h"
+#include "tenon/sdk/kernel/string_tensor.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::cpu {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "kernels/types.h"
-#include "tenon/sdk/optimizer.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/optimizer.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

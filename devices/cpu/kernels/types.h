@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every CPU kernel begins with: the element types (tenon/sdk/element.h), and its registration.
+// What every CPU kernel begins with: the element types (tenon/sdk/kernel/element.h), and its registration.
 #ifndef TENON_DEVICES_CPU_KERNELS_TYPES_H_
 #define TENON_DEVICES_CPU_KERNELS_TYPES_H_
 
 #include <cstdint>
 #include <type_traits>
 
-#include "tenon/sdk/element.h"
+#include "tenon/sdk/kernel/element.h"
 
 namespace tenon::cpu {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/types.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::cpu {
 namespace {

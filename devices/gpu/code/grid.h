@@ -21,7 +21,7 @@
 #define TENON_DEVICES_GPU_CODE_GRID_H_
 
 #include "code/fault.h"
-#include "tenon/sdk/half.h"
+#include "tenon/sdk/kernel/half.h"
 
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>

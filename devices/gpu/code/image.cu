@@ -5,7 +5,7 @@
 
 #include "code/each.h"
 #include "code/move.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::gpu {
 

@@ -3,7 +3,7 @@
 #ifndef TENON_DEVICES_GPU_CODE_RANDOM_H_
 #define TENON_DEVICES_GPU_CODE_RANDOM_H_
 
-#include "tenon/sdk/random.h"
+#include "tenon/sdk/kernel/random.h"
 
 namespace tenon::gpu {
 

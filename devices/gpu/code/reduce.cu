@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "code/reduction.h"
-#include "tenon/sdk/elementwise.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::gpu {
 

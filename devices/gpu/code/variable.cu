@@ -2,7 +2,7 @@
 #include "code/variable.h"
 
 #include "code/grid.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::gpu {
 

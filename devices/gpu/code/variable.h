@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "code/fault.h"
-#include "tenon/sdk/optimizer.h"
+#include "tenon/sdk/kernel/optimizer.h"
 
 namespace tenon::gpu {
 

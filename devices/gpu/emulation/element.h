@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "tenon/sdk/half.h"
+#include "tenon/sdk/kernel/half.h"
 
 namespace tenon::gpu {
 

@@ -17,7 +17,7 @@
 
 #include "communicators.h"
 #include "emulation/stream.h"
-#include "tenon/sdk/half.h"
+#include "tenon/sdk/kernel/half.h"
 
 #define TENON_NCCL_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -10,7 +10,7 @@
 #include "fuse/product.h"
 #include "fuse/source.h"
 #include "kernels/kernel.h"
-#include "tenon/sdk/regions.h"
+#include "tenon/sdk/device/regions.h"
 
 namespace tenon::gpu {
 namespace {

@@ -3,7 +3,7 @@
 #ifndef TENON_DEVICES_GPU_FUSE_EXECUTABLE_H_
 #define TENON_DEVICES_GPU_FUSE_EXECUTABLE_H_
 
-#include "tenon/sdk/compiler.h"
+#include "tenon/sdk/device/compiler.h"
 
 namespace tenon::gpu {
 

@@ -2,7 +2,7 @@
 #include "fuse/source.h"
 
 #include "code/elementwise.h"
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::gpu {
 namespace {

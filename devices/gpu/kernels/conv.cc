@@ -7,7 +7,7 @@
 //   gradient of filter:  filter[cell, filter] = sum over windows of patch(x)[window, cell] * y[window, filter]
 #include "kernels/move.h"
 #include "kernels/product.h"
-#include "tenon/sdk/window.h"
+#include "tenon/sdk/walk/window.h"
 
 namespace tenon::gpu {
 namespace {

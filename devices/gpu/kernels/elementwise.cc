@@ -2,8 +2,8 @@
 #include "code/elementwise.h"
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/broadcast.h"
-#include "tenon/sdk/elementwise.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/broadcast.h"
 
 namespace tenon::gpu {
 namespace {

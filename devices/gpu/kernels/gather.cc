@@ -4,9 +4,9 @@
 // Indices are in device memory: one that is outside is reported late, reads as zero and writes nothing. Sums into one element
 // come in any order; of several values that are put into one place the last one stays, as on the CPU.
 #include "kernels/slices.h"
-#include "tenon/sdk/gather_shape.h"
-#include "tenon/sdk/row_shape.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/gather_shape.h"
+#include "tenon/sdk/walk/row_shape.h"
 
 namespace tenon::gpu {
 namespace {

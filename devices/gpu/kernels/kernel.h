@@ -30,8 +30,8 @@
 #include <utility>
 
 #include "driver.h"
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/operands.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/operands.h"
 
 namespace tenon::gpu {
 

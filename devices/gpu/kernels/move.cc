@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tenon/sdk/slices.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::gpu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients, NHWC and NCHW (the geometry: tenon/sdk/pool.h).
-#include "tenon/sdk/pool.h"
+// MaxPool, AvgPool and their gradients, NHWC and NCHW (the geometry: tenon/sdk/walk/pool.h).
+#include "tenon/sdk/walk/pool.h"
 
 #include "code/pool.h"
 #include "kernels/kernel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers, with a state and without: the streams of tenon/sdk/random.h, which are the same on every device. A run of an
+// Random numbers, with a state and without: the streams of tenon/sdk/kernel/random.h, which are the same on every device. A run of an
 // op with a state takes its part of the stream when it is submitted, so that its work cannot be kept and done again.
 #include "code/random.h"
 

@@ -3,8 +3,8 @@
 #include "code/select.h"
 
 #include "kernels/move.h"
-#include "tenon/sdk/broadcast.h"
-#include "tenon/sdk/slices.h"
+#include "tenon/sdk/walk/broadcast.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::gpu {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape, ShapeN, Size and Rank of tensors in device memory: answers on the host, and no work. What graphs compute with shapes, on
 // the host too; of DynamicStitch and InvertPermutation int32, which shapes and permutations are of. And the views.
-#include "tenon/sdk/shape_kernels.h"
+#include "tenon/sdk/kernel/shape_kernels.h"
 
 #include "kernels/kernel.h"
 

@@ -9,7 +9,7 @@
 #include <array>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
 
 namespace tenon::gpu {
 namespace {

@@ -22,9 +22,9 @@
 #include <utility>
 
 #include "driver.h"
-#include "tenon/sdk/element.h"
-#include "tenon/sdk/kernel.h"
-#include "tenon/sdk/operands.h"
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/operands.h"
 
 namespace tenon::tpu_sim {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/gather_shape.h"
-#include "tenon/sdk/slices.h"
-#include "tenon/sdk/update.h"
+#include "tenon/sdk/kernel/update.h"
+#include "tenon/sdk/walk/gather_shape.h"
+#include "tenon/sdk/walk/slices.h"
 
 namespace tenon::tpu_sim {
 namespace {

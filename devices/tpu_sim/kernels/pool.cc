@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, AvgPool and their gradients on the vector unit (tenon/sdk/pool.h).
-#include "tenon/sdk/pool.h"
+// MaxPool, AvgPool and their gradients on the vector unit (tenon/sdk/walk/pool.h).
+#include "tenon/sdk/walk/pool.h"
 
 #include "kernels/kernel.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "tenon/sdk/element.h"
+#include "tenon/sdk/kernel/element.h"
 
 namespace tenon::tpu_sim {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "tenon/sdk/elementwise.h"
-#include "tenon/sdk/reduce_shape.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/reduce_shape.h"
 
 namespace tenon::tpu_sim {
 namespace {

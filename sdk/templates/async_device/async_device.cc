@@ -2,7 +2,7 @@
 // A device with queues in one file: each queue is a thread, timelines say how far it came, and one kernel shows how work
 // is submitted. Start a driver from here by putting your hardware's memory, streams and events in their places.
 //
-// tenon/sdk/device.h makes the table from Driver, checks what comes, and says what each member must do. One lock guards
+// tenon/sdk/device/device.h makes the table from Driver, checks what comes, and says what each member must do. One lock guards
 // everything: simple before fast. What tenon/device.h says of timelines stands in Obstacle() and Serve().
 #include <algorithm>
 #include <condition_variable>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "tenon/sdk/device.h"
+#include "tenon/sdk/device/device.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "tenon/sdk/kernel.h"
+#include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/outcome.h"
 
 namespace tenon::sdk {

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "tenon/sdk/element.h"
+#include "tenon/sdk/kernel/element.h"
 #include "tenon/testing/host.h"
 
 namespace tenon::testing {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers: how a step changes one element. The formulas are TensorFlow's (training_ops.cc).
+//
+// An optimizer's class says how many variables it has, which input is the gradient and which are its scalars; its Step,
+// made from the values of the scalars, changes the elements v (var, then the slots) by the gradient g.
+#ifndef TENON_SDK_KERNEL_OPTIMIZER_H_
+#define TENON_SDK_KERNEL_OPTIMIZER_H_
+
+#include <cmath>
+
+#include "tenon/sdk/kernel/kernel.h"
+
+namespace tenon::sdk {
+
+struct GradientDescent {
+  static constexpr int kVariables = 1;
+  static constexpr int kGradient = 2;
+  static constexpr int kScalars[] = {1};
+  explicit GradientDescent(CreateContext&) {}
+  template <class A>
+  struct Step {
+    constexpr Step(const GradientDescent&, const A* scalars) : alpha(scalars[0]) {}
+    constexpr void operator()(A* v, A g) const { v[0] -= alpha * g; }
+    A alpha;
+  };
+};
+
+struct Momentum {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {2, 4};
+  explicit Momentum(CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
+  bool nesterov;
+  template <class A>
+  struct Step {
+    constexpr Step(const Momentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr void operator()(A* v, A g) const {
+      v[1] = momentum * v[1] + g;
+      v[0] -= nesterov ? rate * g + rate * momentum * v[1] : rate * v[1];
+    }
+    A rate, momentum;
+    bool nesterov;
+  };
+};
+
+struct Adagrad {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {2};
+  explicit Adagrad(CreateContext& c) : update_slots(!c.Has("update_slots") || c.Bool("update_slots")) {}
+  bool update_slots;
+  template <class A>
+  struct Step {
+    constexpr Step(const Adagrad& o, const A* scalars) : rate(scalars[0]), update_slots(o.update_slots) {}
+    constexpr void operator()(A* v, A g) const {
+      v[1] += update_slots ? g * g : A(0);
+      v[0] -= rate * g / std::sqrt(v[1]);
+    }
+    A rate;
+    bool update_slots;
+  };
+};
+
+// With an epsilon, beside the square root.
+struct AdagradV2 {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 4;
+  static constexpr int kScalars[] = {2, 3};
+  explicit AdagradV2(CreateContext& c) : update_slots(!c.Has("update_slots") || c.Bool("update_slots")) {}
+  bool update_slots;
+  template <class A>
+  struct Step {
+    constexpr Step(const AdagradV2& o, const A* scalars) : rate(scalars[0]), epsilon(scalars[1]), update_slots(o.update_slots) {}
+    constexpr void operator()(A* v, A g) const {
+      v[1] += update_slots ? g * g : A(0);
+      v[0] -= rate * g / (std::sqrt(v[1]) + epsilon);
+    }
+    A rate, epsilon;
+    bool update_slots;
+  };
+};
+
+// The slot holds the step itself, rate and sign included.
+struct KerasMomentum {
+  static constexpr int kVariables = 2;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {2, 4};
+  explicit KerasMomentum(CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
+  bool nesterov;
+  template <class A>
+  struct Step {
+    constexpr Step(const KerasMomentum& o, const A* scalars) : rate(scalars[0]), momentum(scalars[1]), nesterov(o.nesterov) {}
+    constexpr void operator()(A* v, A g) const {
+      v[1] = v[1] * momentum - rate * g;
+      v[0] += nesterov ? v[1] * momentum - rate * g : v[1];
+    }
+    A rate, momentum;
+    bool nesterov;
+  };
+};
+
+// var, mean square, momentum.
+struct RmsProp {
+  static constexpr int kVariables = 3;
+  static constexpr int kGradient = 7;
+  static constexpr int kScalars[] = {3, 4, 5, 6};
+  explicit RmsProp(CreateContext&) {}
+  template <class A>
+  struct Step {
+    constexpr Step(const RmsProp&, const A* scalars) : rate(scalars[0]), rho(scalars[1]), momentum(scalars[2]), epsilon(scalars[3]) {}
+    constexpr void operator()(A* v, A g) const {
+      v[1] += (g * g - v[1]) * (A(1) - rho);
+      v[2] = v[2] * momentum + g * rate / std::sqrt(v[1] + epsilon);
+      v[0] -= v[2];
+    }
+    A rate, rho, momentum, epsilon;
+  };
+};
+
+// var, sum of squares, linear. Of real numbers alone.
+struct Ftrl {
+  static constexpr int kVariables = 3;
+  static constexpr int kGradient = 3;
+  static constexpr int kScalars[] = {4, 5, 6, 7};
+  static constexpr bool kReal = true;
+  static constexpr const char* kBadScalars[] = {"lr is not a positive scalar", "l1 regularization strength is not a non-negative scalar",
+                                                "l2 regularization strength is not a non-negative scalar", "lr_power is not a non-positive scalar"};
+  explicit Ftrl(CreateContext& c)
+      : multiply_linear_by_rate(c.Has("multiply_linear_by_lr") && c.Bool("multiply_linear_by_lr")),
+        dense(c.op().find("Sparse") == std::string_view::npos) {}
+  bool multiply_linear_by_rate;
+  // TensorFlow's dense form takes scalars of any sign, and makes 0 of NaN, which is not larger than a limit; its sparse form clips.
+  bool dense;
+  template <class A>
+  struct Step {
+    constexpr Step(const Ftrl& o, const A* scalars)
+        : rate(scalars[0]), l1(scalars[1]), l2(scalars[2]), power(scalars[3]), multiply_linear_by_rate(o.multiply_linear_by_rate), dense(o.dense) {}
+    // Number of the first scalar that the sparse form refuses, with kBadScalars' text; -1: none.
+    constexpr int BadScalar() const {
+      if (dense) return -1;
+      if (!(rate > A(0)) && !(multiply_linear_by_rate && rate == A(0))) return 0;
+      return !(l1 >= A(0)) ? 1 : !(l2 >= A(0)) ? 2 : !(power <= A(0)) ? 3 : -1;
+    }
+    constexpr void operator()(A* v, A g) const {
+      const A sum = v[1] + g * g;
+      const A grown = Power(sum), before = Power(v[1]);
+      const A scale = multiply_linear_by_rate ? rate : A(1), inverse = multiply_linear_by_rate ? A(1) : rate;
+      v[2] += g * scale - (grown - before) / inverse * v[0];
+      const A limit = l1 * scale, quadratic = grown / inverse + A(2) * l2 * scale;
+      if (dense && !(std::abs(v[2]) > limit)) {
+        v[0] = A(0);
+      } else {
+        v[0] = ((v[2] > limit ? limit : v[2] < -limit ? -limit : v[2]) - v[2]) / quadratic;
+      }
+      v[1] = sum;
+    }
+    constexpr A Power(A x) const { return power == A(-0.5) ? std::sqrt(x) : std::pow(x, -power); }
+    A rate, l1, l2, power;
+    bool multiply_linear_by_rate, dense;
+  };
+};
+
+struct Adam {
+  static constexpr int kVariables = 3;
+  static constexpr int kGradient = 9;
+  static constexpr int kScalars[] = {3, 4, 5, 6, 7, 8};
+  explicit Adam(CreateContext& c) : nesterov(c.Has("use_nesterov") && c.Bool("use_nesterov")) {}
+  bool nesterov;
+  template <class A>
+  struct Step {
+    constexpr Step(const Adam& o, const A* scalars)
+        : beta1(scalars[3]), beta2(scalars[4]), epsilon(scalars[5]), nesterov(o.nesterov) {
+      alpha = scalars[2] * std::sqrt(A(1) - scalars[1]) / (A(1) - scalars[0]);
+    }
+    constexpr void operator()(A* v, A g) const {
+      v[1] += (g - v[1]) * (A(1) - beta1);
+      v[2] += (g * g - v[2]) * (A(1) - beta2);
+      const A numerator = nesterov ? g * (A(1) - beta1) + beta1 * v[1] : v[1];
+      v[0] -= alpha * numerator / (std::sqrt(v[2]) + epsilon);
+    }
+    A alpha, beta1, beta2, epsilon;
+    bool nesterov;
+  };
+};
+
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_KERNEL_OPTIMIZER_H_

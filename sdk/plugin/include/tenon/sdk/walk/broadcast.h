@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Broadcasting as strides: several inputs and one output of the broadcast shape, with as few dims as possible.
+//
+// Adjacent dims over which every input walks on evenly are merged. What is left is an inner dim, which vectorises, and
+// outer dims, which an odometer walks. Same-shape and scalar operands end as one dim.
+#ifndef TENON_SDK_WALK_BROADCAST_H_
+#define TENON_SDK_WALK_BROADCAST_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "tenon/sdk/kernel/kernel.h"
+
+namespace tenon::sdk {
+
+// Dims left after merging. More alternations of broadcast and plain dims are refused.
+inline constexpr int kMaxDims = 16;
+
+template <int kInputs>
+struct Broadcast {
+  int rank = 0;  // of outer dims; the inner one is extra
+  int64_t total = 1;
+  int64_t inner = 1;
+  std::array<int64_t, kInputs> inner_stride = {};  // 0 or 1
+  std::array<int64_t, kMaxDims> dims = {};         // outer dims, slowest first
+  std::array<std::array<int64_t, kMaxDims>, kInputs> strides = {};
+
+  Broadcast() = default;
+  // Fails when an input does not broadcast to `out`.
+  Broadcast(const std::array<Dims, kInputs>& inputs, Dims out) {
+    total = Count(out);
+    // Built from the fastest dim on; entry 0 is the innermost.
+    std::array<int64_t, kMaxDims + 1> sizes = {};
+    std::array<std::array<int64_t, kMaxDims + 1>, kInputs> steps = {};
+    std::array<int64_t, kInputs> walked = {};
+    walked.fill(1);
+    int count = 0;
+    for (size_t back = 1; back <= out.size(); ++back) {
+      const int64_t size = out[out.size() - back];
+      std::array<int64_t, kInputs> step = {};
+      for (int i = 0; i < kInputs; ++i) {
+        const int64_t dim = back <= inputs[i].size() ? inputs[i][inputs[i].size() - back] : 1;
+        if (dim != 1 && dim != size) {
+          Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
+        }
+        step[i] = dim == 1 ? 0 : walked[i];
+        walked[i] *= dim;
+      }
+      if (size == 1) continue;
+      bool merges = count > 0;
+      for (int i = 0; merges && i < kInputs; ++i) merges = step[i] == steps[i][count - 1] * sizes[count - 1];
+      if (merges) {
+        sizes[count - 1] *= size;
+        continue;
+      }
+      if (count == kMaxDims) {
+        Fail(TENON_UNIMPLEMENTED, "broadcasting to ", out, " alternates more than ", kMaxDims, " times");
+      }
+      sizes[count] = size;
+      for (int i = 0; i < kInputs; ++i) steps[i][count] = step[i];
+      ++count;
+    }
+    for (int i = 0; i < kInputs; ++i) {
+      if (inputs[i].size() > out.size() && Count(inputs[i]) != 1) {
+        Fail(TENON_INVALID_ARGUMENT, "shape ", inputs[i], " does not broadcast to ", out);
+      }
+    }
+    if (count == 0) return;
+    inner = sizes[0];
+    for (int i = 0; i < kInputs; ++i) inner_stride[i] = steps[i][0];
+    rank = count - 1;
+    for (int d = 0; d < rank; ++d) {
+      dims[d] = sizes[count - 1 - d];
+      for (int i = 0; i < kInputs; ++i) strides[i][d] = steps[i][count - 1 - d];
+    }
+  }
+
+  // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end).
+  template <class Function>
+  void ForEachRow(int64_t begin, int64_t end, Function&& function) const {
+    if (begin >= end) return;
+    std::array<int64_t, kMaxDims> index = {};
+    std::array<int64_t, kInputs> base = {};
+    int64_t row = begin / inner;
+    int64_t column = begin % inner;
+    for (int d = rank - 1; d >= 0; --d) {
+      index[d] = row % dims[d];
+      row /= dims[d];
+      for (int i = 0; i < kInputs; ++i) base[i] += index[d] * strides[i][d];
+    }
+    while (begin < end) {
+      const int64_t n = std::min(inner - column, end - begin);
+      std::array<int64_t, kInputs> at = base;
+      for (int i = 0; i < kInputs; ++i) at[i] += column * inner_stride[i];
+      function(at, begin, n);
+      begin += n;
+      column = 0;
+      for (int d = rank - 1; d >= 0; --d) {
+        for (int i = 0; i < kInputs; ++i) base[i] += strides[i][d];
+        if (++index[d] < dims[d]) break;
+        for (int i = 0; i < kInputs; ++i) base[i] -= dims[d] * strides[i][d];
+        index[d] = 0;
+      }
+    }
+  }
+};
+
+
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_WALK_BROADCAST_H_

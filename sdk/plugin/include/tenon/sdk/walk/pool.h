@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling: the geometry of a node, and the work on one plane of it.
+//
+// A plane is an image (NHWC), where channels are the inner loop, or one channel of one (NCHW). Padding never wins a maximum
+// and does not count in an average. The gradient of a maximum goes to the first one in row-major order. NaN is passed over; of
+// NaN and -infinity alone the maximum is the lowest finite number, as in TensorFlow and oneDNN. What
+// windows take is told to poll(nanoseconds), for large ones last: a CancelPoll (kernel.h), or NeverEnds.
+#ifndef TENON_SDK_WALK_POOL_H_
+#define TENON_SDK_WALK_POOL_H_
+
+#include <algorithm>
+#include <limits>
+
+#include "tenon/sdk/kernel/element.h"
+#include "tenon/sdk/kernel/elementwise.h"
+#include "tenon/sdk/walk/window.h"
+
+namespace tenon::sdk {
+
+struct PoolPlan {
+  PoolPlan(const WindowAttributes& a, Dims input, Dims output)
+      : in(input, a.channels_first), out(output, a.channels_first), channels_first(a.channels_first) {
+    if (in.batch != out.batch || in.channels != out.channels) {
+      Fail(TENON_INVALID_ARGUMENT, "pooling does not take shape ", input, " to ", output);
+    }
+    y = a.Geometry(0, in.height, a.sizes[0], out.height);
+    x = a.Geometry(1, in.width, a.sizes[1], out.width);
+  }
+  // A plane is what one share works on: an image (NHWC) or one channel of one (NCHW).
+  int64_t planes() const { return channels_first ? in.batch * in.channels : in.batch; }
+  int64_t lanes() const { return channels_first ? 1 : in.channels; }
+  double PlaneCost() const {
+    return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(y.size * x.size) * 0.15 + 10;
+  }
+  // Rough nanoseconds of so many lanes of a row of one window.
+  int64_t RowCost(int64_t lanes) const { return std::min(x.size, x.input) * (lanes / 8 + 1); }
+  int64_t Rows() const { return std::min(y.size, y.input); }
+  Image in, out;
+  WindowDim y, x;
+  bool channels_first;
+};
+
+// Of work that goes on to its end.
+struct NeverEnds {
+  void operator()(int64_t) const {}
+};
+
+// Tells `poll` of windows, and of large ones row by row: of a window's row in nanoseconds.
+template <class Poll>
+class WindowPoll {
+ public:
+  WindowPoll(Poll& poll, int64_t row, int64_t rows) : poll_(poll), row_(row), window_(row * rows), large_(window_ > kLarge) {}
+  void Window() {
+    if (!large_) poll_(window_);
+  }
+  void Row() {
+    if (large_) [[unlikely]] poll_(row_);
+  }
+
+ private:
+  static constexpr int64_t kLarge = 1'000'000;
+  Poll& poll_;
+  const int64_t row_, window_;
+  const bool large_;
+};
+template <class Poll>
+WindowPoll(Poll&&, int64_t, int64_t) -> WindowPoll<std::remove_reference_t<Poll>>;
+
+// Cells of the window at `index` that lie inside: [begin, end).
+struct Cells {
+  Cells(const WindowDim& w, int64_t index) {
+    const int64_t from = index * w.stride - w.before;
+    begin = std::max<int64_t>(0, from);
+    end = std::min(w.input, from + w.size);
+  }
+  int64_t begin, end;
+};
+
+template <class T>
+constexpr Wide<T> Lowest() {
+  if constexpr (std::is_same_v<T, Half>) {
+    return -65504.0f;
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    return -0x1.fep127f;
+  } else {
+    return std::numeric_limits<T>::lowest();
+  }
+}
+
+template <class T, class Poll>
+void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
+      const Cells xs(p.x, ox);
+      T* to = out + (oy * p.out.width + ox) * lanes;
+      std::fill_n(to, lanes, static_cast<T>(Lowest<T>()));
+      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+        for (int64_t x = xs.begin; x < xs.end; ++x) {
+          const T* from = in + (y * p.in.width + x) * lanes;
+#pragma GCC ivdep
+          for (int64_t k = 0; k < lanes; ++k) {
+            to[k] = static_cast<Wide<T>>(from[k]) > static_cast<Wide<T>>(to[k]) ? from[k] : to[k];
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T, class Poll>
+void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
+  using A = Wide<T>;
+  constexpr int64_t kLanes = 64;
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
+      const Cells xs(p.x, ox);
+      T* to = out + (oy * p.out.width + ox) * lanes;
+      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
+      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        const int64_t n = std::min(kLanes, lanes - k0);
+        A sum[kLanes] = {};
+        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            const T* from = in + (y * p.in.width + x) * lanes + k0;
+            for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<A>(from[k]);
+          }
+        }
+        for (int64_t k = 0; k < n; ++k) to[k0 + k] = static_cast<T>(sum[k] / cells);
+      }
+    }
+  }
+}
+
+// Calls function(where in the input, where in the output, hit) for each cell of each window; hit is 1 at the first cell
+// that equals the maximum, else 0. Channels side by side.
+template <class T, class Poll, class Function>
+void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Function&& function) {
+  using Flag = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;  // as wide as what it selects
+  constexpr int64_t kLanes = 64;
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(std::min(lanes, kLanes)), p.Rows() * ((lanes + kLanes - 1) / kLanes));
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
+      const Cells xs(p.x, ox);
+      for (int64_t k0 = 0; k0 < lanes; k0 += kLanes) {
+        const int64_t at = (oy * p.out.width + ox) * lanes + k0, n = std::min(kLanes, lanes - k0);
+        Flag wanting[kLanes];
+        std::fill_n(wanting, n, Flag{1});
+        for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+          for (int64_t x = xs.begin; x < xs.end; ++x) {
+            const int64_t from = (y * p.in.width + x) * lanes + k0;
+#pragma GCC ivdep
+            for (int64_t k = 0; k < n; ++k) {
+              const Wide<T> value = static_cast<Wide<T>>(in[from + k]);
+              const Flag equal = (value > Lowest<T>() ? value : Lowest<T>()) == static_cast<Wide<T>>(out[at + k]) ? 1 : 0;
+              const Flag hit = equal & wanting[k];
+              function(from + k, at + k, hit);
+              wanting[k] ^= hit;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// dx is zero before.
+template <class T, class Poll>
+void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx, Poll&& poll) {
+  ForEachMax(p, in, out, poll, [=](int64_t from, int64_t at, auto hit) {
+    const Wide<T> part = hit != 0 ? static_cast<Wide<T>>(dy[at]) : Wide<T>(0);
+    dx[from] = static_cast<T>(AddOp()(static_cast<Wide<T>>(dx[from]), part));
+  });
+}
+
+template <class T, class Poll>
+void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
+  using A = Wide<T>;
+  const int64_t lanes = p.lanes();
+  WindowPoll windows(poll, p.RowCost(lanes), p.Rows());
+  for (int64_t oy = 0; oy < p.out.height; ++oy) {
+    const Cells ys(p.y, oy);
+    for (int64_t ox = 0; ox < p.out.width; ++ox) {
+      windows.Window();
+      const Cells xs(p.x, ox);
+      const T* from = dy + (oy * p.out.width + ox) * lanes;
+      const A cells = static_cast<A>(std::max<int64_t>(0, ys.end - ys.begin) * std::max<int64_t>(0, xs.end - xs.begin));
+      for (int64_t y = ys.begin; y < ys.end; windows.Row(), ++y) {
+        for (int64_t x = xs.begin; x < xs.end; ++x) {
+          T* to = dx + (y * p.in.width + x) * lanes;
+#pragma GCC ivdep
+          for (int64_t k = 0; k < lanes; ++k) {
+            to[k] = static_cast<T>(static_cast<A>(to[k]) + static_cast<A>(from[k]) / cells);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tenon::sdk
+
+#endif  // TENON_SDK_WALK_POOL_H_
