@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's name, and a look at its header where there is one.
-#include "communicators.h"
+#include "collective/communicators.h"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 
-#include "communicators_check.h"
+#include "collective/communicators_check.h"
 #endif
 
 namespace tenon::gpu {

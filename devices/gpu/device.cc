@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "collectives.h"
+#include "collective/collectives.h"
 #include "fuse/cache.h"
 #include "images.h"
 #include "queue.h"

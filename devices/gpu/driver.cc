@@ -157,7 +157,7 @@ tenon_status* WatchProfile(tenon_device* device, uint32_t on) {
 
 constexpr tenon_profile kProfile = {TENON_HEAD(tenon_profile), ReadProfile, ProfileClock, WatchProfile};
 
-// What stands behind the table: sdk/device.h says of each.
+// What stands behind the table: tenon/sdk/device/device.h says of each.
 struct Driver : Handles {
   static constexpr tenon_span kDeviceType = sdk::ToSpan(gpu::kDeviceType);
   static constexpr int32_t kPriority = 100;  // before the CPU, where both can run a node

@@ -34,9 +34,10 @@ endfunction()
 function(tenon_gpu_libraries_test vendor)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "" "SOURCES")
   set(product "${TENON_GPU_FOLDER}/code/product.cu")
-  tenon_add_test(${vendor}_libraries_test SOURCES ${given_SOURCES} "${TENON_GPU_FOLDER}/testing/libraries_test.cc" "${TENON_GPU_FOLDER}/product_test.cc" "${TENON_GPU_FOLDER}/einsum_test.cc"
-                 "${TENON_GPU_FOLDER}/conv_test.cc" "${product}"
-                 "${TENON_GPU_FOLDER}/emulation/grid.cc" LIBS Tenon::testing ${CMAKE_DL_LIBS} Threads::Threads Boost::context LABELS gpu)
+  set(tests "${TENON_GPU_FOLDER}/kernels/testing")
+  tenon_add_test(${vendor}_libraries_test SOURCES ${given_SOURCES} "${TENON_GPU_FOLDER}/testing/libraries_test.cc" "${tests}/product_test.cc"
+                 "${tests}/einsum_test.cc" "${tests}/conv_test.cc" "${product}" "${TENON_GPU_FOLDER}/emulation/grid.cc"
+                 LIBS Tenon::testing ${CMAKE_DL_LIBS} Threads::Threads Boost::context LABELS gpu)
   set_source_files_properties("${product}" PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-O2;-Wno-subobject-linkage")
   target_include_directories(${vendor}_libraries_test PRIVATE "${PROJECT_SOURCE_DIR}" "${TENON_GPU_FOLDER}")
   target_compile_definitions(${vendor}_libraries_test PRIVATE TENON_TESTED_PLUGIN="$<TARGET_FILE:tenon_gpu_emulated_${vendor}>")

@@ -130,7 +130,7 @@ double ProfileClock(tenon_device* device) { return Device::Of(device)->options()
 
 constexpr tenon_profile kProfile = {TENON_HEAD(tenon_profile), ReadProfile, ProfileClock, nullptr};
 
-// What stands behind the table: sdk/device.h says of each.
+// What stands behind the table: tenon/sdk/device/device.h says of each.
 struct Driver {
   static constexpr tenon_span kDeviceType = sdk::ToSpan(tpu_sim::kDeviceType);
   static constexpr int32_t kPriority = -100;  // a simulator is never what a node gets unasked

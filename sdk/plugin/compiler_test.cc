@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that sdk/compiler.h makes, called as a host calls it: what is wrong is refused before the compiler is called.
+// The table that tenon/sdk/device/compiler.h makes, called as a host calls it: what is wrong is refused before the compiler is called.
 #include "tenon/sdk/device/compiler.h"
 
 #include <gtest/gtest.h>

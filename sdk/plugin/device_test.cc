@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that sdk/device.h makes, called as a host calls it: what is wrong is refused before the driver is called, what is right gets
+// The table that tenon/sdk/device/device.h makes, called as a host calls it: what is wrong is refused before the driver is called, what is right gets
 // there. Covers synchronous devices and devices with queues.
 #include "tenon/sdk/device/device.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "communicators.h"
+#include "collective/communicators.h"
 #include "emulation/stream.h"
 #include "tenon/sdk/kernel/half.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin tenon.gpu_emulated: what devices/cuda and devices/rocm share, over a runtime in the host's memory. For tests.
-#include "communicators.h"
+#include "collective/communicators.h"
 #include "driver.h"
 #include "fuse/compiler.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of members on GPUs: what a member is, and where the members of a session meet. What complete groups do is in collectives.h.
+// Collectives of members on GPUs: what a member is, and where the members of a session meet. What complete groups do is in
+// collective/collectives.h.
 //
 // A kernel never waits for its group: it gives its queue two points and returns, and the last of the group gives the GPUs their work.
-#include "collectives.h"
+#include "collective/collectives.h"
 #include "kernels/kernel.h"
 
 namespace tenon::gpu {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/train/digit_replicas.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tenon::cli {
+
+using host::Code;
+using host::Result;
+using host::Status;
+using host::Tensor;
+using train::ReplicaChief;
+using train::ReplicaClient;
+using train::StepReport;
+
+namespace {
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+struct DigitReplicas::Client {
+  Client(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits) : graph(runtime), network(graph, data, digits) {}
+  host::Graph graph;
+  train::DigitNetwork network;
+  std::optional<host::Session> session;
+  int64_t number = 0;
+};
+
+DigitReplicas::DigitReplicas(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits,
+                             const host::SessionOptions& session, const DigitReplicaOptions& options)
+    : runtime_(runtime), data_(data), digits_(digits), session_(session), options_(options) {
+  train::ReplicaOptions between;
+  between.synchronous = options.mode == "sync";
+  between.replicas = std::max<int64_t>(digits.replicas, 1);
+  between.backups = options.backups;
+  between.name = "digits";
+  if (!digits.variable_devices.empty()) between.device = digits.variable_devices[0];
+  digits_.between = between;
+  digits_.replicas = 1;
+}
+DigitReplicas::~DigitReplicas() = default;
+
+host::Graph& DigitReplicas::graph() { return chief_->graph; }
+host::Session& DigitReplicas::session() { return *chief_->session; }
+
+Result<std::unique_ptr<DigitReplicas::Client>> DigitReplicas::Open(int64_t number) const {
+  train::DigitOptions own = digits_;
+  own.number = number;
+  auto client = std::make_unique<Client>(runtime_, data_, own);
+  client->number = number;
+  TENON_TRY(client->graph.status());
+  TENON_TRY_ASSIGN(host::Session session, host::Session::Create(runtime_, session_));
+  client->session.emplace(std::move(session));
+  return client;
+}
+
+Status DigitReplicas::Train(Client& client, bool tells) {
+  const train::TrainingStep step = client.network.Step();
+  std::vector<host::Output> metrics;
+  for (const auto& [name, output] : step.metrics) metrics.push_back(output);
+  TENON_TRY_ASSIGN(const std::unique_ptr<ReplicaClient> replica,
+                   ReplicaClient::Begin(*client.session, client.network.replica_graph(), step.feeds, metrics));
+  const double began = Seconds();
+  for (int64_t made = 0; !stopped(); ++made) {
+    TENON_TRY_ASSIGN(const int64_t number, replica->Next());
+    if (number >= digits_.steps) break;
+    TENON_TRY_ASSIGN(const std::vector<host::View> feeds, step.feed(digits_.between->synchronous ? number : made));
+    TENON_TRY_ASSIGN(const std::vector<Tensor> values, replica->Step(feeds));
+    ++made_;
+    const int64_t examples = examples_ += step.examples;
+    StepReport report;
+    report.step = number + 1;
+    report.steps = digits_.steps;
+    report.loss = values[0].scalar<float>(NAN);
+    for (size_t i = 1; i < values.size(); ++i) report.metrics.push_back(values[i].scalar<float>(NAN));
+    const double seconds = std::max(Seconds() - began, 1e-9);
+    report.examples_per_second = static_cast<double>(examples) / seconds;
+    report.seconds_left = seconds / static_cast<double>(report.step) * static_cast<double>(report.steps - report.step);
+    if (!std::isfinite(report.loss))
+      return Status(Code::kInvalidArgument, "the loss is no number any more at step " + std::to_string(report.step) + ". A smaller learning rate usually helps");
+    if (tells && on_step) on_step(report);
+  }
+  return Status();
+}
+
+Result<train::TrainingReport> DigitReplicas::Run() {
+  const int64_t all = digits_.between->replicas;
+  const int64_t first = std::max<int64_t>(options_.replica, 0), end = options_.replica < 0 ? all : options_.replica + 1;
+  std::unique_ptr<ReplicaChief> chief;
+  if (leads()) {
+    TENON_TRY_ASSIGN(chief_, Open(0));
+    TENON_TRY_ASSIGN(chief, ReplicaChief::Begin(*chief_->session, chief_->network.replica_graph()));
+  }
+  const double began = Seconds();
+  std::mutex mutex;
+  Status failed;
+  int64_t ended_well = 0;
+  std::vector<std::thread> threads;
+  for (int64_t number = first; number < end; ++number) {
+    threads.emplace_back([&, number] {
+      Result<std::unique_ptr<Client>> client = Open(number);
+      const Status status = client.ok() ? Train(**client, number == first) : client.status();
+      const std::lock_guard lock(mutex);
+      ended_well += status.ok();
+      if (!status.ok() && failed.ok()) failed = Status(status).Annotate("replica " + std::to_string(number));
+    });
+  }
+  Status led;
+  if (chief != nullptr && digits_.between->synchronous) led = chief->Run(digits_.steps);
+  if (!led.ok()) chief.reset();  // so that the replicas are told
+  for (std::thread& thread : threads) thread.join();
+  TENON_TRY(led);
+  if (ended_well == 0) return failed;
+  if (!failed.ok() && on_message) on_message("warning: " + failed.message() + "; the others went on");
+  train::TrainingReport report;
+  report.last_step = digits_.steps;
+  report.stopped = stopped();
+  report.seconds = Seconds() - began;
+  report.examples_per_second = static_cast<double>(examples_) / std::max(report.seconds, 1e-9);
+  return report;
+}
+
+}  // namespace tenon::cli

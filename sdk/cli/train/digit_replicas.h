@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon train digits --mode async|sync`: one client a replica, all in this process, or one of them.
+//
+// Each replica has a thread, a graph and a session; the chief stands beside replica 0. Who is not replica 0 alone has nothing to
+// evaluate. These modes keep no checkpoints: a lost server ends the training.
+#ifndef TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
+#define TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tenon/tenon.h"
+#include "tenon/train/digits.h"
+
+namespace tenon::cli {
+
+struct DigitReplicaOptions {
+  std::string mode = "in-graph";  // "async", "sync"
+  int64_t backups = 0;
+  int64_t replica = -1;           // that runs here; -1: all
+  bool wanted() const { return mode != "in-graph"; }
+};
+
+class DigitReplicas {
+ public:
+  // digits: with the devices of a cluster, and as many replicas as there are. All outlive this.
+  DigitReplicas(const host::Runtime& runtime, const train::DigitData& data, const train::DigitOptions& digits, const host::SessionOptions& session,
+                const DigitReplicaOptions& options);
+  ~DigitReplicas();
+
+  std::function<void(const train::StepReport&)> on_step;  // of the first replica here
+  std::function<void(const std::string&)> on_message;
+  const std::atomic<bool>* stop = nullptr;
+
+  host::Result<train::TrainingReport> Run();
+  // Replica 0's, after Run: for use. Whether there is one.
+  bool leads() const { return options_.replica <= 0; }
+  host::Graph& graph();
+  host::Session& session();
+
+ private:
+  struct Client;
+  host::Result<std::unique_ptr<Client>> Open(int64_t number) const;
+  host::Status Train(Client& client, bool tells);
+  bool stopped() const { return stop != nullptr && stop->load(); }
+
+  const host::Runtime& runtime_;
+  const train::DigitData& data_;
+  train::DigitOptions digits_;
+  const host::SessionOptions session_;
+  const DigitReplicaOptions options_;
+  std::unique_ptr<Client> chief_;
+  std::atomic<int64_t> examples_{0}, made_{0};
+};
+
+}  // namespace tenon::cli
+
+#endif  // TENON_CLI_TRAIN_DIGIT_REPLICAS_H_
