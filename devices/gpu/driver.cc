@@ -20,8 +20,6 @@ using Lock = std::unique_lock<std::mutex>;
 using Clock = std::chrono::steady_clock;
 using sdk::Answer;
 
-std::shared_ptr<System>& SystemOf(tenon_plugin_self* self) { return *reinterpret_cast<std::shared_ptr<System>*>(self); }
-
 // The devices that are open.
 class OpenDevices {
  public:
@@ -53,14 +51,6 @@ constexpr double kCopySeconds = 8e-6, kLaunchSeconds = 3e-6;
 constexpr double kFlops = 1e13, kBytesPerSecond = 1e12;
 
 std::mutex& MutexOf(const Timeline& timeline) { return timeline.device().system().mutex; }
-
-// Whose handles the host has.
-struct Handles {
-  using Device = gpu::Device;
-  using Queue = gpu::Queue;
-  using Timeline = gpu::Timeline;
-  static bool Knows(const Queue& queue, const Timeline& timeline) { return &timeline.device().system() == &queue.device().system(); }
-};
 
 // ---- Captured graphs ----
 

@@ -24,6 +24,17 @@ extern const tenon_device_driver kDeviceDriver;
 extern const tenon_kernel_package kKernelPackage;
 extern const tenon_collective kCollective;
 
+// Whose handles the host has, for the tables of tenon/sdk/device.
+struct Handles {
+  using Device = gpu::Device;
+  using Queue = gpu::Queue;
+  using Timeline = gpu::Timeline;
+  static bool Knows(const Queue& queue, const Timeline& timeline) { return &timeline.device().system() == &queue.device().system(); }
+};
+
+// What a plugin's functions get as self.
+inline std::shared_ptr<System>& SystemOf(tenon_plugin_self* self) { return *reinterpret_cast<std::shared_ptr<System>*>(self); }
+
 // The device, when this library opened it: several plugins may offer GPUs side by side. NULL for those of others.
 Device* OwnDevice(const tenon_device* device);
 

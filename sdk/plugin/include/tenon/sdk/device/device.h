@@ -112,6 +112,10 @@ struct HostCall {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
+// Nanoseconds of the monotonic clock, as the ABI has them; what the clock cannot say is its last instant.
+inline Deadline DeadlineAt(uint64_t deadline_ns) {
+  return Deadline(std::chrono::nanoseconds(static_cast<int64_t>(std::min<uint64_t>(deadline_ns, INT64_MAX))));
+}
 
 // What a timeline fails with that is closed at this value, for whoever asked to be told of points to come.
 inline Outcome DestroyedAt(uint64_t value) { return Fault(TENON_CANCELLED, "the semaphore was destroyed at ", value); }
@@ -372,8 +376,7 @@ struct QueueFunctions {
     }));
   }
   static tenon_status* SemaphoreWait(tenon_semaphore* semaphore, uint64_t value, uint64_t deadline_ns) noexcept {
-    const Deadline deadline(std::chrono::nanoseconds(static_cast<int64_t>(std::min<uint64_t>(deadline_ns, INT64_MAX))));
-    return With(semaphore, [&](Timeline& timeline) { return Driver::Wait(timeline, value, deadline); });
+    return With(semaphore, [&](Timeline& timeline) { return Driver::Wait(timeline, value, DeadlineAt(deadline_ns)); });
   }
   static tenon_status* SemaphoreNotify(tenon_semaphore* semaphore, uint64_t value, tenon_notify_function function, void* argument) noexcept {
     if (function == nullptr) return IsNull("the function to call");
