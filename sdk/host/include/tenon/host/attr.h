@@ -20,11 +20,13 @@
 
 namespace tenon::host {
 
-// The name of a function in the graph's library.
+// The name of a function in the graph's library (GraphDef's `library`, which Graph::Import brings).
 struct Function {
   std::string name;
 };
 
+// Whether op has the attribute, and of this kind, is seen when the node is added. Integers become int64 and floating-point numbers float32,
+// whatever their width here; texts, shapes and lists are copied, a Tensor shares its elements.
 class Attr {
  public:
   Attr(std::string name, std::same_as<bool> auto value) : Attr(std::move(name), std::vector<uint8_t>{value}, false) {}
@@ -57,7 +59,8 @@ class Attr {
 
   const std::string& name() const { return name_; }
 
-  // The attribute as the C API takes it; borrows from this object until it dies or Get is called again.
+  // The attribute as the C API takes it; borrows from this object until it dies, moves, or Get is called again. So Get is for one thread at a
+  // time, const as it is.
   tenon_attr Get() const {
     tenon_attr attr = {};
     attr.name = Span(name_);
@@ -107,6 +110,7 @@ class Attr {
   mutable std::vector<tenon_tensor_view> views_;
 };
 
+// Of one node, in any order; of a name that stands twice the first counts.
 using Attrs = std::vector<Attr>;
 
 }  // namespace tenon::host

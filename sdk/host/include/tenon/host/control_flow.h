@@ -20,12 +20,13 @@
 namespace tenon::host {
 
 struct LoopOptions {
-  std::string name = "while";
-  int64_t parallel_iterations = 10;
+  std::string name = "while";        // of the frame and of the scope that the loop's nodes stand in
+  int64_t parallel_iterations = 10;  // turns that may be under way at once where the loop runs as dataflow; more take more memory
 };
 
-// Runs body while condition holds; gives the variables' last values. condition and body get the variables, then the
-// invariants; body gives the variables' next values.
+// Runs body while condition holds; gives the variables' last values, which are the first ones where it never holds. condition and body get
+// the variables, then the invariants; condition gives one bool, body the variables' next values, as many and of the same types. Both are
+// called once, now, to build their part. At least one variable is needed. A failure stands in graph.status().
 inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables, const std::vector<Output>& invariants,
                                  const std::function<Output(const std::vector<Output>&)>& condition,
                                  const std::function<std::vector<Output>(const std::vector<Output>&)>& body,
@@ -74,8 +75,9 @@ inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variab
   return exits;
 }
 
-// predicate ? when_true(inputs) : when_false(inputs). Both get the inputs, alive in the branch that is taken, and give as
-// many values of the same types. A branch may use its inputs alone (or values made from them).
+// predicate ? when_true(inputs) : when_false(inputs); the predicate is one bool. Both functions are called once, now, to build their branch:
+// they get the inputs, alive in the branch that is taken, and give as many values of the same types. A branch may use its inputs alone (or
+// values made from them). Gives nothing, and a failure in graph.status(), where the branches give differently many.
 inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std::vector<Output>& inputs,
                                 const std::function<std::vector<Output>(const std::vector<Output>&)>& when_true,
                                 const std::function<std::vector<Output>(const std::vector<Output>&)>& when_false,

@@ -20,6 +20,7 @@
 
 namespace tenon::host {
 
+// A reference type (a variable of TensorFlow 1) is its type's number + TENON_DT_REF; it has no name here.
 enum class DType : uint32_t {
   kInvalid = TENON_DT_INVALID,
   kFloat = TENON_DT_FLOAT,
@@ -54,7 +55,8 @@ inline DType DTypeFromName(std::string_view name) { return static_cast<DType>(te
 // Bytes of an element; 0 when unknown.
 inline uint64_t DTypeSize(DType dtype) { return tenon_dtype_size(static_cast<uint32_t>(dtype)); }
 
-// The DType of a C++ type; kInvalid for types that have none.
+// The DType of a C++ type; kInvalid for types that have none. Integers go by size and sign: char and long have one too. Half, bfloat16 and
+// strings have no C++ type here: their elements come as bytes (View, Tensor::FromBytes) and by Tensor::Strings.
 template <typename T>
 constexpr DType DTypeOf() {
   if constexpr (std::is_same_v<T, float>)
@@ -79,10 +81,12 @@ constexpr DType DTypeOf() {
     return std::is_signed_v<T> ? DType::kInt64 : DType::kUint64;
 }
 
+// What tensors are made of and read as.
 template <typename T>
 concept Element = DTypeOf<T>()
 != DType::kInvalid;
 
+// Dimensions, slowest first. Equal are shapes that say the same: [?] is not [2].
 class Shape {
  public:
   Shape() = default;  // a scalar
@@ -93,6 +97,7 @@ class Shape {
     shape.known_rank_ = false;
     return shape;
   }
+  // A copy; a negative rank is an unknown one.
   static Shape From(tenon_shape shape) {
     if (shape.rank < 0) return Unknown();
     return Shape(std::vector<int64_t>(shape.dims, shape.dims + shape.rank));
@@ -101,7 +106,9 @@ class Shape {
   bool has_rank() const { return known_rank_; }
   // -1 when unknown.
   int32_t rank() const { return known_rank_ ? static_cast<int32_t>(dims_.size()) : -1; }
+  // None when the rank is unknown, as of a scalar.
   const std::vector<int64_t>& dims() const { return dims_; }
+  // index < rank(), unchecked.
   int64_t operator[](size_t index) const { return dims_[index]; }
   bool fully_known() const {
     if (!known_rank_) return false;

@@ -4,6 +4,8 @@
 // The files are the process's, the same that ops get (plugin_api's ext/files.h says what each function does). The plugin of a scheme is
 // opened when it is first asked for, so a runtime must be there that has found it, and must stay while its files are open.
 // Different files may be used from different threads, one file that is written from one thread at a time.
+// Errors name the path and the reason: NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full disk), and for a scheme that nobody brings
+// which plugin is missing. Offsets and sizes are bytes.
 #ifndef TENON_HOST_FILES_H_
 #define TENON_HOST_FILES_H_
 
@@ -41,6 +43,7 @@ class File {
   Status ReadAt(uint64_t offset, void* target, uint64_t bytes) const {
     return Call(tenon_runtime_files()->read_at, offset, target, bytes);
   }
+  // All of them, behind what was written before.
   Status Write(std::string_view bytes) {
     return Call(tenon_runtime_files()->write, static_cast<const void*>(bytes.data()), static_cast<uint64_t>(bytes.size()));
   }
@@ -70,7 +73,7 @@ class File {
 inline Status RenameFile(std::string_view from, std::string_view to) {
   return Status::Take(tenon_runtime_files()->rename(Span(from), Span(to)));
 }
-// A file, or a folder that is empty.
+// A file, or a folder that is empty; NOT_FOUND where there is neither.
 inline Status RemoveFile(std::string_view path) { return Status::Take(tenon_runtime_files()->remove(Span(path))); }
 // One that exists is no error.
 inline Status MakeDirectory(std::string_view path) {
@@ -80,8 +83,9 @@ inline Status MakeDirectory(std::string_view path) {
 inline Status SyncDirectory(std::string_view path) {
   return Status::Take(tenon_runtime_files()->sync_directory(Span(path)));
 }
+// False too where it cannot be found out.
 inline bool PathExists(std::string_view path) { return tenon_runtime_files()->exists(Span(path)) != 0; }
-// The names in a folder, in any order.
+// The names in a folder, in any order, without "." and "..".
 inline Result<std::vector<std::string>> ListDirectory(std::string_view path) {
   std::vector<std::string> names;
   const auto add = [](void* to, tenon_span name) { static_cast<std::vector<std::string>*>(to)->emplace_back(Text(name)); };

@@ -11,7 +11,7 @@
 //   auto after = graph.ControlDependencies({assign});            // nodes below wait for `assign`
 //
 // Scopes, control dependencies and devices are guards: they end with their block, in the reverse order of their making.
-// Threads: one at a time per graph.
+// Threads: one at a time per graph, its Outputs and Operations included, which ask it. The runtime outlives its graphs.
 #ifndef TENON_HOST_GRAPH_H_
 #define TENON_HOST_GRAPH_H_
 
@@ -49,7 +49,7 @@ class Output {
   DType dtype() const {
     return valid() ? static_cast<DType>(tenon_graph_output_dtype(graph_, edge_)) : DType::kInvalid;
   }
-  // What is known of the shape before a step runs.
+  // What is known of the shape before a step runs; Unknown() also of an invalid output.
   Shape shape() const {
     tenon_shape shape = {};
     if (!valid() || !Status::Take(tenon_graph_output_shape(graph_, edge_, &shape)).ok()) return Shape::Unknown();
@@ -67,7 +67,7 @@ class Output {
   tenon_output edge_ = {-1, 0, 0};
 };
 
-// A node. Valid as long as its graph.
+// A node. Valid as long as its graph. An invalid one, which a failed graph gives, answers with empty texts and 0.
 class Operation {
  public:
   Operation() = default;
@@ -79,8 +79,10 @@ class Operation {
   tenon_app_graph* graph() const { return graph_; }
   std::string name() const { return valid() ? std::string(Text(tenon_graph_node_name(graph_, node_))) : std::string(); }
   std::string op() const { return valid() ? std::string(Text(tenon_graph_node_op(graph_, node_))) : std::string(); }
+  // Of data; control dependencies are not counted.
   int32_t output_count() const { return valid() ? tenon_graph_node_output_count(graph_, node_) : 0; }
   int32_t input_count() const { return valid() ? tenon_graph_node_input_count(graph_, node_) : 0; }
+  // Unchecked: whoever uses an output that there is not gets the error.
   Output output(int32_t index) const { return Output(graph_, node_, index); }
   std::vector<Output> outputs() const {
     std::vector<Output> all;
@@ -100,7 +102,8 @@ struct Gradient {
   enum class Kind : uint32_t {
     kNone = TENON_GRADIENT_NONE,      // y does not depend on x
     kDense = TENON_GRADIENT_DENSE,    // `dense` has x's shape
-    kSlices = TENON_GRADIENT_SLICES,  // rows `indices` of a tensor of shape `dense_shape` get `dense`
+    // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `dense`; a row that stands twice, their sum.
+    kSlices = TENON_GRADIENT_SLICES,
   };
   Kind kind = Kind::kNone;
   Output dense;
@@ -145,12 +148,13 @@ struct GraphState {
 
 }  // namespace internal
 
+// Moves, and is not copied. Guards keep to the graph that it was moved to.
 class Graph {
  public:
   explicit Graph(const Runtime& runtime) : state_(std::make_unique<internal::GraphState>()) {
     Check(tenon_graph_create(runtime.get(), &state_->graph));
   }
-  // The nodes of a serialized GraphDef.
+  // The nodes of a serialized GraphDef; functions of its library too.
   static Result<Graph> Import(const Runtime& runtime, std::string_view graph_def) {
     Graph graph(runtime);
     TENON_TRY(graph.ImportMore(graph_def));
@@ -165,6 +169,7 @@ class Graph {
     if (state_->status.ok()) state_->status = std::move(status);
   }
 
+  // Adds them under their own names, whatever scopes are open. Nothing is added when one of them is wrong, and the graph stays usable.
   Status ImportMore(std::string_view graph_def) {
     TENON_TRY(status());
     return Status::Take(tenon_graph_import(get(), Span(graph_def)));
@@ -179,7 +184,9 @@ class Graph {
     return bytes;
   }
 
-  // Adds a node. An empty name becomes the op's; names are made unique.
+  // Adds a node. An empty name becomes the op's; names are made unique ("MatMul_1"), below the open scopes. Inputs stand in the order of the
+  // op's arguments, those of list arguments one after the other. A failure (an unknown op, a type or shape that does not fit, an output of
+  // another graph) adds nothing, and stands in status().
   Operation AddNode(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
                     std::string_view name = {}) {
     if (!state_->status.ok()) return Operation();
@@ -208,15 +215,16 @@ class Graph {
     return AddNode(op, inputs, attrs, name);
   }
 
-  // Closes a loop: input `index` of a merge becomes what a next-iteration gives.
+  // Replaces input `index`. Closes a loop: a Merge is made before the NextIteration that it reads.
   void SetInput(const Operation& operation, int32_t index, const Output& source) {
     if (state_->status.ok()) Check(tenon_graph_set_input(get(), operation.node(), index, source.c_output()));
   }
 
+  // A value that every step has to be fed, of this type and a shape that fits.
   Output Placeholder(std::string_view name, DType dtype, const Shape& shape = Shape::Unknown()) {
     return Op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, name);
   }
-  // Constants: a number, a list of numbers (a vector), elements with a shape, a tensor, a string.
+  // Constants: a number, a list of numbers (a vector), elements with a shape, a tensor, a string. The elements are copied into the graph.
   Output Const(const View& value, std::string_view name = "Const") {
     if (!state_->status.ok()) return Output();
     const tenon_tensor_view view = value.c_view();
@@ -244,8 +252,9 @@ class Graph {
     return ConstOf(Tensor::Strings(values, Shape{static_cast<int64_t>(values.size())}), name);
   }
 
-  // d(sum of ys)/d(xs), one entry an x; nodes that compute them are added. initial: what the ys' gradients are, or
-  // empty for ones.
+  // d(sum of ys)/d(xs), one entry an x, in their order; nodes that compute them are added below "gradients/". initial: what the ys' gradients
+  // are, one a y and of its shape, or empty for ones. With a failure in status(), such as an op on the way without a gradient, all are kNone
+  // and no node is added.
   std::vector<Gradient> Gradients(const std::vector<Output>& ys, const std::vector<Output>& xs,
                                   const std::vector<Output>& initial = {}) {
     std::vector<Gradient> gradients(xs.size());
@@ -266,7 +275,7 @@ class Graph {
     return gradients;
   }
 
-  // NOT_FOUND names near misses.
+  // By the whole name, scopes included. NOT_FOUND names near misses; status() stays.
   Result<Operation> Find(std::string_view name) const {
     int64_t node = -1;
     TENON_TRY(Status::Take(tenon_graph_find(get(), Span(name), &node)));
@@ -274,7 +283,7 @@ class Graph {
   }
   int64_t node_count() const { return tenon_graph_node_count(get()); }
 
-  // Ends what it began when it is destroyed.
+  // Ends what it began when it is destroyed, which must be before the graph is.
   class [[nodiscard]] Guard {
    public:
     Guard(internal::GraphState* state, void (*end)(internal::GraphState&)) : state_(state), end_(end) {}
@@ -307,7 +316,7 @@ class Graph {
   Guard OnlyControlDependencies(const std::vector<Operation>& operations) {
     return PushControlInputs(operations, true);
   }
-  // Nodes below ask for this device; "" asks for none.
+  // Nodes below ask for this device, whole or in part ("GPU:0", "/job:ps/task:1"), whatever guards around say; "" asks for none.
   Guard Device(std::string_view device) {
     state_->devices.emplace_back(device);
     return Guard(state_.get(), [](State& state) { state.devices.pop_back(); });

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime: the loaded plugins, and what they brought.
 //
-// Creating one finds and loads the installed plugins. A plugin that cannot be used is no failure of the runtime: the
-// load reports say what was rejected, why, and what to do. Texts in reports and infos are borrowed from the runtime.
+// Creating one finds the installed plugins. One that was found and cannot be used is no failure of the runtime: the load reports say what
+// was rejected, why, and what to do.
+//
+// Texts in reports and infos are borrowed from the runtime: those of Reports(), Kernels() and Devices() until the same is asked again, by
+// whatever thread; those of ops until their plugin is unloaded. All else may be called from several threads at once. A runtime outlives
+// its graphs, sessions, workers and files.
 #ifndef TENON_HOST_RUNTIME_H_
 #define TENON_HOST_RUNTIME_H_
 
@@ -29,12 +33,14 @@ struct RuntimeOptions {
   std::vector<PluginOption> plugin_options;
   bool search = true;      // false: load nothing but `plugins`
   uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
-  uint32_t log_level = 0;  // TENON_LOG_* + 1; 0: warnings
+  uint32_t log_level = 0;  // TENON_LOG_* + 1, what is below is not written; 0: warnings
   std::string task;        // that this process is in a cluster, "/job:worker/task:1"
 };
 
 class Runtime {
  public:
+  // Of the packages found only manifests are read: each is opened when something of it is first asked for. What RuntimeOptions::plugins names
+  // is opened at once, and so is a package that has options; what is wrong with one of them is the failure of this.
   static Result<Runtime> Create(const RuntimeOptions& options = {}) {
     std::vector<tenon_span> plugins;
     for (const std::string& path : options.plugins) plugins.push_back(Span(path));
@@ -59,21 +65,24 @@ class Runtime {
 
   tenon_runtime* get() const { return runtime_.get(); }
 
-  // A path with a slash. The load report says more.
+  // A path with a slash. Failing, it says why the plugin was rejected; the load report says more.
   Status LoadPlugin(std::string_view path) { return Status::Take(tenon_runtime_load_plugin(get(), Span(path))); }
-  // FAILED_PRECONDITION while objects of the plugin live.
   // Every package that was found; what cannot be opened is in the reports.
   void OpenAll() { tenon_runtime_open_all(get()); }
+  // Takes its ops, kernels and devices out; id: "tenon.cpu". FAILED_PRECONDITION says what of it is still in use: kernels of sessions, open
+  // files, variables. The library stays mapped.
   Status UnloadPlugin(std::string_view id) { return Status::Take(tenon_runtime_unload_plugin(get(), Span(id))); }
 
+  // One for each file that was looked at, usable or not.
   std::vector<tenon_load_report> Reports() const {
     return All<tenon_load_report>(tenon_runtime_report_count, tenon_runtime_report);
   }
-  // Sorted by name.
+  // Of the packages that are open: OpenAll() first for a whole list. Sorted by name.
   std::vector<tenon_op_info> Ops() const { return All<tenon_op_info>(tenon_runtime_op_count, tenon_runtime_op); }
   std::vector<tenon_kernel_info> Kernels() const {
     return All<tenon_kernel_info>(tenon_runtime_kernel_count, tenon_runtime_kernel);
   }
+  // Opens the packages that bring devices.
   std::vector<tenon_device_info> Devices() const {
     return All<tenon_device_info>(tenon_runtime_device_count, tenon_runtime_device);
   }

@@ -7,8 +7,11 @@
 //   TENON_TRY(session.RunTargets({init}));
 //   TENON_TRY_ASSIGN(std::vector<Tensor> values, session.Run({{x, View(batch, {32, 784})}}, {loss, accuracy}, {train}));
 //
-// Rules. A session must outlive its callables. Run and Callable::Run may be called from several threads at once.
-// Releasing a session cancels what runs and waits for it.
+// Rules. A session must outlive its callables. All but moving and destroying may be called from several threads at once; steps of one session
+// share its variables, and only what the graph orders is ordered. Releasing a session cancels what runs and waits for it.
+// Errors. A failed step gives no fetch; what it has written to variables stays. Beside what kernels say: INVALID_ARGUMENT (a feed of another
+// type or shape), NOT_FOUND (a name, with near misses), DEADLINE_EXCEEDED, CANCELLED, RESOURCE_EXHAUSTED (memory_limit), UNAVAILABLE (a task
+// or a device is lost).
 #ifndef TENON_HOST_SESSION_H_
 #define TENON_HOST_SESSION_H_
 
@@ -46,10 +49,11 @@ class Name {
 
 struct Feed {
   Name name;
-  View value;
+  View value;  // its elements stay until the run returns
 };
 
-// Stops runs from another thread.
+// Stops runs from another thread: of those that were given it, all that are under way or begin later end with CANCELLED. It cannot be taken
+// back. It lives until the runs have returned; asynchronous runs need it only to begin.
 class Cancellation {
  public:
   static Result<Cancellation> Create() {
@@ -69,9 +73,9 @@ class Cancellation {
 };
 
 struct RunOptions {
-  std::chrono::nanoseconds timeout{0};         // 0: none
+  std::chrono::nanoseconds timeout{0};         // of the step, planning included; then it is DEADLINE_EXCEEDED. 0: none
   const Cancellation* cancellation = nullptr;  // may be NULL
-  std::string* trace = nullptr;                // gets the step's trace, Chrome's JSON format; slows the step
+  std::string* trace = nullptr;  // gets the trace of a step that succeeds, Chrome's JSON format; slows the step. RunAsync leaves it alone
 };
 
 namespace internal {
@@ -144,7 +148,7 @@ class Callable {
   size_t feed_count() const { return feed_count_; }
   size_t fetch_count() const { return fetch_count_; }
 
-  // On the caller's thread; the fetches in the order of preparing.
+  // On the caller's thread; the fetches in the order of preparing, each in host memory or where Prepare said that it stays.
   Result<std::vector<Tensor>> Run(const std::vector<View>& feeds = {}, const RunOptions& options = {}) const {
     TENON_TRY(CheckCount(feeds.size()));
     internal::CViews views(feeds.size());
@@ -155,12 +159,14 @@ class Callable {
     c_options.Finish();
     return internal::TakeAll(fetches);
   }
-  // Into the caller's memory; nothing is allocated in a steady step. views: fetch_count() writable views of the right
-  // dtype and shape; feeds: feed_count() pointers.
+  // Into the caller's memory; nothing is allocated in a steady step. feeds: feed_count() pointers; fetches: fetch_count() writable views of
+  // the right dtype and shape, of plain types only. UNIMPLEMENTED when a fetch stays on a device. After a failure their elements are of no
+  // account.
   Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) const {
     return Status::Take(tenon_callable_run_into(get(), nullptr, feeds, fetches));
   }
-  // Returns at once; done is called once, from another thread. The feeds' memory must live until then.
+  // Returns at once; done is called once, from another thread, and may release the callable. The feeds' memory must live until then. When
+  // this fails itself, done is not called.
   Status RunAsync(const std::vector<View>& feeds, std::function<void(Result<std::vector<Tensor>>)> done,
                   const RunOptions& options = {}) const {
     TENON_TRY(CheckCount(feeds.size()));
@@ -302,7 +308,7 @@ struct CSessionOptions {
 
 }  // namespace internal
 
-// Where the nodes of a step would run.
+// Where the nodes of a step would run; costs and times are predictions.
 struct Placement {
   std::string json;  // why, what else was possible, the predicted time line
   std::string svg;   // a picture of it
@@ -311,6 +317,8 @@ struct Placement {
 
 class Session {
  public:
+  // Without nodes. With a master it connects to the cluster, and waits connect_timeout at most. An option that such a session does not
+  // honour is an error that names it.
   static Result<Session> Create(const Runtime& runtime, const SessionOptions& options = {}) {
     const internal::CSessionOptions c_options(options);
     tenon_session* session = nullptr;
@@ -326,7 +334,8 @@ class Session {
 
   tenon_session* get() const { return session_.get(); }
 
-  // Adds what the graph has more than at the last Extend with it.
+  // Adds the nodes whose names the session has not; what it has with the same op stays as it is. The graph is copied, and may go or grow.
+  // ALREADY_EXISTS for a name that the session has with another op, and then nothing is added.
   Status Extend(const Graph& graph) {
     TENON_TRY(graph.status());
     return Status::Take(tenon_session_extend_graph(get(), graph.get()));
@@ -334,6 +343,8 @@ class Session {
   // Adds the nodes of a serialized GraphDef; those that nobody here knows are left out, and an error when they are asked for.
   Status Extend(std::string_view graph_def) { return Status::Take(tenon_session_extend(get(), Span(graph_def))); }
 
+  // One step, on the caller's thread: the fetches in their order, in host memory. What is asked for the first time is planned; the same feeds,
+  // fetches and targets by name are planned once.
   Result<std::vector<Tensor>> Run(const std::vector<Feed>& feeds, const std::vector<Name>& fetches,
                                   const std::vector<Name>& targets = {}, const RunOptions& options = {}) const {
     std::vector<tenon_span> feed_names;
@@ -381,13 +392,14 @@ class Session {
                                                  &options, &callable)));
     return Callable(callable, feeds.size(), fetches.size());
   }
-  // A copy in the memory of a device, or in host memory ("").
+  // A copy in the memory of a device, or in host memory (""). Waits until it is there. The tensor holds something, and may lie in either.
   Result<Tensor> CopyTensor(const Tensor& tensor, const std::string& device) const {
     tenon_tensor* copy = nullptr;
     TENON_TRY(Status::Take(tenon_session_copy_tensor(get(), tensor.get(), Span(device), &copy)));
     return Tensor::Take(copy);
   }
-  // Another library's memory of that device, without a copy; taken when it succeeds.
+  // Another library's memory of that device, without a copy; taken when it succeeds, else it stays the caller's. What that library still does
+  // to it has ended, or is on a stream that WaitForStream was told of. Elements with strides are refused. Released before the runtime is.
   Result<Tensor> FromDLPack(const std::string& device, tenon_dl_managed_tensor* managed) const {
     tenon_tensor* tensor = nullptr;
     TENON_TRY(Status::Take(tenon_session_tensor_from_dlpack(get(), Span(device), managed, &tensor)));
@@ -397,7 +409,7 @@ class Session {
   Status WaitForStream(const std::string& device, void* stream) const {
     return Status::Take(tenon_session_wait_for_stream(get(), Span(device), stream));
   }
-  // Where the nodes of a step would run and why; nothing is run.
+  // Where the nodes of a step would run and why; nothing is run, and feeds need no values.
   Result<Placement> Place(const std::vector<Name>& feeds, const std::vector<Name>& fetches,
                           const std::vector<Name>& targets = {}) const {
     const std::vector<tenon_span> feed_names = internal::Spans(feeds);
@@ -409,12 +421,13 @@ class Session {
                                                &file)));
     return Placement{internal::TakeText(json), internal::TakeText(svg), internal::TakeText(file)};
   }
-  // What nodes took in traced steps, for SessionOptions::costs.
+  // What nodes took in traced steps with record_costs, and the costs that it was given: a text for SessionOptions::costs.
   Result<std::string> Costs() const {
     tenon_text* text = nullptr;
     TENON_TRY(Status::Take(tenon_session_costs(get(), &text)));
     return internal::TakeText(text);
   }
+  // Counters since the session began, and bytes in use now; app.h says of each.
   Result<tenon_session_metrics> Metrics() const {
     tenon_session_metrics metrics = {};
     metrics.struct_size = sizeof(metrics);

@@ -53,7 +53,7 @@ class [[nodiscard]] Status {
   Status() = default;  // success
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
 
-  // Takes a status of the C API over; NULL is success.
+  // Takes a status of the C API over, and releases it; NULL is success.
   static Status Take(tenon_status* status) {
     if (status == nullptr) return Status();
     Status taken(static_cast<Code>(tenon_status_code(status)), std::string(Text(tenon_status_message(status))));
@@ -78,7 +78,7 @@ class [[nodiscard]] Status {
 
 inline std::ostream& operator<<(std::ostream& stream, const Status& status) { return stream << status.ToString(); }
 
-// A value, or the reason why there is none.
+// A value, or the reason why there is none. * and -> want ok(): they do not check. status() of a value is success.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -102,6 +102,8 @@ class [[nodiscard]] Result {
 
 }  // namespace tenon::host
 
+// In a function that gives a Status or a Result: TENON_TRY(expression) returns the Status when it failed; TENON_TRY_ASSIGN(target, expression)
+// takes a Result's value, or returns its status. It is several statements: no body of an `if` without braces.
 #define TENON_TRY_CONCAT_INNER(a, b) a##b
 #define TENON_TRY_CONCAT(a, b) TENON_TRY_CONCAT_INNER(a, b)
 #define TENON_TRY(expression)                                                                                   \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: this process as a task of a cluster, which runs parts of steps for masters until it is destroyed.
+// Worker: this process as a task of a cluster, which runs parts of steps for masters until it is destroyed. It has threads of its own; all
+// but moving and destroying may be called from any.
 #ifndef TENON_HOST_WORKER_H_
 #define TENON_HOST_WORKER_H_
 
@@ -26,7 +27,8 @@ struct WorkerLimits {
 
 class Worker {
  public:
-  // The runtime was made with a task, and outlives the worker. tasks: the whole cluster. listen: where; "": at the task's address.
+  // The runtime was made with a task (RuntimeOptions::task), which is one of `tasks`, and outlives the worker. tasks: the whole cluster, the
+  // same at each. listen: where; "": at the task's address. credentials: of the transport, JSON. It serves when this returns.
   static Result<Worker> Start(const Runtime& runtime, const std::vector<ClusterTask>& tasks, const std::string& listen = "",
                               const std::string& credentials = "", const WorkerLimits& limits = {}) {
     std::vector<tenon_task> c_tasks;
@@ -44,6 +46,7 @@ class Worker {
     TENON_TRY(Status::Take(tenon_worker_start(runtime.get(), &options, &worker)));
     return Worker(worker);
   }
+  // Where it listens, with the port that the system chose.
   std::string address() const { return std::string(Text(tenon_worker_address(worker_.get()))); }
   // Takes no new steps, and lets those that run end for so long; then cancels them.
   Status Stop(std::chrono::nanoseconds timeout) { return Status::Take(tenon_worker_stop(worker_.get(), static_cast<uint64_t>(timeout.count()))); }
