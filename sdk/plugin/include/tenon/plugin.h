@@ -26,7 +26,7 @@ extern "C" {
 /* The host's table; NULL before load(). One host serves all runtimes of a process. */
 extern __attribute__((visibility("hidden"))) const tenon_host* tenon_plugin_host;
 
-/* A failure: code is a TENON_* of status.h, text a NUL-terminated string. */
+/* A failure, which who gets it releases: code is a TENON_* of status.h, text a NUL-terminated string, which is copied. After load() only. */
 static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) {
   tenon_span message = {text, 0};
   while (text[message.size] != '\0') ++message.size;
@@ -35,11 +35,13 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
 
 #define TENON_PLUGIN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The entry point. The literals are strings; capability_table an array of tenon_capability. */
+/* The entry point. The literals are strings: the id is the package's name for ever ("vendor.what"), the version is for people.
+ * capability_table is an array of tenon_capability, complete before load(): tenon-manifest reads it without a host. */
 #define TENON_PLUGIN(id_literal, version_literal, doc_literal, capability_table) \
   TENON_PLUGIN_WITH(id_literal, version_literal, doc_literal, capability_table, NULL, 0, NULL, NULL)
 
-/* The same with options [option_count] and hooks: on_load(args, &self) and on_unload(self), or NULL. */
+/* The same with options [option_count] and hooks, or NULL: on_load(args, &self), once for each runtime, whose self the plugin's other
+ * functions then get; a status other than NULL rejects the plugin, and on_unload(self) is not called for it. */
 #define TENON_PLUGIN_WITH(id_literal, version_literal, doc_literal, capability_table, option_table, option_count_, \
                           on_load, on_unload)                                                                     \
   const tenon_host* tenon_plugin_host = NULL;                                                                     \

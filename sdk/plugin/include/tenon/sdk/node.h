@@ -23,6 +23,7 @@ struct Range {
   int count = 0;
 };
 
+// For one thread, as long as the function that got it runs. Texts and raw values live as long as that.
 class NodeContext {
  public:
   NodeContext(const tenon_node_services* services, const tenon_node* node) : services_(services), node_(node) {}
@@ -63,6 +64,7 @@ class NodeContext {
   uint32_t input_type(int index) const { return BaseType(services_->input_dtype(node_, index)); }
   uint32_t output_type(int index) const { return BaseType(services_->output_dtype(node_, index)); }
 
+  // Of the argument's name in the op's signature, "x"; nothing and a failure when it has none.
   Range InputRange(std::string_view argument) {
     Range range;
     if (!Check(services_->input_range(node_, ToSpan(argument), &range.begin, &range.count))) return {};
@@ -81,6 +83,7 @@ class NodeContext {
     return value;
   }
 
+  // Values by the attribute's name. One that the op does not have is the host's failure, one of another kind INTERNAL; both give 0, "", nothing.
   bool Bool(std::string_view attr) { return Scalar<uint8_t>(attr, TENON_ATTR_BOOL) != 0; }
   int64_t Int(std::string_view attr) { return Scalar<int64_t>(attr, TENON_ATTR_INT); }
   float Float(std::string_view attr) { return Scalar<float>(attr, TENON_ATTR_FLOAT); }

@@ -21,6 +21,7 @@ inline constexpr int64_t kUnknown = -1;
 // a * b, or false when it does not fit. Both at least 0.
 inline bool MultiplyFits(int64_t a, int64_t b, int64_t* product) { return !__builtin_mul_overflow(a, b, product); }
 
+// Dims slowest first, row-major. Equal are shapes that know the same.
 class Shape {
  public:
   // Of unknown rank, and so is Shape{}; without dims is Scalar().
@@ -34,6 +35,7 @@ class Shape {
   static Shape OfRank(int rank) { return Shape(std::vector<int64_t>(static_cast<size_t>(rank), kUnknown)); }
 
   bool known_rank() const { return known_; }
+  // -1 when unknown.
   int rank() const { return known_ ? static_cast<int>(dims_.size()) : -1; }
   const std::vector<int64_t>& dims() const { return dims_; }
 
@@ -42,10 +44,12 @@ class Shape {
     const int at = index < 0 ? index + rank() : index;
     return at >= 0 && at < rank() ? dims_[static_cast<size_t>(at)] : kUnknown;
   }
+  // The same places; outside, nothing is done.
   void Set(int index, int64_t dim) {
     const int at = index < 0 ? index + rank() : index;
     if (at >= 0 && at < rank()) dims_[static_cast<size_t>(at)] = dim;
   }
+  // Of a shape of known rank.
   void Append(int64_t dim) { dims_.push_back(dim); }
 
   bool fully_known() const {
@@ -72,6 +76,7 @@ class Shape {
   }
   Shape Slice(int begin) const { return Slice(begin, rank()); }
 
+  // Borrows the dims.
   tenon_shape view() const { return {dims_.data(), known_ ? rank() : -1, 0}; }
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.known_ == b.known_ && a.dims_ == b.dims_; }

@@ -21,6 +21,7 @@
 
 namespace tenon::sdk {
 
+// Both borrow the bytes, which need no NUL behind them.
 constexpr tenon_span ToSpan(std::string_view text) { return {text.data(), text.size()}; }
 constexpr std::string_view ToText(tenon_span span) {
   return span.size == 0 ? std::string_view() : std::string_view(span.data, span.size);
@@ -53,14 +54,15 @@ std::string Concat(const Parts&... parts) {
 
 // ---- Failures ----
 
-// A status that says what its parts say. code: TENON_* of status.h.
+// A status that says what its parts say, which who gets it releases or gives to the host. code: TENON_* of status.h. After load() only.
 template <class... Parts>
 [[nodiscard]] tenon_status* Failure(uint32_t code, const Parts&... parts) {
   const std::string text = Concat(parts...);
   return tenon_plugin_host->status_new(code, ToSpan(text));
 }
 
-// Runs function() and gives its tenon_status*; an exception becomes a status.
+// Runs function() and gives its tenon_status*; an exception becomes a status: want of memory RESOURCE_EXHAUSTED, another one INTERNAL with its
+// text. A KernelError (kernel.h) has a status of its own, which CurrentFailure takes.
 template <class Function>
 [[nodiscard]] tenon_status* Guard(Function&& function) noexcept {
   try {
@@ -82,6 +84,7 @@ template <class Function>
 
 // ---- Element types ----
 
+// Without TENON_DT_REF.
 constexpr uint32_t BaseType(uint32_t dtype) { return dtype >= TENON_DT_REF ? dtype - TENON_DT_REF : dtype; }
 constexpr bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 constexpr bool IsReal(uint32_t dtype) {
@@ -164,13 +167,14 @@ constexpr std::string_view TypeName(uint32_t dtype) {
 
 // ---- Views ----
 
-// The first element of a view that the host may read.
+// The first element of a view: where it lies. The host may read it when the view has TENON_VIEW_HOST_VISIBLE; whether it is of type T nobody
+// asks.
 template <class T = std::byte>
 T* Data(const tenon_tensor_view& view) {
   return reinterpret_cast<T*>(static_cast<char*>(view.dl.data) + view.dl.byte_offset);
 }
 
-// The elements of a view of an integer type, in row-major order; nothing for other types.
+// The elements of a contiguous view of an integer type in host memory, in row-major order; nothing for other types, uint64 among them.
 inline std::optional<std::vector<int64_t>> IntegersOf(const tenon_tensor_view& view) {
   uint64_t count = 1;
   for (int32_t i = 0; i < view.dl.ndim; ++i) count *= static_cast<uint64_t>(view.dl.shape[i]);

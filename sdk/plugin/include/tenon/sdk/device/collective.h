@@ -96,7 +96,8 @@ inline Outcome CheckAlike(const CollectiveMember& a, const CollectiveMember& b) 
   return {};
 }
 
-// What a node's attributes and inputs say of its members. A field of a kernel.
+// What a node's attributes and inputs say of its members: CollectiveReduce, CollectiveGather, CollectiveBcastSend, CollectiveBcastRecv, those of
+// version 2, and NcclAllReduce. A field of a kernel, immutable once made. Keys and sizes of version 2 lie in the host's memory.
 class CollectiveNode {
  public:
   explicit CollectiveNode(CreateContext& c) {
@@ -134,7 +135,7 @@ class CollectiveNode {
   bool receives() const { return receives_; }
   // One for each session.
   const void* session() const { return session_; }
-  // Fills what this run brings, but for what a derived member has besides.
+  // Fills what this run brings, but for what a derived member has besides. INVALID_ARGUMENT for a group without members, thrown as in kernel.h.
   void Fill(const RunContext& c, CollectiveMember* member) const {
     *member = proto_;
     if (of_version_2_) {
@@ -195,6 +196,8 @@ class CollectiveTable {
     Outcome outcome;
   };
 
+  // A member comes, of that step of the session. Gives back all members of its meeting when that has come to its end by this, with the outcome; else
+  // none, and the member waits here, without a thread.
   Ended Add(uint64_t step, std::unique_ptr<Member> member) {
     const std::lock_guard lock(mutex_);
     Ended ended;

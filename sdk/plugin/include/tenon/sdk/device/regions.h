@@ -6,7 +6,9 @@
 //   for (int64_t id = 0; ...) wanted(id) ? regions.Place(id, [&](size_t region) { return fits(id, region); }) : regions.Pass(id);
 //   ... regions.Of(id) ...
 //
-// Nodes of one region are dead together: with a condition or a loop around, a region does not reach across.
+// Nodes of one region are dead together: with a condition or a loop around, a region does not reach across. Nodes are given by id, in rising order:
+// each to Place or Pass once. Failures of the cursor are thrown as in kernel.h. One thread; the cursor and the graph outlive both classes. Time
+// grows with nodes times regions.
 #ifndef TENON_SDK_DEVICE_REGIONS_H_
 #define TENON_SDK_DEVICE_REGIONS_H_
 
@@ -143,6 +145,7 @@ class Regions {
   explicit Regions(const RegionGraph& graph) : graph_(graph), region_of_(graph.size(), kNone), outside_(graph.size()) {}
 
   static constexpr size_t kNone = SIZE_MAX;
+  // The region's number, which stays until two are joined; kNone: none.
   size_t Of(int64_t id) const {
     const size_t r = region_of_[static_cast<size_t>(id)];
     return r == kNone ? kNone : Root(r);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels.
+// A face over the host's files (tenon/ext/files.h): opened files close themselves, failures leave as in kernels: thrown (kernel.h), with the path and
+// the reason in their text. NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED (a full disk) are of any function. Sizes and
+// offsets are bytes. A path may have a scheme ("memory://..."). One file is for one thread at a time.
 #ifndef TENON_SDK_FILE_FILE_H_
 #define TENON_SDK_FILE_FILE_H_
 
@@ -76,13 +78,15 @@ class File {
     Check(files_->size(file_, &size));
     return size;
   }
+  // Exactly so many; OUT_OF_RANGE when the file is shorter.
   void ReadAt(uint64_t offset, void* target, uint64_t bytes) const {
     if (bytes > 0) Check(files_->read_at(file_, offset, target, bytes));
   }
+  // Behind what was written before.
   void Write(const void* source, uint64_t bytes) {
     if (bytes > 0) Check(files_->write(file_, source, bytes));
   }
-  // Makes what was written durable, and closes.
+  // Makes what was written durable, and closes; the name is durable after SyncFolderOf. Nothing but the destructor after it.
   void SyncAndClose() {
     Check(files_->sync(file_));
     Check(files_->close(std::exchange(file_, nullptr)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types of kernels: the C++ type of a dtype, and dispatch from one to the other.
+// Element types of kernels: the C++ type of a dtype, and dispatch from one to the other. Failures are thrown as in kernel.h.
 #ifndef TENON_SDK_KERNEL_ELEMENT_H_
 #define TENON_SDK_KERNEL_ELEMENT_H_
 
@@ -15,11 +15,13 @@ namespace tenon::sdk {
 template <class T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
+// A type as an argument.
 template <class T>
 struct Tag {
   using type = T;
 };
 
+// The dtype of a C++ type; of no others than these.
 template <class T>
 struct DtypeOf;
 template <> struct DtypeOf<float> { static constexpr uint32_t value = TENON_DT_FLOAT; };
@@ -41,7 +43,7 @@ template <> struct DtypeOf<Bfloat16> { static constexpr uint32_t value = TENON_D
 // A set of types: constraint list and dispatch in one, so that the two cannot disagree.
 template <class... Ts>
 struct Types {
-  // function(Tag<T>{}) for the T of dtype.
+  // function(Tag<T>{}) for the T of dtype; UNIMPLEMENTED where none has it.
   template <class Function>
   static void Dispatch(uint32_t dtype, Function&& function) {
     const bool found = ((dtype == DtypeOf<Ts>::value ? (function(Tag<Ts>{}), true) : false) || ...);
@@ -70,7 +72,8 @@ using PlainConstraint =
                  TENON_DT_UINT64, TENON_DT_COMPLEX64, TENON_DT_COMPLEX128, TENON_DT_QINT8, TENON_DT_QUINT8,
                  TENON_DT_QINT32, TENON_DT_QINT16, TENON_DT_QUINT16, TENON_DT_FLOAT8_E5M2, TENON_DT_FLOAT8_E4M3FN>;
 
-// function(Tag<U>{}) where U is an unsigned number, or Bytes16, of the dtype's size.
+// function(Tag<U>{}) where U is an unsigned number, or Bytes16, of the dtype's size: for what only moves elements. A string's is its cell of 16
+// bytes, whose offset holds in its own tensor alone. UNIMPLEMENTED for resources and variants.
 template <class Function>
 void DispatchSize(uint32_t dtype, Function&& function) {
   const uint64_t size = dtype == TENON_DT_STRING ? 16 : ElementSize(dtype);
@@ -84,7 +87,7 @@ void DispatchSize(uint32_t dtype, Function&& function) {
   }
 }
 
-// Element i of an index tensor of dtype int32 or int64 (also int16, int8 and uint8).
+// Element i of an index tensor of dtype int32 or int64 (also int16, int8 and uint8), in host memory; i is not checked. UNIMPLEMENTED for others.
 inline int64_t IndexAt(const void* data, uint32_t dtype, int64_t i) {
   switch (dtype) {
     case TENON_DT_INT32: return static_cast<const int32_t*>(data)[i];
@@ -96,7 +99,7 @@ inline int64_t IndexAt(const void* data, uint32_t dtype, int64_t i) {
   }
 }
 
-// Pairs for kernels whose output may use an input's memory.
+// Pairs {input, output} for Traits::in_place of kernels whose output 0 may use the memory of input 0, or of either.
 inline constexpr tenon_in_place kInPlaceFirst[] = {{0, 0}};
 inline constexpr tenon_in_place kInPlaceEither[] = {{0, 0}, {1, 0}};
 

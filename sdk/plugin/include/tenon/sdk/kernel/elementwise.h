@@ -37,6 +37,7 @@ constexpr T Negated(T x) {
   }
 }
 
+// Integers wrap: -INT_MIN is INT_MIN, and so is its absolute value.
 struct NegOp {
   template <class T>
   constexpr T operator()(T x) const { return Negated(x); }
@@ -51,7 +52,7 @@ struct AbsOp {
     }
   }
 };
-// Of complex numbers the direction.
+// Of complex numbers the direction, x / |x|.
 struct SignOp {
   template <class T>
   constexpr T operator()(T x) const {
@@ -110,10 +111,12 @@ struct ReluOp {
   template <class T>
   constexpr T operator()(T x) const { return x <= T(0) ? T(0) : x; }  // 0 for -0
 };
+// min(max(x, 0), 6).
 struct Relu6Op {
   template <class T>
   constexpr T operator()(T x) const { return x < T(0) ? T(0) : x > T(6) ? T(6) : x; }
 };
+// x, or alpha * x where x is not positive. alpha: the node's attribute.
 struct LeakyReluOp {
   template <class Context>
   explicit LeakyReluOp(Context& c) requires requires { c.Float("alpha"); } : alpha(c.Float("alpha")) {}
@@ -156,6 +159,7 @@ struct MulOp {
     return Wrapping(x, y, [](auto a, auto b) { return a * b; });
   }
 };
+// (x - y)^2; of complex numbers conj(x - y) * (x - y).
 struct SquaredDifferenceOp {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -202,6 +206,7 @@ constexpr T TruncatedQuotient(T x, T y) {
   }
   return static_cast<T>(x / y);
 }
+// Div and RealDiv: of integers as C divides.
 struct DivOp : ByZero {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -212,6 +217,7 @@ struct DivOp : ByZero {
     }
   }
 };
+// Toward zero.
 struct TruncateDivOp : ByZero {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -222,6 +228,7 @@ struct TruncateDivOp : ByZero {
     }
   }
 };
+// floor(x / y): toward minus infinity.
 struct FloorDivOp : ByZero {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -237,6 +244,7 @@ struct FloorDivOp : ByZero {
     }
   }
 };
+// x - floor(x / y) * y: of y's sign.
 struct FloorModOp : ByZero {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -254,6 +262,7 @@ struct FloorModOp : ByZero {
     }
   }
 };
+// 0 where y is 0, whatever x is: NaN and infinity too.
 struct DivNoNanOp {
   template <class T>
   constexpr T operator()(T x, T y) const {
@@ -266,12 +275,14 @@ struct MulNoNanOp {
     return y == T(0) ? T(0) : x * y;
   }
 };
+// 0 where x is 0, whatever y is.
 struct XdivyOp {
   template <class T>
   constexpr T operator()(T x, T y) const {
     return x == T(0) ? T(0) : x / y;
   }
 };
+// x log y, and 0 where x is 0, whatever y is.
 struct XlogyOp {
   static constexpr double kCost = 4;
   template <class T>
@@ -279,6 +290,7 @@ struct XlogyOp {
     return x == T(0) ? T(0) : x * std::log(y);
   }
 };
+// x^y by squaring; wraps as products do.
 struct IntegerPowOp {
   static constexpr double kCost = 4;
   static constexpr char kInvalidText[] = "Integers to negative integer powers are not allowed";
@@ -318,10 +330,12 @@ struct AnyPowOp : FloatingPow {
 
 // Gradients: (y, dy) with y the function's result. Of a complex y the conjugate counts, which the gradients that use
 // TanhGrad and SigmoidGrad have made before. A gradient that is 0 stays 0 also where y is 0 or infinite.
+// dy (1 - y^2).
 struct TanhGradOp {
   template <class T>
   constexpr T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
 };
+// dy y (1 - y).
 struct SigmoidGradOp {
   template <class T>
   constexpr T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
@@ -357,10 +371,12 @@ struct Relu6GradOp {
   template <class T>
   constexpr T operator()(T dy, T y) const { return dy * (((y > T(0)) & (y < T(6))) ? T(1) : T(0)); }
 };
+// dy (y + 1) where y, the result, is negative: there it is exp(x) - 1.
 struct EluGradOp {
   template <class T>
   constexpr T operator()(T dy, T y) const { return y < T(0) ? dy * (y + T(1)) : dy; }
 };
+// (dy, x): of what went in, as the slope alpha may be of any sign.
 struct LeakyReluGradOp {
   template <class Context>
   explicit LeakyReluGradOp(Context& c) requires requires { c.Float("alpha"); } : alpha(c.Float("alpha")) {}

@@ -12,6 +12,8 @@
 
 namespace tenon::sdk {
 
+// IEEE 754's binary16: 5 bits of exponent, 10 of mantissa. Rounds to nearest, ties to even; from 65520 on it is infinity. A new one without a
+// value is uninitialised.
 struct Half {
   Half() = default;
   template <class Number>
@@ -60,6 +62,7 @@ struct Half {
   uint16_t bits;
 };
 
+// A float's upper half: its range, 7 bits of mantissa. Rounds to nearest, ties to even.
 struct Bfloat16 {
   Bfloat16() = default;
   template <class Number>
@@ -84,6 +87,7 @@ inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, Bfl
 template <class T>
 inline constexpr bool kIsReal = std::is_floating_point_v<T> || kIsHalf<T>;
 
+// element.h, which may include the library's header, makes it true of std::complex.
 template <class T>
 inline constexpr bool kIsComplex = false;
 
@@ -91,7 +95,8 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 using Wide = std::conditional_t<kIsHalf<T>, float, T>;
 
-// Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does.
+// Numbers of any kind to any kind; out of range and NaN to integer give the lowest value, as x86 does (narrower ones than int32 and unsigned
+// ones the lower bits of what int64 would be). To bool: whether it is not 0. Between halves it goes through float.
 template <class To, class From>
 constexpr To Convert(From from) {
   if constexpr (kIsComplex<From>) {  // a complex number's real part

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor in a buffer, owned: what retain_input or alloc_tensor gave. It may be kept past the kernel's run.
+// One tensor in a buffer, owned: what retain_input or alloc_tensor gave. It may be kept past the kernel's run, moved to other threads and dropped
+// there.
 #ifndef TENON_SDK_KERNEL_KEPT_TENSOR_H_
 #define TENON_SDK_KERNEL_KEPT_TENSOR_H_
 
@@ -41,7 +42,8 @@ class KeptTensor {
   std::vector<int64_t> dims_;
 };
 
-// A tensor in a buffer of its own, uninitialised.
+// A tensor in a buffer of its own, uninitialised, which counts against the session's limit: RESOURCE_EXHAUSTED, thrown as in kernel.h. extra_bytes:
+// behind the elements, for strings.
 inline KeptTensor NewTensor(const RunContext& c, uint32_t dtype, Dims dims, uint64_t extra_bytes = 0) {
   tenon_tensor_view view{};
   Check(c.services().alloc_tensor(c.frame(), dtype, ToShape(dims), extra_bytes, &view));

@@ -83,7 +83,7 @@ inline void Check(tenon_status* status) {
   if (status != nullptr) [[unlikely]] throw KernelError(status);
 }
 
-// The exception in flight as a status; call inside a catch block.
+// The exception in flight as a status, which who gets it releases; call inside a catch block.
 inline tenon_status* CurrentFailure() noexcept {
   return Guard([]() -> tenon_status* {
     try {
@@ -96,6 +96,7 @@ inline tenon_status* CurrentFailure() noexcept {
 
 // ---- Views ----
 
+// Slowest first; they live as long as the view's own. Of an unknown rank (in prepare() of kAnyShapes) none.
 inline Dims DimsOf(const tenon_tensor_view& view) noexcept {
   return {view.dl.shape, static_cast<size_t>(view.dl.ndim < 0 ? 0 : view.dl.ndim)};
 }
@@ -115,6 +116,7 @@ inline int64_t Add(int64_t a, int64_t b) {
   if (__builtin_add_overflow(a, b, &sum)) [[unlikely]] Fail(TENON_RESOURCE_EXHAUSTED, "a size overflows 64 bits: ", a, " plus ", b);
   return sum;
 }
+// The number of elements of known dims; 1 without dims. RESOURCE_EXHAUSTED when it does not fit.
 inline int64_t Count(Dims dims) {
   int64_t total = 1;
   for (int64_t dim : dims) {
@@ -158,6 +160,7 @@ class PrepareContext {
   int32_t output_count() const noexcept { return args_.output_count; }
   const tenon_tensor_view& input(int32_t index) const { return *args_.inputs[InRange(index, args_.input_count)]; }
   const tenon_tensor_view& output(int32_t index) const { return *args_.outputs[InRange(index, args_.output_count)]; }
+  // That a step may use, the caller's included.
   int64_t threads() const noexcept { return args_.threads < 1 ? 1 : args_.threads; }
   // The value of input `index` when it is constant in this plan, else NULL.
   template <class T>
@@ -195,6 +198,7 @@ class RunContext {
   const tenon_frame_services& services() const noexcept { return *frame_->services; }
   int32_t input_count() const noexcept { return frame_->input_count; }
   int32_t output_count() const noexcept { return frame_->output_count; }
+  // Views and elements of inputs and outputs live as long as the run; the index is not checked, nor is T.
   const tenon_tensor_view& input_view(int32_t index) const noexcept { return *frame_->inputs[index]; }
   tenon_tensor_view& output_view(int32_t index) const noexcept { return *frame_->outputs[index]; }
   template <class T>
@@ -205,6 +209,7 @@ class RunContext {
   T* output(int32_t index) const noexcept {
     return Data<T>(*frame_->outputs[index]);
   }
+  // Of this run alone, at an offset that PrepareContext::Workspace gave; uninitialised.
   template <class T>
   T* workspace(int64_t offset = 0) const noexcept {
     return reinterpret_cast<T*>(static_cast<char*>(frame_->workspace) + offset);
@@ -213,6 +218,7 @@ class RunContext {
   void AllocOutput(int32_t index, Dims dims, uint64_t extra_bytes = 0) const {
     Check(services().alloc_output(frame_, index, ToShape(dims), extra_bytes));
   }
+  // The handle in input `index`, which lives as long as the run.
   tenon_resource* resource(int32_t index) const {
     tenon_resource* handle = nullptr;
     Check(services().input_resource(frame_, index, &handle));
@@ -345,7 +351,8 @@ struct Constraints {
   static constexpr tenon_type_constraint list[] = {Each::value...};
 };
 
-// What a registration says beyond its class. All is constant data with static storage.
+// What a registration says beyond its class. All is constant data with static storage. host_memory: names of arguments that stay in the host's
+// memory; dynamic_outputs, retained_inputs: bit i is output, input i; of several kernels that fit a node the highest priority is prepared first.
 struct Traits {
   std::string_view device_type = {};
   std::span<const tenon_type_constraint> constraints = {};

@@ -19,12 +19,13 @@
 
 namespace tenon::sdk {
 
-// An argument that stays on the host; a negative index counts from the last input.
+// An argument that stays on the host: its name in the op's signature, and its input; a negative index counts from the last input.
 struct HostInput {
   tenon_span name;
   int32_t index;
 };
 
+// A kernel class with such arguments.
 template <class K>
 concept HasHostInputs = requires { K::kHostInputs; };
 
@@ -44,7 +45,7 @@ struct HostInputNames {
     return names;
   }();
 };
-// Bit i: input i stays on the host.
+// Bit i: input i stays on the host. Inputs from 64 on never do.
 template <class K>
 uint64_t HostInputBits(int32_t input_count) {
   uint64_t bits = 0;
@@ -58,7 +59,7 @@ uint64_t HostInputBits(int32_t input_count) {
 }
 inline bool IsHostInput(uint64_t bits, int32_t index) { return index < 64 && (bits >> index & 1) != 0; }
 
-// Shapes of a node's operands and the values of its host arguments.
+// Shapes of a node's operands and the values of its host arguments. Borrows the views. An index that the node has not is INVALID_ARGUMENT.
 class OperandShapes {
  public:
   using View = tenon_tensor_view;
@@ -97,7 +98,7 @@ class OperandShapes {
   uint64_t host_inputs_;
 };
 
-// Addresses of operands; few of them lie in the object itself.
+// Addresses of operands, by index; few of them lie in the object itself, so that a run allocates nothing.
 class Operands {
  public:
   explicit Operands(int32_t count) {

@@ -2,7 +2,9 @@
 // Optimizers: how a step changes one element. The formulas are TensorFlow's (training_ops.cc).
 //
 // An optimizer's class says how many variables it has, which input is the gradient and which are its scalars; its Step,
-// made from the values of the scalars, changes the elements v (var, then the slots) by the gradient g.
+// made from the values of the scalars, changes the elements v (var, then the slots) by the gradient g. All are of one type A, halves as float
+// (Wide<T>). Inputs stand as in the ops Apply... and ResourceApply...: variables, then scalars and gradient as kScalars and kGradient say. The
+// attributes are optional (CreateContext::Has), with TensorFlow's defaults. A Step is constant, and may be copied to a device.
 #ifndef TENON_SDK_KERNEL_OPTIMIZER_H_
 #define TENON_SDK_KERNEL_OPTIMIZER_H_
 
@@ -12,6 +14,7 @@
 
 namespace tenon::sdk {
 
+// var -= alpha g. Inputs: var, alpha, gradient.
 struct GradientDescent {
   static constexpr int kVariables = 1;
   static constexpr int kGradient = 2;
@@ -25,6 +28,7 @@ struct GradientDescent {
   };
 };
 
+// accum = momentum accum + g; var -= rate accum, or as Nesterov's rate g + rate momentum accum. Inputs: var, accum, rate, gradient, momentum.
 struct Momentum {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 3;
@@ -43,6 +47,7 @@ struct Momentum {
   };
 };
 
+// accum += g^2; var -= rate g / sqrt(accum) (Duchi, Hazan and Singer, 2011). Inputs: var, accum, rate, gradient.
 struct Adagrad {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 3;
@@ -61,7 +66,7 @@ struct Adagrad {
   };
 };
 
-// With an epsilon, beside the square root.
+// With an epsilon, beside the square root: var -= rate g / (sqrt(accum) + epsilon). Inputs: var, accum, rate, epsilon, gradient.
 struct AdagradV2 {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 4;
@@ -80,7 +85,8 @@ struct AdagradV2 {
   };
 };
 
-// The slot holds the step itself, rate and sign included.
+// The slot holds the step itself, rate and sign included: accum = momentum accum - rate g; var += accum, or as Nesterov's
+// momentum accum - rate g. Inputs as Momentum's.
 struct KerasMomentum {
   static constexpr int kVariables = 2;
   static constexpr int kGradient = 3;
@@ -99,7 +105,8 @@ struct KerasMomentum {
   };
 };
 
-// var, mean square, momentum.
+// var, mean square, momentum: ms += (g^2 - ms) (1 - rho); mom = momentum mom + rate g / sqrt(ms + epsilon); var -= mom (Tieleman and Hinton,
+// 2012). Inputs: the three, rate, rho, momentum, epsilon, gradient.
 struct RmsProp {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 7;
@@ -117,7 +124,9 @@ struct RmsProp {
   };
 };
 
-// var, sum of squares, linear. Of real numbers alone.
+// var, sum of squares, linear. Of real numbers alone. FTRL-Proximal (McMahan and others, 2013, algorithm 1), with n the sum of squares and
+// p = -power: linear += g - ((n + g^2)^p - n^p) / rate var; var = (clamp(linear, -l1, l1) - linear) / ((n + g^2)^p / rate + 2 l2).
+// Inputs: the three, gradient, rate, l1, l2, power.
 struct Ftrl {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 3;
@@ -160,6 +169,10 @@ struct Ftrl {
   };
 };
 
+// var, m, v: m += (g - m) (1 - beta1); v += (g^2 - v) (1 - beta2); var -= alpha m / (sqrt(v) + epsilon) with alpha =
+// rate sqrt(1 - beta2^t) / (1 - beta1^t), which is Kingma and Ba's (2015) with epsilon beside the uncorrected root, as they propose at the end of
+// section 2; as Nesterov's, beta1 m + (1 - beta1) g in place of m. The caller keeps the powers. Inputs: the three, beta1^t, beta2^t, rate, beta1,
+// beta2, epsilon, gradient.
 struct Adam {
   static constexpr int kVariables = 3;
   static constexpr int kGradient = 9;

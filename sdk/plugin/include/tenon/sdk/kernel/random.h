@@ -17,7 +17,8 @@
 
 namespace tenon::sdk {
 
-// Philox4x32-10, the counter-based generator of TensorFlow's random ops (lib/random/philox_random.h).
+// Philox4x32-10, the counter-based generator of TensorFlow's random ops (lib/random/philox_random.h), by Salmon, Moraes, Dror and Shaw ("Parallel
+// random numbers: as easy as 1, 2, 3", 2011). A block is four words; block n of a key is a function of n alone, so that Skip costs nothing.
 class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
@@ -79,15 +80,17 @@ class Philox {
   Block counter_;
 };
 
-inline constexpr uint64_t kReservedPerOutput = 256;
+inline constexpr uint64_t kReservedPerOutput = 256;  // blocks
 
+// Uniform in [0, 1): the mantissa's bits (23, and 52 of a double) are random.
 constexpr float UnitFloat(uint32_t x) { return std::bit_cast<float>((x & 0x7fffffu) | 0x3f800000u) - 1.0f; }
 constexpr double UnitDouble(uint32_t x0, uint32_t x1) {
   const uint64_t mantissa = static_cast<uint64_t>(x0 & 0xfffffu) << 32 | x1;
   return std::bit_cast<double>(mantissa | UINT64_C(0x3ff0000000000000)) - 1.0;
 }
 
-// The epsilon keeps the logarithm finite.
+// Two independent normal numbers of two uniform ones (Box and Muller, 1958): sqrt(-2 ln u) times sine and cosine of 2 pi v. The epsilon keeps the
+// logarithm finite.
 template <class Real>
 constexpr void BoxMuller(uint32_t x0, uint32_t x1, Real* f0, Real* f1) {
   const float u1 = std::max(UnitFloat(x0), 1.0e-7f);
@@ -110,6 +113,7 @@ constexpr void BoxMuller(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, Rea
 template <class T>
 constexpr int kGroup = sizeof(T) == 8 ? 2 : 4;
 
+// In [0, 1).
 struct Uniform {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
@@ -135,6 +139,7 @@ struct Uniform {
   }
 };
 
+// Of mean 0 and deviation 1.
 struct Normal {
   template <class T>
   static constexpr uint64_t kBlocks = 1;
@@ -180,6 +185,7 @@ struct Truncated {
   }
 };
 
+// low + word % range: in [low, low + range), range not 0. As in TensorFlow, the lower numbers are more frequent by what 2^32 (or 2^64) leaves.
 template <class T>
 struct UniformInteger {
   using U = std::make_unsigned_t<T>;
@@ -195,13 +201,15 @@ struct UniformInteger {
   U range;
 };
 
-// Seeds and the blocks used so far; shared by all runs, from any thread.
+// Seeds and the blocks used so far; shared by all runs, from any thread. Two seeds of 0 are replaced by the host's (its option `seed`, else
+// the system's).
 struct Stream {
   explicit Stream(CreateContext& c) {
     seed[0] = static_cast<uint64_t>(c.Has("seed") ? c.Int("seed") : 0);
     seed[1] = static_cast<uint64_t>(c.Has("seed2") ? c.Int("seed2") : 0);
     if (seed[0] == 0 && seed[1] == 0) c.Check(c.args().services->random_seed(c.args().context, seed));
   }
+  // The generator for so many elements, which nobody else gets.
   Philox Reserve(int64_t outputs) const {
     Philox generator(seed[0], seed[1]);
     generator.Skip(used.fetch_add(static_cast<uint64_t>(outputs) * kReservedPerOutput, std::memory_order_relaxed));
@@ -216,7 +224,8 @@ constexpr Philox KeyedPhilox(uint64_t key, uint64_t low, uint64_t high) {
   return Philox({static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)},
                 {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)});
 }
-// The key and the counter's upper half that a seed of two numbers stands for: mixed once, so that either number may be weak.
+// The key and the counter's upper half that a seed of two numbers stands for: mixed once, so that either number may be weak. As TensorFlow's
+// GenerateKey (stateless_random_ops.cc) does. INVALID_ARGUMENT when there are not two.
 struct KeyCounter {
   explicit KeyCounter(const tenon_tensor_view& seed) {
     if (Count(seed) != 2) Fail(TENON_INVALID_ARGUMENT, "seed must have two numbers; its shape is ", DimsOf(seed));
@@ -229,7 +238,8 @@ struct KeyCounter {
   uint64_t key, counter;
 };
 
-// Groups [begin, end) of n elements, by the generator that Stream::Reserve gave.
+// Groups [begin, end) of n elements, by the generator that Stream::Reserve gave; out is where element 0 goes. Shares of groups may be made by
+// several threads, each with a copy of `base`.
 template <class T, class Distribution>
 void GenerateGroups(Philox base, const Distribution& distribution, int64_t n, int64_t begin, int64_t end, T* out) {
   constexpr uint64_t kBlocks = Distribution::template kBlocks<T>;
@@ -263,6 +273,7 @@ void GenerateGroups(Philox base, const Distribution& distribution, int64_t n, in
     }
   }
 }
+// So many groups n elements make, the last one perhaps in part.
 template <class T>
 int64_t GroupsOf(int64_t n) {
   return (n + kGroup<T> - 1) / kGroup<T>;

@@ -13,7 +13,7 @@
 
 namespace tenon::sdk {
 
-// Writes an integer to element i of an int32 or int64 output.
+// Writes an integer to element i of an int32 or int64 output in host memory; INVALID_ARGUMENT when int32 cannot hold it.
 inline void Put(const tenon_tensor_view& output, int64_t i, int64_t value) {
   if (output.dtype == TENON_DT_INT64) {
     Data<int64_t>(output)[i] = value;
@@ -25,6 +25,7 @@ inline void Put(const tenon_tensor_view& output, int64_t i, int64_t value) {
   Data<int32_t>(output)[i] = static_cast<int32_t>(value);
 }
 
+// Shape and ShapeN: output k is a vector, input k's dims.
 struct ShapeKernel {
   void Run(RunContext c) const {
     for (int32_t k = 0; k < c.input_count(); ++k) {
@@ -33,6 +34,7 @@ struct ShapeKernel {
     }
   }
 };
+// The number of elements, a scalar.
 struct SizeKernel {
   void Run(RunContext c) const { Put(c.output_view(0), 0, Count(c.input_view(0))); }
 };
@@ -52,7 +54,7 @@ struct VariableShapeKernel {
 
 // ---- What graphs compute with shapes ----
 
-// For each input the axes over which its gradient is summed. Both outputs' sizes depend on the values.
+// For each input, a shape as a vector, the axes over which its gradient is summed. Both outputs' sizes depend on the values (dynamic_outputs).
 struct BroadcastGradientArgsKernel {
   void Run(RunContext c) const {
     const tenon_tensor_view* inputs[2] = {&c.input_view(0), &c.input_view(1)};
@@ -84,6 +86,7 @@ struct BroadcastGradientArgsKernel {
   }
 };
 
+// Inputs: axis, then shapes that are alike but along it. Output k is where input k begins in their concatenation.
 struct ConcatOffsetKernel {
   void Run(RunContext c) const {
     const tenon_tensor_view& axis_view = c.input_view(0);
@@ -108,6 +111,7 @@ struct ConcatOffsetKernel {
   }
 };
 
+// y[x[i]] = i. INVALID_ARGUMENT when x is no permutation of [0, n).
 struct InvertPermutationKernel {
   void Run(RunContext c) const {
     const tenon_tensor_view& x = c.input_view(0);
@@ -139,6 +143,7 @@ struct Stitch : StitchShape {
   int64_t rows = 0;
 };
 
+// Everything in host memory; the output is one of dynamic_outputs. Asks between rows whether the step was given up.
 struct DynamicStitchKernel {
   void Run(RunContext c) const {
     const Stitch stitch(c);

@@ -12,7 +12,7 @@
 
 namespace tenon::sdk {
 
-// Element `index` of a string tensor.
+// Element `index` of a string tensor in host memory, unchecked; the text lives as long as the view's memory.
 inline std::string_view StringAt(const tenon_tensor_view& view, int64_t index) {
   const char* base = Data<const char>(view);
   const tenon_string_cell cell = reinterpret_cast<const tenon_string_cell*>(base)[index];
@@ -26,14 +26,14 @@ inline std::vector<std::string_view> StringsOf(const tenon_tensor_view& view) {
   return out;
 }
 
-// Strings: of std::string or std::string_view.
+// Strings: of std::string or std::string_view. Their bytes in all, without their cells: the extra_bytes of a tensor of strings.
 template <class Strings>
 uint64_t BytesOf(const Strings& strings) {
   uint64_t bytes = 0;
   for (const auto& text : strings) bytes += text.size();
   return bytes;
 }
-// Writes cells and bytes into the memory of a tensor with room for them.
+// Writes cells and bytes into the memory of a tensor with room for them: the cells, one after the other, then the bytes; offsets count from base.
 template <class Strings>
 void WriteStrings(char* base, const Strings& strings) {
   auto* cells = reinterpret_cast<tenon_string_cell*>(base);
@@ -46,7 +46,7 @@ void WriteStrings(char* base, const Strings& strings) {
   }
 }
 
-// Allocates output `index` (named in dynamic_outputs) and fills it.
+// Allocates output `index` (named in dynamic_outputs) and fills it; as many strings as dims have elements.
 template <class Strings>
 void SetStrings(const RunContext& c, int32_t index, Dims dims, const Strings& strings) {
   c.AllocOutput(index, dims, BytesOf(strings));

@@ -2,7 +2,8 @@
 // One update of a variable: begun in the constructor, ended by Commit() or, as failed, by the destructor.
 //
 // old_data and new_data may be the same memory: an element-wise update reads old[i] before it writes new[i]. It is shared by
-// RunContext::UninterruptedFor: one that ended half-way would lose the variable's value.
+// RunContext::UninterruptedFor: one that ended half-way would lose the variable's value. Failures of the host (a variable without a value, of
+// another dtype or shape) are thrown as in kernel.h. One Update belongs to one run; who holds TENON_UPDATE_LOCK keeps other updates waiting.
 #ifndef TENON_SDK_KERNEL_UPDATE_H_
 #define TENON_SDK_KERNEL_UPDATE_H_
 
@@ -16,6 +17,8 @@ using UpdateTypes = Numbers::AndComplex;
 
 class Update {
  public:
+  // The new value has these dims, and replaces the old one as a whole. flags: TENON_UPDATE_*. handle: of RunContext::resource. extra_bytes: behind
+  // the elements, for strings.
   Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype, Dims dims,
          uint64_t extra_bytes = 0)
       : context_(context), handle_(handle), writing_(true) {
@@ -24,7 +27,7 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // Of the variable's own shape, some rows of it.
+  // Of the variable's own shape, some rows of it: what is not written keeps its value. Nothing is lost before BeginWriting().
   Update(RunContext context, tenon_resource* handle, uint32_t flags, uint32_t dtype) : context_(context), handle_(handle) {
     Check(context.services().variable_begin_update(context.frame(), handle, flags | TENON_UPDATE_PRESERVE, dtype,
                                                         {nullptr, -1, 0}, 0, &old_, &new_));
@@ -33,6 +36,7 @@ class Update {
     if (handle_ != nullptr)
       context_.services().variable_end_update(context_.frame(), handle_, writing_ ? TENON_UPDATE_FAILED : TENON_UPDATE_UNTOUCHED);
   }
+  // The new value is the variable's from now on; nothing of this is touched any more.
   void Commit() {
     context_.services().variable_end_update(context_.frame(), handle_, TENON_UPDATE_COMMIT);
     handle_ = nullptr;
@@ -81,6 +85,7 @@ inline void CheckAssignedShape(RunContext c, tenon_resource* handle, const tenon
   }
 }
 
+// The flag that the node's attribute use_locking asks for.
 inline uint32_t UpdateLock(CreateContext& c) {
   return c.Has("use_locking") && c.Bool("use_locking") ? TENON_UPDATE_LOCK : 0u;
 }
@@ -97,7 +102,7 @@ constexpr T AddOrSubtract(T x, T y) {
   }
 }
 
-// The row that indices[position] names is in [0, rows).
+// The row that indices[position] names is in [0, rows); else INVALID_ARGUMENT names all three.
 inline void CheckRow(int64_t row, int64_t position, int64_t rows) {
   if (row < 0 || row >= rows) [[unlikely]] {
     Fail(TENON_INVALID_ARGUMENT, "indices[", position, "] = ", row, " is not in [0, ", rows, ")");

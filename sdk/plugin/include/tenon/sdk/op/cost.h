@@ -3,7 +3,7 @@
 //
 //   static void MatMulCost(CostContext& c) { c.SetFlops(2.0 * c.Elements(c.Output(0)) * inner); }
 //
-// CostFunction<MatMulCost> is the C function.
+// CostFunction<MatMulCost> is the C function. Units: floating-point operations and bytes, of one run of the node. Shapes may be unknown.
 #ifndef TENON_SDK_OP_COST_H_
 #define TENON_SDK_OP_COST_H_
 

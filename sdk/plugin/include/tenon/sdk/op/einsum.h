@@ -40,7 +40,7 @@ struct EinsumEquation {
     }
     return labels;
   }
-  // So many dims of the output stand for its ellipsis.
+  // So many dims of the output stand for its ellipsis: the most of any input's (as Labels gave them).
   static int EllipsisDims(const std::vector<std::vector<int>>& inputs) {
     int dims = 0;
     for (const auto& labels : inputs) {
@@ -48,6 +48,7 @@ struct EinsumEquation {
     }
     return dims;
   }
+  // Slowest first. error as above: an ellipsis of the inputs must be in the output.
   std::vector<int> OutputLabels(int ellipsis_dims, std::string* error) const {
     const bool ellipsis = output.find('.') != output.npos;
     if (!ellipsis && ellipsis_dims > 0) {
@@ -71,6 +72,8 @@ inline bool ReadSubscripts(std::string_view text, std::string* subscripts, std::
   return true;
 }
 
+// Its parts. error: gets why it is no equation of so many operands, 1 or 2, and is left alone otherwise. Whether dims of one label agree is the
+// caller's to see.
 inline EinsumEquation ParseEinsum(std::string_view equation, int input_count, std::string* error) {
   EinsumEquation out;
   const size_t arrow = equation.find("->");

@@ -29,7 +29,7 @@ class GradientContext : public NodeBuilder {
 
   Output input(int index) const { return args_->inputs[index]; }
   Output output(int index) const { return args_->outputs[index]; }
-  // The incoming gradient of an output as a dense tensor.
+  // The incoming gradient of an output as a dense tensor of its shape: slices are summed up.
   Output dy(int index) {
     Output out{-1, 0, 0};
     if (ok()) Check(args_->dense_dy(args_, index, &out));
@@ -50,12 +50,16 @@ class GradientContext : public NodeBuilder {
 
   // ---- What goes out ----
 
+  // Of the input's shape and type.
   void SetDx(int index, Output gradient) {
     if (ok()) args_->dx[index] = {TENON_GRADIENT_DENSE, 0, gradient, {}, {}};
   }
+  // Rows `indices` (a vector) of a tensor of shape `dense_shape` (a vector) get the rows of `values`; the rest is zero, and a row that stands twice
+  // gets the sum.
   void SetDxSlices(int index, Output values, Output indices, Output dense_shape) {
     if (ok()) args_->dx[index] = {TENON_GRADIENT_SLICES, 0, values, indices, dense_shape};
   }
+  // Differentiable, and zero: the input does not change the outputs.
   void SetZero(int index) {
     if (ok()) args_->dx[index] = {TENON_GRADIENT_ZERO, 0, {}, {}, {}};
   }

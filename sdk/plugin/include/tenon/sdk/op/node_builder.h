@@ -20,9 +20,10 @@
 
 namespace tenon::sdk {
 
+// One output of a node: its id and the output's number. An invalid one (-1) comes with a failure.
 using Output = tenon_output;
 
-// An attribute of a new node: {"keep_dims", true}, {"DstT", Attribute::Type(dtype)}, {"padding", g.Raw("padding")}.
+// An attribute of a new node: {"keep_dims", true}, Attribute::Type("DstT", dtype), {"padding", g.Raw("padding")}. Borrows name and text.
 class Attribute {
  public:
   template <class T>
@@ -79,6 +80,7 @@ class NodeBuilder : public NodeContext {
 
   // ---- What is there ----
 
+  // What is known of it before a step runs.
   Shape shape(Output output) {
     tenon_shape shape{nullptr, -1, 0};
     if (!ok() || !Check(builder_->output_shape(builder_->context, output, &shape))) return Shape();
@@ -88,7 +90,7 @@ class NodeBuilder : public NodeContext {
   uint32_t type(Output output) const {
     return ok() ? BaseType(builder_->output_dtype(builder_->context, output)) : TENON_DT_INVALID;
   }
-  // The elements of an integer output whose value is known.
+  // The elements of an integer output whose value is known. Hosts that are older than this question know none.
   std::optional<std::vector<int64_t>> Integers(Output output) {
     if (!ok() || builder_->struct_size < offsetof(tenon_graph_builder, output_value) + sizeof(void*) ||
         builder_->output_value == nullptr) {
@@ -103,7 +105,8 @@ class NodeBuilder : public NodeContext {
 
   // ---- New nodes ----
 
-  // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ...
+  // Adds a node and gives its id; its outputs are {id, 0}, {id, 1}, ... Attributes that the inputs determine may be left out, and defaults are
+  // filled in. -1 after a failure.
   int64_t Node(std::string_view op, const std::vector<Output>& inputs, const std::vector<Attribute>& attributes = {}) {
     if (!ok()) return -1;
     std::vector<tenon_attr> attrs;
@@ -124,6 +127,7 @@ class NodeBuilder : public NodeContext {
     return {Node(op, inputs, attributes), 0, 0};
   }
 
+  // By TensorFlow's ops of these names; they broadcast, and types must agree.
   Output Neg(Output x) { return Op("Neg", {x}); }
   Output Add(Output x, Output y) { return Op("AddV2", {x, y}); }
   Output Sub(Output x, Output y) { return Op("Sub", {x, y}); }
@@ -131,6 +135,7 @@ class NodeBuilder : public NodeContext {
   Output Div(Output x, Output y) { return Op("RealDiv", {x, y}); }
   Output ZerosLike(Output x) { return Op("ZerosLike", {x}); }
   Output Select(Output condition, Output x, Output y) { return Op("SelectV2", {condition, x, y}); }
+  // x itself where it has the type.
   Output Cast(Output x, uint32_t dtype) {
     return type(x) == dtype ? x : Op("Cast", {x}, {Attribute::Type("DstT", dtype)});
   }
@@ -138,6 +143,7 @@ class NodeBuilder : public NodeContext {
   Output Conj(Output x) { return IsComplex(type(x)) ? Op("Conj", {x}) : x; }
   Output ExpandDims(Output x, int64_t axis) { return Op("ExpandDims", {x, Number(axis)}); }
   Output Reshape(Output x, Output shape) { return Op("Reshape", {x, shape}); }
+  // axes: an integer vector or scalar.
   Output Sum(Output x, Output axes, bool keep_dims = false) { return Op("Sum", {x, axes}, {{"keep_dims", keep_dims}}); }
 
   // Constants. Scalar has the type of `like`.
@@ -158,7 +164,7 @@ class NodeBuilder : public NodeContext {
                                    : AddConstant(dtype, shape, values.data(), values.size() * sizeof(int64_t));
   }
 
-  // The shape of x as a vector: a constant when it is known.
+  // The shape of x as a vector: a constant when it is known, else a node of Shape. dtype: int32 or int64.
   Output ShapeOf(Output x, uint32_t dtype = TENON_DT_INT32) {
     const Shape known = shape(x);
     if (!known.fully_known() || (dtype == TENON_DT_INT32 && !FitsInt32(known))) {
@@ -172,11 +178,12 @@ class NodeBuilder : public NodeContext {
     if (target.fully_known() && target == shape(x)) return x;
     return Reshape(x, ShapeOf(like));
   }
-  // Elements [begin, end) of a vector.
+  // Elements [begin, end) of a vector, to its end without one; negative ones count from the end.
   Output VectorSlice(Output x, int64_t begin, std::optional<int64_t> end = std::nullopt) {
     return Op("StridedSlice", {x, Vector({begin}), Vector({end.value_or(0)}), Vector({1})},
               {{"end_mask", end.has_value() ? 0 : 1}});
   }
+  // At least one, of one type and rank.
   Output Concat(const std::vector<Output>& vectors, int64_t axis = 0) {
     if (vectors.size() == 1) return vectors.front();
     std::vector<Output> inputs = vectors;

@@ -31,6 +31,7 @@ class ShapeContext : public NodeContext {
 
   // ---- Inputs ----
 
+  // index < input_count(), here and below.
   Shape Input(int index) const { return Shape(services_->input_shape(context_, index)); }
 
   // The input's shape, of which the rank is known from now on.
@@ -60,7 +61,7 @@ class ShapeContext : public NodeContext {
     return shape;
   }
 
-  // The elements of an integer input whose value is known.
+  // The elements of an integer input whose value is known, which it need not be: a shape function does without too.
   std::optional<std::vector<int64_t>> Integers(int index) {
     tenon_tensor_view view{};
     if (!Check(services_->input_value(context_, index, &view)) || view.dl.data == nullptr) {
@@ -121,6 +122,7 @@ class ShapeContext : public NodeContext {
     return Shape::OfRank(static_cast<int>(vector[0]));
   }
 
+  // What a resource refers to: a variable's shape and dtype.
   struct Handle {
     Shape shape;
     uint32_t dtype = TENON_DT_INVALID;  // when unknown
@@ -153,6 +155,7 @@ class ShapeContext : public NodeContext {
     }
     return out;
   }
+  // INVALID_ARGUMENT where int64 does not hold the result.
   int64_t Add(int64_t a, int64_t b) {
     if (a < 0 || b < 0) return kUnknown;
     int64_t sum = 0;
@@ -172,7 +175,7 @@ class ShapeContext : public NodeContext {
     return product;
   }
 
-  // The shape to which a and b broadcast; nullopt when they do not fit.
+  // The shape to which a and b broadcast, aligned at the last dim, where 1 goes with any; nullopt when they do not fit.
   static std::optional<Shape> BroadcastOf(const Shape& a, const Shape& b) {
     if (!a.known_rank() || !b.known_rank()) return Shape();
     const int rank = std::max(a.rank(), b.rank());
@@ -204,6 +207,7 @@ class ShapeContext : public NodeContext {
 
   // ---- Outputs ----
 
+  // INVALID_ARGUMENT for a dim below -1, a rank above TENON_MAX_RANK, or more elements than int64 counts.
   void SetOutput(int index, const Shape& shape) {
     if (!ok()) return;
     for (int64_t dim : shape.dims()) {
@@ -217,7 +221,8 @@ class ShapeContext : public NodeContext {
     }
     Check(services_->set_output_shape(context_, index, shape.view()));
   }
-  // Says the value of an int32 or int64 output of the given shape.
+  // Says the value of an int32 or int64 output of the given shape, one number an element; it is copied. INVALID_ARGUMENT when int32 cannot hold
+  // one.
   void SetOutputValue(int index, const Shape& shape, const std::vector<int64_t>& values) {
     if (!ok()) return;
     std::vector<int64_t> dims = shape.dims();

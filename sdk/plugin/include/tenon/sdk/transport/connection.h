@@ -24,7 +24,7 @@ class Connection final : public TimerOwner, private FrameSink {
  public:
   static constexpr uint64_t kWindow = uint64_t{1} << 20;  // bytes of a stream on their way
   static constexpr uint64_t kCallbackWindow = 16 * kWindow;  // where a callback writes, which cannot wait
-  static constexpr uint64_t kGrace = 1'000'000'000;
+  static constexpr uint64_t kGrace = 1'000'000'000;  // nanoseconds
   static constexpr uint64_t kMaxOpenReplies = 1u << 17;
   static constexpr uint64_t kMaxStatusText = 16 * 1024;
 
@@ -55,7 +55,10 @@ class Connection final : public TimerOwner, private FrameSink {
 
   // ---- For the host: calls ----
 
+  // A status: nothing was sent, and done will not be called. Otherwise done is called once, from any thread and perhaps
+  // before this returns. The pieces stay until then. RESOURCE_EXHAUSTED beyond max_message_bytes.
   [[nodiscard]] tenon_status* Call(const tenon_call_args& args, uint64_t* out_call);
+  // The same of data with a key, which the other side takes or refuses.
   [[nodiscard]] tenon_status* Send(const tenon_send_args& args);
   // done comes from the keeper's thread.
   void Cancel(uint64_t id);

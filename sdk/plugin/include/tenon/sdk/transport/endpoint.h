@@ -9,7 +9,8 @@
 //   static const tenon_capability kCapabilities[] = {
 //       {TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &tenon::sdk::kTransportTable<Transport>}};
 //
-// Rules. A door is asked by any thread. It gives pipes that are not started; connection.h does the rest with them.
+// Rules. A door is asked by any thread. It gives pipes that are not started; connection.h does the rest with them. Deadlines are instants of the
+// monotonic clock in nanoseconds, 0 is none. A failure is a status, which who gets it releases; what is thrown becomes one (Guard, span.h).
 #ifndef TENON_SDK_TRANSPORT_ENDPOINT_H_
 #define TENON_SDK_TRANSPORT_ENDPOINT_H_
 
@@ -35,7 +36,8 @@ class Door {
   virtual tenon_status* Connect(std::string_view address, uint64_t deadline_ns, std::unique_ptr<Pipe>* out_pipe) = 0;
 };
 
-// Copies what the caller knows of a struct that may grow.
+// Copies what the caller knows of a struct that may grow; what it does not know is 0. INVALID_ARGUMENT without a struct_size, UNIMPLEMENTED with a
+// bit of must_understand.
 template <class T>
 [[nodiscard]] tenon_status* CopyStruct(const T* from, const char* name, T* out_to) {
   *out_to = {};
@@ -49,10 +51,12 @@ template <class T>
   return nullptr;
 }
 
+// What a tenon_endpoint is: a door, a keeper and the connections through it. Its destructor ends all of them and waits for that.
 class Endpoint {
  public:
   static constexpr uint64_t kDefaultMaxMessageBytes = uint64_t{4} << 30;
 
+  // Listens where options name an address. events: the host's, which may be called before this returns.
   [[nodiscard]] static tenon_status* Open(std::string_view scheme, const tenon_endpoint_options& options,
                                           const tenon_endpoint_events* events, std::unique_ptr<Door> door,
                                           tenon_endpoint** out_endpoint) {
@@ -95,10 +99,12 @@ class Endpoint {
     Disconnect(connection.get());
     return failed;
   }
+  // Of a connection that Connect gave: what is open on it ends with CANCELLED, and this waits until it has. Not from within its callbacks.
   static void Disconnect(Connection* connection) {
     const std::shared_ptr<Connection> held = connection->TakeHeld();
     connection->End("this side has disconnected", false);
   }
+  // Takes no new calls, streams and connections, and waits for those that are open. DEADLINE_EXCEEDED: they still are.
   [[nodiscard]] tenon_status* Drain(uint64_t deadline_ns) {
     state_->draining = true;
     if (state_->WaitIdle(deadline_ns == 0 ? kNever : deadline_ns)) return nullptr;
@@ -206,6 +212,7 @@ struct TransportFunctions {
   static void Stop(tenon_endpoint* endpoint) { delete Endpoint::Of(endpoint); }
 };
 
+// The table's open: the class's, behind a check of the options.
 template <class Transport>
 tenon_status* OpenTransport(tenon_plugin_self* self, const tenon_endpoint_options* options, const tenon_endpoint_events* events,
                             tenon_endpoint** out_endpoint) {

@@ -17,6 +17,8 @@ namespace tenon::sdk {
 // Dims left after merging. More alternations of broadcast and plain dims are refused.
 inline constexpr int kMaxDims = 16;
 
+// Shapes are aligned at their last dim, where a dim of 1 goes with any (numpy's rule). Strides and offsets are in elements; 0 where an input is
+// repeated.
 template <int kInputs>
 struct Broadcast {
   int rank = 0;  // of outer dims; the inner one is extra
@@ -27,7 +29,7 @@ struct Broadcast {
   std::array<std::array<int64_t, kMaxDims>, kInputs> strides = {};
 
   Broadcast() = default;
-  // Fails when an input does not broadcast to `out`.
+  // INVALID_ARGUMENT when an input does not broadcast to `out`, UNIMPLEMENTED beyond kMaxDims.
   Broadcast(const std::array<Dims, kInputs>& inputs, Dims out) {
     total = Count(out);
     // Built from the fastest dim on; entry 0 is the innermost.
@@ -76,7 +78,8 @@ struct Broadcast {
     }
   }
 
-  // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end).
+  // function(offsets of the inputs, offset of the output, elements) for pieces of inner rows that make up [begin, end) of the `total` elements of
+  // the output, in order; along a piece input i goes on by inner_stride[i]. Shares of the range may go to several threads.
   template <class Function>
   void ForEachRow(int64_t begin, int64_t end, Function&& function) const {
     if (begin >= end) return;

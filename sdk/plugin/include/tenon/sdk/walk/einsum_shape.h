@@ -17,11 +17,13 @@
 
 namespace tenon::sdk {
 
+// Strides are in elements. Immutable once made, so that a kernel's plan may hold it.
 class EinsumShape {
  public:
   using Labels = std::vector<int>;
   using Strides = std::map<int, int64_t>;  // by label
 
+  // text: the equation. INVALID_ARGUMENT when it does not fit the inputs' shapes; of the output only the shape is read.
   EinsumShape(std::string_view text, const tenon_tensor_view* const* inputs, int32_t input_count, const tenon_tensor_view& output) : operands(input_count) {
     std::string error;
     const EinsumEquation equation = ParseEinsum(text, input_count, &error);
@@ -43,6 +45,7 @@ class EinsumShape {
   }
 
   int64_t size(int label) const { return sizes_.at(label); }
+  // The product of their sizes; RESOURCE_EXHAUSTED when int64 does not hold it.
   int64_t Size(const Labels& group) const {
     int64_t size = 1;
     for (int label : group) size = Multiply(size, sizes_.at(label));

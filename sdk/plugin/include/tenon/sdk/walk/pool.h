@@ -17,6 +17,7 @@
 
 namespace tenon::sdk {
 
+// input, output: of rank 4, by the node's data_format. INVALID_ARGUMENT when one does not give the other.
 struct PoolPlan {
   PoolPlan(const WindowAttributes& a, Dims input, Dims output)
       : in(input, a.channels_first), out(output, a.channels_first), channels_first(a.channels_first) {
@@ -29,6 +30,7 @@ struct PoolPlan {
   // A plane is what one share works on: an image (NHWC) or one channel of one (NCHW).
   int64_t planes() const { return channels_first ? in.batch * in.channels : in.batch; }
   int64_t lanes() const { return channels_first ? 1 : in.channels; }
+  // Rough nanoseconds of a plane, for ParallelFor.
   double PlaneCost() const {
     return static_cast<double>(out.pixels() * lanes()) * static_cast<double>(y.size * x.size) * 0.15 + 10;
   }
@@ -76,6 +78,7 @@ struct Cells {
   int64_t begin, end;
 };
 
+// The lowest finite number.
 template <class T>
 constexpr Wide<T> Lowest() {
   if constexpr (std::is_same_v<T, Half>) {
@@ -87,6 +90,7 @@ constexpr Wide<T> Lowest() {
   }
 }
 
+// in, out, here and below: of one plane, [height, width, lanes]. Every element of out is written.
 template <class T, class Poll>
 void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   const int64_t lanes = p.lanes();
@@ -111,6 +115,7 @@ void MaxPlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   }
 }
 
+// The mean of the cells that lie inside, summed in Wide<T>; a window without any gives NaN.
 template <class T, class Poll>
 void AveragePlane(const PoolPlan& p, const T* in, T* out, Poll&& poll) {
   using A = Wide<T>;
@@ -174,7 +179,7 @@ void ForEachMax(const PoolPlan& p, const T* in, const T* out, Poll&& poll, Funct
   }
 }
 
-// dx is zero before.
+// dx is zero before. in, out: what went into the maximum, and what came out.
 template <class T, class Poll>
 void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* dx, Poll&& poll) {
   ForEachMax(p, in, out, poll, [=](int64_t from, int64_t at, auto hit) {
@@ -183,6 +188,7 @@ void MaxGradPlane(const PoolPlan& p, const T* in, const T* out, const T* dy, T* 
   });
 }
 
+// Each cell of a window gets dy / cells. dx is zero before.
 template <class T, class Poll>
 void AverageGradPlane(const PoolPlan& p, const T* dy, T* dx, Poll&& poll) {
   using A = Wide<T>;

@@ -11,7 +11,7 @@
 
 namespace tenon::sdk {
 
-// The dims of data behind those of `prefix`, with which it must begin.
+// The dims of data behind those of `prefix`, with which it must begin (INVALID_ARGUMENT, with `name`). Borrows from data.
 inline Dims TailOf(const char* name, Dims prefix, Dims data) {
   if (prefix.size() > data.size() || !std::equal(prefix.begin(), prefix.end(), data.begin())) {
     Fail(TENON_INVALID_ARGUMENT, name, " of shape ", prefix, " are no prefix of data's shape ", data);
@@ -27,7 +27,8 @@ inline void AllocRows(const RunContext& c, int32_t index, int64_t rows, Dims tai
   c.AllocOutput(index, {shape.data(), tail.size() + 1});
 }
 
-// DynamicStitch: `n` tensors of indices, and then as many of data.
+// DynamicStitch: `n` tensors of indices, and then as many of data, each of its indices' shape followed by the dims of a row. INVALID_ARGUMENT when
+// the elements do not fit.
 struct StitchShape {
   StitchShape(const tenon_tensor_view* const* inputs, int32_t input_count) : n(input_count / 2) {
     const Dims first = DimsOf(*inputs[n]);

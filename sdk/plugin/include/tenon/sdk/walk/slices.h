@@ -2,7 +2,9 @@
 // Slice, StridedSlice, StridedSliceGrad, ReverseV2, Transpose, Tile, BroadcastTo, Pad, SpaceToDepth, DepthToSpace: what their
 // arguments mean, as walks.
 //
-// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4) to the output. The other inputs are read.
+// A builder adds to a StridedWalk from input 0 (of StridedSliceGrad: input 4) to the output. The other inputs are read: they lie in the host's
+// memory. Of input 0 and the output only the shapes are read; strides are in elements. Arguments that do not fit them are INVALID_ARGUMENT, ranks
+// above kMaxRank UNIMPLEMENTED, thrown as in kernel.h. A builder is made with the kernel, and Build may be called from several threads.
 #ifndef TENON_SDK_WALK_SLICES_H_
 #define TENON_SDK_WALK_SLICES_H_
 
@@ -16,6 +18,7 @@
 
 namespace tenon::sdk {
 
+// Element i of an integer argument.
 inline int64_t ValueAt(const tenon_tensor_view& view, int64_t i) { return IndexAt(Data<void>(view), view.dtype, i); }
 
 // Output dims are walked contiguously: the target's strides.
@@ -31,6 +34,7 @@ inline void CheckCount(const tenon_tensor_view& view, size_t rank, const char* w
   }
 }
 
+// Inputs: x, begin, size, the last two a number a dim; a size of -1 goes to the end.
 struct SliceBuilder {
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
     const Dims in = DimsOf(*inputs[0]);
@@ -58,7 +62,9 @@ struct SliceBuilder {
   }
 };
 
-// TensorFlow's slice specification against the input's dims (util/strided_slice_op.cc).
+// TensorFlow's slice specification against the input's dims (util/strided_slice_op.cc): bit i of a mask is of position i of begin, end and strides.
+// begin and end: that bound is left out; ellipsis: as many whole dims as are not named; new_axis: a dim of 1, of no dim of the input; shrink:
+// one index, whose dim goes.
 struct StridedSliceMasks {
   explicit StridedSliceMasks(CreateContext& c)
       : begin(c.Int("begin_mask")),
@@ -132,6 +138,7 @@ struct StridedSliceMasks {
   }
 };
 
+// Inputs: x, begin, end, strides.
 struct StridedSliceBuilder {
   explicit StridedSliceBuilder(CreateContext& c) : masks(c) {}
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view&, StridedWalk* copy) const {
@@ -151,6 +158,7 @@ struct StridedSliceBuilder {
   StridedSliceMasks masks;
 };
 
+// Inputs: shape, begin, end, strides, dy. What the walk does not reach is to be zero.
 struct StridedSliceGradBuilder {
   static constexpr bool kPartial = true;  // the rest of the output is not the walk's
   explicit StridedSliceGradBuilder(CreateContext& c) : masks(c) {}
@@ -176,6 +184,7 @@ struct StridedSliceGradBuilder {
   StridedSliceMasks masks;
 };
 
+// Inputs: x, axes; negative ones count from the end, and none stands twice.
 struct ReverseBuilder {
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
     const Dims in = DimsOf(*inputs[0]);
@@ -199,6 +208,7 @@ struct ReverseBuilder {
   }
 };
 
+// Inputs: x, perm: dim i of the output is dim perm[i] of x.
 struct TransposeBuilder {
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
     const Dims in = DimsOf(*inputs[0]);
@@ -246,6 +256,7 @@ struct TileBuilder {
   }
 };
 
+// Inputs: x, shape.
 struct BroadcastToBuilder {
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {
     const Dims in = DimsOf(*inputs[0]);
@@ -270,6 +281,7 @@ struct BroadcastToBuilder {
   }
 };
 
+// Inputs: x, paddings of shape [rank, 2]: before and after each dim. What the walk does not reach gets the padding's value.
 struct PadBuilder {
   static constexpr bool kPartial = true;  // the rest of the output is not the walk's
   void Build(const tenon_tensor_view* const* inputs, const tenon_tensor_view& output, StridedWalk* copy) const {

@@ -12,7 +12,8 @@ namespace tenon::sdk {
 // SparseReshape: position, value and limit of an index that is none.
 inline constexpr char kSparseIndexText[] = "input_indices[{0}] has {1}, which is not in [0, {2})";
 
-// `wanted`, of which one may be -1, as the shape of as many elements as `shape` has.
+// `wanted`, of which one may be -1, as the shape of as many elements as `shape` has; out: [rank]. INVALID_ARGUMENT, in TensorFlow's words, when there
+// is none.
 inline void FillSparseShape(const int64_t* shape, int64_t shape_rank, const int64_t* wanted, int64_t rank, int64_t* out) {
   int64_t total = 1;
   for (int64_t i = 0; i < shape_rank; ++i) {

@@ -13,13 +13,17 @@
 
 namespace tenon::sdk {
 
+// Who copies along it derives from it. RESOURCE_EXHAUSTED when the elements are more than int64 counts, UNIMPLEMENTED beyond kMaxDims dims that do
+// not merge.
 class StridedWalk {
  public:
   void Add(int64_t dim, int64_t source_stride, int64_t target_stride);
+  // Moves where both begin, in elements.
   void Offset(int64_t source, int64_t target) {
     source_offset_ += source;
     target_offset_ += target;
   }
+  // Elements that are walked.
   int64_t total() const { return total_; }
 
  protected:

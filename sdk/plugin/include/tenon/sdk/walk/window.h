@@ -20,6 +20,8 @@ struct WindowDim {
   int64_t input = 0, output = 0, size = 1, stride = 1, dilation = 1, before = 0;
 };
 
+// The node's data_format (NHWC or NCHW), padding, strides, dilations and explicit_paddings, those of height and width. What is wrong with them
+// sticks in the context (INVALID_ARGUMENT); strides along batch and channels are UNIMPLEMENTED.
 struct WindowAttributes {
   // `window` is the attribute with the window's size, or empty where a filter has it.
   WindowAttributes(CreateContext& c, const char* window) {
@@ -55,7 +57,9 @@ struct WindowAttributes {
     }
   }
 
-  // Geometry of direction d (0 height, 1 width); checks the output's size.
+  // Geometry of direction d (0 height, 1 width); checks the output's size. With reach = (size - 1) dilation + 1, as TensorFlow has it
+  // (GetWindowedOutputSize): SAME gives ceil(input / stride) cells, of the padding the smaller half before; VALID and EXPLICIT give
+  // floor((input + padding - reach) / stride) + 1. INVALID_ARGUMENT when `output` is not that.
   WindowDim Geometry(size_t d, int64_t input, int64_t size, int64_t output) const {
     WindowDim w{input, output, size, strides[d], dilations[d], 0};
     if (size <= 0 || input < 0) Fail(TENON_INVALID_ARGUMENT, "a window of size ", size, " on ", input, " cells");
