@@ -74,7 +74,9 @@ struct Library {
   static void AllGather(tenon_plugin_self*, std::span<const Work> works, uint64_t, uint32_t) {
     asked.push_back(Concat("AllGather ", works[0].queue.device().name()));
   }
-  static void Broadcast(tenon_plugin_self*, std::span<const Work>, uint64_t, uint32_t, int32_t root) { asked.push_back(Concat("Broadcast ", root)); }
+  static void Broadcast(tenon_plugin_self*, std::span<const Work>, uint64_t, uint32_t, int32_t root) {
+    asked.push_back(Concat("Broadcast ", root));
+  }
 };
 const tenon_device* Library::foreign = nullptr;
 constexpr const tenon_collective& kTable = kCollectiveTable<Library>;

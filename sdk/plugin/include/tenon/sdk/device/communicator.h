@@ -117,7 +117,9 @@ struct CollectiveFunctions {
 
   static tenon_status* AllReduce(tenon_plugin_self* self, const tenon_collective_call* calls, uint64_t count, uint64_t elements,
                                  uint32_t dtype, uint32_t reduce) noexcept {
-    if (reduce > TENON_REDUCE_MAX) return Failure(TENON_INVALID_ARGUMENT, "a reduction of number ", reduce, "; there are 0 (sum) to 3 (max)");
+    if (reduce > TENON_REDUCE_MAX) {
+      return Failure(TENON_INVALID_ARGUMENT, "a reduction of number ", reduce, "; there are 0 (sum) to 3 (max)");
+    }
     return Do(calls, count, [&](const Work& work) { return CheckMemory(work, elements, true); },
               [&](std::span<const Work> works) { return Library::AllReduce(self, works, elements, dtype, reduce); });
   }
@@ -145,7 +147,9 @@ struct CollectiveFunctions {
     if (places.empty() || size < 1 || places.size() > static_cast<uint64_t>(size)) {
       return Failure(TENON_INVALID_ARGUMENT, places.size(), " of ", size, " members join");
     }
-    if (token.size > kMostTokenBytes) return Failure(TENON_INVALID_ARGUMENT, "a token of ", token.size, " bytes; the most is ", kMostTokenBytes);
+    if (token.size > kMostTokenBytes) {
+      return Failure(TENON_INVALID_ARGUMENT, "a token of ", token.size, " bytes; the most is ", kMostTokenBytes);
+    }
     for (size_t i = 0; i < places.size(); ++i) {
       TENON_SDK_RETURN_IF_ERROR(CheckPlace(self, i, places[i], size, *out_seats));
       out_seats->push_back(std::make_unique<Seat>(
@@ -214,9 +218,9 @@ struct CollectiveFunctions {
   }
   static tenon_status* CheckMemory(const Work& work, uint64_t elements, bool reads) {
     if (elements == 0) return nullptr;
-    if (reads && work.source == nullptr) return Failure(TENON_INVALID_ARGUMENT, work.seat.device->name(), ": the source of a collective is NULL");
-    if (work.target == nullptr) return Failure(TENON_INVALID_ARGUMENT, work.seat.device->name(), ": the target of a collective is NULL");
-    return nullptr;
+    const char* const missing = reads && work.source == nullptr ? "source" : work.target == nullptr ? "target" : nullptr;
+    if (missing == nullptr) return nullptr;
+    return Failure(TENON_INVALID_ARGUMENT, work.seat.device->name(), ": the ", missing, " of a collective is NULL");
   }
 };
 
