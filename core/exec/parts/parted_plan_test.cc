@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H10, H12, L7, L8.
+// Parts (partitions) that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H10, H12, L7, L8.
 #include "core/exec/parts/parted_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: this process as a task of a cluster, which runs parts of steps for masters until it is destroyed.
+// Worker: this process as a task of a cluster, which runs parts (partitions) of steps for masters until it is destroyed.
 #ifndef TENON_HOST_WORKER_H_
 #define TENON_HOST_WORKER_H_
 
