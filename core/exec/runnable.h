@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runnable: what a callable runs: a plan, its parts, or what other processes run of it.
+// Runnable: what a callable runs: a plan, its parts (partitions), or what other processes run of it.
 #ifndef TENON_CORE_EXEC_RUNNABLE_H_
 #define TENON_CORE_EXEC_RUNNABLE_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items: the nodes of all parts while they are still being found, and how they become graphs.
+// Items: the nodes of all parts (partitions) while they are still being found, and how they become graphs.
 //
 // An item may name another as its input before that one's place is known. When all are there, each part's are sorted by
 // their moments and added to its graph, so that ids follow the order in which nodes can run.

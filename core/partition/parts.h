@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A placed graph as the parts that it became, one for each device, and the channels between them.
+// A placed graph as the parts (partitions) that it became, one for each device, and the channels between them.
 #ifndef TENON_CORE_PARTITION_PARTS_H_
 #define TENON_CORE_PARTITION_PARTS_H_
 

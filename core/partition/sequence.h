@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence: one order of all nodes of a graph, loops as blocks, that the parts of the graph keep too.
+// Sequence: one order of all nodes of a graph, loops as blocks, that the parts (partitions) keep too.
 //
 // Every node comes after what it depends on (back edges excepted). The nodes of a loop stand together; in a structured
 // loop, what runs to find the condition comes before the body. Parts whose nodes run one after the other in this order,

@@ -42,7 +42,7 @@ class JsonWriter {
     for (const NodeSpan& span : placement.node_spans) spans_.emplace(span.node, &span);
   }
 
-  std::string Write(const std::map<std::string, CostError>& costs) const {
+  std::string Write(const std::map<std::string, CostError>& costs, const std::vector<Refusal>& refusals) const {
     std::string out = StrCat("{\"seconds\":", Text(placement_.seconds), ",\"transfers\":", placement_.transfers,
                              ",\"transfer_bytes\":", Text(placement_.transfer_bytes));
     out += StrCat(",\n\"notes\":", List(placement_.notes, [](const std::string& note) { return Quoted(note); }));
@@ -50,6 +50,7 @@ class JsonWriter {
     out += StrCat(",\n\"nodes\":", List(placement_.sequence, [this](int32_t id) { return Node(id); }));
     out += StrCat(",\n\"transfer_spans\":", List(placement_.transfer_spans, [this](const TransferSpan& span) { return Transfer(span); }));
     if (!costs.empty()) out += StrCat(",\n\"costs\":", List(costs, [](const auto& entry) { return Cost(entry.first, entry.second); }));
+    if (!refusals.empty()) out += StrCat(",\n\"refusals\":", List(refusals, Refused));
     return out + "}\n";
   }
 
@@ -123,6 +124,10 @@ class JsonWriter {
   static std::string Cost(const std::string& op, const CostError& error) {
     return StrCat("{\"op\":", Quoted(op), ",\"nodes\":", error.nodes, ",\"static_seconds\":", Text(error.static_seconds),
                   ",\"measured_seconds\":", Text(error.measured_seconds), ",\"ratio\":", Text(error.ratio), "}");
+  }
+
+  static std::string Refused(const Refusal& refusal) {
+    return StrCat("{\"node\":", Quoted(refusal.node), ",\"compiler\":", Quoted(refusal.compiler), ",\"reason\":", Quoted(refusal.reason), "}");
   }
 
   const Request& request_;
@@ -230,8 +235,9 @@ std::string_view ReasonName(Reason reason) {
   return "";
 }
 
-std::string ToJson(const Request& request, const Placement& placement, const std::map<std::string, CostError>& costs) {
-  return JsonWriter(request, placement).Write(costs);
+std::string ToJson(const Request& request, const Placement& placement, const std::map<std::string, CostError>& costs,
+                   const std::vector<Refusal>& refusals) {
+  return JsonWriter(request, placement).Write(costs, refusals);
 }
 
 std::string ToSvg(const Request& request, const Placement& placement) { return SvgWriter(request, placement).Write(); }

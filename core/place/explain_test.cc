@@ -33,6 +33,16 @@ TEST(Explain, SaysWhereEachNodeIsAndWhatElseWasPossible) {
   EXPECT_EQ(json.find("\"costs\""), std::string::npos) << "nothing was measured";
 }
 
+TEST(Explain, SaysWhatCompilersRefuse) {
+  PlaceMaker g;
+  g.Seconds({}, 1, 4, "a");
+  g.request.explain = true;
+  const Placement placement = g.Placed();
+  EXPECT_EQ(ToJson(g.request, placement).find("refusals"), std::string::npos);
+  const std::string json = ToJson(g.request, placement, {}, {{"a", "some.plugin", "it is \"small\""}});
+  EXPECT_NE(json.find("\"refusals\":[\n{\"node\":\"a\",\"compiler\":\"some.plugin\",\"reason\":\"it is \\\"small\\\"\"}]"), std::string::npos) << json;
+}
+
 TEST(Explain, TheTimeLineFitsTogether) {
   PlaceMaker g;
   graph::Edge at = g.Seconds({}, 1, 4000);

@@ -9,6 +9,7 @@
 #include "core/exec/bindings.h"
 #include "core/exec/device/transfer.h"
 #include "core/exec/parts/parted_plan.h"
+#include "core/exec/plan/claims.h"
 #include "core/exec/plan/make_plan.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
@@ -398,7 +399,19 @@ Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_
   const Planning planning = StartPlanning({});
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(pruned.graph, Optimize(std::move(pruned.graph), &pruned.request));
-  return placer_->Explain(pruned.request, pruned.graph);
+  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed) { return AskCompilers(std::move(placed), pruned.request); });
+}
+
+Result<std::vector<place::Refusal>> Session::AskCompilers(graph::Graph placed, const optimize::Request& request) {
+  std::vector<place::Refusal> refusals;
+  if (!options_.compile || options_.remote != nullptr) return refusals;
+  exec::KernelStore store;  // no step's
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Plan> plan,
+                         exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, env_, &store, PlanOptions()));
+  for (const auto id : plan->order())
+    if (const exec::Claims::Refusal* refusal = plan->claims()->RefusalOf(id); refusal != nullptr)
+      refusals.push_back({plan->graph().node(id).name, refusal->compiler, refusal->reason});
+  return refusals;
 }
 
 Status Session::Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,

@@ -88,6 +88,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // Another try without the cached callables, if their plans are what takes the memory.
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
+  // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
+  Result<std::vector<place::Refusal>> AskCompilers(graph::Graph placed, const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
                       std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);

@@ -5,7 +5,6 @@
 
 #include "core/base/log.h"
 #include "core/graph/function_body.h"
-#include "core/place/explain.h"
 #include "core/place/external_placer.h"
 
 namespace tenon::session {
@@ -127,14 +126,14 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   return Status::Ok();
 }
 
-Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph, bool explain,
-                                                 PlacementReport* report) {
+Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report,
+                                                 const AskCompilers& ask) {
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
   const auto whose = [](int32_t memory) { return memory == 0 ? -1 : memory; };
   std::transform(request.feed_memories.begin(), request.feed_memories.end(), std::back_inserter(wanted.feed_devices), whose);
   std::transform(request.fetch_memories.begin(), request.fetch_memories.end(), std::back_inserter(wanted.fetch_devices), whose);
-  wanted.explain = explain;
+  wanted.explain = report != nullptr;
   wanted.spans = true;
   TENON_ASSIGN_OR_RETURN(place::Placement placement, place::Place(wanted));
   if (report == nullptr) return placement;
@@ -144,9 +143,13 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
     (void)shapes.Run(wanted.order).ok();
     TENON_ASSIGN_OR_RETURN(errors, place::CompareCosts(wanted, placement.device_of_node, shapes, options_.costs));
   }
+  graph::Graph placed = graph.Clone();
+  ApplyPlacement(placement, devices_, &placed);
+  auto refusals = ask(std::move(placed));
+  if (!refusals.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", refusals.status().ToString()));
   std::vector<std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
-  report->json = place::ToJson(wanted, placement, errors);
+  report->json = place::ToJson(wanted, placement, errors, refusals.ok() ? *refusals : std::vector<place::Refusal>());
   report->svg = place::ToSvg(wanted, placement);
   report->file = place::PlacementFile::Write(graph, placement.device_of_node, names);
   return placement;
@@ -154,7 +157,7 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
 
 Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times) {
   std::lock_guard lock(mutex_);
-  TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, false, nullptr));
+  TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, nullptr, nullptr));
   if (devices_.size() > 1) Remember(*graph, placement);
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
     Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
@@ -167,10 +170,10 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   return Status::Ok();
 }
 
-Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph) {
+Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask) {
   std::lock_guard lock(mutex_);
   PlacementReport report;
-  TENON_RETURN_IF_ERROR(PlaceNow(request, graph, true, &report).status());
+  TENON_RETURN_IF_ERROR(PlaceNow(request, graph, &report, ask).status());
   return report;
 }
 

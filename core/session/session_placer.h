@@ -8,6 +8,7 @@
 #ifndef TENON_CORE_SESSION_SESSION_PLACER_H_
 #define TENON_CORE_SESSION_SESSION_PLACER_H_
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -18,6 +19,7 @@
 #include "core/exec/plan/plan.h"
 #include "core/optimize/optimize.h"
 #include "core/place/cost_model.h"
+#include "core/place/explain.h"
 #include "core/place/placement_file.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"
@@ -51,8 +53,10 @@ class SessionPlacer {
   // Writes the device into each node of a step's graph. Do not hold `whole_mutex`.
   // What the step is predicted to take goes to `times`; nothing with one device alone.
   Status Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times);
-  // What Place would do, explained.
-  Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph);
+  // Gives the nodes of a placed graph that devices' compilers refuse.
+  using AskCompilers = std::function<Result<std::vector<place::Refusal>>(graph::Graph placed)>;
+  // What Place would do, explained, with what compilers refuse; where they cannot be asked, a note says why.
+  Result<PlacementReport> Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask);
 
   // Takes what the nodes of a plan took in a traced step that got these feeds.
   void RecordCosts(const exec::Plan& plan, const tenon_tensor_view* const* feeds, const trace::Trace& trace);
@@ -62,7 +66,7 @@ class SessionPlacer {
  private:
   Result<place::Request> RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                     const std::vector<graph::Edge>& fetches) const;
-  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, bool explain, PlacementReport* report);
+  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report, const AskCompilers& ask);
   // Settles where new state of `graph` lives, if the whole graph can be placed.
   Status FindHomes(const graph::Graph& graph);
   void Remember(const graph::Graph& graph, const place::Placement& placement);

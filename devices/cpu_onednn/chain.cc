@@ -152,7 +152,10 @@ void ClaimChains(const tenon_graph_cursor& cursor, std::span<const int64_t> node
   for (size_t i = nodes.size(); i-- > 0;) {
     if (!finder.MayTake(nodes[i]) || !is_convolution(nodes[i])) continue;
     const std::vector<int64_t> chain = finder.From(nodes[i]);
-    if (chain.size() < 2) continue;
+    if (chain.size() < 2) {
+      claims.Refuse(nodes[i], TENON_REFUSE_COST, "nothing that it could take along follows this convolution: nothing is saved");
+      continue;
+    }
     finder.Take(chain);
     claims.Claim(chain);
   }

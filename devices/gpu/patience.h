@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread of the host waits for a GPU.
+// Patience: the backoff of a thread of the host that waits for a GPU.
 #ifndef TENON_DEVICES_GPU_PATIENCE_H_
 #define TENON_DEVICES_GPU_PATIENCE_H_
 

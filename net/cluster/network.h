@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network: this process's doors, one a transport, and its connections, one an address.
+// Network: this process's doors (listeners), one a transport, and its connections, one an address.
 //
 // A process has one network. Whoever serves calls and data gives handlers before the first door opens. Any thread.
 #ifndef TENON_NET_CLUSTER_NETWORK_H_

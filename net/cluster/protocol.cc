@@ -52,6 +52,12 @@ Status Ask(Connection& worker, std::string_view method, const google::protobuf::
   }, cancellation);
 }
 
+void Answer(const Reply& reply, const google::protobuf::MessageLite& head) {
+  OutPacket packet;
+  packet.Finish(head);
+  reply.Give(packet.pieces());
+}
+
 uint64_t RandomNumber() {
   std::random_device source;
   return ((uint64_t{source()} << 32) ^ source()) | 1;

@@ -24,6 +24,9 @@ exec::Device DeviceFrom(const DeviceInfo& info);
 Status Ask(Connection& worker, std::string_view method, const google::protobuf::MessageLite& head, uint64_t deadline_ns,
            google::protobuf::MessageLite* reply = nullptr, Cancellation* cancellation = nullptr);
 
+// Answers a call with a head alone.
+void Answer(const Reply& reply, const google::protobuf::MessageLite& head);
+
 // For incarnations and sessions: never 0.
 uint64_t RandomNumber();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: a task of a cluster. It runs parts of steps for masters, and exchanges values with other workers.
+// Worker: a task of a cluster. It runs parts (partitions) of steps for masters, and exchanges values with other workers.
 //
 // A master opens a session here, registers the parts of its steps that this task runs, and then sends one message a step. State
 // (variables, queues) lives in the worker's own container and outlives sessions, unless a session asks for one of its own. A
@@ -12,7 +12,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,10 +20,13 @@
 #include <vector>
 
 #include "core/session/session.h"
+#include "net/cluster/background.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 #include "net/cluster/peers.h"
+#include "net/cluster/worker_session.h"
+#include "net/cluster/worker_step.h"
 
 namespace tenon::cluster {
 
@@ -38,6 +40,8 @@ struct WorkerOptions {
   uint64_t memory_limit = 0;       // bytes of all sessions' values, variables and steps, in the host's memory and in each device's; 0: none
   uint64_t max_message_bytes = 0;  // of one message; 0: the transport's own limit
 };
+
+struct StepOrder;
 
 class Worker {
  public:
@@ -55,11 +59,7 @@ class Worker {
   std::string Metrics() const;
 
  private:
-  struct Part;
-  struct Session;
-  class Step;
   struct Arrival;
-  struct Order;
   class Planning;
 
   Worker(session::Runtime* runtime, WorkerOptions options);
@@ -69,9 +69,11 @@ class Worker {
   void OnCancelled(tenon_reply* reply);
   void OnLost(tenon_peer* peer);
   Status Place(tenon_peer* peer, tenon_span key, tenon_span head, uint64_t bytes, tenon_bytes* out_memory, void** out_token);
-  static Status MakeRoom(const Session& session, const DataHead& head, uint64_t bytes, Arrival* arrival);
+  // The step that a value is for; nullptr: it is over. The number of who sent it.
+  Result<std::shared_ptr<WorkerStep>> StepFor(DataKey key, tenon_peer* peer, std::shared_ptr<WorkerSession>* out_session, size_t* out_sender);
+  static Status MakeRoom(const WorkerSession& session, const DataHead& head, uint64_t bytes, Arrival* arrival);
   void Placed(Arrival* arrival, Status status);
-  size_t SenderOf(const Session& session, const DataKey& key) const;
+  size_t SenderOf(const WorkerSession& session, const DataKey& key) const;
 
   Status Hello(tenon_span request, Reply reply);
   Status Open(tenon_peer* peer, tenon_span request, Reply reply);
@@ -81,30 +83,30 @@ class Worker {
   Status CloseSession(tenon_span request, Reply reply);
   Status Settle(tenon_span request, Reply reply);
 
-  Result<std::shared_ptr<Session>> Find(uint64_t session);
+  Result<std::shared_ptr<WorkerSession>> Find(uint64_t session);
   Status CheckOwn(const Task& task) const;
+  // It is open from now on; not when the worker stops, or has as many as it may.
+  Status Admit(const std::shared_ptr<WorkerSession>& session);
   // Ends the sessions of an owner, and waits for their steps, for a bounded time. Those that were opened with another secret are not its own.
   Status EndOf(const std::string& owner, const std::string& secret);
   // The step's meeting place; FAILED_PRECONDITION when the step is over.
-  Result<std::shared_ptr<Step>> StepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step);
+  Result<std::shared_ptr<WorkerStep>> StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step);
   // The same for a value that `sender` brings, maybe before its step: of these there are so many, and no more.
-  Result<std::shared_ptr<Step>> EarlyStepOf(const std::shared_ptr<Session>& session, uint32_t part, uint64_t step, tenon_peer* sender);
+  Result<std::shared_ptr<WorkerStep>> EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step, tenon_peer* sender);
   // It has begun, or never will.
-  void NoLongerEarly(Step* step);
-  void RunStep(const std::shared_ptr<Step>& step, Order* order);
-  Status Compute(Step* step, Order* order, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer);
-  void EndStep(Step* step);
-  void End(const std::shared_ptr<Session>& session, const Status& why);
+  void NoLongerEarly(WorkerStep* step);
+  // It runs from now on. quick: what its part's last runs took.
+  Result<std::shared_ptr<WorkerStep>> BeginStep(const RunPart& head, tenon_reply* reply, WorkerPart::Quick* quick);
+  void RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order);
+  void EndStep(WorkerStep* step);
+  void End(const std::shared_ptr<WorkerSession>& session, const Status& why);
   void Watch();
-  std::vector<std::shared_ptr<Session>> LateSessions(uint64_t now_ns) const;
+  std::vector<std::shared_ptr<WorkerSession>> LateSessions(uint64_t now_ns) const;
   // Peers of the steps that have lasted a while, by address.
   std::map<std::string, Task> BusyPeers(uint64_t now_ns) const;
   // Gives up the open steps that exchange values with a task. noted: what was sent to it may be lost, also of steps that are over.
   void LosePeer(const std::string& address, std::string_view why, bool noted);
   void CountSteps(WorkerState* out) const;
-  // On a background thread. Stop waits for all.
-  void Later(std::function<void()> work);
-  void AwaitLater();
   // All that may wait for what runs.
   void Finish();
   // What runs still, for people.
@@ -117,12 +119,14 @@ class Worker {
   WorkerMetrics metrics_;
   std::vector<WorkerState::Memory> memories_;  // fixed; the host's first
   exec::ResourceManager unnamed_;
+  Background background_;
+  StepServices services_;  // with the network
   std::unique_ptr<Network> network_;
   std::unique_ptr<Peers> peers_;
   mutable std::mutex mutex_;  // guards all below
-  std::map<uint64_t, std::shared_ptr<Session>> sessions_;
-  std::set<std::shared_ptr<Session>> ending_;  // those whose steps are awaited
-  std::map<tenon_reply*, std::shared_ptr<Step>> running_;
+  std::map<uint64_t, std::shared_ptr<WorkerSession>> sessions_;
+  std::set<std::shared_ptr<WorkerSession>> ending_;  // those whose steps are awaited
+  std::map<tenon_reply*, std::shared_ptr<WorkerStep>> running_;
   std::atomic<uint64_t> queued_{0};  // of running_, those that wait for a thread
   std::map<tenon_reply*, bool> coming_;  // calls that are being taken in: whether they were cancelled
   std::map<tenon_peer*, uint64_t> early_;  // by who sent their first value: steps whose master's message has not come
@@ -131,9 +135,6 @@ class Worker {
   bool stop_ = false, finished_ = false;
   std::thread finisher_;
   std::thread watch_;
-  std::mutex later_mutex_;
-  std::condition_variable later_done_;
-  int64_t later_ = 0;
 };
 
 }  // namespace tenon::cluster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GrpcDoor: one endpoint's completion queue, its threads and, where it listens, its server. Makes pipes.
+// GrpcDoor: a listener: one endpoint's completion queue, its threads and, where it listens, its server. Makes pipes.
 //
 // Rules. It is destroyed when all its pipes are closed; afterwards nothing of it runs. Threads begin with the first
 // Listen or Connect.

@@ -96,6 +96,16 @@ class Contract : public testing::Test {
       graph.Op("Identity", {text}, {}, "same_text");
       Write(graph, "various.pb");
     }
+    {
+      Graph graph(runtime);  // a convolution that nothing follows, and one with its bias
+      const host::Attrs window = {{"strides", {1, 1, 1, 1}}, {"padding", "SAME"}};
+      Output image = graph.Placeholder("image", DType::kFloat, {1, 8, 8, 4});
+      const auto filter = [&graph](float value) { return graph.Const(std::vector<float>(3 * 3 * 4 * 4, value), {3, 3, 4, 4}); };
+      graph.Op("Conv2D", {image, filter(1)}, window, "alone");
+      Output led = graph.Op("Conv2D", {image, filter(2)}, window, "led");
+      graph.Op("BiasAdd", {led, graph.Const(std::vector<float>(4, 1), {4})}, {}, "followed");
+      Write(graph, "convolutions.pb");
+    }
     const int32_t dims = 1 << 30;
     ASSERT_TRUE(data::WriteNpy(At("dims.npy"), *Tensor::From(std::span<const int32_t>(&dims, 1), {1})).ok());
     ASSERT_TRUE(data::WriteNpy(At("text.npy"), *Tensor::Strings({"one", "three"})).ok());
@@ -276,6 +286,22 @@ TEST_F(Contract, PlacesAGraphAndSaysWhy) {
   ExpectHas(*data::ReadFile(At("line.svg")), "</svg>");
   ExpectHas(*data::ReadFile(At("all.place")), "y\t/job:localhost/replica:0/task:0/device:CPU:");
   Works("run graph.pb --feed x=x.npy --fetch y --placement all.place" + devices);
+}
+
+TEST_F(Contract, SaysWhatCompilersRefuse) {
+  if (access(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu_onednn.so", R_OK) != 0) GTEST_SKIP() << "devices/cpu_onednn is left out of this build";
+  const std::string place = "place convolutions.pb --explain";
+  const std::string told = Works(place).out;
+  const size_t at = told.find("NOT COMPILED");
+  ASSERT_NE(at, std::string::npos) << told;
+  EXPECT_TRUE(std::regex_search(told.substr(at), std::regex("\nalone +tenon\\.cpu_onednn +nothing that it could take along follows"))) << told;
+  EXPECT_EQ(told.find("led ", at), std::string::npos) << "it was taken: " << told;
+  const Json refusals = Json::parse(Works(place + " --json").out)["refusals"];
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0]["node"], "alone");
+  EXPECT_EQ(refusals[0]["compiler"], "tenon.cpu_onednn");
+  for (const std::string& nothing : {place + " --no-compile", place + " --fetch followed", std::string("place graph.pb --explain")})
+    EXPECT_EQ(Works(nothing).out.find("NOT COMPILED"), std::string::npos) << nothing;
 }
 
 TEST_F(Contract, FollowsAPlacementFile) {

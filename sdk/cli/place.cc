@@ -117,6 +117,14 @@ void PrintNodes(const Json& placement, bool explain) {
   fmt::print("\n{}", transfers.Format());
 }
 
+// The nodes that devices' compilers were asked about and left to their kernels.
+void PrintRefusals(const Json& refusals) {
+  Table table({"NOT COMPILED", "COMPILER", "WHY"});
+  for (const Json& refusal : refusals)
+    table.Add({refusal["node"].get<std::string>(), refusal["compiler"].get<std::string>(), refusal["reason"].get<std::string>()});
+  fmt::print("\n{}", table.Format());
+}
+
 Status PlaceGraph(PlaceArguments arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
   TENON_TRY_ASSIGN(const data::ReadLimit limit, arguments.session.Files());
@@ -146,6 +154,7 @@ Status PlaceGraph(PlaceArguments arguments) {
   PrintDevices(placement);
   if (placement.contains("costs")) PrintCosts(placement["costs"]);
   PrintNodes(placement, arguments.explain);
+  if (arguments.explain && placement.contains("refusals")) PrintRefusals(placement["refusals"]);
   return Status();
 }
 
@@ -161,7 +170,7 @@ void AddPlaceCommand(CLI::App& app, Action& action) {
   names("--feed", arguments->feeds, "A tensor that the step is given (default: every placeholder); may be repeated");
   names("--fetch", arguments->fetches, "A tensor that the step gives (default: what nobody reads runs); may be repeated");
   names("--target", arguments->targets, "A node that the step runs; may be repeated");
-  place->add_flag("--explain", arguments->explain, "Say for each node what else was possible, and list transfers");
+  place->add_flag("--explain", arguments->explain, "Say for each node what else was possible; list transfers, and what compilers refuse");
   place->add_flag("--json", arguments->json, "Print everything as JSON");
   place->add_option("--svg", arguments->svg, "Draw the predicted time line")->type_name("FILE");
   place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");

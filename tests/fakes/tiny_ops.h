@@ -113,8 +113,8 @@ inline tenon_op_definition WorkOp() {
   return op;
 }
 
-inline const graph::OpRegistry& TinyOps() {
-  static const graph::OpRegistry* const registry = [] {
+inline const std::vector<const tenon_op_definition*>& TinyOpList() {
+  static const std::vector<const tenon_op_definition*> made = [] {
     const auto with = [](tenon_op_definition op, tenon_shape_function shape, tenon_gradient_function gradient = nullptr) {
       op.shape = shape;
       op.gradient = gradient;
@@ -167,10 +167,17 @@ inline const graph::OpRegistry& TinyOps() {
                  TENON_OP_BRANCH),
         DefineOp("Repeat", "x: T", "y: T", "T: list(type); cond: func; body: func", TENON_OP_WHILE),
     };
-    auto* made = new graph::OpRegistry;
     std::vector<const tenon_op_definition*> list;
     for (const tenon_op_definition& op : ops) list.push_back(&op);
-    const Status status = RegisterOps(made, list);
+    return list;
+  }();
+  return made;
+}
+
+inline const graph::OpRegistry& TinyOps() {
+  static const graph::OpRegistry* const registry = [] {
+    auto* made = new graph::OpRegistry;
+    const Status status = RegisterOps(made, TinyOpList());
     EXPECT_TRUE(status.ok()) << status.ToString();
     return made;
   }();

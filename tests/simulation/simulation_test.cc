@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated clusters hold what they promise, equal seeds make equal runs, and each planted bug is found. Covers J1, J2, J3, J6, R9.
+// Simulated clusters hold what they promise, equal seeds make equal runs, and each planted bug (failpoint) is found. Covers J1, J2, J3, J6, R9.
 //
 // TENON_SIMULATION_SEEDS=2000 runs more, TENON_SIMULATION_FIRST=100 from there; a seed that fails is run again and explained by
 // build/release/tests/bin/simulate --seed N --tell.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendezvous: where the parts of one step meet. A value waits here for its receiver, or a receiver for its value.
+// Rendezvous: where the parts (partitions) of one step meet. A value waits here for its receiver, or a receiver for its value.
 //
-// A key names a value: the channel (a number that was fixed when the graph was partitioned) and the turns of the loops
+// A key names a value: the channel (a number that was fixed when the graph was partitioned) and the turns (iterations) of the loops
 // around it. The step and the plan are the rendezvous itself, which serves one step at a time. A value may be dead: it
 // comes from a branch that was not taken, and travels as that one bit.
 //

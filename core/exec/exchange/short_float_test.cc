@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Covers H10.
+// Values there and back as bfloat16. Covers H10.
 #include "core/exec/exchange/short_float.h"
 
 #include <gtest/gtest.h>

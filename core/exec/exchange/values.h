@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value on its way from one part of a step to another.
+// A value on its way from one part (partition) of a step to another.
 #ifndef TENON_CORE_EXEC_EXCHANGE_VALUES_H_
 #define TENON_CORE_EXEC_EXCHANGE_VALUES_H_
 

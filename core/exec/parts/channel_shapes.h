@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChannelShapes: what the parts of a step will receive, as far as the shapes of its feeds tell.
+// ChannelShapes: what the parts (partitions) of a step will receive, as far as the shapes of its feeds tell.
 //
 // A part knows nothing of what comes from the others, so this is found over the whole graph, once for each set of shapes
 // fed. Thread-safe; keeps the last few answers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PartedPlan: a step as one plan a device, which exchange values by channels. PartedRun: one step of it at a time.
+// PartedPlan: a step as one plan a device, of its partition each, which exchange values by channels. PartedRun: one step of it at a time.
 //
 // Each part runs on a thread of its own, as it would on a machine of its own: the caller's runs the first. Parts meet at a
 // rendezvous and nowhere else, variables and other resources excepted, which belong to the session. The first

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H10, H12, L7, L8.
+// Parts (partitions) that run, on devices that are three names for the host. Covers H2, H3, H5, H6, H10, H12, L7, L8.
 #include "core/exec/parts/parted_plan.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,7 @@
 
 #include "core/exec/plan/make_plan.h"
 #include "core/exec/program/instance.h"
-#include "core/exec/threads/host_threads.h"
-#include "tests/fakes/tiny_ops.h"
+#include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {
 namespace {
@@ -21,83 +20,12 @@ namespace {
 using graph::Edge;
 using graph::Node;
 
-constexpr const char* kNames[] = {"/job:localhost/replica:0/task:0/device:HOST:0", "/job:localhost/replica:0/task:0/device:HOST:1",
-                                  "/job:localhost/replica:0/task:0/device:HOST:2"};
+using fakes::FloatsOf;
+using fakes::g_mystery;
+using fakes::kNames;
 
-float* FloatsOf(const tenon_tensor_view* view) { return static_cast<float*>(DataOf(*view)); }
-
-template <typename Function>
-void Each(tenon_frame* frame, Function&& function) {
-  for (int64_t i = 0; i < NumElements(*frame->outputs[0]); ++i) FloatsOf(frame->outputs[0])[i] = function(i);
-}
-
-// What "Mystery" does in the test that runs.
-std::function<Status(float)> g_mystery;
-
-std::deque<tenon_kernel_registration> MakeKernels() {
-  using Run = tenon_status* (*)(tenon_kernel*, const tenon_prepared*, tenon_frame*);
-  const std::pair<std::string_view, Run> runs[] = {
-      {"Plus", [](tenon_kernel*, const tenon_prepared*, tenon_frame* frame) -> tenon_status* {
-         Each(frame, [&](int64_t i) { return FloatsOf(frame->inputs[0])[i] + FloatsOf(frame->inputs[1])[i]; });
-         return nullptr;
-       }},
-      {"Minus", [](tenon_kernel*, const tenon_prepared*, tenon_frame* frame) -> tenon_status* {
-         Each(frame, [&](int64_t i) { return FloatsOf(frame->inputs[0])[i] - FloatsOf(frame->inputs[1])[i]; });
-         return nullptr;
-       }},
-      {"Below", [](tenon_kernel*, const tenon_prepared*, tenon_frame* frame) -> tenon_status* {
-         *static_cast<uint8_t*>(DataOf(*frame->outputs[0])) = FloatsOf(frame->inputs[0])[0] < FloatsOf(frame->inputs[1])[0];
-         return nullptr;
-       }},
-      {"Mystery", [](tenon_kernel*, const tenon_prepared*, tenon_frame* frame) -> tenon_status* {
-         Each(frame, [&](int64_t i) { return FloatsOf(frame->inputs[0])[i]; });
-         return g_mystery(FloatsOf(frame->inputs[0])[0]).release();
-       }}};
-  std::deque<tenon_kernel_registration> kernels;
-  for (const auto& [op, run] : runs) {
-    tenon_kernel_registration& kernel = kernels.emplace_back();
-    kernel.struct_size = sizeof(kernel);
-    kernel.op = Span(op);
-    kernel.device_type = TENON_SPAN("HOST");
-    kernel.run = run;
-  }
-  return kernels;
-}
-
-const KernelRegistry& Kernels() {
-  static const std::deque<tenon_kernel_registration> kernels = MakeKernels();
-  static const KernelRegistry* const registry = [] {
-    auto* made = new KernelRegistry;
-    std::vector<const tenon_kernel_registration*> list;
-    for (const auto& kernel : kernels) list.push_back(&kernel);
-    const Status status = made->Register({sizeof(tenon_kernel_package), 0, list.data(), list.size()}, "tiny");
-    EXPECT_TRUE(status.ok()) << status.ToString();
-    return made;
-  }();
-  return *registry;
-}
-
-class Parted : public testing::Test, public fakes::GraphMaker {
+class Parted : public testing::Test, public fakes::GraphMaker, protected fakes::TinyHost {
  protected:
-  Parted() : threads_(1) {
-    env_.ops = &fakes::TinyOps();
-    env_.kernels = &Kernels();
-    env_.pool = pool_;
-    env_.resources = env_.shared = &resources_;
-    env_.threads = &threads_;
-    for (int32_t i = 0; i < 3; ++i) {
-      devices_[i].name = kNames[i];
-      devices_[i].type = "HOST";
-      env_.devices.push_back({&devices_[i], pool_, i, 0, -1});
-    }
-  }
-  ~Parted() override {
-    run_.reset();
-    plan_.reset();
-    EXPECT_EQ(pool_->bytes_in_use(), 0u) << "memory leaked";
-    pool_->Close();
-  }
-
   Edge On(int device, Edge edge) {
     graph.mutable_node(edge.node).device = kNames[device];
     return edge;
@@ -125,15 +53,12 @@ class Parted : public testing::Test, public fakes::GraphMaker {
   // The first elements of the fetches.
   Result<std::vector<float>> Run(std::vector<float> feeds) { return RunWith(run_.get(), std::move(feeds)); }
   Result<std::vector<float>> RunWith(PartedRun* run, std::vector<float> feeds) {
-    std::vector<tenon_tensor_view> views;
-    for (float& feed : feeds) views.push_back(MakeView(TENON_DT_FLOAT, {nullptr, 0, 0}, &feed, sizeof feed, nullptr));
-    std::vector<const tenon_tensor_view*> pointers;
-    for (const auto& view : views) pointers.push_back(&view);
+    const fakes::Scalars views(std::move(feeds));
     Cancellation own;
     Step step;
     step.env = &env_;
     step.cancellation = cancellation_ != nullptr ? cancellation_ : &own;
-    Status status = run->Go(&step, pointers.data());
+    Status status = run->Go(&step, views.pointers());
     std::vector<float> values;
     for (size_t i = 0; i < fetch_count_ && status.ok(); ++i) values.push_back(*FloatsOf(&run->fetch(i)));
     run->Finish();
@@ -152,12 +77,6 @@ class Parted : public testing::Test, public fakes::GraphMaker {
   // How each part runs: all straight?
   bool IsStraight() const { return plan_->Explain().find("dynamic") == std::string::npos; }
 
-  BufferPool* pool_ = BufferPool::Create(HostAllocator(), 0);
-  ResourceManager resources_;
-  HostThreads threads_;
-  Device devices_[3];
-  Environment env_;
-  KernelStore store_;
   Cancellation* cancellation_ = nullptr;
   std::shared_ptr<PartedPlan> plan_;
   std::unique_ptr<PartedRun> run_;

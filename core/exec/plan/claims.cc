@@ -26,7 +26,7 @@ struct ClaimSink {
   static tenon_status* Refuse(tenon_claim_context* context, int64_t node, uint32_t, tenon_span text) {
     auto* sink = reinterpret_cast<ClaimSink*>(context);
     if (!sink->claims->cursor_.Has(node)) return InvalidArgument(StrCat("there is no node ", node, " to refuse")).release();
-    sink->claims->refusals_[sink->claims->cursor_.IdOf(node)] = View(text);
+    sink->claims->refusals_[sink->claims->cursor_.IdOf(node)] = {sink->compiler->plugin, std::string(View(text))};
     return nullptr;
   }
 };
@@ -77,17 +77,16 @@ Status Claims::BreakCircles(int32_t first) {
     Claim& given_up = claims_[static_cast<size_t>(stuck.back())];
     for (int32_t id : given_up.nodes) {
       claim_of_[static_cast<size_t>(id)] = -1;
-      refusals_[id] = "its set and one of another device would depend on each other";
+      refusals_[id] = {given_up.compiler.plugin, "its set and one of another device would depend on each other"};
     }
     given_up.nodes.clear();
   }
   return Status::Ok();
 }
 
-const std::string& Claims::RefusalOf(int32_t node) const {
-  static const std::string none;
+const Claims::Refusal* Claims::RefusalOf(int32_t node) const {
   const auto it = refusals_.find(node);
-  return it == refusals_.end() ? none : it->second;
+  return it == refusals_.end() ? nullptr : &it->second;
 }
 
 Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {

@@ -36,8 +36,11 @@ class Claims {
   const std::vector<Claim>& claims() const { return claims_; }
   // The number of the node's claim; -1: it has none.
   int32_t ClaimOf(int32_t node) const { return claim_of_[static_cast<size_t>(node)]; }
-  // Why a compiler left it; "" when none was asked, or it was taken.
-  const std::string& RefusalOf(int32_t node) const;
+  struct Refusal {
+    std::string compiler, reason;  // the compiler's plugin; its words, for people
+  };
+  // Why the node is in no claim; nullptr when no compiler was asked for it or none said why, or it was taken.
+  const Refusal* RefusalOf(int32_t node) const;
   const graph::Cursor& cursor() const { return cursor_; }
 
  private:
@@ -55,7 +58,7 @@ class Claims {
   graph::Cursor cursor_;
   std::vector<Claim> claims_;
   std::vector<int32_t> claim_of_;  // by node
-  std::map<int32_t, std::string> refusals_;
+  std::map<int32_t, Refusal> refusals_;
 };
 
 // A claim, compiled for the shapes of a program. Immutable.

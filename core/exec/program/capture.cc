@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stretches: what a program gives a queue between two waits, as one captured piece.
+// Stretches: the capture segments of a program: what it gives a queue between two waits, as one captured piece.
 //
 // Invariants. A stretch's work has no wait but before its first operation and no signal but after its last one. What the host does within
 // it comes before all of the work, in the program's order: reads of variables, handles, the question whether the step was cancelled.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends and receives of a program. A receive blocks the part's thread: parts run in one order of the whole graph, in which
+// Sends and receives of a program. A receive blocks the part's (partition's) thread: parts run in one order of the whole graph, in which
 // what is waited for comes earlier.
 #include "core/exec/exchange/values.h"
 #include "core/exec/program/instance.h"

@@ -415,8 +415,8 @@ TENON_EXPORT tenon_status* tenon_callable_run_async(tenon_callable* callable, co
                                                     void* argument);
 
 /* Where the nodes of a step would run and why, without running it. Each text may be NULL.
- * out_json: why each node is where it is, what else was possible, the predicted time line, notes. out_svg: a picture of
- * the time line. out_placement: a placement file that says the same again. */
+ * out_json: why each node is where it is, what else was possible, the predicted time line, notes, what compilers refuse.
+ * out_svg: a picture of the time line. out_placement: a placement file that says the same again. */
 TENON_EXPORT tenon_status* tenon_session_place(tenon_session* session, const tenon_span* feed_names, uint64_t feed_count,
                                                const tenon_span* fetch_names, uint64_t fetch_count,
                                                const tenon_span* target_names, uint64_t target_count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker: this process as a task of a cluster, which runs parts of steps for masters until it is destroyed. It has threads of its own; all
-// but moving and destroying may be called from any.
+// Worker: this process as a task of a cluster, which runs parts (partitions) of steps for masters until it is destroyed. It has threads of its
+// own; all but moving and destroying may be called from any.
 #ifndef TENON_HOST_WORKER_H_
 #define TENON_HOST_WORKER_H_
 

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step submits, and how its end is known, on a card of the test's own whose work is done as soon as it is submitted.
+#include "core/exec/device/queue_work.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "core/exec/device/environment.h"
+#include "core/exec/device/resources.h"
+#include "core/exec/device/step.h"
+
+// The driver's, which the C ABI leaves open.
+struct tenon_semaphore {
+  int number = 0;  // as they were made
+  uint64_t value = 0;
+  tenon::Status failure;
+};
+struct tenon_queue {
+  int number = 0;
+};
+
+namespace tenon::exec {
+namespace {
+
+// Writes down what comes; each test has one.
+struct Card {
+  std::vector<std::string> log;
+  std::deque<tenon_queue> queues;
+  std::deque<tenon_semaphore> semaphores;
+  std::optional<Status> work_fails;    // what is signalled from now on is failed instead
+  std::function<void()> on_host_call;  // a queue is drained
+
+  tenon_status* Submit(tenon_queue* queue, std::string_view what, const tenon_submission& submission) {
+    std::string line = StrCat("q", queue->number, " ", what);
+    for (uint64_t i = 0; i < submission.wait_count; ++i) line += StrCat(" after t", submission.waits[i].semaphore->number, "@", submission.waits[i].value);
+    if (submission.signal > 0) line += StrCat(" tells t", submission.timeline->number, "@", submission.signal);
+    log.push_back(line);
+    if (submission.signal == 0) return nullptr;
+    if (work_fails) submission.timeline->failure = *work_fails;
+    else submission.timeline->value = submission.signal;
+    return nullptr;
+  }
+};
+Card* g_card;
+
+tenon_device_driver MakeDriver() {
+  tenon_device_driver driver{};
+  driver.struct_size = sizeof driver;
+  driver.queue_create = [](tenon_device*, int32_t, tenon_queue** out) -> tenon_status* {
+    *out = &g_card->queues.emplace_back(tenon_queue{static_cast<int>(g_card->queues.size())});
+    return nullptr;
+  };
+  driver.queue_destroy = [](tenon_queue*) {};
+  driver.queue_copy = [](tenon_queue* queue, const tenon_copy_args*, const tenon_submission* submission) { return g_card->Submit(queue, "copies", *submission); };
+  driver.queue_barrier = [](tenon_queue* queue, const tenon_submission* submission) { return g_card->Submit(queue, View(submission->label), *submission); };
+  driver.queue_host_call = [](tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) -> tenon_status* {
+    g_card->Submit(queue, View(submission->label), *submission);
+    if (g_card->on_host_call) g_card->on_host_call();
+    function(argument, nullptr);
+    return nullptr;
+  };
+  driver.semaphore_create = [](tenon_device*, uint64_t initial, tenon_semaphore** out) -> tenon_status* {
+    *out = &g_card->semaphores.emplace_back(tenon_semaphore{static_cast<int>(g_card->semaphores.size()), initial, {}});
+    return nullptr;
+  };
+  driver.semaphore_destroy = [](tenon_semaphore*) {};
+  driver.semaphore_query = [](tenon_semaphore* semaphore, uint64_t* out_value) {
+    *out_value = semaphore->value;
+    return Status(semaphore->failure).release();
+  };
+  driver.semaphore_fail = [](tenon_semaphore* semaphore, tenon_status* status) {
+    Status why(status);
+    if (semaphore->failure.ok()) semaphore->failure = std::move(why);
+  };
+  driver.semaphore_wait = [](tenon_semaphore* semaphore, uint64_t value, uint64_t) {
+    g_card->log.push_back(StrCat("host waits for t", semaphore->number, "@", value));
+    if (semaphore->value >= value) return static_cast<tenon_status*>(nullptr);
+    return (semaphore->failure.ok() ? Status(Code::kDeadlineExceeded, "it is not there") : semaphore->failure).release();
+  };
+  return driver;
+}
+
+class QueueWorkTest : public testing::Test {
+ protected:
+  QueueWorkTest() {
+    g_card = &card_;
+    static const tenon_device_driver kDriver = MakeDriver();
+    device_.name = "/job:localhost/replica:0/task:0/device:CARD:0";
+    device_.plugin = "card";
+    device_.driver = &kDriver;
+    device_.properties.compute_queues = 2;
+    device_.synchronous = false;
+    device_.queues = *DeviceQueues::Open(device_);
+    env_.devices.resize(2);  // the first is the host
+    env_.devices[1] = {&device_, pool_, 1, 1, 0};
+    for (int i = 0; i < device_.queues->size(); ++i) env_.queues.push_back({device_.queues->queue(i), 1});
+    step_.env = &env_;
+    step_.cancellation = &cancellation_;
+  }
+  ~QueueWorkTest() override {
+    device_.queues.reset();
+    EXPECT_EQ(pool_->bytes_in_use(), 0u) << "what was held leaked";
+    pool_->Close();
+  }
+  std::vector<std::string> TakeLog() { return std::exchange(card_.log, {}); }
+  void Hold(QueueWork* work) {
+    auto buffer = pool_->Allocate(64, {nullptr, 0, 0});
+    ASSERT_TRUE(buffer.ok());
+    work->Hold(*buffer);
+  }
+  // Queue 0 is the main one, 1 the other for compute, 2 copies in, 3 copies out.
+  void Begin(QueueWork* work, std::initializer_list<int32_t> queues) {
+    ASSERT_TRUE(work->Begin(&step_).ok());
+    for (int32_t queue : queues) ASSERT_TRUE(work->Use(queue).ok());
+  }
+
+  Card card_;
+  BufferPool* pool_ = BufferPool::Create(HostAllocator(), 0);
+  Device device_;
+  Environment env_;
+  Cancellation cancellation_;
+  Step step_;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(QueueWorkTest, TellsPointsWhereAskedAndWaitsForAllQueuesAtOnce) {
+  QueueWork work(&env_);
+  Begin(&work, {0, 2});
+  tenon_timeline_point there{};
+  ASSERT_TRUE(work.Copy(2, {}, {}, "in", &there).ok());
+  ASSERT_TRUE(work.Copy(2, {}, {}, "in", nullptr).ok());
+  ASSERT_TRUE(work.Wait(0, {&there, 1}).ok());
+  Hold(&work);
+  EXPECT_EQ(TakeLog(), (Lines{"q2 copies tells t1@1", "q2 copies", "q0 wait after t1@1"}));
+  EXPECT_GT(work.held_bytes(), 0u);
+  ASSERT_TRUE(work.Complete(Status::Ok()).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q2 end of step tells t1@2", "q0 wait after t1@2", "q0 end of step tells t0@1", "host waits for t0@1"}));
+  EXPECT_EQ(step_.host_waits, 1u);
+  EXPECT_EQ(pool_->bytes_in_use(), 0u);
+  EXPECT_FALSE(work.abandoned() || work.TakeRenewed() || work.begun());
+  // The timelines go on in the next step; a queue that is not used is not waited for.
+  Begin(&work, {0});
+  ASSERT_TRUE(work.Complete(Status::Ok()).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@2", "host waits for t0@2"}));
+}
+
+TEST_F(QueueWorkTest, LetsWhatWasBegunEndWellWhenTheHostsPartFails) {
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  EXPECT_EQ(work.Complete(OutOfRange("a node of the host")).ToString(), "OUT_OF_RANGE: a node of the host");
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@1", "host waits for t0@1"}));
+  EXPECT_FALSE(work.TakeRenewed());
+  EXPECT_TRUE(card_.semaphores[0].failure.ok());
+}
+
+TEST_F(QueueWorkTest, HasItsMemoryUntilTheQueuesHaveGotPastWorkThatFailed) {
+  QueueWork work(&env_);
+  Begin(&work, {0, 1});
+  Hold(&work);
+  card_.work_fails = OutOfRange("the card broke");
+  size_t drained = 0;
+  card_.on_host_call = [&] {
+    ++drained;
+    EXPECT_GT(pool_->bytes_in_use(), 0u) << "the queue may use it still";
+  };
+  const Status status = work.Complete(Status::Ok());
+  EXPECT_EQ(status.code(), Code::kOutOfRange) << status.ToString();
+  EXPECT_NE(status.message().find(device_.name), std::string::npos) << status.ToString();
+  EXPECT_EQ(drained, 2u) << "the queues that the step used";
+  EXPECT_EQ(pool_->bytes_in_use(), 0u);
+  EXPECT_FALSE(work.abandoned());
+  for (const tenon_semaphore& each : card_.semaphores) EXPECT_FALSE(each.failure.ok()) << "what has not begun is not to run";
+  EXPECT_TRUE(work.TakeRenewed());
+  // The next step's timelines are new, and good.
+  card_.work_fails.reset();
+  TakeLog();
+  Begin(&work, {0});
+  EXPECT_TRUE(work.Complete(Status::Ok()).ok());
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t2@1", "host waits for t2@1"}));
+}
+
+TEST_F(QueueWorkTest, FailsItsTimelinesWhenTheStepIsCancelled) {
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  cancellation_.Cancel(Status(Code::kCancelled, "enough"));
+  EXPECT_EQ(card_.semaphores[0].failure.message(), "enough");
+  EXPECT_EQ(work.Complete(Status::Ok()).ToString(), "CANCELLED: enough");
+  EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t0@1", "q0 drain"})) << "the host does not wait for work that is not to run";
+  EXPECT_TRUE(work.TakeRenewed());
+  QueueWork late(&env_);
+  EXPECT_EQ(late.Begin(&step_).ToString(), "CANCELLED: enough");
+}
+
+TEST_F(QueueWorkTest, LetsAnotherStepWaitForAVariableThatIsBeingWritten) {
+  Resource variable;
+  Resource* const written[] = {&variable};
+  QueueWork writer(&env_), reader(&env_);
+  Begin(&writer, {0});
+  Begin(&reader, {1});
+  ASSERT_TRUE(writer.NoteWrites(0, written).ok());
+  card_.semaphores[0].value = 0;  // still under way
+  TakeLog();
+  ASSERT_TRUE(writer.AwaitWrite(0, &variable).ok());
+  EXPECT_EQ(TakeLog(), Lines()) << "its own queue has the order";
+  ASSERT_TRUE(reader.AwaitWrite(1, &variable).ok());
+  EXPECT_EQ(TakeLog(), Lines{"q1 wait after t0@1"});
+  card_.semaphores[0].value = 1;
+  ASSERT_TRUE(reader.AwaitWrite(1, &variable).ok());
+  EXPECT_EQ(TakeLog(), Lines()) << "it is done";
+  ASSERT_TRUE(writer.Complete(Status::Ok()).ok());
+  EXPECT_EQ(variable.written.timeline, nullptr);
+  EXPECT_FALSE(variable.poisoned);
+  ASSERT_TRUE(reader.Complete(Status::Ok()).ok());
+}
+
+TEST_F(QueueWorkTest, SpoilsTheVariableWhoseWriteFailed) {
+  Resource done, lost;
+  Resource *const first[] = {&done}, *const second[] = {&lost};
+  QueueWork work(&env_);
+  Begin(&work, {0});
+  ASSERT_TRUE(work.NoteWrites(0, first).ok());
+  card_.work_fails = OutOfRange("the card broke");
+  ASSERT_TRUE(work.NoteWrites(0, second).ok());
+  EXPECT_FALSE(work.Complete(Status::Ok()).ok());
+  EXPECT_FALSE(done.poisoned) << "points reached before stay good";
+  EXPECT_TRUE(lost.poisoned);
+  EXPECT_EQ(lost.written.timeline, nullptr) << "nobody is to wait for it";
+}
+
+TEST_F(QueueWorkTest, CopiesOutsideOfAStepAndSaysWhere) {
+  bool abandoned = true;
+  ASSERT_TRUE(CopyNow(env_, env_.devices[1], {}, "copy", nullptr, &abandoned).ok());
+  EXPECT_FALSE(abandoned);
+  EXPECT_EQ(TakeLog(), (Lines{"q0 copies", "q0 end of step tells t0@1", "host waits for t0@1"}));
+  card_.work_fails = OutOfRange("the card broke");
+  EXPECT_NE(CopyNow(env_, env_.devices[1], {}, "copy", nullptr, &abandoned).message().find(StrCat("on ", device_.name)), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::exec

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compilers of the test's own may claim, and what is made of it.
+#include "core/exec/plan/claims.h"
+
+#include <functional>
+#include <set>
+
+#include "core/exec/plan/make_plan.h"
+#include "tests/fakes/tiny_kernels.h"
+
+namespace tenon::exec {
+namespace {
+
+using graph::Edge;
+
+// One question of the host, by the names of nodes. The first refusal of the host is the compiler's answer.
+struct Question {
+  const tenon_graph_cursor* cursor;
+  const tenon_claim_sink* sink;
+  const Device* device;
+  std::set<std::string> offered;
+  tenon_status* failed = nullptr;
+
+  std::string NameOf(int64_t number) const {
+    return std::string(View(cursor->node_services->name(cursor->node(cursor->graph, number))));
+  }
+  int64_t NumberOf(const std::string& name) const {
+    for (int64_t number = 0; number < cursor->node_count(cursor->graph); ++number)
+      if (NameOf(number) == name) return number;
+    return 1000;
+  }
+  void Claim(const std::vector<std::string>& names) {
+    std::vector<int64_t> numbers;
+    for (const std::string& name : names) numbers.push_back(NumberOf(name));
+    if (failed == nullptr) failed = sink->claim(sink->context, numbers.data(), numbers.size());
+  }
+  void Refuse(const std::string& name, std::string_view why) {
+    if (failed == nullptr) failed = sink->refuse(sink->context, NumberOf(name), TENON_REFUSE_OTHER, Span(why));
+  }
+};
+
+class ClaimsTest : public testing::Test, public fakes::GraphMaker, protected fakes::TinyHost {
+ protected:
+  ClaimsTest() {
+    static const tenon_compiler kTable = {
+        TENON_HEAD(tenon_compiler), TENON_SPAN("HOST"), 0, 0, &OnClaim, &OnCompile, &OnDestroy, &OnRun};
+    env_.compilers = [this] {
+      return std::vector<CompilerEntry>{{"maker", &kTable, reinterpret_cast<tenon_plugin_self*>(this)}};
+    };
+    for (Device& device : devices_) device.handle = reinterpret_cast<tenon_device*>(&device);
+  }
+
+  static ClaimsTest* Of(tenon_plugin_self* self) { return reinterpret_cast<ClaimsTest*>(self); }
+  static tenon_status* OnClaim(tenon_plugin_self* self, const tenon_graph_cursor* cursor, const int64_t* nodes,
+                               uint64_t count, tenon_device* device, const tenon_claim_sink* sink) {
+    Question question{cursor, sink, reinterpret_cast<const Device*>(device), {}};
+    for (uint64_t i = 0; i < count; ++i) question.offered.insert(question.NameOf(nodes[i]));
+    Of(self)->answer_(question);
+    return question.failed;
+  }
+  static tenon_status* OnCompile(tenon_plugin_self* self, tenon_compile_args* args, tenon_executable** out_executable) {
+    Of(self)->compiled_nodes_ = args->node_count;
+    *out_executable = Of(self)->makes_one_ ? reinterpret_cast<tenon_executable*>(self) : nullptr;
+    return Status(Of(self)->compile_answer_).release();
+  }
+  static void OnDestroy(tenon_executable* executable) {
+    ++Of(reinterpret_cast<tenon_plugin_self*>(executable))->destroyed_;
+  }
+  static tenon_status* OnRun(tenon_executable* executable, tenon_frame*) {
+    ++Of(reinterpret_cast<tenon_plugin_self*>(executable))->ran_;
+    return nullptr;
+  }
+
+  // Of the graph as it is.
+  std::shared_ptr<const Plan> Planned(std::vector<Edge> feeds, std::vector<Edge> fetches) {
+    Plan::Options options;
+    options.compile = false;  // the tests ask themselves
+    auto plan = MakePlan(graph.Clone(), std::move(feeds), std::move(fetches), {}, env_, &store_, options);
+    EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+    return plan.ok() ? *plan : nullptr;
+  }
+  Edge On(int device, Edge edge) {
+    graph.mutable_node(edge.node).device = fakes::kNames[device];
+    return edge;
+  }
+  Edge Sum(Edge a, std::string_view name) { return Add("Plus", {a, a}, {}, name); }
+
+  std::function<void(Question&)> answer_;
+  Status compile_answer_;
+  bool makes_one_ = true;
+  uint64_t compiled_nodes_ = 0;
+  int destroyed_ = 0, ran_ = 0;
+};
+
+TEST_F(ClaimsTest, TakesASetAndKeepsWhyOthersAreLeft) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), a = Sum(x, "a"), b = Sum(a, "b");
+  const Edge c = Add("Mystery", {b}, {}, "c"), later = Add("Stop", {c}, {}, "later");
+  const auto plan = Planned({x}, {later});
+  answer_ = [](Question& question) {
+    EXPECT_EQ(question.offered, (std::set<std::string>{"a", "b", "c"})) << "no feed, and nothing that ends later";
+    question.Claim({"b", "a"});
+    question.Refuse("c", "it is a mystery");
+  };
+  const auto claims = Claims::Find(*plan);
+  ASSERT_TRUE(claims.ok()) << claims.status().ToString();
+  ASSERT_EQ((*claims)->claims().size(), 1u);
+  EXPECT_EQ((*claims)->claims()[0].nodes, (std::vector{a.node, b.node})) << "in the plan's order, not the compiler's";
+  EXPECT_EQ((*claims)->claims()[0].device, &plan->env().devices[0]);
+  EXPECT_EQ((*claims)->ClaimOf(a.node), (*claims)->ClaimOf(b.node));
+  EXPECT_LT((*claims)->ClaimOf(c.node), (*claims)->ClaimOf(a.node));
+  ASSERT_NE((*claims)->RefusalOf(c.node), nullptr);
+  EXPECT_EQ((*claims)->RefusalOf(c.node)->compiler, "maker");
+  EXPECT_EQ((*claims)->RefusalOf(c.node)->reason, "it is a mystery");
+  for (const Edge& edge : {x, a, later}) EXPECT_EQ((*claims)->RefusalOf(edge.node), nullptr);
+}
+
+TEST_F(ClaimsTest, NamesTheCompilerThatBreaksTheRules) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), a = Sum(x, "a"), m = Add("Mystery", {a}, {}, "m"), b = Sum(m, "b");
+  const auto plan = Planned({x}, {b});
+  const auto expect = [&](std::function<void(Question&)> answer, const std::string& text) {
+    answer_ = std::move(answer);
+    const Status status = Claims::Find(*plan).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
+    EXPECT_NE(status.message().find(StrCat("the compiler of maker for ", fakes::kNames[0])), std::string::npos)
+        << status.ToString();
+    EXPECT_NE(status.message().find(text), std::string::npos) << status.ToString();
+  };
+  expect([](Question& q) { q.Claim({"a", "m"}), q.Claim({"a"}); }, "node 'a' (Plus) is claimed twice");
+  expect([](Question& q) { q.Claim({"x"}); }, "node 'x' (Feed) is not one of those that may be claimed");
+  expect([](Question& q) { q.Claim({"nobody"}); }, "there is no node 1000 to claim");
+  expect([](Question& q) { q.Refuse("nobody", ""); }, "there is no node 1000 to refuse");
+  expect([](Question& q) { q.Claim({}); }, "a claim has no node");
+  expect([](Question& q) { q.Claim({"a", "b"}); }, "depend on each other in a circle");
+}
+
+// Each device's compiler is within its rights, and cannot know of the other's set.
+TEST_F(ClaimsTest, GivesUpOneOfTwoDevicesSetsThatWouldDependOnEachOther) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), y = Feed(TENON_DT_FLOAT, {}, "y");
+  const Edge a = On(0, Sum(x, "a")), b = On(1, Sum(a, "b")), c = On(1, Sum(y, "c")), d = On(0, Sum(c, "d"));
+  const auto plan = Planned({x, y}, {b, d});
+  answer_ = [this](Question& question) {
+    if (question.device == &devices_[0]) question.Claim({"a", "d"});
+    if (question.device == &devices_[1]) question.Claim({"b", "c"});
+  };
+  const auto claims = Claims::Find(*plan);
+  ASSERT_TRUE(claims.ok()) << claims.status().ToString();
+  EXPECT_EQ((*claims)->ClaimOf(a.node), (*claims)->ClaimOf(d.node));
+  EXPECT_EQ((*claims)->RefusalOf(a.node), nullptr);
+  for (const Edge& edge : {b, c}) {
+    EXPECT_NE((*claims)->ClaimOf(edge.node), (*claims)->ClaimOf(a.node));
+    ASSERT_NE((*claims)->RefusalOf(edge.node), nullptr);
+    EXPECT_EQ((*claims)->RefusalOf(edge.node)->reason, "its set and one of another device would depend on each other");
+  }
+}
+
+TEST_F(ClaimsTest, CompilesASetToWhatRunsAndIsDestroyedOnce) {
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), a = Sum(x, "a"), b = Sum(a, "b");
+  const auto plan = Planned({x}, {b});
+  answer_ = [](Question& question) { question.Claim({"a", "b"}); };
+  const auto claims = Claims::Find(*plan);
+  ASSERT_TRUE(claims.ok()) << claims.status().ToString();
+  graph::ShapeInference shapes(&plan->graph());
+  ASSERT_TRUE(shapes.Run(plan->order()).ok());
+  const Claims::Claim& claim = (*claims)->claims()[0];
+  const auto compile = [&] { return CompiledRegion::Compile(*plan, **claims, claim, claim.nodes, {x}, {b}, shapes); };
+  auto region = compile();
+  ASSERT_TRUE(region.ok()) << region.status().ToString();
+  EXPECT_EQ(compiled_nodes_, 2u);
+  EXPECT_EQ((*region)->label(), "a and 1 more");
+  tenon_frame frame{};
+  EXPECT_EQ((*region)->Run(&frame), nullptr);
+  EXPECT_EQ(ran_, 1);
+  region = std::shared_ptr<const CompiledRegion>();
+  EXPECT_EQ(destroyed_, 1);
+
+  makes_one_ = false;
+  EXPECT_EQ(compile().status().code(), Code::kInternal) << "success without an executable";
+  compile_answer_ = Unimplemented("not for these shapes");
+  const auto one_by_one = compile();
+  ASSERT_TRUE(one_by_one.ok()) << one_by_one.status().ToString();
+  EXPECT_EQ(*one_by_one, nullptr);
+  compile_answer_ = OutOfRange("it is too large");
+  EXPECT_NE(compile().status().message().find(StrCat("compiling a and 1 more for ", fakes::kNames[0])),
+            std::string::npos);
+  EXPECT_EQ(destroyed_, 1);
+}
+
+}  // namespace
+}  // namespace tenon::exec

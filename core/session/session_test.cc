@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session on a runtime with one plugin, of the test's own: tiny ops, their kernels, and a device for the host's memory.
+#include "core/session/session.h"
+
+#include <cstdlib>
+#include <latch>
+#include <thread>
+
+#include "tests/fakes/tiny_kernels.h"
+
+namespace tenon::session {
+namespace {
+
+using graph::Edge;
+
+tenon_device_driver MakeDriver() {
+  tenon_device_driver driver{};
+  driver.struct_size = sizeof driver;
+  driver.device_type = TENON_SPAN("HOST");
+  driver.count = [](tenon_plugin_self*, uint32_t* count) { return *count = 1, static_cast<tenon_status*>(nullptr); };
+  driver.open = [](tenon_plugin_self*, uint32_t, tenon_device** out) {
+    static int device;
+    return *out = reinterpret_cast<tenon_device*>(&device), static_cast<tenon_status*>(nullptr);
+  };
+  driver.close = [](tenon_device*) {};
+  driver.properties = [](tenon_device*, tenon_device_properties* out) {
+    out->synchronous = out->memory_kind_count = 1;
+    return static_cast<tenon_status*>(nullptr);
+  };
+  driver.memory_kind = [](tenon_device*, uint32_t, tenon_memory_kind* out) {
+    out->flags = TENON_MEMORY_HOST_VISIBLE;
+    return static_cast<tenon_status*>(nullptr);
+  };
+  driver.allocate = [](tenon_device*, uint32_t, uint64_t bytes, uint64_t, tenon_queue*, void** out) {
+    return *out = std::aligned_alloc(64, (bytes + 63) / 64 * 64), static_cast<tenon_status*>(nullptr);
+  };
+  driver.free = [](tenon_device*, uint32_t, void* data, uint64_t, tenon_queue*) { std::free(data); };
+  return driver;
+}
+
+Status RegisterTiny(Runtime* runtime) {
+  static const tenon_device_driver kDriver = MakeDriver();
+  static const tenon_op_package kOps = {sizeof(tenon_op_package), 0, fakes::TinyOpList().data(), fakes::TinyOpList().size()};
+  static const tenon_kernel_package kKernels = {sizeof(tenon_kernel_package), 0, fakes::TinyKernelList().data(), fakes::TinyKernelList().size()};
+  static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOps},
+                                                   {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernels},
+                                                   {TENON_SPAN(TENON_CAPABILITY_DEVICE), &kDriver}};
+  tenon_plugin plugin{};
+  plugin.struct_size = sizeof plugin;
+  plugin.id = TENON_SPAN("tiny");
+  plugin.version = TENON_SPAN("1");
+  plugin.capabilities = kCapabilities;
+  plugin.capability_count = std::size(kCapabilities);
+  return runtime->RegisterPlugin(plugin, nullptr).status();
+}
+
+class SessionTest : public testing::Test, public fakes::GraphMaker {
+ protected:
+  void SetUp() override {
+    const Status status = RegisterTiny(&runtime_);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    graph = graph::Graph(&runtime_.ops());
+    auto session = Session::Create(&runtime_, {});
+    ASSERT_TRUE(session.ok()) << session.status().ToString();
+    session_ = *session;
+  }
+  // x, and y, which is twice that.
+  void ExtendByTwice() {
+    const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+    Add("Plus", {x, x}, {}, "y");
+    const Status status = session_->ExtendGraph(graph);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  // The fetch of a step that is fed with x.
+  Result<float> Run(std::string_view fetch, float x, const RunOptions& options = {}) {
+    const fakes::Scalars feeds({x});
+    std::vector<Tensor> fetches;
+    TENON_RETURN_IF_ERROR(session_->Run(options, {"x"}, feeds.pointers(), {fetch}, {}, &fetches));
+    return *static_cast<const float*>(fetches[0].data());
+  }
+  void Expect(std::string_view fetch, float x, float wanted) {
+    const auto found = Run(fetch, x);
+    ASSERT_TRUE(found.ok()) << found.status().ToString();
+    EXPECT_EQ(*found, wanted);
+  }
+
+  Runtime runtime_{1};
+  std::shared_ptr<Session> session_;
+};
+
+TEST_F(SessionTest, PlansAStepOnceAndRunsItByItsNames) {
+  ExtendByTwice();
+  Expect("y", 3, 6);
+  Expect("y", 4, 8);
+  EXPECT_EQ(session_->metrics().plans_built, 1u);
+  EXPECT_EQ(session_->metrics().plans_reused, 1u);
+  Expect("x", 4, 4);
+  EXPECT_EQ(session_->metrics().plans_built, 2u) << "another step";
+  EXPECT_EQ(session_->metrics().steps, 3u);
+}
+
+TEST_F(SessionTest, GrowsByNodesThatItDoesNotKnow) {
+  ExtendByTwice();
+  Expect("y", 3, 6);
+  EXPECT_EQ(Run("z", 1).status().code(), Code::kNotFound);
+  const Edge y{*graph.Get("y"), 0};
+  Add("Plus", {y, y}, {}, "z");
+  ASSERT_TRUE(session_->ExtendGraph(graph).ok());
+  Expect("z", 3, 12);
+  Expect("y", 3, 6);
+}
+
+TEST_F(SessionTest, NamesWhatIsWrongWithARequest) {
+  ExtendByTwice();
+  const auto expect = [&](const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
+                          const std::vector<std::string_view>& targets, const std::string& text) {
+    const Status status = session_->Prepare(feeds, fetches, targets).status();
+    EXPECT_NE(status.message().find(text), std::string::npos) << status.ToString();
+  };
+  expect({"nobody"}, {"y"}, {}, "feed 'nobody'");
+  expect({"x"}, {"nobody"}, {}, "fetch 'nobody'");
+  expect({"x"}, {"y"}, {"y:z"}, "target 'y:z'");
+  expect({"x", "x:0"}, {"y"}, {}, "'x:0' is fed twice");
+  expect({"x"}, {}, {}, "there is nothing to run");
+  EXPECT_EQ(session_->metrics().plans_built, 0u);
+  SessionOptions options;
+  options.device = "CARD";
+  EXPECT_NE(Session::Create(&runtime_, std::move(options)).status().message().find("there is no device 'CARD'"), std::string::npos);
+}
+
+TEST_F(SessionTest, EndsAStepByItsOwnErrorAlone) {
+  fakes::g_mystery = [](float value) { return value < 0 ? OutOfRange("it is below zero") : Status::Ok(); };
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+  Add("Mystery", {x}, {}, "mystery");
+  ASSERT_TRUE(session_->ExtendGraph(graph).ok());
+  Expect("mystery", 1, 1);
+  EXPECT_EQ(Run("mystery", -1).status().ToString(), "OUT_OF_RANGE: node 'mystery' (Mystery): it is below zero");
+  Expect("mystery", 2, 2);
+  EXPECT_EQ(session_->metrics().plans_built, 1u);
+}
+
+TEST_F(SessionTest, CancelsWhatRunsWhenItClosesAndRunsNothingAfter) {
+  std::latch runs(1);
+  fakes::g_mystery = [&](float) { return runs.try_wait() ? void() : runs.count_down(), Status::Ok(); };
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x"), zero = Value(0), one = Value(1);
+  // Without an end of its own.
+  While("loop", {x}, [&](const Edges&) { return Add("Below", {Into(zero, "loop", true), Into(one, "loop", true)}); },
+        [&](const Edges& v) { return Edges{Add("Mystery", {v[0]})}; });
+  ASSERT_TRUE(session_->ExtendGraph(graph).ok());
+  const auto callable = session_->Prepare({"x"}, {"loop/exit0"}, {});
+  ASSERT_TRUE(callable.ok()) << callable.status().ToString();
+  Status ended;
+  std::thread caller([&] { ended = Run("loop/exit0", 1).status(); });
+  runs.wait();
+  session_->Close();
+  EXPECT_EQ(session_->metrics().steps, 1u) << "Close waits for it";
+  caller.join();
+  EXPECT_EQ(ended.ToString(), "CANCELLED: in the loop of node 'loop/condition' (Goes): the session was closed");
+  const fakes::Scalars feeds({1});
+  std::vector<Tensor> fetches;
+  EXPECT_EQ((*callable)->Run({}, feeds.pointers(), &fetches).ToString(), "CANCELLED: the session is closed");
+  EXPECT_EQ(Run("x", 1).status().code(), Code::kCancelled);
+}
+
+TEST_F(SessionTest, LetsCallablesAndFetchesOutliveIt) {
+  ExtendByTwice();
+  auto callable = session_->Prepare({"x"}, {"y"}, {});
+  ASSERT_TRUE(callable.ok()) << callable.status().ToString();
+  session_.reset();
+  const fakes::Scalars feeds({5});
+  std::vector<Tensor> fetches;
+  ASSERT_TRUE((*callable)->Run({}, feeds.pointers(), &fetches).ok()) << "it keeps the session";
+  callable = std::shared_ptr<Callable>();
+  EXPECT_EQ(*static_cast<const float*>(fetches[0].data()), 10);
+}
+
+TEST_F(SessionTest, ExplainsAPlacementWithoutRunningIt) {
+  fakes::g_mystery = [](float) { return Internal("it was run"); };
+  const Edge x = Feed(TENON_DT_FLOAT, {}, "x");
+  Add("Mystery", {x}, {}, "mystery");
+  ASSERT_TRUE(session_->ExtendGraph(graph).ok());
+  const auto report = session_->ExplainPlacement({"x"}, {"mystery"}, {});
+  ASSERT_TRUE(report.ok()) << report.status().ToString();
+  EXPECT_NE(report->json.find("{\"name\":\"mystery\",\"op\":\"Mystery\",\"device\":\"/job:localhost/replica:0/task:0/device:HOST:0\""), std::string::npos)
+      << report->json;
+  EXPECT_EQ(report->json.find("compilers were not asked"), std::string::npos) << report->json;
+  EXPECT_EQ(session_->metrics().plans_built, 0u);
+  EXPECT_EQ(session_->metrics().steps, 0u);
+}
+
+}  // namespace
+}  // namespace tenon::session

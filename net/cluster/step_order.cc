@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/cluster/step_order.h"
+
+#include "core/trace/trace.h"
+
+namespace tenon::cluster {
+namespace {
+
+void Write(const trace::Trace::Event& event, TraceSpan* span) {
+  span->set_group(std::string(event.group));
+  span->set_line(std::string(event.line));
+  span->set_name(std::string(event.name));
+  span->set_category(std::string(event.category));
+  span->set_detail(std::string(event.detail));
+  span->set_begin_ns(event.begin_ns);
+  span->set_end_ns(event.end_ns);
+}
+
+}  // namespace
+
+Status StepOrder::Read(const WorkerPart& part) {
+  if (static_cast<size_t>(head.feeds_size()) != part.callable->feed_count())
+    return InvalidArgument(StrCat("part ", part.number, " takes ", part.callable->feed_count(), " feeds, ", head.feeds_size(), " came"));
+  views.reserve(part.callable->feed_count() + part.receives.size());
+  for (const TensorHead& feed : head.feeds()) {
+    TENON_ASSIGN_OR_RETURN(const tenon_tensor_view view, packet.Next(feed));
+    views.push_back(view);
+  }
+  for (int32_t channel : part.receives) {
+    tenon_tensor_view view{};
+    view.dl.ndim = -1;
+    for (const ChannelShape& shape : head.shapes()) {
+      if (shape.channel() != channel || !shape.known_rank()) continue;
+      std::vector<int64_t>& own = dims.emplace_back(shape.dims().begin(), shape.dims().end());
+      view.dl.ndim = static_cast<int32_t>(own.size());
+      view.dl.shape = own.data();
+    }
+    views.push_back(view);
+  }
+  for (const tenon_tensor_view& view : views) pointers.push_back(&view);
+  return Status::Ok();
+}
+
+Status StepOrder::Compute(WorkerStep* step, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer) const {
+  TENON_RETURN_IF_ERROR(status);
+  trace::Trace trace;
+  session::RunOptions options;
+  options.cancellation = &step->cancellation;
+  options.rendezvous = step;
+  if (head.trace()) options.trace = &trace;
+  TENON_RETURN_IF_ERROR(step->part->callable->Run(options, pointers.data(), fetches));
+  for (const Tensor& fetch : *fetches) TENON_RETURN_IF_ERROR(out->Add(fetch.view(), answer->add_fetches()));
+  trace.ForEach([answer](const trace::Trace::Event& event) { Write(event, answer->add_spans()); });
+  return Status::Ok();
+}
+
+}  // namespace tenon::cluster

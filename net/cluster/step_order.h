@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepOrder: what a master asks of a part in one step, and its answer.
+#ifndef TENON_NET_CLUSTER_STEP_ORDER_H_
+#define TENON_NET_CLUSTER_STEP_ORDER_H_
+
+#include <deque>
+#include <vector>
+
+#include "net/cluster/packet.h"
+#include "net/cluster/worker_step.h"
+
+namespace tenon::cluster {
+
+// One thread at a time.
+struct StepOrder {
+  RunPart head;
+  InPacket packet;
+  Reply reply;
+  std::deque<std::vector<int64_t>> dims;
+  std::vector<tenon_tensor_view> views;
+  std::vector<const tenon_tensor_view*> pointers;
+  Status status;         // whether it could be read
+  uint64_t program = 0;  // that will run it, when it is known and does the same work each time
+  bool here = false;     // on the transport's thread
+
+  // The feeds, and the shapes of what the part receives.
+  Status Read(const WorkerPart& part);
+  // Runs the step on this thread. The fetches' bytes are in `out`, which needs them; the rest of the answer is in `answer`.
+  Status Compute(WorkerStep* step, OutPacket* out, std::vector<Tensor>* fetches, RunReply* answer) const;
+};
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_STEP_ORDER_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// WorkerStep: a step of a part: where its values meet, and what cancels it. What is for another task goes there.
+#ifndef TENON_NET_CLUSTER_WORKER_STEP_H_
+#define TENON_NET_CLUSTER_WORKER_STEP_H_
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/exec/exchange/rendezvous.h"
+#include "net/cluster/background.h"
+#include "net/cluster/metrics.h"
+#include "net/cluster/network.h"
+#include "net/cluster/worker_part.h"
+#include "net/cluster/worker_session.h"
+
+namespace tenon::cluster {
+
+// What a worker lends its steps, which it outlives.
+struct StepServices {
+  std::string task;  // the worker's
+  Network* network = nullptr;
+  WorkerMetrics* metrics = nullptr;
+  Background* background = nullptr;
+  std::mutex* mutex = nullptr;  // of its sessions
+};
+
+class WorkerStep : public exec::Rendezvous, public std::enable_shared_from_this<WorkerStep> {
+ public:
+  WorkerStep(const StepServices* services, std::shared_ptr<WorkerSession> owner, std::shared_ptr<const WorkerPart> of, uint64_t id)
+      : Rendezvous(GlobalPool(), &of->names), session(std::move(owner)), part(std::move(of)), number(id), services_(services) {}
+
+  Status Send(const exec::RendezvousKey& key, exec::Message message) override;
+  // A value that came from another task; the step may run in this call.
+  Status Take(const exec::RendezvousKey& key, exec::Message message);
+  // Calls `run` when all values are there, on the thread that brings the last; cancelled before, in the background.
+  void RunWhenReady(std::function<void()> run);
+
+  const std::shared_ptr<WorkerSession> session;
+  const std::shared_ptr<const WorkerPart> part;
+  const uint64_t number;
+  Cancellation cancellation;
+  bool started() const { return started_ns != 0; }
+  uint64_t started_ns = 0;  // 0: values have come, the master's message has not
+  std::vector<Reply> settles;  // to be given when it is over; the worker's mutex guards it
+  tenon_peer* early_of = nullptr;  // who sent its first value, until it begins; the worker's mutex guards it
+
+ private:
+  // The channel's number among the part's tasks; -1: it stays here.
+  int32_t TargetOf(const exec::RendezvousKey& key) const;
+  // The value as it goes out: plain bytes, which the message keeps; cells and bytes of strings side by side.
+  Result<tenon_span> Lay(exec::Message* message) const;
+  // A value did not reach another task.
+  void Lost(Status why);
+  // The run, when it is time for it and nobody has taken it.
+  std::function<void()> TakeRun(bool ready);
+
+  const StepServices* const services_;
+  std::mutex run_mutex_;
+  size_t came_ = 0;  // values
+  std::function<void()> run_;
+  Subscription given_up_;
+};
+
+}  // namespace tenon::cluster
+
+#endif  // TENON_NET_CLUSTER_WORKER_STEP_H_

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of parts: how they are found, run, settled, and given up.
+#include "net/cluster/worker.h"
+
+#include <algorithm>
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "net/cluster/planted.h"
+#include "net/cluster/protocol.h"
+#include "net/cluster/step_order.h"
+
+namespace tenon::cluster {
+namespace {
+
+// A step that lasts longer has its peers asked whether they live.
+constexpr uint64_t kLastsNs = 500'000'000;
+// Of processor time: about what waking a thread takes. A program that did the same work in less, several times in a row, runs where the
+// last of what it needs has come, until a run has kept that thread for kTooLongNs.
+constexpr uint64_t kQuickNs = 20'000;
+constexpr uint64_t kTooLongNs = 1'000'000;
+// Steps whose values come before their master's message: of a session, and by way of one connection.
+constexpr size_t kMostEarlySteps = 1024, kMostEarlyOfPeer = 4096;
+
+}  // namespace
+
+Result<std::shared_ptr<WorkerStep>> Worker::StepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step) {
+  const auto at = session->parts.find(part);
+  if (at == session->parts.end()) return NotFound(StrCat("session ", session->id, " has no part ", part, " at task ", options_.task));
+  if (session->ended) return Status(Code::kCancelled, "the session has ended");
+  if (session->IsOver(part, step)) return FailedPrecondition(StrCat("step ", step, " of part ", part, " is over"));
+  const auto known = session->steps.find({part, step});
+  if (known != session->steps.end()) return known->second;
+  auto made = std::make_shared<WorkerStep>(&services_, session, at->second, step);
+  session->steps.emplace(std::make_pair(part, step), made);
+  return made;
+}
+
+Result<std::shared_ptr<WorkerStep>> Worker::EarlyStepOf(const std::shared_ptr<WorkerSession>& session, uint32_t part, uint64_t step, tenon_peer* sender) {
+  const bool is_new = !session->steps.contains({part, step});
+  const auto brought = early_.find(sender);
+  const size_t of_sender = brought == early_.end() ? 0 : brought->second;
+  if (is_new && (session->early_steps >= kMostEarlySteps || of_sender >= kMostEarlyOfPeer))
+    return ResourceExhausted(StrCat("values came for ", session->early_steps, " steps of session ", session->id, " that its master has not begun at task ",
+                                    options_.task, ", and by way of one connection for ", of_sender, "; there may be ", kMostEarlySteps, " and ", kMostEarlyOfPeer));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> found, StepOf(session, part, step));
+  if (is_new) {
+    ++early_[sender];
+    ++session->early_steps;
+    found->early_of = sender;
+  }
+  return found;
+}
+
+void Worker::NoLongerEarly(WorkerStep* step) {
+  tenon_peer* const sender = std::exchange(step->early_of, nullptr);
+  if (sender == nullptr) return;
+  --step->session->early_steps;
+  const auto at = early_.find(sender);
+  if (at != early_.end() && --at->second == 0) early_.erase(at);
+}
+
+Result<std::shared_ptr<WorkerStep>> Worker::BeginStep(const RunPart& head, tenon_reply* reply, WorkerPart::Quick* quick) {
+  const std::lock_guard lock(mutex_);
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(head.session()));
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, StepOf(session, head.part(), head.step()));
+  if (step->started()) return AlreadyExists(StrCat("step ", head.step(), " of part ", head.part(), " runs already"));
+  session->heard_ns = step->started_ns = NowNs();
+  NoLongerEarly(step.get());
+  running_.emplace(reply, step);
+  ++queued_;
+  if (coming_[reply]) step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up"));
+  *quick = step->part->quick;
+  return step;
+}
+
+Status Worker::Run(tenon_span request, Reply reply) {
+  auto order = std::make_shared<StepOrder>();
+  order->reply = reply;
+  TENON_ASSIGN_OR_RETURN(order->packet, InPacket::Parse(request, &order->head));
+  WorkerPart::Quick quick;
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerStep> step, BeginStep(order->head, reply.reply, &quick));
+  const WorkerPart& part = *step->part;
+  std::function<void()> run;
+  const Status read = Guarded([&] {
+    run = [this, step, order] { RunStep(step, order.get()); };
+    order->status = order->Read(part);
+    if (order->status.ok() && part.runs_through) order->program = part.callable->FixedProgram(order->pointers.data());
+    // A connection that must be made first takes its time, which a callback has not.
+    order->here = WorkerPart::IsQuick(quick, order->program) && network_->Has(part.targets);
+  });
+  if (!read.ok()) {  // the step has begun; it ends as others do
+    order->status = read;
+    order->here = false;
+    RunStep(step, order.get());
+  } else if (order->here) {
+    step->RunWhenReady(std::move(run));
+  } else {
+    background_.Later(std::move(run));
+  }
+  return Status::Ok();
+}
+
+void Worker::RunStep(const std::shared_ptr<WorkerStep>& step, StepOrder* order) {
+  const LogScope scope({options_.task, step->session->id, step->number});
+  const WorkerPart& part = *step->part;
+  const Reply& reply = order->reply;
+  --queued_;
+  // Both stay until they are sent.
+  std::shared_ptr<OutPacket> out;
+  std::shared_ptr<std::vector<Tensor>> fetches;
+  RunReply answer;
+  answer.set_came_ns(step->started_ns);
+  const uint64_t began = order->here ? NowNs() : ThreadCpuNs();
+  Status status = Guarded([&] {
+    out = std::make_shared<OutPacket>();
+    fetches = std::make_shared<std::vector<Tensor>>();
+    return order->Compute(step.get(), out.get(), fetches.get(), &answer);
+  });
+  const bool quickly = order->here ? NowNs() - began < kTooLongNs : ThreadCpuNs() - began < kQuickNs;
+  {
+    const std::lock_guard lock(mutex_);
+    running_.erase(reply.reply);
+    part.Took(order->program, quickly);
+  }
+  Status told = Guarded([&] {
+    EndStep(step.get());
+    metrics_.StepEnded(status);
+    answer.set_answered_ns(trace::Trace::Now());
+    if (status.ok()) out->Finish(answer);
+  });
+  if (status.ok()) status = std::move(told);
+  if (!status.ok()) {
+    Log(status.code() == Code::kCancelled ? TENON_LOG_INFO : TENON_LOG_WARNING, status.message());
+    return reply.Fail(std::move(status));
+  }
+  reply.Give(out->pieces(), [out, fetches] {});
+}
+
+void Worker::EndStep(WorkerStep* step) {
+  std::shared_ptr<WorkerStep> ended;
+  std::vector<Reply> settles;
+  {
+    const std::lock_guard lock(mutex_);
+    settles.swap(step->settles);
+    const auto at = step->session->steps.find({step->part->number, step->number});
+    if (at != step->session->steps.end()) {
+      ended = std::move(at->second);
+      step->session->steps.erase(at);
+    }
+    step->session->End(step->part->number, step->number);
+  }
+  for (const Reply& reply : settles) Answer(reply, PingReply());
+}
+
+Status Worker::Settle(tenon_span request, Reply reply) {
+  StepRequest asked;
+  TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
+  std::shared_ptr<WorkerStep> forgotten;
+  {
+    const std::lock_guard lock(mutex_);
+    TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, Find(asked.session()));
+    const auto at = session->steps.find({asked.part(), asked.step()});
+    if (at != session->steps.end() && at->second->started()) {
+      at->second->settles.push_back(reply);
+      return Status::Ok();
+    }
+    if (at != session->steps.end()) {
+      NoLongerEarly(at->second.get());
+      forgotten = std::move(at->second);
+      session->steps.erase(at);
+    }
+    session->End(asked.part(), asked.step());
+  }
+  Answer(reply, PingReply());
+  return Status::Ok();
+}
+
+void Worker::OnCancelled(tenon_reply* reply) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = running_.find(reply); at != running_.end()) {
+    // Outside of the lock it might be over; a cancellation calls what holds no lock of ours.
+    const std::shared_ptr<WorkerStep> step = at->second;
+    background_.Later([step] { step->cancellation.Cancel(Status(Code::kCancelled, "the master gave the step up")); });
+  } else if (const auto coming = coming_.find(reply); coming != coming_.end()) {
+    coming->second = true;
+  }
+}
+
+std::map<std::string, Task> Worker::BusyPeers(uint64_t now_ns) const {
+  std::map<std::string, Task> busy;
+  for (const auto& [reply, step] : running_)
+    if (now_ns > step->started_ns + kLastsNs) busy.insert(step->part->peers.begin(), step->part->peers.end());
+  return busy;
+}
+
+void Worker::LosePeer(const std::string& address, std::string_view why, bool noted) {
+  std::vector<std::shared_ptr<WorkerStep>> steps;
+  const auto known = std::find_if(options_.tasks.begin(), options_.tasks.end(), [&](const Task& task) { return WithScheme(task.address()) == WithScheme(address); });
+  const Status status(Code::kUnavailable, StrCat("task ", known == options_.tasks.end() ? std::string() : known->name(), " at ", address, ": ", why));
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, session] : sessions_) {
+      if (noted && session->HasPeer(address) && !Planted(Bug::kLossNotTold)) session->Note(status, 0);
+      for (const auto& [key, step] : session->steps)
+        if (step->part->peers.contains(address)) steps.push_back(step);
+    }
+  }
+  for (const std::shared_ptr<WorkerStep>& step : steps) step->cancellation.Cancel(status);
+}
+
+void Worker::CountSteps(WorkerState* out) const {
+  std::vector<std::shared_ptr<WorkerStep>> steps;
+  {
+    const std::lock_guard lock(mutex_);
+    out->sessions = sessions_.size();
+    out->steps_queued = queued_;
+    out->steps_running = running_.size() - queued_;
+    for (const auto& [id, session] : sessions_)
+      for (const auto& [key, step] : session->steps) {
+        out->steps_expected += !step->started();
+        steps.push_back(step);
+      }
+  }
+  for (const auto& step : steps) out->values_waiting += step->waiting();
+}
+
+}  // namespace tenon::cluster
