@@ -80,8 +80,8 @@ Result<BoundDynamicPlan*> Bindings::Dynamic(Cancellation* cancellation) {
 }
 
 // How the newest program runs each node; nodes that no program runs were folded or forwarded.
-std::vector<const char*> Bindings::HowNodesRun() const {
-  std::vector<const char*> how(static_cast<size_t>(plan_->graph().size()), always_dynamic() || !dynamic_shapes_.empty() ? "dynamic" : "not bound");
+graph::NodeMap<const char*> Bindings::HowNodesRun() const {
+  graph::NodeMap<const char*> how(static_cast<size_t>(plan_->graph().size()), always_dynamic() || !dynamic_shapes_.empty() ? "dynamic" : "not bound");
   if (programs_.empty()) return how;
   std::fill(how.begin(), how.end(), "folded or forwarded");
   const ProgramCode& code = (*programs_.back())->code();
@@ -94,9 +94,9 @@ std::vector<const char*> Bindings::HowNodesRun() const {
       } else if (operation.kind == Operation::Kind::kBranch) {
         self(code.branch(operation.branch).block, in_loop, self);
       } else if (operation.region != nullptr) {
-        for (int32_t node : operation.region->nodes()) how[static_cast<size_t>(node)] = "compiled";
+        for (graph::NodeId node : operation.region->nodes()) how[node] = "compiled";
       } else if (operation.kind != Operation::Kind::kRelease && operation.kind != Operation::Kind::kCheck) {
-        how[static_cast<size_t>(operation.node)] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time" : in_loop ? "loop" : "straight";
+        how[operation.node] = operation.kind == Operation::Kind::kDynamic ? "shapes at run time" : in_loop ? "loop" : "straight";
       }
     }
   };
@@ -106,19 +106,19 @@ std::vector<const char*> Bindings::HowNodesRun() const {
 
 std::string Bindings::Explain() const {
   std::lock_guard lock(mutex_);
-  const std::vector<const char*> how = HowNodesRun();
+  const graph::NodeMap<const char*> how = HowNodesRun();
   const std::string why = programs_.empty() && !why_dynamic_.empty() ? StrCat("\",\"why\":\"", JsonEscape(why_dynamic_)) : "";
   const std::vector<SessionDevice>& devices = plan_->env().devices;
-  const auto name = [&](int32_t device) { return JsonEscape(devices[static_cast<size_t>(device)].device->name); };
+  const auto name = [&](int32_t device) { return JsonEscape(devices[device].device->name); };
   std::string out = "[";
-  for (int32_t id : plan_->order()) {
+  for (graph::NodeId id : plan_->order()) {
     const graph::Node& node = plan_->graph().node(id);
     const NodeRunner* runner = plan_->runner(id).get();
     out += StrCat(out.size() == 1 ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name),
                   "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"", devices.empty() ? "" : name(plan_->DeviceOf(id)),
                   plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))), "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
-                  ",\"runs\":\"", how[static_cast<size_t>(id)], why, "\"}");
+                  ",\"runs\":\"", how[id], why, "\"}");
   }
   return out + "\n]\n";
 }

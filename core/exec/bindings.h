@@ -50,7 +50,7 @@ class Bindings final : public Runnable {
  private:
   // Whether the plan runs dynamically whatever the feeds are.
   bool always_dynamic() const { return always_dynamic_.load(std::memory_order_relaxed); }
-  std::vector<const char*> HowNodesRun() const;
+  graph::NodeMap<const char*> HowNodesRun() const;
 
   const std::shared_ptr<const Plan> plan_;
   DeviceConstants constants_;

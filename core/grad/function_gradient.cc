@@ -27,7 +27,7 @@ class FunctionGradient {
     TENON_RETURN_IF_ERROR(AddArguments());
     const size_t count = node_.output_types.size();
     const std::vector<Edge> xs(arguments_.begin(), arguments_.begin() + static_cast<ptrdiff_t>(count));
-    TENON_ASSIGN_OR_RETURN(const int32_t call, builder_.Add(function_.name, xs, function_.attrs ? *function_.attrs : AttrMap(), "forward"));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId call, builder_.Add(function_.name, xs, function_.attrs ? *function_.attrs : AttrMap(), "forward"));
     const std::vector<DType> results = graph_.node(call).output_types;
     if (arguments_.size() != count + results.size())
       return InvalidArgument(StrCat("it has ", arguments_.size(), " inputs: '", function_.name, "' takes ", count, " and gives ", results.size(),
@@ -61,7 +61,7 @@ class FunctionGradient {
   Status AddArguments() {
     for (size_t i = 0; i < node_.input_types.size(); ++i) {
       AttrMap attrs{{"T", AttrValue::Type(BaseType(node_.input_types[i]))}, {"index", AttrValue::Int(static_cast<int64_t>(i))}};
-      TENON_ASSIGN_OR_RETURN(const int32_t id, builder_.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder_.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
       arguments_.push_back({id, 0});
     }
     return Status::Ok();
@@ -69,7 +69,7 @@ class FunctionGradient {
 
   Result<Edge> ValueOf(const tenon_gradient& gradient, Edge x) {
     if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES) return Densify(&builder_, gradient, {});
-    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_.AddRole("zeros_like", {x}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_.AddRole("zeros_like", {x}));
     return Edge{zeros, 0};
   }
 
@@ -80,12 +80,12 @@ class FunctionGradient {
 
   void AddBody(FunctionDef* made) const {
     for (const Edge& argument : arguments_) made->inputs.push_back({graph_.node(argument.node).name, graph_.TypeOf(argument), "", "", ""});
-    for (int32_t id = 0; id < graph_.size(); ++id) {
+    for (const graph::NodeId id : graph_.ids()) {
       const Node& node = graph_.node(id);
       if (node.has(TENON_OP_ARGUMENT)) continue;
       FunctionDef::BodyNode body{node.name, node.op->name, node.device, {}, node.attrs};
       for (const Edge& input : node.inputs) body.inputs.push_back(NameOf(input));
-      for (const int32_t control : node.controls) body.inputs.push_back(StrCat("^", graph_.node(control).name));
+      for (const graph::NodeId control : node.controls) body.inputs.push_back(StrCat("^", graph_.node(control).name));
       made->is_stateful = made->is_stateful || node.has(TENON_OP_STATEFUL);
       made->nodes.push_back(std::move(body));
     }
@@ -112,7 +112,7 @@ struct Derivative {
 
 }  // namespace
 
-Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, int32_t id) {
+Result<std::unique_ptr<Node>> MakeGradientCall(Graph* graph, graph::NodeId id) {
   const Node& node = graph->node(id);
   if (derivatives == kHighestDerivative)
     return ResourceExhausted(StrCat(node.Describe(), ": gradients of functions lie in each other deeper than ", kHighestDerivative,

@@ -18,6 +18,7 @@ using graph::AttrValue;
 using graph::Builder;
 using graph::Edge;
 using graph::Frame;
+using graph::FrameId;
 using graph::Graph;
 using graph::LoopAnalysis;
 using graph::LoopVariable;
@@ -40,24 +41,24 @@ struct Branch {
 
 // The backward loop that belongs to a forward loop; the root has none.
 struct Backward {
-  int frame = 0;              // the forward frame
+  FrameId frame = graph::kStep;  // the forward frame
   Backward* parent = nullptr;
   std::string name;           // the backward frame's
   int64_t parallel_iterations = 10;
   // In the forward loop: counts turns; pushes hang between the counter and its next value.
-  int32_t forward_turn = -1;  // the counter in a turn
-  int32_t forward_add = -1;
+  graph::NodeId forward_turn;  // the counter in a turn
+  graph::NodeId forward_add;
   Edge forward_condition;     // the loop condition's output
   // In the backward loop.
-  int32_t turn = -1;          // identity of the counter in a turn: what must run in each turn waits for it
-  int32_t subtract = -1;
+  graph::NodeId turn;          // identity of the counter in a turn: what must run in each turn waits for it
+  graph::NodeId subtract;
   std::map<Edge, Edge> forward_values;  // forward edge -> what stands for it here
   std::map<Edge, Edge> entered;         // value of the parent -> its constant Enter
 };
 
-Result<Edge> ConstantAfter(Builder* builder, Shape shape, int32_t value, const std::vector<int32_t>& controls) {
+Result<Edge> ConstantAfter(Builder* builder, Shape shape, int32_t value, const std::vector<graph::NodeId>& controls) {
   TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromValues<int32_t>(KeptPool(), TENON_DT_INT32, std::move(shape), std::span(&value, 1)));
-  const std::vector<int32_t> before = builder->controls();
+  const std::vector<graph::NodeId> before = builder->controls();
   if (!controls.empty()) builder->set_controls(controls);
   auto edge = builder->Constant(std::move(tensor));
   builder->set_controls(before);
@@ -67,16 +68,16 @@ Result<Edge> ConstantAfter(Builder* builder, Shape shape, int32_t value, const s
 class Differentiator {
  public:
   Differentiator(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs)
-      : builder_(builder), graph_(builder->graph()), ys_(ys), xs_(xs), forward_size_(graph_.size()) {}
+      : builder_(builder), graph_(builder->graph()), ys_(ys), xs_(xs), forward_end_(graph_.next_id()) {}
 
   // Calls on the way, and what has no gradient but is made of ops that do; their bodies must be in the graph before Run.
-  std::vector<int32_t> Calls() {
+  std::vector<graph::NodeId> Calls() {
     FindBetween();
-    std::vector<int32_t> calls;
-    for (int32_t id = 0; id < forward_size_; ++id) {
+    std::vector<graph::NodeId> calls;
+    for (const graph::NodeId id : ForwardIds()) {
       const Node& node = graph_.node(id);
       const bool made_of_others = graph::Decomposes(node) && node.op->c->gradient == nullptr;
-      if (between_[static_cast<size_t>(id)] && (node.has(graph::kCallsFunctions) || made_of_others)) calls.push_back(id);
+      if (between_[id] && (node.has(graph::kCallsFunctions) || made_of_others)) calls.push_back(id);
     }
     return calls;
   }
@@ -92,7 +93,7 @@ class Differentiator {
     for (size_t i = 0; i < ys_.size(); ++i) {
       Edge seed;
       if (initial.empty()) {
-        TENON_ASSIGN_OR_RETURN(const int32_t ones, builder_->AddRole("ones_like", {ys_[i]}));
+        TENON_ASSIGN_OR_RETURN(const graph::NodeId ones, builder_->AddRole("ones_like", {ys_[i]}));
         seed = {ones, 0};
       } else {
         seed = initial[i];
@@ -109,19 +110,20 @@ class Differentiator {
   }
 
  private:
-  int FrameOf(int32_t node) const { return node < forward_size_ ? loops_.frame_of(node) : -1; }
+  IdRange<graph::NodeId> ForwardIds() const { return {graph::NodeId(0), forward_end_}; }
+  FrameId FrameOf(graph::NodeId node) const { return node < forward_end_ ? loops_.frame_of(node) : FrameId(); }
   // The frame in which a value lives.
-  int FrameOfEdge(Edge edge) const {
-    const int frame = FrameOf(edge.node);
-    if (frame > 0 && graph_.node(edge.node).has(TENON_OP_EXIT)) return loops_.frames()[static_cast<size_t>(frame)].parent;
+  FrameId FrameOfEdge(Edge edge) const {
+    const FrameId frame = FrameOf(edge.node);
+    if (frame > graph::kStep && graph_.node(edge.node).has(TENON_OP_EXIT)) return loops_.frame(frame).parent;
     return frame;
   }
 
   Status CheckEnds() const {
     for (const Edge& y : ys_)
-      if (FrameOfEdge(y) != 0) return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is inside a loop; differentiate what leaves it"));
+      if (FrameOfEdge(y) != graph::kStep) return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is inside a loop; differentiate what leaves it"));
     for (const Edge& x : xs_)
-      if (FrameOfEdge(x) != 0) return InvalidArgument(StrCat("'", graph_.EdgeName(x), "' is inside a loop; differentiate with respect to what enters it"));
+      if (FrameOfEdge(x) != graph::kStep) return InvalidArgument(StrCat("'", graph_.EdgeName(x), "' is inside a loop; differentiate with respect to what enters it"));
     for (const Edge& y : ys_)
       if (!IsFloating(graph_.TypeOf(y)))
         return InvalidArgument(StrCat("'", graph_.EdgeName(y), "' is ", TypeName(graph_.TypeOf(y)), ", which has no gradient"));
@@ -131,56 +133,56 @@ class Differentiator {
   // ---- What lies between xs and ys ----
 
   void FindBetween() {
-    const auto count = static_cast<size_t>(forward_size_);
-    std::vector<std::vector<int32_t>> users(count);
-    for (int32_t id = 0; id < forward_size_; ++id)
+    const size_t count = forward_end_.index();
+    graph::NodeMap<std::vector<graph::NodeId>> users(count);
+    for (const graph::NodeId id : ForwardIds())
       for (const Edge& edge : graph_.node(id).inputs)
-        if (edge.node >= 0) users[static_cast<size_t>(edge.node)].push_back(id);
-    std::vector<bool> after_x(count, false), before_y(count, false);
-    std::vector<int32_t> stack;
-    const auto visit = [&stack](std::vector<bool>& seen, int32_t id) {
-      if (seen[static_cast<size_t>(id)]) return;
-      seen[static_cast<size_t>(id)] = true;
+        if (edge.node) users[edge.node].push_back(id);
+    graph::NodeMap<bool> after_x(count, false), before_y(count, false);
+    std::vector<graph::NodeId> stack;
+    const auto visit = [&stack](graph::NodeMap<bool>& seen, graph::NodeId id) {
+      if (seen[id]) return;
+      seen[id] = true;
       stack.push_back(id);
     };
     for (const Edge& x : xs_) {
       // What uses the x itself, not the node's other outputs.
-      for (int32_t user : users[static_cast<size_t>(x.node)])
+      for (graph::NodeId user : users[x.node])
         for (const Edge& edge : graph_.node(user).inputs)
           if (edge == x) visit(after_x, user);
     }
     while (!stack.empty()) {
-      const int32_t id = stack.back();
+      const graph::NodeId id = stack.back();
       stack.pop_back();
       if (graph_.node(id).has(TENON_OP_NO_GRADIENT)) continue;
-      for (int32_t user : users[static_cast<size_t>(id)]) visit(after_x, user);
+      for (graph::NodeId user : users[id]) visit(after_x, user);
     }
     for (const Edge& y : ys_) visit(before_y, y.node);
     while (!stack.empty()) {
-      const int32_t id = stack.back();
+      const graph::NodeId id = stack.back();
       stack.pop_back();
       for (const Edge& edge : graph_.node(id).inputs)
-        if (edge.node >= 0) visit(before_y, edge.node);
+        if (edge.node) visit(before_y, edge.node);
     }
     between_.assign(count, false);
-    for (size_t i = 0; i < count; ++i) between_[i] = after_x[i] && before_y[i];
+    for (const graph::NodeId id : ForwardIds()) between_[id] = after_x[id] && before_y[id];
   }
 
   // The conditionals around each node, outermost first. A merge that is no loop variable ends one.
   void FindBranches() {
-    branches_.resize(static_cast<size_t>(forward_size_));
-    for (int32_t id : order_) {
+    branches_.resize(forward_end_.index());
+    for (graph::NodeId id : order_) {
       const Node& node = graph_.node(id);
       std::vector<Branch> longest;
       const auto consider = [&](Edge edge) {
-        if (edge.node < 0 || graph::IsBackEdge(graph_.node(edge.node), node)) return;
+        if (!edge.node || graph::IsBackEdge(graph_.node(edge.node), node)) return;
         std::vector<Branch> around = BranchesOf(edge);
         if (around.size() > longest.size()) longest = std::move(around);
       };
       for (const Edge& edge : node.inputs) consider(edge);
-      for (int32_t control : node.controls) consider({control, -1});
+      for (graph::NodeId control : node.controls) consider({control, -1});
       if (node.has(TENON_OP_MERGE) && !IsLoopMerge(node) && !longest.empty()) longest.pop_back();
-      branches_[static_cast<size_t>(id)] = std::move(longest);
+      branches_[id] = std::move(longest);
     }
   }
 
@@ -194,7 +196,7 @@ class Differentiator {
   }
   std::vector<Branch> BranchesOf(Edge edge) const {
     const Node& node = graph_.node(edge.node);
-    std::vector<Branch> out = branches_[static_cast<size_t>(edge.node)];
+    std::vector<Branch> out = branches_[edge.node];
     if (node.has(TENON_OP_SWITCH) && !IsLoopSwitch(node) && edge.index >= 0) out.push_back({node.inputs[1], edge.index});
     return out;
   }
@@ -221,13 +223,13 @@ class Differentiator {
       TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(gradient));
       edges.push_back(dense);
     }
-    TENON_ASSIGN_OR_RETURN(const int32_t sum, builder_->AddRole("sum", edges));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId sum, builder_->AddRole("sum", edges));
     return Dense({sum, 0});
   }
 
   // A constant of the walk's loop waits for the turn, so that it belongs there.
-  std::vector<int32_t> ControlsHere() const {
-    return current_ != nullptr && current_->frame != 0 ? std::vector<int32_t>{current_->turn} : std::vector<int32_t>();
+  std::vector<graph::NodeId> ControlsHere() const {
+    return current_ != nullptr && current_->frame != graph::kStep ? std::vector<graph::NodeId>{current_->turn} : std::vector<graph::NodeId>();
   }
 
   // Slices are put one after the other, not added.
@@ -240,9 +242,9 @@ class Differentiator {
     TENON_ASSIGN_OR_RETURN(const Edge axis, ConstantAfter(builder_, Shape(), 0, ControlsHere()));
     values.push_back(axis);
     indices.push_back(axis);
-    TENON_ASSIGN_OR_RETURN(const int32_t value, builder_->AddRole("concat", values));
-    TENON_ASSIGN_OR_RETURN(const int32_t index, builder_->AddRole("concat", indices));
-    return tenon_gradient{TENON_GRADIENT_SLICES, 0, {value, 0, 0}, {index, 0, 0}, list[0].dense_shape};
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId value, builder_->AddRole("concat", values));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId index, builder_->AddRole("concat", indices));
+    return tenon_gradient{TENON_GRADIENT_SLICES, 0, {value.number(), 0, 0}, {index.number(), 0, 0}, list[0].dense_shape};
   }
 
   Result<Edge> Densify(const tenon_gradient& gradient) { return grad::Densify(builder_, gradient, ControlsHere()); }
@@ -260,11 +262,11 @@ class Differentiator {
   Status WalkItems(Backward* back, Arrived* arrived) {
     TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, order_, back->frame));
     for (auto item = items.rbegin(); item != items.rend(); ++item) {
-      if (item->node < 0) {
+      if (!item->node) {
         TENON_RETURN_IF_ERROR(WalkLoop(item->child, back, arrived));
         continue;
       }
-      if (!between_[static_cast<size_t>(item->node)]) continue;
+      if (!between_[item->node]) continue;
       const Node& node = graph_.node(item->node);
       constexpr uint64_t kByLoop = TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION;
       if (node.has(kByLoop) || IsLoopSwitch(node) || (node.has(TENON_OP_MERGE) && IsLoopMerge(node))) continue;
@@ -281,7 +283,7 @@ class Differentiator {
     (*arrived)[input].push_back(gradient);
   }
 
-  Status WalkNode(int32_t id, Backward* back, Arrived* arrived) {
+  Status WalkNode(graph::NodeId id, Backward* back, Arrived* arrived) {
     std::vector<tenon_gradient> dy;
     bool any = false;
     for (size_t k = 0; k < graph_.node(id).output_types.size(); ++k) {
@@ -290,7 +292,7 @@ class Differentiator {
       dy.push_back(total);
     }
     if (!any) return Status::Ok();
-    const int32_t first_new = graph_.size();
+    const graph::NodeId first_new = graph_.next_id();
     const Node node = graph_.node(id);  // a copy: the graph grows
     std::vector<tenon_gradient> dx(node.inputs.size(), tenon_gradient{TENON_GRADIENT_NONE, 0, {-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}});
     if (node.has(TENON_OP_SWITCH)) {
@@ -303,8 +305,8 @@ class Differentiator {
     TENON_RETURN_IF_ERROR(Localize(first_new, back));
     for (tenon_gradient& gradient : dx)
       for (tenon_output* end : {&gradient.dense, &gradient.indices, &gradient.dense_shape}) {
-        const int frame = end->node < 0 || back->frame == 0 ? -1 : ForwardFrame(graph::FromC(*end));
-        if (frame < 0) continue;
+        const FrameId frame = end->node < 0 || back->frame == graph::kStep ? FrameId() : ForwardFrame(graph::FromC(*end));
+        if (!frame) continue;
         TENON_ASSIGN_OR_RETURN(const Edge here, ForwardValue(graph::FromC(*end), frame, back));
         *end = graph::ToC(here);
       }
@@ -320,7 +322,7 @@ class Differentiator {
   }
 
   bool LeadsToX(Edge edge) const {
-    return between_[static_cast<size_t>(edge.node)] || std::find(xs_.begin(), xs_.end(), edge) != xs_.end();
+    return between_[edge.node] || std::find(xs_.begin(), xs_.end(), edge) != xs_.end();
   }
 
   struct HostArgs {
@@ -340,7 +342,7 @@ class Differentiator {
 
   Result<Edge> DenseOrZeros(const Node& node, int32_t index, const tenon_gradient& gradient) {
     if (gradient.kind == TENON_GRADIENT_DENSE || gradient.kind == TENON_GRADIENT_SLICES) return Densify(gradient);
-    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {Edge{node.id, index}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_->AddRole("zeros_like", {Edge{node.id, index}}));
     return Edge{zeros, 0};
   }
 
@@ -356,17 +358,17 @@ class Differentiator {
   }
   // type: of the input; what is no plain value may have a gradient of another type.
   Status CheckOutput(const char* what, const tenon_output& output, DType type) const {
-    if (output.node < 0 || output.node >= graph_.size()) return Internal(StrCat(what, " at node ", output.node, "; the graph has ", graph_.size(), " nodes"));
-    const Node& node = graph_.node(static_cast<int32_t>(output.node));
+    if (output.node < 0 || static_cast<uint64_t>(output.node) >= graph_.size()) return Internal(StrCat(what, " at node ", output.node, "; the graph has ", graph_.size(), " nodes"));
+    const Node& node = graph_.node(graph::NodeId(output.node));
     if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
       return Internal(StrCat(what, " at output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size(), " outputs"));
-    const DType given = BaseType(node.output_types[static_cast<size_t>(output.index)]);
+    const DType given = BaseType(node.output_types[output.index]);
     if (IsPlain(BaseType(type)) && type != TENON_DT_INVALID && given != BaseType(type))
       return Internal(StrCat(what, " at ", node.Describe(), ", which is ", TypeName(given), " and not ", TypeName(BaseType(type))));
     return Status::Ok();
   }
 
-  Status OpGradient(int32_t id, const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+  Status OpGradient(graph::NodeId id, const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
     if (node.op->c == nullptr || node.op->c->gradient == nullptr) {
       if (node.has(TENON_OP_NO_GRADIENT)) return Status::Ok();
       if (node.has(TENON_OP_IDENTITY)) {
@@ -379,7 +381,7 @@ class Differentiator {
     TENON_RETURN_IF_ERROR(builder_->Check(id));
     std::vector<tenon_output> inputs, outputs;
     for (const Edge& edge : node.inputs) inputs.push_back(graph::ToC(edge));
-    for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({id, static_cast<int32_t>(k), 0});
+    for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({id.number(), static_cast<int32_t>(k), 0});
     HostArgs host{this, &node};
     const tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
                                       inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
@@ -396,10 +398,10 @@ class Differentiator {
   Status SwitchGradient(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
     std::vector<Edge> sides;
     for (int32_t k = 0; k < 2; ++k) {
-      TENON_ASSIGN_OR_RETURN(const Edge side, DenseOrZeros(node, k, dy[static_cast<size_t>(k)]));
+      TENON_ASSIGN_OR_RETURN(const Edge side, DenseOrZeros(node, k, dy[k]));
       sides.push_back(side);
     }
-    TENON_ASSIGN_OR_RETURN(const int32_t merge, builder_->AddRole("merge", sides));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId merge, builder_->AddRole("merge", sides));
     (*dx)[0] = Dense({merge, 0});
     return Status::Ok();
   }
@@ -409,9 +411,9 @@ class Differentiator {
     if (node.inputs.size() != 2) return Unimplemented(StrCat("a merge of ", node.inputs.size(), " values has no gradient; merge two at a time"));
     if (dy[0].kind != TENON_GRADIENT_DENSE && dy[0].kind != TENON_GRADIENT_SLICES) return Status::Ok();
     TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(dy[0]));
-    TENON_ASSIGN_OR_RETURN(const int32_t second, builder_->AddRole("cast", {Edge{node.id, 1}}, {{"DstT", AttrValue::Type(TENON_DT_BOOL)}}));
-    TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {dense, Edge{second, 0}}));
-    for (int32_t i = 0; i < 2; ++i) (*dx)[static_cast<size_t>(i)] = Dense({gate, i});
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId second, builder_->AddRole("cast", {Edge{node.id, 1}}, {{"DstT", AttrValue::Type(TENON_DT_BOOL)}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId gate, builder_->AddRole("switch", {dense, Edge{second, 0}}));
+    for (int32_t i = 0; i < 2; ++i) (*dx)[i] = Dense({gate, i});
     return Status::Ok();
   }
 
@@ -424,56 +426,56 @@ class Differentiator {
   }
 
   struct Variable {
-    int32_t merge = -1;
+    graph::NodeId merge;
     Edge in_turn;  // the switch's true side
     Edge exit;
   };
 
   // A loop variable: Enter, Merge with an open back edge, Switch, Exit. condition.node -1: the switch is made later.
-  Result<int32_t> OpenVariable(const AttrMap& enter_attrs, Edge initial) {
-    TENON_ASSIGN_OR_RETURN(const int32_t enter, builder_->AddRole("enter", {initial}, enter_attrs));
+  Result<graph::NodeId> OpenVariable(const AttrMap& enter_attrs, Edge initial) {
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId enter, builder_->AddRole("enter", {initial}, enter_attrs));
     // The second input stands in until the next-iteration exists; types are the same.
-    TENON_ASSIGN_OR_RETURN(const int32_t merge, builder_->AddRole("merge", {Edge{enter, 0}, Edge{enter, 0}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId merge, builder_->AddRole("merge", {Edge{enter, 0}, Edge{enter, 0}}));
     return merge;
   }
-  Result<Variable> CloseVariable(int32_t merge, Edge condition) {
+  Result<Variable> CloseVariable(graph::NodeId merge, Edge condition) {
     Variable variable;
     variable.merge = merge;
-    TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {Edge{merge, 0}, condition}));
-    TENON_ASSIGN_OR_RETURN(const int32_t turn, builder_->AddRole("identity", {Edge{gate, 1}}));
-    TENON_ASSIGN_OR_RETURN(const int32_t exit, builder_->AddRole("exit", {Edge{gate, 0}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId gate, builder_->AddRole("switch", {Edge{merge, 0}, condition}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId turn, builder_->AddRole("identity", {Edge{gate, 1}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId exit, builder_->AddRole("exit", {Edge{gate, 0}}));
     variable.in_turn = {turn, 0};
     variable.exit = {exit, 0};
     return variable;
   }
-  Status SetNext(int32_t merge, Edge value) {
-    TENON_ASSIGN_OR_RETURN(const int32_t next, builder_->AddRole("next_iteration", {value}));
+  Status SetNext(graph::NodeId merge, Edge value) {
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId next, builder_->AddRole("next_iteration", {value}));
     return graph_.SetInput(merge, 1, {next, 0});
   }
 
   // A constant in a frame: waits for `pivot`, so that it belongs to the turn.
-  Result<Edge> ConstantIn(int32_t pivot, int32_t value) {
-    const std::vector<int32_t> before = builder_->controls();
+  Result<Edge> ConstantIn(graph::NodeId pivot, int32_t value) {
+    const std::vector<graph::NodeId> before = builder_->controls();
     builder_->set_controls({pivot});
     auto edge = builder_->ScalarInt32(value);
     builder_->set_controls(before);
     return edge;
   }
 
-  Status WalkLoop(int index, Backward* parent, Arrived* arrived) {
-    const Frame& frame = loops_.frames()[static_cast<size_t>(index)];
+  Status WalkLoop(FrameId index, Backward* parent, Arrived* arrived) {
+    const Frame& frame = loops_.frame(index);
     // Which variables and invariants the gradient flows through.
     bool any = false;
     std::vector<LoopVariable> variables = VariablesOf(frame);
     for (const LoopVariable& variable : variables) {
-      if (variable.exit < 0) continue;
+      if (!variable.exit) continue;
       TENON_ASSIGN_OR_RETURN(const tenon_gradient total, Total(arrived, {variable.exit, 0}));
       any = any || total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES;
     }
     if (!any) return Status::Ok();
-    if (frame.condition < 0) return Unimplemented(StrCat("loop '", frame.name, "' has no loop condition; it has no gradient"));
+    if (!frame.condition) return Unimplemented(StrCat("loop '", frame.name, "' has no loop condition; it has no gradient"));
     for (const LoopVariable& variable : variables)
-      if (variable.enter < 0)
+      if (!variable.enter)
         return InvalidArgument(StrCat("loop '", frame.name, "': ", graph_.node(variable.merge).Describe(), " does not begin with an Enter; it has no gradient"));
     Backward back;
     back.frame = index;
@@ -486,10 +488,10 @@ class Differentiator {
     TENON_ASSIGN_OR_RETURN(const Edge count_here, ForwardValue(count, frame.parent, parent));
 
     // The backward counter and its condition.
-    TENON_ASSIGN_OR_RETURN(const int32_t counter, OpenVariable(EnterAttrs(back, false), count_here));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId counter, OpenVariable(EnterAttrs(back, false), count_here));
     TENON_ASSIGN_OR_RETURN(const Edge one, ConstantIn(counter, 1));
-    TENON_ASSIGN_OR_RETURN(const int32_t more, builder_->AddRole("greater_equal", {Edge{counter, 0}, one}));
-    TENON_ASSIGN_OR_RETURN(const int32_t condition, builder_->AddRole("loop_condition", {Edge{more, 0}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId more, builder_->AddRole("greater_equal", {Edge{counter, 0}, one}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId condition, builder_->AddRole("loop_condition", {Edge{more, 0}}));
     TENON_ASSIGN_OR_RETURN(const Variable turns, CloseVariable(counter, {condition, 0}));
     back.turn = turns.in_turn.node;
     TENON_ASSIGN_OR_RETURN(const Edge step, ConstantIn(back.turn, 1));
@@ -500,12 +502,12 @@ class Differentiator {
     Arrived inside;
     std::vector<std::pair<const LoopVariable*, Variable>> carried;
     for (const LoopVariable& variable : variables) {
-      if (variable.switch_node < 0 || !between_[static_cast<size_t>(variable.merge)] ||
+      if (!variable.switch_node || !between_[variable.merge] ||
           !MayCarry(graph_.TypeOf({variable.merge, 0})))
         continue;
       Edge first;
       tenon_gradient total{};
-      if (variable.exit >= 0) {
+      if (variable.exit) {
         TENON_ASSIGN_OR_RETURN(total, Total(arrived, {variable.exit, 0}));
       }
       if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
@@ -513,20 +515,20 @@ class Differentiator {
       } else {
         TENON_ASSIGN_OR_RETURN(first, ZerosForVariable(variable, parent));
       }
-      TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(EnterAttrs(back, false), first));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId merge, OpenVariable(EnterAttrs(back, false), first));
       TENON_ASSIGN_OR_RETURN(const Variable made, CloseVariable(merge, {condition, 0}));
       carried.emplace_back(&variable, made);
       inside[graph_.node(variable.next).inputs[0]].push_back(Dense(made.in_turn));
     }
     // Invariants gather what each turn adds.
-    std::vector<std::pair<int32_t, Variable>> invariants;
-    for (int32_t enter : frame.enters) {
-      if (!IsInvariant(enter) || !between_[static_cast<size_t>(enter)] || !MayCarry(graph_.TypeOf({enter, 0}))) continue;
+    std::vector<std::pair<graph::NodeId, Variable>> invariants;
+    for (graph::NodeId enter : frame.enters) {
+      if (!IsInvariant(enter) || !between_[enter] || !MayCarry(graph_.TypeOf({enter, 0}))) continue;
       const Edge outside = graph_.node(enter).inputs[0];
-      const int32_t first_new = graph_.size();
-      TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {outside}));
+      const graph::NodeId first_new = graph_.next_id();
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_->AddRole("zeros_like", {outside}));
       TENON_RETURN_IF_ERROR(Localize(first_new, parent));
-      TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(EnterAttrs(back, false), {zeros, 0}));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId merge, OpenVariable(EnterAttrs(back, false), {zeros, 0}));
       TENON_ASSIGN_OR_RETURN(const Variable made, CloseVariable(merge, {condition, 0}));
       invariants.emplace_back(enter, made);
     }
@@ -539,7 +541,7 @@ class Differentiator {
 
   // The next values of the backward variables, and what leaves the backward loop.
   Status CloseLoop(const std::vector<std::pair<const LoopVariable*, Variable>>& carried,
-                   const std::vector<std::pair<int32_t, Variable>>& invariants, Arrived* inside, Arrived* arrived) {
+                   const std::vector<std::pair<graph::NodeId, Variable>>& invariants, Arrived* inside, Arrived* arrived) {
     for (const auto& [variable, made] : carried) {
       // The body may read the variable before or after its switch.
       std::vector<tenon_gradient>& at_switch = (*inside)[{variable->switch_node, 1}];
@@ -549,7 +551,7 @@ class Differentiator {
       if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
         TENON_ASSIGN_OR_RETURN(next, Densify(total));
       } else {
-        TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {made.in_turn}));
+        TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_->AddRole("zeros_like", {made.in_turn}));
         next = {zeros, 0};
       }
       TENON_RETURN_IF_ERROR(SetNext(made.merge, next));
@@ -560,7 +562,7 @@ class Differentiator {
       Edge next = made.in_turn;
       if (total.kind == TENON_GRADIENT_DENSE || total.kind == TENON_GRADIENT_SLICES) {
         TENON_ASSIGN_OR_RETURN(const Edge dense, Densify(total));
-        TENON_ASSIGN_OR_RETURN(const int32_t sum, builder_->AddRole("sum", {made.in_turn, dense}));
+        TENON_ASSIGN_OR_RETURN(const graph::NodeId sum, builder_->AddRole("sum", {made.in_turn, dense}));
         next = {sum, 0};
       }
       TENON_RETURN_IF_ERROR(SetNext(made.merge, next));
@@ -569,15 +571,15 @@ class Differentiator {
     return Status::Ok();
   }
 
-  bool IsInvariant(int32_t enter) const {
+  bool IsInvariant(graph::NodeId enter) const {
     const AttrValue* value = graph_.node(enter).FindAttr("is_constant");
     return value != nullptr && value->kind() == TENON_ATTR_BOOL && value->b();
   }
 
   // The loop's variables, whether or not the loop has conditionals inside.
   std::vector<LoopVariable> VariablesOf(const Frame& frame) const {
-    std::map<int32_t, LoopVariable> by_merge;
-    for (int32_t id : frame.nodes) {
+    std::map<graph::NodeId, LoopVariable> by_merge;
+    for (graph::NodeId id : frame.nodes) {
       const Node& node = graph_.node(id);
       if (!node.has(TENON_OP_MERGE) || !IsLoopMerge(node)) continue;
       LoopVariable variable;
@@ -588,12 +590,12 @@ class Differentiator {
       }
       by_merge[id] = variable;
     }
-    for (int32_t id : frame.nodes) {
+    for (graph::NodeId id : frame.nodes) {
       const Node& node = graph_.node(id);
       if (!IsLoopSwitch(node)) continue;
       if (const auto it = by_merge.find(node.inputs[0].node); it != by_merge.end()) it->second.switch_node = id;
     }
-    for (int32_t id : frame.nodes) {
+    for (graph::NodeId id : frame.nodes) {
       const Node& node = graph_.node(id);
       if (!node.has(TENON_OP_EXIT)) continue;
       for (auto& [merge, variable] : by_merge)
@@ -606,9 +608,9 @@ class Differentiator {
 
   // Zeros of the shape that the variable has when it leaves the loop.
   Result<Edge> ZerosForVariable(const LoopVariable& variable, Backward* parent) {
-    const int32_t first_new = graph_.size();
-    const Edge like = variable.exit >= 0 ? Edge{variable.exit, 0} : graph_.node(variable.enter).inputs[0];
-    TENON_ASSIGN_OR_RETURN(const int32_t zeros, builder_->AddRole("zeros_like", {like}));
+    const graph::NodeId first_new = graph_.next_id();
+    const Edge like = variable.exit ? Edge{variable.exit, 0} : graph_.node(variable.enter).inputs[0];
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId zeros, builder_->AddRole("zeros_like", {like}));
     TENON_RETURN_IF_ERROR(Localize(first_new, parent));
     return Edge{zeros, 0};
   }
@@ -619,14 +621,14 @@ class Differentiator {
     AttrMap attrs = {{"frame_name", AttrValue::String(frame.name)}, {"is_constant", AttrValue::Bool(false)}};
     if (const AttrValue* parallel = enter.FindAttr("parallel_iterations"); parallel != nullptr) attrs.emplace("parallel_iterations", *parallel);
     // The zero must live in the frame around the loop: it waits for what enters it.
-    std::vector<int32_t> pivot;
-    if (frame.parent != 0) pivot = {enter.inputs[0].node};
-    const std::vector<int32_t> before = builder_->controls();
+    std::vector<graph::NodeId> pivot;
+    if (frame.parent != graph::kStep) pivot = {enter.inputs[0].node};
+    const std::vector<graph::NodeId> before = builder_->controls();
     builder_->set_controls(pivot);
     auto zero = builder_->ScalarInt32(0, "turns");
     builder_->set_controls(before);
     if (!zero.ok()) return zero.status();
-    TENON_ASSIGN_OR_RETURN(const int32_t merge, OpenVariable(attrs, *zero));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId merge, OpenVariable(attrs, *zero));
     TENON_ASSIGN_OR_RETURN(const Variable variable, CloseVariable(merge, back->forward_condition));
     back->forward_turn = variable.in_turn.node;
     TENON_ASSIGN_OR_RETURN(const Edge one, ConstantIn(back->forward_turn, 1));
@@ -641,43 +643,43 @@ class Differentiator {
   // ---- Forward values in backward loops ----
 
   // The frame of a value of the forward graph, counters and stacks that were added to it included; -1: none.
-  int ForwardFrame(Edge edge) const {
+  FrameId ForwardFrame(Edge edge) const {
     if (const auto it = extra_frames_.find(edge.node); it != extra_frames_.end()) return it->second;
-    return edge.node < forward_size_ ? FrameOfEdge(edge) : -1;
+    return edge.node < forward_end_ ? FrameOfEdge(edge) : FrameId();
   }
 
   // New nodes may read values of the forward graph; in a backward loop those become what stands for them there. New
   // nodes without inputs wait for the turn.
-  Status Localize(int32_t first_new, Backward* back) {
-    if (back->frame == 0) return Status::Ok();
-    const int32_t end = graph_.size();
-    for (int32_t id = first_new; id < end; ++id) {
+  Status Localize(graph::NodeId first_new, Backward* back) {
+    if (back->frame == graph::kStep) return Status::Ok();
+    const graph::NodeId end = graph_.next_id();
+    for (graph::NodeId id = first_new; id < end; ++id) {
       if (made_by_loops_.contains(id)) continue;
       for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
         const Edge edge = graph_.node(id).inputs[i];
-        const int frame = ForwardFrame(edge);
-        if (frame < 0) continue;
+        const FrameId frame = ForwardFrame(edge);
+        if (!frame) continue;
         TENON_ASSIGN_OR_RETURN(const Edge here, ForwardValue(edge, frame, back));
         TENON_RETURN_IF_ERROR(graph_.SetInput(id, static_cast<int32_t>(i), here));
       }
       if (graph_.node(id).inputs.empty() && graph_.node(id).controls.empty()) graph_.AddControl(back->turn, id);
     }
     // What ForwardValue added stands where it belongs.
-    for (int32_t id = end; id < graph_.size(); ++id) made_by_loops_.insert(id);
+    for (const graph::NodeId id : IdRange(end, graph_.next_id())) made_by_loops_.insert(id);
     builder_->Forget();
     return Status::Ok();
   }
 
   // What stands in the backward loop `back` for a forward value of frame `frame`.
-  Result<Edge> ForwardValue(Edge edge, int frame, Backward* back) {
-    if (frame == back->frame && frame == 0) return edge;
+  Result<Edge> ForwardValue(Edge edge, FrameId frame, Backward* back) {
+    if (frame == back->frame && frame == graph::kStep) return edge;
     if (const auto it = back->forward_values.find(edge); it != back->forward_values.end()) return it->second;
     Edge here;
     if (frame != back->frame) {
       // A value of a frame further out: goes in as an invariant.
       TENON_ASSIGN_OR_RETURN(const Edge outside, ForwardValue(edge, frame, back->parent));
       TENON_ASSIGN_OR_RETURN(here, EnterConstant(outside, back));
-    } else if (edge.node < forward_size_ && graph_.node(edge.node).has(TENON_OP_ENTER) && IsInvariant(edge.node)) {
+    } else if (edge.node < forward_end_ && graph_.node(edge.node).has(TENON_OP_ENTER) && IsInvariant(edge.node)) {
       const Edge source = graph_.node(edge.node).inputs[0];
       TENON_ASSIGN_OR_RETURN(const Edge outside, ForwardValue(source, ForwardFrame(source), back->parent));
       TENON_ASSIGN_OR_RETURN(here, EnterConstant(outside, back));
@@ -690,7 +692,7 @@ class Differentiator {
 
   Result<Edge> EnterConstant(Edge outside, Backward* back) {
     if (const auto it = back->entered.find(outside); it != back->entered.end()) return it->second;
-    TENON_ASSIGN_OR_RETURN(const int32_t enter, builder_->AddRole("enter", {outside}, EnterAttrs(*back, true)));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId enter, builder_->AddRole("enter", {outside}, EnterAttrs(*back, true)));
     back->entered[outside] = {enter, 0};
     return Edge{enter, 0};
   }
@@ -699,41 +701,41 @@ class Differentiator {
   // branch was taken.
   Result<Edge> ThroughStack(Edge edge, Backward* back) {
     const DType type = BaseType(graph_.TypeOf(edge));
-    const Frame& frame = loops_.frames()[static_cast<size_t>(back->frame)];
+    const Frame& frame = loops_.frame(back->frame);
     const Node enter = graph_.node(frame.enters[0]);
     // The stack lives in the frame around the forward loop.
-    const std::vector<int32_t> before = builder_->controls();
-    if (frame.parent != 0) builder_->set_controls({enter.inputs[0].node});
+    const std::vector<graph::NodeId> before = builder_->controls();
+    if (frame.parent != graph::kStep) builder_->set_controls({enter.inputs[0].node});
     auto limit = builder_->ScalarInt32(-1, "stack_limit");
     builder_->set_controls(before);
     if (!limit.ok()) return limit.status();
-    TENON_ASSIGN_OR_RETURN(const int32_t stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(type)}}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId stack, builder_->AddRole("stack", {*limit}, {{"elem_type", AttrValue::Type(type)}}));
     extra_frames_[stack] = frame.parent;
-    extra_branches_[stack] = enter.inputs[0].node < forward_size_ ? BranchesOf(enter.inputs[0]) : std::vector<Branch>();
+    extra_branches_[stack] = enter.inputs[0].node < forward_end_ ? BranchesOf(enter.inputs[0]) : std::vector<Branch>();
     AttrMap enter_attrs = {{"frame_name", AttrValue::String(frame.name)}, {"is_constant", AttrValue::Bool(true)}};
     if (const AttrValue* parallel = enter.FindAttr("parallel_iterations"); parallel != nullptr) enter_attrs.emplace("parallel_iterations", *parallel);
-    TENON_ASSIGN_OR_RETURN(const int32_t handle, builder_->AddRole("enter", {Edge{stack, 0}}, enter_attrs));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId handle, builder_->AddRole("enter", {Edge{stack, 0}}, enter_attrs));
     // Only in turns: a value that the condition part computes also comes once more at the end.
     Edge pushed = edge;
     if (!frame.body.contains(edge.node)) {
-      TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {edge, back->forward_condition}));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId gate, builder_->AddRole("switch", {edge, back->forward_condition}));
       pushed = {gate, 1};
     }
-    TENON_ASSIGN_OR_RETURN(const int32_t push, builder_->AddRole("stack_push", {Edge{handle, 0}, pushed}, {}, {}, {back->forward_turn}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId push, builder_->AddRole("stack_push", {Edge{handle, 0}, pushed}, {}, {}, {back->forward_turn}));
     // Turns push one after the other. The trigger is alive even where the push was not taken.
-    TENON_ASSIGN_OR_RETURN(const int32_t pushed_once, builder_->AddRole("control_trigger", {}, {}, {}, {push}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId pushed_once, builder_->AddRole("control_trigger", {}, {}, {}, {push}));
     graph_.AddControl(pushed_once, back->forward_add);
 
     TENON_ASSIGN_OR_RETURN(const Edge stack_outside, ForwardValue({stack, 0}, frame.parent, back->parent));
     TENON_ASSIGN_OR_RETURN(Edge handle_here, EnterConstant(stack_outside, back));
-    for (const Branch& branch : edge.node < forward_size_ ? BranchesOf(edge) : extra_branches_[edge.node]) {
+    for (const Branch& branch : edge.node < forward_end_ ? BranchesOf(edge) : extra_branches_[edge.node]) {
       if (ForwardFrame(branch.predicate) != back->frame) continue;  // a conditional around the whole loop
       TENON_ASSIGN_OR_RETURN(const Edge predicate, ForwardValue(branch.predicate, back->frame, back));
-      TENON_ASSIGN_OR_RETURN(const int32_t gate, builder_->AddRole("switch", {handle_here, predicate}));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId gate, builder_->AddRole("switch", {handle_here, predicate}));
       handle_here = {gate, branch.side};
     }
-    TENON_ASSIGN_OR_RETURN(const int32_t pop, builder_->AddRole("stack_pop", {handle_here}, {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
-    TENON_ASSIGN_OR_RETURN(const int32_t popped_once, builder_->AddRole("control_trigger", {}, {}, {}, {pop}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId pop, builder_->AddRole("stack_pop", {handle_here}, {{"elem_type", AttrValue::Type(type)}}, {}, {back->turn}));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId popped_once, builder_->AddRole("control_trigger", {}, {}, {}, {pop}));
     graph_.AddControl(popped_once, back->subtract);
     return Edge{pop, 0};
   }
@@ -742,15 +744,15 @@ class Differentiator {
   Graph& graph_;
   const std::vector<Edge>& ys_;
   const std::vector<Edge>& xs_;
-  const int32_t forward_size_;
-  std::vector<int32_t> order_;
+  const graph::NodeId forward_end_;  // what was added since is not of the forward graph
+  std::vector<graph::NodeId> order_;
   LoopAnalysis loops_;
-  std::vector<bool> between_;
-  std::vector<std::vector<Branch>> branches_;
-  std::map<int32_t, int> extra_frames_;           // nodes added to the forward graph that backward loops read
-  std::map<int32_t, std::vector<Branch>> extra_branches_;
+  graph::NodeMap<bool> between_;
+  graph::NodeMap<std::vector<Branch>> branches_;
+  std::map<graph::NodeId, FrameId> extra_frames_;           // nodes added to the forward graph that backward loops read
+  std::map<graph::NodeId, std::vector<Branch>> extra_branches_;
   Backward* current_ = nullptr;                   // of the walk
-  std::unordered_set<int32_t> made_by_loops_;     // new nodes that stand where they belong
+  std::unordered_set<graph::NodeId> made_by_loops_;     // new nodes that stand where they belong
 };
 
 }  // namespace
@@ -761,9 +763,9 @@ namespace {
 Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::vector<Edge>& xs,
                       std::vector<std::unique_ptr<Node>>* replaced) {
   for (int depth = 0; depth <= graph::kMaxCallDepth; ++depth) {
-    const std::vector<int32_t> calls = Differentiator(builder, ys, xs).Calls();
+    const std::vector<graph::NodeId> calls = Differentiator(builder, ys, xs).Calls();
     if (calls.empty()) return Status::Ok();
-    for (int32_t call : calls) {
+    for (graph::NodeId call : calls) {
       if (builder->graph().node(call).has(TENON_OP_GRADIENT)) {
         TENON_ASSIGN_OR_RETURN(std::unique_ptr<Node> gradient, MakeGradientCall(&builder->graph(), call));
         replaced->push_back(std::move(gradient));
@@ -779,7 +781,7 @@ Status InlineOnTheWay(Builder* builder, const std::vector<Edge>& ys, const std::
 // The wish, or the wish with a number, that no node's name begins with.
 std::string FreeScope(const Graph& graph, const std::string& wish) {
   std::set<std::string, std::less<>> taken;
-  for (int32_t id = 0; id < graph.size(); ++id) {
+  for (const graph::NodeId id : graph.ids()) {
     const std::string_view name = graph.node(id).name;
     if (!name.starts_with(wish)) continue;
     if (const size_t end = name.find('/', wish.size()); end != name.npos) taken.emplace(name.substr(0, end));
@@ -791,15 +793,15 @@ std::string FreeScope(const Graph& graph, const std::string& wish) {
 
 }  // namespace
 
-Result<Edge> Densify(Builder* builder, const tenon_gradient& gradient, const std::vector<int32_t>& controls) {
+Result<Edge> Densify(Builder* builder, const tenon_gradient& gradient, const std::vector<graph::NodeId>& controls) {
   if (gradient.kind == TENON_GRADIENT_DENSE) return graph::FromC(gradient.dense);
   std::vector<Edge> inputs = {graph::FromC(gradient.dense_shape)};
   for (const int32_t value : {0, 1, 1}) {
     TENON_ASSIGN_OR_RETURN(const Edge edge, ConstantAfter(builder, Shape({1}), value, controls));
     inputs.push_back(edge);
   }
-  TENON_ASSIGN_OR_RETURN(const int32_t rows, builder->AddRole("strided_slice", inputs, {{"shrink_axis_mask", AttrValue::Int(1)}}));
-  TENON_ASSIGN_OR_RETURN(const int32_t dense, builder->AddRole("unsorted_segment_sum", {graph::FromC(gradient.dense),
+  TENON_ASSIGN_OR_RETURN(const graph::NodeId rows, builder->AddRole("strided_slice", inputs, {{"shrink_axis_mask", AttrValue::Int(1)}}));
+  TENON_ASSIGN_OR_RETURN(const graph::NodeId dense, builder->AddRole("unsorted_segment_sum", {graph::FromC(gradient.dense),
                                                                                         graph::FromC(gradient.indices), {rows, 0}}));
   return Edge{dense, 0};
 }
@@ -810,9 +812,9 @@ Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::ve
   if (!initial.empty() && initial.size() != ys.size())
     return InvalidArgument(StrCat("there are ", ys.size(), " ys and ", initial.size(), " initial gradients"));
   Graph& graph = builder->graph();
-  const int32_t size = graph.size();
+  const size_t size = graph.size();
   const std::string scope = builder->scope();
-  const std::vector<int32_t> controls = builder->controls();
+  const std::vector<graph::NodeId> controls = builder->controls();
   builder->set_scope(FreeScope(graph, scope.empty() ? "gradients" : scope + "/gradients"));
   builder->set_controls({});
   std::vector<std::unique_ptr<Node>> replaced;
@@ -826,7 +828,7 @@ Result<std::vector<tenon_gradient>> AddGradients(Builder* builder, const std::ve
   if (!gradients.ok()) {
     for (; !replaced.empty(); replaced.pop_back()) {
       // A body's own calls go with it.
-      if (replaced.back()->id < size) graph.Restore(std::move(replaced.back()));
+      if (replaced.back()->id.index() < size) graph.Restore(std::move(replaced.back()));
     }
     graph.Truncate(size);
   }

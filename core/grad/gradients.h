@@ -22,14 +22,14 @@ Result<std::vector<tenon_gradient>> AddGradients(graph::Builder* builder, const 
                                                  const std::vector<graph::Edge>& xs, const std::vector<graph::Edge>& initial);
 
 // The gradient as a dense tensor. `controls`: what new constants wait for.
-Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient, const std::vector<int32_t>& controls);
+Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient, const std::vector<graph::NodeId>& controls);
 
 // Gradients of library functions, as functions (function_gradient.cc): what nodes with the trait GRADIENT (SymbolicGradient) ask for.
 // Makes of a node with the trait GRADIENT a call: of the function that the library names as the gradient of its function f, or else of one
 // that is made of f's body and added to the library. The node's inputs are f's arguments x, then a gradient for each result of f; its
 // outputs are the gradients of x, zeros where no result depends on it. Returns the node that it was, for Graph::Restore. On failure the
 // node is as it was.
-Result<std::unique_ptr<graph::Node>> MakeGradientCall(graph::Graph* graph, int32_t id);
+Result<std::unique_ptr<graph::Node>> MakeGradientCall(graph::Graph* graph, graph::NodeId id);
 
 }  // namespace tenon::grad
 

@@ -20,10 +20,13 @@
 namespace tenon::graph {
 
 // Blocks of branches lie in each other; deeper conditionals are refused (why_not).
+using RegionId = Id<struct RegionKind>;
+inline constexpr RegionId kEverywhere{0};  // what no conditional rules
+
 inline constexpr int kDeepestRegion = 256;
 
 struct Region {
-  int parent = -1;
+  RegionId parent;
   int depth = 0;  // region 0's is 0
   Edge predicate;  // behind identities
   int side = 0;    // 0: false, 1: true
@@ -39,17 +42,17 @@ class BranchAnalysis {
  public:
   using IsFed = std::function<bool(Edge)>;
   // order: topological. Loops that are not structured are looked at as far as they can be.
-  static BranchAnalysis Run(const Graph& graph, const std::vector<int32_t>& order, const LoopAnalysis& loops, const IsFed& is_fed);
+  static BranchAnalysis Run(const Graph& graph, const std::vector<NodeId>& order, const LoopAnalysis& loops, const IsFed& is_fed);
 
   // Empty when every conditional nests.
   const std::string& why_not() const { return why_not_; }
-  const std::vector<Region>& regions() const { return regions_; }
-  int region_of(int32_t node) const { return region_of_[static_cast<size_t>(node)]; }
-  int region_of_loop(int frame) const { return loop_regions_[static_cast<size_t>(frame)]; }
+  const IdVector<RegionId, Region>& regions() const { return regions_; }
+  RegionId region_of(NodeId node) const { return region_of_[node]; }
+  RegionId region_of_loop(FrameId frame) const { return loop_regions_[frame]; }
   // Where an output has a value, in the frame that it leads to.
-  int RegionOf(Edge edge) const;
+  RegionId RegionOf(Edge edge) const;
   // nullptr: a loop's merge, or none.
-  const BranchMerge* FindMerge(int32_t node) const {
+  const BranchMerge* FindMerge(NodeId node) const {
     const auto it = merges_.find(node);
     return it == merges_.end() ? nullptr : &it->second;
   }
@@ -57,16 +60,16 @@ class BranchAnalysis {
   // The edge behind identities.
   Edge Resolve(Edge edge) const;
   // Whether region `inner` is `outer` or lies in it.
-  bool IsWithin(int inner, int outer) const;
+  bool IsWithin(RegionId inner, RegionId outer) const;
 
  private:
   BranchAnalysis(const Graph& graph, const LoopAnalysis& loops, const IsFed& is_fed) : graph_(graph), loops_(loops), is_fed_(is_fed) {}
   void Visit(const Node& node);
   void VisitMerge(const Node& node);
-  void VisitSwitch(const Node& node, int region);
-  int RegionOfControl(int32_t node) const { return RegionOf({node, -1}); }
-  int Deeper(int a, int b, const Node& node);
-  int Intern(int parent, Edge predicate, int side);
+  void VisitSwitch(const Node& node, RegionId region);
+  RegionId RegionOfControl(NodeId node) const { return RegionOf({node, -1}); }
+  RegionId Deeper(RegionId a, RegionId b, const Node& node);
+  RegionId Intern(RegionId parent, Edge predicate, int side);
   void Refuse(std::string why) {
     if (why_not_.empty()) why_not_ = std::move(why);
   }
@@ -75,13 +78,13 @@ class BranchAnalysis {
   const LoopAnalysis& loops_;
   const IsFed& is_fed_;
   std::string why_not_;
-  std::vector<Region> regions_{Region{}};
-  std::map<std::tuple<int, Edge, int>, int> by_key_;
-  std::vector<int> region_of_;
-  std::vector<int> loop_regions_;
-  std::vector<bool> loop_nodes_;  // merges and switches of loop variables, gates
-  std::map<int32_t, std::pair<int, int>> sides_;  // of switches: regions of output 0 and 1
-  std::map<int32_t, BranchMerge> merges_;
+  IdVector<RegionId, Region> regions_{Region{}};
+  std::map<std::tuple<RegionId, Edge, int>, RegionId> by_key_;
+  NodeMap<RegionId> region_of_;
+  IdVector<FrameId, RegionId> loop_regions_;
+  NodeMap<bool> loop_nodes_;  // merges and switches of loop variables, gates
+  std::map<NodeId, std::pair<RegionId, RegionId>> sides_;  // of switches: regions of output 0 and 1
+  std::map<NodeId, BranchMerge> merges_;
   mutable std::map<Edge, Edge> resolved_;  // what stands behind edges that were asked for
 };
 

@@ -36,14 +36,14 @@ TEST(BranchAnalysis, PutsEachSideIntoARegion) {
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;
   EXPECT_EQ(branches.why_not(), "");
-  EXPECT_EQ(branches.region_of(x.node), 0);
-  const Region& region = branches.regions()[static_cast<size_t>(branches.region_of(yes.node))];
+  EXPECT_EQ(branches.region_of(x.node), kEverywhere);
+  const Region& region = branches.regions()[branches.region_of(yes.node)];
   EXPECT_EQ(region.predicate, p);
   EXPECT_EQ(region.side, 1);
-  EXPECT_EQ(region.parent, 0);
-  EXPECT_EQ(branches.regions()[static_cast<size_t>(branches.region_of(no.node))].side, 0);
-  EXPECT_EQ(branches.region_of(merged.node), 0);
-  EXPECT_EQ(branches.region_of(after.node), 0);
+  EXPECT_EQ(region.parent, kEverywhere);
+  EXPECT_EQ(branches.regions()[branches.region_of(no.node)].side, 0);
+  EXPECT_EQ(branches.region_of(merged.node), kEverywhere);
+  EXPECT_EQ(branches.region_of(after.node), kEverywhere);
   const BranchMerge* merge = branches.FindMerge(merged.node);
   ASSERT_NE(merge, nullptr);
   EXPECT_EQ(merge->predicate, p);
@@ -69,11 +69,11 @@ TEST(BranchAnalysis, NestsConditionals) {
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;
   EXPECT_EQ(branches.why_not(), "");
-  const Region& region = branches.regions()[static_cast<size_t>(branches.region_of(deep.node))];
+  const Region& region = branches.regions()[branches.region_of(deep.node)];
   EXPECT_EQ(region.predicate, q);
   EXPECT_EQ(region.parent, branches.region_of(joined.node));
-  EXPECT_EQ(branches.regions()[static_cast<size_t>(region.parent)].predicate, p);
-  EXPECT_EQ(branches.region_of(all.node), 0);
+  EXPECT_EQ(branches.regions()[region.parent].predicate, p);
+  EXPECT_EQ(branches.region_of(all.node), kEverywhere);
 }
 
 TEST(BranchAnalysis, PutsALoopIntoTheRegionInWhichItIsEntered) {
@@ -84,11 +84,11 @@ TEST(BranchAnalysis, PutsALoopIntoTheRegionInWhichItIsEntered) {
   const auto found = Analyse(g);
   const BranchAnalysis& branches = *found->branches;
   EXPECT_EQ(branches.why_not(), "");
-  const int region = branches.region_of_loop(1);
-  EXPECT_EQ(branches.regions()[static_cast<size_t>(region)].predicate, p);
+  const RegionId region = branches.region_of_loop(FrameId(1));
+  EXPECT_EQ(branches.regions()[region].predicate, p);
   EXPECT_EQ(branches.RegionOf(loop.exits[0]), region);
-  EXPECT_EQ(branches.region_of(loop.condition.node), 0) << "a turn's regions begin anew";
-  EXPECT_EQ(branches.region_of(merged.node), 0);
+  EXPECT_EQ(branches.region_of(loop.condition.node), kEverywhere) << "a turn's regions begin anew";
+  EXPECT_EQ(branches.region_of(merged.node), kEverywhere);
 }
 
 TEST(BranchAnalysis, RefusesWhatDoesNotNest) {

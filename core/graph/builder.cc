@@ -7,16 +7,18 @@ namespace {
 
 Builder* Self(tenon_graph_builder_context* context) { return static_cast<Builder*>(context); }
 
+bool HasNumber(const Graph& graph, int64_t node) { return node >= 0 && static_cast<uint64_t>(node) < graph.size(); }
+
 Result<Edge> CheckedEdge(const Graph& graph, tenon_output output) {
-  if (output.node < 0 || output.node >= graph.size())
+  if (!HasNumber(graph, output.node))
     return InvalidArgument(StrCat("an edge names the node ", output.node, ", the graph has ", graph.size()));
-  const Node& node = graph.node(static_cast<int32_t>(output.node));
+  const Node& node = graph.node(NodeId(output.node));
   if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
     return InvalidArgument(StrCat("an edge names output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size()));
   return FromC(output);
 }
 
-Result<int32_t> AddSpec(Builder* builder, const tenon_node_spec& spec) {
+Result<NodeId> AddSpec(Builder* builder, const tenon_node_spec& spec) {
   if (spec.must_understand != 0) return Unimplemented("a node's spec needs a feature of a newer host");
   std::vector<Edge> inputs;
   for (uint64_t i = 0; i < spec.input_count; ++i) {
@@ -31,11 +33,11 @@ Result<int32_t> AddSpec(Builder* builder, const tenon_node_spec& spec) {
     if (!value.ok()) return Status(value.status()).Annotate(StrCat("new node of op '", View(spec.op), "', attribute '", name, "'"));
     attrs.emplace(name, *std::move(value));
   }
-  std::vector<int32_t> controls;
+  std::vector<NodeId> controls;
   for (uint64_t i = 0; i < spec.control_input_count; ++i) {
-    if (spec.control_inputs[i] < 0 || spec.control_inputs[i] >= builder->graph().size())
+    if (!HasNumber(builder->graph(), spec.control_inputs[i]))
       return InvalidArgument(StrCat("new node of op '", View(spec.op), "': a control input does not exist"));
-    controls.push_back(static_cast<int32_t>(spec.control_inputs[i]));
+    controls.push_back(NodeId(spec.control_inputs[i]));
   }
   return builder->Add(View(spec.op), std::move(inputs), std::move(attrs), View(spec.name), std::move(controls));
 }
@@ -43,7 +45,7 @@ Result<int32_t> AddSpec(Builder* builder, const tenon_node_spec& spec) {
 tenon_status* AddNode(tenon_graph_builder_context* context, const tenon_node_spec* spec, int64_t* out_node) {
   auto node = AddSpec(Self(context), *spec);
   if (!node.ok()) return Status(node.status()).release();
-  *out_node = *node;
+  *out_node = node->number();
   return nullptr;
 }
 
@@ -83,8 +85,8 @@ Builder::Builder(Graph* graph)
       inference_(graph),
       table_{TENON_HEAD(tenon_graph_builder), this, &AddNode, &AddConstant, &OutputType, &OutputShape, &OutputValue} {}
 
-Result<int32_t> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
-                               std::vector<int32_t> controls) {
+Result<NodeId> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                               std::vector<NodeId> controls) {
   NodeSpec spec;
   spec.op = op;
   const std::string wish = name.empty() ? op->name : std::string(name);
@@ -97,8 +99,8 @@ Result<int32_t> Builder::AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMa
   return graph_->Add(std::move(spec));
 }
 
-Result<int32_t> Builder::Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
-                             std::vector<int32_t> controls) {
+Result<NodeId> Builder::Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                             std::vector<NodeId> controls) {
   if (graph_->library().contains(op)) {
     TENON_ASSIGN_OR_RETURN(const OpDef* function, graph_->FunctionOp(op));
     return AddOp(function, std::move(inputs), std::move(attrs), name, std::move(controls));
@@ -107,8 +109,8 @@ Result<int32_t> Builder::Add(std::string_view op, std::vector<Edge> inputs, Attr
   return AddOp(def, std::move(inputs), std::move(attrs), name, std::move(controls));
 }
 
-Result<int32_t> Builder::AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
-                                 std::vector<int32_t> controls) {
+Result<NodeId> Builder::AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                                 std::vector<NodeId> controls) {
   TENON_ASSIGN_OR_RETURN(const OpDef* def, graph_->registry().FindRole(role));
   return AddOp(def, std::move(inputs), std::move(attrs), name, std::move(controls));
 }
@@ -117,7 +119,7 @@ Result<Edge> Builder::Constant(Tensor value, std::string_view name) {
   AttrMap attrs;
   attrs.emplace("dtype", AttrValue::Type(value.dtype()));
   attrs.emplace("value", AttrValue::OfTensor(std::move(value)));
-  TENON_ASSIGN_OR_RETURN(const int32_t node, AddRole("constant", {}, std::move(attrs), name));
+  TENON_ASSIGN_OR_RETURN(const NodeId node, AddRole("constant", {}, std::move(attrs), name));
   return Edge{node, 0};
 }
 
@@ -127,20 +129,20 @@ Result<Edge> Builder::ScalarInt32(int32_t value, std::string_view name) {
 }
 
 const OutputFacts& Builder::Facts(Edge edge) {
-  if (inferred_ < graph_->size()) {
+  if (graph_->Has(inferred_)) {
     // What was added since is in topological order.
-    std::vector<int32_t> order;
-    if (inferred_ == 0)
+    std::vector<NodeId> order;
+    if (inferred_ == NodeId(0))
       if (auto all = graph_->TopologicalOrder(); all.ok()) order = *std::move(all);
     if (order.empty())
-      for (int32_t id = inferred_; id < graph_->size(); ++id) order.push_back(id);
+      for (const NodeId id : IdRange(inferred_, graph_->next_id())) order.push_back(id);
     (void)inference_.Run(order).ok();
-    inferred_ = graph_->size();
+    inferred_ = graph_->next_id();
   }
   return inference_.facts(edge);
 }
 
-Status Builder::Check(int32_t node) {
+Status Builder::Check(NodeId node) {
   (void)Facts({node, 0});
   return inference_.Run({node});
 }

@@ -24,42 +24,42 @@ class Builder : public tenon_graph_builder_context {
   Graph& graph() { return *graph_; }
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }
-  void set_controls(std::vector<int32_t> controls) { controls_ = std::move(controls); }
-  const std::vector<int32_t>& controls() const { return controls_; }
+  void set_controls(std::vector<NodeId> controls) { controls_ = std::move(controls); }
+  const std::vector<NodeId>& controls() const { return controls_; }
   void set_device(std::string device) { device_ = std::move(device); }
 
   // Adds a node of a named op; the name is a wish below the scope, empty for the op's own.
-  Result<int32_t> Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
-                      std::vector<int32_t> controls = {});
+  Result<NodeId> Add(std::string_view op, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
+                      std::vector<NodeId> controls = {});
   // Adds a node of the op that plays a role.
-  Result<int32_t> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
-                          std::vector<int32_t> controls = {});
+  Result<NodeId> AddRole(std::string_view role, std::vector<Edge> inputs, AttrMap attrs = {}, std::string_view name = {},
+                          std::vector<NodeId> controls = {});
   Result<Edge> Constant(Tensor value, std::string_view name = {});
   Result<Edge> ScalarInt32(int32_t value, std::string_view name = {});
 
   // Facts of an edge, inferred when asked. Errors of shape functions give unknown shapes here: the step will say them.
   const OutputFacts& Facts(Edge edge);
   // Inferring begins anew: an input was changed after the fact.
-  void Forget() { inference_ = ShapeInference(graph_); inferred_ = 0; }
+  void Forget() { inference_ = ShapeInference(graph_); inferred_ = NodeId(0); }
   // Whether a node's inputs are such as its op allows, as far as they are known: what its shape function says.
-  Status Check(int32_t node);
+  Status Check(NodeId node);
 
   const tenon_graph_builder* c() const { return &table_; }
 
  private:
-  Result<int32_t> AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
-                        std::vector<int32_t> controls);
+  Result<NodeId> AddOp(const OpDef* op, std::vector<Edge> inputs, AttrMap attrs, std::string_view name,
+                        std::vector<NodeId> controls);
   Graph* graph_;
   std::string scope_;
   std::string device_;
-  std::vector<int32_t> controls_;
+  std::vector<NodeId> controls_;
   ShapeInference inference_;
-  int32_t inferred_ = 0;
+  NodeId inferred_{0};
   tenon_graph_builder table_;
 };
 
-inline tenon_output ToC(Edge edge) { return {edge.node, edge.index, 0}; }
-inline Edge FromC(tenon_output output) { return {static_cast<int32_t>(output.node), output.index}; }
+inline tenon_output ToC(Edge edge) { return {edge.node.number(), edge.index, 0}; }
+inline Edge FromC(tenon_output output) { return {NodeId(output.node), output.index}; }
 
 }  // namespace tenon::graph
 

@@ -15,10 +15,10 @@ TEST(Builder, NamesNodesBelowItsScopeAndMakesThemWait) {
   Builder builder(&g.graph);
   builder.set_scope("outer/inner");
   builder.set_controls({before.node});
-  const int32_t first = *builder.Add("Plus", {x, x}), second = *builder.Add("Plus", {x, x}, {}, "sum", {x.node});
+  const NodeId first = *builder.Add("Plus", {x, x}), second = *builder.Add("Plus", {x, x}, {}, "sum", {x.node});
   EXPECT_EQ(g.graph.node(first).name, "outer/inner/Plus");
   EXPECT_EQ(g.graph.node(second).name, "outer/inner/sum");
-  EXPECT_EQ(g.graph.node(second).controls, (std::vector<int32_t>{x.node, before.node}));
+  EXPECT_EQ(g.graph.node(second).controls, (std::vector<NodeId>{x.node, before.node}));
   EXPECT_EQ(g.graph.node(*builder.AddRole("add", {x, x})).name, "outer/inner/Plus_1");
   EXPECT_EQ(builder.Add("Plux", {x, x}).status().code(), Code::kNotFound);
   EXPECT_EQ(builder.AddRole("conjure", {x}).status().code(), Code::kNotFound);
@@ -62,12 +62,12 @@ TEST(Builder, ChecksWhatComesThroughTheAbi) {
     spec.control_input_count = control_count;
     int64_t node = -1;
     const Status status(c->add_node(c->context, &spec, &node));
-    return status.ok() ? g.graph.node(static_cast<int32_t>(node)).name : status.ToString();
+    return status.ok() ? g.graph.node(NodeId(node)).name : status.ToString();
   };
   EXPECT_EQ(add({ToC(x), ToC(x)}), "Plus");
   EXPECT_EQ(add({ToC(x), {44, 0, 0}}), "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names the node 44, the graph has 2");
   EXPECT_EQ(add({{-1, 0, 0}, ToC(x)}), "INVALID_ARGUMENT: new node of op 'Plus', input 0: an edge names the node -1, the graph has 2");
-  EXPECT_EQ(add({ToC(x), {x.node, 3, 0}}), "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names output 3 of node 'x' (Feed), which has 1");
+  EXPECT_EQ(add({ToC(x), {x.node.number(), 3, 0}}), "INVALID_ARGUMENT: new node of op 'Plus', input 1: an edge names output 3 of node 'x' (Feed), which has 1");
   EXPECT_EQ(add({ToC(x), ToC(x)}, 1), "INVALID_ARGUMENT: new node of op 'Plus': a control input does not exist");
   EXPECT_EQ(c->output_dtype(c->context, ToC(x)), uint32_t{TENON_DT_FLOAT});
   EXPECT_EQ(c->output_dtype(c->context, {44, 0, 0}), uint32_t{TENON_DT_INVALID});

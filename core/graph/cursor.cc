@@ -6,7 +6,7 @@ namespace {
 
 const Node* Find(const tenon_graph* graph, int64_t number) {
   if (number < 0 || static_cast<size_t>(number) >= graph->ids.size()) return nullptr;
-  return &graph->graph->node(graph->ids[static_cast<size_t>(number)]);
+  return &graph->graph->node(graph->ids[number]);
 }
 
 tenon_status* NoSuch(int64_t number, const char* what) {
@@ -21,8 +21,8 @@ tenon_status* Input(const tenon_graph* graph, int64_t id, int32_t index, tenon_o
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
   if (index < 0 || static_cast<size_t>(index) >= node->inputs.size()) return NoSuch(index, "such input");
-  const Edge edge = node->inputs[static_cast<size_t>(index)];
-  *out_source = {edge.node < 0 ? -1 : graph->numbers[static_cast<size_t>(edge.node)], edge.index, 0};
+  const Edge edge = node->inputs[index];
+  *out_source = {!edge.node ? -1 : graph->numbers[edge.node], edge.index, 0};
   return nullptr;
 }
 
@@ -35,7 +35,7 @@ tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, 
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
   if (index < 0 || static_cast<size_t>(index) >= node->controls.size()) return NoSuch(index, "such control input");
-  *out_source = graph->numbers[static_cast<size_t>(node->controls[static_cast<size_t>(index)])];
+  *out_source = graph->numbers[node->controls[index]];
   return nullptr;
 }
 
@@ -49,17 +49,17 @@ tenon_status* OutputShape(const tenon_graph* graph, tenon_output output, tenon_s
 
 }  // namespace
 
-Cursor::Cursor(const Graph& graph, const std::vector<int32_t>& order, std::function<tenon_shape(Edge)> shape_of) {
+Cursor::Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of) {
   state_.graph = &graph;
   state_.shape_of = std::move(shape_of);
-  std::vector<bool> ordered(static_cast<size_t>(graph.size()), false);
-  for (int32_t id : order) ordered[static_cast<size_t>(id)] = true;
-  for (int32_t id = 0; id < graph.size(); ++id)
-    if (!ordered[static_cast<size_t>(id)]) state_.ids.push_back(id);
+  NodeMap<bool> ordered(graph.size(), false);
+  for (NodeId id : order) ordered[id] = true;
+  for (const NodeId id : graph.ids())
+    if (!ordered[id]) state_.ids.push_back(id);
   state_.ids.insert(state_.ids.end(), order.begin(), order.end());
   state_.numbers.resize(state_.ids.size());
   for (size_t number = 0; number < state_.ids.size(); ++number)
-    state_.numbers[static_cast<size_t>(state_.ids[number])] = static_cast<int64_t>(number);
+    state_.numbers[state_.ids[number]] = static_cast<int64_t>(number);
   table_ = {TENON_HEAD(tenon_graph_cursor), &state_, NodeServices(), NodeCount, NodeAt, Input, ControlInputCount, ControlInput,
             OutputShape, nullptr};
 }

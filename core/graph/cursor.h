@@ -13,8 +13,8 @@
 // The ABI's opaque graph.
 struct tenon_graph {
   const tenon::graph::Graph* graph = nullptr;
-  std::vector<int32_t> ids;      // by number
-  std::vector<int64_t> numbers;  // by id
+  std::vector<tenon::graph::NodeId> ids;  // by number
+  tenon::graph::NodeMap<int64_t> numbers;
   std::function<tenon_shape(tenon::graph::Edge)> shape_of;
 };
 
@@ -24,13 +24,13 @@ namespace tenon::graph {
 class Cursor {
  public:
   // order: topological, back edges excepted. shape_of: the dims live as long as what it refers to.
-  Cursor(const Graph& graph, const std::vector<int32_t>& order, std::function<tenon_shape(Edge)> shape_of);
+  Cursor(const Graph& graph, const std::vector<NodeId>& order, std::function<tenon_shape(Edge)> shape_of);
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
   const tenon_graph_cursor* c() const { return &table_; }
-  int64_t NumberOf(int32_t id) const { return state_.numbers[static_cast<size_t>(id)]; }
-  int32_t IdOf(int64_t number) const { return state_.ids[static_cast<size_t>(number)]; }
+  int64_t NumberOf(NodeId id) const { return state_.numbers[id]; }
+  NodeId IdOf(int64_t number) const { return state_.ids[number]; }
   bool Has(int64_t number) const { return number >= 0 && static_cast<size_t>(number) < state_.ids.size(); }
 
  private:

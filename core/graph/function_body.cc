@@ -13,7 +13,7 @@ class Body {
  public:
   Body(Graph* graph, const CallSite& site, const FunctionDef& function) : graph_(graph), site_(site), function_(function), attrs_(site.attrs) {}
 
-  Status Run(std::vector<Edge>* results, std::vector<int32_t>* effects) {
+  Status Run(std::vector<Edge>* results, std::vector<NodeId>* effects) {
     for (const auto& def : function_.attrs)
       if (def.default_value) attrs_.emplace(def.name, *def.default_value);
     TENON_RETURN_IF_ERROR(BindArguments());
@@ -90,7 +90,7 @@ class Body {
     const auto pick = [&](const std::vector<Edge>& edges, int32_t index) -> Result<std::vector<Edge>> {
       if (index < 0) return edges;
       if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
-      return std::vector<Edge>{edges[static_cast<size_t>(index)]};
+      return std::vector<Edge>{edges[index]};
     };
     if (const auto it = arguments_.find(parts[0]); it != arguments_.end())
       return pick(it->second, parts.size() > 1 ? number(parts.back()) : -1);
@@ -152,12 +152,12 @@ class Body {
   }
 
   // Adds body nodes when what they read is there. A body with a loop leaves the merge's back edge open.
-  Status AddBody(std::vector<int32_t>* effects) {
+  Status AddBody(std::vector<NodeId>* effects) {
     std::deque<const FunctionDef::BodyNode*> waiting;
     const std::set<std::string_view> left_out = LeftOut();
     for (const auto& body : function_.nodes)
       if (!left_out.contains(body.name)) waiting.push_back(&body);
-    std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>> open;
+    std::vector<std::pair<NodeId, std::pair<int32_t, std::string>>> open;
     size_t idle = 0;
     while (!waiting.empty()) {
       const FunctionDef::BodyNode* body = waiting.front();
@@ -186,8 +186,8 @@ class Body {
     return op;
   }
 
-  Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<int32_t>* effects,
-                std::vector<std::pair<int32_t, std::pair<int32_t, std::string>>>* open) {
+  Status TryAdd(const FunctionDef::BodyNode& body, bool may_leave_open, bool* added, std::vector<NodeId>* effects,
+                std::vector<std::pair<NodeId, std::pair<int32_t, std::string>>>* open) {
     TENON_ASSIGN_OR_RETURN(const OpDef* op, FindOp(body));
     NodeSpec spec{op, graph_->UniqueName(StrCat(site_.name, "/", body.name)), {}, {}, {}, body.device};
     std::vector<std::pair<int32_t, std::string>> opened;
@@ -204,7 +204,7 @@ class Body {
       if (!arguments_.contains(head) && !nodes_.contains(head)) {
         if (!(may_leave_open && op->has(TENON_OP_MERGE))) return Status::Ok();
         opened.emplace_back(static_cast<int32_t>(spec.inputs.size()), input);
-        spec.inputs.push_back({-1, 0});
+        spec.inputs.push_back(Edge());
         continue;
       }
       TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(input));
@@ -222,7 +222,7 @@ class Body {
     if (!site_.sources_wait || (spec.inputs.empty() && spec.controls.empty()) || op->has(kCallsFunctions))
       spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
     if (spec.device.empty()) spec.device = site_.device;
-    TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
+    TENON_ASSIGN_OR_RETURN(const NodeId id, graph_->Add(std::move(spec)));
     nodes_.emplace(body.name, id);
     for (auto& [index, input] : opened) open->push_back({id, {index, std::move(input)}});
     if (op->has(TENON_OP_STATEFUL)) effects->push_back(id);
@@ -235,12 +235,12 @@ class Body {
   const FunctionDef& function_;
   AttrMap attrs_;
   std::map<std::string, std::vector<Edge>, std::less<>> arguments_;
-  std::map<std::string, int32_t, std::less<>> nodes_;
+  std::map<std::string, NodeId, std::less<>> nodes_;
 };
 
 }  // namespace
 
-Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<int32_t>* effects) {
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<NodeId>* effects) {
   return Body(graph, site, function).Run(results, effects);
 }
 

@@ -20,13 +20,13 @@ struct CallSite {
   std::vector<Edge> inputs;
   std::vector<DType> output_types;
   AttrMap attrs;  // that bind the function's own
-  std::vector<int32_t> controls;  // what the body waits for:
+  std::vector<NodeId> controls;  // what the body waits for:
   bool sources_wait = false;      // only those of its nodes that have no input, or call functions, in which there may be such
 };
 
 // results: the edges that are the call's outputs. effects: the nodes that must have run when the call has. On failure nodes may have been
 // added.
-Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<int32_t>* effects);
+Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<NodeId>* effects);
 
 }  // namespace tenon::graph
 

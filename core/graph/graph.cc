@@ -102,7 +102,7 @@ struct Binder {
       TENON_RETURN_IF_ERROR(Deduce(attrs, arg.number_attr, AttrValue::Int(count), arg.name));
     std::vector<DType> list;
     for (int32_t i = begin; i < begin + count; ++i) {
-      const DType type = types[static_cast<size_t>(i)];
+      const DType type = types[i];
       if (arg.is_ref && type != TENON_DT_INVALID && !IsRef(type))
         return InvalidArgument(StrCat("argument '", arg.name, "' takes a reference, found a ", TypeName(type), " value"));
       list.push_back(BaseType(type));
@@ -240,13 +240,13 @@ Graph Graph::Clone() const {
   return copy;
 }
 
-int32_t Graph::Find(std::string_view name) const {
+NodeId Graph::Find(std::string_view name) const {
   const auto it = names_.find(std::string(name));
-  return it == names_.end() ? -1 : it->second;
+  return it == names_.end() ? NodeId() : it->second;
 }
 
-Result<int32_t> Graph::Get(std::string_view name) const {
-  if (const int32_t id = Find(name); id >= 0) return id;
+Result<NodeId> Graph::Get(std::string_view name) const {
+  if (const NodeId id = Find(name); id) return id;
   if (const auto it = missing_.find(name); it != missing_.end()) return it->second;
   NearMiss near(name);
   if (nodes_.size() <= 5000)
@@ -298,12 +298,12 @@ std::string Graph::EdgeName(Edge edge) const { return StrCat(node(edge.node).nam
 
 std::string Graph::UniqueName(std::string_view wish) const {
   std::string name(wish);
-  if (Find(name) < 0) return name;
+  if (!Find(name)) return name;
   int& counter = name_counters_[name];
   std::string candidate;
   do {
     candidate = StrCat(wish, "_", ++counter);
-  } while (Find(candidate) >= 0);
+  } while (Find(candidate));
   return candidate;
 }
 
@@ -315,19 +315,19 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
   node->device = std::move(spec.device);
   std::vector<DType> types;
   for (const Edge& edge : node->inputs) {
-    if (edge.node >= size() || (edge.node >= 0 && static_cast<size_t>(edge.index) >=
-                                                      this->node(edge.node).output_types.size()) || edge.index < 0)
+    const size_t outputs = !edge.node ? SIZE_MAX : Has(edge.node) ? this->node(edge.node).output_types.size() : 0;
+    if (edge.index < 0 || static_cast<size_t>(edge.index) >= outputs)
       return InvalidArgument(StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
-    types.push_back(edge.node < 0 ? TENON_DT_INVALID : TypeOf(edge));
+    types.push_back(!edge.node ? TENON_DT_INVALID : TypeOf(edge));
   }
-  for (int32_t control : node->controls)
-    if (control < 0 || control >= size())
+  for (NodeId control : node->controls)
+    if (!Has(control))
       return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
   if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
   return Status::Ok();
 }
 
-Result<std::unique_ptr<Node>> Graph::Replace(int32_t id, NodeSpec spec) {
+Result<std::unique_ptr<Node>> Graph::Replace(NodeId id, NodeSpec spec) {
   auto node = std::make_unique<Node>();
   node->id = id;
   node->op = spec.op;
@@ -345,7 +345,7 @@ Result<std::unique_ptr<Node>> Graph::Replace(int32_t id, NodeSpec spec) {
   }
   TENON_RETURN_IF_ERROR(charge_.Add(BytesOf(*node)));
   charge_.Remove(BytesOf(this->node(id)));
-  std::swap(nodes_[static_cast<size_t>(id)], node);
+  std::swap(nodes_[id], node);
   return node;
 }
 
@@ -355,39 +355,38 @@ uint64_t Graph::BytesOf(const Node& node) {
          node.controls.size() * 16 + graph::BytesOf(node.attrs);
 }
 
-Result<int32_t> Graph::Add(NodeSpec spec) {
+Result<NodeId> Graph::Add(NodeSpec spec) {
   auto node = std::make_unique<Node>();
-  node->id = size();
+  node->id = next_id();
   node->op = spec.op;
   node->name = spec.name.empty() ? UniqueName(spec.op->name) : std::move(spec.name);
   if (!IsValidNodeName(node->name))
     return InvalidArgument(StrCat("'", node->name, "' cannot be a node's name"));
-  if (Find(node->name) >= 0) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
+  if (Find(node->name)) return AlreadyExists(StrCat("the graph already has a node '", node->name, "'"));
   TENON_RETURN_IF_ERROR(CheckAllowance());
   TENON_RETURN_IF_ERROR(Fill(std::move(spec), node.get()));
   if (Status status = charge_.Add(BytesOf(*node)); !status.ok()) return std::move(status).Annotate(StrCat("a graph of ", size(), " nodes"));
   names_.emplace(node->name, node->id);
-  nodes_.push_back(std::move(node));
-  return size() - 1;
+  return nodes_.push_back(std::move(node));
 }
 
-Status Graph::SetInput(int32_t id, int32_t index, Edge edge) {
+Status Graph::SetInput(NodeId id, int32_t index, Edge edge) {
   Node& target = mutable_node(id);
-  const DType want = target.input_types[static_cast<size_t>(index)];
+  const DType want = target.input_types[index];
   const DType found = TypeOf(edge);
   if (BaseType(want) != BaseType(found) || (IsRef(want) && !IsRef(found)))
     return InvalidArgument(StrCat(target.Describe(), ": input ", index, " must be ", TypeName(want), ", ",
                                   EdgeName(edge), " is ", TypeName(found)));
-  target.inputs[static_cast<size_t>(index)] = edge;
+  target.inputs[index] = edge;
   return Status::Ok();
 }
 
-void Graph::AddControl(int32_t from, int32_t to) {
-  std::vector<int32_t>& controls = mutable_node(to).controls;
+void Graph::AddControl(NodeId from, NodeId to) {
+  std::vector<NodeId>& controls = mutable_node(to).controls;
   if (std::find(controls.begin(), controls.end(), from) == controls.end()) controls.push_back(from);
 }
 
-void Graph::Truncate(int32_t size) {
+void Graph::Truncate(size_t size) {
   while (this->size() > size) {
     charge_.Remove(BytesOf(*nodes_.back()));
     names_.erase(nodes_.back()->name);
@@ -395,39 +394,38 @@ void Graph::Truncate(int32_t size) {
   }
 }
 
-Result<std::vector<int32_t>> Graph::TopologicalOrder(const std::function<bool(int32_t)>& keep) const {
-  const auto count = static_cast<size_t>(size());
-  std::vector<int32_t> pending(count, 0);
-  std::vector<std::vector<int32_t>> users(count);
+Result<std::vector<NodeId>> Graph::TopologicalOrder(const std::function<bool(NodeId)>& keep) const {
+  NodeMap<int32_t> pending(size());
+  NodeMap<std::vector<NodeId>> users(size());
   size_t kept = 0;
-  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
-  for (int32_t id = 0; id < size(); ++id) {
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (const NodeId id : ids()) {
     if (keep && !keep(id)) continue;
     ++kept;
-    const auto depend = [&](int32_t from) {
-      if (from < 0 || (keep && !keep(from))) return;
-      ++pending[static_cast<size_t>(id)];
-      users[static_cast<size_t>(from)].push_back(id);
+    const auto depend = [&](NodeId from) {
+      if (!from || (keep && !keep(from))) return;
+      ++pending[id];
+      users[from].push_back(id);
     };
     for (const Edge& edge : node(id).inputs)
-      if (edge.node < 0 || !IsBackEdge(node(edge.node), node(id))) depend(edge.node);
-    for (int32_t control : node(id).controls) depend(control);
-    if (pending[static_cast<size_t>(id)] == 0) ready.push(id);
+      if (!edge.node || !IsBackEdge(node(edge.node), node(id))) depend(edge.node);
+    for (NodeId control : node(id).controls) depend(control);
+    if (pending[id] == 0) ready.push(id);
   }
-  std::vector<int32_t> order;
+  std::vector<NodeId> order;
   order.reserve(kept);
   while (!ready.empty()) {
-    const int32_t id = ready.top();
+    const NodeId id = ready.top();
     ready.pop();
     order.push_back(id);
-    for (int32_t user : users[static_cast<size_t>(id)])
-      if (--pending[static_cast<size_t>(user)] == 0) ready.push(user);
+    for (NodeId user : users[id])
+      if (--pending[user] == 0) ready.push(user);
   }
   if (order.size() == kept) return order;
   std::string names;
   int shown = 0;
-  for (int32_t id = 0; id < size() && shown < 5; ++id)
-    if ((!keep || keep(id)) && pending[static_cast<size_t>(id)] > 0) {
+  for (const NodeId id : ids())
+    if (shown < 5 && (!keep || keep(id)) && pending[id] > 0) {
       names += StrCat(shown == 0 ? "" : ", ", "'", node(id).name, "'");
       ++shown;
     }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/id.h"
 #include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
@@ -23,9 +24,15 @@ struct tenon_node {};
 
 namespace tenon::graph {
 
+using NodeId = Id<struct NodeKind>;  // of one graph
+
+// Something for each node of a graph.
+template <typename T>
+using NodeMap = IdVector<NodeId, T>;
+
 // Output `index` of node `node`.
 struct Edge {
-  int32_t node = -1;
+  NodeId node;
   int32_t index = 0;
   bool operator==(const Edge&) const = default;
   auto operator<=>(const Edge&) const = default;
@@ -37,12 +44,12 @@ struct ArgRange {
 };
 
 struct Node : tenon_node {
-  int32_t id = -1;
+  NodeId id;
   std::string name;
   const OpDef* op = nullptr;
   AttrMap attrs;
   std::vector<Edge> inputs;
-  std::vector<int32_t> controls;
+  std::vector<NodeId> controls;
   std::string device;
   std::vector<DType> input_types;   // with TENON_DT_REF where the op takes a reference
   std::vector<DType> output_types;
@@ -63,7 +70,7 @@ struct NodeSpec {
   const OpDef* op = nullptr;
   std::string name;
   std::vector<Edge> inputs;
-  std::vector<int32_t> controls;
+  std::vector<NodeId> controls;
   AttrMap attrs;
   std::string device;
 };
@@ -101,31 +108,34 @@ class Graph {
   Graph Clone() const;
 
   const OpRegistry& registry() const { return *registry_; }
-  int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
-  const Node& node(int32_t id) const { return *nodes_[static_cast<size_t>(id)]; }
-  Node& mutable_node(int32_t id) { return *nodes_[static_cast<size_t>(id)]; }
-  // -1 when there is none.
-  int32_t Find(std::string_view name) const;
+  size_t size() const { return nodes_.size(); }
+  IdRange<NodeId> ids() const { return nodes_.ids(); }
+  NodeId next_id() const { return nodes_.next_id(); }  // of the node that is added next
+  bool Has(NodeId id) const { return nodes_.contains(id); }
+  const Node& node(NodeId id) const { return *nodes_[id]; }
+  Node& mutable_node(NodeId id) { return *nodes_[id]; }
+  // None when there is none of the name.
+  NodeId Find(std::string_view name) const;
   // The node's id, or NOT_FOUND with a near miss, or why the node could not be made.
-  Result<int32_t> Get(std::string_view name) const;
+  Result<NodeId> Get(std::string_view name) const;
   // Nodes that stood in a file and could not be made here: nobody may need them. By name, with the reason.
   void SetMissing(std::string name, Status why) { missing_.insert_or_assign(std::move(name), std::move(why)); }
   bool IsMissing(std::string_view name) const { return missing_.contains(name); }
   // "node:k" or "node"; checks that the output exists.
   Result<Edge> ParseEdge(std::string_view name) const;
   std::string EdgeName(Edge edge) const;
-  DType TypeOf(Edge edge) const { return node(edge.node).output_types[static_cast<size_t>(edge.index)]; }
+  DType TypeOf(Edge edge) const { return node(edge.node).output_types[edge.index]; }
 
   // Adds a node: fills in attributes from the inputs and defaults, checks all against the op. Type attributes that
-  // inputs determine may be missing. Leaves the graph unchanged on failure. An input edge of node -1 is left open for
+  // inputs determine may be missing. Leaves the graph unchanged on failure. An input edge of no node is left open for
   // SetInput (back edges of loops).
-  Result<int32_t> Add(NodeSpec spec);
+  Result<NodeId> Add(NodeSpec spec);
   // Puts another node in the place of `id`: same id and name, outputs of the same types. Returns the old one.
-  Result<std::unique_ptr<Node>> Replace(int32_t id, NodeSpec spec);
-  void Restore(std::unique_ptr<Node> old) { nodes_[static_cast<size_t>(old->id)] = std::move(old); }
+  Result<std::unique_ptr<Node>> Replace(NodeId id, NodeSpec spec);
+  void Restore(std::unique_ptr<Node> old) { nodes_[old->id] = std::move(old); }
   // Connects input `index` of a node; types must fit.
-  Status SetInput(int32_t id, int32_t index, Edge edge);
-  void AddControl(int32_t from, int32_t to);
+  Status SetInput(NodeId id, int32_t index, Edge edge);
+  void AddControl(NodeId from, NodeId to);
   // A name that does not exist yet, made from the wish.
   std::string UniqueName(std::string_view wish) const;
 
@@ -140,9 +150,9 @@ class Graph {
 
   // Ids in an order in which every node comes after its inputs, back edges excepted, lower ids first; only those that
   // `keep` accepts (all when empty). INVALID_ARGUMENT names a cycle that is no loop.
-  Result<std::vector<int32_t>> TopologicalOrder(const std::function<bool(int32_t)>& keep = {}) const;
-  // Drops the nodes from `size` on; only for nodes that nothing before uses.
-  void Truncate(int32_t size);
+  Result<std::vector<NodeId>> TopologicalOrder(const std::function<bool(NodeId)>& keep = {}) const;
+  // Drops all but the first `size` nodes; only for nodes that nothing before uses.
+  void Truncate(size_t size);
 
  private:
   Status Fill(NodeSpec spec, Node* node) const;
@@ -150,8 +160,8 @@ class Graph {
   static uint64_t BytesOf(const Node& node);
 
   const OpRegistry* registry_;
-  std::vector<std::unique_ptr<Node>> nodes_;
-  std::unordered_map<std::string, int32_t> names_;
+  NodeMap<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<std::string, NodeId> names_;
   mutable std::unordered_map<std::string, int> name_counters_;
   FunctionLibrary library_;
   struct FunctionEntry {

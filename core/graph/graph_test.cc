@@ -29,7 +29,7 @@ TEST(GraphAdd, SaysWhatIsWrongAndLeavesTheGraphUnchanged) {
   const auto fails = [&](std::string_view op, std::vector<Edge> inputs, AttrMap attrs, const char* text) {
     EXPECT_EQ(g.TryAdd(op, std::move(inputs), std::move(attrs), "n").status().ToString(), StrCat("INVALID_ARGUMENT: ", text));
     EXPECT_EQ(g.graph.size(), size);
-    EXPECT_EQ(g.graph.Find("n"), -1);
+    EXPECT_FALSE(g.graph.Find("n"));
   };
   fails("Plus", {x}, {}, "node 'n' (Plus): argument 'b' has no input: 1 inputs were given");
   fails("Plus", {x, x, x}, {}, "node 'n' (Plus): the op takes 2 inputs here, 3 were given");
@@ -46,12 +46,12 @@ TEST(GraphAdd, SaysWhatIsWrongAndLeavesTheGraphUnchanged) {
   fails("Into", {x}, {{"frame_name", AttrValue::Placeholder("name")}},
         "node 'n' (Into): attribute 'frame_name' is the placeholder 'name', which only a function's body may have");
   fails("Write", {x, x}, {}, "node 'n' (Write): argument 'ref' takes a reference, found a float value");
-  fails("Plus", {{9, 0}, x}, {}, "node 'n' (Plus): input 0 names an output that does not exist");
+  fails("Plus", {{NodeId(9), 0}, x}, {}, "node 'n' (Plus): input 0 names an output that does not exist");
   fails("Plus", {x, {x.node, 1}}, {}, "node 'n' (Plus): input 1 names an output that does not exist");
   fails("Plus", {x, {x.node, -1}}, {}, "node 'n' (Plus): input 1 names an output that does not exist");
   fails("Value", {}, {{"dtype", AttrValue::Type(TENON_DT_INT32)}, {"value", AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {}, {1}))}},
         "node 'n' (Value): attribute 'value' is of type float, but the output is int32");
-  EXPECT_EQ(g.TryAdd("Nothing", {}, {}, "n", {7}).status().ToString(),
+  EXPECT_EQ(g.TryAdd("Nothing", {}, {}, "n", {NodeId(7)}).status().ToString(),
             "INVALID_ARGUMENT: node 'n' (Nothing): a control input names a node that does not exist");
   EXPECT_EQ(g.TryAdd("Nothing", {}, {}, "x").status().ToString(), "ALREADY_EXISTS: the graph already has a node 'x'");
   EXPECT_EQ(g.TryAdd("Nothing", {}, {}, "^x").status().ToString(), "INVALID_ARGUMENT: '^x' cannot be a node's name");
@@ -115,10 +115,10 @@ TEST(Graph, OrdersNodesAfterTheirInputsLowerIdsFirst) {
   const Edge a = g.Value(1, "a"), b = g.Value(2, "b"), c = g.Add("Plus", {b, a}), d = g.Add("Nothing");
   g.graph.AddControl(d.node, a.node);
   g.graph.AddControl(d.node, a.node);
-  EXPECT_EQ(g.graph.node(a.node).controls, std::vector<int32_t>{d.node});
-  EXPECT_EQ(g.Order(), (std::vector<int32_t>{b.node, d.node, a.node, c.node}));
-  const auto kept = g.graph.TopologicalOrder([&](int32_t id) { return id != d.node; });
-  EXPECT_EQ(*kept, (std::vector<int32_t>{a.node, b.node, c.node}));
+  EXPECT_EQ(g.graph.node(a.node).controls, std::vector<NodeId>{d.node});
+  EXPECT_EQ(g.Order(), (std::vector<NodeId>{b.node, d.node, a.node, c.node}));
+  const auto kept = g.graph.TopologicalOrder([&](NodeId id) { return id != d.node; });
+  EXPECT_EQ(*kept, (std::vector<NodeId>{a.node, b.node, c.node}));
 }
 
 TEST(Graph, OrdersLoopsAlongTheirBackEdges) {
@@ -126,7 +126,7 @@ TEST(Graph, OrdersLoopsAlongTheirBackEdges) {
   const Edge limit = g.Value(3);
   const auto loop = g.While("loop", {g.Value(0)}, [&](const auto& v) { return g.Add("Below", {v[0], g.Into(limit, "loop", true)}); },
                             [&](const auto& v) { return std::vector{g.Add("Plus", {v[0], v[0]})}; });
-  const std::vector<int32_t> order = g.Order();
+  const std::vector<NodeId> order = g.Order();
   ASSERT_EQ(order.size(), static_cast<size_t>(g.graph.size()));
   const auto position = [&](Edge edge) { return std::find(order.begin(), order.end(), edge.node) - order.begin(); };
   EXPECT_LT(position(loop.merges[0]), position(loop.nexts[0]));
@@ -134,7 +134,7 @@ TEST(Graph, OrdersLoopsAlongTheirBackEdges) {
 
 TEST(Graph, NamesTheNodesOfACycleThatIsNoLoop) {
   GraphMaker g;
-  const Edge x = g.Value(1, "x"), a = g.Add("Plus", {x, {-1, 0}}, {}, "a"), b = g.Add("Copy", {a}, {}, "b");
+  const Edge x = g.Value(1, "x"), a = g.Add("Plus", {x, {}}, {}, "a"), b = g.Add("Copy", {a}, {}, "b");
   ASSERT_TRUE(g.graph.SetInput(a.node, 1, b).ok());
   EXPECT_EQ(g.graph.TopologicalOrder().status().ToString(),
             "INVALID_ARGUMENT: the graph has a cycle that is no loop; nodes on or after it: 'a', 'b'");
@@ -142,9 +142,9 @@ TEST(Graph, NamesTheNodesOfACycleThatIsNoLoop) {
 
 TEST(Graph, ConnectsOpenInputsWhereTypesFit) {
   GraphMaker g;
-  const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i"), join = g.Add("Join", {x, {-1, 0}}, {}, "join");
+  const Edge x = g.Value(1, "x"), i = g.Feed(TENON_DT_INT32, {}, "i"), join = g.Add("Join", {x, {}}, {}, "join");
   EXPECT_EQ(g.graph.SetInput(join.node, 1, i).ToString(), "INVALID_ARGUMENT: node 'join' (Join): input 1 must be float, i:0 is int32");
-  EXPECT_EQ(g.graph.node(join.node).inputs[1].node, -1);
+  EXPECT_FALSE(g.graph.node(join.node).inputs[1].node);
   EXPECT_TRUE(g.graph.SetInput(join.node, 1, x).ok());
 }
 
@@ -171,19 +171,19 @@ TEST(Graph, DropsItsNewestNodesWithTheirNames) {
   g.Value(2, "y");
   g.graph.Truncate(size);
   EXPECT_EQ(g.graph.size(), size);
-  EXPECT_EQ(g.graph.Find("y"), -1);
+  EXPECT_FALSE(g.graph.Find("y"));
   g.Value(3, "y");
   EXPECT_EQ(g.graph.size(), size + 1);
 }
 
 TEST(Graph, ClonesWithoutSharingWhatChanges) {
   GraphMaker g;
-  const Edge x = g.Value(1, "x"), j = g.Add("Join", {x, {-1, 0}}, {}, "j");
+  const Edge x = g.Value(1, "x"), j = g.Add("Join", {x, {}}, {}, "j");
   Graph copy = g.graph.Clone();
   ASSERT_TRUE(g.graph.SetInput(j.node, 1, x).ok());
   g.Value(2, "later");
-  EXPECT_EQ(copy.node(j.node).inputs[1].node, -1);
-  EXPECT_EQ(copy.Find("later"), -1);
+  EXPECT_FALSE(copy.node(j.node).inputs[1].node);
+  EXPECT_FALSE(copy.Find("later"));
   EXPECT_EQ(copy.Find("x"), x.node);
 }
 

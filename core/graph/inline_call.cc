@@ -39,7 +39,7 @@ class Inliner {
  private:
   struct Outcome {
     std::vector<Edge> results;
-    std::vector<int32_t> effects;
+    std::vector<NodeId> effects;
   };
 
   Status Bad(std::string text) const { return InvalidArgument(StrCat(node_.Describe(), ": ", text)); }
@@ -59,7 +59,7 @@ class Inliner {
     return &value->function(index);
   }
   // One call of the function within the node.
-  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, int32_t pivot) {
+  Result<Outcome> Add(const FunctionRef& ref, std::string_view part, std::vector<Edge> inputs, std::vector<DType> types, NodeId pivot) {
     TENON_ASSIGN_OR_RETURN(const Function function, Find(ref.name));
     CallSite site{node_.Describe(), StrCat(node_.name, "/", part), node_.device, std::move(inputs), std::move(types), {}, {pivot}, true};
     if (ref.attrs) site.attrs = *ref.attrs;
@@ -70,7 +70,7 @@ class Inliner {
 
   // ---- Nodes ----
 
-  Result<Edge> Make(std::string_view role, std::string_view name, std::vector<Edge> inputs, std::vector<int32_t> controls = {}, AttrMap attrs = {}) {
+  Result<Edge> Make(std::string_view role, std::string_view name, std::vector<Edge> inputs, std::vector<NodeId> controls = {}, AttrMap attrs = {}) {
     NodeSpec spec;
     TENON_ASSIGN_OR_RETURN(spec.op, graph_->registry().FindRole(role));
     spec.name = graph_->UniqueName(StrCat(node_.name, "/", name));
@@ -78,11 +78,11 @@ class Inliner {
     spec.controls = std::move(controls);
     spec.attrs = std::move(attrs);
     spec.device = node_.device;
-    TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
+    TENON_ASSIGN_OR_RETURN(const NodeId id, graph_->Add(std::move(spec)));
     return Edge{id, 0};
   }
   // The value, once the nodes have run.
-  Result<Edge> After(Edge value, std::string_view name, const std::vector<int32_t>& effects) {
+  Result<Edge> After(Edge value, std::string_view name, const std::vector<NodeId>& effects) {
     if (effects.empty()) return value;
     return Make("identity", name, {value}, effects);
   }
@@ -110,7 +110,7 @@ class Inliner {
   Result<std::string> Target() const {
     if (node_.inputs.empty()) return Bad("it names no device");
     Edge at = node_.inputs[0];
-    while (graph_->node(at.node).has(TENON_OP_IDENTITY)) at = graph_->node(at.node).inputs[static_cast<size_t>(at.index)];
+    while (graph_->node(at.node).has(TENON_OP_IDENTITY)) at = graph_->node(at.node).inputs[at.index];
     const AttrValue* const value = graph_->node(at.node).has(TENON_OP_CONSTANT) ? graph_->node(at.node).FindAttr("value") : nullptr;
     if (value == nullptr || value->tensor().dtype() != TENON_DT_STRING || value->tensor().shape().rank() != 0)
       return Unimplemented(StrCat(node_.Describe(), ": the device on which its function runs is computed by ", graph_->node(at.node).Describe(),
@@ -132,7 +132,7 @@ class Inliner {
     if (!status.ok()) return std::move(status).Annotate("the decomposition of ", node_.Describe());
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Edge edge = FromC(outputs[k]);
-      const bool there = edge.node >= 0 && edge.node < graph_->size() && edge.index >= 0 &&
+      const bool there = graph_->Has(edge.node) && edge.index >= 0 &&
                          static_cast<size_t>(edge.index) < graph_->node(edge.node).output_types.size();
       if (!there || graph_->TypeOf(edge) != node_.output_types[k])
         return Internal(StrCat("the decomposition of ", node_.Describe(), " gives no ", TypeName(node_.output_types[k]), " for output ", k,
@@ -198,7 +198,7 @@ class Inliner {
   // One of the branches from `begin` to before `end`, found by halves: conditionals lie in each other as deep as the logarithm of how many
   // branches there are.
   Result<Outcome> Choose(const std::vector<const FunctionRef*>& branches, const std::vector<Edge>& conditions, size_t begin, size_t end,
-                         const std::vector<Edge>& inputs, int32_t pivot) {
+                         const std::vector<Edge>& inputs, NodeId pivot) {
     if (end - begin == 1) {
       const std::string part = branches.size() == 2 ? (begin == 0 ? "then" : "else") : StrCat("branch_", begin);
       return Add(*branches[begin], part, inputs, node_.output_types, pivot);
@@ -278,8 +278,8 @@ class Inliner {
       if (parallel != nullptr) attrs.emplace("parallel_iterations", *parallel);
       TENON_ASSIGN_OR_RETURN(now[i], Make("enter", "enter", {node_.inputs[i]}, node_.controls, std::move(attrs)));
       if (!carried[i]) continue;
-      TENON_ASSIGN_OR_RETURN(now[i], Make("merge", "merge", {now[i], Edge{-1, 0}}));
-      if (pivot.node < 0) pivot = now[i];
+      TENON_ASSIGN_OR_RETURN(now[i], Make("merge", "merge", {now[i], Edge()}));
+      if (!pivot.node) pivot = now[i];
     }
     TENON_ASSIGN_OR_RETURN(const Function condition_function, Find(condition_ref->name));
     DType type = TENON_DT_BOOL;
@@ -298,7 +298,7 @@ class Inliner {
       if (!carried[i]) continue;
       TENON_ASSIGN_OR_RETURN(const Edge sides, Make("switch", "switch", {now[i], goes_on}));
       inside[i] = {sides.node, 1};
-      if (pivot.node < 0) {
+      if (!pivot.node) {
         TENON_ASSIGN_OR_RETURN(pivot, Make("identity", "turn", {inside[i]}));
       }
       TENON_ASSIGN_OR_RETURN(results_[i], Make("exit", "exit", {sides}));
@@ -316,11 +316,11 @@ class Inliner {
   Graph* graph_;
   const Node node_;  // a copy: the graph grows
   std::vector<Edge> results_;
-  std::vector<int32_t> effects_;
+  std::vector<NodeId> effects_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Node>> InlineCall(Graph* graph, int32_t call) { return Inliner(graph, graph->node(call)).Run(); }
+Result<std::unique_ptr<Node>> InlineCall(Graph* graph, NodeId call) { return Inliner(graph, graph->node(call)).Run(); }
 
 }  // namespace tenon::graph

@@ -22,7 +22,7 @@ inline bool Decomposes(const Node& node) { return node.op->c != nullptr && node.
 // Of a node that calls functions (kCallsFunctions; gradients of functions are calls by then: grad/gradients.h) or decomposes: adds the bodies to the graph, their nodes named below the call's name, and makes the call an identity of the results (a no-op when it has
 // none) that waits for the bodies' effects. So the call's users need no change. Returns the node that the call was, for Graph::Restore. On
 // failure the call is as it was, but new nodes may have been added. NOT_FOUND names a function that the library does not have.
-Result<std::unique_ptr<Node>> InlineCall(Graph* graph, int32_t call);
+Result<std::unique_ptr<Node>> InlineCall(Graph* graph, NodeId call);
 
 }  // namespace tenon::graph
 

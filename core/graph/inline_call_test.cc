@@ -25,19 +25,19 @@ FunctionDef Thrice() {
 struct Library : GraphMaker {
   Edge x = Feed(TENON_DT_FLOAT, {}, "x");
   void Define(FunctionDef f) { graph.library()[f.name] = std::make_shared<const FunctionDef>(f); }
-  int32_t Call(std::string_view function, std::vector<Edge> inputs, AttrMap attrs = {}, std::vector<int32_t> controls = {}) {
+  NodeId Call(std::string_view function, std::vector<Edge> inputs, AttrMap attrs = {}, std::vector<NodeId> controls = {}) {
     auto op = graph.FunctionOp(function);
     EXPECT_TRUE(op.ok()) << op.status().ToString();
     auto id = graph.Add({*op, "call", std::move(inputs), std::move(controls), std::move(attrs), {}});
     EXPECT_TRUE(id.ok()) << id.status().ToString();
-    return id.ok() ? *id : -1;
+    return id.ok() ? *id : NodeId();
   }
   std::string WhyNot(FunctionDef f) {
     const int32_t size = graph.size();
     const std::string name = f.name;
     const size_t inputs = f.inputs.size();
     Define(std::move(f));
-    const int32_t call = Call(name, std::vector<Edge>(inputs, x));
+    const NodeId call = Call(name, std::vector<Edge>(inputs, x));
     std::string text = InlineCall(&graph, call).status().ToString();
     EXPECT_TRUE(graph.node(call).has(TENON_OP_CALL)) << "the call is as it was";
     graph.Truncate(size);
@@ -48,14 +48,14 @@ struct Library : GraphMaker {
 TEST(InlineCall, PutsTheBodyBelowTheCallsName) {
   Library g;
   g.Define(Thrice());
-  const int32_t call = g.Call("Thrice", {g.x});
+  const NodeId call = g.Call("Thrice", {g.x});
   const Edge user = g.Add("Copy", {{call, 0}});
   auto old = InlineCall(&g.graph, call);
   ASSERT_TRUE(old.ok()) << old.status().ToString();
   EXPECT_EQ((*old)->op->name, "Thrice");
-  const int32_t twice = g.graph.Find("call/twice"), more = g.graph.Find("call/more");
-  ASSERT_GE(twice, 0);
-  ASSERT_GE(more, 0);
+  const NodeId twice = g.graph.Find("call/twice"), more = g.graph.Find("call/more");
+  ASSERT_TRUE(twice);
+  ASSERT_TRUE(more);
   EXPECT_EQ(g.graph.node(more).inputs, (std::vector<Edge>{{twice, 0}, g.x}));
   EXPECT_EQ(g.OpOf({call, 0}), "CopyAll");
   EXPECT_EQ(g.graph.node(call).inputs, (std::vector<Edge>{{more, 0}}));
@@ -69,7 +69,7 @@ TEST(InlineCall, FindsTheFunctionOfAnAttribute) {
   g.Define(Thrice());
   const Edge call = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Thrice", nullptr})}}, "apply");
   ASSERT_TRUE(InlineCall(&g.graph, call.node).ok());
-  EXPECT_GE(g.graph.Find("apply/more"), 0);
+  EXPECT_TRUE(g.graph.Find("apply/more"));
   const Edge lost = g.Add("Apply", {g.x}, {{"Tout", AttrValue::Types({TENON_DT_FLOAT})}, {"f", AttrValue::Function({"Lost", nullptr})}}, "lost");
   EXPECT_EQ(InlineCall(&g.graph, lost.node).status().ToString(),
             "NOT_FOUND: node 'lost' (Apply) calls the function 'Lost', which the graph's library does not have");
@@ -87,7 +87,7 @@ TEST(InlineCall, BindsAttributesFromTheCallAndFromDefaults) {
   f.returns = {{"y", "last"}};
   g.Define(f);
   const Edge y = g.Feed(TENON_DT_FLOAT, {}, "y");
-  const int32_t call = g.Call("Sum", {g.x, y});
+  const NodeId call = g.Call("Sum", {g.x, y});
   ASSERT_TRUE(InlineCall(&g.graph, call).ok());
   const Node& sum = g.graph.node(g.graph.Find("call/sum"));
   EXPECT_EQ(sum.inputs, (std::vector<Edge>{g.x, y}));
@@ -104,13 +104,13 @@ TEST(InlineCall, WaitsForTheBodysEffectsAndLetsTheBodyWaitForWhatTheCallWaitedFo
   f.control_returns = {"after"};
   g.Define(f);
   const Edge before = g.Add("Nothing", {}, {}, "before");
-  const int32_t call = g.Call("Effect", {g.x}, {}, {before.node});
+  const NodeId call = g.Call("Effect", {g.x}, {}, {before.node});
   ASSERT_TRUE(InlineCall(&g.graph, call).ok());
-  const int32_t draw = g.graph.Find("call/draw"), after = g.graph.Find("call/after");
+  const NodeId draw = g.graph.Find("call/draw"), after = g.graph.Find("call/after");
   EXPECT_EQ(g.OpOf({call, 0}), "Nothing");
-  EXPECT_EQ(g.graph.node(call).controls, (std::vector<int32_t>{draw, after, before.node}));
-  EXPECT_EQ(g.graph.node(draw).controls, std::vector<int32_t>{before.node});
-  EXPECT_EQ(g.graph.node(after).controls, (std::vector<int32_t>{draw, before.node}));
+  EXPECT_EQ(g.graph.node(call).controls, (std::vector<NodeId>{draw, after, before.node}));
+  EXPECT_EQ(g.graph.node(draw).controls, std::vector<NodeId>{before.node});
+  EXPECT_EQ(g.graph.node(after).controls, (std::vector<NodeId>{draw, before.node}));
 }
 
 TEST(InlineCall, BuildsABodyThatHasALoop) {
@@ -128,7 +128,7 @@ TEST(InlineCall, BuildsABodyThatHasALoop) {
              {"next", "Again", "", {"switch:yes"}, {}}};
   f.returns = {{"y", "exit:output"}};
   g.Define(f);
-  const int32_t call = g.Call("Loop", {g.x});
+  const NodeId call = g.Call("Loop", {g.x});
   auto inlined = InlineCall(&g.graph, call);
   ASSERT_TRUE(inlined.ok()) << inlined.status().ToString();
   EXPECT_EQ(g.graph.node(g.graph.Find("call/merge")).inputs[1], (Edge{g.graph.Find("call/next"), 0}));
@@ -166,10 +166,10 @@ TEST(InlineCall, DoesWithoutUnknownOpsThatNoResultNeeds) {
   f.nodes.push_back({"reader", "Copy", "", {"odd:y:0"}, {}});
   f.nodes.push_back({"second", "Copy", "", {"x", "^reader"}, {}});
   g.Define(f);
-  const int32_t call = g.Call("Thrice", {g.x});
+  const NodeId call = g.Call("Thrice", {g.x});
   ASSERT_TRUE(InlineCall(&g.graph, call).ok());
-  EXPECT_GE(g.graph.Find("call/more"), 0);
-  for (const char* name : {"call/odd", "call/reader", "call/second"}) EXPECT_EQ(g.graph.Find(name), -1) << name;
+  EXPECT_TRUE(g.graph.Find("call/more"));
+  for (const char* name : {"call/odd", "call/reader", "call/second"}) EXPECT_FALSE(g.graph.Find(name)) << name;
   f.name = "Effect";
   f.control_returns = {"second"};
   Library other;
@@ -208,7 +208,7 @@ TEST(InlineCall, MakesAFrameOfALoopAndKeepsWhatDoesNotChangeOutOfIt) {
   ASSERT_EQ(draw.controls.size(), 1u) << "what has no input runs once a turn";
   EXPECT_EQ(g.graph.node(draw.controls[0]).name, "loop/turn");
   const Node& next = g.graph.node(g.graph.Find("loop/next"));
-  EXPECT_EQ(next.controls, std::vector<int32_t>{draw.id}) << "a turn begins when the one before has had its effects";
+  EXPECT_EQ(next.controls, std::vector<NodeId>{draw.id}) << "a turn begins when the one before has had its effects";
 }
 
 TEST(InlineCall, SaysWhatIsWrongWithAConditionalOrALoop) {
@@ -259,7 +259,7 @@ TEST(InlineCall, MakesANodeOfTheOpsThatItIsMadeOf) {
   const Node& plus = g.graph.node(g.graph.node(node.node).inputs[0].node);
   EXPECT_EQ(plus.Describe(), "node 'node/Plus' (Plus)");
   EXPECT_EQ(plus.inputs, (std::vector<Edge>{g.x, g.x}));
-  EXPECT_EQ(plus.controls, std::vector<int32_t>{g.x.node}) << "it waits for what the node waited for";
+  EXPECT_EQ(plus.controls, std::vector<NodeId>{g.x.node}) << "it waits for what the node waited for";
 }
 
 }  // namespace

@@ -14,58 +14,62 @@
 namespace tenon::graph {
 
 struct LoopVariable {
-  int32_t enter = -1;
-  int32_t merge = -1;
-  int32_t switch_node = -1;  // -1: not switched (then it is only read by the condition)
-  int32_t next = -1;
-  int32_t exit = -1;         // -1: its last value is not used
+  NodeId enter;
+  NodeId merge;
+  NodeId switch_node;  // -1: not switched (then it is only read by the condition)
+  NodeId next;
+  NodeId exit;         // -1: its last value is not used
 };
 
 // Walks over loops go into each other; so loops may not lie in each other without end.
+using FrameId = Id<struct FrameKind>;
+inline constexpr FrameId kStep{0};  // the frame that is no loop
+
 inline constexpr int kDeepestLoop = 256;
 
 struct Frame {
-  int parent = -1;
+  FrameId parent;
   int depth = 0;  // the step's 0
   std::string name;
-  std::vector<int32_t> nodes;   // without those of child frames
-  std::vector<int32_t> enters;  // of this frame
-  std::vector<int> children;
+  std::vector<NodeId> nodes;   // without those of child frames
+  std::vector<NodeId> enters;  // of this frame
+  std::vector<FrameId> children;
   // Filled for structured frames.
   bool structured = false;
   std::string why_not;
-  int32_t condition = -1;  // the loop-condition node
+  NodeId condition;  // the loop-condition node
   std::vector<LoopVariable> variables;
-  std::vector<int32_t> invariants;  // constant enters
-  std::vector<int32_t> gates;       // switches on the condition of what is no loop variable: for turns alone
-  std::unordered_set<int32_t> body;  // nodes, those of child frames too, that run only when the condition holds
+  std::vector<NodeId> invariants;  // constant enters
+  std::vector<NodeId> gates;       // switches on the condition of what is no loop variable: for turns alone
+  std::unordered_set<NodeId> body;  // nodes, those of child frames too, that run only when the condition holds
 };
 
 class LoopAnalysis {
  public:
   // Frame 0 is the step itself. INVALID_ARGUMENT when frames do not nest (a value enters a loop without an Enter), RESOURCE_EXHAUSTED
   // when they are deeper than kDeepestLoop.
-  static Result<LoopAnalysis> Run(const Graph& graph, const std::vector<int32_t>& order);
+  static Result<LoopAnalysis> Run(const Graph& graph, const std::vector<NodeId>& order);
 
-  const std::vector<Frame>& frames() const { return frames_; }
-  int frame_of(int32_t node) const { return frame_of_[static_cast<size_t>(node)]; }
+  const IdVector<FrameId, Frame>& frames() const { return frames_; }
+  FrameId frame_of(NodeId node) const { return frame_of_[node]; }
   bool has_loops() const { return frames_.size() > 1; }
   // Whether `inner` is `outer` or nested in it.
-  bool IsWithin(int inner, int outer) const;
+  const Frame& frame(FrameId id) const { return frames_[id]; }
+  bool IsWithin(FrameId inner, FrameId outer) const;
 
   // What a frame consists of, in an order in which everything comes after what it depends on: its own nodes, and its
   // child loops as wholes.
   struct Item {
-    int32_t node = -1;
-    int child = -1;  // a frame, when node is -1
+    NodeId node;
+    FrameId child;  // when node is none
   };
-  Result<std::vector<Item>> Items(const Graph& graph, const std::vector<int32_t>& order, int frame) const;
+  Result<std::vector<Item>> Items(const Graph& graph, const std::vector<NodeId>& order, FrameId frame) const;
 
  private:
-  void Structure(const Graph& graph, const std::vector<int32_t>& order, size_t frame);
+  void Structure(const Graph& graph, const std::vector<NodeId>& order, FrameId frame);
 
-  std::vector<Frame> frames_;
-  std::vector<int> frame_of_;  // -1: not in the order
+  IdVector<FrameId, Frame> frames_;
+  NodeMap<FrameId> frame_of_;  // none: not in the order
 };
 
 }  // namespace tenon::graph

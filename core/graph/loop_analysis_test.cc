@@ -24,7 +24,7 @@ TEST(LoopAnalysis, FindsNoFrameButTheStepsOwn) {
   const auto loops = LoopAnalysis::Run(g.graph, g.Order());
   ASSERT_TRUE(loops.ok());
   EXPECT_FALSE(loops->has_loops());
-  EXPECT_EQ(loops->frame_of(x.node), 0);
+  EXPECT_EQ(loops->frame_of(x.node), kStep);
 }
 
 TEST(LoopAnalysis, TakesAWhileLoopApart) {
@@ -37,10 +37,10 @@ TEST(LoopAnalysis, TakesAWhileLoopApart) {
   const auto loops = g.Analyse();
   ASSERT_TRUE(loops.ok()) << loops.status().ToString();
   ASSERT_EQ(loops->frames().size(), 2u);
-  const Frame& frame = loops->frames()[1];
+  const Frame& frame = loops->frame(FrameId(1));
   EXPECT_TRUE(frame.structured) << frame.why_not;
   EXPECT_EQ(frame.name, "loop");
-  EXPECT_EQ(frame.parent, 0);
+  EXPECT_EQ(frame.parent, kStep);
   EXPECT_EQ(frame.condition, loop.condition.node);
   ASSERT_EQ(frame.variables.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
@@ -50,11 +50,11 @@ TEST(LoopAnalysis, TakesAWhileLoopApart) {
     EXPECT_EQ(frame.variables[i].next, loop.nexts[i].node);
     EXPECT_EQ(frame.variables[i].exit, loop.exits[i].node);
   }
-  EXPECT_EQ(frame.invariants, std::vector<int32_t>{g.graph.Find("loop/limit")});
+  EXPECT_EQ(frame.invariants, std::vector<NodeId>{g.graph.Find("loop/limit")});
   EXPECT_TRUE(frame.body.contains(sum.node));
   EXPECT_FALSE(frame.body.contains(loop.condition.node));
-  EXPECT_EQ(loops->frame_of(sum.node), 1);
-  EXPECT_EQ(loops->frame_of(g.limit.node), 0);
+  EXPECT_EQ(loops->frame_of(sum.node), FrameId(1));
+  EXPECT_EQ(loops->frame_of(g.limit.node), kStep);
 }
 
 TEST(LoopAnalysis, NestsFramesAndListsALoopAsAWhole) {
@@ -66,14 +66,14 @@ TEST(LoopAnalysis, NestsFramesAndListsALoopAsAWhole) {
   const auto loops = g.Analyse();
   ASSERT_TRUE(loops.ok()) << loops.status().ToString();
   ASSERT_EQ(loops->frames().size(), 3u);
-  EXPECT_TRUE(loops->frames()[1].structured && loops->frames()[2].structured);
-  EXPECT_EQ(loops->frames()[2].parent, 1);
-  EXPECT_TRUE(loops->IsWithin(2, 1) && loops->IsWithin(2, 0) && !loops->IsWithin(1, 2));
-  const auto items = loops->Items(g.graph, g.Order(), 1);
+  EXPECT_TRUE(loops->frame(FrameId(1)).structured && loops->frame(FrameId(2)).structured);
+  EXPECT_EQ(loops->frame(FrameId(2)).parent, FrameId(1));
+  EXPECT_TRUE(loops->IsWithin(FrameId(2), FrameId(1)) && loops->IsWithin(FrameId(2), kStep) && !loops->IsWithin(FrameId(1), FrameId(2)));
+  const auto items = loops->Items(g.graph, g.Order(), FrameId(1));
   ASSERT_TRUE(items.ok());
-  const auto child = std::find_if(items->begin(), items->end(), [](const auto& item) { return item.child == 2; });
+  const auto child = std::find_if(items->begin(), items->end(), [](const auto& item) { return item.child == FrameId(2); });
   ASSERT_NE(child, items->end());
-  EXPECT_EQ(std::count_if(items->begin(), items->end(), [](const auto& item) { return item.node < 0; }), 1);
+  EXPECT_EQ(std::count_if(items->begin(), items->end(), [](const auto& item) { return !item.node; }), 1);
   // After what enters it, before what uses what leaves it.
   const auto at = [&](Edge edge) { return std::find_if(items->begin(), items->end(), [&](const auto& i) { return i.node == edge.node; }); };
   EXPECT_LT(at(outer.switches[0]), child);
@@ -92,8 +92,8 @@ TEST(LoopAnalysis, TakesASwitchOfAnotherValueOnTheConditionForAGate) {
   });
   const auto loops = g.Analyse();
   ASSERT_TRUE(loops.ok());
-  EXPECT_TRUE(loops->frames()[1].structured) << loops->frames()[1].why_not;
-  EXPECT_EQ(loops->frames()[1].gates, std::vector<int32_t>{gate.node});
+  EXPECT_TRUE(loops->frame(FrameId(1)).structured) << loops->frame(FrameId(1)).why_not;
+  EXPECT_EQ(loops->frame(FrameId(1)).gates, std::vector<NodeId>{gate.node});
 }
 
 TEST(LoopAnalysis, SaysWhyALoopIsNotStructured) {
@@ -102,8 +102,8 @@ TEST(LoopAnalysis, SaysWhyALoopIsNotStructured) {
     build(g);
     const auto loops = g.Analyse();
     if (!loops.ok()) return loops.status().ToString();
-    EXPECT_FALSE(loops->frames()[1].structured);
-    return loops->frames()[1].why_not;
+    EXPECT_FALSE(loops->frame(FrameId(1)).structured);
+    return loops->frame(FrameId(1)).why_not;
   };
   const auto identity = [](const Edges& v) { return v; };
   EXPECT_EQ(why([&](CountingLoop& g) { g.Into(g.limit, "loop"); }), "it has no loop condition");
@@ -163,7 +163,7 @@ TEST(LoopAnalysis, RefusesFramesThatDoNotNest) {
   {
     GraphMaker g;
     const Edge a = g.Into(g.Value(1), "a"), b = g.Into(g.Value(2), "b");
-    const Edge merge = g.Add("Join", {a, {-1, 0}}, {}, "merge"), next = g.Add("Again", {b}, {}, "next");
+    const Edge merge = g.Add("Join", {a, {}}, {}, "merge"), next = g.Add("Again", {b}, {}, "next");
     ASSERT_TRUE(g.graph.SetInput(merge.node, 1, next).ok());
     EXPECT_EQ(LoopAnalysis::Run(g.graph, g.Order()).status().ToString(),
               "INVALID_ARGUMENT: node 'merge' (Join): its next value comes from another loop (node 'next' (Again))");

@@ -8,23 +8,23 @@ namespace {
 
 class Merger {
  public:
-  Merger(const Graph& from, Graph* to) : from_(from), to_(*to), moved_(static_cast<size_t>(from.size()), -1) {}
+  Merger(const Graph& from, Graph* to) : from_(from), to_(*to), moved_(from.size()) {}
 
   Status Run() {
-    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, from_.TopologicalOrder());
-    for (int32_t id : order) TENON_RETURN_IF_ERROR(Add(id));
-    for (int32_t id : fresh_) TENON_RETURN_IF_ERROR(CloseInputs(id));
+    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, from_.TopologicalOrder());
+    for (NodeId id : order) TENON_RETURN_IF_ERROR(Add(id));
+    for (NodeId id : fresh_) TENON_RETURN_IF_ERROR(CloseInputs(id));
     return Status::Ok();
   }
 
  private:
-  int32_t& MovedTo(int32_t id) { return moved_[static_cast<size_t>(id)]; }
+  NodeId& MovedTo(NodeId id) { return moved_[id]; }
 
-  Status Add(int32_t id) {
+  Status Add(NodeId id) {
     const Node& node = from_.node(id);
-    int32_t& to = MovedTo(id);
+    NodeId& to = MovedTo(id);
     to = to_.Find(node.name);
-    if (to >= 0) {
+    if (to) {
       if (to_.node(to).op->name == node.op->name) return Status::Ok();
       return AlreadyExists(StrCat(node.Describe(), ": the session has a node of that name with op ", to_.node(to).op->name));
     }
@@ -33,21 +33,21 @@ class Merger {
       TENON_ASSIGN_OR_RETURN(spec.op, to_.FunctionOp(node.op->name));
     }
     for (const Edge& edge : node.inputs) {
-      const int32_t source = edge.node < 0 ? -1 : MovedTo(edge.node);
-      spec.inputs.push_back({source, source < 0 ? 0 : edge.index});
+      const NodeId source = !edge.node ? NodeId() : MovedTo(edge.node);
+      spec.inputs.push_back({source, !source ? 0 : edge.index});
     }
-    for (int32_t control : node.controls) spec.controls.push_back(MovedTo(control));
+    for (NodeId control : node.controls) spec.controls.push_back(MovedTo(control));
     TENON_ASSIGN_OR_RETURN(to, to_.Add(std::move(spec)));
     fresh_.push_back(id);
     return Status::Ok();
   }
 
   // Those that came after the node: of loops.
-  Status CloseInputs(int32_t id) {
-    const int32_t at = MovedTo(id);
+  Status CloseInputs(NodeId id) {
+    const NodeId at = MovedTo(id);
     for (size_t i = 0; i < from_.node(id).inputs.size(); ++i) {
       const Edge edge = from_.node(id).inputs[i];
-      if (edge.node >= 0 && to_.node(at).inputs[i].node < 0)
+      if (edge.node && to_.node(at).inputs[i].node == NodeId())
         TENON_RETURN_IF_ERROR(to_.SetInput(at, static_cast<int32_t>(i), {MovedTo(edge.node), edge.index}));
     }
     return Status::Ok();
@@ -55,8 +55,8 @@ class Merger {
 
   const Graph& from_;
   Graph& to_;
-  std::vector<int32_t> moved_;  // by node of `from_`
-  std::vector<int32_t> fresh_;
+  NodeMap<NodeId> moved_;  // by node of `from_`
+  std::vector<NodeId> fresh_;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ const OutputFacts& UnknownFacts() {
 
 const OutputFacts* Input(tenon_shape_context* context, int32_t index) {
   if (index < 0 || static_cast<size_t>(index) >= context->inputs->size()) return nullptr;
-  return (*context->inputs)[static_cast<size_t>(index)];
+  return (*context->inputs)[index];
 }
 
 tenon_status* BadIndex(tenon_shape_context* context, const char* what, int32_t index) {
@@ -89,14 +89,14 @@ tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_
   if (tenon_status* bad = CheckDims(context, "set_output_shape", shape)) return bad;
   Shape set(shape);
   if (Status status = set.Validate(); !status.ok()) return status.release();
-  (*context->outputs)[static_cast<size_t>(index)].shape = std::move(set);
+  (*context->outputs)[index].shape = std::move(set);
   return nullptr;
 }
 
 tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
-  OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
-  const DType planned = context->node->output_types[static_cast<size_t>(index)];
+  OutputFacts& facts = (*context->outputs)[index];
+  const DType planned = context->node->output_types[index];
   const auto wrong = [&](const std::string& what) {
     return Internal(StrCat(DescribePlugin(context->node->op->package), ": its shape() gave set_output_value ", what, " for output ", index)).release();
   };
@@ -123,7 +123,7 @@ tenon_status* InputHandle(tenon_shape_context* context, int32_t index, tenon_sha
 tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype) {
   if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
   if (tenon_status* bad = CheckDims(context, "set_output_handle", shape)) return bad;
-  OutputFacts& facts = (*context->outputs)[static_cast<size_t>(index)];
+  OutputFacts& facts = (*context->outputs)[index];
   facts.handle_shape = Shape(shape);
   facts.handle_type = dtype;
   return nullptr;
@@ -142,7 +142,7 @@ Status CheckConstraints(const Node& node, const std::vector<const OutputFacts*>&
   const auto find = [&](const std::string& argument) -> const OutputFacts* {
     for (size_t i = 0; i < node.op->inputs.size(); ++i)
       if (node.op->inputs[i].name == argument && node.input_ranges[i].count > 0)
-        return inputs[static_cast<size_t>(node.input_ranges[i].begin)];
+        return inputs[node.input_ranges[i].begin];
     return nullptr;
   };
   ConstraintFacts facts;
@@ -258,19 +258,19 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
 }
 
 void ShapeInference::Fix(Edge edge, OutputFacts facts) {
-  results_.resize(static_cast<size_t>(graph_->size()));
-  NodeResult& result = results_[static_cast<size_t>(edge.node)];
+  results_.resize(graph_->size());
+  NodeResult& result = results_[edge.node];
   const size_t count = graph_->node(edge.node).output_types.size();
   result.outputs.resize(count);
   result.fixed.resize(count);
-  result.outputs[static_cast<size_t>(edge.index)] = std::move(facts);
-  result.fixed[static_cast<size_t>(edge.index)] = true;
+  result.outputs[edge.index] = std::move(facts);
+  result.fixed[edge.index] = true;
 }
 
 const OutputFacts& ShapeInference::facts(Edge edge) const {
-  if (edge.node < 0 || static_cast<size_t>(edge.node) >= results_.size()) return UnknownFacts();
-  const NodeResult& result = results_[static_cast<size_t>(edge.node)];
-  return static_cast<size_t>(edge.index) < result.outputs.size() ? result.outputs[static_cast<size_t>(edge.index)]
+  if (!results_.contains(edge.node)) return UnknownFacts();
+  const NodeResult& result = results_[edge.node];
+  return static_cast<size_t>(edge.index) < result.outputs.size() ? result.outputs[edge.index]
                                                                   : UnknownFacts();
 }
 
@@ -305,13 +305,13 @@ Status ShapeInference::Evaluate(const Node& node, const std::vector<const Output
   return Status::Ok();
 }
 
-Status ShapeInference::InferOne(int32_t id) {
+Status ShapeInference::InferOne(NodeId id) {
   const Node& node = graph_->node(id);
-  NodeResult& result = results_[static_cast<size_t>(id)];
+  NodeResult& result = results_[id];
   if (result.done) return Status::Ok();
   std::vector<const OutputFacts*> inputs;
   for (const Edge& edge : node.inputs) {
-    const bool back = edge.node < 0 || IsBackEdge(graph_->node(edge.node), node);
+    const bool back = !edge.node || IsBackEdge(graph_->node(edge.node), node);
     if (!(back && node.has(TENON_OP_MERGE))) inputs.push_back(&facts(edge));
   }
   const bool all_fixed = !result.fixed.empty() && std::all_of(result.fixed.begin(), result.fixed.end(), [](bool f) { return f; });
@@ -330,15 +330,15 @@ Status ShapeInference::InferOne(int32_t id) {
   return Status::Ok();
 }
 
-bool ShapeInference::RelaxMerges(const std::vector<int32_t>& order) {
+bool ShapeInference::RelaxMerges(const std::vector<NodeId>& order) {
   bool changed = false;
-  for (int32_t id : order) {
+  for (NodeId id : order) {
     const Node& node = graph_->node(id);
-    if (!node.has(TENON_OP_MERGE) || !results_[static_cast<size_t>(id)].done) continue;
+    if (!node.has(TENON_OP_MERGE) || !results_[id].done) continue;
     for (const Edge& edge : node.inputs) {
-      if (edge.node < 0 || !IsBackEdge(graph_->node(edge.node), node)) continue;
-      if (!results_[static_cast<size_t>(edge.node)].done) continue;
-      const Shape& merged = results_[static_cast<size_t>(id)].outputs[0].shape;
+      if (!edge.node || !IsBackEdge(graph_->node(edge.node), node)) continue;
+      if (!results_[edge.node].done) continue;
+      const Shape& merged = results_[id].outputs[0].shape;
       Shape widened = Widen(merged, facts(edge).shape);
       if (widened == merged) continue;
       merge_shapes_[id] = std::move(widened);
@@ -348,26 +348,26 @@ bool ShapeInference::RelaxMerges(const std::vector<int32_t>& order) {
   return changed;
 }
 
-Status ShapeInference::Run(const std::vector<int32_t>& order) {
-  results_.resize(static_cast<size_t>(graph_->size()));
-  std::vector<int32_t> all;
+Status ShapeInference::Run(const std::vector<NodeId>& order) {
+  results_.resize(graph_->size());
+  std::vector<NodeId> all;
   if (order.empty()) {
     TENON_ASSIGN_OR_RETURN(all, graph_->TopologicalOrder());
   }
-  const std::vector<int32_t>& used = order.empty() ? all : order;
+  const std::vector<NodeId>& used = order.empty() ? all : order;
   Status first;
   const auto infer = [&]() -> Status {
-    for (int32_t id : used) {
+    for (NodeId id : used) {
       TENON_RETURN_IF_ERROR(CheckAllowance());
       if (Status status = InferOne(id); !status.ok() && first.ok()) first = std::move(status);
     }
     return Status::Ok();
   };
   TENON_RETURN_IF_ERROR(infer());
-  const bool has_loops = std::any_of(used.begin(), used.end(), [this](int32_t id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
+  const bool has_loops = std::any_of(used.begin(), used.end(), [this](NodeId id) { return graph_->node(id).has(TENON_OP_NEXT_ITERATION); });
   // Each round makes at least one dim unknown, so this ends; the bound is for loops with very many variables.
   for (int round = 0; has_loops && round < 64 && RelaxMerges(used); ++round) {
-    for (int32_t id : used) results_[static_cast<size_t>(id)].done = false;
+    for (NodeId id : used) results_[id].done = false;
     TENON_RETURN_IF_ERROR(infer());
   }
   return first;

@@ -39,11 +39,11 @@ class ShapeInference {
 
   // Infers the nodes of `order` (topological); all nodes of the graph when it is empty. May be called again after the
   // graph grew: nodes that are known are skipped. The first error; what the node that has it gives is unknown, and the others are inferred.
-  Status Run(const std::vector<int32_t>& order = {});
+  Status Run(const std::vector<NodeId>& order = {});
 
   const OutputFacts& facts(Edge edge) const;
   // Whether the node's shape function looked at values (then its result depends on more than shapes).
-  bool used_values(int32_t node) const { return results_[static_cast<size_t>(node)].used_values; }
+  bool used_values(NodeId node) const { return results_[node].used_values; }
   // Nodes evaluated by the evaluator.
   int64_t evaluated() const { return evaluated_; }
 
@@ -58,15 +58,15 @@ class ShapeInference {
     std::vector<OutputFacts> outputs;
     std::vector<bool> fixed;
   };
-  Status InferOne(int32_t id);
+  Status InferOne(NodeId id);
   Status Evaluate(const Node& node, const std::vector<const OutputFacts*>& inputs, NodeResult& result);
   // Relaxes merges whose back edge brought another shape; true when one changed.
-  bool RelaxMerges(const std::vector<int32_t>& order);
+  bool RelaxMerges(const std::vector<NodeId>& order);
 
   const Graph* graph_;
   Evaluator evaluator_;
-  std::vector<NodeResult> results_;
-  std::map<int32_t, Shape> merge_shapes_;
+  NodeMap<NodeResult> results_;
+  std::map<NodeId, Shape> merge_shapes_;
   int64_t evaluated_ = 0;
 };
 

@@ -31,7 +31,7 @@ TEST(ShapeInference, FollowsShapesAndSmallValues) {
   EXPECT_EQ(inference.facts(lost).shape, Shape::Unknown());
   EXPECT_TRUE(inference.used_values(filled.node));
   EXPECT_FALSE(inference.used_values(y.node));
-  EXPECT_EQ(inference.facts({99, 0}).shape, Shape::Unknown());
+  EXPECT_EQ(inference.facts({NodeId(99), 0}).shape, Shape::Unknown());
 }
 
 TEST(ShapeInference, RefusesValuesThatAreNoShapes) {
@@ -67,8 +67,8 @@ TEST(ShapeInference, ChecksConstraintsAsSoonAsTheyAreKnown) {
   ASSERT_TRUE(fakes::RegisterOps(&registry, {&op, &feed}).ok());
   const auto infer = [&](Shape shape, std::optional<int32_t> axis) {
     Graph graph(&registry);
-    const int32_t x = *graph.Add({*registry.Find("Feed"), "x", {}, {}, {{"T", AttrValue::Type(TENON_DT_FLOAT)}}, {}});
-    const int32_t a = *graph.Add({*registry.Find("Feed"), "a", {}, {}, {{"T", AttrValue::Type(TENON_DT_INT32)}}, {}});
+    const NodeId x = *graph.Add({*registry.Find("Feed"), "x", {}, {}, {{"T", AttrValue::Type(TENON_DT_FLOAT)}}, {}});
+    const NodeId a = *graph.Add({*registry.Find("Feed"), "a", {}, {}, {{"T", AttrValue::Type(TENON_DT_INT32)}}, {}});
     EXPECT_TRUE(graph.Add({*registry.Find("Rows"), "rows", {{x, 0}, {a, 0}}, {}, {}, {}}).ok());
     ShapeInference inference(&graph);
     OutputFacts facts;

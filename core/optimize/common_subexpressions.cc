@@ -28,8 +28,8 @@ void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C1
 
 size_t HashOf(const Node& node) {
   size_t hash = reinterpret_cast<size_t>(node.op);
-  for (const Edge& edge : node.inputs) Mix(hash, static_cast<size_t>(edge.node) * 8191 + static_cast<size_t>(edge.index));
-  for (int32_t control : node.controls) Mix(hash, static_cast<size_t>(control) + 0x100000);
+  for (const Edge& edge : node.inputs) Mix(hash, edge.node.index() * 8191 + static_cast<size_t>(edge.index));
+  for (graph::NodeId control : node.controls) Mix(hash, control.index() + 0x100000);
   for (const auto& [name, value] : node.attrs) Mix(hash, value.Hash());
   return hash;
 }
@@ -47,38 +47,38 @@ bool Same(const Node& a, const Node& b) {
 int64_t MergeCommonSubexpressions(Graph* graph, Request* request) {
   auto order = graph->TopologicalOrder();
   if (!order.ok()) return 0;
-  std::vector<bool> fed(static_cast<size_t>(graph->size()), false);
-  for (const Edge& feed : request->feeds) fed[static_cast<size_t>(feed.node)] = true;
-  std::vector<int32_t> kept(static_cast<size_t>(graph->size()));
-  for (int32_t id = 0; id < graph->size(); ++id) kept[static_cast<size_t>(id)] = id;
-  std::unordered_multimap<size_t, int32_t> seen;
+  graph::NodeMap<bool> fed(graph->size(), false);
+  for (const Edge& feed : request->feeds) fed[feed.node] = true;
+  graph::NodeMap<graph::NodeId> kept(graph->size());
+  for (const graph::NodeId id : graph->ids()) kept[id] = id;
+  std::unordered_multimap<size_t, graph::NodeId> seen;
   int64_t merged = 0;
-  for (int32_t id : *order) {
+  for (graph::NodeId id : *order) {
     Node& node = graph->mutable_node(id);
     for (Edge& edge : node.inputs)
-      if (edge.node >= 0) edge.node = kept[static_cast<size_t>(edge.node)];
-    for (int32_t& control : node.controls) control = kept[static_cast<size_t>(control)];
+      if (edge.node) edge.node = kept[edge.node];
+    for (graph::NodeId& control : node.controls) control = kept[control];
     std::sort(node.controls.begin(), node.controls.end());
     node.controls.erase(std::unique(node.controls.begin(), node.controls.end()), node.controls.end());
-    if (!MayMerge(node) || fed[static_cast<size_t>(id)]) continue;
+    if (!MayMerge(node) || fed[id]) continue;
     const size_t hash = HashOf(node);
     const auto range = seen.equal_range(hash);
-    int32_t twin = -1;
-    for (auto it = range.first; it != range.second && twin < 0; ++it)
+    graph::NodeId twin;
+    for (auto it = range.first; it != range.second && !twin; ++it)
       if (Same(graph->node(it->second), node)) twin = it->second;
-    if (twin < 0) {
+    if (!twin) {
       seen.emplace(hash, id);
     } else {
-      kept[static_cast<size_t>(id)] = twin;
+      kept[id] = twin;
       ++merged;
     }
   }
   // Back edges were not rewritten in order.
-  for (int32_t id = 0; id < graph->size(); ++id)
+  for (const graph::NodeId id : graph->ids())
     for (Edge& edge : graph->mutable_node(id).inputs)
-      if (edge.node >= 0) edge.node = kept[static_cast<size_t>(edge.node)];
-  for (Edge& fetch : request->fetches) fetch.node = kept[static_cast<size_t>(fetch.node)];
-  for (int32_t& target : request->targets) target = kept[static_cast<size_t>(target)];
+      if (edge.node) edge.node = kept[edge.node];
+  for (Edge& fetch : request->fetches) fetch.node = kept[fetch.node];
+  for (graph::NodeId& target : request->targets) target = kept[target];
   return merged;
 }
 

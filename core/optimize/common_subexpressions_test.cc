@@ -17,7 +17,7 @@ TEST(MergeCommonSubexpressions, MakesOneOfEqualNodes) {
   EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 2) << "b is a, and so y is x";
   EXPECT_EQ(g.graph.node(z.node).inputs, (std::vector<Edge>{x, x}));
   EXPECT_EQ(request.fetches, (std::vector<Edge>{z, x}));
-  EXPECT_EQ(request.targets, std::vector<int32_t>{x.node});
+  EXPECT_EQ(request.targets, std::vector<graph::NodeId>{x.node});
 }
 
 TEST(MergeCommonSubexpressions, TellsApartWhatDiffers) {
@@ -56,7 +56,7 @@ TEST(MergeCommonSubexpressions, RewritesControlsAndBackEdges) {
                             [&](const auto& v) { return std::vector{g.Add("Plus", {g.Add("Copy", {v[0]}), g.Add("Copy", {v[0]})})}; });
   Request request{{}, {loop.exits[0]}, {wait.node}};
   EXPECT_EQ(MergeCommonSubexpressions(&g.graph, &request), 2);
-  EXPECT_EQ(g.graph.node(wait.node).controls, std::vector<int32_t>{a.node});
+  EXPECT_EQ(g.graph.node(wait.node).controls, std::vector<graph::NodeId>{a.node});
   EXPECT_EQ(g.graph.node(loop.merges[0].node).inputs[1], loop.nexts[0]);
   EXPECT_TRUE(g.graph.TopologicalOrder().ok());
 }

@@ -13,32 +13,32 @@ using graph::Graph;
 Result<Graph> InlineCalls(Graph graph, Request* request, const HasKernel& has_kernel) {
   // Functions that call each other twice double with each level: a few kilobytes would take minutes and all memory.
   constexpr int kMostNodes = 1 << 18;
-  const int32_t before = graph.size();
-  std::vector<int> depth(static_cast<size_t>(graph.size()), 0);
-  std::vector<int32_t> inlined;
-  for (int32_t id = 0; id < graph.size(); ++id) {
+  const size_t before = graph.size();
+  graph::NodeMap<int> depth(graph.size(), 0);
+  std::vector<graph::NodeId> inlined;
+  for (const graph::NodeId id : graph.ids()) {
     const bool decomposed = graph::Decomposes(graph.node(id)) && has_kernel && !has_kernel(graph.node(id));
     if (!graph.node(id).has(graph::kCallsFunctions) && !decomposed) continue;
     if (std::any_of(request->feeds.begin(), request->feeds.end(), [id](const Edge& feed) { return feed.node == id; })) continue;
-    if (depth[static_cast<size_t>(id)] >= graph::kMaxCallDepth)
+    if (depth[id] >= graph::kMaxCallDepth)
       return ResourceExhausted(StrCat(graph.node(id).Describe(), " is nested deeper than ", graph::kMaxCallDepth,
                                       " calls; recursion needs a conditional that is not inlined"));
     if (graph.node(id).has(TENON_OP_GRADIENT)) TENON_RETURN_IF_ERROR(grad::MakeGradientCall(&graph, id).status());
     TENON_RETURN_IF_ERROR(graph::InlineCall(&graph, id).status());
     inlined.push_back(id);
-    depth.resize(static_cast<size_t>(graph.size()), depth[static_cast<size_t>(id)] + 1);
+    depth.resize(graph.size(), depth[id] + 1);
     if (graph.size() - before > kMostNodes)
       return ResourceExhausted(StrCat("inlining calls made more than ", kMostNodes, " nodes; the last was ", graph.node(id).Describe()));
   }
   if (inlined.empty()) return graph;
   // Values pass the calls by, so that what a step does not need of a body is pruned.
-  std::vector<bool> passed(static_cast<size_t>(graph.size()), false);
-  for (int32_t id : inlined) passed[static_cast<size_t>(id)] = true;
+  graph::NodeMap<bool> passed(graph.size(), false);
+  for (graph::NodeId id : inlined) passed[id] = true;
   const auto pass = [&](Edge* edge) {
-    while (edge->node >= 0 && passed[static_cast<size_t>(edge->node)])
-      *edge = graph.node(edge->node).inputs[static_cast<size_t>(edge->index)];
+    while (edge->node && passed[edge->node])
+      *edge = graph.node(edge->node).inputs[edge->index];
   };
-  for (int32_t id = 0; id < graph.size(); ++id)
+  for (const graph::NodeId id : graph.ids())
     for (Edge& edge : graph.mutable_node(id).inputs) pass(&edge);
   for (Edge& fetch : request->fetches) pass(&fetch);
   return Prune(graph, request);

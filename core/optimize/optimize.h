@@ -17,7 +17,7 @@ namespace tenon::optimize {
 struct Request {
   std::vector<graph::Edge> feeds;
   std::vector<graph::Edge> fetches;
-  std::vector<int32_t> targets;
+  std::vector<graph::NodeId> targets;
   // Where each feed lies and each fetch is wanted: 0 the host's memory, else the number of a device with queues. Empty: 0.
   std::vector<int32_t> feed_memories{}, fetch_memories{};
 };

@@ -18,11 +18,11 @@ TEST(Prune, KeepsWhatFetchesAndTargetsNeed) {
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   EXPECT_EQ(pruned->size(), 4);
-  EXPECT_EQ(pruned->Find("unused"), -1);
-  EXPECT_EQ(pruned->Find("after"), -1);
+  EXPECT_FALSE(pruned->Find("unused"));
+  EXPECT_FALSE(pruned->Find("after"));
   EXPECT_EQ(pruned->node(request.fetches[0].node).name, "sum");
   EXPECT_EQ(pruned->node(request.targets[0]).name, "waits");
-  EXPECT_EQ(pruned->node(request.targets[0]).controls, std::vector<int32_t>{pruned->Find("b")});
+  EXPECT_EQ(pruned->node(request.targets[0]).controls, std::vector<graph::NodeId>{pruned->Find("b")});
   EXPECT_EQ(g.graph.size(), 6) << "the graph itself is as it was";
 }
 
@@ -32,7 +32,7 @@ TEST(Prune, CutsAtFeeds) {
   Request request{{middle}, {end}, {}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok());
-  EXPECT_EQ(pruned->Find("a"), -1);
+  EXPECT_FALSE(pruned->Find("a"));
   EXPECT_EQ(pruned->node(request.feeds[0].node).name, "middle") << "it stays, to name the feed";
   EXPECT_EQ(pruned->node(pruned->Find("end")).inputs[0], request.feeds[0]);
 }
@@ -43,7 +43,7 @@ TEST(Prune, FollowsAFedNodesInputsWhenAnotherOfItsOutputsIsWanted) {
   Request request{{s}, {{s.node, 1}, s}, {}};
   const auto pruned = Prune(g.graph, &request);
   ASSERT_TRUE(pruned.ok());
-  EXPECT_GE(pruned->Find("a"), 0);
+  EXPECT_TRUE(pruned->Find("a"));
   EXPECT_EQ(pruned->node(pruned->Find("s")).inputs[0].node, pruned->Find("a"));
 }
 

@@ -9,44 +9,44 @@ using graph::Edge;
 using graph::Frame;
 using graph::Node;
 
-Deadness::Deadness(const graph::Graph& graph, const std::vector<int32_t>& order, const graph::LoopAnalysis& loops,
+Deadness::Deadness(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const graph::LoopAnalysis& loops,
                    const graph::BranchAnalysis::IsFed& is_fed)
     : graph_(graph), loops_(loops), is_fed_(is_fed), branches_(graph::BranchAnalysis::Run(graph, order, loops, is_fed)),
-      dead_(static_cast<size_t>(graph.size())), dead_loops_(loops.frames().size()), turn_switch_(dead_.size()), variable_(dead_.size()) {
+      dead_(graph.size()), dead_loops_(loops.frames().size()), turn_switch_(dead_.size()), variable_(dead_.size()) {
   for (const Frame& frame : loops.frames()) {
     if (!frame.structured) continue;
     for (const graph::LoopVariable& variable : frame.variables) {
-      variable_[static_cast<size_t>(variable.merge)] = true;
-      if (variable.switch_node >= 0) turn_switch_[static_cast<size_t>(variable.switch_node)] = true;
+      variable_[variable.merge] = true;
+      if (variable.switch_node) turn_switch_[variable.switch_node] = true;
     }
-    for (int32_t gate : frame.gates) turn_switch_[static_cast<size_t>(gate)] = true;
+    for (graph::NodeId gate : frame.gates) turn_switch_[gate] = true;
   }
   // Once more until nothing new is found: an Enter may come after what leaves its loop.
   while (Pass(order)) {
   }
 }
 
-bool Deadness::Pass(const std::vector<int32_t>& order) {
+bool Deadness::Pass(const std::vector<graph::NodeId>& order) {
   bool found = false;
   const auto note = [&found](std::vector<bool>::reference bit, bool dead) {
     found = found || (dead && !bit);
     bit = bit || dead;
   };
-  for (int32_t id : order) {
+  for (graph::NodeId id : order) {
     const Node& node = graph_.node(id);
-    note(dead_[static_cast<size_t>(id)], Find(node));
+    note(dead_[id], Find(node));
     if (!node.has(TENON_OP_ENTER)) continue;
-    const auto frame = static_cast<size_t>(loops_.frame_of(id)), parent = static_cast<size_t>(loops_.frames()[frame].parent);
-    note(dead_loops_[frame], dead_loops_[parent] || dead_[static_cast<size_t>(id)]);
+    const graph::FrameId frame = loops_.frame_of(id), parent = loops_.frame(frame).parent;
+    note(dead_loops_[frame], dead_loops_[parent] || dead_[id]);
   }
   return found;
 }
 
 bool Deadness::Find(const Node& node) const {
-  if (node.has(TENON_OP_CONTROL_TRIGGER) || variable_[static_cast<size_t>(node.id)]) return false;
-  const int frame = loops_.frame_of(node.id);
-  if (node.has(TENON_OP_EXIT)) return !loops_.frames()[static_cast<size_t>(frame)].structured || dead_loops_[static_cast<size_t>(frame)];
-  const bool control = std::any_of(node.controls.begin(), node.controls.end(), [this](int32_t id) { return InTurn({id, -1}); });
+  if (node.has(TENON_OP_CONTROL_TRIGGER) || variable_[node.id]) return false;
+  const graph::FrameId frame = loops_.frame_of(node.id);
+  if (node.has(TENON_OP_EXIT)) return !loops_.frame(frame).structured || dead_loops_[frame];
+  const bool control = std::any_of(node.controls.begin(), node.controls.end(), [this](graph::NodeId id) { return InTurn({id, -1}); });
   if (control) return true;
   if (node.has(TENON_OP_MERGE)) return FindMerge(node);
   return std::any_of(node.inputs.begin(), node.inputs.end(), [this](const Edge& edge) { return InTurn(edge); });
@@ -54,37 +54,37 @@ bool Deadness::Find(const Node& node) const {
 
 // Of the two sides of one conditional, one is alive. Where the graph has conditionals that do not nest, regions do not say all.
 bool Deadness::FindMerge(const Node& node) const {
-  if (branches_.why_not().empty() && branches_.FindMerge(node.id) != nullptr) return branches_.region_of(node.id) != 0;
+  if (branches_.why_not().empty() && branches_.FindMerge(node.id) != nullptr) return branches_.region_of(node.id) != graph::kEverywhere;
   return std::all_of(node.inputs.begin(), node.inputs.end(), [this](const Edge& edge) { return InTurn(edge); });
 }
 
 bool Deadness::InTurn(Edge edge) const {
-  if (edge.node < 0 || loops_.frame_of(edge.node) < 0 || (edge.index >= 0 && is_fed_(edge))) return false;
+  if (!edge.node || !loops_.frame_of(edge.node) || (edge.index >= 0 && is_fed_(edge))) return false;
   const Node& node = graph_.node(edge.node);
   if (node.has(TENON_OP_ENTER)) return false;  // its loop may be dead as a whole
   if (node.has(TENON_OP_SWITCH) && edge.index >= 0) {
-    if (!turn_switch_[static_cast<size_t>(edge.node)]) return true;
+    if (!turn_switch_[edge.node]) return true;
     if (edge.index == 0) return true;
   }
-  return dead_[static_cast<size_t>(edge.node)];
+  return dead_[edge.node];
 }
 
 bool Deadness::MayBeDead(Edge edge) const {
-  const auto frame = static_cast<size_t>(FrameOf(edge));
-  const bool known = frame == 0 || loops_.frames()[frame].structured;
+  const graph::FrameId frame = FrameOf(edge);
+  const bool known = frame == graph::kStep || loops_.frame(frame).structured;
   return InTurn(edge) || dead_loops_[frame] || !known;
 }
 
 bool Deadness::IsOfBody(Edge edge) const {
-  const Frame& frame = loops_.frames()[static_cast<size_t>(FrameOf(edge))];
+  const Frame& frame = loops_.frame(FrameOf(edge));
   if (!frame.structured) return false;
-  return frame.body.contains(edge.node) || (turn_switch_[static_cast<size_t>(edge.node)] && edge.index == 1);
+  return frame.body.contains(edge.node) || (turn_switch_[edge.node] && edge.index == 1);
 }
 
-int Deadness::FrameOf(Edge edge) const {
-  const int frame = loops_.frame_of(edge.node);
-  if (frame > 0 && graph_.node(edge.node).has(TENON_OP_EXIT)) return loops_.frames()[static_cast<size_t>(frame)].parent;
-  return std::max(frame, 0);
+graph::FrameId Deadness::FrameOf(Edge edge) const {
+  const graph::FrameId frame = loops_.frame_of(edge.node);
+  if (frame > graph::kStep && graph_.node(edge.node).has(TENON_OP_EXIT)) return loops_.frame(frame).parent;
+  return std::max(frame, graph::kStep);
 }
 
 }  // namespace tenon::partition

@@ -15,7 +15,7 @@ namespace tenon::partition {
 
 class Deadness {
  public:
-  Deadness(const graph::Graph& graph, const std::vector<int32_t>& order, const graph::LoopAnalysis& loops,
+  Deadness(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const graph::LoopAnalysis& loops,
            const graph::BranchAnalysis::IsFed& is_fed);
 
   // An output; index -1: the node's control output.
@@ -23,10 +23,10 @@ class Deadness {
   // Whether a value of a structured loop is there only in turns for which the condition holds.
   bool IsOfBody(graph::Edge edge) const;
   // The frame that a value lies in: of an exit the one around its loop.
-  int FrameOf(graph::Edge edge) const;
+  graph::FrameId FrameOf(graph::Edge edge) const;
 
  private:
-  bool Pass(const std::vector<int32_t>& order);
+  bool Pass(const std::vector<graph::NodeId>& order);
   bool InTurn(graph::Edge edge) const;
   bool Find(const graph::Node& node) const;
   bool FindMerge(const graph::Node& node) const;
@@ -35,10 +35,10 @@ class Deadness {
   const graph::LoopAnalysis& loops_;
   const graph::BranchAnalysis::IsFed& is_fed_;
   graph::BranchAnalysis branches_;
-  std::vector<bool> dead_;         // by node, in its turn
-  std::vector<bool> dead_loops_;   // by frame: it, or one around it, may be entered by dead values
-  std::vector<bool> turn_switch_;  // by node: a switch on its structured loop's condition
-  std::vector<bool> variable_;     // by node: a merge of a structured loop's variable
+  graph::NodeMap<bool> dead_;         // in its turn
+  IdVector<graph::FrameId, bool> dead_loops_;   // it, or one around it, may be entered by dead values
+  graph::NodeMap<bool> turn_switch_;  // a switch on its structured loop's condition
+  graph::NodeMap<bool> variable_;     // a merge of a structured loop's variable
 };
 
 }  // namespace tenon::partition

@@ -20,32 +20,32 @@ class Merger {
     out.library() = partitioned_.parts[0].graph.library();
     out.set_producer(partitioned_.parts[0].graph.producer());
     // Those that were taken, by their ids in the whole graph.
-    std::vector<std::tuple<int32_t, size_t, int32_t>> nodes;
+    std::vector<std::tuple<graph::NodeId, size_t, graph::NodeId>> nodes;
     for (size_t p = 0; p < partitioned_.parts.size(); ++p) {
       const Part& part = partitioned_.parts[p];
       for (size_t i = 0; i < part.feeds.size(); ++i) feeds_[{p, part.feeds[i]}] = part.feed_numbers[i];
-      for (int32_t id = 0; id < part.graph.size(); ++id)
-        if (const auto at = static_cast<size_t>(id); part.origins[at] >= 0 && !part.repeats[at]) nodes.emplace_back(part.origins[at], p, id);
+      for (const graph::NodeId id : part.graph.ids())
+        if (part.origins[id] && !part.repeats[id]) nodes.emplace_back(part.origins[id], p, id);
     }
     std::sort(nodes.begin(), nodes.end());
-    std::vector<std::pair<int32_t, int32_t>> open;
+    std::vector<std::pair<graph::NodeId, int32_t>> open;
     for (const auto& [origin, p, id] : nodes) {
       const Node& node = partitioned_.parts[p].graph.node(id);
       graph::NodeSpec spec{node.op, node.name, {}, {}, node.attrs, node.device};
       for (const Edge& edge : node.inputs) {
         const Edge whole = Whole(p, edge);
         const auto at = moved_.find(whole.node);
-        if (at == moved_.end() && whole.node >= 0) open.emplace_back(static_cast<int32_t>(out.size()), static_cast<int32_t>(spec.inputs.size()));
+        if (at == moved_.end() && whole.node) open.emplace_back(out.next_id(), static_cast<int32_t>(spec.inputs.size()));
         spec.inputs.push_back(at == moved_.end() ? Edge{} : Edge{at->second, whole.index});
       }
-      for (int32_t control : node.controls)
+      for (graph::NodeId control : node.controls)
         if (const auto at = moved_.find(Whole(p, {control, -1}).node); at != moved_.end()) spec.controls.push_back(at->second);
       TENON_ASSIGN_OR_RETURN(moved_[origin], out.Add(std::move(spec)));
-      sources_.emplace_back(p, id);
+      sources_.push_back({p, id});
     }
     for (const auto& [to, input] : open) {
-      const auto [p, id] = sources_[static_cast<size_t>(to)];
-      const Edge whole = Whole(p, partitioned_.parts[p].graph.node(id).inputs[static_cast<size_t>(input)]);
+      const auto [p, id] = sources_[to];
+      const Edge whole = Whole(p, partitioned_.parts[p].graph.node(id).inputs[input]);
       const auto at = moved_.find(whole.node);
       if (at == moved_.end()) return Internal(StrCat(out.node(to).Describe(), ": input ", input, " is of a node that is in no part"));
       TENON_RETURN_IF_ERROR(out.SetInput(to, input, {at->second, whole.index}));
@@ -56,19 +56,18 @@ class Merger {
  private:
   // What an edge of a part is in the whole graph.
   Edge Whole(size_t p, Edge edge) const {
-    if (edge.node < 0) return edge;
+    if (!edge.node) return edge;
     const Part& part = partitioned_.parts[p];
-    const auto at = static_cast<size_t>(edge.node);
-    if (part.origins[at] >= 0) return {part.origins[at], edge.index};
-    if (part.channels[at] >= 0) return partitioned_.channels[static_cast<size_t>(part.channels[at])].value;
+    if (part.origins[edge.node]) return {part.origins[edge.node], edge.index};
+    if (part.channels[edge.node]) return partitioned_.channels[part.channels[edge.node]].value;
     const auto fed = feeds_.find({p, edge});
-    return fed == feeds_.end() ? Edge{} : partitioned_.feeds[static_cast<size_t>(fed->second)];
+    return fed == feeds_.end() ? Edge{} : partitioned_.feeds[fed->second];
   }
 
   const Partitioned& partitioned_;
   std::map<std::pair<size_t, Edge>, int32_t> feeds_;
-  std::map<int32_t, int32_t> moved_;
-  std::vector<std::pair<size_t, int32_t>> sources_;  // by node of the result
+  std::map<graph::NodeId, graph::NodeId> moved_;
+  graph::NodeMap<std::pair<size_t, graph::NodeId>> sources_;  // by node of the result
 };
 
 }  // namespace

@@ -33,45 +33,47 @@ struct Moment {
 };
 
 // An output of an item.
+using ItemId = Id<struct ItemKind>;
+
 struct Handle {
-  int32_t item = -1;
+  ItemId item;
   int32_t output = 0;
 };
 
 struct Item {
   int32_t part = -1;
   Moment when;
-  int32_t origin = -1;  // of the whole graph: its op, name and attributes hold; -1: those below
+  graph::NodeId origin;  // of the whole graph: its op, name and attributes hold; none: those below
   bool repeats = false;
   const graph::OpDef* op = nullptr;
   std::string name;
   graph::AttrMap attrs;
   std::vector<Handle> inputs;
-  std::vector<int32_t> controls;  // items
-  int32_t channel = -1;
-  int32_t node = -1;  // in its part's graph, once it is there
+  std::vector<ItemId> controls;
+  ChannelId channel;
+  graph::NodeId node;  // in its part's graph, once it is there
 };
 
 class ItemList {
  public:
   // The first items are the nodes of the graph, by id.
-  explicit ItemList(const graph::Graph& graph) : graph_(graph), items_(static_cast<size_t>(graph.size())) {}
+  explicit ItemList(const graph::Graph& graph) : graph_(graph), items_(graph.size()) {}
 
-  Item& operator[](int32_t item) { return items_[static_cast<size_t>(item)]; }
-  int32_t Add(Item item) {
-    items_.push_back(std::move(item));
-    return static_cast<int32_t>(items_.size() - 1);
-  }
+  static ItemId Of(graph::NodeId node) { return ItemId(node.number()); }
+
+  Item& operator[](ItemId item) { return items_[item]; }
+  Item& operator[](graph::NodeId node) { return items_[Of(node)]; }
+  ItemId Add(Item item) { return items_.push_back(std::move(item)); }
   // Makes the parts' graphs; items without a part are left out.
   Status Build(std::vector<Part>* parts);
 
  private:
-  Status AddNode(int32_t item, Part* part);
+  Status AddNode(ItemId item, Part* part);
 
   const graph::Graph& graph_;
-  std::vector<Item> items_;
+  IdVector<ItemId, Item> items_;
   struct Open {
-    int32_t item;
+    ItemId item;
     size_t input;
   };
   std::vector<Open> open_;  // inputs whose node comes later: back edges

@@ -29,9 +29,9 @@ namespace tenon::partition {
 
 struct PartitionRequest {
   const graph::Graph* graph = nullptr;
-  std::vector<int32_t> order;  // the nodes to take, topological
+  std::vector<graph::NodeId> order;  // the nodes to take, topological
   std::vector<graph::Edge> feeds, fetches;
-  std::vector<int32_t> targets;
+  std::vector<graph::NodeId> targets;
   std::string default_device;      // of nodes without one
   // The part that a device belongs to, by name; empty: each device is a part. Nodes keep their devices.
   std::function<std::string(const std::string& device)> part_of;

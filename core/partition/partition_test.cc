@@ -52,7 +52,7 @@ class PartitionTest : public testing::Test, public GraphMaker {
   std::vector<std::string> Channels(const Partitioned& parted) {
     std::vector<std::string> out;
     for (const Channel& channel : parted.channels) {
-      const auto letter = [&](int32_t part) { return parted.parts[static_cast<size_t>(part)].device.substr(8, 1); };
+      const auto letter = [&](int32_t part) { return parted.parts[part].device.substr(8, 1); };
       const std::string value = channel.value.index < 0 ? StrCat("^", graph.node(channel.value.node).name) : graph.EdgeName(channel.value);
       out.push_back(StrCat(value, " ", letter(channel.from), ">", letter(channel.to)));
     }
@@ -60,7 +60,7 @@ class PartitionTest : public testing::Test, public GraphMaker {
   }
 
   std::vector<Edge> feeds_, fetches_;
-  std::vector<int32_t> targets_;
+  std::vector<graph::NodeId> targets_;
 };
 
 const Part* PartOn(const Partitioned& parted, int device) {
@@ -71,16 +71,16 @@ const Part* PartOn(const Partitioned& parted, int device) {
 
 int Count(const Part& part, uint64_t trait) {
   int count = 0;
-  for (int32_t id = 0; id < part.graph.size(); ++id) count += part.graph.node(id).has(trait);
+  for (const graph::NodeId id : part.graph.ids()) count += part.graph.node(id).has(trait);
   return count;
 }
 
 // Empty when both graphs have the same nodes, in the same order.
 std::string Difference(const graph::Graph& a, const graph::Graph& b) {
   if (a.size() != b.size()) return StrCat(a.size(), " nodes against ", b.size());
-  for (int32_t id = 0; id < a.size(); ++id) {
+  for (const graph::NodeId id : a.ids()) {
     const Node &x = a.node(id), &y = b.node(id);
-    std::vector<int32_t> controls[] = {x.controls, y.controls};
+    std::vector<graph::NodeId> controls[] = {x.controls, y.controls};
     for (auto& list : controls) std::sort(list.begin(), list.end());
     if (x.name != y.name || x.op != y.op || x.device != y.device) return StrCat(x.Describe(), " against ", y.Describe());
     if (x.inputs != y.inputs || controls[0] != controls[1]) return StrCat(x.Describe(), " has other inputs");
@@ -93,24 +93,23 @@ std::string Difference(const graph::Graph& a, const graph::Graph& b) {
 // Whether parts that run their nodes by ids, one after the other, and wait in receives, all come to their end; of graphs
 // without loops.
 bool RunsToItsEnd(const Partitioned& parted) {
-  std::vector<int32_t> at(parted.parts.size(), 0);
-  std::vector<bool> sent(parted.channels.size(), false);
+  std::vector<graph::NodeId> at(parted.parts.size(), graph::NodeId(0));
+  IdVector<ChannelId, bool> sent(parted.channels.size(), false);
   for (bool moved = true; moved;) {
     moved = false;
     for (size_t p = 0; p < parted.parts.size(); ++p) {
       const Part& part = parted.parts[p];
-      for (; at[p] < part.graph.size(); ++at[p], moved = true) {
-        const auto id = static_cast<size_t>(at[p]);
+      for (; part.graph.Has(at[p]); ++at[p], moved = true) {
         const Node& node = part.graph.node(at[p]);
-        if (part.channels[id] < 0) continue;
-        const auto channel = static_cast<size_t>(part.channels[id]);
+        const ChannelId channel = part.channels[at[p]];
+        if (!channel) continue;
         if (node.has(TENON_OP_SEND)) sent[channel] = true;
         else if (!sent[channel]) break;
       }
     }
   }
   for (size_t p = 0; p < parted.parts.size(); ++p)
-    if (at[p] != parted.parts[p].graph.size()) return false;
+    if (at[p] != parted.parts[p].graph.next_id()) return false;
   return true;
 }
 
@@ -121,14 +120,14 @@ void CheckParts(const graph::Graph& whole, const Partitioned& parted, bool struc
   for (const Channel& channel : parted.channels) {
     EXPECT_TRUE(values.emplace(channel.value, channel.from, channel.to).second) << channel.name << " is there twice";
     EXPECT_TRUE(names.insert(channel.name).second) << channel.name << " names two channels";
-    const Node& send = parted.parts[static_cast<size_t>(channel.from)].graph.node(channel.send);
-    const Node& recv = parted.parts[static_cast<size_t>(channel.to)].graph.node(channel.recv);
+    const Node& send = parted.parts[channel.from].graph.node(channel.send);
+    const Node& recv = parted.parts[channel.to].graph.node(channel.recv);
     EXPECT_TRUE(send.has(TENON_OP_SEND));
     EXPECT_TRUE(recv.has(TENON_OP_RECV));
     for (const Node* node : {&send, &recv}) {
       EXPECT_EQ(node->FindAttr("tensor_name")->s(), channel.name);
-      EXPECT_EQ(node->FindAttr("send_device")->s(), parted.parts[static_cast<size_t>(channel.from)].device);
-      EXPECT_EQ(node->FindAttr("recv_device")->s(), parted.parts[static_cast<size_t>(channel.to)].device);
+      EXPECT_EQ(node->FindAttr("send_device")->s(), parted.parts[channel.from].device);
+      EXPECT_EQ(node->FindAttr("recv_device")->s(), parted.parts[channel.to].device);
     }
   }
   for (const Part& part : parted.parts) {
@@ -138,8 +137,8 @@ void CheckParts(const graph::Graph& whole, const Partitioned& parted, bool struc
     auto loops = graph::LoopAnalysis::Run(part.graph, *order);
     ASSERT_TRUE(loops.ok()) << loops.status().ToString();
     for (const graph::Frame& frame : (*loops).frames())
-      EXPECT_TRUE(!structured || frame.parent < 0 || frame.structured) << part.device << ": " << frame.name << ": " << frame.why_not;
-    for (int32_t id = 0; id < part.graph.size(); ++id) EXPECT_EQ(part.graph.node(id).device, part.device);
+      EXPECT_TRUE(!structured || !frame.parent || frame.structured) << part.device << ": " << frame.name << ": " << frame.why_not;
+    for (const graph::NodeId id : part.graph.ids()) EXPECT_EQ(part.graph.node(id).device, part.device);
   }
   auto merged = Merge(parted);
   ASSERT_TRUE(merged.ok()) << merged.status().ToString();
@@ -171,7 +170,7 @@ TEST_F(PartitionTest, RepeatsSmallConstantsAndSendsLargeOnes) {
   Sum(1, small, large);
   const Partitioned parted = Parted();
   EXPECT_EQ(Channels(parted), std::vector<std::string>{"large:0 A>B"});
-  EXPECT_GE(PartOn(parted, 1)->graph.Find("small"), 0);
+  EXPECT_TRUE(PartOn(parted, 1)->graph.Find("small"));
   CheckParts(graph, parted, true);
 }
 
@@ -181,9 +180,9 @@ TEST_F(PartitionTest, LetsControlEdgesTravelAsValuesWithoutBytes) {
   const Partitioned parted = Parted();
   EXPECT_EQ(Channels(parted), std::vector<std::string>{"^a A>B"});
   const Part& from = *PartOn(parted, 0);
-  const Node& send = from.graph.node(parted.channels[0].send);
+  const Node& send = from.graph.node(parted.channels[partition::ChannelId(0)].send);
   EXPECT_EQ(from.graph.node(send.inputs[0].node).FindAttr("value")->tensor().byte_size(), 0u);
-  EXPECT_EQ(send.controls, std::vector<int32_t>{from.graph.Find("a")});
+  EXPECT_EQ(send.controls, std::vector<graph::NodeId>{from.graph.Find("a")});
   CheckParts(graph, parted, true);
 }
 
@@ -208,7 +207,7 @@ TEST_F(PartitionTest, FeedsEachPartThatReadsAFeedAndFetchesWhereValuesAre) {
   EXPECT_TRUE(b.graph.node(b.feeds[1].node).FindAttr("client_terminated")->b());
   EXPECT_EQ(a.fetch_numbers, std::vector<int32_t>{1});
   EXPECT_EQ(b.fetch_numbers, (std::vector<int32_t>{0, 2}));
-  EXPECT_EQ(b.targets, std::vector<int32_t>{b.graph.Find("far")});
+  EXPECT_EQ(b.targets, std::vector<graph::NodeId>{b.graph.Find("far")});
   CheckParts(graph, parted, true);
 }
 
@@ -297,7 +296,7 @@ TEST_F(PartitionTest, SendsTheValueOfAVariableThatIsReadElsewhere) {
 
 TEST_F(PartitionTest, RefusesALoopOverSeveralDevicesThatHasNoOneCondition) {
   const Edge start = On(0, Value(0));
-  const Edge merge = On(0, Add("Join", {On(0, Into(start, "endless")), {-1, 0}}));
+  const Edge merge = On(0, Add("Join", {On(0, Into(start, "endless")), {}}));
   const Edge next = On(0, Add("Again", {Sum(1, merge, merge)}));
   ASSERT_TRUE(graph.SetInput(merge.node, 1, next).ok());
   EXPECT_EQ(Error().message(), "loop 'endless' stands on several devices, but has no loop condition; put its nodes on one device");
@@ -323,7 +322,7 @@ class RandomParts : public PartitionTest {
   void Grow(Edges* values, int steps, int depth) {
     for (int i = 0; i < steps; ++i) {
       const uint32_t what = Draw(10);
-      std::vector<int32_t> controls;
+      std::vector<graph::NodeId> controls;
       if (Draw(4) == 0) controls.push_back(Pick(*values).node);
       if (what == 0 && depth > 0) GrowLoop(values, depth);
       else if (what == 1) GrowConditional(values);

@@ -12,11 +12,13 @@ namespace tenon::partition {
 
 inline constexpr int32_t kMaxDepth = 6;  // loops around a value that crosses
 
+using ChannelId = Id<struct ChannelKind>;
+
 struct Channel {
   std::string name;        // of the value: attribute tensor_name of its send and receive
   graph::Edge value;       // of the whole graph; index -1: a control edge
   int32_t from = -1, to = -1;  // parts
-  int32_t send = -1, recv = -1;  // nodes of them
+  graph::NodeId send, recv;  // nodes of them
   int32_t depth = 0;       // loops around it
   bool may_be_dead = false;  // else whoever waits for it gets a live value
 };
@@ -28,17 +30,17 @@ struct Part {
   // The step's feeds and fetches that are this part's, and their numbers among all.
   std::vector<graph::Edge> feeds, fetches;
   std::vector<int32_t> feed_numbers, fetch_numbers;
-  std::vector<int32_t> targets;   // all sends too
+  std::vector<graph::NodeId> targets;   // all sends too
   // By node.
-  std::vector<int32_t> origins;   // the node of the whole graph that it is, or repeats; -1: made here
-  std::vector<bool> repeats;      // its origin stands in another part
-  std::vector<int32_t> channels;  // of a send or receive; -1: none
-  std::vector<bool> may_be_dead;  // false: it surely runs, in each turn of its loop
+  graph::NodeMap<graph::NodeId> origins;  // the node of the whole graph that it is, or repeats; none: made here
+  graph::NodeMap<bool> repeats;      // its origin stands in another part
+  graph::NodeMap<ChannelId> channels;  // of a send or receive; none: it is another
+  graph::NodeMap<bool> may_be_dead;  // false: it surely runs, in each turn of its loop
 };
 
 struct Partitioned {
   std::vector<Part> parts;  // the devices in the order of their first nodes
-  std::vector<Channel> channels;
+  IdVector<ChannelId, Channel> channels;
   std::vector<graph::Edge> feeds, fetches;  // of the whole graph
 };
 

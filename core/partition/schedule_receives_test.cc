@@ -65,7 +65,7 @@ ReceiveProblem Random(uint32_t seed) {
     ReceiveProblem::Task task{draw(static_cast<uint32_t>(problem.lanes)), static_cast<double>(draw(5)), {}, {}};
     for (int32_t k = draw(3); k > 0 && i > 0; --k) {
       const int32_t from = draw(static_cast<uint32_t>(i));
-      if (problem.tasks[static_cast<size_t>(from)].lane == task.lane) {
+      if (problem.tasks[from].lane == task.lane) {
         task.after.push_back(from);
       } else {
         task.crossings.push_back(static_cast<int32_t>(problem.crossings.size()));

@@ -9,6 +9,7 @@ namespace tenon::partition {
 
 using graph::Edge;
 using graph::Frame;
+using graph::FrameId;
 using graph::LoopAnalysis;
 using graph::Node;
 
@@ -18,51 +19,54 @@ namespace {
 // of nodes + f.
 class Sorter {
  public:
-  Sorter(const graph::Graph& graph, const std::vector<int32_t>& order, const LoopAnalysis& loops)
-      : graph_(graph), order_(order), loops_(loops), node_count_(static_cast<size_t>(graph.size())),
+  Sorter(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const LoopAnalysis& loops)
+      : graph_(graph), order_(order), loops_(loops), node_count_(graph.size()),
         pending_(node_count_ + loops.frames().size()), rank_(pending_.size(), -1), items_(loops.frames().size()) {
     depth_.resize(loops.frames().size());
-    for (size_t f = 1; f < depth_.size(); ++f) depth_[f] = depth_[static_cast<size_t>(loops.frames()[f].parent)] + 1;
+    for (const FrameId frame : depth_.ids())
+      if (frame != graph::kStep) depth_[frame] = depth_[loops.frame(frame).parent] + 1;
   }
 
   Status Sort() {
     for (size_t i = 0; i < order_.size(); ++i) AddItems(order_[i], static_cast<int32_t>(i));
-    for (int32_t id : order_) {
+    for (graph::NodeId id : order_) {
       const Node& node = graph_.node(id);
       for (const Edge& edge : node.inputs)
-        if (edge.node >= 0 && !IsBackEdge(graph_.node(edge.node), node)) Depend(edge.node, id);
-      for (int32_t control : node.controls) Depend(control, id);
+        if (edge.node && !IsBackEdge(graph_.node(edge.node), node)) Depend(edge.node, id);
+      for (graph::NodeId control : node.controls) Depend(control, id);
     }
     Index();
     begin_.assign(loops_.frames().size(), 0);
     end_ = begin_;
-    return Emit(0);
+    return Emit(graph::kStep);
   }
 
-  std::vector<int32_t> nodes_, begin_, end_;
-  std::vector<int> depth_;
+  std::vector<graph::NodeId> nodes_;
+  IdVector<FrameId, int32_t> begin_, end_;
+  IdVector<FrameId, int> depth_;
 
  private:
-  size_t ItemOf(int frame) const { return node_count_ + static_cast<size_t>(frame); }
-  int OwnerOf(size_t item) const {
-    if (item < node_count_) return loops_.frame_of(static_cast<int32_t>(item));
-    return loops_.frames()[item - node_count_].parent;
+  size_t ItemOf(FrameId frame) const { return node_count_ + frame.index(); }
+  FrameId FrameOf(size_t item) const { return FrameId(item - node_count_); }  // of an item that is a loop
+  FrameId OwnerOf(size_t item) const {
+    if (item < node_count_) return loops_.frame_of(graph::NodeId(item));
+    return loops_.frame(FrameOf(item)).parent;
   }
 
   // The node, and the loops around it when it is the first of them.
-  void AddItems(int32_t id, int32_t rank) {
-    for (size_t item = static_cast<size_t>(id); rank_[item] < 0; item = ItemOf(OwnerOf(item))) {
+  void AddItems(graph::NodeId id, int32_t rank) {
+    for (size_t item = id.index(); rank_[item] < 0; item = ItemOf(OwnerOf(item))) {
       rank_[item] = rank;
-      if (OwnerOf(item) < 0) return;
-      items_[static_cast<size_t>(OwnerOf(item))].push_back(item);
+      if (!OwnerOf(item)) return;
+      items_[OwnerOf(item)].push_back(item);
     }
   }
 
-  void Depend(int32_t from, int32_t to) {
-    auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
-    if (loops_.frame_of(from) < 0) return;
+  void Depend(graph::NodeId from, graph::NodeId to) {
+    size_t a = from.index(), b = to.index();
+    if (!loops_.frame_of(from)) return;
     while (OwnerOf(a) != OwnerOf(b)) {
-      const bool lift_a = depth_[static_cast<size_t>(OwnerOf(a))] >= depth_[static_cast<size_t>(OwnerOf(b))];
+      const bool lift_a = depth_[OwnerOf(a)] >= depth_[OwnerOf(b)];
       size_t& deeper = lift_a ? a : b;
       deeper = ItemOf(OwnerOf(deeper));
     }
@@ -83,15 +87,15 @@ class Sorter {
   }
 
   bool IsBody(const Frame& frame, size_t item) const {
-    if (item < node_count_) return frame.body.contains(static_cast<int32_t>(item));
-    const std::vector<int32_t>& enters = loops_.frames()[item - node_count_].enters;
-    return std::any_of(enters.begin(), enters.end(), [&](int32_t enter) { return frame.body.contains(enter); });
+    if (item < node_count_) return frame.body.contains(graph::NodeId(item));
+    const std::vector<graph::NodeId>& enters = loops_.frame(FrameOf(item)).enters;
+    return std::any_of(enters.begin(), enters.end(), [&](graph::NodeId enter) { return frame.body.contains(enter); });
   }
 
   // Appends the frame's nodes.
-  Status Emit(int index) {
-    const Frame& frame = loops_.frames()[static_cast<size_t>(index)];
-    begin_[static_cast<size_t>(index)] = static_cast<int32_t>(nodes_.size());
+  Status Emit(FrameId index) {
+    const Frame& frame = loops_.frame(index);
+    begin_[index] = static_cast<int32_t>(nodes_.size());
     struct Ready {
       bool body;
       int32_t rank;
@@ -102,36 +106,36 @@ class Sorter {
     };
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
     const auto push = [&](size_t item) { ready.push({frame.structured && IsBody(frame, item), rank_[item], item}); };
-    for (size_t item : items_[static_cast<size_t>(index)])
+    for (size_t item : items_[index])
       if (pending_[item] == 0) push(item);
     size_t emitted = 0;
     for (; !ready.empty(); ++emitted) {
       const size_t item = ready.top().item;
       ready.pop();
-      if (item < node_count_) nodes_.push_back(static_cast<int32_t>(item));
-      else TENON_RETURN_IF_ERROR(Emit(static_cast<int>(item - node_count_)));
+      if (item < node_count_) nodes_.push_back(graph::NodeId(item));
+      else TENON_RETURN_IF_ERROR(Emit(FrameOf(item)));
       for (size_t i = first_user_[item]; i < first_user_[item + 1]; ++i)
         if (--pending_[users_[i]] == 0) push(users_[i]);
     }
-    end_[static_cast<size_t>(index)] = static_cast<int32_t>(nodes_.size());
-    if (emitted == items_[static_cast<size_t>(index)].size()) return Status::Ok();
+    end_[index] = static_cast<int32_t>(nodes_.size());
+    if (emitted == items_[index].size()) return Status::Ok();
     return InvalidArgument(StrCat("a loop in '", frame.name, "' depends on itself from outside"));
   }
 
   const graph::Graph& graph_;
-  const std::vector<int32_t>& order_;
+  const std::vector<graph::NodeId>& order_;
   const LoopAnalysis& loops_;
   const size_t node_count_;
   std::vector<int32_t> pending_;              // by item
   std::vector<int32_t> rank_;                 // by item: where the order has it, or its first node
-  std::vector<std::vector<size_t>> items_;    // by frame
+  IdVector<FrameId, std::vector<size_t>> items_;
   std::vector<std::pair<size_t, size_t>> dependences_;
   std::vector<size_t> first_user_, users_;
 };
 
 }  // namespace
 
-Result<Sequence> Sequence::Make(const graph::Graph& graph, const std::vector<int32_t>& order, const LoopAnalysis& loops) {
+Result<Sequence> Sequence::Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const LoopAnalysis& loops) {
   Sorter sorter(graph, order, loops);
   TENON_RETURN_IF_ERROR(sorter.Sort());
   Sequence out;
@@ -139,8 +143,8 @@ Result<Sequence> Sequence::Make(const graph::Graph& graph, const std::vector<int
   out.begin_ = std::move(sorter.begin_);
   out.end_ = std::move(sorter.end_);
   out.depth_ = std::move(sorter.depth_);
-  out.position_.assign(static_cast<size_t>(graph.size()), -1);
-  for (size_t i = 0; i < out.nodes_.size(); ++i) out.position_[static_cast<size_t>(out.nodes_[i])] = static_cast<int32_t>(i);
+  out.position_.assign(graph.size(), -1);
+  for (size_t i = 0; i < out.nodes_.size(); ++i) out.position_[out.nodes_[i]] = static_cast<int32_t>(i);
   return out;
 }
 

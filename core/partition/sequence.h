@@ -16,19 +16,21 @@ namespace tenon::partition {
 class Sequence {
  public:
   // order: the nodes, topological.
-  static Result<Sequence> Make(const graph::Graph& graph, const std::vector<int32_t>& order, const graph::LoopAnalysis& loops);
+  static Result<Sequence> Make(const graph::Graph& graph, const std::vector<graph::NodeId>& order, const graph::LoopAnalysis& loops);
 
-  const std::vector<int32_t>& nodes() const { return nodes_; }
+  const std::vector<graph::NodeId>& nodes() const { return nodes_; }
   // Of a node; -1: not in the order.
-  int32_t position(int32_t node) const { return position_[static_cast<size_t>(node)]; }
+  int32_t position(graph::NodeId node) const { return position_[node]; }
   // A loop's nodes stand at [begin, end).
-  int32_t begin(int frame) const { return begin_[static_cast<size_t>(frame)]; }
-  int32_t end(int frame) const { return end_[static_cast<size_t>(frame)]; }
-  int depth(int frame) const { return depth_[static_cast<size_t>(frame)]; }
+  int32_t begin(graph::FrameId frame) const { return begin_[frame]; }
+  int32_t end(graph::FrameId frame) const { return end_[frame]; }
+  int depth(graph::FrameId frame) const { return depth_[frame]; }
 
  private:
-  std::vector<int32_t> nodes_, position_, begin_, end_;
-  std::vector<int> depth_;
+  std::vector<graph::NodeId> nodes_;
+  graph::NodeMap<int32_t> position_;
+  IdVector<graph::FrameId, int32_t> begin_, end_;
+  IdVector<graph::FrameId, int> depth_;
 };
 
 }  // namespace tenon::partition

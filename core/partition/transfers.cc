@@ -37,7 +37,7 @@ class Adder {
 
   // What a reader sees of a variable's reference: its value at the reader's time. So the move is the reader's own, and comes after what
   // the reader comes after.
-  Result<Edge> Read(Edge edge, int32_t memory, const std::vector<int32_t>& controls) {
+  Result<Edge> Read(Edge edge, int32_t memory, const std::vector<graph::NodeId>& controls) {
     const int32_t from = memories_.of(edge);
     if (from == memory) return edge;
     const bool through_host = from != 0 && memory != 0 && !memories_.direct(from, memory);
@@ -49,7 +49,7 @@ class Adder {
   Result<Edge> Fetched(Edge edge, int32_t memory) {
     if (memory == 0 || memories_.of(edge) != memory || IsConstant(edge)) return In(edge, memory);
     Edge& made = made_[{edge, memory}];
-    if (made.node >= 0) return made;
+    if (made.node) return made;
     TENON_ASSIGN_OR_RETURN(made, Move(edge, memory, memory));
     return made;
   }
@@ -61,7 +61,7 @@ class Adder {
     return graph_->node(edge.node).has(TENON_OP_CONSTANT) && std::find(feeds_.begin(), feeds_.end(), edge) == feeds_.end();
   }
 
-  Result<Edge> Move(Edge edge, int32_t from, int32_t to, const std::vector<int32_t>& controls = {}) {
+  Result<Edge> Move(Edge edge, int32_t from, int32_t to, const std::vector<graph::NodeId>& controls = {}) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* identity, graph_->registry().FindRole("identity"));
     const std::string wish = StrCat(graph_->node(edge.node).name, edge.index == 0 ? "" : StrCat("_", edge.index), "/to_", ShortName(to));
     return Add({identity, graph_->UniqueName(wish), {edge}, controls, {}, memories_.name(to)}, to, from);
@@ -74,7 +74,7 @@ class Adder {
   }
 
   Result<Edge> Add(graph::NodeSpec spec, int32_t memory, int32_t from) {
-    TENON_ASSIGN_OR_RETURN(const int32_t id, graph_->Add(std::move(spec)));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId id, graph_->Add(std::move(spec)));
     added_.push_back({id, memory, from});
     return Edge{id, 0};
   }
@@ -97,17 +97,17 @@ class Adder {
 
 }  // namespace
 
-Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<int32_t>& order, const std::vector<Edge>& feeds,
+Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<graph::NodeId>& order, const std::vector<Edge>& feeds,
                                             std::vector<Edge>* fetches, const std::vector<int32_t>& fetch_memory,
                                             const Memories& memories) {
   Adder adder(graph, feeds, memories);
-  for (int32_t id : order) {
+  for (graph::NodeId id : order) {
     for (size_t i = 0; i < graph->node(id).inputs.size(); ++i) {
       const Node& node = graph->node(id);
       const Edge edge = node.inputs[i];
-      if (edge.node < 0 || IsRef(node.input_types[i])) continue;
+      if (!edge.node || IsRef(node.input_types[i])) continue;
       const int32_t memory = memories.wanted(node, static_cast<int32_t>(i));
-      const bool reads = IsRef(graph->node(edge.node).output_types[static_cast<size_t>(edge.index)]);
+      const bool reads = IsRef(graph->node(edge.node).output_types[edge.index]);
       TENON_ASSIGN_OR_RETURN(const Edge wanted, reads ? adder.Read(edge, memory, node.controls) : adder.In(edge, memory));
       if (wanted == edge) continue;
       graph->mutable_node(id).inputs[i] = wanted;

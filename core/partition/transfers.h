@@ -23,7 +23,7 @@ struct Memories {
 };
 
 struct AddedNode {
-  int32_t node = -1;
+  graph::NodeId node;
   int32_t memory = 0;  // of its output
   int32_t from = -1;   // of its input; -1: a constant's other copy
 };
@@ -31,7 +31,7 @@ struct AddedNode {
 // Adds what the nodes of `order` and the fetches need. fetch_memory: one a fetch, where it is wanted; fetches are moved to the
 // transfers' outputs. What is fetched in a device's memory and already lies there, constants apart, is moved within it: the caller
 // keeps it. A fed edge lies where `of` says.
-Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<int32_t>& order,
+Result<std::vector<AddedNode>> AddTransfers(graph::Graph* graph, const std::vector<graph::NodeId>& order,
                                             const std::vector<graph::Edge>& feeds, std::vector<graph::Edge>* fetches,
                                             const std::vector<int32_t>& fetch_memory, const Memories& memories);
 

@@ -21,10 +21,10 @@ constexpr size_t kManyDevices = 16;  // from here on no look ahead: its cost gro
 class LookAhead {
  public:
   explicit LookAhead(const Problem& problem) : devices_(problem.device_count()), rest_(problem.size() * devices_, 0) {
-    for (size_t i = 0; i < problem.fetched.size(); ++i) PushFetch(problem, problem.values[static_cast<size_t>(problem.fetched[i])], problem.fetched_to[i]);
+    for (size_t i = 0; i < problem.fetched.size(); ++i) PushFetch(problem, problem.values[problem.fetched[i]], problem.fetched_to[i]);
     for (size_t p = problem.size(); p-- > 0;)
       for (int32_t v : problem.inputs_of(p))
-        if (const Value& value = problem.values[static_cast<size_t>(v)]; value.producer >= 0) Push(problem, p, value);
+        if (const Value& value = problem.values[v]; value.producer >= 0) Push(problem, p, value);
   }
   double After(size_t position, int device) const { return rest_[position * devices_ + static_cast<size_t>(device)]; }
 
@@ -45,9 +45,9 @@ class LookAhead {
     const size_t from = static_cast<size_t>(value.producer);
     const int32_t group = problem.groups.group_of[reader];
     const bool together = problem.groups.group_of[from] == group;
-    for (int device : problem.sets.devices(problem.groups.sets[static_cast<size_t>(problem.groups.group_of[from])])) {
+    for (int device : problem.sets.devices(problem.groups.sets[problem.groups.group_of[from]])) {
       double least = kNever;
-      for (int there : problem.sets.devices(problem.groups.sets[static_cast<size_t>(group)])) {
+      for (int there : problem.sets.devices(problem.groups.sets[group])) {
         if (together && there != device) continue;
         least = std::min(least, After(reader, there) + problem.SecondsOf(reader, there) + TransferSeconds(problem, value, device, there));
       }
@@ -96,19 +96,19 @@ class Greedy {
  private:
   int32_t GroupOf(size_t position) const { return problem_.groups.group_of[position]; }
   const std::vector<int>& DevicesOf(size_t position) const {
-    return problem_.sets.devices(problem_.groups.sets[static_cast<size_t>(GroupOf(position))]);
+    return problem_.sets.devices(problem_.groups.sets[GroupOf(position)]);
   }
   // Nodes without inputs and without time (constants) go where they are read first, and so may those with one reader.
   bool CanWait(size_t position) const {
-    if (!problem_.inputs_of(position).empty() || device_[static_cast<size_t>(GroupOf(position))] >= 0) return false;
-    const Value& value = problem_.values[static_cast<size_t>(problem_.first_value[position])];
+    if (!problem_.inputs_of(position).empty() || device_[GroupOf(position)] >= 0) return false;
+    const Value& value = problem_.values[problem_.first_value[position]];
     return problem_.by_engine[position] || (policy_.generators_wait && value.edge.index >= 0 && value.readers == 1);
   }
 
   // `near`: the device of the first reader, for what waited.
   bool Place(size_t position, int near) {
     if (schedule_.taken(position)) return true;
-    int& device = device_[static_cast<size_t>(GroupOf(position))];
+    int& device = device_[GroupOf(position)];
     if (device < 0) {
       const int best = Best(position, near);
       if (best < 0) return false;
@@ -117,7 +117,7 @@ class Greedy {
     }
     const int here = device;
     for (int32_t v : problem_.inputs_of(position)) {
-      const int32_t producer = problem_.values[static_cast<size_t>(v)].producer;
+      const int32_t producer = problem_.values[v].producer;
       if (producer >= 0 && !schedule_.taken(static_cast<size_t>(producer)) && !Place(static_cast<size_t>(producer), here)) return false;
     }
     schedule_.Take(position, here);
@@ -126,7 +126,7 @@ class Greedy {
 
   int Best(size_t position, int near) {
     double resident = 0;
-    for (int32_t member : problem_.groups.of(GroupOf(position))) resident += problem_.resident_bytes[static_cast<size_t>(member)];
+    for (int32_t member : problem_.groups.of(GroupOf(position))) resident += problem_.resident_bytes[member];
     int best = -1;
     double least = kNever, most_near = 0;
     for (int device : DevicesOf(position)) {
@@ -145,21 +145,21 @@ class Greedy {
   }
   bool Prefers(int device, double bytes, int other, double other_bytes) const {
     if (bytes != other_bytes) return bytes > other_bytes;
-    const auto priority = [this](int d) { return (*problem_.devices)[static_cast<size_t>(d)].priority; };
+    const auto priority = [this](int d) { return (*problem_.devices)[d].priority; };
     return priority(device) > priority(other);
   }
   double BytesNear(size_t position, int device) const {
     double bytes = 0;
     for (int32_t v : problem_.inputs_of(position)) {
-      const Value& value = problem_.values[static_cast<size_t>(v)];
+      const Value& value = problem_.values[v];
       const int at = value.producer < 0 ? value.home : schedule_.device(static_cast<size_t>(value.producer));
       if (at == device) bytes += value.bytes;
     }
     return bytes;
   }
   double Fullness(int device) const {
-    const double limit = (*problem_.devices)[static_cast<size_t>(device)].memory_bytes;
-    return limit > 0 ? schedule_.used_bytes()[static_cast<size_t>(device)] / limit : 0;
+    const double limit = (*problem_.devices)[device].memory_bytes;
+    return limit > 0 ? schedule_.used_bytes()[device] / limit : 0;
   }
   double Score(size_t position, int device) {
     double score = schedule_.FinishOn(position, device), after = 0;
@@ -237,17 +237,17 @@ class Search {
     bool better = false;
     for (size_t p = 0; p < problem_.size() && left_ > 0; ++p)
       for (int32_t v : problem_.inputs_of(p)) {
-        const int32_t from = problem_.values[static_cast<size_t>(v)].producer;
-        if (from >= 0) better = MoveTogether(problem_.groups.group_of[static_cast<size_t>(from)], problem_.groups.group_of[p]) || better;
+        const int32_t from = problem_.values[v].producer;
+        if (from >= 0) better = MoveTogether(problem_.groups.group_of[from], problem_.groups.group_of[p]) || better;
       }
     return better;
   }
   bool MoveTogether(int32_t a, int32_t b) {
-    int &first = best_->device_of_group[static_cast<size_t>(a)], &second = best_->device_of_group[static_cast<size_t>(b)];
+    int &first = best_->device_of_group[a], &second = best_->device_of_group[b];
     if (a == b || first == second) return false;
     const int before_first = first, before_second = second;
     for (int device : DevicesOf(static_cast<size_t>(a))) {
-      if (!problem_.sets.Contains(problem_.groups.sets[static_cast<size_t>(b)], device)) continue;
+      if (!problem_.sets.Contains(problem_.groups.sets[b], device)) continue;
       first = second = device;
       if (Try()) return true;
     }
@@ -321,7 +321,7 @@ class Chooser {
     std::vector<std::pair<double, size_t>> large;
     for (size_t g = 0; g < problem_.groups.size(); ++g) {
       double bytes = 0;
-      for (int32_t member : problem_.groups.of(static_cast<int32_t>(g))) bytes += problem_.resident_bytes[static_cast<size_t>(member)];
+      for (int32_t member : problem_.groups.of(static_cast<int32_t>(g))) bytes += problem_.resident_bytes[member];
       if (bytes > 0) large.emplace_back(-bytes, g);
     }
     std::sort(large.begin(), large.end());
@@ -331,15 +331,15 @@ class Chooser {
       int& device = fixed[group];
       for (int other : problem_.sets.devices(problem_.groups.sets[group]))
         if (device < 0 || Share(used, other, -bytes) < Share(used, device, -bytes)) device = other;
-      used[static_cast<size_t>(device)] -= bytes;
+      used[device] -= bytes;
     }
     Try({.fixed = fixed});
     Try({.most_memory = true, .fixed = std::move(fixed)});
     Try({.most_memory = true});
   }
   double Share(const std::vector<double>& used, int device, double more) const {
-    const double limit = (*problem_.devices)[static_cast<size_t>(device)].memory_bytes;
-    return limit > 0 ? (used[static_cast<size_t>(device)] + more) / limit : 0;
+    const double limit = (*problem_.devices)[device].memory_bytes;
+    return limit > 0 ? (used[device] + more) / limit : 0;
   }
 
   Status DoesNotFit() {

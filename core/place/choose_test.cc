@@ -41,7 +41,7 @@ class Exhaustive {
     std::vector<double>& there = state.there[value];
     if (there.empty()) {
       there.assign(devices_, -1);
-      there[static_cast<size_t>(problem_.host)] = 0;  // fed
+      there[problem_.host] = 0;  // fed
     }
     if (there[to] >= 0) return there[to];
     const size_t from = home_[value];
@@ -60,7 +60,7 @@ class Exhaustive {
       return;
     }
     const size_t position = static_cast<size_t>(sequence_[depth]);
-    for (int device : problem_.sets.devices(problem_.groups.sets[static_cast<size_t>(problem_.groups.group_of[position])])) {
+    for (int device : problem_.sets.devices(problem_.groups.sets[problem_.groups.group_of[position]])) {
       State next = state;
       const size_t d = static_cast<size_t>(device);
       double start = next.queue[d];
@@ -150,7 +150,7 @@ TEST(Choose, TheSimulationIsTheRuleThatTheTestWritesOut) {
     RandomCase made(seed, 3);
     std::mt19937 random(seed);
     // Every node on one device: one assignment is left for the exhaustive search.
-    for (int32_t id = 0; id < made.graph.size(); ++id) made.graph.mutable_node(id).device = made.devices[random() % 3].name;
+    for (const graph::NodeId id : made.graph.ids()) made.graph.mutable_node(id).device = made.devices[random() % 3].name;
     const MadeProblem problem(made.Ask());
     const auto chosen = Choose(problem.problem, problem.sequence);
     ASSERT_TRUE(chosen.ok());
@@ -179,7 +179,7 @@ TEST(Choose, ParallelWorkIsSpread) {
     chains.push_back(at);
   }
   const Placement placement = g.Placed();
-  const int first = placement.device_of_node[static_cast<size_t>(chains[0].node)], second = placement.device_of_node[static_cast<size_t>(chains[1].node)];
+  const int first = placement.device_of_node[chains[0].node], second = placement.device_of_node[chains[1].node];
   EXPECT_EQ((std::set<int>{first, second}), (std::set<int>{1, 2}));
   EXPECT_EQ(placement.transfers, 0);
   EXPECT_NEAR(placement.seconds, 0.6, 1e-9);
@@ -192,8 +192,8 @@ TEST(Choose, WorkThatIsNotWorthATransferStays) {
   g.request.feeds = {feed};
   g.request.fetches = {b};
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], 0);
+  EXPECT_EQ(placement.device_of_node[b.node], 0);
 }
 
 TEST(Choose, SplitsWhatFitsOnlyWhenItIsSplit) {
@@ -204,13 +204,13 @@ TEST(Choose, SplitsWhatFitsOnlyWhenItIsSplit) {
   // Six live values of 0.3 MB: no device takes more than three.
   std::vector<Edge> values;
   for (int i = 0; i < 6; ++i) values.push_back(g.Seconds({}, 0.01, 300000, StrCat("v", i)));
-  for (int i = 0; i < 6; ++i) g.Seconds({values[static_cast<size_t>(i)]}, 0.01);
+  for (int i = 0; i < 6; ++i) g.Seconds({values[i]}, 0.01);
   for (Edge value : values) g.request.fetches.push_back(value);
   g.devices[0].memory_bytes = 10e6;
   const Placement placement = g.Placed();
   for (size_t d = 0; d < 3; ++d) EXPECT_LE(placement.peak_bytes[d], g.devices[d].memory_bytes) << d;
   std::set<int> used;
-  for (Edge value : values) used.insert(placement.device_of_node[static_cast<size_t>(value.node)]);
+  for (Edge value : values) used.insert(placement.device_of_node[value.node]);
   EXPECT_GT(used.size(), 1u);
 }
 
@@ -222,7 +222,7 @@ TEST(Choose, VariablesAreSplitOverDevicesThatHoldOneEach) {
   for (int i = 0; i < 2; ++i) constants.push_back(g.ValueOf(fakes::TensorOf<float>(TENON_DT_FLOAT, {200}, std::vector<float>(200, 1))));
   for (Edge constant : constants) g.Work({constant}, 1e6f, {});
   const Placement placement = g.Placed();
-  EXPECT_NE(placement.device_of_node[static_cast<size_t>(constants[0].node)], placement.device_of_node[static_cast<size_t>(constants[1].node)]);
+  EXPECT_NE(placement.device_of_node[constants[0].node], placement.device_of_node[constants[1].node]);
 }
 
 TEST(Choose, WhatFitsNowhereSaysWhichNodeAndWhatThereIs) {

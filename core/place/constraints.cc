@@ -99,7 +99,7 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
   Constraints out;
   Names names(*request.devices, sets);
   Kernels kernels(request, sets);
-  for (int32_t id : request.order) {
+  for (graph::NodeId id : request.order) {
     const graph::Node& node = request.graph->node(id);
     int runs = kernels.SetOf(node);
     if (sets->empty(runs)) return NoKernel(request, node);

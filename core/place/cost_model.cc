@@ -231,14 +231,14 @@ Status CostModel::Save(const std::string& path) const {
   return Status::Ok();
 }
 
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const std::vector<int>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<int>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs) {
   std::map<std::string, CostError> out;
   out[""].ratio = 0;
-  for (int32_t id : request.order) {
+  for (graph::NodeId id : request.order) {
     const graph::Node& node = request.graph->node(id);
     if (RunsInEngine(node)) continue;
-    const DeviceInfo& device = (*request.devices)[static_cast<size_t>(device_of_node[static_cast<size_t>(id)])];
+    const DeviceInfo& device = (*request.devices)[device_of_node[id]];
     std::vector<Shape> inputs;
     for (const graph::Edge& edge : node.inputs) inputs.push_back(shapes.facts(edge).shape);
     const CostModel::Measured* measured = costs.Find(node.name, node.op->name, device.type, inputs);

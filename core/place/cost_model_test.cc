@@ -136,8 +136,8 @@ TEST(CostModel, MeasuredCostsMakeThePlacementNoSlower) {
     g.request.costs = &costs;
     const Placement by_measured = g.Placed();
     // What the first would take by the measured costs: every node bound to where it was.
-    for (int32_t id = 0; id < g.graph.size(); ++id)
-      g.graph.mutable_node(id).device = g.devices[static_cast<size_t>(by_static.device_of_node[static_cast<size_t>(id)])].name;
+    for (const graph::NodeId id : g.graph.ids())
+      g.graph.mutable_node(id).device = g.devices[by_static.device_of_node[id]].name;
     EXPECT_LE(by_measured.seconds, g.Placed().seconds * (1 + 1e-9)) << round;
   }
 }

@@ -21,7 +21,7 @@ int DeviceSets::Intersect(int a, int b) {
   const long long key = (static_cast<long long>(std::min(a, b)) << 32) | std::max(a, b);
   if (const auto found = intersections_.find(key); found != intersections_.end()) return found->second;
   std::vector<bool> both(device_count_);
-  for (int device : devices(a)) both[static_cast<size_t>(device)] = Contains(b, device);
+  for (int device : devices(a)) both[device] = Contains(b, device);
   return intersections_[key] = Intern(both);
 }
 

@@ -21,10 +21,10 @@ class DeviceSets {
   int Intern(const std::vector<bool>& members);
   int Intersect(int a, int b);
   bool empty(int set) const { return devices(set).empty(); }
-  bool Contains(int set, int device) const { return sets_[static_cast<size_t>(set)].members[static_cast<size_t>(device)]; }
+  bool Contains(int set, int device) const { return sets_[set].members[device]; }
   bool IsSubset(int small, int large) { return Intersect(small, large) == small; }
   // Ascending.
-  const std::vector<int>& devices(int set) const { return sets_[static_cast<size_t>(set)].devices; }
+  const std::vector<int>& devices(int set) const { return sets_[set].devices; }
   size_t device_count() const { return device_count_; }
 
  private:

@@ -47,7 +47,7 @@ class JsonWriter {
                              ",\"transfer_bytes\":", Text(placement_.transfer_bytes));
     out += StrCat(",\n\"notes\":", List(placement_.notes, [](const std::string& note) { return Quoted(note); }));
     out += StrCat(",\n\"devices\":", Devices());
-    out += StrCat(",\n\"nodes\":", List(placement_.sequence, [this](int32_t id) { return Node(id); }));
+    out += StrCat(",\n\"nodes\":", List(placement_.sequence, [this](graph::NodeId id) { return Node(id); }));
     out += StrCat(",\n\"transfer_spans\":", List(placement_.transfer_spans, [this](const TransferSpan& span) { return Transfer(span); }));
     if (!costs.empty()) out += StrCat(",\n\"costs\":", List(costs, [](const auto& entry) { return Cost(entry.first, entry.second); }));
     if (!refusals.empty()) out += StrCat(",\n\"refusals\":", List(refusals, Refused));
@@ -61,16 +61,16 @@ class JsonWriter {
     for (const auto& item : range) out += StrCat(out.size() == 1 ? "\n" : ",\n", function(item));
     return out + "]";
   }
-  std::string DeviceName(int device) const { return Quoted((*request_.devices)[static_cast<size_t>(device)].name); }
-  int DeviceOf(int32_t node) const { return placement_.device_of_node[static_cast<size_t>(node)]; }
-  std::string NameOf(int32_t node) const { return request_.graph->node(node).Describe(); }
+  std::string DeviceName(int device) const { return Quoted((*request_.devices)[device].name); }
+  int DeviceOf(graph::NodeId node) const { return placement_.device_of_node[node]; }
+  std::string NameOf(graph::NodeId node) const { return request_.graph->node(node).Describe(); }
 
   std::string Devices() const {
     std::vector<double> busy(request_.devices->size());
     std::vector<int64_t> nodes(busy.size());
     for (const NodeSpan& span : placement_.node_spans) {
-      busy[static_cast<size_t>(span.device)] += span.finish - span.start;
-      ++nodes[static_cast<size_t>(span.device)];
+      busy[span.device] += span.finish - span.start;
+      ++nodes[span.device];
     }
     std::string out;
     for (size_t d = 0; d < busy.size(); ++d) {
@@ -82,8 +82,8 @@ class JsonWriter {
     return StrCat("[", out, "]");
   }
 
-  std::string Why(int32_t id, const std::vector<Alternative>& alternatives) const {
-    const Choice& choice = placement_.choices[static_cast<size_t>(id)];
+  std::string Why(graph::NodeId id, const std::vector<Alternative>& alternatives) const {
+    const Choice& choice = placement_.choices[id];
     switch (choice.reason) {
       case Reason::kOnlyDevice: return "there is one device";
       case Reason::kOnlyKernel: return "no other device has a kernel for it";
@@ -95,18 +95,18 @@ class JsonWriter {
     std::string out = "the step is shortest so, as far as was searched";
     for (const Alternative& other : alternatives)
       out += StrCat(&other == alternatives.data() ? "; the node would be done after " : ", ", Duration(other.seconds), " on ",
-                    (*request_.devices)[static_cast<size_t>(other.device)].name);
+                    (*request_.devices)[other.device].name);
     return out;
   }
 
-  std::string Node(int32_t id) const {
+  std::string Node(graph::NodeId id) const {
     const graph::Node& node = request_.graph->node(id);
-    const Choice& choice = placement_.choices[static_cast<size_t>(id)];
+    const Choice& choice = placement_.choices[id];
     static const std::vector<Alternative> kNone;
-    const std::vector<Alternative>& alternatives = placement_.alternatives.empty() ? kNone : placement_.alternatives[static_cast<size_t>(id)];
+    const std::vector<Alternative>& alternatives = placement_.alternatives.empty() ? kNone : placement_.alternatives[id];
     std::string out = StrCat("{\"name\":", Quoted(node.name), ",\"op\":", Quoted(node.op->name), ",\"device\":", DeviceName(DeviceOf(id)),
                              ",\"reason\":", Quoted(ReasonName(choice.reason)), ",\"why\":", Quoted(Why(id, alternatives)));
-    if (choice.with >= 0) out += StrCat(",\"with\":", Quoted(request_.graph->node(choice.with).name));
+    if (choice.with) out += StrCat(",\"with\":", Quoted(request_.graph->node(choice.with).name));
     if (const auto span = spans_.find(id); span != spans_.end())
       out += StrCat(",\"start\":", Text(span->second->start), ",\"finish\":", Text(span->second->finish));
     out += ",\"alternatives\":[";
@@ -132,7 +132,7 @@ class JsonWriter {
 
   const Request& request_;
   const Placement& placement_;
-  std::unordered_map<int32_t, const NodeSpan*> spans_;
+  std::unordered_map<graph::NodeId, const NodeSpan*> spans_;
 };
 
 std::string XmlEscape(std::string_view text) {

@@ -56,7 +56,7 @@ class Arguments {
     groups_.push_back(group);
     for (size_t d = 0; d < problem_.device_count(); ++d) {
       const int device = static_cast<int>(d);
-      const bool may = problem_.sets.Contains(problem_.groups.sets[static_cast<size_t>(group)], device);
+      const bool may = problem_.sets.Contains(problem_.groups.sets[group], device);
       seconds_.push_back(may ? problem_.SecondsOf(p, device) : -1);
     }
     double bytes = problem_.resident_bytes[p];
@@ -67,7 +67,7 @@ class Arguments {
   }
 
   void AddEdge(int32_t v, int64_t to) {
-    const Value& value = problem_.values[static_cast<size_t>(v)];
+    const Value& value = problem_.values[v];
     edges_.push_back({value.producer, to, value.bytes, value.edge.index, 0});
   }
 
@@ -102,7 +102,7 @@ Status CheckAssignment(const Problem& problem, const std::vector<int>& device_of
     if (device < 0 || static_cast<size_t>(device) >= problem.device_count())
       return InvalidArgument(StrCat(node, " is put on device ", device, "; there are ", problem.device_count()));
     if (!problem.sets.Contains(problem.groups.sets[g], device))
-      return InvalidArgument(StrCat(node, " is put on ", (*problem.devices)[static_cast<size_t>(device)].name, ", where it cannot go"));
+      return InvalidArgument(StrCat(node, " is put on ", (*problem.devices)[device].name, ", where it cannot go"));
   }
   return Status::Ok();
 }

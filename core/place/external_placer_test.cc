@@ -57,7 +57,7 @@ TEST(ExternalPlacer, IsShownTheWholeProblem) {
   });
   Use(&g, &placer);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 2);
+  EXPECT_EQ(placement.device_of_node[a.node], 2);
 }
 
 TEST(ExternalPlacer, ABadAnswerIsRefusedAndNamesThePlacer) {
@@ -107,7 +107,7 @@ void MakeWaves(PlaceMaker* g) {
     std::vector<Edge> next;
     for (int k = 0; k < kSide; ++k) {
       fakes::GraphMaker::Edges inputs;
-      if (i > 0) inputs.push_back(row[static_cast<size_t>(k)]);
+      if (i > 0) inputs.push_back(row[k]);
       if (k > 0) inputs.push_back(next.back());
       next.push_back(g->Seconds(inputs, 0.2 + 0.1 * ((i * 7 + k * 3) % 5), 20000 + 8000 * ((i + 2 * k) % 4)));
     }

@@ -28,7 +28,7 @@ const char* Describe(Bond bond) {
 
 class Joiner {
  public:
-  Joiner(const Request& request, const std::vector<int32_t>& position, const Constraints& constraints, DeviceSets* sets)
+  Joiner(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints, DeviceSets* sets)
       : request_(request), graph_(*request.graph), position_(position), constraints_(constraints), sets_(sets),
         parent_(request.order.size()), size_(request.order.size(), 1), bonds_(request.order.size()) {
     for (size_t i = 0; i < parent_.size(); ++i) parent_[i] = static_cast<int32_t>(i);
@@ -36,7 +36,7 @@ class Joiner {
   }
 
   Result<Groups> Join() {
-    for (int32_t id : request_.order) JoinByNeed(graph_.node(id));
+    for (graph::NodeId id : request_.order) JoinByNeed(graph_.node(id));
     Number();
     TENON_RETURN_IF_ERROR(IntersectAll());
     JoinByConvenience();
@@ -45,15 +45,15 @@ class Joiner {
   }
 
  private:
-  int32_t PositionOf(int32_t node) const { return node < 0 ? -1 : position_[static_cast<size_t>(node)]; }
-  const Node& NodeAt(int32_t position) const { return graph_.node(request_.order[static_cast<size_t>(position)]); }
+  int32_t PositionOf(graph::NodeId node) const { return !node ? -1 : position_[node]; }
+  const Node& NodeAt(int32_t position) const { return graph_.node(request_.order[position]); }
   // The producer of an input that is computed in this step; -1 when it is fed or open.
-  int32_t Producer(const Edge& edge) const { return edge.node < 0 || fed_.contains(edge) ? -1 : PositionOf(edge.node); }
+  int32_t Producer(const Edge& edge) const { return !edge.node || fed_.contains(edge) ? -1 : PositionOf(edge.node); }
 
   int32_t Root(int32_t i) {
-    while (parent_[static_cast<size_t>(i)] != i) {
-      int32_t& parent = parent_[static_cast<size_t>(i)];
-      parent = parent_[static_cast<size_t>(parent)];
+    while (parent_[i] != i) {
+      int32_t& parent = parent_[i];
+      parent = parent_[parent];
       i = parent;
     }
     return i;
@@ -61,13 +61,13 @@ class Joiner {
 
   void Union(int32_t a, int32_t b, Bond bond) {
     if (a < 0 || b < 0) return;
-    if (bonds_[static_cast<size_t>(a)].bond == Bond::kNone) bonds_[static_cast<size_t>(a)] = {bond, b};
+    if (bonds_[a].bond == Bond::kNone) bonds_[a] = {bond, b};
     a = Root(a);
     b = Root(b);
     if (a == b) return;
-    if (size_[static_cast<size_t>(a)] > size_[static_cast<size_t>(b)]) std::swap(a, b);
-    parent_[static_cast<size_t>(a)] = b;
-    size_[static_cast<size_t>(b)] += size_[static_cast<size_t>(a)];
+    if (size_[a] > size_[b]) std::swap(a, b);
+    parent_[a] = b;
+    size_[b] += size_[a];
   }
 
   void JoinByNeed(const Node& node) {
@@ -125,7 +125,7 @@ class Joiner {
         if (!root_sets_.empty()) sets.push_back(root_sets_[root]);
       }
       out_.group_of[i] = number[root];
-      ++sizes[static_cast<size_t>(number[root])];
+      ++sizes[number[root]];
     }
     out_.sets = std::move(sets);
     out_.offsets.assign(sizes.size() + 1, 0);
@@ -133,7 +133,7 @@ class Joiner {
     std::vector<int32_t> next(out_.offsets.begin(), out_.offsets.end() - 1);
     out_.members.resize(count);
     for (size_t i = 0; i < count; ++i)
-      out_.members[static_cast<size_t>(next[static_cast<size_t>(out_.group_of[i])]++)] = static_cast<int32_t>(i);
+      out_.members[static_cast<size_t>(next[out_.group_of[i]]++)] = static_cast<int32_t>(i);
   }
 
   int Own(int32_t position) {
@@ -149,7 +149,7 @@ class Joiner {
       int kernels = DeviceSets::kAll, set = DeviceSets::kAll;
       for (int32_t member : out_.of(g)) {
         const int before = kernels;
-        kernels = sets_->Intersect(kernels, constraints_.kernels[static_cast<size_t>(member)]);
+        kernels = sets_->Intersect(kernels, constraints_.kernels[member]);
         if (sets_->empty(kernels)) return NoCommonKernel(g, member, before);
         set = sets_->Intersect(set, Own(member));
       }
@@ -163,14 +163,14 @@ class Joiner {
 
   std::string Names(int set) const {
     std::string out;
-    for (int device : sets_->devices(set)) out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[static_cast<size_t>(device)].name);
+    for (int device : sets_->devices(set)) out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[device].name);
     return out;
   }
 
   // How `member` came into its group, or else how `other` did.
   std::string BondText(int32_t member, int32_t other) const {
     for (int32_t node : {member, other}) {
-      const Link& link = bonds_[static_cast<size_t>(node)];
+      const Link& link = bonds_[node];
       if (link.bond != Bond::kNone)
         return StrCat(NodeAt(node).Describe(), " ", Describe(link.bond), " ", NodeAt(link.other).Describe());
     }
@@ -181,21 +181,21 @@ class Joiner {
     int32_t other = out_.of(group)[0];
     for (int32_t earlier : out_.of(group)) {
       if (earlier == member) break;
-      if (sets_->empty(sets_->Intersect(constraints_.kernels[static_cast<size_t>(earlier)], constraints_.kernels[static_cast<size_t>(member)]))) {
+      if (sets_->empty(sets_->Intersect(constraints_.kernels[earlier], constraints_.kernels[member]))) {
         other = earlier;
         break;
       }
     }
     return Unimplemented(StrCat(NodeAt(member).Describe(), " must be on one device with ", NodeAt(other).Describe(), " (",
                                 BondText(member, other), "), but can run on ",
-                                Names(constraints_.kernels[static_cast<size_t>(member)]), " alone, and what it must be with on ", Names(before)));
+                                Names(constraints_.kernels[member]), " alone, and what it must be with on ", Names(before)));
   }
 
   // The device names of a group contradict one another, or its kernels.
   Result<int> Soften(int32_t group, int kernels) {
     int set = kernels;
     for (int32_t member : out_.of(group)) {
-      const int wish = constraints_.wishes[static_cast<size_t>(member)];
+      const int wish = constraints_.wishes[member];
       const int both = sets_->Intersect(set, wish);
       if (!sets_->empty(both)) {
         set = both;
@@ -211,16 +211,16 @@ class Joiner {
 
   std::string Conflict(int32_t group, int32_t member, int kernels) {
     const Node& node = NodeAt(member);
-    const int wish = constraints_.wishes[static_cast<size_t>(member)];
+    const int wish = constraints_.wishes[member];
     const std::string wants = StrCat(node.Describe(), " wants ", WishOf(request_, node));
     if (sets_->empty(Own(member)))
-      return StrCat(wants, ", but can run on ", Names(constraints_.kernels[static_cast<size_t>(member)]), " alone");
+      return StrCat(wants, ", but can run on ", Names(constraints_.kernels[member]), " alone");
     for (int32_t other : out_.of(group)) {
       if (other == member) continue;
-      const bool by_name = sets_->empty(sets_->Intersect(wish, constraints_.wishes[static_cast<size_t>(other)]));
-      if (!by_name && !sets_->empty(sets_->Intersect(wish, constraints_.kernels[static_cast<size_t>(other)]))) continue;
+      const bool by_name = sets_->empty(sets_->Intersect(wish, constraints_.wishes[other]));
+      if (!by_name && !sets_->empty(sets_->Intersect(wish, constraints_.kernels[other]))) continue;
       const std::string must = by_name ? StrCat("wants ", WishOf(request_, NodeAt(other)))
-                                       : StrCat("can run on ", Names(constraints_.kernels[static_cast<size_t>(other)]), " alone");
+                                       : StrCat("can run on ", Names(constraints_.kernels[other]), " alone");
       return StrCat(wants, ", but must be on one device with ", NodeAt(other).Describe(), ", which ", must, " (",
                     BondText(member, other), ")");
     }
@@ -233,22 +233,22 @@ class Joiner {
     if (follower < 0 || leader < 0) return;
     const int32_t from = Root(follower), to = Root(leader);
     if (from == to) return;
-    const int set = root_sets_[static_cast<size_t>(to)];
-    if (!sets_->IsSubset(set, root_sets_[static_cast<size_t>(from)])) return;
+    const int set = root_sets_[to];
+    if (!sets_->IsSubset(set, root_sets_[from])) return;
     Union(follower, leader, Bond::kConvenience);
-    root_sets_[static_cast<size_t>(Root(leader))] = set;
+    root_sets_[Root(leader)] = set;
   }
 
-  bool IsAlone(int32_t position) { return size_[static_cast<size_t>(Root(position))] == 1; }
+  bool IsAlone(int32_t position) { return size_[Root(position)] == 1; }
 
   void JoinByConvenience() {
     FindReaders();
-    for (int32_t id : request_.order) {
+    for (graph::NodeId id : request_.order) {
       const Node& node = graph_.node(id);
       const int32_t here = PositionOf(id);
       if (node.has(TENON_OP_LOOP_CONDITION)) JoinCondition(node, here);
       if (!IsAlone(here)) continue;
-      if (IsInvariant(node)) Follow(here, first_reader_[static_cast<size_t>(here)]);
+      if (IsInvariant(node)) Follow(here, first_reader_[here]);
       else if (node.has(TENON_OP_METADATA) && !node.inputs.empty()) Follow(here, Producer(node.inputs[0]));
     }
   }
@@ -266,21 +266,21 @@ class Joiner {
     for (size_t i = 0; i < host.size(); ++i) host[i] = (*request_.devices)[i].host_memory;
     Narrow(here, sets_->Intern(host));
     if (predicate < 0 || !IsAlone(predicate)) return;
-    Narrow(predicate, root_sets_[static_cast<size_t>(here)]);
+    Narrow(predicate, root_sets_[here]);
     Follow(here, predicate);
   }
   void Narrow(int32_t position, int wish) {
-    int& set = root_sets_[static_cast<size_t>(Root(position))];
+    int& set = root_sets_[Root(position)];
     const int both = sets_->Intersect(set, wish);
     if (!sets_->empty(both)) set = both;
   }
 
   void FindReaders() {
     first_reader_.assign(parent_.size(), -1);
-    for (int32_t id : request_.order)
+    for (graph::NodeId id : request_.order)
       for (const Edge& edge : graph_.node(id).inputs) {
         const int32_t from = Producer(edge);
-        if (from >= 0 && first_reader_[static_cast<size_t>(from)] < 0) first_reader_[static_cast<size_t>(from)] = PositionOf(id);
+        if (from >= 0 && first_reader_[from] < 0) first_reader_[from] = PositionOf(id);
       }
   }
 
@@ -291,7 +291,7 @@ class Joiner {
 
   const Request& request_;
   const graph::Graph& graph_;
-  const std::vector<int32_t>& position_;
+  const graph::NodeMap<int32_t>& position_;
   const Constraints& constraints_;
   DeviceSets* sets_;
   std::set<Edge> fed_;
@@ -305,7 +305,7 @@ class Joiner {
 
 }  // namespace
 
-Result<Groups> FindGroups(const Request& request, const std::vector<int32_t>& position, const Constraints& constraints,
+Result<Groups> FindGroups(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints,
                           DeviceSets* sets) {
   return Joiner(request, position, constraints, sets).Join();
 }

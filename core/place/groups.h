@@ -33,7 +33,7 @@ struct Groups {
 
 // `position` gives a node's place in the order by its id, -1 when it is not there. Contradictions are INVALID_ARGUMENT
 // naming two nodes; with soft placement device names give way, with a note.
-Result<Groups> FindGroups(const Request& request, const std::vector<int32_t>& position, const Constraints& constraints,
+Result<Groups> FindGroups(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints,
                           DeviceSets* sets);
 
 }  // namespace tenon::place

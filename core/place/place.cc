@@ -14,10 +14,10 @@ namespace tenon::place {
 namespace {
 
 // Node ids to places in the order.
-Result<std::vector<int32_t>> Positions(const Request& request) {
-  std::vector<int32_t> position(static_cast<size_t>(request.graph->size()), -1);
+Result<graph::NodeMap<int32_t>> Positions(const Request& request) {
+  graph::NodeMap<int32_t> position(request.graph->size(), -1);
   for (size_t i = 0; i < request.order.size(); ++i) {
-    int32_t& slot = position[static_cast<size_t>(request.order[i])];
+    int32_t& slot = position[request.order[i]];
     if (slot >= 0) return Internal(StrCat(request.graph->node(request.order[i]).Describe(), " is twice in the order to place"));
     slot = static_cast<int32_t>(i);
   }
@@ -27,7 +27,7 @@ Result<std::vector<int32_t>> Positions(const Request& request) {
 class Placer {
  public:
   explicit Placer(const Request& request) : request_(request), sets_(request.devices->size()) {
-    out_.device_of_node.assign(static_cast<size_t>(request.graph->size()), -1);
+    out_.device_of_node.assign(request.graph->size(), -1);
     out_.choices.resize(out_.device_of_node.size());
   }
 
@@ -36,10 +36,10 @@ class Placer {
     TENON_ASSIGN_OR_RETURN(constraints_, FindConstraints(request_, &sets_));
     AddNotes(constraints_.notes);
     if (request_.devices->size() == 1 && !request_.explain) {
-      for (int32_t id : request_.order) out_.device_of_node[static_cast<size_t>(id)] = 0;
+      for (graph::NodeId id : request_.order) out_.device_of_node[id] = 0;
       return std::move(out_);
     }
-    TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> position, Positions(request_));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeMap<int32_t> position, Positions(request_));
     TENON_ASSIGN_OR_RETURN(Groups groups, FindGroups(request_, position, constraints_, &sets_));
     AddNotes(groups.notes);
     TENON_ASSIGN_OR_RETURN(const Problem problem, MakeProblem(request_, position, std::move(groups), std::move(sets_)));
@@ -75,9 +75,10 @@ class Placer {
     if (request_.explain) out_.alternatives.resize(out_.device_of_node.size());
     for (size_t g = 0; g < problem.groups.size(); ++g) schedule.AddResident(static_cast<int32_t>(g), assignment.device_of_group[g]);
     for (int32_t at : sequence) {
-      const size_t position = static_cast<size_t>(at), id = static_cast<size_t>(request_.order[position]);
-      const size_t group = static_cast<size_t>(problem.groups.group_of[position]);
-      out_.sequence.push_back(request_.order[position]);
+      const auto position = static_cast<size_t>(at);
+      const graph::NodeId id = request_.order[position];
+      const int32_t group = problem.groups.group_of[position];
+      out_.sequence.push_back(id);
       if (request_.explain)
         for (int device : problem.sets.devices(problem.groups.sets[group]))
           out_.alternatives[id].push_back({device, schedule.FinishOn(position, device)});
@@ -96,16 +97,16 @@ class Placer {
 
   // Why a node is where it is, as far as sets tell.
   Choice ReasonOf(const Problem& problem, size_t position) const {
-    if (problem.device_count() == 1) return {Reason::kOnlyDevice, -1};
+    if (problem.device_count() == 1) return {Reason::kOnlyDevice, {}};
     const auto is_one = [&problem](int set) { return problem.sets.devices(set).size() == 1; };
     const int32_t group = problem.groups.group_of[position];
-    if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, -1};
-    const bool bound = is_one(problem.groups.sets[static_cast<size_t>(group)]);
-    if (bound && constraints_.wishes[position] != DeviceSets::kAll) return {Reason::kDeviceName, -1};
+    if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, {}};
+    const bool bound = is_one(problem.groups.sets[group]);
+    if (bound && constraints_.wishes[position] != DeviceSets::kAll) return {Reason::kDeviceName, {}};
     const int32_t first = problem.groups.of(group)[0];
-    if (static_cast<size_t>(first) != position) return {Reason::kTogether, request_.order[static_cast<size_t>(first)]};
-    if (bound) return {Reason::kTogether, request_.order[static_cast<size_t>(problem.groups.of(group).back())]};
-    return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, -1};
+    if (static_cast<size_t>(first) != position) return {Reason::kTogether, request_.order[first]};
+    if (bound) return {Reason::kTogether, request_.order[problem.groups.of(group).back()]};
+    return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, {}};
   }
 
   const Request& request_;

@@ -20,8 +20,8 @@ TEST(Place, OneDeviceTakesAll) {
   g.devices.resize(1);
   const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], 0);
+  EXPECT_EQ(placement.device_of_node[b.node], 0);
 }
 
 TEST(Place, WithoutDevicesSaysSo) {
@@ -35,9 +35,9 @@ TEST(Place, FollowsKernels) {
   g.kernels = {{"Work", {"FAST"}}, {"Stop", {"HOST"}}};
   const Edge a = g.Seconds({}, 1e-6), b = g.Add("Stop", {a});
   const Placement placement = g.Placed();
-  EXPECT_NE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
-  EXPECT_EQ(placement.choices[static_cast<size_t>(b.node)].reason, Reason::kOnlyKernel);
+  EXPECT_NE(placement.device_of_node[a.node], 0);
+  EXPECT_EQ(placement.device_of_node[b.node], 0);
+  EXPECT_EQ(placement.choices[b.node].reason, Reason::kOnlyKernel);
 }
 
 TEST(Place, WithoutAKernelNamesTheNodeTheReasonAndTheDevices) {
@@ -58,16 +58,16 @@ TEST(Place, FollowsPartialDeviceNames) {
     const Edge a = g.Seconds({}, 1);
     g.Pin(a, name);
     const Placement placement = g.Placed();
-    EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], expected) << name;
-    EXPECT_EQ(placement.choices[static_cast<size_t>(a.node)].reason, Reason::kDeviceName) << name;
+    EXPECT_EQ(placement.device_of_node[a.node], expected) << name;
+    EXPECT_EQ(placement.choices[a.node].reason, Reason::kDeviceName) << name;
   }
   PlaceMaker g;
   const Edge a = g.Seconds({}, 1), b = g.Seconds({}, 1);
   g.Pin(a, "/fast:*");
   g.request.default_device = kFast1;
   const Placement placement = g.Placed();
-  EXPECT_NE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 2) << "the default is for nodes that say nothing";
+  EXPECT_NE(placement.device_of_node[a.node], 0);
+  EXPECT_EQ(placement.device_of_node[b.node], 2) << "the default is for nodes that say nothing";
 }
 
 TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
@@ -79,7 +79,7 @@ TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_GE(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_GE(placement.device_of_node[a.node], 0);
   ASSERT_EQ(placement.notes.size(), 1u);
   EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
 }
@@ -102,7 +102,7 @@ TEST(Place, ADeviceWithoutTheKernelIsAnErrorOrGivenUp) {
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but can run on /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], 0);
   EXPECT_EQ(placement.notes.size(), 1u);
 }
 
@@ -121,9 +121,9 @@ TEST(Place, ColocatesClassesWhereverTheirLeaderIs) {
     g.Pin(c, kFast1);
     g.Pin(e, "/host:0");
     const Placement placement = g.Placed();
-    for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[static_cast<size_t>(edge.node)], 2);
-    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[static_cast<size_t>(edge.node)], 0) << "a class without its leader";
-    EXPECT_EQ(placement.choices[static_cast<size_t>(b.node)].reason, Reason::kTogether);
+    for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[edge.node], 2);
+    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[edge.node], 0) << "a class without its leader";
+    EXPECT_EQ(placement.choices[b.node].reason, Reason::kTogether);
   }
 }
 
@@ -134,9 +134,9 @@ TEST(Place, StateAndWhatUsesItAreTogether) {
   g.Pin(write, kFast1);
   g.Pin(look, "/host:0");
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(write.node)], 2);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(cell.node)], 2);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(handle.node)], 0);
+  EXPECT_EQ(placement.device_of_node[write.node], 2);
+  EXPECT_EQ(placement.device_of_node[cell.node], 2);
+  EXPECT_EQ(placement.device_of_node[handle.node], 0);
 }
 
 TEST(Place, AConflictOfStateNamesBothNodes) {
@@ -150,7 +150,7 @@ TEST(Place, AConflictOfStateNamesBothNodes) {
                            "(node 'write' (Write) takes a reference that comes from node 'cell' (Cell))")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(write.node)], 0) << "the first name that can hold does";
+  EXPECT_EQ(placement.device_of_node[write.node], 0) << "the first name that can hold does";
   EXPECT_NE(placement.notes.at(0).find("its device name is not followed"), std::string::npos);
 }
 
@@ -175,7 +175,7 @@ TEST(Place, StateThatIsSomewhereStaysThere) {
   EXPECT_TRUE(Says(status, "node 'write' (Write) wants /host:0, but must be on one device with node 'cell' (Cell), which can run on "
                            "/job:localhost/replica:0/task:0/device:FAST:1 alone")) << status.ToString();
   g.request.soft_placement = true;
-  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(write.node)], 2);
+  EXPECT_EQ(g.Placed().device_of_node[write.node], 2);
 }
 
 TEST(Place, AFedReferenceJoinsNothing) {
@@ -184,7 +184,7 @@ TEST(Place, AFedReferenceJoinsNothing) {
   g.Pin(handle, "/host:0");
   g.Pin(look, kFast1);
   g.request.feeds = {handle};
-  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(look.node)], 2);
+  EXPECT_EQ(g.Placed().device_of_node[look.node], 2);
 }
 
 TEST(Place, APartOfALoopVariableIsNeverAlone) {
@@ -193,7 +193,7 @@ TEST(Place, APartOfALoopVariableIsNeverAlone) {
                             [&](const auto& v) { return std::vector{g.Add("Plus", {v[0], v[0]}), g.Seconds({v[1]}, 10)}; });
   g.Pin(loop.merges[0], "/fast:0");
   const Placement placement = g.Placed();
-  const auto of = [&](Edge edge) { return placement.device_of_node[static_cast<size_t>(edge.node)]; };
+  const auto of = [&](Edge edge) { return placement.device_of_node[edge.node]; };
   for (size_t i = 0; i < 2; ++i)
     for (Edge part : {loop.enters[i], loop.switches[i], loop.nexts[i], loop.exits[i]}) EXPECT_EQ(of(part), of(loop.merges[i]));
   EXPECT_EQ(of(loop.merges[0]), 1);
@@ -210,8 +210,8 @@ TEST(Place, AGeneratorGoesWithItsOnlyReader) {
   g.Pin(c, "/host:0");
   g.link = {};
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(draw.node)], 2);
-  EXPECT_GE(placement.device_of_node[static_cast<size_t>(twice.node)], 0) << "of two readers one must wait for a transfer";
+  EXPECT_EQ(placement.device_of_node[draw.node], 2);
+  EXPECT_GE(placement.device_of_node[twice.node], 0) << "of two readers one must wait for a transfer";
 }
 
 TEST(Place, WhatLooksAtAShapeGoesWithTheTensor) {
@@ -219,7 +219,7 @@ TEST(Place, WhatLooksAtAShapeGoesWithTheTensor) {
   const Edge big = g.Seconds({}, 1, 1 << 20), size = g.Add("Measure", {big}), user = g.Add("Stop", {size});
   g.Pin(big, kFast1);
   g.Pin(user, "/host:0");
-  EXPECT_EQ(g.Placed().device_of_node[static_cast<size_t>(size.node)], 2);
+  EXPECT_EQ(g.Placed().device_of_node[size.node], 2);
 }
 
 TEST(Place, ConstantsGoWhereTheyAreRead) {
@@ -228,7 +228,7 @@ TEST(Place, ConstantsGoWhereTheyAreRead) {
   g.Pin(a, kFast1);
   g.Pin(b, kFast1);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(constant.node)], 2);
+  EXPECT_EQ(placement.device_of_node[constant.node], 2);
   EXPECT_EQ(placement.transfers, 0);
 }
 

@@ -22,7 +22,7 @@ enum class Reason : uint8_t {
 
 struct Choice {
   Reason reason = Reason::kOnlyDevice;
-  int32_t with = -1;  // node id, for kTogether
+  graph::NodeId with;  // for kTogether
 };
 
 // What could have been: the step's part up to this node would end at `seconds` there.
@@ -32,7 +32,7 @@ struct Alternative {
 };
 
 struct NodeSpan {
-  int32_t node = -1;
+  graph::NodeId node;
   int device = -1;
   double start = 0, finish = 0;  // seconds from the step's start
 };
@@ -45,19 +45,19 @@ struct TransferSpan {
 };
 
 struct Placement {
-  std::vector<int> device_of_node;  // by node id; -1: not in the order
-  std::vector<Choice> choices;      // by node id
+  graph::NodeMap<int> device_of_node;  // -1: not in the order
+  graph::NodeMap<Choice> choices;
   std::vector<std::string> notes;   // preferences that were dropped, costs that were guessed
   size_t dropped = 0;               // how many of the notes, the first ones, are of dropped preferences
   // What the simulation says; `sequence` is the order in which it starts nodes, topological again. One device alone is
   // not simulated unless the request asks to explain: then these are empty and 0.
-  std::vector<int32_t> sequence;
+  std::vector<graph::NodeId> sequence;
   double seconds = 0;
   std::vector<double> peak_bytes;  // by device
   int64_t transfers = 0;
   double transfer_bytes = 0;
-  // When Request::explain: alternatives by node id, the time line by start; of the latter also when Request::spans.
-  std::vector<std::vector<Alternative>> alternatives;
+  // When Request::explain: alternatives, the time line by start; of the latter also when Request::spans.
+  graph::NodeMap<std::vector<Alternative>> alternatives;
   std::vector<NodeSpan> node_spans;
   std::vector<TransferSpan> transfer_spans;
 };

@@ -19,8 +19,8 @@ std::string_view Trim(std::string_view text) {
 // A node of a function that the graph calls has the call's name before its own, once the call is replaced by its body.
 bool IsBelowCall(const graph::Graph& graph, std::string_view name) {
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
-    const int32_t id = graph.Find(name.substr(0, slash));
-    if (id >= 0 && graph.node(id).has(TENON_OP_CALL)) return true;
+    const graph::NodeId id = graph.Find(name.substr(0, slash));
+    if (id && graph.node(id).has(TENON_OP_CALL)) return true;
   }
   return false;
 }
@@ -85,18 +85,18 @@ Status PlacementFile::Check(const graph::Graph& graph) const {
       continue;
     }
     bool used = IsBelowCall(graph, rule.node);
-    for (int32_t id = 0; id < graph.size() && !used; ++id) used = MatchesPattern(rule.node, graph.node(id).name);
+    for (const graph::NodeId id : graph.ids()) used = used || MatchesPattern(rule.node, graph.node(id).name);
     if (!used) return NotFound(StrCat(where, ": no node's name is like '", rule.node, "'"));
   }
   return Status::Ok();
 }
 
-std::string PlacementFile::Write(const graph::Graph& graph, const std::vector<int>& device_of_node,
+std::string PlacementFile::Write(const graph::Graph& graph, const graph::NodeMap<int>& device_of_node,
                                  const std::vector<std::string>& device_names) {
   std::string out = "# node  device\n";
-  for (size_t id = 0; id < device_of_node.size(); ++id) {
+  for (const graph::NodeId id : device_of_node.ids()) {
     if (device_of_node[id] < 0) continue;
-    out += StrCat(graph.node(static_cast<int32_t>(id)).name, "\t", device_names[static_cast<size_t>(device_of_node[id])], "\n");
+    out += StrCat(graph.node(id).name, "\t", device_names[device_of_node[id]], "\n");
   }
   return out;
 }

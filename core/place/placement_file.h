@@ -31,7 +31,7 @@ class PlacementFile {
   bool empty() const { return rules_.empty(); }
 
   // A file that says just where each node goes, which Parse reads again. Devices by node id; -1: left out.
-  static std::string Write(const graph::Graph& graph, const std::vector<int>& device_of_node,
+  static std::string Write(const graph::Graph& graph, const graph::NodeMap<int>& device_of_node,
                            const std::vector<std::string>& device_names);
 
  private:

@@ -67,8 +67,8 @@ TEST(PlacementFile, GoesBeforeTheNodesOwnNames) {
   const PlacementFile file = Parse("layer/* /device:FAST:1");
   g.request.file = &file;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(a.node)], 2);
-  EXPECT_EQ(placement.device_of_node[static_cast<size_t>(b.node)], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], 2);
+  EXPECT_EQ(placement.device_of_node[b.node], 0);
 }
 
 TEST(PlacementFile, WhatIsWrittenPlacesTheSameWay) {

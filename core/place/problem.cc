@@ -17,7 +17,7 @@ using graph::Node;
 
 class Maker {
  public:
-  Maker(const Request& request, const std::vector<int32_t>& position, Problem* out)
+  Maker(const Request& request, const graph::NodeMap<int32_t>& position, Problem* out)
       : request_(request), position_(position), out_(*out), shapes_(request.graph) {}
 
   Status Make() {
@@ -77,7 +77,7 @@ class Maker {
     for (size_t i = 0; i < request_.order.size(); ++i) {
       // What goes in or out is once for the whole loop.
       int depth = NodeAt(i).has(TENON_OP_ENTER | TENON_OP_EXIT) ? -1 : 0;
-      for (int frame = loops->frame_of(request_.order[i]); frame > 0; frame = loops->frames()[static_cast<size_t>(frame)].parent) ++depth;
+      for (graph::FrameId frame = loops->frame_of(request_.order[i]); frame > graph::kStep; frame = loops->frame(frame).parent) ++depth;
       turns_[i] = std::pow(kGuessedTurns, depth);
     }
   }
@@ -100,7 +100,7 @@ class Maker {
     for (size_t i = 0; i < request_.feeds.size(); ++i) {
       const Edge edge = request_.feeds[i];
       const int32_t value = AddValue(-1, edge, BytesOfEdge(edge, &guessed), 1, true);
-      out_.values[static_cast<size_t>(value)].home = DeviceAt(request_.feed_devices, i);
+      out_.values[value].home = DeviceAt(request_.feed_devices, i);
       fed_.emplace(edge, value);
     }
   }
@@ -126,41 +126,41 @@ class Maker {
     if (!question) return;
     flags->resize(count * out_.class_count);
     if (by_engine) return;
-    const int32_t group = out_.groups.group_of[static_cast<size_t>(position_[static_cast<size_t>(node.id)])];
-    for (size_t c : QueuedClasses(out_.groups.sets[static_cast<size_t>(group)]))
+    const int32_t group = out_.groups.group_of[position_[node.id]];
+    for (size_t c : QueuedClasses(out_.groups.sets[group]))
       (*flags)[(count - 1) * out_.class_count + c] = question(node, static_cast<int>(representatives_[c]), static_cast<int>(index));
   }
   // The classes of a set's devices whose memory is not the host's.
   const std::vector<size_t>& QueuedClasses(int set) {
     if (static_cast<size_t>(set) >= queued_classes_.size()) queued_classes_.resize(static_cast<size_t>(set) + 1);
-    std::optional<std::vector<size_t>>& classes = queued_classes_[static_cast<size_t>(set)];
+    std::optional<std::vector<size_t>>& classes = queued_classes_[set];
     if (classes) return *classes;
     classes.emplace();
     for (int device : out_.sets.devices(set)) {
-      const size_t c = static_cast<size_t>(out_.device_class[static_cast<size_t>(device)]);
+      const size_t c = static_cast<size_t>(out_.device_class[device]);
       const bool known = std::find(classes->begin(), classes->end(), c) != classes->end();
-      if (!known && !(*request_.devices)[static_cast<size_t>(device)].host_memory) classes->push_back(c);
+      if (!known && !(*request_.devices)[device].host_memory) classes->push_back(c);
     }
     return *classes;
   }
 
   int32_t ValueOf(const Edge& edge) const {
-    if (edge.node < 0) return -1;
+    if (!edge.node) return -1;
     if (!fed_.empty())
       if (const auto found = fed_.find(edge); found != fed_.end()) return found->second;
-    const int32_t from = position_[static_cast<size_t>(edge.node)];
-    return from < 0 ? -1 : out_.first_value[static_cast<size_t>(from)] + edge.index;
+    const int32_t from = position_[edge.node];
+    return from < 0 ? -1 : out_.first_value[from] + edge.index;
   }
 
   void AddInput(size_t i, int32_t value) {
     // A back edge: it comes from what is later.
-    if (value < 0 || out_.values[static_cast<size_t>(value)].producer >= static_cast<int32_t>(i)) return;
+    if (value < 0 || out_.values[value].producer >= static_cast<int32_t>(i)) return;
     out_.inputs.push_back(value);
     CountReader(value);
   }
   void CountReader(int32_t value) {
-    const int32_t storage = out_.values[static_cast<size_t>(value)].storage;
-    if (storage >= 0) ++out_.values[static_cast<size_t>(storage)].readers;
+    const int32_t storage = out_.values[value].storage;
+    if (storage >= 0) ++out_.values[storage].readers;
   }
 
   // What the engine forwards has the memory of where it comes from; a merge's comes from several, and counts again.
@@ -172,7 +172,7 @@ class Maker {
       if (node.has(TENON_OP_MERGE)) storage = static_cast<int32_t>(first + k);
       const size_t from = node.has(TENON_OP_IDENTITY) ? k : 0;
       if (!node.has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION) || from >= node.inputs.size()) continue;
-      if (const int32_t source = ValueOf(node.inputs[from]); source >= 0) storage = out_.values[static_cast<size_t>(source)].storage;
+      if (const int32_t source = ValueOf(node.inputs[from]); source >= 0) storage = out_.values[source].storage;
     }
   }
 
@@ -185,10 +185,10 @@ class Maker {
       AddInput(i, ValueOf(node.inputs[k]));
       if (out_.inputs.size() > before) AddHostFlags(request_.host_input, node, k, by_engine, &out_.host_inputs, out_.inputs.size());
     }
-    for (int32_t control : node.controls) {
-      const int32_t from = position_[static_cast<size_t>(control)];
+    for (graph::NodeId control : node.controls) {
+      const int32_t from = position_[control];
       if (from < 0) continue;
-      AddInput(i, out_.first_value[static_cast<size_t>(from)] + static_cast<int32_t>(NodeAt(static_cast<size_t>(from)).output_types.size()));
+      AddInput(i, out_.first_value[from] + static_cast<int32_t>(NodeAt(static_cast<size_t>(from)).output_types.size()));
     }
     out_.input_offsets.push_back(static_cast<int32_t>(out_.inputs.size()));
   }
@@ -235,7 +235,7 @@ class Maker {
   }
 
   const Request& request_;
-  const std::vector<int32_t>& position_;
+  const graph::NodeMap<int32_t>& position_;
   Problem& out_;
   graph::ShapeInference shapes_;
   std::vector<size_t> representatives_;  // a device of each class
@@ -246,7 +246,7 @@ class Maker {
 
 }  // namespace
 
-Result<Problem> MakeProblem(const Request& request, const std::vector<int32_t>& position, Groups groups, DeviceSets sets) {
+Result<Problem> MakeProblem(const Request& request, const graph::NodeMap<int32_t>& position, Groups groups, DeviceSets sets) {
   Problem problem;
   problem.request = &request;
   problem.devices = request.devices;

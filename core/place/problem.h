@@ -59,9 +59,9 @@ struct Problem {
                                      static_cast<size_t>(input_offsets[position + 1] - input_offsets[position]));
   }
   double SecondsOf(size_t position, int device) const {
-    return seconds[position * class_count + static_cast<size_t>(device_class[static_cast<size_t>(device)])];
+    return seconds[position * class_count + static_cast<size_t>(device_class[device])];
   }
-  bool is_host(int device) const { return (*devices)[static_cast<size_t>(device)].host_memory; }
+  bool is_host(int device) const { return (*devices)[device].host_memory; }
   // Where a value lies when its producer runs on `device`, and where input `slot` of `inputs` is wanted.
   int LiesOn(int32_t value, int device) const { return OnHost(host_outputs, static_cast<size_t>(value), device) ? host : device; }
   int WantedOn(size_t slot, int device) const { return OnHost(host_inputs, slot, device) ? host : device; }
@@ -69,12 +69,12 @@ struct Problem {
 
  private:
   bool OnHost(const std::vector<bool>& flags, size_t index, int device) const {
-    return !flags.empty() && host >= 0 && flags[index * class_count + static_cast<size_t>(device_class[static_cast<size_t>(device)])];
+    return !flags.empty() && host >= 0 && flags[index * class_count + static_cast<size_t>(device_class[device])];
   }
 };
 
 // Costs come from Request::costs where it has them, else from the ops. Shapes that cannot be inferred are guessed.
-Result<Problem> MakeProblem(const Request& request, const std::vector<int32_t>& position, Groups groups, DeviceSets sets);
+Result<Problem> MakeProblem(const Request& request, const graph::NodeMap<int32_t>& position, Groups groups, DeviceSets sets);
 
 }  // namespace tenon::place
 

@@ -35,7 +35,7 @@ struct Link {
 
 struct Request {
   const graph::Graph* graph = nullptr;
-  std::vector<int32_t> order;  // the nodes to place, topological but for the back edges of loops
+  std::vector<graph::NodeId> order;  // the nodes to place, topological but for the back edges of loops
   std::vector<graph::Edge> feeds, fetches;
   std::vector<int32_t> feed_devices, fetch_devices;  // whose memory each lies in; -1, and all when empty: the host's
   const std::vector<DeviceInfo>* devices = nullptr;

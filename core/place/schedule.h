@@ -59,7 +59,7 @@ class Schedule {
   double Bring(int32_t value, int from, int to);
   void Hold(int32_t value, int device);
   void Drop(int32_t value);
-  double LimitOf(int device) const { return (*problem_.devices)[static_cast<size_t>(device)].memory_bytes; }
+  double LimitOf(int device) const { return (*problem_.devices)[device].memory_bytes; }
 
   const Problem& problem_;
   size_t devices_;

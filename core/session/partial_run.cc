@@ -21,7 +21,7 @@ Result<std::unique_ptr<PartialRun>> PartialRun::Setup(std::shared_ptr<Session> s
   partial->feeds_ = std::move(pruned.request.feeds);
   partial->fetches_ = std::move(pruned.request.fetches);
   partial->targets_ = std::move(pruned.request.targets);
-  partial->executed_.assign(static_cast<size_t>(partial->graph_.size()), false);
+  partial->executed_.assign(partial->graph_.size(), false);
   return partial;
 }
 
@@ -47,23 +47,23 @@ Result<std::vector<graph::Edge>> PartialRun::Edges(const std::vector<std::string
   return edges;
 }
 
-Result<std::vector<bool>> PartialRun::FindNodes(const optimize::Request& request, const Values& known,
+Result<graph::NodeMap<bool>> PartialRun::FindNodes(const optimize::Request& request, const Values& known,
                                                 const std::vector<graph::Edge>& open) const {
-  std::vector<bool> runs(executed_.size(), false);
-  std::vector<int32_t> stack;
+  graph::NodeMap<bool> runs(executed_.size(), false);
+  std::vector<graph::NodeId> stack;
   const auto want = [&](graph::Edge edge) -> Status {
     if (known.contains(edge)) return Status::Ok();
     if (Has(open, edge))
       return FailedPrecondition(StrCat("'", graph_.EdgeName(edge), "' must be fed before what was asked for can be computed"));
-    if (!runs[static_cast<size_t>(edge.node)]) {
-      runs[static_cast<size_t>(edge.node)] = true;
+    if (!runs[edge.node]) {
+      runs[edge.node] = true;
       stack.push_back(edge.node);
     }
     return Status::Ok();
   };
-  const auto after = [&](const std::vector<int32_t>& nodes) -> Status {
-    for (int32_t node : nodes)
-      if (!executed_[static_cast<size_t>(node)]) TENON_RETURN_IF_ERROR(want({node, -1}));
+  const auto after = [&](const std::vector<graph::NodeId>& nodes) -> Status {
+    for (graph::NodeId node : nodes)
+      if (!executed_[node]) TENON_RETURN_IF_ERROR(want({node, -1}));
     return Status::Ok();
   };
   for (const graph::Edge& edge : request.fetches) TENON_RETURN_IF_ERROR(want(edge));
@@ -78,12 +78,12 @@ Result<std::vector<bool>> PartialRun::FindNodes(const optimize::Request& request
 }
 
 // Handles are made again instead.
-Result<std::vector<graph::Edge>> PartialRun::FindKept(const std::vector<bool>& runs, const Values& known) const {
+Result<std::vector<graph::Edge>> PartialRun::FindKept(const graph::NodeMap<bool>& runs, const Values& known) const {
   std::vector<graph::Edge> kept;
-  for (int32_t id = 0; id < graph_.size(); ++id) {
-    if (runs[static_cast<size_t>(id)]) continue;
+  for (const graph::NodeId id : graph_.ids()) {
+    if (runs[id]) continue;
     for (const graph::Edge& edge : graph_.node(id).inputs) {
-      if (edge.node < 0 || !runs[static_cast<size_t>(edge.node)] || known.contains(edge) || Has(kept, edge)) continue;
+      if (!edge.node || !runs[edge.node] || known.contains(edge) || Has(kept, edge)) continue;
       if (!IsHandle(graph_.TypeOf(edge))) kept.push_back(edge);
       else if (graph_.node(edge.node).has(TENON_OP_WRITES_STATE))
         return Unimplemented(StrCat("a partial run cannot stop after ", graph_.node(edge.node).Describe(), ", whose reference is used later"));
@@ -94,11 +94,11 @@ Result<std::vector<graph::Edge>> PartialRun::FindKept(const std::vector<bool>& r
 
 // Known values are feeds; nodes that ran are not waited for again.
 Status PartialRun::Run(const RunOptions& options, optimize::Request request, const Values& known, std::vector<Tensor>* out) {
-  const auto ran = [this](int32_t node) { return executed_[static_cast<size_t>(node)]; };
+  const auto ran = [this](graph::NodeId node) { return executed_[node]; };
   std::erase_if(request.targets, ran);
   if (request.fetches.empty() && request.targets.empty()) return Status::Ok();
   graph::Graph graph = graph_.Clone();
-  for (int32_t id = 0; id < graph.size(); ++id) std::erase_if(graph.mutable_node(id).controls, ran);
+  for (const graph::NodeId id : graph.ids()) std::erase_if(graph.mutable_node(id).controls, ran);
   std::vector<tenon_tensor_view> views;
   for (const auto& [edge, tensor] : known) {
     request.feeds.push_back(edge);
@@ -121,7 +121,7 @@ Status PartialRun::Step(const RunOptions& options, const std::vector<std::string
   const size_t asked = request.fetches.size();
   // Targets run with the call that brings the last feed.
   if (open.empty()) request.targets = targets_;
-  TENON_ASSIGN_OR_RETURN(const std::vector<bool> runs, FindNodes(request, known, open));
+  TENON_ASSIGN_OR_RETURN(const graph::NodeMap<bool> runs, FindNodes(request, known, open));
   TENON_ASSIGN_OR_RETURN(const std::vector<graph::Edge> kept, FindKept(runs, known));
   request.fetches.insert(request.fetches.end(), kept.begin(), kept.end());
   std::vector<Tensor> fetched;
@@ -130,9 +130,9 @@ Status PartialRun::Step(const RunOptions& options, const std::vector<std::string
   known_ = std::move(known);
   feeds_ = std::move(open);
   for (size_t i = 0; i < kept.size(); ++i) known_[kept[i]] = fetched[asked + i];
-  for (int32_t id = 0; id < graph_.size(); ++id) {
+  for (const graph::NodeId id : graph_.ids()) {
     const std::vector<DType>& types = graph_.node(id).output_types;
-    if (runs[static_cast<size_t>(id)] && std::none_of(types.begin(), types.end(), &IsHandle)) executed_[static_cast<size_t>(id)] = true;
+    if (runs[id] && std::none_of(types.begin(), types.end(), &IsHandle)) executed_[id] = true;
   }
   fetched.resize(asked);
   *out_fetches = std::move(fetched);

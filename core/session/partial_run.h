@@ -28,17 +28,17 @@ class PartialRun {
                    std::vector<graph::Edge>* open) const;
   Result<std::vector<graph::Edge>> Edges(const std::vector<std::string_view>& fetch_names) const;
   // The nodes that this call runs. FAILED_PRECONDITION: one needs a feed that is still open.
-  Result<std::vector<bool>> FindNodes(const optimize::Request& request, const Values& known, const std::vector<graph::Edge>& open) const;
+  Result<graph::NodeMap<bool>> FindNodes(const optimize::Request& request, const Values& known, const std::vector<graph::Edge>& open) const;
   // What later calls need of those.
-  Result<std::vector<graph::Edge>> FindKept(const std::vector<bool>& runs, const Values& known) const;
+  Result<std::vector<graph::Edge>> FindKept(const graph::NodeMap<bool>& runs, const Values& known) const;
   Status Run(const RunOptions& options, optimize::Request request, const Values& known, std::vector<Tensor>* out);
 
   const std::shared_ptr<Session> session_;
   const graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;  // declared and still open
-  std::vector<int32_t> targets_;
+  std::vector<graph::NodeId> targets_;
   Values known_;  // fed, or computed by an earlier call
-  std::vector<bool> executed_;
+  graph::NodeMap<bool> executed_;
 };
 
 }  // namespace tenon::session

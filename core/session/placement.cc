@@ -59,14 +59,14 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
   request.devices = &devices;
   const exec::Environment* session = &env;
   const auto find = [session](const graph::Node& node, int device) {
-    return session->kernels->Find(node, session->devices[static_cast<size_t>(device)].device->type);
+    return session->kernels->Find(node, session->devices[device].device->type);
   };
   request.can_run = [find](const graph::Node& node, int device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
   request.why_none = [session](const graph::Node& node) {
     return std::string(session->kernels->NoKernel(node, session->devices[0].device->type).message());
   };
   const auto on_host = [session, find](const graph::Node& node, int device, bool input, int index) {
-    if (!session->devices[static_cast<size_t>(device)].queued() || !exec::NeedsKernel(node)) return false;
+    if (!session->devices[device].queued() || !exec::NeedsKernel(node)) return false;
     const std::vector<exec::KernelEntry> kernels = find(node, device);
     return !kernels.empty() && exec::WantsHostMemory(node, *kernels[0].registration, input, static_cast<size_t>(index));
   };
@@ -77,15 +77,15 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     return !kernels.empty() && (kernels[0].registration->traits & TENON_KERNEL_VIEW) != 0;
   };
   request.link = [session](int from, int to) {
-    return LinkBetween(session->devices[static_cast<size_t>(from)], session->devices[static_cast<size_t>(to)]);
+    return LinkBetween(session->devices[from], session->devices[to]);
   };
   return request;
 }
 
 void ApplyPlacement(const place::Placement& placement, const std::vector<place::DeviceInfo>& devices, graph::Graph* graph) {
-  for (int32_t id = 0; id < graph->size(); ++id)
-    if (const int device = placement.device_of_node[static_cast<size_t>(id)]; device >= 0)
-      graph->mutable_node(id).device = devices[static_cast<size_t>(device)].name;
+  for (const graph::NodeId id : graph->ids())
+    if (const int device = placement.device_of_node[id]; device >= 0)
+      graph->mutable_node(id).device = devices[device].name;
 }
 
 }  // namespace tenon::session

@@ -23,7 +23,7 @@ class Remote {
   // graph: just the nodes to run, each with the whole name of its device. env: for what the host evaluates itself.
   // What comes gives its fetches in host memory, in buffers of their own.
   virtual Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                           std::vector<int32_t> targets, const exec::Environment& env,
+                                                           std::vector<graph::NodeId> targets, const exec::Environment& env,
                                                            const exec::Plan::Options& options) = 0;
 };
 

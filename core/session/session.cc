@@ -218,14 +218,14 @@ Shape DeclaredShape(const graph::Graph& graph, graph::Edge feed) {
   std::vector<graph::OutputFacts> facts;
   bool used_values = false;
   if (!graph::ShapeInference::InferNode(node, {}, &facts, &used_values).ok()) return Shape::Unknown();
-  Shape shape = std::move(facts[static_cast<size_t>(feed.index)].shape);
+  Shape shape = std::move(facts[feed.index].shape);
   return shape.rank() == 0 && graph.producer() < kScalarsAreMeant ? Shape::Unknown() : shape;
 }
 
 }  // namespace
 
 const exec::Device* Session::OwnerOf(const std::vector<int32_t>& memories, size_t i) const {
-  return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[static_cast<size_t>(memories[i])].device;
+  return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[memories[i]].device;
 }
 
 Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options) {
@@ -279,7 +279,7 @@ Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& grap
 }
 
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                       std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part) {
+                                                       std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part) {
   if (steps_.closing.load()) return Status(Code::kCancelled, "the session is closed");
   const Planning planning = StartPlanning({});
   exec::Plan::Options options = PlanOptions();

@@ -50,12 +50,12 @@ class Session : public std::enable_shared_from_this<Session> {
                                             const std::vector<std::string_view>& fetch_devices = {}, const RunOptions& options = {});
   // A part of a graph that was partitioned elsewhere: `part` says what its nodes send and receive. Their devices are this session's, or none.
   Result<std::shared_ptr<Callable>> PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                std::vector<int32_t> targets, std::shared_ptr<const exec::PartInfo> part);
+                                                std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part);
   // The device of that name, whole or in part, when it says one alone.
   Result<int32_t> FindDevice(std::string_view name) const;
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
-  const exec::SessionDevice& device(int32_t index) const { return env_.devices[static_cast<size_t>(index)]; }
+  const exec::SessionDevice& device(int32_t index) const { return env_.devices[index]; }
   // Prepare, cached by names, and Run.
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,

@@ -93,14 +93,14 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
 }
 
 void SessionPlacer::Remember(const graph::Graph& graph, const place::Placement& placement) {
-  for (int32_t id = 0; id < graph.size(); ++id)
-    if (const int device = placement.device_of_node[static_cast<size_t>(id)]; device >= 0 && HasState(graph.node(id)))
-      homes_.emplace(graph.node(id).name, devices_[static_cast<size_t>(device)].name);
+  for (const graph::NodeId id : graph.ids())
+    if (const int device = placement.device_of_node[id]; device >= 0 && HasState(graph.node(id)))
+      homes_.emplace(graph.node(id).name, devices_[device].name);
 }
 
 Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   bool fresh = false;
-  for (int32_t id = 0; id < graph.size() && !fresh; ++id) fresh = HasState(graph.node(id)) && !homes_.contains(graph.node(id).name);
+  for (const graph::NodeId id : graph.ids()) fresh = fresh || (HasState(graph.node(id)) && !homes_.contains(graph.node(id).name));
   std::shared_lock lock(*whole_mutex_);
   if (options_.file && checked_nodes_ != whole_->size()) {
     TENON_RETURN_IF_ERROR(options_.file->Check(*whole_));
@@ -117,9 +117,9 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
       if (can_run(node, static_cast<int>(d))) return false;
     return true;
   };
-  std::erase_if(request->order, [this](int32_t id) {
+  std::erase_if(request->order, [this](graph::NodeId id) {
     const graph::Node& node = whole_->node(id);
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return edge.node < 0; });
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return !edge.node; });
   });
   request->soft_placement = true;
   if (const auto placement = place::Place(*request); placement.ok()) Remember(*whole_, *placement);
@@ -162,10 +162,10 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
     Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
   }
-  times->node_seconds.assign(static_cast<size_t>(graph->size()), 0);
-  for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[static_cast<size_t>(span.node)] = span.finish - span.start;
+  times->node_seconds.assign(graph->size(), 0);
+  for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[span.node] = span.finish - span.start;
   for (const place::TransferSpan& span : placement.transfer_spans)
-    times->crossings[{span.value, env_->devices[static_cast<size_t>(span.to)].memory}] = {span.finish - span.start, span.bytes};
+    times->crossings[{span.value, env_->devices[span.to].memory}] = {span.finish - span.start, span.bytes};
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }
@@ -187,7 +187,7 @@ void SessionPlacer::RecordCosts(const exec::Plan& plan, const tenon_tensor_view*
   (void)shapes.Run(plan.order()).ok();
   const Measured measured = Sum(trace);
   std::lock_guard lock(mutex_);
-  for (int32_t id : plan.order()) {
+  for (graph::NodeId id : plan.order()) {
     const graph::Node& node = plan.graph().node(id);
     const auto device = std::find_if(devices_.begin(), devices_.end(), [&node](const place::DeviceInfo& info) { return info.name == node.device; });
     if (device == devices_.end() || !exec::NeedsKernel(node)) continue;

@@ -80,7 +80,7 @@ class SessionPlacer {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::string> homes_;  // of nodes with state
   bool told_of_dropped_ = false;  // device names that could not hold: said once
-  int32_t checked_nodes_ = -1;                          // of the whole graph, when the file was checked
+  size_t checked_nodes_ = SIZE_MAX;                        // of the whole graph, when the file was checked
 };
 
 }  // namespace tenon::session

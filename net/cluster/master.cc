@@ -21,7 +21,7 @@ namespace {
 Status LossOf(const Loss& loss) { return Status(static_cast<Code>(std::clamp<uint32_t>(loss.code(), TENON_CANCELLED, TENON_UNAUTHENTICATED)), loss.text()); }
 
 // Whether values of the part come back to it through other parts.
-bool InCircle(const std::vector<partition::Channel>& channels, int32_t part) {
+bool InCircle(const IdVector<partition::ChannelId, partition::Channel>& channels, int32_t part) {
   std::set<int32_t> reached;
   std::vector<int32_t> open{part};
   while (!open.empty()) {
@@ -46,7 +46,7 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   };
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
 
-  Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets, const exec::Plan::Options& options);
+  Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets, const exec::Plan::Options& options);
   std::unique_ptr<exec::Run> NewRun() override;
   std::string Explain() const override;
   bool gives_own_buffers() const override { return true; }
@@ -131,7 +131,7 @@ void ClusterRun::Start(size_t index, uint64_t number, const tenon_tensor_view* c
   for (int32_t feed : part.feed_numbers)
     if (status.ok()) status = open.packet.Add(*feeds[feed], head.add_feeds());
   for (int32_t channel : part.channels) {
-    const Shape& shape = shapes_->channels[static_cast<size_t>(channel)];
+    const Shape& shape = shapes_->channels[partition::ChannelId(channel)];
     if (!shape.known_rank()) continue;
     ChannelShape* out = head.add_shapes();
     out->set_channel(channel);
@@ -268,15 +268,15 @@ std::unique_ptr<exec::Run> ClusterPlan::NewRun() { return std::make_unique<Clust
 
 std::string ClusterPlan::Explain() const {
   std::string out = "[";
-  for (int32_t id = 0; id < graph_.size(); ++id) {
+  for (const graph::NodeId id : graph_.ids()) {
     const graph::Node& node = graph_.node(id);
-    out += StrCat(id == 0 ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name), "\",\"device\":\"",
+    out += StrCat(id == graph::NodeId(0) ? "\n" : ",\n", "{\"name\":\"", JsonEscape(node.name), "\",\"op\":\"", JsonEscape(node.op->name), "\",\"device\":\"",
                   JsonEscape(node.device), "\",\"runs\":\"remote\"}");
   }
   return out + "\n]\n";
 }
 
-Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
                          const exec::Plan::Options& options) {
   fetch_count_ = fetches.size();
   partition::PartitionRequest request;
@@ -289,7 +289,7 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   request.part_of = [](const std::string& device) { return std::string(place::TaskOf(device)); };
   TENON_ASSIGN_OR_RETURN(partition::Partitioned parted, partition::Partition(request));
   std::vector<uint32_t> numbers;
-  std::vector<graph::Edge> values;
+  IdVector<partition::ChannelId, graph::Edge> values;
   for (size_t i = 0; i < parted.parts.size(); ++i) numbers.push_back(master_->next_part_.fetch_add(1));
   for (const partition::Channel& channel : parted.channels) values.push_back(channel.value);
   shapes_ = std::make_unique<exec::ChannelShapes>(exec::ChannelShapes::Question{
@@ -302,8 +302,8 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
     part.number = numbers[i];
     part.feed_numbers = parted.parts[i].feed_numbers;
     part.fetch_numbers = parted.parts[i].fetch_numbers;
-    for (size_t c = 0; c < parted.channels.size(); ++c)
-      if (parted.channels[c].to == static_cast<int32_t>(i)) part.channels.push_back(static_cast<int32_t>(c));
+    for (const partition::ChannelId channel : parted.channels.ids())
+      if (parted.channels[channel].to == static_cast<int32_t>(i)) part.channels.push_back(channel.number());
   }
   for (size_t i = 0; i < parted.parts.size(); ++i) TENON_RETURN_IF_ERROR(Register(&parted.parts[i], parted, numbers, options));
   return Status::Ok();
@@ -313,19 +313,19 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
                              const exec::Plan::Options& options) {
   const auto index = static_cast<size_t>(part - all.parts.data());
   graph::Graph& graph = part->graph;
-  for (int32_t id = 0; id < graph.size(); ++id)
-    if (part->origins[static_cast<size_t>(id)] < 0 || part->repeats[static_cast<size_t>(id)]) graph.mutable_node(id).device.clear();
+  for (const graph::NodeId id : graph.ids())
+    if (!part->origins[id] || part->repeats[id]) graph.mutable_node(id).device.clear();
   RegisterPart head;
   head.set_session(master_->session_);
   head.set_part(numbers[index]);
   TENON_ASSIGN_OR_RETURN(*head.mutable_graph(), graph::ExportGraphDef(graph));
   // A GraphDef has its nodes in topological order, and their ids follow it when it is read.
-  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
-  std::vector<int32_t> id_of(order.size());
+  TENON_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> order, graph.TopologicalOrder());
+  graph::NodeMap<int32_t> id_of(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto node = static_cast<size_t>(order[i]);
+    const graph::NodeId node = order[i];
     id_of[node] = static_cast<int32_t>(i);
-    head.add_node_channels(part->channels[node]);
+    head.add_node_channels(part->channels[node].number());
     head.add_nodes_may_be_dead(part->may_be_dead[node]);
   }
   for (size_t i = 0; i < all.parts.size(); ++i) {
@@ -341,12 +341,12 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
     out->set_from(channel.from);
   }
   const auto add = [&](const graph::Edge& edge, Edge* out) {
-    out->set_node(id_of[static_cast<size_t>(edge.node)]);
+    out->set_node(id_of[edge.node]);
     out->set_index(edge.index);
   };
   for (const graph::Edge& edge : part->feeds) add(edge, head.add_feeds());
   for (const graph::Edge& edge : part->fetches) add(edge, head.add_fetches());
-  for (int32_t target : part->targets) head.add_targets(id_of[static_cast<size_t>(target)]);
+  for (graph::NodeId target : part->targets) head.add_targets(id_of[target]);
   head.set_transfer_precision(static_cast<uint32_t>(options.transfer_precision));
   head.set_in_circle(InCircle(all.channels, static_cast<int32_t>(index)));
   const size_t task = parts_[index].task;
@@ -356,7 +356,7 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
 }
 
 Result<std::shared_ptr<exec::Runnable>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                              std::vector<int32_t> targets, const exec::Environment& env,
+                                                              std::vector<graph::NodeId> targets, const exec::Environment& env,
                                                               const exec::Plan::Options& options) {
   TENON_RETURN_IF_ERROR(lost());
   auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env);

@@ -55,7 +55,7 @@ class Master : public session::Remote {
 
   const std::vector<exec::Device>& devices() const override { return devices_; }
   Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                        std::vector<int32_t> targets, const exec::Environment& env,
+                                                        std::vector<graph::NodeId> targets, const exec::Environment& env,
                                                         const exec::Plan::Options& options) override;
 
  private:

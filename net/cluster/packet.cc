@@ -110,7 +110,7 @@ Result<std::string> EncodeKey(const DataKey& key) {
   Put(&out, key.part);
   Put(&out, key.key.channel);
   for (int32_t i = 0; i < key.key.depth; ++i) {
-    const int64_t turn = key.key.turns[static_cast<size_t>(i)];
+    const int64_t turn = key.key.turns[i];
     if (turn < 0 || turn > UINT32_MAX) return OutOfRange(StrCat("a value of turn ", turn, " of a loop cannot be sent to another task"));
     Put(&out, static_cast<uint32_t>(turn));
   }

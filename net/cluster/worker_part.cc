@@ -15,10 +15,10 @@ constexpr uint32_t kQuickRuns = 4;
 template <typename Edges>
 Status ReadEdges(const graph::Graph& graph, const Edges& from, std::vector<graph::Edge>* out) {
   for (const Edge& edge : from) {
-    if (edge.node() < 0 || edge.node() >= graph.size() || edge.index() < 0 ||
-        static_cast<size_t>(edge.index()) >= graph.node(edge.node()).output_types.size())
+    const graph::NodeId node(edge.node());
+    if (!graph.Has(node) || edge.index() < 0 || static_cast<size_t>(edge.index()) >= graph.node(node).output_types.size())
       return InvalidArgument(StrCat("a part names output ", edge.index(), " of node ", edge.node()));
-    out->push_back({edge.node(), edge.index()});
+    out->push_back({node, edge.index()});
   }
   return Status::Ok();
 }
@@ -50,7 +50,7 @@ Result<PartPlan> PartPlan::Read(const RegisterPart& asked, const graph::OpRegist
 
 Status PartPlan::ReadGraph(const RegisterPart& asked) {
   TENON_RETURN_IF_ERROR(graph::ImportGraphDef(asked.graph(), &graph_, graph::Unknown::kRefuse, graph::Of::kPart));
-  const auto count = static_cast<size_t>(graph_.size());
+  const auto count = graph_.size();
   if (static_cast<size_t>(asked.node_channels_size()) != count || static_cast<size_t>(asked.nodes_may_be_dead_size()) != count ||
       asked.tasks_size() != asked.parts_size())
     return InvalidArgument("the lists of a part do not fit its graph");
@@ -60,7 +60,7 @@ Status PartPlan::ReadGraph(const RegisterPart& asked) {
 Status PartPlan::ReadNodes(const RegisterPart& asked) {
   for (int32_t channel : asked.node_channels()) {
     if (channel >= asked.channels_size()) return InvalidArgument(StrCat("a node names channel ", channel, " of ", asked.channels_size()));
-    info_->channels.push_back(std::max(channel, -1));
+    info_->channels.push_back(partition::ChannelId(std::max(channel, -1)));
   }
   for (bool dead : asked.nodes_may_be_dead()) info_->nodes_may_be_dead.push_back(dead);
   return Status::Ok();
@@ -84,15 +84,17 @@ Status PartPlan::ReadEnds(const RegisterPart& asked) {
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.feeds(), &feeds_));
   TENON_RETURN_IF_ERROR(ReadEdges(graph_, asked.fetches(), &fetches_));
   for (int32_t target : asked.targets())
-    if (target < 0 || target >= graph_.size()) return InvalidArgument(StrCat("a part has the target ", target));
+    if (!graph_.Has(graph::NodeId(target))) return InvalidArgument(StrCat("a part has the target ", target));
   return Status::Ok();
 }
 
 Status PartPlan::Prepare(session::Session* session, const RegisterPart& asked) {
-  const std::vector<int32_t> channels = info_->channels;
+  const graph::NodeMap<partition::ChannelId> channels = info_->channels;
+  std::vector<graph::NodeId> targets;
+  for (int32_t target : asked.targets()) targets.emplace_back(target);
   TENON_ASSIGN_OR_RETURN(part->callable, session->PreparePart(std::move(graph_), std::move(feeds_), std::move(fetches_),
-                                                              {asked.targets().begin(), asked.targets().end()}, std::move(info_)));
-  for (int32_t node : part->callable->plan()->receives()) part->receives.push_back(channels[static_cast<size_t>(node)]);
+                                                              std::move(targets), std::move(info_)));
+  for (graph::NodeId node : part->callable->plan()->receives()) part->receives.push_back(channels[node].number());
   part->runs_through = !asked.in_circle() && part->callable->plan()->RunsThrough();
   return Status::Ok();
 }

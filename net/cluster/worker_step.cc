@@ -11,7 +11,7 @@ constexpr uint64_t kConnectNs = 5'000'000'000;
 }  // namespace
 
 int32_t WorkerStep::TargetOf(const exec::RendezvousKey& key) const {
-  return key.channel < 0 || static_cast<size_t>(key.channel) >= part->to.size() ? -1 : part->to[static_cast<size_t>(key.channel)];
+  return key.channel < 0 || static_cast<size_t>(key.channel) >= part->to.size() ? -1 : part->to[key.channel];
 }
 
 Result<tenon_span> WorkerStep::Lay(exec::Message* message) const {
@@ -30,11 +30,11 @@ Result<tenon_span> WorkerStep::Lay(exec::Message* message) const {
 Status WorkerStep::Send(const exec::RendezvousKey& key, exec::Message message) {
   const int32_t to = TargetOf(key);
   if (to < 0) return Rendezvous::Send(key, std::move(message));
-  const Task& task = part->tasks[static_cast<size_t>(to)];
+  const Task& task = part->tasks[to];
   const auto where = [&task] { return StrCat("to task ", task.name(), " at ", task.address()); };
   auto connection = services_->network->Connect(task.address(), NowNs() + kConnectNs);
   if (!connection.ok()) return std::move(connection).status().Annotate(StrCat(Describe(key), " ", where()));
-  TENON_ASSIGN_OR_RETURN(const std::string name, EncodeKey({session->id, number, part->parts[static_cast<size_t>(to)], key}));
+  TENON_ASSIGN_OR_RETURN(const std::string name, EncodeKey({session->id, number, part->parts[to], key}));
   DataHead head;
   tenon_span bytes{nullptr, 0};
   if (!message.dead()) {
@@ -50,7 +50,7 @@ Status WorkerStep::Send(const exec::RendezvousKey& key, exec::Message message) {
     if (!status.ok()) self->Lost(std::move(status).Annotate(StrCat("to task ", task.name(), " at ", task.address())));
   });
   if (!sent.ok()) return std::move(sent).Annotate(StrCat(Describe(key), " ", where()));
-  services_->metrics->SentValue(part->peer_numbers[static_cast<size_t>(to)], name.size() + encoded.size() + bytes.size);
+  services_->metrics->SentValue(part->peer_numbers[to], name.size() + encoded.size() + bytes.size);
   return sent;
 }
 

@@ -20,7 +20,7 @@ struct Worker::Arrival {
 size_t Worker::SenderOf(const WorkerSession& session, const DataKey& key) const {
   const auto part = session.parts.find(key.part);
   if (part == session.parts.end() || key.key.channel < 0 || static_cast<size_t>(key.key.channel) >= part->second->from.size()) return metrics_.PeerOf("");
-  return part->second->peer_numbers[static_cast<size_t>(part->second->from[static_cast<size_t>(key.key.channel)])];
+  return part->second->peer_numbers[part->second->from[key.key.channel]];
 }
 
 Result<std::shared_ptr<WorkerStep>> Worker::StepFor(DataKey key, tenon_peer* peer, std::shared_ptr<WorkerSession>* out_session, size_t* out_sender) {

@@ -10,7 +10,7 @@ using namespace tenon;  // NOLINT: this file implements C functions of the globa
 
 namespace {
 
-bool HasNode(const tenon_app_graph* graph, int64_t node) { return node >= 0 && node < graph->graph.size(); }
+bool HasNode(const tenon_app_graph* graph, int64_t node) { return node >= 0 && static_cast<uint64_t>(node) < graph->graph.size(); }
 
 Status CheckNode(const tenon_app_graph* graph, int64_t node) {
   if (HasNode(graph, node)) return Status::Ok();
@@ -19,7 +19,7 @@ Status CheckNode(const tenon_app_graph* graph, int64_t node) {
 
 Result<graph::Edge> CheckEdge(const tenon_app_graph* graph, tenon_output output) {
   TENON_RETURN_IF_ERROR(CheckNode(graph, output.node));
-  const graph::Node& node = graph->graph.node(static_cast<int32_t>(output.node));
+  const graph::Node& node = graph->graph.node(graph::NodeId(output.node));
   if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
     return OutOfRange(StrCat(node.Describe(), " has no output ", output.index));
   return graph::FromC(output);
@@ -60,12 +60,12 @@ tenon_status* tenon_graph_export(const tenon_app_graph* graph, tenon_text** out_
 
 tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device, int64_t* out_node) {
   return host::Guard([&]() -> Status {
-    const int32_t before = graph->graph.size();
+    const size_t before = graph->graph.size();
     graph->builder.set_device(std::string(View(device)));
     Status status(graph->builder.c()->add_node(&graph->builder, spec, out_node));
     graph->builder.set_device("");
     if (!status.ok()) return status;
-    status = graph->builder.Check(static_cast<int32_t>(*out_node));
+    status = graph->builder.Check(graph::NodeId(*out_node));
     if (!status.ok()) {
       graph->graph.Truncate(before);
       graph->builder.Forget();
@@ -78,7 +78,7 @@ tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_
   return host::Guard([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
     TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, source));
-    const graph::Node& n = graph->graph.node(static_cast<int32_t>(node));
+    const graph::Node& n = graph->graph.node(graph::NodeId(node));
     if (index < 0 || static_cast<size_t>(index) >= n.inputs.size()) return OutOfRange(StrCat(n.Describe(), " has no input ", index));
     if (edge.node > n.id && !graph::IsBackEdge(graph->graph.node(edge.node), n))
       return InvalidArgument(StrCat(n.Describe(), ": an edge may lead back only from a next-iteration to a merge"));
@@ -99,34 +99,35 @@ tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name, 
 
 tenon_status* tenon_graph_find(const tenon_app_graph* graph, tenon_span name, int64_t* out_node) {
   return host::Guard([&]() -> Status {
-    TENON_ASSIGN_OR_RETURN(*out_node, graph->graph.Get(View(name)));
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId node, graph->graph.Get(View(name)));
+    *out_node = node.number();
     return Status::Ok();
   });
 }
 
-int64_t tenon_graph_node_count(const tenon_app_graph* graph) { return graph->graph.size(); }
+int64_t tenon_graph_node_count(const tenon_app_graph* graph) { return static_cast<int64_t>(graph->graph.size()); }
 tenon_span tenon_graph_node_name(const tenon_app_graph* graph, int64_t node) {
-  return HasNode(graph, node) ? Span(graph->graph.node(static_cast<int32_t>(node)).name) : tenon_span{"", 0};
+  return HasNode(graph, node) ? Span(graph->graph.node(graph::NodeId(node)).name) : tenon_span{"", 0};
 }
 tenon_span tenon_graph_node_op(const tenon_app_graph* graph, int64_t node) {
-  return HasNode(graph, node) ? Span(graph->graph.node(static_cast<int32_t>(node)).op->name) : tenon_span{"", 0};
+  return HasNode(graph, node) ? Span(graph->graph.node(graph::NodeId(node)).op->name) : tenon_span{"", 0};
 }
 tenon_span tenon_graph_node_device(const tenon_app_graph* graph, int64_t node) {
-  return HasNode(graph, node) ? Span(graph->graph.node(static_cast<int32_t>(node)).device) : tenon_span{"", 0};
+  return HasNode(graph, node) ? Span(graph->graph.node(graph::NodeId(node)).device) : tenon_span{"", 0};
 }
 int32_t tenon_graph_node_output_count(const tenon_app_graph* graph, int64_t node) {
-  return HasNode(graph, node) ? static_cast<int32_t>(graph->graph.node(static_cast<int32_t>(node)).output_types.size()) : 0;
+  return HasNode(graph, node) ? static_cast<int32_t>(graph->graph.node(graph::NodeId(node)).output_types.size()) : 0;
 }
 int32_t tenon_graph_node_input_count(const tenon_app_graph* graph, int64_t node) {
-  return HasNode(graph, node) ? static_cast<int32_t>(graph->graph.node(static_cast<int32_t>(node)).inputs.size()) : 0;
+  return HasNode(graph, node) ? static_cast<int32_t>(graph->graph.node(graph::NodeId(node)).inputs.size()) : 0;
 }
 
 tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node, int32_t index, tenon_output* out_source) {
   return host::Guard([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
-    const graph::Node& n = graph->graph.node(static_cast<int32_t>(node));
+    const graph::Node& n = graph->graph.node(graph::NodeId(node));
     if (index < 0 || static_cast<size_t>(index) >= n.inputs.size()) return OutOfRange(StrCat(n.Describe(), " has no input ", index));
-    *out_source = graph::ToC(n.inputs[static_cast<size_t>(index)]);
+    *out_source = graph::ToC(n.inputs[index]);
     return Status::Ok();
   });
 }
@@ -134,7 +135,7 @@ tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node,
 tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name, tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));
-    return Status(graph::NodeServices()->attr(&graph->graph.node(static_cast<int32_t>(node)), name, out_value));
+    return Status(graph::NodeServices()->attr(&graph->graph.node(graph::NodeId(node)), name, out_value));
   });
 }
 
@@ -170,10 +171,10 @@ void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) { graph->bu
 
 tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count) {
   return host::Guard([&]() -> Status {
-    std::vector<int32_t> controls;
+    std::vector<graph::NodeId> controls;
     for (uint64_t i = 0; i < count; ++i) {
       TENON_RETURN_IF_ERROR(CheckNode(graph, nodes[i]));
-      controls.push_back(static_cast<int32_t>(nodes[i]));
+      controls.push_back(graph::NodeId(nodes[i]));
     }
     graph->builder.set_controls(std::move(controls));
     return Status::Ok();

@@ -47,7 +47,7 @@ struct PlaceMaker : GraphMaker {
   place::Placement Placed() {
     auto placement = place::Place(Ask());
     EXPECT_TRUE(placement.ok()) << placement.status().ToString();
-    return placement.ok() ? *std::move(placement) : place::Placement{std::vector<int>(static_cast<size_t>(graph.size()), -1), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
+    return placement.ok() ? *std::move(placement) : place::Placement{graph::NodeMap<int>(graph.size(), -1), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
   }
   Status Error() {
     auto placement = place::Place(Ask());
@@ -64,8 +64,8 @@ struct PlaceMaker : GraphMaker {
 // A graph as the problem of placing it.
 struct MadeProblem {
   explicit MadeProblem(const place::Request& request) : sets(request.devices->size()) {
-    std::vector<int32_t> position(static_cast<size_t>(request.graph->size()), -1);
-    for (size_t i = 0; i < request.order.size(); ++i) position[static_cast<size_t>(request.order[i])] = static_cast<int32_t>(i);
+    graph::NodeMap<int32_t> position(request.graph->size(), -1);
+    for (size_t i = 0; i < request.order.size(); ++i) position[request.order[i]] = static_cast<int32_t>(i);
     auto constraints = place::FindConstraints(request, &sets);
     EXPECT_TRUE(constraints.ok()) << constraints.status().ToString();
     auto groups = place::FindGroups(request, position, *constraints, &sets);

@@ -202,13 +202,13 @@ class GraphMaker {
 
   // The node's first output.
   Edge Add(std::string_view op, Edges inputs = {}, graph::AttrMap attrs = {}, std::string_view name = {},
-           std::vector<int32_t> controls = {}) {
+           std::vector<graph::NodeId> controls = {}) {
     auto id = TryAdd(op, std::move(inputs), std::move(attrs), name, std::move(controls));
     EXPECT_TRUE(id.ok()) << id.status().ToString();
-    return {id.ok() ? *id : -1, 0};
+    return {id.ok() ? *id : graph::NodeId(), 0};
   }
-  Result<int32_t> TryAdd(std::string_view op, Edges inputs = {}, graph::AttrMap attrs = {}, std::string_view name = {},
-                         std::vector<int32_t> controls = {}) {
+  Result<graph::NodeId> TryAdd(std::string_view op, Edges inputs = {}, graph::AttrMap attrs = {}, std::string_view name = {},
+                         std::vector<graph::NodeId> controls = {}) {
     TENON_ASSIGN_OR_RETURN(const graph::OpDef* def, graph.registry().Find(op));
     return graph.Add({def, std::string(name), std::move(inputs), std::move(controls), std::move(attrs), {}});
   }
@@ -241,7 +241,7 @@ class GraphMaker {
     const auto named = [&name](const char* what, size_t i) { return name + "/" + what + std::to_string(i); };
     for (size_t i = 0; i < initial.size(); ++i) loop.enters.push_back(Into(initial[i], name, false, named("enter", i)));
     for (size_t i = 0; i < initial.size(); ++i)
-      loop.merges.push_back(Add("Join", {loop.enters[i], {-1, 0}}, {}, named("merge", i)));
+      loop.merges.push_back(Add("Join", {loop.enters[i], {}}, {}, named("merge", i)));
     loop.condition = Add("Goes", {condition(loop.merges)}, {}, name + "/condition");
     Edges turn;
     for (size_t i = 0; i < initial.size(); ++i) {
@@ -257,10 +257,10 @@ class GraphMaker {
     }
     return loop;
   }
-  std::vector<int32_t> Order() const {
+  std::vector<graph::NodeId> Order() const {
     auto order = graph.TopologicalOrder();
     EXPECT_TRUE(order.ok()) << order.status().ToString();
-    return order.ok() ? *order : std::vector<int32_t>{};
+    return order.ok() ? *order : std::vector<graph::NodeId>{};
   }
   std::string OpOf(Edge edge) const { return graph.node(edge.node).op->name; }
 };

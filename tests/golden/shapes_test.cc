@@ -80,7 +80,7 @@ Result<std::vector<Shape>> Infer(const Json& one) {
         source.attrs["value"] = AttrValue::OfTensor(TensorOf(dtype, ShapeOf(input[1]), input[2]));
       else
         source.attrs["shape"] = AttrValue::OfShape(ShapeOf(input[1]));
-      TENON_ASSIGN_OR_RETURN(const int32_t id, graph.Add(std::move(source)));
+      TENON_ASSIGN_OR_RETURN(const graph::NodeId id, graph.Add(std::move(source)));
       spec.inputs.push_back({id, 0});
     }
     if (!arg.number_attr.empty()) {
@@ -92,7 +92,7 @@ Result<std::vector<Shape>> Infer(const Json& one) {
     EXPECT_NE(def, nullptr) << one["op"] << " " << name;
     spec.attrs[name] = AttrOf(*def, value);
   }
-  TENON_ASSIGN_OR_RETURN(const int32_t id, graph.Add(std::move(spec)));
+  TENON_ASSIGN_OR_RETURN(const graph::NodeId id, graph.Add(std::move(spec)));
   TENON_RETURN_IF_ERROR(inference.Run());
   std::vector<Shape> shapes;
   for (size_t i = 0; i < graph.node(id).output_types.size(); ++i) {

@@ -47,8 +47,8 @@ BENCHMARK(Place)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg
 // Names, kernels, union-find.
 void Groups(benchmark::State& state) {
   const auto made = MakeGraph(state.range(0));
-  std::vector<int32_t> position(made->request.order.size());
-  for (size_t i = 0; i < position.size(); ++i) position[static_cast<size_t>(made->request.order[i])] = static_cast<int32_t>(i);
+  graph::NodeMap<int32_t> position(made->request.order.size());
+  for (size_t i = 0; i < position.size(); ++i) position[made->request.order[i]] = static_cast<int32_t>(i);
   for (auto _ : state) {
     place::DeviceSets sets(made->devices.size());
     auto constraints = place::FindConstraints(made->request, &sets);
@@ -71,8 +71,8 @@ void Problem(benchmark::State& state) {
 BENCHMARK(Problem)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
 
 void Follow(fakes::PlaceMaker* made, const place::Placement& placement) {
-  for (int32_t id : made->request.order)
-    made->graph.mutable_node(id).device = made->devices[static_cast<size_t>(placement.device_of_node[static_cast<size_t>(id)])].name;
+  for (graph::NodeId id : made->request.order)
+    made->graph.mutable_node(id).device = made->devices[static_cast<size_t>(placement.device_of_node[id])].name;
 }
 
 partition::PartitionRequest PartitionRequestOf(const fakes::PlaceMaker& made) {

@@ -28,8 +28,8 @@ Result<std::unique_ptr<DynamicInstance>> DynamicInstance::Create(const DynamicPl
 DynamicInstance::DynamicInstance(const DynamicPlan* plan)
     : plan_(plan), pool_(plan->plan().env().pool), work_(&plan->plan().env()), shuffled_(plan->plan().options().schedule_seed != 0), ready_(64),
       fetched_(plan->fetches().size()), spare_iterations_(plan->frames().size()), spare_frames_(plan->frames().size()) {
-  root_.info = &plan->frames()[0];
-  root_iteration_ = MakeIteration(0);
+  root_.info = &plan->frames()[graph::kStep];
+  root_iteration_ = MakeIteration(graph::kStep);
   root_iteration_->frame = &root_;
   root_.iterations.push_back(root_iteration_);
 }
@@ -65,7 +65,7 @@ Status DynamicInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
 
 void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
   if (shuffled_) random_.seed(plan_->plan().options().schedule_seed);
-  const FrameInfo& info = plan_->frames()[0];
+  const FrameInfo& info = plan_->frames()[graph::kStep];
   std::copy(info.initial.begin(), info.initial.end(), root_iteration_->states.begin());
   for (size_t i = 0; i < plan_->plan().feeds().size(); ++i) {
     // Feeds have the first slots.
@@ -76,7 +76,7 @@ void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
   for (size_t i = 0; i < fetched_.size(); ++i)
     if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
   for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
-  for (int32_t source : info.sources) Push(source, root_iteration_, false);
+  for (LocalId source : info.sources) Push(source, root_iteration_, false);
   if (!plan_->plan().uses_queues()) return;
   if (Status status = BeginQueues(); !status.ok()) Fail(std::move(status));
 }
@@ -133,8 +133,8 @@ DynamicInstance::Ready DynamicInstance::TakeReady() {
 void DynamicInstance::Finished(const NodeInfo& info, Iteration* iteration) {
   for (int32_t i = 0; i < info.input_count; ++i) Use(iteration, &Input(info, i, iteration));
   for (int32_t i = 0; i < info.dereference_count; ++i) {
-    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
-    Use(iteration, &iteration->slots[static_cast<size_t>(dereference.from)]);
+    const auto& dereference = iteration->info->dereferences[info.first_dereference + i];
+    Use(iteration, &iteration->slots[dereference.from]);
   }
   Leave(iteration);
 }
@@ -148,7 +148,7 @@ void DynamicInstance::Leave(Iteration* iteration) {
 
 void DynamicInstance::Process(const Ready& ready) {
   Iteration* iteration = ready.iteration;
-  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(ready.node)];
+  const NodeInfo& info = iteration->info->nodes[ready.node];
   if (ready.dead && !info.runs_when_dead) return ProcessDead(info, iteration);
   switch (info.kind) {
     case Kind::kKernel: return ProcessKernel(info, iteration);
@@ -172,7 +172,7 @@ void DynamicInstance::Process(const Ready& ready) {
       for (int32_t k = 0; k < info.output_count; ++k)
         if (plan_->plan().FeedOf({info.id, k}) < 0)
           Fail(InvalidArgument(StrCat(info.node->Describe(), " must be fed with a value of type ",
-                                      TypeName(info.node->output_types[static_cast<size_t>(k)]))));
+                                      TypeName(info.node->output_types[k]))));
       WakeAll(info, iteration, false);
       break;
   }
@@ -184,7 +184,7 @@ void DynamicInstance::ProcessDead(const NodeInfo& info, Iteration* iteration) {
     ProcessEnter(info, iteration, true);
   } else if (info.kind == Kind::kExit) {
     // The frame's end says it, unless another iteration brings a value.
-    auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+    auto& state = iteration->frame->exits[info.exit];
     if (state == FrameInstance::ExitState::kNone) state = FrameInstance::ExitState::kDead;
   } else if (info.kind == Kind::kSend) {
     ProcessSend(info, iteration, true);
@@ -211,7 +211,7 @@ void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) 
   Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
   if (info.fetch_count != 0) {
     for (int32_t i = 0; i < info.fetch_count; ++i) {
-      const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+      const auto at = static_cast<size_t>(plan_->fetch_order()[info.first_fetch + i]);
       if (plan_->fetches()[at].slot != info.first_output + taken)
         return Fail(NoValue(at));
     }
@@ -223,7 +223,7 @@ void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) 
 }
 
 void DynamicInstance::ProcessMerge(const NodeInfo& info, Iteration* iteration) {
-  const int32_t live = iteration->states[static_cast<size_t>(info.local)].live;
+  const int32_t live = iteration->states[info.local].live;
   if (Status status = ReadReferences(info, iteration); !status.ok()) {
     Fail(std::move(status));
     return Leave(iteration);
@@ -231,7 +231,7 @@ void DynamicInstance::ProcessMerge(const NodeInfo& info, Iteration* iteration) {
   Slot& value = Input(info, live, iteration);
   Forward(value, iteration, info.first_output);
   if (info.output_count > 1) {
-    Slot& which = iteration->slots[static_cast<size_t>(info.first_output + 1)];
+    Slot& which = iteration->slots[info.first_output + 1];
     auto memory = MemoryOf(iteration, &which, sizeof live);
     if (memory.ok()) {
       std::memcpy(*memory, &live, sizeof live);
@@ -280,7 +280,7 @@ void DynamicInstance::ProcessEnter(const NodeInfo& info, Iteration* iteration, b
 
 void DynamicInstance::ProcessExit(const NodeInfo& info, Iteration* iteration) {
   if (Status status = ReadReferences(info, iteration); !status.ok()) return Fail(std::move(status));
-  auto& state = iteration->frame->exits[static_cast<size_t>(info.exit)];
+  auto& state = iteration->frame->exits[info.exit];
   if (state == FrameInstance::ExitState::kLive)
     return Fail(InvalidArgument(StrCat(info.node->Describe(), " brings a second value out of its loop; it must take the side of a "
                                        "Switch that the loop's last turn alone takes")));
@@ -315,7 +315,7 @@ bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
 
 // ---- Values on their way ----
 
-void DynamicInstance::Push(int32_t node, Iteration* iteration, bool dead) {
+void DynamicInstance::Push(LocalId node, Iteration* iteration, bool dead) {
   ++iteration->running;
   if (ready_tail_ - ready_head_ == ready_.size()) {
     std::vector<Ready> larger(ready_.size() * 2);
@@ -326,8 +326,8 @@ void DynamicInstance::Push(int32_t node, Iteration* iteration, bool dead) {
 }
 
 void DynamicInstance::DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
-  NodeState& state = iteration->states[static_cast<size_t>(target.node)];
-  const NodeInfo& info = iteration->info->nodes[static_cast<size_t>(target.node)];
+  NodeState& state = iteration->states[target.node];
+  const NodeInfo& info = iteration->info->nodes[target.node];
   if (target.input == Target::kMergeControl) {
     --state.pending;
   } else if (dead) {
@@ -345,7 +345,7 @@ void DynamicInstance::DeliverToMerge(const Target& target, Iteration* iteration,
 
 // Into another iteration: what stands in memory that the source iteration will use again is copied.
 Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iteration* iteration, int32_t to) {
-  Slot& slot = iteration->slots[static_cast<size_t>(to)];
+  Slot& slot = iteration->slots[to];
   slot.shape_id = from.shape_id;
   slot.depth = from.depth;
   const tenon_tensor_view& view = from.view;
@@ -357,7 +357,7 @@ Status DynamicInstance::Carry(const Slot& from, const Iteration& source, Iterati
     slot.view = view;
     slot.view.buffer = buffer;
     if (!stays) slot.view.dl.shape = buffer->dims;
-    Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
+    Own(iteration, &slot, iteration->info->slots[to].uses);
     return Status::Ok();
   }
   if (stays) {
@@ -399,7 +399,7 @@ Result<char*> DynamicInstance::MemoryOf(Iteration* iteration, Slot* slot, uint64
 void DynamicInstance::Publish(const NodeInfo& info, Iteration* outputs) {
   if (info.fetch_count != 0) NoteFetches(info, outputs);
   for (int32_t k = 0; k < info.output_count; ++k) {
-    Slot& slot = outputs->slots[static_cast<size_t>(info.first_output + k)];
+    Slot& slot = outputs->slots[info.first_output + k];
     if (slot.owned && slot.uses == 0) Use(outputs, &slot);
   }
 }
@@ -418,7 +418,7 @@ void DynamicInstance::Emit(const NodeInfo& info, Iteration* iteration, bool dead
 
 void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
   for (int32_t i = 0; i < info.fetch_count; ++i) {
-    const auto at = static_cast<size_t>(plan_->fetch_order()[static_cast<size_t>(info.first_fetch + i)]);
+    const auto at = static_cast<size_t>(plan_->fetch_order()[info.first_fetch + i]);
     const Slot& slot = outputs->slots[static_cast<size_t>(plan_->fetches()[at].slot)];
     Fetched& fetched = fetched_[at];
     fetched.view = slot.view;
@@ -439,12 +439,12 @@ void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
 // Reads the variables whose values the node wants.
 Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteration) {
   for (int32_t i = 0; i < info.dereference_count; ++i) {
-    const auto& dereference = iteration->info->dereferences[static_cast<size_t>(info.first_dereference + i)];
-    const Slot& from = iteration->slots[static_cast<size_t>(dereference.from)];
-    Slot& to = iteration->slots[static_cast<size_t>(dereference.to)];
-    if (info.kind == Kind::kMerge && dereference.input != iteration->states[static_cast<size_t>(info.local)].live) continue;
+    const auto& dereference = iteration->info->dereferences[info.first_dereference + i];
+    const Slot& from = iteration->slots[dereference.from];
+    Slot& to = iteration->slots[dereference.to];
+    if (info.kind == Kind::kMerge && dereference.input != iteration->states[info.local].live) continue;
     Resource* resource = *static_cast<Resource**>(DataOf(from.view));
-    const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[static_cast<size_t>(dereference.memory)];
+    const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[dereference.memory];
     Status status = Dereference(resource, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? -1 : owner->first_queue,
                                 step_->cancellation, &to.view);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
@@ -456,7 +456,7 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
 }
 
 void DynamicInstance::ProcessKernel(const NodeInfo& info, Iteration* iteration) {
-  Call& call = iteration->calls[static_cast<size_t>(info.call)];
+  Call& call = iteration->calls[info.call];
   Status status;
   if (info.dereference_count != 0) status = ReadReferences(info, iteration);
   if (status.ok()) status = Resolve(info, &call, iteration);
@@ -525,7 +525,7 @@ Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* ite
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedNode> prepared,
                          info.runner->Resolve({call->frame.inputs, static_cast<size_t>(info.input_count)}, call->last));
   if (prepared != call->last) {
-    for (int32_t k = 0; k < info.output_count; ++k) iteration->slots[static_cast<size_t>(info.first_output + k)].made_for = nullptr;
+    for (int32_t k = 0; k < info.output_count; ++k) iteration->slots[info.first_output + k].made_for = nullptr;
     call->last = std::move(prepared);
     call->frame.workspace_bytes = call->last->workspace_bytes;
   }
@@ -538,7 +538,7 @@ Status DynamicInstance::Resolve(const NodeInfo& info, Call* call, Iteration* ite
 Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration) {
   const PreparedNode* prepared = call->last.get();
   for (int32_t k = 0; k < info.output_count; ++k)
-    if (iteration->slots[static_cast<size_t>(info.first_output + k)].made_for != prepared)
+    if (iteration->slots[info.first_output + k].made_for != prepared)
       TENON_RETURN_IF_ERROR(MakeOutput(info, k, *prepared, iteration));
   return Status::Ok();
 }
@@ -546,16 +546,16 @@ Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration*
 Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration) {
   const auto at = static_cast<size_t>(info.first_output + k);
   Slot& slot = iteration->slots[at];
-  const DType dtype = info.node->output_types[static_cast<size_t>(k)];
+  const DType dtype = info.node->output_types[k];
   slot.depth = iteration->info->depth;
   slot.shape_id = 0;
   if (prepared.kernel->dynamic_output(static_cast<size_t>(k)) || (k == 0 && prepared.kernel->has(TENON_KERNEL_VIEW))) {
     slot.view = {};
     return Status::Ok();
   }
-  if (!IsRef(dtype) && !prepared.outputs[static_cast<size_t>(k)].shape.fully_known()) return NoShape(*info.node, static_cast<size_t>(k));
-  const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[static_cast<size_t>(k)];
-  const Place& place = iteration->calls[static_cast<size_t>(info.call)].place;
+  if (!IsRef(dtype) && !prepared.outputs[k].shape.fully_known()) return NoShape(*info.node, static_cast<size_t>(k));
+  const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[k];
+  const Place& place = iteration->calls[info.call].place;
   const bool on_device = !place.host_output(static_cast<size_t>(k));
   if (bytes > kSmallBytes || on_device || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
     TENON_ASSIGN_OR_RETURN(slot.view, AllocateOutput(*step_, place, *info.node, prepared, static_cast<size_t>(k)));
@@ -564,7 +564,7 @@ Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const Prepar
   }
   auto memory = MemoryOf(iteration, &slot, std::max<uint64_t>(bytes, 1));
   if (!memory.ok()) return Status(memory.status()).Annotate(StrCat(info.node->Describe(), ", output ", k));
-  const tenon_shape dims = IsRef(dtype) ? tenon_shape{nullptr, 0, 0} : prepared.outputs[static_cast<size_t>(k)].shape.c();
+  const tenon_shape dims = IsRef(dtype) ? tenon_shape{nullptr, 0, 0} : prepared.outputs[k].shape.c();
   slot.view = MakeView(dtype, dims, *memory, bytes, nullptr);
   slot.made_for = &prepared;
   slot.shape_id = k < kShapeIds ? prepared.shape_ids + static_cast<uint64_t>(k) : 0;
@@ -582,7 +582,7 @@ Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration*
     if (!slot.owned) Own(iteration, &slot, iteration->info->slots[at].uses);
   }
   for (int32_t k = 0; ran_well && k < info.output_count; ++k) {
-    const tenon_tensor_view& view = iteration->slots[static_cast<size_t>(info.first_output + k)].view;
+    const tenon_tensor_view& view = iteration->slots[info.first_output + k].view;
     TENON_RETURN_IF_ERROR(CheckOutput(*call, *call->last, static_cast<size_t>(k), view));
   }
   return Status::Ok();
@@ -593,7 +593,7 @@ Status DynamicInstance::RunView(const NodeInfo& info, Call* call, Iteration* ite
   const Shape& shape = call->last->outputs[0].shape;
   if (!shape.fully_known()) return Internal(StrCat(info.node->Describe(), ": the shape of its result is not known"));
   const Slot& from = Input(info, 0, iteration);
-  Slot& slot = iteration->slots[static_cast<size_t>(info.first_output)];
+  Slot& slot = iteration->slots[info.first_output];
   Forward(from, iteration, info.first_output);
   ShowAs(shape, &slot.view);
   slot.shape_id = call->last->shape_ids;

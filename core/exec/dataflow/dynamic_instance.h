@@ -53,6 +53,7 @@ class DynamicInstance {
  private:
   explicit DynamicInstance(const DynamicPlan* plan);
   using Kind = DynamicPlan::Kind;
+  using LocalId = DynamicPlan::LocalId;
   using NodeInfo = DynamicPlan::NodeInfo;
   using FrameInfo = DynamicPlan::FrameInfo;
   using Target = DynamicPlan::Target;
@@ -95,7 +96,7 @@ class DynamicInstance {
     int64_t running = 0;   // nodes ready or running
     int64_t children = 0;  // child frames that run
     int64_t owned = 0;     // slots that hold a buffer
-    std::vector<NodeState> states;
+    IdVector<LocalId, NodeState> states;
     std::vector<Slot> slots;
     std::unique_ptr<Call[]> calls;
     std::vector<const tenon_tensor_view*> input_views;
@@ -108,7 +109,7 @@ class DynamicInstance {
   };
 
   struct FrameInstance {
-    int frame = 0;
+    FrameId frame = graph::kStep;
     const FrameInfo* info = nullptr;
     Iteration* parent = nullptr;
     int32_t pending_enters = 0;
@@ -156,7 +157,7 @@ class DynamicInstance {
   };
 
   struct Ready {
-    int32_t node;
+    LocalId node;
     bool dead;
     Iteration* iteration;
   };
@@ -167,7 +168,7 @@ class DynamicInstance {
   };
 
   // Frames and iterations.
-  Iteration* MakeIteration(int frame);
+  Iteration* MakeIteration(FrameId frame);
   Iteration* NewIteration(FrameInstance* frame);
   void Recycle(Iteration* iteration);
   void RecycleAll();
@@ -181,7 +182,7 @@ class DynamicInstance {
 
   // Values on their way.
   const std::vector<int32_t>& ranges() const { return plan_->ranges(); }
-  void Push(int32_t node, Iteration* iteration, bool dead);
+  void Push(LocalId node, Iteration* iteration, bool dead);
   void Deliver(const Target& target, Iteration* iteration, bool dead, bool from_enter = false);
   void DeliverToMerge(const Target& target, Iteration* iteration, bool dead, bool from_enter);
   void Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead, bool from_enter = false);
@@ -225,7 +226,7 @@ class DynamicInstance {
   Status Workspace(uint64_t bytes);
   void Conclude(const NodeInfo& info, Call* call, Status status);
   Slot& Input(const NodeInfo& info, int32_t i, Iteration* iteration) {
-    return iteration->slots[static_cast<size_t>(iteration->info->input_slots[static_cast<size_t>(info.first_input + i)])];
+    return iteration->slots[static_cast<size_t>(iteration->info->input_slots[info.first_input + i])];
   }
   void Finished(const NodeInfo& info, Iteration* iteration);
   void Leave(Iteration* iteration);
@@ -268,8 +269,8 @@ class DynamicInstance {
   std::vector<Fetched> fetched_;
   std::vector<std::unique_ptr<Iteration>> iterations_;       // all
   std::vector<std::unique_ptr<FrameInstance>> frames_;       // all but the root
-  std::vector<Iteration*> spare_iterations_;                 // by frame, the first of each
-  std::vector<FrameInstance*> spare_frames_;
+  IdVector<FrameId, Iteration*> spare_iterations_;           // the first of each
+  IdVector<FrameId, FrameInstance*> spare_frames_;
   std::vector<const NodeInfo*> held_;                        // while they are let go
   void* workspace_ = nullptr;
   uint64_t workspace_bytes_ = 0;
@@ -285,16 +286,16 @@ class DynamicInstance {
 
 inline void DynamicInstance::Deliver(const Target& target, Iteration* iteration, bool dead, bool from_enter) {
   if (target.input != Target::kPlain) return DeliverToMerge(target, iteration, dead, from_enter);
-  NodeState& state = iteration->states[static_cast<size_t>(target.node)];
+  NodeState& state = iteration->states[target.node];
   state.dead |= static_cast<int32_t>(dead);
   if (--state.pending == 0) Push(target.node, iteration, state.dead != 0);
 }
 
 inline void DynamicInstance::Wake(const NodeInfo& info, int32_t first_range, int32_t last_range, Iteration* iteration, bool dead,
                                   bool from_enter) {
-  const int32_t begin = ranges()[static_cast<size_t>(info.first_range + first_range)];
-  const int32_t end = ranges()[static_cast<size_t>(info.first_range + last_range)];
-  for (int32_t at = begin; at != end; ++at) Deliver(plan_->targets()[static_cast<size_t>(at)], iteration, dead, from_enter);
+  const int32_t begin = ranges()[info.first_range + first_range];
+  const int32_t end = ranges()[info.first_range + last_range];
+  for (int32_t at = begin; at != end; ++at) Deliver(plan_->targets()[at], iteration, dead, from_enter);
 }
 
 inline void DynamicInstance::Own(Iteration* iteration, Slot* slot, int32_t uses) {
@@ -313,7 +314,7 @@ inline void DynamicInstance::Use(Iteration* iteration, Slot* slot) {
 
 // The same memory under another name; somebody else keeps it.
 inline DynamicInstance::Slot& DynamicInstance::Lend(const Slot& from, Iteration* iteration, int32_t to) {
-  Slot& slot = iteration->slots[static_cast<size_t>(to)];
+  Slot& slot = iteration->slots[to];
   slot.view = from.view;
   slot.shape_id = from.shape_id;
   slot.depth = from.depth;
@@ -325,7 +326,7 @@ inline void DynamicInstance::Forward(const Slot& from, Iteration* iteration, int
   Slot& slot = Lend(from, iteration, to);
   if (slot.view.buffer == nullptr) return;
   Retain(slot.view.buffer);
-  Own(iteration, &slot, iteration->info->slots[static_cast<size_t>(to)].uses);
+  Own(iteration, &slot, iteration->info->slots[to].uses);
 }
 
 }  // namespace tenon::exec

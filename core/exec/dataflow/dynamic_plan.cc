@@ -44,20 +44,20 @@ DynamicPlan::DynamicPlan(const Plan* plan, DeviceConstants* constants) : plan_(p
 Status DynamicPlan::Fill() {
   TENON_ASSIGN_OR_RETURN(const graph::LoopAnalysis loops, graph::LoopAnalysis::Run(plan_->graph(), plan_->order()));
   frames_.resize(loops.frames().size());
-  for (size_t i = 0; i < frames_.size(); ++i) {
+  for (const FrameId i : frames_.ids()) {
     FrameInfo& frame = frames_[i];
-    const graph::Frame& from = loops.frames()[i];
+    const graph::Frame& from = loops.frame(i);
     frame.parent = from.parent;
     frame.enters = static_cast<int32_t>(from.enters.size());
-    if (i == 0) continue;
-    FrameInfo& parent = frames_[static_cast<size_t>(frame.parent)];  // parents come first
+    if (i == graph::kStep) continue;
+    FrameInfo& parent = frames_[frame.parent];  // parents come first
     frame.depth = parent.depth + 1;
     frame.child = static_cast<int>(parent.children.size());
-    parent.children.push_back(static_cast<int>(i));
+    parent.children.push_back(i);
     const graph::AttrValue* parallel = plan_->graph().node(from.enters[0]).FindAttr("parallel_iterations");
     if (parallel != nullptr && parallel->kind() == TENON_ATTR_INT) frame.parallel_iterations = std::max<int64_t>(1, parallel->i());
   }
-  for (size_t i = 0; i < plan_->feeds().size(); ++i) (void)AddSlot(0);
+  for (size_t i = 0; i < plan_->feeds().size(); ++i) (void)AddSlot(graph::kStep);
   TENON_RETURN_IF_ERROR(LayOutNodes(loops));
   TENON_RETURN_IF_ERROR(Connect());
   if (plan_->uses_queues()) FindFollowers();
@@ -67,44 +67,44 @@ Status DynamicPlan::Fill() {
 // Kernels and sends with a control edge from a queue that is not theirs. Nodes of the engine pass on what they come after.
 void DynamicPlan::FindFollowers() {
   const graph::Graph& graph = plan_->graph();
-  std::vector<int64_t> after(static_cast<size_t>(graph.size()), 0);  // bits: queues' devices; those from 63 on share a bit
+  graph::NodeMap<int64_t> after(graph.size(), 0);  // bits: queues' devices; those from 63 on share a bit
   const auto bit = [](int32_t device) { return int64_t{1} << std::min(device, 62); };
-  for (int32_t id : plan_->order()) {
+  for (graph::NodeId id : plan_->order()) {
     const Node& node = graph.node(id);
     int64_t by_control = 0, by_data = 0;
-    for (int32_t control : node.controls) by_control |= after[static_cast<size_t>(control)];
+    for (graph::NodeId control : node.controls) by_control |= after[control];
     for (const Edge& edge : node.inputs)
-      if (edge.node >= 0 && plan_->FeedOf(edge) < 0) by_data |= after[static_cast<size_t>(edge.node)];
+      if (edge.node && plan_->FeedOf(edge) < 0) by_data |= after[edge.node];
     const NodeRunner* runner = plan_->runner(id).get();
     const int64_t own = runner != nullptr && runner->queued_on() != nullptr ? bit(runner->queued_on()->index) : 0;
-    after[static_cast<size_t>(id)] = runner == nullptr ? by_control | by_data : own;
+    after[id] = runner == nullptr ? by_control | by_data : own;
     const bool acts = runner != nullptr || node.has(TENON_OP_SEND);
     if (acts && (by_control & ~own) != 0 && Runs(id)) InfoOf(id).follows_queues = true;
   }
 }
 
-int32_t DynamicPlan::AddSlot(int frame) {
-  std::vector<SlotInfo>& slots = frames_[static_cast<size_t>(frame)].slots;
+int32_t DynamicPlan::AddSlot(FrameId frame) {
+  std::vector<SlotInfo>& slots = frames_[frame].slots;
   slots.emplace_back();
   return static_cast<int32_t>(slots.size() - 1);
 }
 
-int DynamicPlan::Onward(const NodeInfo& info) const {
-  const FrameInfo& frame = frames_[static_cast<size_t>(info.frame)];
-  if (info.kind == Kind::kEnter) return frame.children[static_cast<size_t>(info.entered)];
+FrameId DynamicPlan::Onward(const NodeInfo& info) const {
+  const FrameInfo& frame = frames_[info.frame];
+  if (info.kind == Kind::kEnter) return frame.children[info.entered];
   return info.kind == Kind::kExit ? frame.parent : info.frame;
 }
 
 Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
   const graph::Graph& graph = plan_->graph();
-  where_.assign(static_cast<size_t>(graph.size()), {-1, -1});
+  where_.resize(graph.size());
   // A merge must see its inputs arrive.
-  std::vector<bool> merged(static_cast<size_t>(graph.size()), false);
-  for (int32_t id : plan_->order())
+  graph::NodeMap<bool> merged(graph.size(), false);
+  for (graph::NodeId id : plan_->order())
     if (graph.node(id).has(TENON_OP_MERGE))
       for (const Edge& edge : graph.node(id).inputs)
-        if (edge.node >= 0) merged[static_cast<size_t>(edge.node)] = true;
-  for (int32_t id : plan_->order()) {
+        if (edge.node) merged[edge.node] = true;
+  for (graph::NodeId id : plan_->order()) {
     const Node& node = graph.node(id);
     NodeInfo info;
     info.kind = plan_->TransferFrom(id) >= 0 ? Kind::kTransfer : KindOf(node);
@@ -114,14 +114,14 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
     info.node = &node;
     info.runner = plan_->runner(id).get();
     info.channel = plan_->ChannelOf(id);
-    info.is_static = info.kind == Kind::kConstant && node.controls.empty() && !merged[static_cast<size_t>(id)];
+    info.is_static = info.kind == Kind::kConstant && node.controls.empty() && !merged[id];
     if (info.kind == Kind::kEnter) {
-      info.entered = frames_[static_cast<size_t>(info.frame)].child;
+      info.entered = frames_[info.frame].child;
       info.constant_enter = BoolAttr(node, "is_constant");
-      info.frame = frames_[static_cast<size_t>(info.frame)].parent;
+      info.frame = frames_[info.frame].parent;
     }
-    FrameInfo& frame = frames_[static_cast<size_t>(info.frame)];
-    info.local = static_cast<int32_t>(frame.nodes.size());
+    FrameInfo& frame = frames_[info.frame];
+    info.local = frame.nodes.next_id();
     if (info.kind == Kind::kExit) {
       info.exit = static_cast<int32_t>(frame.exits.size());
       frame.exits.push_back(info.local);
@@ -131,8 +131,8 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
       frame.kernels.push_back(info.local);
     }
     info.output_count = static_cast<int32_t>(node.output_types.size());
-    const int onward = Onward(info);
-    info.first_output = static_cast<int32_t>(frames_[static_cast<size_t>(onward)].slots.size());
+    const FrameId onward = Onward(info);
+    info.first_output = static_cast<int32_t>(frames_[onward].slots.size());
     for (int32_t k = 0; k < info.output_count; ++k) {
       const int32_t slot = AddSlot(onward);
       if (info.kind != Kind::kConstant) continue;
@@ -141,11 +141,11 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
         TENON_ASSIGN_OR_RETURN(Tensor there, constants_->Get(*value, memory));
         value = &device_constants_.emplace_back(std::move(there));
       }
-      SlotInfo& constant = frames_[static_cast<size_t>(onward)].slots[static_cast<size_t>(slot)];
+      SlotInfo& constant = frames_[onward].slots[slot];
       constant.constant = value;
       constant.memory = plan_->MemoryOf({id, k});
     }
-    where_[static_cast<size_t>(id)] = {info.frame, info.local};
+    where_[id] = {info.frame, info.local};
     frame.nodes.push_back(info);
   }
   return Status::Ok();
@@ -155,37 +155,37 @@ Status DynamicPlan::LayOutNodes(const graph::LoopAnalysis& loops) {
 Status DynamicPlan::Connect() {
   const graph::Graph& graph = plan_->graph();
   struct Wire {
-    int32_t from;  // node id
+    graph::NodeId from;
     int32_t output;  // its outputs, then its controls
     Target to;
   };
   std::vector<Wire> wires;
-  for (int32_t id : plan_->order()) {
+  for (graph::NodeId id : plan_->order()) {
     NodeInfo& info = InfoOf(id);
-    FrameInfo& frame = frames_[static_cast<size_t>(info.frame)];
+    FrameInfo& frame = frames_[info.frame];
     const bool merge = info.kind == Kind::kMerge;
     info.input_count = static_cast<int32_t>(info.node->inputs.size());
     info.first_input = static_cast<int32_t>(frame.input_slots.size());
     info.first_dereference = static_cast<int32_t>(frame.dereferences.size());
     for (int32_t i = 0; i < info.input_count; ++i) {
-      const Edge edge = info.node->inputs[static_cast<size_t>(i)];
+      const Edge edge = info.node->inputs[i];
       const int feed = plan_->FeedOf(edge);
       int32_t slot;
       bool counted = false;
       if (feed >= 0) {
-        if (info.frame != 0)
+        if (info.frame != graph::kStep)
           return Unimplemented(StrCat(info.node->Describe(), ": input ", i, " is fed inside a loop; feed the value that enters the loop"));
         slot = feed;
-      } else if (edge.node >= 0 && Runs(edge.node)) {
+      } else if (edge.node && Runs(edge.node)) {
         const NodeInfo& source = InfoOf(edge.node);
         slot = source.first_output + edge.index;
         counted = !source.is_static;
       } else {
         return Internal(StrCat(info.node->Describe(), ": input ", i, " has no producer in the plan"));
       }
-      ++frame.slots[static_cast<size_t>(slot)].uses;
+      ++frame.slots[slot].uses;
       const DType type = graph.TypeOf(edge);
-      if (feed < 0 && IsRef(type) && !IsRef(info.node->input_types[static_cast<size_t>(i)])) {
+      if (feed < 0 && IsRef(type) && !IsRef(info.node->input_types[i])) {
         const int32_t to = AddSlot(info.frame);
         frame.dereferences.push_back({i, slot, to, plan_->MemoryOf(edge)});
         ++info.dereference_count;
@@ -199,26 +199,26 @@ Status DynamicPlan::Connect() {
         fed_merges_.push_back({info.local, i});
       }
     }
-    for (int32_t control : info.node->controls) {
+    for (graph::NodeId control : info.node->controls) {
       if (!Runs(control) || InfoOf(control).is_static) continue;
       wires.push_back({control, static_cast<int32_t>(InfoOf(control).output_count), {info.local, merge ? Target::kMergeControl : Target::kPlain}});
       ++info.pending;
     }
-    if (const int32_t wait = plan_->WaitOf(id); wait >= 0 && Runs(wait) && !InfoOf(wait).is_static) {
+    if (const graph::NodeId wait = plan_->WaitOf(id); wait && Runs(wait) && !InfoOf(wait).is_static) {
       wires.push_back({wait, static_cast<int32_t>(InfoOf(wait).output_count), {info.local, Target::kPlain}});
       ++info.pending;
     }
     frame.initial.push_back({info.pending, 0, -1, 0});
-    if (info.frame == 0 && !info.is_static && !merge && info.pending == 0) frame.sources.push_back(info.local);
+    if (info.frame == graph::kStep && !info.is_static && !merge && info.pending == 0) frame.sources.push_back(info.local);
   }
   // Stable, so that targets stay in topological order.
   std::stable_sort(wires.begin(), wires.end(), [](const Wire& a, const Wire& b) {
     return a.from != b.from ? a.from < b.from : a.output < b.output;
   });
   size_t at = 0;
-  std::vector<int32_t> ids(plan_->order());
+  std::vector<graph::NodeId> ids(plan_->order());
   std::sort(ids.begin(), ids.end());
-  for (int32_t id : ids) {
+  for (graph::NodeId id : ids) {
     NodeInfo& info = InfoOf(id);
     info.first_range = static_cast<int32_t>(ranges_.size());
     for (int32_t output = 0; output <= info.output_count; ++output) {
@@ -231,14 +231,14 @@ Status DynamicPlan::Connect() {
 }
 
 Status DynamicPlan::FindFetches() {
-  std::vector<std::pair<int32_t, int32_t>> of_node;  // node id, fetch
+  std::vector<std::pair<graph::NodeId, int32_t>> of_node;  // and the number of the fetch
   for (const Edge& edge : plan_->fetches()) {
     Fetch fetch;
     if (const int feed = plan_->FeedOf(edge); feed >= 0) {
       fetch = {feed, true};
     } else {
       const NodeInfo& info = InfoOf(edge.node);
-      if (Onward(info) != 0)
+      if (Onward(info) != graph::kStep)
         return InvalidArgument(StrCat(info.node->Describe(), " is inside a loop and cannot be fetched; fetch what leaves the loop"));
       fetch = {info.first_output + edge.index, info.is_static};
       if (!info.is_static) of_node.emplace_back(edge.node, static_cast<int32_t>(fetches_.size()));

@@ -19,8 +19,11 @@
 
 namespace tenon::exec {
 
+using graph::FrameId;
+
 class DynamicPlan {
  public:
+  using LocalId = Id<struct LocalKind>;  // of a node, within its frame
   // Both outlive it.
   static Result<std::unique_ptr<const DynamicPlan>> Create(const Plan& plan, DeviceConstants* constants);
 
@@ -29,7 +32,7 @@ class DynamicPlan {
   struct Target {
     static constexpr int32_t kPlain = -2;         // any input of a node that is no merge
     static constexpr int32_t kMergeControl = -1;  // others: the input of a merge
-    int32_t node;  // number within the frame that the edge leads to
+    LocalId node;  // of the frame that the edge leads to
     int32_t input;
   };
   // A reference input whose node wants the variable's value: read from slot `from` into slot `to` before it runs.
@@ -43,9 +46,9 @@ class DynamicPlan {
     bool runs_when_dead = false;  // a control trigger
     bool constant_enter = false;
     bool follows_queues = false;  // a control edge leads to it from another device's queue
-    int32_t id = -1;
-    int32_t frame = 0;         // where it runs; an Enter runs in the parent of the frame that it enters
-    int32_t local = -1;        // its number within its frame
+    graph::NodeId id;
+    FrameId frame = graph::kStep;  // where it runs; an Enter runs in the parent of the frame that it enters
+    LocalId local;
     int32_t pending = 0;       // inputs that must arrive; of a merge: its control inputs
     int32_t first_input = 0;   // of the frame's input_slots
     int32_t input_count = 0;
@@ -56,7 +59,7 @@ class DynamicPlan {
     int32_t call = -1;         // number among the frame's kernels
     int32_t entered = -1;      // of an Enter: number among its frame's children
     int32_t exit = -1;         // of an Exit: number among its frame's exits
-    int32_t channel = -1;      // of a send or receive
+    ChannelId channel;         // of a send or receive
     int32_t first_fetch = 0, fetch_count = 0;  // of fetch_order()
     const graph::Node* node = nullptr;
     NodeRunner* runner = nullptr;
@@ -73,18 +76,18 @@ class DynamicPlan {
     int32_t started;  // of a merge
   };
   struct FrameInfo {
-    int parent = -1;
+    FrameId parent;
     int child = -1;  // its number among its parent's children
     int32_t depth = 0;
     int32_t enters = 0;
     int64_t parallel_iterations = 10;
-    std::vector<int> children;  // frames
-    std::vector<NodeInfo> nodes;
-    std::vector<NodeState> initial;
+    std::vector<FrameId> children;
+    IdVector<LocalId, NodeInfo> nodes;
+    IdVector<LocalId, NodeState> initial;
     std::vector<SlotInfo> slots;
     std::vector<int32_t> input_slots;
     std::vector<Dereference> dereferences;
-    std::vector<int32_t> sources, exits, kernels;  // nodes of this frame
+    std::vector<LocalId> sources, exits, kernels;
   };
   struct Fetch {
     int32_t slot = -1;  // of the root
@@ -92,7 +95,7 @@ class DynamicPlan {
   };
 
   const Plan& plan() const { return *plan_; }
-  const std::vector<FrameInfo>& frames() const { return frames_; }
+  const IdVector<FrameId, FrameInfo>& frames() const { return frames_; }
   const std::vector<Target>& targets() const { return targets_; }
   const std::vector<int32_t>& ranges() const { return ranges_; }
   const std::vector<Fetch>& fetches() const { return fetches_; }
@@ -108,19 +111,19 @@ class DynamicPlan {
   Status Connect();
   void FindFollowers();
   Status FindFetches();
-  int32_t AddSlot(int frame);
-  NodeInfo& InfoOf(int32_t id) {
-    const auto [frame, local] = where_[static_cast<size_t>(id)];
-    return frames_[static_cast<size_t>(frame)].nodes[static_cast<size_t>(local)];
+  int32_t AddSlot(FrameId frame);
+  NodeInfo& InfoOf(graph::NodeId id) {
+    const auto [frame, local] = where_[id];
+    return frames_[frame].nodes[local];
   }
-  bool Runs(int32_t id) const { return where_[static_cast<size_t>(id)].first >= 0; }
+  bool Runs(graph::NodeId id) const { return bool(where_[id].first); }
   // The frame that a node's outputs lead to.
-  int Onward(const NodeInfo& info) const;
+  FrameId Onward(const NodeInfo& info) const;
 
   const Plan* plan_;
   DeviceConstants* constants_;
-  std::vector<std::pair<int, int32_t>> where_;  // by node id: frame and number; -1: not in the plan
-  std::vector<FrameInfo> frames_;
+  graph::NodeMap<std::pair<FrameId, LocalId>> where_;  // none: not in the plan
+  IdVector<FrameId, FrameInfo> frames_;
   std::vector<Target> targets_;
   std::vector<int32_t> ranges_;
   std::vector<Fetch> fetches_;

@@ -6,8 +6,8 @@
 
 namespace tenon::exec {
 
-DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
-  const FrameInfo& info = plan_->frames()[static_cast<size_t>(frame)];
+DynamicInstance::Iteration* DynamicInstance::MakeIteration(FrameId frame) {
+  const FrameInfo& info = plan_->frames()[frame];
   auto made = std::make_unique<Iteration>();
   Iteration* const iteration = made.get();
   iteration->info = &info;
@@ -20,20 +20,20 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     iteration->slots[i].view = info.slots[i].constant->view();
     iteration->slots[i].view.flags |= TENON_VIEW_READ_ONLY;
     if (info.slots[i].memory != 0)
-      MarkDevice(&iteration->slots[i].view, *plan_->plan().env().devices[static_cast<size_t>(info.slots[i].memory)].device);
+      MarkDevice(&iteration->slots[i].view, *plan_->plan().env().devices[info.slots[i].memory].device);
     iteration->slots[i].shape_id = NewShapeIds();
   }
   size_t inputs = 0, outputs = 0;
-  for (int32_t local : info.kernels) {
-    inputs += static_cast<size_t>(info.nodes[static_cast<size_t>(local)].input_count);
-    outputs += static_cast<size_t>(info.nodes[static_cast<size_t>(local)].output_count);
+  for (LocalId local : info.kernels) {
+    inputs += static_cast<size_t>(info.nodes[local].input_count);
+    outputs += static_cast<size_t>(info.nodes[local].output_count);
   }
   iteration->seen.resize(inputs);
   iteration->input_views.reserve(inputs);
   iteration->output_views.reserve(outputs);
-  for (int32_t local : info.kernels) {
-    const NodeInfo& node = info.nodes[static_cast<size_t>(local)];
-    Call& call = iteration->calls[static_cast<size_t>(node.call)];
+  for (LocalId local : info.kernels) {
+    const NodeInfo& node = info.nodes[local];
+    Call& call = iteration->calls[node.call];
     call.seen = iteration->seen.data() + iteration->input_views.size();
     call.node = node.node;
     call.instance = this;
@@ -45,7 +45,7 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
     tenon_tensor_view* const* out = iteration->output_views.data() + iteration->output_views.size();
     for (int32_t i = 0; i < node.input_count; ++i) iteration->input_views.push_back(&Input(node, i, iteration).view);
     for (int32_t k = 0; k < node.output_count; ++k)
-      iteration->output_views.push_back(&iteration->slots[static_cast<size_t>(node.first_output + k)].view);
+      iteration->output_views.push_back(&iteration->slots[node.first_output + k].view);
     call.frame = {TENON_HEAD(tenon_frame), in, out, node.input_count, node.output_count, nullptr, 0, nullptr, nullptr, nullptr, {nullptr, 0}, FrameServices(), &call};
   }
   iterations_.push_back(std::move(made));
@@ -53,7 +53,7 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(int frame) {
 }
 
 DynamicInstance::Iteration* DynamicInstance::NewIteration(FrameInstance* frame) {
-  Iteration*& spare = spare_iterations_[static_cast<size_t>(frame->frame)];
+  Iteration*& spare = spare_iterations_[frame->frame];
   Iteration* const iteration = spare == nullptr ? MakeIteration(frame->frame) : std::exchange(spare, spare->next_spare);
   std::copy(frame->info->initial.begin(), frame->info->initial.end(), iteration->states.begin());
   iteration->frame = frame;
@@ -89,7 +89,7 @@ void DynamicInstance::ReleaseSlots(Iteration* iteration) {
 }
 
 void DynamicInstance::Spare(Iteration* iteration) {
-  iteration->next_spare = std::exchange(spare_iterations_[static_cast<size_t>(iteration->info - plan_->frames().data())], iteration);
+  iteration->next_spare = std::exchange(spare_iterations_[FrameId(iteration->info - &plan_->frames().front())], iteration);
 }
 
 void DynamicInstance::Abandon(FrameInstance* frame) {
@@ -107,7 +107,7 @@ void DynamicInstance::Retire(FrameInstance* frame) {
     if (invariant.value.owned) ReleaseOutput(&invariant.value.view);
   frame->invariants.clear();
   frame->waiting.clear();
-  frame->next_spare = std::exchange(spare_frames_[static_cast<size_t>(frame->frame)], frame);
+  frame->next_spare = std::exchange(spare_frames_[frame->frame], frame);
 }
 
 // After a step that failed, wherever it was: all is as it was made.
@@ -126,15 +126,15 @@ void DynamicInstance::RecycleAll() {
 }
 
 DynamicInstance::FrameInstance* DynamicInstance::ChildFrame(Iteration* iteration, const NodeInfo& enter) {
-  FrameInstance*& child = iteration->child_frames[static_cast<size_t>(enter.entered)];
+  FrameInstance*& child = iteration->child_frames[enter.entered];
   if (child != nullptr) return child;
-  const int frame = iteration->info->children[static_cast<size_t>(enter.entered)];
-  FrameInstance*& spare = spare_frames_[static_cast<size_t>(frame)];
+  const FrameId frame = iteration->info->children[enter.entered];
+  FrameInstance*& spare = spare_frames_[frame];
   if (spare == nullptr) {
     frames_.push_back(std::make_unique<FrameInstance>());
     child = frames_.back().get();
     child->frame = frame;
-    child->info = &plan_->frames()[static_cast<size_t>(frame)];
+    child->info = &plan_->frames()[frame];
   } else {
     child = std::exchange(spare, spare->next_spare);
   }
@@ -186,10 +186,10 @@ void DynamicInstance::EndFrame(FrameInstance* frame) {
   ++parent->running;
   for (size_t i = 0; i < frame->exits.size(); ++i)
     if (frame->exits[i] == FrameInstance::ExitState::kDead)
-      WakeAll(frame->info->nodes[static_cast<size_t>(frame->info->exits[i])], parent, true);
+      WakeAll(frame->info->nodes[frame->info->exits[i]], parent, true);
   --parent->running;
   --parent->children;
-  parent->child_frames[static_cast<size_t>(frame->info->child)] = nullptr;
+  parent->child_frames[frame->info->child] = nullptr;
   Abandon(frame);
 }
 

@@ -31,14 +31,14 @@ Status DynamicInstance::RunQueued(Call* call) {
 
 void DynamicInstance::ProcessTransfer(const NodeInfo& info, Iteration* iteration) {
   const Plan& plan = plan_->plan();
-  Slot& target = iteration->slots[static_cast<size_t>(info.first_output)];
+  Slot& target = iteration->slots[info.first_output];
   Status status = ReadReferences(info, iteration);
   const bool fed = plan.FeedOf(info.node->inputs[0]) >= 0;
   if (status.ok()) status = TransferTo(plan.DeviceOf(info.id), plan.TransferFrom(info.id), Input(info, 0, iteration), fed, info, &target);
   if (!status.ok()) return Fail(std::move(status).Annotate(info.node->Describe()));
   target.made_for = nullptr;
   target.depth = iteration->info->depth;
-  Own(iteration, &target, iteration->info->slots[static_cast<size_t>(info.first_output)].uses);
+  Own(iteration, &target, iteration->info->slots[info.first_output].uses);
   Publish(info, iteration);
   WakeAll(info, iteration, false);
 }
@@ -61,7 +61,7 @@ Result<const void*> DynamicInstance::KeepForCopy(const tenon_tensor_view& view, 
 
 Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info, Slot* target) {
   const Environment& env = plan_->plan().env();
-  const SessionDevice& to = env.devices[static_cast<size_t>(memory)];
+  const SessionDevice& to = env.devices[memory];
   const SessionDevice& worker = env.devices[static_cast<size_t>(from == 0 ? memory : from)];
   const tenon_tensor_view& view = source.view;
   TENON_ASSIGN_OR_RETURN(target->view, NewCopyTarget(env, view, memory));

@@ -7,8 +7,8 @@
 namespace tenon::exec {
 
 RendezvousKey DynamicInstance::KeyOf(const NodeInfo& info, const Iteration* iteration) const {
-  RendezvousKey key{info.channel, iteration->info->depth, {}};
-  for (int32_t depth = key.depth; depth-- > 0; iteration = iteration->frame->parent) key.turns[static_cast<size_t>(depth)] = iteration->number;
+  RendezvousKey key{info.channel.number(), iteration->info->depth, {}};
+  for (int32_t depth = key.depth; depth-- > 0; iteration = iteration->frame->parent) key.turns[depth] = iteration->number;
   return key;
 }
 
@@ -62,7 +62,7 @@ void DynamicInstance::Conclude(Receipt* receipt) {
     Fail(std::move(message).status().Annotate(info.node->Describe()));
   } else if (error_.ok()) {
     if (!message->dead()) {
-      Slot& slot = iteration->slots[static_cast<size_t>(info.first_output)];
+      Slot& slot = iteration->slots[info.first_output];
       slot.view = message->Take();
       slot.shape_id = 0;
       slot.depth = iteration->info->depth;

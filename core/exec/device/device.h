@@ -50,7 +50,7 @@ class DeviceQueues {
   int compute_count() const { return size() - 2; }
   int copy_in() const { return size() - 2; }
   int copy_out() const { return size() - 1; }
-  tenon_queue* queue(int i) const { return queues_[static_cast<size_t>(i)]; }
+  tenon_queue* queue(int i) const { return queues_[i]; }
   // Whether they could not be destroyed, once they are gone: then the device cannot be closed.
   std::shared_ptr<const std::atomic<bool>> stuck() const { return stuck_; }
   // "compute 0", "copy in".

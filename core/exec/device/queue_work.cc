@@ -46,10 +46,10 @@ Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
 }
 
 const Device& QueueWork::DeviceOf(int32_t queue) const {
-  return *env_->devices[static_cast<size_t>(env_->queues[static_cast<size_t>(queue)].device)].device;
+  return *env_->devices[env_->queues[queue].device].device;
 }
 
-tenon_queue* QueueWork::queue(int32_t queue) const { return env_->queues[static_cast<size_t>(queue)].queue; }
+tenon_queue* QueueWork::queue(int32_t queue) const { return env_->queues[queue].queue; }
 
 tenon_submission QueueWork::Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
                                        std::string_view label) const {
@@ -67,7 +67,7 @@ Status QueueWork::Begin(Step* step) {
 }
 
 Status QueueWork::Use(int32_t queue) {
-  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  Lane& lane = lanes_[queue];
   lane.used = true;
   if (lane.timeline != nullptr) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<Timeline> timeline, Timeline::Create(&DeviceOf(queue)));
@@ -87,7 +87,7 @@ Status QueueWork::Wait(int32_t queue, std::span<const tenon_timeline_point> poin
 }
 
 Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view label) {
-  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  Lane& lane = lanes_[queue];
   const tenon_submission submission = Submission(queue, {}, lane.value + 1, label);
   TENON_RETURN_IF_ERROR(Barrier(queue, submission));
   return tenon_timeline_point{submission.timeline, ++lane.value};
@@ -95,7 +95,7 @@ Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view l
 
 Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
                        std::string_view label, tenon_timeline_point* out_point) {
-  Lane& lane = lanes_[static_cast<size_t>(queue)];
+  Lane& lane = lanes_[queue];
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
   const Device& device = DeviceOf(queue);
   TENON_RETURN_IF_ERROR(CallPlugin(device.plugin, "queue_copy", [&] { return device.driver->queue_copy(this->queue(queue), &args, &submission); }));
@@ -141,7 +141,7 @@ Status QueueWork::NoteWrites(int32_t queue, std::span<Resource* const> resources
   TENON_ASSIGN_OR_RETURN(const tenon_timeline_point point, Signal(queue, "written"));
   for (Resource* resource : resources) {
     std::lock_guard lock(resource->mutex);
-    resource->written = {lanes_[static_cast<size_t>(queue)].timeline, point.value};
+    resource->written = {lanes_[queue].timeline, point.value};
     writes_.push_back({resource, resource->value, queue, point.value});
   }
   return Status::Ok();
@@ -153,7 +153,7 @@ Status QueueWork::AwaitWrite(int32_t queue, Resource* resource) {
     std::lock_guard lock(resource->mutex);
     written = resource->written;
   }
-  if (written.timeline == nullptr || written.timeline == lanes_[static_cast<size_t>(queue)].timeline) return Status::Ok();
+  if (written.timeline == nullptr || written.timeline == lanes_[queue].timeline) return Status::Ok();
   uint64_t reached = 0;
   if (written.timeline->Query(&reached).ok() && reached >= written.value) return Status::Ok();
   const tenon_timeline_point point{written.timeline->semaphore(), written.value};
@@ -176,7 +176,7 @@ Status QueueWork::CatchUp() {
 Status QueueWork::Follow(int32_t queue) {
   ends_.clear();
   for (const SessionDevice& device : env_->devices) {
-    if (!device.queued() || device.first_queue == queue || !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    if (!device.queued() || device.first_queue == queue || !lanes_[device.first_queue].used) continue;
     if (device.device->driver != DeviceOf(queue).driver) return CatchUp();
     TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "followed"));
     ends_.push_back(end);
@@ -190,11 +190,11 @@ Status QueueWork::WaitForDevices() {
     if (!device.queued()) continue;
     ends_.clear();
     for (int32_t q = device.first_queue + 1; q < device.first_queue + device.device->queues->size(); ++q)
-      if (lanes_[static_cast<size_t>(q)].used) {
+      if (lanes_[q].used) {
         TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
         ends_.push_back(end);
       }
-    if (ends_.empty() && !lanes_[static_cast<size_t>(device.first_queue)].used) continue;
+    if (ends_.empty() && !lanes_[device.first_queue].used) continue;
     TENON_RETURN_IF_ERROR(Use(device.first_queue));
     if (!ends_.empty()) TENON_RETURN_IF_ERROR(Wait(device.first_queue, ends_));
     TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(device.first_queue, "end of step"));
@@ -291,7 +291,7 @@ void QueueWork::LogAbandoned() const {
 
 void QueueWork::SettleWrites(bool failed) {
   for (const Write& write : writes_) {
-    const Lane& lane = lanes_[static_cast<size_t>(write.queue)];
+    const Lane& lane = lanes_[write.queue];
     uint64_t reached = 0;
     const bool done = !failed || (static_cast<void>(lane.timeline->Query(&reached)), reached >= write.value);
     std::lock_guard lock(write.resource->mutex);

@@ -39,7 +39,7 @@ class QueueWork {
   // Makes the queue ready for work of the step; on its first use in the instance, makes its timeline.
   Status Use(int32_t queue);
   tenon_queue* queue(int32_t queue) const;
-  tenon_semaphore* timeline(int32_t queue) const { return lanes_[static_cast<size_t>(queue)].timeline->semaphore(); }
+  tenon_semaphore* timeline(int32_t queue) const { return lanes_[queue].timeline->semaphore(); }
 
   // The queue waits, or tells a point that it has done all submitted so far. The point is returned.
   Status Wait(int32_t queue, std::span<const tenon_timeline_point> points);

@@ -4,7 +4,7 @@
 namespace tenon::exec {
 
 Result<tenon_tensor_view> NewCopyTarget(const Environment& env, const tenon_tensor_view& value, int32_t memory) {
-  const SessionDevice& device = env.devices[static_cast<size_t>(memory)];
+  const SessionDevice& device = env.devices[memory];
   BufferPool* const pool = memory == 0 ? env.pool : device.pool;
   TENON_ASSIGN_OR_RETURN(Buffer * buffer, pool->Allocate(value.byte_size, {value.dl.shape, value.dl.ndim, 0}));
   tenon_tensor_view view = MakeView(value.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, value.byte_size, buffer);
@@ -13,7 +13,7 @@ Result<tenon_tensor_view> NewCopyTarget(const Environment& env, const tenon_tens
 }
 
 tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t from, void* target, int32_t to, uint64_t bytes) {
-  const auto handle = [&env](int32_t memory) { return memory == 0 ? nullptr : env.devices[static_cast<size_t>(memory)].device->handle; };
+  const auto handle = [&env](int32_t memory) { return memory == 0 ? nullptr : env.devices[memory].device->handle; };
   return {TENON_HEAD(tenon_copy_args), source, target, bytes, handle(from), handle(to)};
 }
 

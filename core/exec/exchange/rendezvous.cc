@@ -48,8 +48,8 @@ Rendezvous::~Rendezvous() { Clear(); }
 
 std::string Rendezvous::Describe(const RendezvousKey& key) const {
   std::string text = StrCat("channel ", key.channel);
-  if (key.channel >= 0 && static_cast<size_t>(key.channel) < names_->size()) text += StrCat(" ('", (*names_)[static_cast<size_t>(key.channel)], "')");
-  for (int32_t i = 0; i < key.depth; ++i) text += StrCat(i == 0 ? ", turn " : "/", key.turns[static_cast<size_t>(i)]);
+  if (key.channel >= 0 && static_cast<size_t>(key.channel) < names_->size()) text += StrCat(" ('", (*names_)[key.channel], "')");
+  for (int32_t i = 0; i < key.depth; ++i) text += StrCat(i == 0 ? ", turn " : "/", key.turns[i]);
   return text;
 }
 

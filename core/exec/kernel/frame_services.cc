@@ -72,7 +72,7 @@ Buffer* Share(BufferPool* pool, const tenon_tensor_view& view) {
 // What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
 tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
   const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
-  const DType planned = frame->context->node->output_types[static_cast<size_t>(index)];
+  const DType planned = frame->context->node->output_types[index];
   if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
   if (view.buffer == nullptr) return wrong("memory that lives in no buffer, and that it must copy,");
   if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK || (view.dl.ndim > 0 && view.dl.shape == nullptr))

@@ -89,7 +89,7 @@ bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& k
 
 Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, const Environment& env, KernelStore* store,
                                                        int32_t device) {
-  const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[static_cast<size_t>(device)].device->type;
+  const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[device].device->type;
   std::vector<KernelEntry> candidates = env.kernels->Find(node, type);
   if (candidates.empty()) return env.kernels->NoKernel(node, type);
   // Those of one kind: for the device's queue, or for the host.
@@ -101,7 +101,7 @@ Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, 
 NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
                        std::vector<KernelEntry> candidates)
     : node_(&node), env_(&env), store_(store),
-      device_(env.devices.empty() ? nullptr : &env.devices[static_cast<size_t>(device)]), candidates_(std::move(candidates)),
+      device_(env.devices.empty() ? nullptr : &env.devices[device]), candidates_(std::move(candidates)),
       instances_(candidates_.size()) {
   main_queue_only_ = TouchesState(node) || registration().dynamic_outputs != 0;
   if (device_ == nullptr || !device_->queued() || registration().device_type.size == 0) return;
@@ -191,7 +191,7 @@ static Result<graph::OutputFacts> FactsOfHandle(const graph::Graph& graph, graph
   constexpr size_t kFarthest = 64;
   std::vector<graph::Edge> passed;
   for (;; edge = graph.node(edge.node).inputs[0]) {
-    if (edge.node < 0 || passed.size() == kFarthest) return graph::OutputFacts{};
+    if (!edge.node || passed.size() == kFarthest) return graph::OutputFacts{};
     passed.push_back(edge);
     const graph::Node& node = graph.node(edge.node);
     if (node.inputs.empty()) break;

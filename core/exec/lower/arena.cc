@@ -92,7 +92,7 @@ void Arena::NoteWriters(const std::vector<Operation>& block) {
 // queues write shares no memory, lest one waits for another that it does not need; unless that takes too much.
 void Arena::PlanArena(int32_t memory) {
   uint64_t total = PlaceSlots(memory, true);
-  const uint64_t most = memory == 0 ? 0 : env_.devices[static_cast<size_t>(memory)].device->memory_bytes / 2;
+  const uint64_t most = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes / 2;
   if (most != 0 && total > most) total = PlaceSlots(memory, false);
   const std::vector<SessionQueue>& queues = env_.queues;
   for (size_t q = 0; q < code_->workspace_offset.size(); ++q) {
@@ -101,7 +101,7 @@ void Arena::PlanArena(int32_t memory) {
     code_->workspace_offset[q] = total;
     total += RoundUp(workspace, 64);
   }
-  code_->arena_bytes[static_cast<size_t>(memory)] = total;
+  code_->arena_bytes[memory] = total;
 }
 
 // Until when values that another queue reads keep their memory: until the next such value has been read, so that one can

@@ -23,33 +23,33 @@ constexpr int kDeepestOnQueues = 8;
 
 Emitter::Emitter(const Plan* plan, const Facts* facts, const BranchAnalysis* branches, ProgramCode* code)
     : plan_(*plan), graph_(plan->graph()), facts_(*facts), loops_(facts->loops()), branches_(*branches), code_(code), chooser_(plan->env()),
-      slot_of_(static_cast<size_t>(graph_.size())) {
+      slot_of_(graph_.size()) {
   code_->workspace_offset.resize(plan->env().queues.size() + 1);
 }
 
 Status Emitter::Run() {
   if (!Supported()) return Status::Ok();
-  TENON_RETURN_IF_ERROR(EmitFrame(0, Part::kAll, &code_->operations));
+  TENON_RETURN_IF_ERROR(EmitFrame(graph::kStep, Part::kAll, &code_->operations));
   return EmitFetches();
 }
 
 bool Emitter::Supported() {
-  std::vector<bool> used(loops_.frames().size(), false);
-  for (int32_t id : facts_.order()) used[static_cast<size_t>(loops_.frame_of(id))] = true;
-  for (size_t i = 1; i < loops_.frames().size(); ++i)
-    if (used[i] && !loops_.frames()[i].structured) GiveUp(StrCat("loop '", loops_.frames()[i].name, "': ", loops_.frames()[i].why_not));
+  IdVector<graph::FrameId, bool> used(loops_.frames().size(), false);
+  for (graph::NodeId id : facts_.order()) used[loops_.frame_of(id)] = true;
+  for (const graph::FrameId i : used.ids())
+    if (i != graph::kStep && used[i] && !loops_.frame(i).structured) GiveUp(StrCat("loop '", loops_.frame(i).name, "': ", loops_.frame(i).why_not));
   if (!branches_.why_not().empty()) GiveUp(branches_.why_not());
   // Waits of queues are found by walking each loop twice, and so those in it twice as often.
   for (const Frame& frame : loops_.frames())
     if (plan_.uses_queues() && frame.depth > kDeepestOnQueues)
       GiveUp(StrCat("loop '", frame.name, "' lies in ", frame.depth - 1, " others; where devices have queues, at most ", kDeepestOnQueues - 1, " are run as one program"));
   for (const Edge& fetch : plan_.fetches())
-    if (plan_.FeedOf(fetch) < 0 && branches_.RegionOf(fetch) != 0)
+    if (plan_.FeedOf(fetch) < 0 && branches_.RegionOf(fetch) != graph::kEverywhere)
       GiveUp(StrCat("fetch '", graph_.EdgeName(fetch), "' lies in a branch"));
-  for (int32_t id : facts_.order()) {
+  for (graph::NodeId id : facts_.order()) {
     const auto& runner = plan_.runner(id);
     if (runner != nullptr && runner->has(TENON_KERNEL_ASYNC)) GiveUp(StrCat(graph_.node(id).Describe(), " is asynchronous"));
-    if (plan_.ChannelOf(id) >= 0) CheckExchange(graph_.node(id));
+    if (plan_.ChannelOf(id)) CheckExchange(graph_.node(id));
   }
   return refusal_.text.empty();
 }
@@ -82,14 +82,14 @@ int32_t Emitter::ConstantSlot(Tensor tensor, int32_t memory) {
 
 // The slot of an edge; feeds and constants get theirs here.
 Result<int32_t> Emitter::SlotOf(Edge edge) {
-  if (edge.node < 0) return InvalidArgument("an input of a node is open");
-  auto& slots = slot_of_[static_cast<size_t>(edge.node)];
+  if (!edge.node) return InvalidArgument("an input of a node is open");
+  auto& slots = slot_of_[edge.node];
   if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
-  int32_t& slot = slots[static_cast<size_t>(edge.index)];
+  int32_t& slot = slots[edge.index];
   if (slot >= 0) return slot;
   const Node& node = graph_.node(edge.node);
   if (const int feed = plan_.FeedOf(edge); feed >= 0) {
-    slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), code_->feed_shapes[static_cast<size_t>(feed)], Home::kFeed, plan_.MemoryOf(edge));
+    slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
     code_->at(slot).target = feed;
   } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
     slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
@@ -102,10 +102,10 @@ Result<int32_t> Emitter::SlotOf(Edge edge) {
 }
 
 void Emitter::SetSlot(Edge edge, int32_t slot) {
-  auto& slots = slot_of_[static_cast<size_t>(edge.node)];
+  auto& slots = slot_of_[edge.node];
   if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
   // A fed output keeps its feed.
-  if (plan_.FeedOf(edge) < 0) slots[static_cast<size_t>(edge.index)] = slot;
+  if (plan_.FeedOf(edge) < 0) slots[edge.index] = slot;
 }
 
 // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select may show is
@@ -121,12 +121,12 @@ void Emitter::Use(int32_t slot) {
 }
 
 bool Emitter::DefinedWithin(int32_t slot, int32_t loop) const {
-  for (int32_t at = def_loop_[static_cast<size_t>(slot)]; at >= 0; at = loop_parent_[static_cast<size_t>(at)])
+  for (int32_t at = def_loop_[slot]; at >= 0; at = loop_parent_[at])
     if (at == loop) return true;
   return false;
 }
 
-Operation& Emitter::Push(std::vector<Operation>* block, Operation::Kind kind, int32_t node) {
+Operation& Emitter::Push(std::vector<Operation>* block, Operation::Kind kind, graph::NodeId node) {
   Operation operation;
   operation.kind = kind;
   operation.node = node;
@@ -135,7 +135,7 @@ Operation& Emitter::Push(std::vector<Operation>* block, Operation::Kind kind, in
   return block->back();
 }
 
-Status Emitter::EmitNode(int32_t id, std::vector<Operation>* block) {
+Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   const Node& node = graph_.node(id);
   if (const int32_t claim = ClaimOf(id); claim >= 0) return EmitClaim(claim, block);
   constexpr uint64_t kForward = TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION | TENON_OP_NEXT_ITERATION;
@@ -149,7 +149,7 @@ Status Emitter::EmitNode(int32_t id, std::vector<Operation>* block) {
   if (all_fed) return Status::Ok();
   if (node.has(TENON_OP_FEED))
     return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
-  if (plan_.ChannelOf(id) >= 0) return EmitExchange(node, block);
+  if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {
     for (size_t k = 0; k < node.output_types.size(); ++k) {
       TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[k]));
@@ -210,7 +210,7 @@ int32_t Emitter::EmitTransfer(int32_t from, const Node& node, std::vector<Operat
 
 // Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of arenas
 // have queues of their own.
-void Emitter::PushTransfer(int32_t from, int32_t to, int32_t node, std::vector<Operation>* block) {
+void Emitter::PushTransfer(int32_t from, int32_t to, graph::NodeId node, std::vector<Operation>* block) {
   if (code_->at(from).memory == 0 || code_->root(from).home != Home::kArena) KeepToTheEnd(from);
   const SessionDevice& device = DeviceOfMemory(code_->at(from).memory == 0 ? code_->at(to).memory : code_->at(from).memory);
   Operation& operation = Push(block, Operation::Kind::kTransfer, node);
@@ -259,7 +259,7 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   std::shared_ptr<const PreparedNode> prepared;
   if (shapes_known) {
     TENON_ASSIGN_OR_RETURN(prepared, runner->Prepare(facts, outputs));
-    uint64_t& workspace = code_->workspace_offset[static_cast<size_t>(queue + 1)];
+    uint64_t& workspace = code_->workspace_offset[queue + 1];
     workspace = std::max(workspace, prepared->workspace_bytes);
   }
   std::vector<int32_t> out;

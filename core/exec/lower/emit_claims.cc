@@ -18,39 +18,39 @@ bool Emitter::HasClaims() const {
 
 // The claim that the node is run with; -1: none. A claim whose nodes do not run in the same loop and branch, whatever its
 // compiler thought, is none.
-int32_t Emitter::ClaimOf(int32_t id) const {
+int32_t Emitter::ClaimOf(graph::NodeId id) const {
   const int32_t claim = HasClaims() ? plan_.claims()->ClaimOf(id) : -1;
   if (claim < 0) return -1;
   whole_claims_.resize(plan_.claims()->claims().size(), -1);
-  int8_t& whole = whole_claims_[static_cast<size_t>(claim)];
+  int8_t& whole = whole_claims_[claim];
   if (whole < 0) {
-    const auto& nodes = plan_.claims()->claims()[static_cast<size_t>(claim)].nodes;
-    whole = std::all_of(nodes.begin(), nodes.end(), [&](int32_t node) { return RunTogether(node, id); });
+    const auto& nodes = plan_.claims()->claims()[claim].nodes;
+    whole = std::all_of(nodes.begin(), nodes.end(), [&](graph::NodeId node) { return RunTogether(node, id); });
   }
   return whole != 0 ? claim : -1;
 }
 
-bool Emitter::RunTogether(int32_t a, int32_t b) const {
-  const int frame = loops_.frame_of(a);
+bool Emitter::RunTogether(graph::NodeId a, graph::NodeId b) const {
+  const graph::FrameId frame = loops_.frame_of(a);
   if (frame != loops_.frame_of(b) || branches_.region_of(a) != branches_.region_of(b)) return false;
-  const auto& body = loops_.frames()[static_cast<size_t>(frame)].body;
+  const auto& body = loops_.frame(frame).body;
   return body.contains(a) == body.contains(b);
 }
 
 // The items in an order in which the nodes of a claim follow each other.
-std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, int frame) const {
+std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAnalysis::Item>& items, graph::FrameId frame) const {
   // Items and claims by number; a loop stands for all of its nodes.
-  std::unordered_map<int32_t, size_t> item_of;
+  std::unordered_map<graph::NodeId, size_t> item_of;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (items[i].node >= 0) item_of[items[i].node] = i;
+    if (items[i].node) item_of[items[i].node] = i;
     else
-      for (int32_t id : facts_.order())
+      for (graph::NodeId id : facts_.order())
         if (loops_.IsWithin(loops_.frame_of(id), items[i].child)) item_of[id] = i;
   }
   std::vector<size_t> whole(items.size());
   std::unordered_map<int32_t, size_t> first_of_claim;
   for (size_t i = 0; i < items.size(); ++i) {
-    const int32_t claim = items[i].node < 0 ? -1 : ClaimOf(items[i].node);
+    const int32_t claim = !items[i].node ? -1 : ClaimOf(items[i].node);
     whole[i] = claim < 0 ? i : first_of_claim.try_emplace(claim, i).first->second;
   }
   std::vector<std::vector<size_t>> members(items.size()), users(items.size());
@@ -58,12 +58,12 @@ std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAn
   for (size_t i = 0; i < items.size(); ++i) members[whole[i]].push_back(i);
   for (const auto& [id, item] : item_of) {
     // Through nodes that are no items: their values are known, but what they come after still comes first.
-    std::vector<int32_t> stack = {id};
-    std::unordered_set<int32_t> seen;
-    const auto depend = [&, at = whole[item]](int32_t source) {
+    std::vector<graph::NodeId> stack = {id};
+    std::unordered_set<graph::NodeId> seen;
+    const auto depend = [&, at = whole[item]](graph::NodeId source) {
       const auto it = item_of.find(source);
       if (it == item_of.end()) {
-        if (loops_.frame_of(source) < 0 || !loops_.IsWithin(loops_.frame_of(source), frame)) return;
+        if (!loops_.frame_of(source) || !loops_.IsWithin(loops_.frame_of(source), frame)) return;
         if (seen.insert(source).second) stack.push_back(source);
       } else if (whole[it->second] != at) {
         users[whole[it->second]].push_back(at);
@@ -74,8 +74,8 @@ std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAn
       const Node& node = graph_.node(stack.back());
       stack.pop_back();
       for (const Edge& edge : node.inputs)
-        if (edge.node >= 0 && plan_.FeedOf(edge) < 0 && !graph::IsBackEdge(graph_.node(edge.node), node)) depend(edge.node);
-      for (int32_t control : node.controls) depend(control);
+        if (edge.node && plan_.FeedOf(edge) < 0 && !graph::IsBackEdge(graph_.node(edge.node), node)) depend(edge.node);
+      for (graph::NodeId control : node.controls) depend(control);
     }
   }
   std::vector<LoopAnalysis::Item> out;
@@ -95,14 +95,14 @@ std::vector<LoopAnalysis::Item> Emitter::ClaimsAsWholes(const std::vector<LoopAn
 // A claim is emitted with its first node.
 Status Emitter::EmitClaim(int32_t number, std::vector<Operation>* block) {
   if (!emitted_claims_.insert(number).second) return Status::Ok();
-  const Claims::Claim& claim = plan_.claims()->claims()[static_cast<size_t>(number)];
-  std::vector<int32_t> nodes;
-  for (int32_t id : claim.nodes)
+  const Claims::Claim& claim = plan_.claims()->claims()[number];
+  std::vector<graph::NodeId> nodes;
+  for (graph::NodeId id : claim.nodes)
     if (facts_.needed(id)) nodes.push_back(id);
-  const auto inside = [&](int32_t id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
+  const auto inside = [&](graph::NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
   std::vector<Edge> in, out;
   bool shapes_known = true;
-  for (int32_t id : nodes) {
+  for (graph::NodeId id : nodes) {
     for (const Edge& edge : graph_.node(id).inputs) {
       const bool from_outside = plan_.FeedOf(edge) >= 0 || !inside(edge.node) || facts_.Known(edge);
       if (from_outside && std::find(in.begin(), in.end(), edge) == in.end()) in.push_back(edge);
@@ -119,21 +119,21 @@ Status Emitter::EmitClaim(int32_t number, std::vector<Operation>* block) {
     TENON_ASSIGN_OR_RETURN(region, CompiledRegion::Compile(plan_, *plan_.claims(), claim, nodes, in, out, facts_.inference()));
   }
   if (region == nullptr) {
-    for (int32_t id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
+    for (graph::NodeId id : nodes) TENON_RETURN_IF_ERROR(EmitKernel(graph_.node(id), block));
     return Status::Ok();
   }
   return EmitRegion(std::move(region), *claim.device, in, out, block);
 }
 
-bool Emitter::IsReadOutside(Edge edge, const std::function<bool(int32_t)>& inside) {
+bool Emitter::IsReadOutside(Edge edge, const std::function<bool(graph::NodeId)>& inside) {
   if (std::find(plan_.fetches().begin(), plan_.fetches().end(), edge) != plan_.fetches().end()) return true;
   if (readers_.empty()) {
-    readers_.resize(static_cast<size_t>(graph_.size()));
-    for (int32_t id : facts_.order())
+    readers_.resize(graph_.size());
+    for (graph::NodeId id : facts_.order())
       for (const Edge& read : graph_.node(id).inputs)
-        if (read.node >= 0) readers_[static_cast<size_t>(read.node)].emplace_back(read.index, id);
+        if (read.node) readers_[read.node].emplace_back(read.index, id);
   }
-  const auto& readers = readers_[static_cast<size_t>(edge.node)];
+  const auto& readers = readers_[edge.node];
   return std::any_of(readers.begin(), readers.end(), [&](const auto& reader) { return reader.first == edge.index && !inside(reader.second); });
 }
 
@@ -153,14 +153,14 @@ Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const S
   if (device.queued()) {
     queue = chooser_.Choose(device.first_queue, device.compute_count(), RootsOf(inputs));
     KeepForQueue(queue, device, inputs);
-    for (int32_t id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
+    for (graph::NodeId id : region->nodes()) seconds += SecondsOf(graph_.node(id), device);
   }
   for (const Edge& edge : out) {
     outputs.push_back(NewSlot(graph_.TypeOf(edge), facts_.of(edge).shape, Home::kArena, plan_.MemoryOf(edge)));
     SetSlot(edge, outputs.back());
   }
   if (queue >= 0) chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
-  uint64_t& workspace = code_->workspace_offset[static_cast<size_t>(queue + 1)];
+  uint64_t& workspace = code_->workspace_offset[queue + 1];
   workspace = std::max(workspace, region->workspace_bytes());
   Operation& operation = Push(block, queue >= 0 ? Operation::Kind::kQueued : Operation::Kind::kCompiled, first.id);
   operation.inputs = std::move(inputs);

@@ -11,30 +11,32 @@ namespace tenon::exec {
 using graph::BranchMerge;
 using graph::Edge;
 using graph::Frame;
+using graph::FrameId;
 using graph::LoopAnalysis;
 using graph::LoopVariable;
 using graph::Node;
+using graph::RegionId;
 
-Status Emitter::EmitFrame(int frame, Part part, std::vector<Operation>* block) {
-  const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
+Status Emitter::EmitFrame(FrameId frame, Part part, std::vector<Operation>* block) {
+  const Frame& f = loops_.frame(frame);
   TENON_ASSIGN_OR_RETURN(const std::vector<LoopAnalysis::Item> items, loops_.Items(graph_, facts_.order(), frame));
   OpenBranches open{block, {}};
   for (const LoopAnalysis::Item& item : HasClaims() ? ClaimsAsWholes(items, frame) : items) {
     // A loop belongs to the part in which it is entered.
-    const int32_t entry = item.node >= 0 ? item.node : loops_.frames()[static_cast<size_t>(item.child)].enters[0];
+    const graph::NodeId entry = item.node ? item.node : loops_.frame(item.child).enters[0];
     bool body = f.body.contains(entry);
-    if (item.node < 0)
-      for (int32_t enter : loops_.frames()[static_cast<size_t>(item.child)].enters) body = body || f.body.contains(enter);
+    if (!item.node)
+      for (graph::NodeId enter : loops_.frame(item.child).enters) body = body || f.body.contains(enter);
     if (part != Part::kAll && body != (part == Part::kBody)) continue;
-    const int region = item.node >= 0 ? branches_.region_of(item.node) : branches_.region_of_loop(item.child);
+    const RegionId region = item.node ? branches_.region_of(item.node) : branches_.region_of_loop(item.child);
     std::vector<Operation>* into = open.Top();
-    if (item.node < 0 || MayEmit(graph_.node(item.node))) {
+    if (!item.node || MayEmit(graph_.node(item.node))) {
       TENON_ASSIGN_OR_RETURN(into, BlockOf(region, &open));
     }
-    Status status = item.node >= 0 ? EmitNode(item.node, into) : EmitLoop(item.child, into);
+    Status status = item.node ? EmitNode(item.node, into) : EmitLoop(item.child, into);
     TENON_RETURN_IF_ERROR(CheckAllowance());
     if (!status.ok()) {
-      if (region == 0) return status;
+      if (region == graph::kEverywhere) return status;
       // It may be a branch that is not taken.
       GiveUp(std::string(status.message()), true);
     }
@@ -44,14 +46,14 @@ Status Emitter::EmitFrame(int frame, Part part, std::vector<Operation>* block) {
 }
 
 // Goes to the region's block: what runs in one region one after the other shares a block.
-Result<std::vector<Operation>*> Emitter::BlockOf(int region, OpenBranches* open) {
-  std::vector<int> path;
-  for (int at = region; at != 0; at = branches_.regions()[static_cast<size_t>(at)].parent) path.insert(path.begin(), at);
+Result<std::vector<Operation>*> Emitter::BlockOf(RegionId region, OpenBranches* open) {
+  std::vector<RegionId> path;
+  for (RegionId at = region; at != graph::kEverywhere; at = branches_.regions()[at].parent) path.insert(path.begin(), at);
   size_t common = 0;
   while (common < path.size() && common < open->stack.size() && open->stack[common].first == path[common]) ++common;
   open->stack.resize(common);
   for (; common < path.size(); ++common) {
-    const graph::Region& opened = branches_.regions()[static_cast<size_t>(path[common])];
+    const graph::Region& opened = branches_.regions()[path[common]];
     TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(opened.predicate, opened.parent));
     Use(predicate);
     Operation& operation = Push(open->Top(), Operation::Kind::kBranch, opened.predicate.node);
@@ -64,17 +66,17 @@ Result<std::vector<Operation>*> Emitter::BlockOf(int region, OpenBranches* open)
 }
 
 // The host's copy of what lies on a device, made before, where the region around runs.
-Edge Emitter::OnHost(Edge edge, int around) {
+Edge Emitter::OnHost(Edge edge, RegionId around) {
   if (plan_.MemoryOf(edge) == 0) return edge;
-  for (int32_t id : facts_.order())
-    if (plan_.TransferFrom(id) >= 0 && plan_.MemoryOf({id, 0}) == 0 && !slot_of_[static_cast<size_t>(id)].empty() &&
+  for (graph::NodeId id : facts_.order())
+    if (plan_.TransferFrom(id) >= 0 && plan_.MemoryOf({id, 0}) == 0 && !slot_of_[id].empty() &&
         branches_.IsWithin(around, branches_.region_of(id)) && branches_.Resolve({id, 0}) == edge)
       return {id, 0};
   GiveUp(StrCat("predicate '", graph_.EdgeName(edge), "' lies on a device, without a copy for the host where it is asked"));
   return edge;
 }
 
-Result<int32_t> Emitter::PredicateSlot(Edge predicate, int around) {
+Result<int32_t> Emitter::PredicateSlot(Edge predicate, RegionId around) {
   predicate = OnHost(predicate, around);
   TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(predicate));
   if (code_->at(slot).dtype != TENON_DT_BOOL || !code_->at(slot).shape.fully_known() || code_->at(slot).bytes != 1)
@@ -85,16 +87,16 @@ Result<int32_t> Emitter::PredicateSlot(Edge predicate, int around) {
 // Whether a node becomes an operation (some that may do not).
 bool Emitter::MayEmit(const Node& node) const {
   if (branches_.FindMerge(node.id) != nullptr || plan_.runner(node.id) != nullptr || plan_.TransferFrom(node.id) >= 0 ||
-      plan_.ChannelOf(node.id) >= 0)
+      plan_.ChannelOf(node.id))
     return true;
   for (size_t i = 0; i < node.inputs.size(); ++i)
-    if (node.inputs[i].node >= 0 && IsRef(graph_.TypeOf(node.inputs[i])) && !IsRef(node.input_types[i])) return true;
+    if (node.inputs[i].node && IsRef(graph_.TypeOf(node.inputs[i])) && !IsRef(node.input_types[i])) return true;
   return false;
 }
 
 // Of a loop variable: its loop gives it its slots.
-bool Emitter::IsVariableSwitch(int32_t id) const {
-  for (const LoopVariable& variable : loops_.frames()[static_cast<size_t>(loops_.frame_of(id))].variables)
+bool Emitter::IsVariableSwitch(graph::NodeId id) const {
+  for (const LoopVariable& variable : loops_.frame(loops_.frame_of(id)).variables)
     if (variable.switch_node == id) return true;
   return false;
 }
@@ -113,7 +115,7 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
   TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(merge.predicate, branches_.region_of(node.id)));
   int32_t sides[2];
   for (int side = 0; side < 2; ++side) {
-    const Edge edge = node.inputs[static_cast<size_t>(merge.input_of_side[side])];
+    const Edge edge = node.inputs[merge.input_of_side[side]];
     TENON_ASSIGN_OR_RETURN(sides[side], SlotOf(edge));
     if (IsRef(code_->at(sides[side]).dtype) != IsRef(node.output_types[0])) GiveUp(StrCat(node.Describe(), " merges a reference and a value"));
     Use(sides[side]);
@@ -138,7 +140,7 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
 }
 
 Status Emitter::EmitInvariants(const Frame& frame) {
-  for (int32_t enter : frame.invariants) {
+  for (graph::NodeId enter : frame.invariants) {
     if (!facts_.needed(enter)) continue;
     TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(graph_.node(enter).inputs[0]));
     SetSlot({enter, 0}, slot);
@@ -166,11 +168,11 @@ Status Emitter::EnterVariables(const Frame& frame, Loop* loop, Variables* variab
     Use(initial);
     const int32_t current = NewSlot(dtype, code_->at(initial).shape, Home::kArena, code_->at(initial).memory);
     SetSlot({variable.merge, 0}, current);
-    if (variable.switch_node >= 0) {
+    if (variable.switch_node) {
       SetSlot({variable.switch_node, 0}, current);
       SetSlot({variable.switch_node, 1}, current);
     }
-    if (variable.exit >= 0) SetSlot({variable.exit, 0}, current);
+    if (variable.exit) SetSlot({variable.exit, 0}, current);
     loop->carried.push_back({initial, current, -1, false, -1, code_->at(initial).memory != 0});
     if (code_->at(initial).memory != 0) PushTransfer(initial, current, variable.merge, block);
     variables->emplace_back(current, &variable);
@@ -202,8 +204,8 @@ Status Emitter::CloseVariables(const Frame& frame, const Variables& variables, L
   return Status::Ok();
 }
 
-Status Emitter::EmitLoop(int frame, std::vector<Operation>* block) {
-  const Frame& f = loops_.frames()[static_cast<size_t>(frame)];
+Status Emitter::EmitLoop(FrameId frame, std::vector<Operation>* block) {
+  const Frame& f = loops_.frame(frame);
   const auto index = static_cast<int32_t>(code_->loops.size());
   code_->loops.emplace_back();
   loop_parent_.push_back(loop_stack_.empty() ? -1 : loop_stack_.back());

@@ -37,7 +37,7 @@ class Emitter {
   // The blocks of the regions that are being emitted, the outermost first.
   struct OpenBranches {
     std::vector<Operation>* base;
-    std::vector<std::pair<int, std::vector<Operation>*>> stack;
+    std::vector<std::pair<graph::RegionId, std::vector<Operation>*>> stack;
     std::vector<Operation>* Top() const { return stack.empty() ? base : stack.back().second; }
   };
   // The items of a frame, in order: all of them, or those of its condition part, or of its body.
@@ -48,7 +48,7 @@ class Emitter {
     if (refusal_.text.empty()) refusal_ = {std::move(why), for_these_shapes};
   }
   bool refused() const { return !refusal_.text.empty(); }
-  const SessionDevice& DeviceOfMemory(int32_t memory) const { return plan_.env().devices[static_cast<size_t>(memory)]; }
+  const SessionDevice& DeviceOfMemory(int32_t memory) const { return plan_.env().devices[memory]; }
 
   // Slots and nodes (emit.cc).
   int32_t NewSlot(DType dtype, Shape shape, Home home, int32_t memory = 0);
@@ -61,12 +61,12 @@ class Emitter {
   std::vector<int32_t> RootsOf(std::vector<int32_t> slots) const;
   bool Supported();
   void CheckExchange(const graph::Node& node);
-  Operation& Push(std::vector<Operation>* block, Operation::Kind kind, int32_t node);
-  Status EmitNode(int32_t id, std::vector<Operation>* block);
+  Operation& Push(std::vector<Operation>* block, Operation::Kind kind, graph::NodeId node);
+  Status EmitNode(graph::NodeId id, std::vector<Operation>* block);
   Result<int32_t> EmitRead(int32_t reference, const graph::Node& node, graph::Edge edge, std::vector<Operation>* block);
   Status EmitExchange(const graph::Node& node, std::vector<Operation>* block);
   int32_t EmitTransfer(int32_t from, const graph::Node& node, std::vector<Operation>* block);
-  void PushTransfer(int32_t from, int32_t to, int32_t node, std::vector<Operation>* block);
+  void PushTransfer(int32_t from, int32_t to, graph::NodeId node, std::vector<Operation>* block);
   Status EmitKernel(const graph::Node& node, std::vector<Operation>* block);
   Status EmitView(const graph::Node& node, int32_t input, const graph::OutputFacts& facts, std::vector<Operation>* block);
   int32_t ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs);
@@ -75,15 +75,15 @@ class Emitter {
   Status EmitFetches();
 
   // Control flow (emit_control_flow.cc).
-  Status EmitFrame(int frame, Part part, std::vector<Operation>* block);
-  Result<std::vector<Operation>*> BlockOf(int region, OpenBranches* open);
-  graph::Edge OnHost(graph::Edge edge, int around);
-  Result<int32_t> PredicateSlot(graph::Edge predicate, int around);
+  Status EmitFrame(graph::FrameId frame, Part part, std::vector<Operation>* block);
+  Result<std::vector<Operation>*> BlockOf(graph::RegionId region, OpenBranches* open);
+  graph::Edge OnHost(graph::Edge edge, graph::RegionId around);
+  Result<int32_t> PredicateSlot(graph::Edge predicate, graph::RegionId around);
   bool MayEmit(const graph::Node& node) const;
-  bool IsVariableSwitch(int32_t id) const;
+  bool IsVariableSwitch(graph::NodeId id) const;
   Status EmitSwitch(const graph::Node& node, std::vector<Operation>* block);
   Status EmitSelect(const graph::Node& node, const graph::BranchMerge& merge, std::vector<Operation>* block);
-  Status EmitLoop(int frame, std::vector<Operation>* block);
+  Status EmitLoop(graph::FrameId frame, std::vector<Operation>* block);
   Status EmitInvariants(const graph::Frame& frame);
   Status EnterVariables(const graph::Frame& frame, Loop* loop, Variables* variables, std::vector<Operation>* block);
   Status CloseVariables(const graph::Frame& frame, const Variables& variables, Loop* loop);
@@ -92,11 +92,11 @@ class Emitter {
 
   // Sets of nodes that a compiler took (emit_claims.cc).
   bool HasClaims() const;
-  int32_t ClaimOf(int32_t id) const;
-  bool RunTogether(int32_t a, int32_t b) const;
-  std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, int frame) const;
+  int32_t ClaimOf(graph::NodeId id) const;
+  bool RunTogether(graph::NodeId a, graph::NodeId b) const;
+  std::vector<graph::LoopAnalysis::Item> ClaimsAsWholes(const std::vector<graph::LoopAnalysis::Item>& items, graph::FrameId frame) const;
   Status EmitClaim(int32_t number, std::vector<Operation>* block);
-  bool IsReadOutside(graph::Edge edge, const std::function<bool(int32_t)>& inside);
+  bool IsReadOutside(graph::Edge edge, const std::function<bool(graph::NodeId)>& inside);
   Status EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<graph::Edge>& in, const std::vector<graph::Edge>& out, std::vector<Operation>* block);
 
   const Plan& plan_;
@@ -108,9 +108,9 @@ class Emitter {
   QueueChooser chooser_;
   std::set<int32_t> emitted_claims_;
   mutable std::vector<int8_t> whole_claims_;  // by claim: -1 not looked at
-  std::vector<std::vector<std::pair<int32_t, int32_t>>> readers_;  // of each node: output, reader
+  graph::NodeMap<std::vector<std::pair<int32_t, graph::NodeId>>> readers_;  // of each node: output, reader
   Refusal refusal_;
-  std::vector<std::vector<int32_t>> slot_of_;
+  graph::NodeMap<std::vector<int32_t>> slot_of_;
   int32_t position_ = 0;
   std::vector<int32_t> loop_stack_;
   std::vector<int32_t> loop_parent_;  // of loops

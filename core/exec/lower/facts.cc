@@ -49,41 +49,40 @@ Status Facts::FindNeeded() {
   // Over all nodes: a constant that is folded away may be what ties a node to its loop.
   TENON_ASSIGN_OR_RETURN(loops_, graph::LoopAnalysis::Run(graph_, plan_.order()));
   MarkNeeded();
-  for (int32_t id : plan_.order())
-    if (needed_[static_cast<size_t>(id)]) needed_order_.push_back(id);
+  for (graph::NodeId id : plan_.order())
+    if (needed_[id]) needed_order_.push_back(id);
   return Status::Ok();
 }
 
 // Backwards from fetches and targets. Behind a known value only nodes with effects are still wanted.
 void Facts::MarkNeeded() {
-  needed_.assign(static_cast<size_t>(graph_.size()), false);
-  std::vector<bool> in_order(static_cast<size_t>(graph_.size()), false), passed(in_order);
-  for (int32_t id : plan_.order()) in_order[static_cast<size_t>(id)] = true;
-  std::vector<std::pair<int32_t, bool>> stack;  // node, wanted
+  needed_.assign(graph_.size(), false);
+  graph::NodeMap<bool> in_order(graph_.size(), false), passed(in_order);
+  for (graph::NodeId id : plan_.order()) in_order[id] = true;
+  std::vector<std::pair<graph::NodeId, bool>> stack;  // node, wanted
   const auto follow = [&](Edge edge, bool wanted) {
-    if (edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
+    if (edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted && !Known(edge));
   };
   for (const Edge& fetch : plan_.fetches()) follow(fetch, true);
-  for (int32_t target : plan_.targets()) stack.emplace_back(target, true);
+  for (graph::NodeId target : plan_.targets()) stack.emplace_back(target, true);
   while (!stack.empty()) {
     auto [id, wanted] = stack.back();
     stack.pop_back();
-    const auto at = static_cast<size_t>(id);
-    if (!in_order[at]) continue;
+    if (!in_order[id]) continue;
     wanted = wanted || graph_.node(id).has(TENON_OP_WRITES_STATE | TENON_OP_IO);
-    if (wanted ? needed_[at] : (needed_[at] || passed[at])) continue;
-    (wanted ? needed_ : passed)[at] = true;
+    if (wanted ? needed_[id] : (needed_[id] || passed[id])) continue;
+    (wanted ? needed_ : passed)[id] = true;
     // A merge needs its predicate, which hangs on its inputs even where their values are known.
     const bool merge = graph_.node(id).has(TENON_OP_MERGE);
     for (const Edge& edge : graph_.node(id).inputs) {
-      if (merge && edge.node >= 0 && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);
+      if (merge && edge.node && plan_.FeedOf(edge) < 0) stack.emplace_back(edge.node, wanted);
       else follow(edge, wanted);
     }
-    for (int32_t control : graph_.node(id).controls) stack.emplace_back(control, wanted);
+    for (graph::NodeId control : graph_.node(id).controls) stack.emplace_back(control, wanted);
     // A value that is sent may be known, but not how often.
-    if (!wanted || plan_.ChannelOf(id) < 0) continue;
-    for (int frame = loops_.frame_of(id); frame > 0; frame = loops_.frames()[static_cast<size_t>(frame)].parent)
-      if (const int32_t condition = loops_.frames()[static_cast<size_t>(frame)].condition; condition >= 0) stack.emplace_back(condition, true);
+    if (!wanted || !plan_.ChannelOf(id)) continue;
+    for (graph::FrameId frame = loops_.frame_of(id); frame > graph::kStep; frame = loops_.frame(frame).parent)
+      if (const graph::NodeId condition = loops_.frame(frame).condition) stack.emplace_back(condition, true);
   }
 }
 

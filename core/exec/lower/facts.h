@@ -27,9 +27,9 @@ class Facts {
   const graph::LoopAnalysis& loops() const { return loops_; }
   // Whether an edge's value stands in the plan, so that its producer need not run.
   bool Known(graph::Edge edge) const;
-  bool needed(int32_t node) const { return needed_[static_cast<size_t>(node)]; }
+  bool needed(graph::NodeId node) const { return needed_[node]; }
   // The nodes that are needed, in the plan's order.
-  const std::vector<int32_t>& order() const { return needed_order_; }
+  const std::vector<graph::NodeId>& order() const { return needed_order_; }
   uint64_t folded() const { return static_cast<uint64_t>(inference_.evaluated()); }
 
  private:
@@ -40,8 +40,8 @@ class Facts {
   const graph::Graph& graph_;
   graph::ShapeInference inference_;
   graph::LoopAnalysis loops_;
-  std::vector<bool> needed_;
-  std::vector<int32_t> needed_order_;
+  graph::NodeMap<bool> needed_;
+  std::vector<graph::NodeId> needed_order_;
 };
 
 }  // namespace tenon::exec

@@ -12,7 +12,7 @@ namespace tenon::exec {
 namespace {
 
 bool HasConditional(const Plan& plan) {
-  return std::any_of(plan.order().begin(), plan.order().end(), [&](int32_t id) { return plan.graph().node(id).has(TENON_OP_MERGE); });
+  return std::any_of(plan.order().begin(), plan.order().end(), [&](graph::NodeId id) { return plan.graph().node(id).has(TENON_OP_MERGE); });
 }
 
 Status PlaceConstants(DeviceConstants* constants, ProgramCode* code) {

@@ -28,7 +28,7 @@ class QueueChooser {
   }
   // Work that takes so long goes to the queue and makes these values.
   void Submit(int32_t queue, double seconds, const std::vector<int32_t>& reads, const std::vector<int32_t>& makes) {
-    double& free = free_[static_cast<size_t>(queue)];
+    double& free = free_[queue];
     free = Begin(queue, reads) + seconds;
     for (int32_t value : makes) made_[value] = {free, queue};
   }
@@ -40,7 +40,7 @@ class QueueChooser {
     int32_t queue;
   };
   double Begin(int32_t queue, const std::vector<int32_t>& values) const {
-    double begin = free_[static_cast<size_t>(queue)];
+    double begin = free_[queue];
     for (int32_t value : values)
       if (const auto it = made_.find(value); it != made_.end())
         begin = std::max(begin, it->second.seconds + (it->second.queue == queue ? 0 : kCrossingSeconds));

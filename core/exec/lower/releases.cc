@@ -10,7 +10,7 @@ namespace {
 // By position: the slots whose buffers are dropped there.
 using Ends = std::multimap<int32_t, int32_t>;
 
-Operation Release(int32_t slot, int32_t node, int32_t position) {
+Operation Release(int32_t slot, graph::NodeId node, int32_t position) {
   Operation release;
   release.kind = Operation::Kind::kRelease;
   release.node = node;
@@ -23,7 +23,7 @@ void Insert(const ProgramCode& code, const Ends& ends, std::vector<Operation>* b
   std::vector<Operation> out;
   for (Operation& operation : *block) {
     const int32_t end = operation.kind == Operation::Kind::kLoop ? code.loop(operation.loop).end : operation.position;
-    const int32_t node = operation.node;
+    const graph::NodeId node = operation.node;
     out.push_back(std::move(operation));
     const auto range = ends.equal_range(end);
     for (auto it = range.first; it != range.second; ++it) out.push_back(Release(it->second, node, end));

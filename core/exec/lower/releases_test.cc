@@ -13,7 +13,7 @@ using Kind = Operation::Kind;
 Operation At(Kind kind, int32_t position) {
   Operation operation;
   operation.kind = kind;
-  operation.node = position;
+  operation.node = graph::NodeId(position);
   operation.position = position;
   return operation;
 }
@@ -41,7 +41,7 @@ TEST(Releases, FollowTheLastReader) {
   code.operations = {At(Kind::kDynamic, 0), At(Kind::kDynamic, 1)};
   InsertReleases(&code);
   EXPECT_EQ(Text(code.operations), "at 0; release 1; at 1; release 0; release 3; ");
-  EXPECT_EQ(code.operations[1].node, 0) << "for errors: of the reader";
+  EXPECT_EQ(code.operations[1].node, graph::NodeId(0)) << "for errors: of the reader";
 }
 
 TEST(Releases, OfWhatALoopReadsFollowTheLoop) {

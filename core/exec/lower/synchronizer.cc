@@ -31,7 +31,7 @@ int32_t Synchronizer::NewBlock(int32_t parent) {
 }
 
 bool Synchronizer::IsWithin(int32_t block, int32_t outer) const {
-  for (; block >= 0; block = parent_of_block_[static_cast<size_t>(block)])
+  for (; block >= 0; block = parent_of_block_[block])
     if (block == outer) return true;
   return false;
 }
@@ -41,7 +41,7 @@ void Synchronizer::Walk(const std::vector<Operation>& block, int32_t number) {
 }
 
 Synchronizer::Event Synchronizer::NewEvent(const Operation& operation, int32_t queue, int32_t block) {
-  if (queue >= 0) used_[static_cast<size_t>(queue)] = true;
+  if (queue >= 0) used_[queue] = true;
   return {operation.position, queue, block, next_event_++};
 }
 
@@ -71,7 +71,7 @@ void Synchronizer::WalkOperation(const Operation& operation, int32_t block) {
   for (int32_t slot : operation.inputs) Touch(slot, Access::kRead, at(slot), waits);
   for (int32_t slot : operation.outputs) Touch(slot, Access::kWrite, at(slot), waits);
   if (operation.region == nullptr) return Add(&done_by_[operation.node], event);
-  for (int32_t node : operation.region->nodes()) Add(&done_by_[node], event);
+  for (graph::NodeId node : operation.region->nodes()) Add(&done_by_[node], event);
 }
 
 void Synchronizer::WalkLoop(const Operation& operation, int32_t block) {
@@ -136,7 +136,7 @@ void Synchronizer::TouchOne(int32_t slot, Access access, const Event& event, Wai
 // Splits the pieces at the value's ends, and touches each that is within.
 void Synchronizer::TouchArena(const Slot& slot, Access access, const Event& event, Waits* waits) {
   if (slot.bytes == 0) return;
-  Range& range = arenas_[static_cast<size_t>(slot.memory)];
+  Range& range = arenas_[slot.memory];
   const uint64_t begin = slot.offset, end = slot.offset + slot.bytes;
   const auto split = [&range](uint64_t at) {
     auto next = range.lower_bound(at);
@@ -181,13 +181,13 @@ void Synchronizer::Add(std::vector<Event>* list, const Event& event) const {
 // ---- Waits ----
 
 const tenon_device_driver* Synchronizer::DriverOf(int32_t queue) const {
-  return env_.devices[static_cast<size_t>(env_.queues[static_cast<size_t>(queue)].device)].device->driver;
+  return env_.devices[env_.queues[queue].device].device->driver;
 }
 
 // Whether the waiter, or the host before it, has waited for the event already.
 bool Synchronizer::IsKnown(const Event& waiter, const Event& event) const {
   for (const int32_t who : {waiter.queue, -1}) {
-    const Waited& waited = waited_[static_cast<size_t>(who + 1)][static_cast<size_t>(event.queue)];
+    const Waited& waited = waited_[who + 1][event.queue];
     if (waited.event >= event.number && IsWithin(waiter.block, waited.block)) return true;
   }
   return false;
@@ -202,46 +202,46 @@ void Synchronizer::WaitFor(const std::vector<Event>& list, const Event& event, W
     (void)PointOf(earlier.operation);
     // Only what is sure to have run says anything of what came before it.
     if (!IsWithin(event.block, earlier.block)) continue;
-    Waited& waited = waited_[by_host ? 0 : static_cast<size_t>(event.queue + 1)][static_cast<size_t>(earlier.queue)];
+    Waited& waited = waited_[by_host ? 0 : static_cast<size_t>(event.queue + 1)][earlier.queue];
     if (!IsWithin(event.block, waited.block) || waited.event < earlier.number) waited = {earlier.number, event.block};
   }
 }
 
 void Synchronizer::WaitForControls(const Operation& operation, const Event& event, Waits* waits) {
-  const auto wait_for = [&](int32_t node) {
-    for (int32_t control : graph_.node(node).controls) WaitFor(CompletionOf(control), event, waits);
+  const auto wait_for = [&](graph::NodeId node) {
+    for (graph::NodeId control : graph_.node(node).controls) WaitFor(CompletionOf(control), event, waits);
   };
   if (operation.region == nullptr) return wait_for(operation.node);
-  for (int32_t node : operation.region->nodes()) wait_for(node);
+  for (graph::NodeId node : operation.region->nodes()) wait_for(node);
 }
 
 // What must be done for a node to be done: its own operations, or, when it has none, those of what it comes after.
-const std::vector<Synchronizer::Event>& Synchronizer::CompletionOf(int32_t node) {
-  std::vector<int32_t> stack = {node};
-  const auto known = [this](int32_t id) -> const std::vector<Event>* {
+const std::vector<Synchronizer::Event>& Synchronizer::CompletionOf(graph::NodeId node) {
+  std::vector<graph::NodeId> stack = {node};
+  const auto known = [this](graph::NodeId id) -> const std::vector<Event>* {
     if (const auto it = done_by_.find(id); it != done_by_.end()) return &it->second;
     const auto it = completion_.find(id);
     return it == completion_.end() ? nullptr : &it->second;
   };
   if (const auto* events = known(node)) return *events;
-  std::unordered_map<int32_t, bool> open;  // on the stack; a loop's back edge leads to one
+  std::unordered_map<graph::NodeId, bool> open;  // on the stack; a loop's back edge leads to one
   while (!stack.empty()) {
-    const int32_t id = stack.back();
+    const graph::NodeId id = stack.back();
     if (known(id) != nullptr) {
       stack.pop_back();
       continue;
     }
-    std::vector<int32_t> sources = graph_.node(id).controls;
+    std::vector<graph::NodeId> sources = graph_.node(id).controls;
     for (const graph::Edge& edge : graph_.node(id).inputs)
-      if (edge.node >= 0 && !is_fed_(edge)) sources.push_back(edge.node);
+      if (edge.node && !is_fed_(edge)) sources.push_back(edge.node);
     if (!open[id]) {
       open[id] = true;
-      for (int32_t source : sources)
+      for (graph::NodeId source : sources)
         if (known(source) == nullptr && !open[source]) stack.push_back(source);
       continue;
     }
     std::vector<Event> events;
-    for (int32_t source : sources)
+    for (graph::NodeId source : sources)
       if (const auto* part = known(source))
         for (const Event& event : *part) {
           const bool there = std::any_of(events.begin(), events.end(), [&](const Event& other) { return other.number == event.number; });

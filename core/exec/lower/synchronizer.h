@@ -64,7 +64,7 @@ class Synchronizer {
   void Add(std::vector<Event>* list, const Event& event) const;
   void WaitFor(const std::vector<Event>& list, const Event& event, Waits* waits);
   void WaitForControls(const Operation& operation, const Event& event, Waits* waits);
-  const std::vector<Event>& CompletionOf(int32_t node);
+  const std::vector<Event>& CompletionOf(graph::NodeId node);
   bool IsWithin(int32_t block, int32_t outer) const;
   bool IsKnown(const Event& waiter, const Event& event) const;
   const tenon_device_driver* DriverOf(int32_t queue) const;
@@ -86,8 +86,8 @@ class Synchronizer {
     int32_t block = 0;
   };
   std::vector<std::vector<Waited>> waited_;  // [queue + 1][queue]: the latest event that it has waited for, and where
-  std::unordered_map<int32_t, std::vector<Event>> done_by_;     // by node: what it submitted, or did on the host
-  std::unordered_map<int32_t, std::vector<Event>> completion_;  // of nodes without operations
+  std::unordered_map<graph::NodeId, std::vector<Event>> done_by_;     // by node: what it submitted, or did on the host
+  std::unordered_map<graph::NodeId, std::vector<Event>> completion_;  // of nodes without operations
   std::unordered_map<int32_t, Waits> waits_;                    // by position
   std::unordered_map<const std::vector<Operation>*, Waits> tail_;  // at the end of a loop's block
   std::unordered_map<int32_t, int32_t> points_;                 // by position

@@ -31,10 +31,10 @@ class SynchronizerTest : public testing::Test, public fakes::GraphMaker {
     code_.slots.push_back(slot);
     return static_cast<int32_t>(code_.slots.size()) - 1;
   }
-  Operation Work(int32_t queue, std::vector<int32_t> inputs, std::vector<int32_t> outputs, int32_t node = -1) {
+  Operation Work(int32_t queue, std::vector<int32_t> inputs, std::vector<int32_t> outputs, graph::NodeId node = {}) {
     Operation operation;
     operation.kind = queue < 0 ? Kind::kRun : Kind::kQueued;
-    operation.node = node >= 0 ? node : Add("Draw", {}, {}, StrCat("n", graph.size())).node;
+    operation.node = node ? node : Add("Draw", {}, {}, StrCat("n", graph.size())).node;
     operation.position = next_++;
     operation.queue = queue;
     operation.inputs = std::move(inputs);
@@ -105,7 +105,7 @@ TEST_F(SynchronizerTest, TheHostWaitsForOneDriverOnBehalfOfAnother) {
 TEST_F(SynchronizerTest, ControlEdgesCount) {
   const int32_t a = Value(1), b = Value(1);
   code_.operations = {Work(0, {}, {a})};
-  const int32_t after = Add("Draw", {}, {}, "after").node;
+  const graph::NodeId after = Add("Draw", {}, {}, "after").node;
   graph.mutable_node(after).controls = {code_.operations[0].node};
   code_.operations.push_back(Work(1, {}, {b}, after));
   EXPECT_EQ(Synchronized(), "q0 tells 0; q1 after 0; ");

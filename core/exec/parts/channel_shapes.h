@@ -13,22 +13,25 @@
 
 #include "core/exec/device/environment.h"
 #include "core/graph/graph.h"
+#include "core/partition/parts.h"
 
 namespace tenon::exec {
 
 class ChannelShapes {
  public:
   struct Known {
-    std::vector<Shape> feeds, channels;
-    std::vector<tenon_tensor_view> views;  // of channels; without data
+    std::vector<Shape> feeds;
+    IdVector<partition::ChannelId, Shape> channels;
+    IdVector<partition::ChannelId, tenon_tensor_view> views;  // without data
   };
 
   // What is asked, over the whole graph. The graph and the environment outlive it.
   struct Question {
     const graph::Graph* graph;
     const Environment* env;
-    std::vector<int32_t> order;
-    std::vector<graph::Edge> feeds, values;  // values: of the channels; index -1: a control edge
+    std::vector<graph::NodeId> order;
+    std::vector<graph::Edge> feeds;
+    IdVector<partition::ChannelId, graph::Edge> values;  // index -1: a control edge
     bool fold;                               // whether constants may be computed
     std::function<bool(const graph::Node&)> own_arithmetic;  // of a node's device, which the host's does not foretell
   };

@@ -13,7 +13,7 @@ namespace {
 std::vector<int32_t> Of(const std::vector<int32_t>& all, const std::vector<int32_t>& numbers) {
   std::vector<int32_t> out;
   for (int32_t number : numbers)
-    if (!all.empty()) out.push_back(all[static_cast<size_t>(number)]);
+    if (!all.empty()) out.push_back(all[number]);
   return out;
 }
 
@@ -22,7 +22,7 @@ std::vector<int32_t> Of(const std::vector<int32_t>& all, const std::vector<int32
 // ---- The plan ----
 
 Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                       std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                                       std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
                                                        Plan::Options options) {
   std::shared_ptr<PartedPlan> plan(new PartedPlan(std::move(graph), env));
   plan->feeds_ = std::move(feeds);
@@ -39,12 +39,12 @@ Result<std::shared_ptr<PartedPlan>> PartedPlan::Create(graph::Graph graph, std::
   const PartedPlan* self = plan.get();
   plan->shapes_ = std::make_unique<ChannelShapes>(ChannelShapes::Question{
       &plan->graph_, &plan->env_, std::move(request.order), plan->feeds_, plan->values_, options.fold,
-      [self](const graph::Node& node) { return self->env_.devices[static_cast<size_t>(self->DeviceOf(node.device))].queued(); }});
+      [self](const graph::Node& node) { return self->env_.devices[self->DeviceOf(node.device)].queued(); }});
   return plan;
 }
 
 Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, const Plan::Options& options) {
-  std::vector<bool> may_be_dead;
+  IdVector<ChannelId, bool> may_be_dead;
   for (partition::Channel& channel : parted.channels) {
     may_be_dead.push_back(channel.may_be_dead);
     values_.push_back(channel.value);
@@ -53,10 +53,10 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
   fetches_.resize(parted.fetches.size());
   for (partition::Part& part : parted.parts) {
     // What turns loops and what crosses lies on the host, whatever the part's device.
-    for (int32_t id = 0; id < part.graph.size(); ++id)
-      if (part.origins[static_cast<size_t>(id)] < 0) part.graph.mutable_node(id).device.clear();
+    for (const graph::NodeId id : part.graph.ids())
+      if (!part.origins[id]) part.graph.mutable_node(id).device.clear();
     for (size_t i = 0; i < part.fetch_numbers.size(); ++i)
-      fetches_[static_cast<size_t>(part.fetch_numbers[i])] = {static_cast<int32_t>(parts_.size()), static_cast<int32_t>(i)};
+      fetches_[part.fetch_numbers[i]] = {static_cast<int32_t>(parts_.size()), static_cast<int32_t>(i)};
     Plan::Options own = options;
     const int32_t device = DeviceOf(part.device);
     if (options.times != nullptr) own.times = TimesOf(*options.times, part, device);
@@ -66,7 +66,7 @@ Status PartedPlan::MakeParts(partition::Partitioned parted, KernelStore* store, 
     auto plan = MakePlan(std::move(part.graph), std::move(part.feeds), std::move(part.fetches), std::move(part.targets), env_, store, own);
     if (!plan.ok()) return std::move(plan).status().Annotate(StrCat("on ", part.device));
     Part& made = parts_.emplace_back(Part{std::move(part.device), std::make_shared<Bindings>(*plan), std::move(part.feed_numbers), {}});
-    for (int32_t id : (*plan)->receives()) made.channels.push_back((*plan)->ChannelOf(id));
+    for (graph::NodeId id : (*plan)->receives()) made.channels.push_back((*plan)->ChannelOf(id));
   }
   return Status::Ok();
 }
@@ -79,19 +79,19 @@ int32_t PartedPlan::DeviceOf(const std::string& name) const {
 // What was predicted for the whole graph, by the part's own nodes.
 std::shared_ptr<const StepTimes> PartedPlan::TimesOf(const StepTimes& whole, const partition::Part& part, int32_t device) const {
   auto times = std::make_shared<StepTimes>();
-  const int32_t memory = env_.devices[static_cast<size_t>(device)].memory;
+  const int32_t memory = env_.devices[device].memory;
   const auto add = [&](graph::Edge own, graph::Edge value) {
     const auto at = whole.crossings.find({value, memory});
     if (at != whole.crossings.end()) times->crossings.emplace(std::make_pair(own, memory), at->second);
   };
-  for (int32_t id = 0; id < part.graph.size(); ++id) {
-    const auto at = static_cast<size_t>(id);
-    times->node_seconds.push_back(part.origins[at] < 0 ? 0 : whole.SecondsOf(part.origins[at]));
-    if (part.channels[at] >= 0) add({id, 0}, values_[static_cast<size_t>(part.channels[at])]);
-    for (size_t k = 0; part.origins[at] >= 0 && k < part.graph.node(id).output_types.size(); ++k)
-      add({id, static_cast<int32_t>(k)}, {part.origins[at], static_cast<int32_t>(k)});
+  for (const graph::NodeId id : part.graph.ids()) {
+    const graph::NodeId origin = part.origins[id];
+    times->node_seconds.push_back(!origin ? 0 : whole.SecondsOf(origin));
+    if (part.channels[id]) add({id, 0}, values_[part.channels[id]]);
+    for (size_t k = 0; origin && k < part.graph.node(id).output_types.size(); ++k)
+      add({id, static_cast<int32_t>(k)}, {origin, static_cast<int32_t>(k)});
   }
-  for (size_t i = 0; i < part.feeds.size(); ++i) add(part.feeds[i], feeds_[static_cast<size_t>(part.feed_numbers[i])]);
+  for (size_t i = 0; i < part.feeds.size(); ++i) add(part.feeds[i], feeds_[part.feed_numbers[i]]);
   return times;
 }
 
@@ -188,7 +188,7 @@ void PartedRun::Begin(Step* step, const tenon_tensor_view* const* feeds) {
     Part& part = *parts_[i];
     part.feeds.clear();
     for (int32_t number : part.from.feed_numbers) part.feeds.push_back(feeds[number]);
-    for (int32_t channel : part.from.channels) part.feeds.push_back(&shapes_->views[static_cast<size_t>(channel)]);
+    for (ChannelId channel : part.from.channels) part.feeds.push_back(&shapes_->views[channel]);
     if (part.cancellation == nullptr || part.cancellation->cancelled()) part.cancellation = std::make_unique<Cancellation>();
     part.step.cancellation = part.cancellation.get();
     part.step.trace = step->trace;
@@ -243,7 +243,7 @@ bool PartedRun::abandoned() const {
 
 const tenon_tensor_view& PartedRun::fetch(size_t i) const {
   const PartedPlan::Fetch& fetch = plan_->fetches()[i];
-  return parts_[static_cast<size_t>(fetch.part)]->run->fetch(static_cast<size_t>(fetch.index));
+  return parts_[fetch.part]->run->fetch(static_cast<size_t>(fetch.index));
 }
 
 void PartedRun::Finish() {

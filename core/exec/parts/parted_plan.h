@@ -29,7 +29,7 @@ class PartedPlan final : public Runnable {
     std::string device;
     std::shared_ptr<Bindings> bindings;
     std::vector<int32_t> feed_numbers;  // among the step's
-    std::vector<int32_t> channels;      // of the plan's receives()
+    std::vector<ChannelId> channels;    // of the plan's receives()
   };
   struct Fetch {
     int32_t part, index;
@@ -37,7 +37,7 @@ class PartedPlan final : public Runnable {
 
   // The graph's nodes have the full names of the environment's devices.
   static Result<std::shared_ptr<PartedPlan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                    std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                                    std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
                                                     Plan::Options options);
 
   const graph::Graph& graph() const { return graph_; }  // the whole
@@ -61,7 +61,8 @@ class PartedPlan final : public Runnable {
 
   graph::Graph graph_;
   const Environment env_;
-  std::vector<graph::Edge> feeds_, values_;  // values_: of channels
+  std::vector<graph::Edge> feeds_;
+  IdVector<ChannelId, graph::Edge> values_;
   std::vector<Part> parts_;
   std::vector<Fetch> fetches_;
   std::vector<std::string> channel_names_;

@@ -34,7 +34,7 @@ struct ClaimSink {
 namespace {
 
 // Whether a compiler may have it: work of a queue, or of the host for a device without, and nothing that outlives the step.
-bool MayBeClaimed(const Plan& plan, int32_t id, const CompilerEntry& compiler, const SessionDevice& device) {
+bool MayBeClaimed(const Plan& plan, graph::NodeId id, const CompilerEntry& compiler, const SessionDevice& device) {
   const NodeRunner* runner = plan.runner(id).get();
   if (runner == nullptr || runner->main_queue_only() || runner->registration().priority > compiler.table->priority) return false;
   if (device.queued()) return runner->queued_on() == &device;
@@ -74,9 +74,9 @@ Status Claims::BreakCircles(int32_t first) {
   for (std::vector<int32_t> stuck = InCircles(); !stuck.empty(); stuck = InCircles()) {
     if (first == 0 || stuck.back() < first)
       return InvalidArgument("the sets of nodes that it claimed depend on each other in a circle");
-    Claim& given_up = claims_[static_cast<size_t>(stuck.back())];
-    for (int32_t id : given_up.nodes) {
-      claim_of_[static_cast<size_t>(id)] = -1;
+    Claim& given_up = claims_[stuck.back()];
+    for (graph::NodeId id : given_up.nodes) {
+      claim_of_[id] = -1;
       refusals_[id] = {given_up.compiler.plugin, "its set and one of another device would depend on each other"};
     }
     given_up.nodes.clear();
@@ -84,14 +84,14 @@ Status Claims::BreakCircles(int32_t first) {
   return Status::Ok();
 }
 
-const Claims::Refusal* Claims::RefusalOf(int32_t node) const {
+const Claims::Refusal* Claims::RefusalOf(graph::NodeId node) const {
   const auto it = refusals_.find(node);
   return it == refusals_.end() ? nullptr : &it->second;
 }
 
 Status Claims::Ask(const CompilerEntry& compiler, const SessionDevice& device) {
   std::vector<int64_t> nodes;
-  for (int32_t id : plan_.order())
+  for (graph::NodeId id : plan_.order())
     if (MayBeClaimed(plan_, id, compiler, device)) nodes.push_back(cursor_.NumberOf(id));
   if (nodes.empty()) return Status::Ok();
   ClaimSink own{this, &compiler, &device};
@@ -106,13 +106,13 @@ Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, 
   claim.device = &device;
   for (uint64_t i = 0; i < count; ++i) {
     if (!cursor_.Has(nodes[i])) return InvalidArgument(StrCat("there is no node ", nodes[i], " to claim"));
-    const int32_t id = cursor_.IdOf(nodes[i]);
+    const graph::NodeId id = cursor_.IdOf(nodes[i]);
     if (!MayBeClaimed(plan_, id, compiler, device)) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is not one of those that may be claimed"));
-    if (claim_of_[static_cast<size_t>(id)] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
-    claim_of_[static_cast<size_t>(id)] = static_cast<int32_t>(claims_.size());
+    if (claim_of_[id] >= 0) return InvalidArgument(StrCat(plan_.graph().node(id).Describe(), " is claimed twice"));
+    claim_of_[id] = static_cast<int32_t>(claims_.size());
     claim.nodes.push_back(id);
   }
-  std::sort(claim.nodes.begin(), claim.nodes.end(), [this](int32_t a, int32_t b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
+  std::sort(claim.nodes.begin(), claim.nodes.end(), [this](graph::NodeId a, graph::NodeId b) { return cursor_.NumberOf(a) < cursor_.NumberOf(b); });
   if (claim.nodes.empty()) return InvalidArgument("a claim has no node");
   claims_.push_back(std::move(claim));
   return Status::Ok();
@@ -121,21 +121,21 @@ Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, 
 // With each claim as one, every node must come after what it depends on: the claims that do not, or come behind such.
 std::vector<int32_t> Claims::InCircles() const {
   const graph::Graph& graph = plan_.graph();
-  const size_t count = static_cast<size_t>(graph.size());
-  const auto whole = [&](int32_t id) { return ClaimOf(id) < 0 ? static_cast<size_t>(id) : count + static_cast<size_t>(ClaimOf(id)); };
+  const size_t count = graph.size();
+  const auto whole = [&](graph::NodeId id) { return ClaimOf(id) < 0 ? id.index() : count + static_cast<size_t>(ClaimOf(id)); };
   std::vector<std::vector<size_t>> users(count + claims_.size());
   std::vector<int32_t> pending(users.size(), 0);
   std::set<size_t> all;
-  for (int32_t id : plan_.order()) {
+  for (graph::NodeId id : plan_.order()) {
     all.insert(whole(id));
     const Node& node = graph.node(id);
-    const auto depend = [&](int32_t source) {
-      if (source < 0 || whole(source) == whole(id) || cursor_.NumberOf(source) > cursor_.NumberOf(id)) return;
+    const auto depend = [&](graph::NodeId source) {
+      if (!source || whole(source) == whole(id) || cursor_.NumberOf(source) > cursor_.NumberOf(id)) return;
       users[whole(source)].push_back(whole(id));
       ++pending[whole(id)];
     };
     for (const Edge& edge : node.inputs) depend(edge.node);
-    for (int32_t control : node.controls) depend(control);
+    for (graph::NodeId control : node.controls) depend(control);
   }
   std::deque<size_t> ready;
   for (size_t at = 0; at < users.size(); ++at)
@@ -178,12 +178,12 @@ struct EdgeViews {
 }  // namespace
 
 Result<std::shared_ptr<const CompiledRegion>> CompiledRegion::Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                                      const std::vector<int32_t>& nodes, const std::vector<Edge>& inputs,
+                                                                      const std::vector<graph::NodeId>& nodes, const std::vector<Edge>& inputs,
                                                                       const std::vector<Edge>& outputs,
                                                                       const graph::ShapeInference& inference) {
   const graph::Cursor& cursor = claims.cursor();
   std::vector<int64_t> numbers;
-  for (int32_t id : nodes) numbers.push_back(cursor.NumberOf(id));
+  for (graph::NodeId id : nodes) numbers.push_back(cursor.NumberOf(id));
   const auto to_c = [&](const std::vector<Edge>& edges) {
     std::vector<tenon_output> out;
     for (const Edge& edge : edges) out.push_back({cursor.NumberOf(edge.node), edge.index, 0});

@@ -29,18 +29,18 @@ class Claims {
   static Result<std::unique_ptr<Claims>> Find(const Plan& plan);
 
   struct Claim {
-    std::vector<int32_t> nodes;  // in the plan's order
+    std::vector<graph::NodeId> nodes;  // in the plan's order
     CompilerEntry compiler;
     const SessionDevice* device = nullptr;
   };
   const std::vector<Claim>& claims() const { return claims_; }
   // The number of the node's claim; -1: it has none.
-  int32_t ClaimOf(int32_t node) const { return claim_of_[static_cast<size_t>(node)]; }
+  int32_t ClaimOf(graph::NodeId node) const { return claim_of_[node]; }
   struct Refusal {
     std::string compiler, reason;  // the compiler's plugin; its words, for people
   };
   // Why the node is in no claim; nullptr when no compiler was asked for it or none said why, or it was taken.
-  const Refusal* RefusalOf(int32_t node) const;
+  const Refusal* RefusalOf(graph::NodeId node) const;
   const graph::Cursor& cursor() const { return cursor_; }
 
  private:
@@ -57,8 +57,8 @@ class Claims {
   bool inferred_ = false;
   graph::Cursor cursor_;
   std::vector<Claim> claims_;
-  std::vector<int32_t> claim_of_;  // by node
-  std::map<int32_t, Refusal> refusals_;
+  graph::NodeMap<int32_t> claim_of_;
+  std::map<graph::NodeId, Refusal> refusals_;
 };
 
 // A claim, compiled for the shapes of a program. Immutable.
@@ -70,7 +70,7 @@ class CompiledRegion {
 
   // nullptr: the compiler would rather have the nodes run one by one.
   static Result<std::shared_ptr<const CompiledRegion>> Compile(const Plan& plan, const Claims& claims, const Claims::Claim& claim,
-                                                               const std::vector<int32_t>& nodes,
+                                                               const std::vector<graph::NodeId>& nodes,
                                                                const std::vector<graph::Edge>& inputs,
                                                                const std::vector<graph::Edge>& outputs,
                                                                const graph::ShapeInference& inference);
@@ -81,7 +81,7 @@ class CompiledRegion {
   std::span<const tenon_in_place> in_place() const { return in_place_; }
   // "MatMul_1 and 3 more".
   const std::string& label() const { return label_; }
-  const std::vector<int32_t>& nodes() const { return nodes_; }
+  const std::vector<graph::NodeId>& nodes() const { return nodes_; }
 
  private:
   CompiledRegion() = default;
@@ -90,7 +90,7 @@ class CompiledRegion {
   uint64_t workspace_bytes_ = 0;
   std::span<const tenon_in_place> in_place_;
   std::string label_;
-  std::vector<int32_t> nodes_;
+  std::vector<graph::NodeId> nodes_;
   std::unique_ptr<LiveObject> live_;
 };
 

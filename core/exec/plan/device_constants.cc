@@ -10,7 +10,7 @@ Result<Tensor> DeviceConstants::Get(const Tensor& value, int32_t memory) {
   std::lock_guard lock(mutex_);
   Copy& copy = copies_[{value.buffer(), memory}];
   if (copy.device.has_value()) return copy.device;
-  const SessionDevice& device = env_->devices[static_cast<size_t>(memory)];
+  const SessionDevice& device = env_->devices[memory];
   TENON_ASSIGN_OR_RETURN(Tensor fresh, Tensor::Allocate(device.pool, value.dtype(), value.shape()));
   const tenon_copy_args args = CopyArgs(*env_, value.data(), 0, fresh.data(), memory, value.byte_size());
   bool abandoned = false;

@@ -7,9 +7,9 @@
 namespace tenon::exec {
 
 Result<std::shared_ptr<const Plan>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                             std::vector<int32_t> targets, const Environment& env, KernelStore* store,
+                                             std::vector<graph::NodeId> targets, const Environment& env, KernelStore* store,
                                              Plan::Options options) {
-  const int32_t own = graph.size();  // the others are added for transfers
+  const graph::NodeId own = graph.next_id();  // the others are added for transfers
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<Plan> plan, Plan::Create(std::move(graph), std::move(feeds), std::move(fetches), std::move(targets),
                                                                         env, store, std::move(options)));
   const bool is_part = plan->options().part != nullptr;

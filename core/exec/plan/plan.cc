@@ -16,7 +16,7 @@ bool NeedsKernel(const graph::Node& node) {
 Plan::Plan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
 
 Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph::Edge> feeds,
-                                           std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                                           std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
                                            const Environment& env, KernelStore* store, Options options) {
   std::shared_ptr<Plan> plan(new Plan(std::move(graph), env));
   plan->feeds_ = std::move(feeds);
@@ -31,7 +31,7 @@ Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph
   return plan;
 }
 
-void Plan::SetOrder(std::vector<int32_t> order, std::unordered_map<int32_t, int32_t> waits) {
+void Plan::SetOrder(std::vector<graph::NodeId> order, std::unordered_map<graph::NodeId, graph::NodeId> waits) {
   order_ = std::move(order);
   waits_ = std::move(waits);
   FindReceives();
@@ -39,75 +39,75 @@ void Plan::SetOrder(std::vector<int32_t> order, std::unordered_map<int32_t, int3
 
 void Plan::FindReceives() {
   receives_.clear();
-  for (int32_t id : order_)
+  for (graph::NodeId id : order_)
     if (graph_.node(id).has(TENON_OP_RECV)) receives_.push_back(id);
 }
 
 bool Plan::RunsThrough() const {
-  return !uses_queues_ && std::none_of(order_.begin(), order_.end(), [this](int32_t id) {
+  return !uses_queues_ && std::none_of(order_.begin(), order_.end(), [this](graph::NodeId id) {
     return graph_.node(id).has(TENON_OP_ENTER) || (runner(id) != nullptr && runner(id)->has(TENON_KERNEL_ASYNC | TENON_KERNEL_BLOCKING));
   });
 }
 
 Status Plan::FindOrder() {
   order_.clear();
-  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> all, graph_.TopologicalOrder());
-  for (int32_t id : all) {
+  TENON_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> all, graph_.TopologicalOrder());
+  for (graph::NodeId id : all) {
     const graph::Node& node = graph_.node(id);
     // Nodes that are only there to name a feed.
     bool only_fed = !node.output_types.empty() && std::find(targets_.begin(), targets_.end(), id) == targets_.end();
     for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && FeedOf({id, static_cast<int32_t>(k)}) >= 0;
     bool open = false;
-    for (const graph::Edge& edge : node.inputs) open = open || edge.node < 0;
+    for (const graph::Edge& edge : node.inputs) open = open || !edge.node;
     if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_RECV))) order_.push_back(id);
   }
   return Status::Ok();
 }
 
 Status Plan::MakeRunners(KernelStore* store) {
-  runners_.resize(static_cast<size_t>(graph_.size()));
-  device_of_.assign(static_cast<size_t>(graph_.size()), 0);
-  transfer_from_.assign(static_cast<size_t>(graph_.size()), -1);
+  runners_.resize(graph_.size());
+  device_of_.assign(graph_.size(), 0);
+  transfer_from_.assign(graph_.size(), -1);
   const auto on_device = [](int32_t memory) { return memory != 0; };
   uses_queues_ = std::any_of(options_.feed_memories.begin(), options_.feed_memories.end(), on_device) ||
                  std::any_of(options_.fetch_memories.begin(), options_.fetch_memories.end(), on_device);
   std::map<std::string_view, int32_t> devices;
   for (const SessionDevice& device : env_.devices) devices.emplace(device.device->name, device.index);
-  for (int32_t id : order_) {
+  for (graph::NodeId id : order_) {
     const graph::Node& node = graph_.node(id);
-    if (const auto it = devices.find(node.device); it != devices.end()) device_of_[static_cast<size_t>(id)] = it->second;
+    if (const auto it = devices.find(node.device); it != devices.end()) device_of_[id] = it->second;
     uses_queues_ = uses_queues_ || MemoryOfDevice(id) != 0;
     if (node.has(TENON_OP_CONSTANT) && (node.FindAttr("value") == nullptr || node.FindAttr("value")->kind() != TENON_ATTR_TENSOR))
       return InvalidArgument(StrCat(node.Describe(), " is a constant without a tensor in its attribute 'value'"));
-    if (node.has(TENON_OP_SEND | TENON_OP_RECV) && ChannelOf(id) < 0)
+    if (node.has(TENON_OP_SEND | TENON_OP_RECV) && !ChannelOf(id))
       return Unimplemented(StrCat(node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
     if (!NeedsKernel(node)) continue;
-    TENON_ASSIGN_OR_RETURN(runners_[static_cast<size_t>(id)], NodeRunner::Create(node, env_, store, DeviceOf(id)));
-    TENON_RETURN_IF_ERROR(runners_[static_cast<size_t>(id)]->KnowHandles(graph_));
+    TENON_ASSIGN_OR_RETURN(runners_[id], NodeRunner::Create(node, env_, store, DeviceOf(id)));
+    TENON_RETURN_IF_ERROR(runners_[id]->KnowHandles(graph_));
   }
   return Status::Ok();
 }
 
 int32_t Plan::MemoryOf(graph::Edge edge) const {
-  if (const int feed = FeedOf(edge); feed >= 0) return options_.feed_memories.empty() ? 0 : options_.feed_memories[static_cast<size_t>(feed)];
+  if (const int feed = FeedOf(edge); feed >= 0) return options_.feed_memories.empty() ? 0 : options_.feed_memories[feed];
   const graph::Node& node = graph_.node(edge.node);
-  const DType type = node.output_types[static_cast<size_t>(edge.index)];
+  const DType type = node.output_types[edge.index];
   if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0)) return 0;
-  const NodeRunner* runner = runners_[static_cast<size_t>(edge.node)].get();
+  const NodeRunner* runner = runners_[edge.node].get();
   if (runner == nullptr || IsRef(type)) return MemoryOfDevice(edge.node);
   return runner->host_output(static_cast<size_t>(edge.index)) ? 0 : runner->queued_on()->memory;
 }
 
 int32_t Plan::MemoryWanted(const graph::Node& node, int32_t input) const {
-  if (!IsPlain(node.input_types[static_cast<size_t>(input)])) return 0;
+  if (!IsPlain(node.input_types[input])) return 0;
   if (node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_SWITCH) && input == 1)) return 0;
-  const NodeRunner* runner = runners_[static_cast<size_t>(node.id)].get();
+  const NodeRunner* runner = runners_[node.id].get();
   if (runner == nullptr) return MemoryOfDevice(node.id);
   return runner->host_input(static_cast<size_t>(input)) ? 0 : runner->queued_on()->memory;
 }
 
 Status Plan::AddTransfers() {
-  const auto device = [this](int32_t memory) -> const SessionDevice& { return env_.devices[static_cast<size_t>(memory)]; };
+  const auto device = [this](int32_t memory) -> const SessionDevice& { return env_.devices[memory]; };
   partition::Memories memories;
   memories.of = [this](graph::Edge edge) { return MemoryOf(edge); };
   memories.wanted = [this](const graph::Node& node, int32_t input) { return MemoryWanted(node, input); };
@@ -120,15 +120,15 @@ Status Plan::AddTransfers() {
   TENON_ASSIGN_OR_RETURN(const std::vector<partition::AddedNode> added,
                          partition::AddTransfers(&graph_, order_, feeds_, &fetches, fetch_memories, memories));
   fetches_ = std::move(fetches);
-  kept_.resize(static_cast<size_t>(graph_.size()));
+  kept_.resize(graph_.size());
   for (size_t i = 0; i < fetches_.size(); ++i)
-    if (fetch_memories[i] != 0) kept_[static_cast<size_t>(fetches_[i].node)] = true;
-  runners_.resize(static_cast<size_t>(graph_.size()));
-  device_of_.resize(static_cast<size_t>(graph_.size()), 0);
-  transfer_from_.resize(static_cast<size_t>(graph_.size()), -1);
+    if (fetch_memories[i] != 0) kept_[fetches_[i].node] = true;
+  runners_.resize(graph_.size());
+  device_of_.resize(graph_.size(), 0);
+  transfer_from_.resize(graph_.size(), -1);
   for (const partition::AddedNode& node : added) {
-    device_of_[static_cast<size_t>(node.node)] = node.memory;
-    transfer_from_[static_cast<size_t>(node.node)] = node.from;
+    device_of_[node.node] = node.memory;
+    transfer_from_[node.node] = node.from;
   }
   return Status::Ok();
 }

@@ -13,16 +13,18 @@
 #include "core/exec/kernel/node_runner.h"
 #include "core/exec/exchange/short_float.h"
 #include "core/exec/plan/step_times.h"
+#include "core/partition/parts.h"
 
 namespace tenon::exec {
 
 class Claims;
+using partition::ChannelId;
 
 // What a part of a partitioned graph knows of its sends and receives.
 struct PartInfo {
-  std::vector<int32_t> channels;  // by node; -1: none
-  std::vector<bool> may_be_dead;  // by channel
-  std::vector<bool> nodes_may_be_dead;  // by node
+  graph::NodeMap<ChannelId> channels;   // of sends and receives; none: it is another
+  IdVector<ChannelId, bool> may_be_dead;
+  graph::NodeMap<bool> nodes_may_be_dead;
   int32_t device = 0;             // of the environment's, that the part is for
   TransferPrecision precision = TransferPrecision::kFull;
 };
@@ -46,41 +48,39 @@ class Plan {
 
   // As MakePlan says; without the order of transfers, and what compilers take.
   static Result<std::shared_ptr<Plan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
-                                              std::vector<graph::Edge> fetches, std::vector<int32_t> targets,
+                                              std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
                                               const Environment& env, KernelStore* store, Options options);
-  void SetOrder(std::vector<int32_t> order, std::unordered_map<int32_t, int32_t> waits);
+  void SetOrder(std::vector<graph::NodeId> order, std::unordered_map<graph::NodeId, graph::NodeId> waits);
   void SetClaims(std::shared_ptr<const Claims> claims) { claims_ = std::move(claims); }
 
   const graph::Graph& graph() const { return graph_; }
   const std::vector<graph::Edge>& feeds() const { return feeds_; }
   const std::vector<graph::Edge>& fetches() const { return fetches_; }
-  const std::vector<int32_t>& targets() const { return targets_; }
+  const std::vector<graph::NodeId>& targets() const { return targets_; }
   // Topological; the nodes that a step may run.
-  const std::vector<int32_t>& order() const { return order_; }
+  const std::vector<graph::NodeId>& order() const { return order_; }
   const Environment& env() const { return env_; }
   const Options& options() const { return options_; }
   // The device that a node is placed on, by its `device`; the first when it names none.
-  int32_t DeviceOf(int32_t node) const { return device_of_[static_cast<size_t>(node)]; }
+  int32_t DeviceOf(graph::NodeId node) const { return device_of_[node]; }
   // Where a value lies: 0 the host's memory, else the number of a device with queues. Of a reference: its variable's.
   int32_t MemoryOf(graph::Edge edge) const;
   // The memory that a transfer takes its value from; -1: the node is none.
-  int32_t TransferFrom(int32_t node) const { return transfer_from_[static_cast<size_t>(node)]; }
+  int32_t TransferFrom(graph::NodeId node) const { return transfer_from_[node]; }
   // Whether a node's output is a fetch that stays in a device's memory, which the caller keeps.
-  bool IsKept(int32_t node) const { return static_cast<size_t>(node) < kept_.size() && kept_[static_cast<size_t>(node)]; }
-  // The channel of a send or receive; -1 for other nodes.
-  int32_t ChannelOf(int32_t node) const {
-    return options_.part == nullptr || static_cast<size_t>(node) >= options_.part->channels.size() ? -1 : options_.part->channels[static_cast<size_t>(node)];
-  }
+  bool IsKept(graph::NodeId node) const { return kept_.Get(node, false); }
+  // The channel of a send or receive; none for other nodes.
+  ChannelId ChannelOf(graph::NodeId node) const { return options_.part == nullptr ? ChannelId() : options_.part->channels.Get(node, ChannelId()); }
   // Of what is sent to other parts.
   TransferPrecision precision() const { return options_.part->precision; }
-  bool MayBeDead(int32_t channel) const { return options_.part->may_be_dead[static_cast<size_t>(channel)]; }
-  // The node that a transfer or receive waits for where nothing else says when it runs; -1: none.
-  int32_t WaitOf(int32_t node) const {
+  bool MayBeDead(ChannelId channel) const { return options_.part->may_be_dead[channel]; }
+  // The node that a transfer or receive waits for where nothing else says when it runs; may be none.
+  graph::NodeId WaitOf(graph::NodeId node) const {
     const auto at = waits_.find(node);
-    return at == waits_.end() ? -1 : at->second;
+    return at == waits_.end() ? graph::NodeId() : at->second;
   }
   // The receives among the nodes that may run.
-  const std::vector<int32_t>& receives() const { return receives_; }
+  const std::vector<graph::NodeId>& receives() const { return receives_; }
   // Whether any node runs on a device with queues.
   bool uses_queues() const { return uses_queues_; }
   // Whether a step, once all that it receives is there, computes to its end and waits for nobody: no loop, no device with queues, no
@@ -89,7 +89,7 @@ class Plan {
   // nullptr: no compiler was asked.
   const Claims* claims() const { return claims_.get(); }
   // nullptr for nodes that need no kernel.
-  const std::shared_ptr<NodeRunner>& runner(int32_t node) const { return runners_[static_cast<size_t>(node)]; }
+  const std::shared_ptr<NodeRunner>& runner(graph::NodeId node) const { return runners_[node]; }
   DType FeedType(size_t i) const { return BaseType(graph_.TypeOf(feeds_[i])); }
   // -1 when the edge is not fed.
   int FeedOf(graph::Edge edge) const;
@@ -102,18 +102,18 @@ class Plan {
   void FindReceives();
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
   // Of a value that the engine itself makes or passes on.
-  int32_t MemoryOfDevice(int32_t node) const { return env_.devices.empty() ? 0 : env_.devices[static_cast<size_t>(DeviceOf(node))].memory; }
+  int32_t MemoryOfDevice(graph::NodeId node) const { return env_.devices.empty() ? 0 : env_.devices[DeviceOf(node)].memory; }
 
   graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;
   std::map<graph::Edge, int> feed_of_;
-  std::vector<int32_t> targets_, order_, receives_;
-  std::unordered_map<int32_t, int32_t> waits_;
+  std::vector<graph::NodeId> targets_, order_, receives_;
+  std::unordered_map<graph::NodeId, graph::NodeId> waits_;
   Environment env_;
   Options options_;
-  std::vector<std::shared_ptr<NodeRunner>> runners_;
-  std::vector<int32_t> device_of_, transfer_from_;  // by node
-  std::vector<bool> kept_;  // by node
+  graph::NodeMap<std::shared_ptr<NodeRunner>> runners_;
+  graph::NodeMap<int32_t> device_of_, transfer_from_;
+  graph::NodeMap<bool> kept_;
   bool uses_queues_ = false;
   std::shared_ptr<const Claims> claims_;
 };

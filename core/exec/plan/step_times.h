@@ -16,11 +16,11 @@ struct StepTimes {
     double seconds = 0;
     double bytes = 0;
   };
-  std::vector<double> node_seconds;  // by node of the graph that the plan is made of
+  graph::NodeMap<double> node_seconds;  // of the graph that the plan is made of
   // Values that go to a memory (0: the host's, else the number of a device with queues).
   std::map<std::pair<graph::Edge, int32_t>, Crossing> crossings;
 
-  double SecondsOf(int32_t node) const { return static_cast<size_t>(node) < node_seconds.size() ? node_seconds[static_cast<size_t>(node)] : 0; }
+  double SecondsOf(graph::NodeId node) const { return node_seconds.Get(node, 0); }
   Crossing Find(graph::Edge value, int32_t memory) const {
     const auto at = crossings.find({value, memory});
     return at == crossings.end() ? Crossing{} : at->second;

@@ -17,41 +17,43 @@ namespace {
 
 class Orderer {
  public:
-  Orderer(const Plan& plan, int32_t first_added)
-      : plan_(plan), graph_(plan.graph()), own_(plan.order()), first_added_(first_added), position_(static_cast<size_t>(graph_.size()), -1),
+  Orderer(const Plan& plan, graph::NodeId first_added)
+      : plan_(plan), graph_(plan.graph()), own_(plan.order()), first_added_(first_added), position_(graph_.size(), -1),
         crossing_of_(position_.size(), -1), front_(own_.size() + 1), behind_(own_.size() + 1) {
-    for (size_t i = 0; i < own_.size(); ++i) position_[static_cast<size_t>(own_[i])] = static_cast<int32_t>(i);
+    for (size_t i = 0; i < own_.size(); ++i) position_[own_[i]] = static_cast<int32_t>(i);
   }
 
   Result<TransferOrder> Order() {
-    for (int32_t id = first_added_; id < graph_.size(); ++id) FindAnchor(id);
+    for (const graph::NodeId id : Added()) FindAnchor(id);
     const bool scheduled = !plan_.options().early_transfers && Schedule(&out_);
-    for (int32_t id = first_added_; id < graph_.size() && !scheduled; ++id) PutBehind(id);
+    if (!scheduled)
+      for (const graph::NodeId id : Added()) PutBehind(id);
     WriteOrder();
     if (scheduled) TENON_RETURN_IF_ERROR(FindWaits());
     return std::move(out_);
   }
 
  private:
-  bool IsAdded(int32_t id) const { return id >= first_added_; }
+  IdRange<graph::NodeId> Added() const { return {first_added_, graph_.next_id()}; }
+  bool IsAdded(graph::NodeId id) const { return id >= first_added_; }
   const Environment& env() const { return plan_.env(); }
-  int32_t LaneOf(int32_t id) const {
+  int32_t LaneOf(graph::NodeId id) const {
     const NodeRunner* runner = plan_.runner(id).get();
     return runner == nullptr || runner->queued_on() == nullptr ? 0 : runner->queued_on()->index;
   }
-  int32_t MemoryOf(int32_t transfer) const { return env().devices[static_cast<size_t>(plan_.DeviceOf(transfer))].memory; }
+  int32_t MemoryOf(graph::NodeId transfer) const { return env().devices[plan_.DeviceOf(transfer)].memory; }
 
   // An added node stands behind the last of what it comes after.
-  void FindAnchor(int32_t id) {
-    int32_t& at = position_[static_cast<size_t>(id)];
-    for (const Edge& edge : graph_.node(id).inputs) at = std::max(at, position_[static_cast<size_t>(edge.node)]);
-    for (int32_t control : graph_.node(id).controls) at = std::max(at, position_[static_cast<size_t>(control)]);
+  void FindAnchor(graph::NodeId id) {
+    int32_t& at = position_[id];
+    for (const Edge& edge : graph_.node(id).inputs) at = std::max(at, position_[edge.node]);
+    for (graph::NodeId control : graph_.node(id).controls) at = std::max(at, position_[control]);
   }
-  void PutBehind(int32_t id) { behind_[static_cast<size_t>(position_[static_cast<size_t>(id)] + 1)].push_back(id); }
+  void PutBehind(graph::NodeId id) { behind_[position_[id] + 1].push_back(id); }
 
   // A transfer to a device, and the nodes that read it; a transfer to the host counts as its readers' own.
-  bool IsCrossing(int32_t id) const {
-    if (plan_.ChannelOf(id) >= 0) return graph_.node(id).has(TENON_OP_RECV);
+  bool IsCrossing(graph::NodeId id) const {
+    if (plan_.ChannelOf(id)) return graph_.node(id).has(TENON_OP_RECV);
     return IsAdded(id) && plan_.TransferFrom(id) >= 0 && MemoryOf(id) != 0;
   }
 
@@ -66,51 +68,51 @@ class Orderer {
       task.seconds = plan_.options().times == nullptr ? 0 : plan_.options().times->SecondsOf(node.id);
       for (const Edge& edge : node.inputs)
         if (plan_.FeedOf(edge) < 0) Read(edge.node, static_cast<int32_t>(i));
-      for (int32_t control : node.controls) Read(control, static_cast<int32_t>(i));
+      for (graph::NodeId control : node.controls) Read(control, static_cast<int32_t>(i));
     }
     if (crossings_.empty()) return false;
     schedule_ = partition::ScheduleReceives(problem_);
     out->earliest_seconds = schedule_.earliest_seconds;
     out->seconds = schedule_.seconds;
-    for (int32_t id = first_added_; id < graph_.size(); ++id) {
-      const int32_t crossing = crossing_of_[static_cast<size_t>(id)];
+    for (const graph::NodeId id : Added()) {
+      const int32_t crossing = crossing_of_[id];
       if (crossing < 0) PutBehind(id);
-      else front_[static_cast<size_t>(schedule_.before[static_cast<size_t>(crossing)])].push_back(id);
+      else front_[schedule_.before[crossing]].push_back(id);
     }
     return true;
   }
 
   // Task i reads what `from` makes, perhaps through transfers.
-  void Read(int32_t from, int32_t i) {
-    while (from >= 0 && IsAdded(from) && !IsCrossing(from)) {
+  void Read(graph::NodeId from, int32_t i) {
+    while (from && IsAdded(from) && !IsCrossing(from)) {
       if (graph_.node(from).inputs.empty()) return;  // a constant's other copy
       from = graph_.node(from).inputs[0].node;
     }
-    if (from < 0 || position_[static_cast<size_t>(from)] >= i) return;  // a back edge
-    ReceiveProblem::Task& task = problem_.tasks[static_cast<size_t>(i)];
+    if (!from || position_[from] >= i) return;  // a back edge
+    ReceiveProblem::Task& task = problem_.tasks[i];
     if (!IsCrossing(from)) {
-      if (position_[static_cast<size_t>(from)] >= 0) task.after.push_back(position_[static_cast<size_t>(from)]);
+      if (position_[from] >= 0) task.after.push_back(position_[from]);
       return;
     }
-    int32_t& crossing = crossing_of_[static_cast<size_t>(from)];
+    int32_t& crossing = crossing_of_[from];
     if (crossing < 0) crossing = AddCrossing(from);
     task.crossings.push_back(crossing);
     // What was received and then goes to the device must have been received by then.
     if (IsAdded(from)) Read(graph_.node(from).inputs[0].node, i);
   }
 
-  int32_t AddCrossing(int32_t id) {
+  int32_t AddCrossing(graph::NodeId id) {
     ReceiveProblem::Crossing crossing;
     Edge value{id, 0};
     if (IsAdded(id)) {
-      crossing.producer = position_[static_cast<size_t>(id)];
+      crossing.producer = position_[id];
       crossing.lane = plan_.DeviceOf(id);
-      while (value.node >= 0 && IsAdded(value.node)) value = graph_.node(value.node).inputs[0];
+      while (value.node && IsAdded(value.node)) value = graph_.node(value.node).inputs[0];
     } else {
       crossing.lane = plan_.options().part->device;
     }
     crossing.link = crossing.lane;
-    const StepTimes::Crossing times = plan_.options().times == nullptr ? StepTimes::Crossing{} : plan_.options().times->Find(value, env().devices[static_cast<size_t>(crossing.lane)].memory);
+    const StepTimes::Crossing times = plan_.options().times == nullptr ? StepTimes::Crossing{} : plan_.options().times->Find(value, env().devices[crossing.lane].memory);
     crossing.seconds = times.seconds;
     crossing.bytes = times.bytes;
     crossings_.push_back(id);
@@ -121,26 +123,26 @@ class Orderer {
   // For each crossing outside of loops, the last node of its lane before it.
   Status FindWaits() {
     TENON_ASSIGN_OR_RETURN(const LoopAnalysis loops, LoopAnalysis::Run(graph_, out_.order));
-    const std::vector<bool> may_be_dead = MayBeDead(loops);
+    const graph::NodeMap<bool> may_be_dead = MayBeDead(loops);
     std::vector<std::vector<int32_t>> of_lane(env().devices.size());  // positions of nodes that may be waited for
     for (size_t i = 0; i < own_.size(); ++i) {
       const Node& node = graph_.node(own_[i]);
-      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == 0 && !may_be_dead[static_cast<size_t>(node.id)])
-        of_lane[static_cast<size_t>(LaneOf(node.id))].push_back(static_cast<int32_t>(i));
+      if (plan_.runner(node.id) != nullptr && loops.frame_of(node.id) == graph::kStep && !may_be_dead[node.id])
+        of_lane[LaneOf(node.id)].push_back(static_cast<int32_t>(i));
     }
     for (size_t c = 0; c < crossings_.size(); ++c) {
       const ReceiveProblem::Crossing& crossing = problem_.crossings[c];
-      if (loops.frame_of(crossings_[c]) != 0) continue;
-      const std::vector<int32_t>& lane = of_lane[static_cast<size_t>(crossing.lane)];
+      if (loops.frame_of(crossings_[c]) != graph::kStep) continue;
+      const std::vector<int32_t>& lane = of_lane[crossing.lane];
       const auto next = std::lower_bound(lane.begin(), lane.end(), schedule_.before[c]);
-      if (next != lane.begin()) out_.waits.emplace(crossings_[c], own_[static_cast<size_t>(*std::prev(next))]);
+      if (next != lane.begin()) out_.waits.emplace(crossings_[c], own_[*std::prev(next)]);
     }
     return Status::Ok();
   }
 
-  // By node. A part does not see what decides about its values: that was found from the whole graph.
-  std::vector<bool> MayBeDead(const LoopAnalysis& loops) const {
-    std::vector<bool> out(static_cast<size_t>(graph_.size()), true);
+  // A part does not see what decides about its values: that was found from the whole graph.
+  graph::NodeMap<bool> MayBeDead(const LoopAnalysis& loops) const {
+    graph::NodeMap<bool> out(graph_.size(), true);
     const PartInfo* part = plan_.options().part.get();
     if (part != nullptr) {
       std::copy(part->nodes_may_be_dead.begin(), part->nodes_may_be_dead.end(), out.begin());
@@ -148,7 +150,7 @@ class Orderer {
     }
     const graph::BranchAnalysis::IsFed is_fed = [this](Edge edge) { return plan_.FeedOf(edge) >= 0; };
     const partition::Deadness deadness(graph_, out_.order, loops, is_fed);
-    for (int32_t id : own_) out[static_cast<size_t>(id)] = deadness.MayBeDead({id, -1});
+    for (graph::NodeId id : own_) out[id] = deadness.MayBeDead({id, -1});
     return out;
   }
 
@@ -163,12 +165,12 @@ class Orderer {
   using ReceiveProblem = partition::ReceiveProblem;
   const Plan& plan_;
   const graph::Graph& graph_;
-  const std::vector<int32_t>& own_;
-  const int32_t first_added_;
-  std::vector<int32_t> position_;     // by node: in own_; of an added one, what it stands behind
-  std::vector<int32_t> crossing_of_;  // by node
-  std::vector<int32_t> crossings_;    // nodes
-  std::vector<std::vector<int32_t>> front_, behind_;  // added nodes in front of own_[i], behind own_[i - 1]
+  const std::vector<graph::NodeId>& own_;
+  const graph::NodeId first_added_;
+  graph::NodeMap<int32_t> position_;     // in own_; of an added one, what it stands behind
+  graph::NodeMap<int32_t> crossing_of_;
+  std::vector<graph::NodeId> crossings_;
+  std::vector<std::vector<graph::NodeId>> front_, behind_;  // added nodes in front of own_[i], behind own_[i - 1]
   ReceiveProblem problem_;
   partition::ReceiveSchedule schedule_;
   TransferOrder out_;
@@ -176,6 +178,6 @@ class Orderer {
 
 }  // namespace
 
-Result<TransferOrder> OrderTransfers(const Plan& plan, int32_t first_added) { return Orderer(plan, first_added).Order(); }
+Result<TransferOrder> OrderTransfers(const Plan& plan, graph::NodeId first_added) { return Orderer(plan, first_added).Order(); }
 
 }  // namespace tenon::exec

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/graph/graph.h"
+
 #include "core/base/status.h"
 
 namespace tenon::exec {
@@ -17,13 +19,13 @@ namespace tenon::exec {
 class Plan;
 
 struct TransferOrder {
-  std::vector<int32_t> order;                    // of all nodes that may run
-  std::unordered_map<int32_t, int32_t> waits;    // transfers and receives: the node that runs before, which is never dead
+  std::vector<graph::NodeId> order;                    // of all nodes that may run
+  std::unordered_map<graph::NodeId, graph::NodeId> waits;    // transfers and receives: the node that runs before, which is never dead
   double earliest_seconds = 0, seconds = 0;      // of the step, as predicted: with all transfers as early as can be, and so
 };
 
 // The plan's order is without the nodes from `first_added` on: transfers, and constants repeated for a device.
-Result<TransferOrder> OrderTransfers(const Plan& plan, int32_t first_added);
+Result<TransferOrder> OrderTransfers(const Plan& plan, graph::NodeId first_added);
 
 }  // namespace tenon::exec
 

@@ -72,7 +72,7 @@ bool ProgramInstance::IsFixed(int32_t slot) const {
 
 const Device& ProgramInstance::DeviceOfQueue(int32_t queue) const {
   const Environment& env = program_->plan().env();
-  return *env.devices[static_cast<size_t>(env.queues[static_cast<size_t>(queue)].device)].device;
+  return *env.devices[env.queues[queue].device].device;
 }
 
 // Whether the operation goes on with the stretch; a new stretch takes its queue from it.
@@ -105,7 +105,7 @@ void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stre
   if (role != Role::kWork && role != Role::kUpdate) return;
   const auto look = [&](const std::vector<int32_t>& operands) {
     for (int32_t slot : operands)
-      if (MayMove(slot) && code_.at(slot).dtype != TENON_DT_RESOURCE) stretch->moving.push_back(&views_[static_cast<size_t>(slot)]);
+      if (MayMove(slot) && code_.at(slot).dtype != TENON_DT_RESOURCE) stretch->moving.push_back(&views_[slot]);
   };
   look(operation.inputs);
   look(operation.outputs);

@@ -14,7 +14,7 @@ bool HasStrings(const tenon_frame_context& context) {
 
 // Where a queue's kernels have their workspace.
 size_t MemoryOfQueue(const Program& program, int32_t queue) {
-  return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[static_cast<size_t>(queue)].device);
+  return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[queue].device);
 }
 
 }  // namespace
@@ -36,14 +36,14 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
     const Slot& home = instance->code_.root(static_cast<int32_t>(i));
     void* data = nullptr;
     Buffer* buffer = nullptr;
-    if (home.home == Home::kArena) data = instance->arenas_[static_cast<size_t>(home.memory)] + home.offset;
+    if (home.home == Home::kArena) data = instance->arenas_[home.memory] + home.offset;
     if (home.home == Home::kConstant) {
       data = home.constant.data();
       buffer = home.constant.buffer();
     }
     view = MakeView(slot.dtype, slot.shape.c(), data, slot.bytes, buffer);
     if (home.home == Home::kConstant) view.flags |= TENON_VIEW_READ_ONLY;
-    if (slot.memory != 0) MarkDevice(&view, *env.devices[static_cast<size_t>(slot.memory)].device);
+    if (slot.memory != 0) MarkDevice(&view, *env.devices[slot.memory].device);
     if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(static_cast<int32_t>(i), slot.target);
     if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(static_cast<int32_t>(i));
     if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(static_cast<int32_t>(i));
@@ -96,8 +96,8 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     context.instance = this;
     context.operation = &operation;
     context.waits.reserve(operation.waits.size());
-    for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[static_cast<size_t>(slot)]);
-    for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[static_cast<size_t>(slot)]);
+    for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[slot]);
+    for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[slot]);
     const uint64_t workspace = operation.region != nullptr     ? operation.region->workspace_bytes()
                                : operation.prepared != nullptr ? operation.prepared->workspace_bytes
                                                                : 0;
@@ -106,7 +106,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      context.outputs.data(),
                      static_cast<int32_t>(context.inputs.size()),
                      static_cast<int32_t>(context.outputs.size()),
-                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace_offset[static_cast<size_t>(operation.queue + 1)],
+                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace_offset[operation.queue + 1],
                      workspace,
                      nullptr,
                      nullptr,
@@ -139,11 +139,11 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
       case Operation::Kind::kRelease: instruction.run = &RunRelease; break;
       case Operation::Kind::kLoop:
         instruction.run = &RunLoop;
-        context.loop = loops_[static_cast<size_t>(operation.loop)].get();
+        context.loop = loops_[operation.loop].get();
         break;
       case Operation::Kind::kBranch:
         instruction.run = &RunBranch;
-        context.branch = branches_[static_cast<size_t>(operation.branch)].get();
+        context.branch = branches_[operation.branch].get();
         break;
       case Operation::Kind::kSelect: instruction.run = &RunSelect; break;
       case Operation::Kind::kCheck: instruction.run = &RunCheck; break;
@@ -161,14 +161,14 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
   step_ = step;
   for (const auto& [slot, feed] : feed_slots_) {
     const tenon_tensor_view& given = *feeds[feed];
-    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    tenon_tensor_view& view = views_[slot];
     view.dl.data = DataOf(given);
     view.buffer = given.buffer;
     view.flags = FeedFlags(given, code_.at(slot).memory == 0);
   }
   for (int32_t slot : feed_aliases_) {
     const tenon_tensor_view& target = views_[static_cast<size_t>(code_.at(slot).target)];
-    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    tenon_tensor_view& view = views_[slot];
     view.dl.data = target.dl.data;
     view.buffer = target.buffer;
     view.flags = target.flags;
@@ -204,7 +204,7 @@ Status ProgramInstance::BeginQueues(Step* step) {
 std::span<const tenon_timeline_point> ProgramInstance::PointsOf(Context* context) {
   context->waits.clear();
   for (int32_t wait : context->operation->waits) {
-    const tenon_timeline_point& point = points_[static_cast<size_t>(wait)];
+    const tenon_timeline_point& point = points_[wait];
     if (point.value == 0) continue;
     // The latest point of a timeline stands for those before it.
     const auto same = std::find_if(context->waits.begin(), context->waits.end(),
@@ -223,18 +223,18 @@ Status ProgramInstance::BeforeWork(Context* context) {
 
 Status ProgramInstance::AfterWork(Context* context) {
   if (context->operation->signal < 0) return Status::Ok();
-  TENON_ASSIGN_OR_RETURN(points_[static_cast<size_t>(context->operation->signal)],
+  TENON_ASSIGN_OR_RETURN(points_[context->operation->signal],
                          work_.Signal(context->operation->queue, context->node->name));
   return Status::Ok();
 }
 
 const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
-  return views_[static_cast<size_t>(code_.fetch_slots[i])];
+  return views_[code_.fetch_slots[i]];
 }
 
 void ProgramInstance::Finish() {
   for (int32_t slot : buffer_slots_) {
-    tenon_tensor_view& view = views_[static_cast<size_t>(slot)];
+    tenon_tensor_view& view = views_[slot];
     ReleaseOutput(&view);
     view.dl.data = nullptr;
   }

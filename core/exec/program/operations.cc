@@ -91,7 +91,7 @@ tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*,
     }
     return self->work_.Copy(operation.queue, CopyArgs(env, DataOf(source), from_memory, DataOf(target), to.memory, source.byte_size),
                             self->PointsOf(context), context->node->name,
-                            operation.signal < 0 ? nullptr : &self->points_[static_cast<size_t>(operation.signal)]);
+                            operation.signal < 0 ? nullptr : &self->points_[operation.signal]);
   };
   Status status = transfer();
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
@@ -124,7 +124,7 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   Resource* resource = *static_cast<Resource**>(DataOf(*context->inputs[0]));
   const Operation& operation = *context->operation;
   const Slot& to = context->instance->code_.at(operation.outputs[0]);
-  const Device* device = to.memory == 0 ? nullptr : context->step->env->devices[static_cast<size_t>(to.memory)].device;
+  const Device* device = to.memory == 0 ? nullptr : context->step->env->devices[to.memory].device;
   Status status = context->instance->BeforeWork(context);
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
@@ -172,7 +172,7 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   ProgramInstance* self = context->instance;
   LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
-  const auto view = [self](int32_t slot) -> tenon_tensor_view& { return self->views_[static_cast<size_t>(slot)]; };
+  const auto view = [self](int32_t slot) -> tenon_tensor_view& { return self->views_[slot]; };
   const auto copy = [&](int32_t from, int32_t to) {
     const tenon_tensor_view& source = view(from);
     const tenon_tensor_view& target = view(to);

@@ -55,7 +55,7 @@ struct Operation {
     kReceive,  // waits for one
   };
   Kind kind = Kind::kRun;
-  int32_t node = -1;
+  graph::NodeId node;
   int32_t position = -1;
   std::vector<int32_t> inputs;   // slots
   std::vector<int32_t> outputs;  // slots
@@ -102,8 +102,8 @@ struct ProgramCode {
   std::vector<int32_t> queues;             // that it submits to
   int32_t point_count = 0;                 // that it waits for
 
-  Slot& at(int32_t slot) { return slots[static_cast<size_t>(slot)]; }
-  const Slot& at(int32_t slot) const { return slots[static_cast<size_t>(slot)]; }
+  Slot& at(int32_t slot) { return slots[slot]; }
+  const Slot& at(int32_t slot) const { return slots[slot]; }
   // The slot that holds what an alias shows; any other is its own.
   int32_t RootOf(int32_t slot) const {
     while (at(slot).home == Home::kAlias) slot = at(slot).target;
@@ -111,10 +111,10 @@ struct ProgramCode {
   }
   Slot& root(int32_t slot) { return at(RootOf(slot)); }
   const Slot& root(int32_t slot) const { return at(RootOf(slot)); }
-  Loop& loop(int32_t index) { return loops[static_cast<size_t>(index)]; }
-  const Loop& loop(int32_t index) const { return loops[static_cast<size_t>(index)]; }
-  Branch& branch(int32_t index) { return branches[static_cast<size_t>(index)]; }
-  const Branch& branch(int32_t index) const { return branches[static_cast<size_t>(index)]; }
+  Loop& loop(int32_t index) { return loops[index]; }
+  const Loop& loop(int32_t index) const { return loops[index]; }
+  Branch& branch(int32_t index) { return branches[index]; }
+  const Branch& branch(int32_t index) const { return branches[index]; }
 
   // The blocks: the step's own, then those of branches and loops. A block's operations may be replaced.
   template <typename Visit>

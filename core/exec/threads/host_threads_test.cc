@@ -21,7 +21,7 @@ struct Cover {
   static void Range(void* argument, int64_t begin, int64_t end) {
     auto* self = static_cast<Cover*>(argument);
     self->calls.fetch_add(1);
-    for (int64_t i = begin; i < end; ++i) self->counts[static_cast<size_t>(i)].fetch_add(1, std::memory_order_relaxed);
+    for (int64_t i = begin; i < end; ++i) self->counts[i].fetch_add(1, std::memory_order_relaxed);
   }
   bool Once() const {
     for (const auto& count : counts)
@@ -73,7 +73,7 @@ TEST(HostThreads, CoverEachIndexOnceWhenAShareSharesAgain) {
         40, kBig,
         [](void* argument, int64_t begin, int64_t end) {
           auto* self = static_cast<Nested*>(argument);
-          for (int64_t i = begin; i < end; ++i) self->threads->Run(300, kBig, &Cover::Range, self->inner[static_cast<size_t>(i)].get());
+          for (int64_t i = begin; i < end; ++i) self->threads->Run(300, kBig, &Cover::Range, self->inner[i].get());
         },
         &nested);
     for (const auto& cover : nested.inner) ASSERT_TRUE(cover->Once());

@@ -54,7 +54,7 @@ class Importer {
     const auto count = static_cast<size_t>(def_.node_size());
     for (size_t i = 0; i < count; ++i) {
       const std::string& name = Def(i).name();
-      if (graph_->Find(name) >= 0 || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
+      if (graph_->Find(name) || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));
       if (!by_name_.emplace(name, i).second) return InvalidArgument(StrCat("two nodes have the name '", name, "'"));
     }
     pending_.assign(count, 0);
@@ -98,7 +98,7 @@ class Importer {
       control_seen = control_seen || input.control;
       const auto it = by_name_.find(input.node);
       if (it == by_name_.end()) {
-        if (graph_->Find(input.node) >= 0) continue;
+        if (graph_->Find(input.node)) continue;
         if (graph_->IsMissing(input.node)) {
           Status why = graph_->Get(input.node).status();
           if (unknown_ == Unknown::kRefuse) return std::move(why).Annotate(StrCat("node '", Def(i).name(), "' cannot be added"));
@@ -123,7 +123,7 @@ class Importer {
       for (const std::string_view name : it->second.list().s()) {
         if (!name.starts_with(kWith)) continue;
         const std::string_view with = name.substr(kWith.size());
-        if (!by_name_.contains(with) && graph_->Find(with) < 0 && !graph_->IsMissing(with))
+        if (!by_name_.contains(with) && !graph_->Find(with) && !graph_->IsMissing(with))
           return Bad(i, StrCat("it is to be colocated with the node '", with, "', which does not exist"));
       }
     }
@@ -189,9 +189,9 @@ class Importer {
     for (const std::string& text : def.input()) {
       Input input;
       (void)ParseInput(text, &input);
-      const int32_t source = graph_->Find(input.node);
+      const NodeId source = graph_->Find(input.node);
       if (input.control) spec.controls.push_back(source);
-      else if (source < 0) open_.push_back({i, static_cast<int32_t>(spec.inputs.size()), input}), spec.inputs.push_back({-1, 0});
+      else if (!source) open_.push_back({i, static_cast<int32_t>(spec.inputs.size()), input}), spec.inputs.push_back(Edge());
       else spec.inputs.push_back({source, input.index});
     }
     return graph_->Add(std::move(spec)).status();
@@ -199,8 +199,8 @@ class Importer {
 
   Status CloseLoops() {
     for (const Open& open : open_) {
-      const int32_t node = graph_->Find(Def(open.node).name());
-      const int32_t source = graph_->Find(open.input.node);
+      const NodeId node = graph_->Find(Def(open.node).name());
+      const NodeId source = graph_->Find(open.input.node);
       if (open.input.index != 0) return Bad(open.node, StrCat("'", open.input.node, "' has no output ", open.input.index));
       TENON_RETURN_IF_ERROR(graph_->SetInput(node, open.index, {source, 0}));
     }
@@ -441,11 +441,11 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
 }
 
 Result<std::string> ExportGraphDef(const Graph& graph) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<int32_t> order, graph.TopologicalOrder());
+  TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph.TopologicalOrder());
   tensorflow::GraphDef def;
   def.mutable_versions()->set_producer(graph.producer() != 0 ? graph.producer() : kProducer);
   def.mutable_versions()->set_min_consumer(kMinConsumer);
-  for (int32_t id : order) {
+  for (NodeId id : order) {
     const Node& node = graph.node(id);
     auto* out = def.add_node();
     out->set_name(node.name);
@@ -453,7 +453,7 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     out->set_device(node.device);
     for (const Edge& edge : node.inputs)
       out->add_input(edge.index == 0 ? graph.node(edge.node).name : graph.EdgeName(edge));
-    for (int32_t control : node.controls) out->add_input("^" + graph.node(control).name);
+    for (NodeId control : node.controls) out->add_input("^" + graph.node(control).name);
     for (const auto& [name, value] : node.attrs) AttrToProto(value, &(*out->mutable_attr())[name]);
   }
   for (const auto& [name, function] : graph.library()) {

@@ -59,7 +59,7 @@ TEST(GraphDef, BringsEveryKindOfAttributeThereAndBack) {
   Graph back(&fakes::TinyOps());
   ASSERT_TRUE(ImportGraphDef(*bytes, &back).ok());
   for (const auto& [name, value] : attrs) {
-    const AttrValue* found = back.node(0).FindAttr(name);
+    const AttrValue* found = back.node(NodeId(0)).FindAttr(name);
     ASSERT_NE(found, nullptr) << name;
     EXPECT_TRUE(found->Equals(value)) << name << ": " << found->ToString();
   }
@@ -235,7 +235,7 @@ TEST(GraphDef, LeavesOutWhatNobodyKnowsAndAllThatReadsIt) {
   EXPECT_EQ(graph.size(), 0);
   ASSERT_TRUE(ImportGraphDef(Bytes(def), &graph, Unknown::kLeaveOut).ok());
   EXPECT_EQ(graph.size(), 2);
-  EXPECT_GE(graph.Find("good"), 0);
+  EXPECT_TRUE(graph.Find("good"));
   for (const char* name : {"odd", "reader", "after"})
     EXPECT_TRUE(graph.Get(name).status().ToString().starts_with("NOT_FOUND: node 'odd': no loaded plugin has the op 'Frobnicate'")) << name;
   EXPECT_EQ(graph.ParseEdge("newer:0").status().ToString(),
@@ -247,7 +247,7 @@ TEST(GraphDef, LeavesOutWhatNobodyKnowsAndAllThatReadsIt) {
   AddNode(&more, "other", "Copy", {"good"});
   EXPECT_TRUE(ImportGraphDef(Bytes(more), &graph).ToString().starts_with("NOT_FOUND: node 'later' cannot be added: node 'odd': no loaded"));
   ASSERT_TRUE(ImportGraphDef(Bytes(more), &graph, Unknown::kLeaveOut).ok());
-  EXPECT_GE(graph.Find("other"), 0);
+  EXPECT_TRUE(graph.Find("other"));
   EXPECT_TRUE(graph.IsMissing("later"));
   EXPECT_EQ(ImportGraphDef(Bytes(more), &graph, Unknown::kLeaveOut).code(), Code::kAlreadyExists);
 }
