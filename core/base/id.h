@@ -106,6 +106,8 @@ class IdVector {
   decltype(auto) back() { return list_.back(); }
   decltype(auto) back() const { return list_.back(); }
   decltype(auto) front() const { return list_.front(); }
+  auto rbegin() { return list_.rbegin(); }
+  auto rend() { return list_.rend(); }
   auto begin() { return list_.begin(); }
   auto end() { return list_.end(); }
   auto begin() const { return list_.begin(); }

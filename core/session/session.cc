@@ -87,7 +87,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     if (device->queues != nullptr) {
       own.pool = make_pool(device);
       own.memory = own.index;
-      own.first_queue = static_cast<int32_t>(env.queues.size());
+      own.first_queue = env.queues.next_id();
       own.one_queue = session->options_.debug.one_queue;
       for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
     }
@@ -104,7 +104,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       own.index = static_cast<int32_t>(devices.size()) - 1;
       if (device.synchronous) continue;
       own.memory = own.index;
-      own.first_queue = 0;
+      own.first_queue = exec::QueueId(0);
     }
   }
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;

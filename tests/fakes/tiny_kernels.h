@@ -148,7 +148,7 @@ class TinyHost {
     for (int32_t i = 0; i < 3; ++i) {
       devices_[i].name = kNames[i];
       devices_[i].type = "HOST";
-      env_.devices.push_back({&devices_[i], pool_, i, 0, -1});
+      env_.devices.push_back({&devices_[i], pool_, i, 0, {}});
     }
   }
   ~TinyHost() {

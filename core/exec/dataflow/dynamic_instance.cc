@@ -445,7 +445,7 @@ Status DynamicInstance::ReadReferences(const NodeInfo& info, Iteration* iteratio
     if (info.kind == Kind::kMerge && dereference.input != iteration->states[info.local].live) continue;
     Resource* resource = *static_cast<Resource**>(DataOf(from.view));
     const SessionDevice* owner = dereference.memory == 0 ? nullptr : &plan_->plan().env().devices[dereference.memory];
-    Status status = Dereference(resource, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? -1 : owner->first_queue,
+    Status status = Dereference(resource, owner == nullptr ? nullptr : owner->device, &work_, owner == nullptr ? QueueId() : owner->first_queue,
                                 step_->cancellation, &to.view);
     if (!status.ok()) return std::move(status).Annotate(StrCat(info.node->Describe(), ", input ", dereference.input));
     to.shape_id = 0;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/id.h"
 #include "core/base/adopt.h"
 #include "core/base/plugin_call.h"
 #include "core/tensor/buffer.h"
@@ -76,18 +77,20 @@ const T* ExtensionOf(const Device& device, std::string_view id) {
 // Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h). UNIMPLEMENTED without.
 Status WaitForStream(const Device& device, void* stream);
 
+using QueueId = Id<struct QueueKind>;  // of a session; none: the host, where it stands for who works
+
 // A device as a session uses it.
 struct SessionDevice {
   const Device* device = nullptr;
   BufferPool* pool = nullptr;
   int32_t index = 0;        // among the session's devices
   int32_t memory = 0;       // where its values lie: 0 the host's, else `index`
-  int32_t first_queue = -1; // its main queue among the session's queues
+  QueueId first_queue;      // its main queue; none: it has none
   bool one_queue = false;   // all of its work goes to the main queue
-  bool queued() const { return first_queue >= 0; }
+  bool queued() const { return bool(first_queue); }
   int32_t compute_count() const { return one_queue ? 1 : device->queues->compute_count(); }
-  int32_t copy_in() const { return first_queue + (one_queue ? 0 : device->queues->copy_in()); }
-  int32_t copy_out() const { return first_queue + (one_queue ? 0 : device->queues->copy_out()); }
+  QueueId copy_in() const { return QueueId(first_queue.number() + (one_queue ? 0 : device->queues->copy_in())); }
+  QueueId copy_out() const { return QueueId(first_queue.number() + (one_queue ? 0 : device->queues->copy_out())); }
 };
 
 struct SessionQueue {

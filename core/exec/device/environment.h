@@ -37,7 +37,7 @@ struct Environment {
   ResourceManager* shared = nullptr;     // of the runtime: named containers
   HostThreads* threads = nullptr;
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
-  std::vector<SessionQueue> queues;
+  IdVector<QueueId, SessionQueue> queues;
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
   uint64_t seed = 0;
   uint32_t precision = 0;

@@ -45,13 +45,13 @@ Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
   return std::shared_ptr<Timeline>(new Timeline(device, semaphore));
 }
 
-const Device& QueueWork::DeviceOf(int32_t queue) const {
+const Device& QueueWork::DeviceOf(QueueId queue) const {
   return *env_->devices[env_->queues[queue].device].device;
 }
 
-tenon_queue* QueueWork::queue(int32_t queue) const { return env_->queues[queue].queue; }
+tenon_queue* QueueWork::queue(QueueId queue) const { return env_->queues[queue].queue; }
 
-tenon_submission QueueWork::Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
+tenon_submission QueueWork::Submission(QueueId queue, std::span<const tenon_timeline_point> waits, uint64_t signal,
                                        std::string_view label) const {
   return {TENON_HEAD(tenon_submission), waits.data(), waits.size(), timeline(queue), signal, Span(label)};
 }
@@ -66,7 +66,7 @@ Status QueueWork::Begin(Step* step) {
   return goes_on ? Status::Ok() : step->cancellation->reason();
 }
 
-Status QueueWork::Use(int32_t queue) {
+Status QueueWork::Use(QueueId queue) {
   Lane& lane = lanes_[queue];
   lane.used = true;
   if (lane.timeline != nullptr) return Status::Ok();
@@ -76,24 +76,24 @@ Status QueueWork::Use(int32_t queue) {
   return Status::Ok();
 }
 
-Status QueueWork::Barrier(int32_t queue, const tenon_submission& submission) const {
+Status QueueWork::Barrier(QueueId queue, const tenon_submission& submission) const {
   const Device& device = DeviceOf(queue);
   return CallPlugin(device.plugin, "queue_barrier", [&] { return device.driver->queue_barrier(this->queue(queue), &submission); });
 }
 
-Status QueueWork::Wait(int32_t queue, std::span<const tenon_timeline_point> points) {
+Status QueueWork::Wait(QueueId queue, std::span<const tenon_timeline_point> points) {
   const tenon_submission submission = Submission(queue, points, 0, "wait");
   return Barrier(queue, submission);
 }
 
-Result<tenon_timeline_point> QueueWork::Signal(int32_t queue, std::string_view label) {
+Result<tenon_timeline_point> QueueWork::Signal(QueueId queue, std::string_view label) {
   Lane& lane = lanes_[queue];
   const tenon_submission submission = Submission(queue, {}, lane.value + 1, label);
   TENON_RETURN_IF_ERROR(Barrier(queue, submission));
   return tenon_timeline_point{submission.timeline, ++lane.value};
 }
 
-Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
+Status QueueWork::Copy(QueueId queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits,
                        std::string_view label, tenon_timeline_point* out_point) {
   Lane& lane = lanes_[queue];
   const tenon_submission submission = Submission(queue, waits, out_point == nullptr ? 0 : lane.value + 1, label);
@@ -103,7 +103,7 @@ Status QueueWork::Copy(int32_t queue, const tenon_copy_args& args, std::span<con
   return Status::Ok();
 }
 
-Status QueueWork::Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
+Status QueueWork::Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label) {
   const tenon_submission submission = Submission(queue, {}, 0, label);
   TENON_RETURN_IF_ERROR(CallPlugin(DeviceOf(queue).plugin, "launch", [&] { return capture.launch(this->queue(queue), graph, &submission); }));
   ++step_->captured_launches;
@@ -137,7 +137,7 @@ Status QueueWork::HostWait(const tenon_timeline_point& point) {
   return Internal("a step waits for a point of no timeline of its own");
 }
 
-Status QueueWork::NoteWrites(int32_t queue, std::span<Resource* const> resources) {
+Status QueueWork::NoteWrites(QueueId queue, std::span<Resource* const> resources) {
   TENON_ASSIGN_OR_RETURN(const tenon_timeline_point point, Signal(queue, "written"));
   for (Resource* resource : resources) {
     std::lock_guard lock(resource->mutex);
@@ -147,7 +147,7 @@ Status QueueWork::NoteWrites(int32_t queue, std::span<Resource* const> resources
   return Status::Ok();
 }
 
-Status QueueWork::AwaitWrite(int32_t queue, Resource* resource) {
+Status QueueWork::AwaitWrite(QueueId queue, Resource* resource) {
   WritePoint written;
   {
     std::lock_guard lock(resource->mutex);
@@ -173,7 +173,7 @@ Status QueueWork::CatchUp() {
   return Status::Ok();
 }
 
-Status QueueWork::Follow(int32_t queue) {
+Status QueueWork::Follow(QueueId queue) {
   ends_.clear();
   for (const SessionDevice& device : env_->devices) {
     if (!device.queued() || device.first_queue == queue || !lanes_[device.first_queue].used) continue;
@@ -189,7 +189,7 @@ Status QueueWork::WaitForDevices() {
   for (const SessionDevice& device : env_->devices) {
     if (!device.queued()) continue;
     ends_.clear();
-    for (int32_t q = device.first_queue + 1; q < device.first_queue + device.device->queues->size(); ++q)
+    for (const QueueId q : IdRange(device.first_queue.next(), QueueId(device.first_queue.number() + device.device->queues->size())))
       if (lanes_[q].used) {
         TENON_ASSIGN_OR_RETURN(const tenon_timeline_point end, Signal(q, "end of step"));
         ends_.push_back(end);
@@ -250,8 +250,8 @@ Status QueueWork::Drain() {
     std::unique_lock lock(passed.mutex);
     passed.changed.wait(lock, [&] { return passed.open == given_up; });
   };
-  const auto ask = [&](size_t q) -> Status {
-    const Device& device = DeviceOf(static_cast<int32_t>(q));
+  const auto ask = [&](QueueId q) -> Status {
+    const Device& device = DeviceOf(q);
     TENON_ASSIGN_OR_RETURN(void* const number, AsyncCalls::The().Open(&passed, {device.plugin, "queue_host_call() on", device.name}));
     numbers.push_back(number);
     {
@@ -265,8 +265,8 @@ Status QueueWork::Drain() {
     return Status::Ok();
   };
   Status asked;
-  for (size_t q = 0; q < lanes_.size() && asked.ok(); ++q)
-    if (lanes_[q].used) asked = Guarded([&] { return ask(q); });
+  for (const QueueId q : lanes_.ids())
+    if (asked.ok() && lanes_[q].used) asked = Guarded([&] { return ask(q); });
   if (asked.ok()) {
     std::unique_lock lock(passed.mutex);
     if (passed.changed.wait_for(lock, kDrainSeconds, [&] { return passed.open == 0; })) return asked;
@@ -279,8 +279,8 @@ Status QueueWork::Drain() {
 void QueueWork::LogAbandoned() const {
   std::string devices;
   (void)Guarded([&] {  // without memory for the names it goes without
-    for (size_t q = 0; q < lanes_.size(); ++q) {
-      const Device& device = DeviceOf(static_cast<int32_t>(q));
+    for (const QueueId q : lanes_.ids()) {
+      const Device& device = DeviceOf(q);
       if (lanes_[q].used && devices.find(device.name) == std::string::npos)
         devices += StrCat(devices.empty() ? "" : ", ", device.name, " (", DescribePlugin(device.plugin), ")");
     }

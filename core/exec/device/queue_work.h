@@ -37,33 +37,33 @@ class QueueWork {
   Status Begin(Step* step);
   bool begun() const { return step_ != nullptr; }
   // Makes the queue ready for work of the step; on its first use in the instance, makes its timeline.
-  Status Use(int32_t queue);
-  tenon_queue* queue(int32_t queue) const;
-  tenon_semaphore* timeline(int32_t queue) const { return lanes_[queue].timeline->semaphore(); }
+  Status Use(QueueId queue);
+  tenon_queue* queue(QueueId queue) const;
+  tenon_semaphore* timeline(QueueId queue) const { return lanes_[queue].timeline->semaphore(); }
 
   // The queue waits, or tells a point that it has done all submitted so far. The point is returned.
-  Status Wait(int32_t queue, std::span<const tenon_timeline_point> points);
-  Result<tenon_timeline_point> Signal(int32_t queue, std::string_view label);
+  Status Wait(QueueId queue, std::span<const tenon_timeline_point> points);
+  Result<tenon_timeline_point> Signal(QueueId queue, std::string_view label);
   // Copies; out_point: where its end is told, NULL: nobody asks.
-  Status Copy(int32_t queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
+  Status Copy(QueueId queue, const tenon_copy_args& args, std::span<const tenon_timeline_point> waits, std::string_view label,
               tenon_timeline_point* out_point);
   // Launches what was captured for the queue.
-  Status Launch(int32_t queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label);
+  Status Launch(QueueId queue, const tenon_graph_capture& capture, tenon_captured_graph* graph, std::string_view label);
   // The host waits.
   Status HostWait(const tenon_timeline_point& point);
 
   // Updates of variables have been submitted to the queue, and ended.
-  Status NoteWrites(int32_t queue, std::span<tenon_resource* const> resources);
+  Status NoteWrites(QueueId queue, std::span<tenon_resource* const> resources);
   // The host waits for all that was submitted so far; what was held until then is released.
   Status CatchUp();
   // What is submitted to `queue` from now on comes after all that the other devices have so far.
-  Status Follow(int32_t queue);
+  Status Follow(QueueId queue);
   // Complete() will answer so.
   void FailLater(Status status) {
     if (later_.ok()) later_ = std::move(status);
   }
   // The queue waits for another step's write of the variable, if it is still under way.
-  Status AwaitWrite(int32_t queue, tenon_resource* resource);
+  Status AwaitWrite(QueueId queue, tenon_resource* resource);
   // The reference is released when the step's work is done.
   void Hold(Buffer* buffer) {
     held_.push_back(buffer);
@@ -86,12 +86,12 @@ class QueueWork {
   struct Write {
     tenon_resource* resource;
     Buffer* buffer;
-    int32_t queue;
+    QueueId queue;
     uint64_t value;
   };
-  const Device& DeviceOf(int32_t queue) const;
-  tenon_submission Submission(int32_t queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
-  Status Barrier(int32_t queue, const tenon_submission& submission) const;
+  const Device& DeviceOf(QueueId queue) const;
+  tenon_submission Submission(QueueId queue, std::span<const tenon_timeline_point> waits, uint64_t signal, std::string_view label) const;
+  Status Barrier(QueueId queue, const tenon_submission& submission) const;
   Status AwaitPoint(const Device& device, const tenon_timeline_point& point);
   void LogAbandoned() const;
   Status WaitForDevices();
@@ -102,7 +102,7 @@ class QueueWork {
 
   const Environment* env_;
   Step* step_ = nullptr;
-  std::vector<Lane> lanes_;  // by queue
+  IdVector<QueueId, Lane> lanes_;
   std::vector<Write> writes_;
   std::vector<std::shared_ptr<Timeline>> borrowed_;  // of other steps
   std::vector<Buffer*> held_;

@@ -95,7 +95,7 @@ class QueueWorkTest : public testing::Test {
     device_.synchronous = false;
     device_.queues = *DeviceQueues::Open(device_);
     env_.devices.resize(2);  // the first is the host
-    env_.devices[1] = {&device_, pool_, 1, 1, 0};
+    env_.devices[1] = {&device_, pool_, 1, 1, QueueId(0)};
     for (int i = 0; i < device_.queues->size(); ++i) env_.queues.push_back({device_.queues->queue(i), 1});
     step_.env = &env_;
     step_.cancellation = &cancellation_;
@@ -114,7 +114,7 @@ class QueueWorkTest : public testing::Test {
   // Queue 0 is the main one, 1 the other for compute, 2 copies in, 3 copies out.
   void Begin(QueueWork* work, std::initializer_list<int32_t> queues) {
     ASSERT_TRUE(work->Begin(&step_).ok());
-    for (int32_t queue : queues) ASSERT_TRUE(work->Use(queue).ok());
+    for (int32_t queue : queues) ASSERT_TRUE(work->Use(QueueId(queue)).ok());
   }
 
   Card card_;
@@ -131,9 +131,9 @@ TEST_F(QueueWorkTest, TellsPointsWhereAskedAndWaitsForAllQueuesAtOnce) {
   QueueWork work(&env_);
   Begin(&work, {0, 2});
   tenon_timeline_point there{};
-  ASSERT_TRUE(work.Copy(2, {}, {}, "in", &there).ok());
-  ASSERT_TRUE(work.Copy(2, {}, {}, "in", nullptr).ok());
-  ASSERT_TRUE(work.Wait(0, {&there, 1}).ok());
+  ASSERT_TRUE(work.Copy(QueueId(2), {}, {}, "in", &there).ok());
+  ASSERT_TRUE(work.Copy(QueueId(2), {}, {}, "in", nullptr).ok());
+  ASSERT_TRUE(work.Wait(QueueId(0), {&there, 1}).ok());
   Hold(&work);
   EXPECT_EQ(TakeLog(), (Lines{"q2 copies tells t1@1", "q2 copies", "q0 wait after t1@1"}));
   EXPECT_GT(work.held_bytes(), 0u);
@@ -201,15 +201,15 @@ TEST_F(QueueWorkTest, LetsAnotherStepWaitForAVariableThatIsBeingWritten) {
   QueueWork writer(&env_), reader(&env_);
   Begin(&writer, {0});
   Begin(&reader, {1});
-  ASSERT_TRUE(writer.NoteWrites(0, written).ok());
+  ASSERT_TRUE(writer.NoteWrites(QueueId(0), written).ok());
   card_.semaphores[0].value = 0;  // still under way
   TakeLog();
-  ASSERT_TRUE(writer.AwaitWrite(0, &variable).ok());
+  ASSERT_TRUE(writer.AwaitWrite(QueueId(0), &variable).ok());
   EXPECT_EQ(TakeLog(), Lines()) << "its own queue has the order";
-  ASSERT_TRUE(reader.AwaitWrite(1, &variable).ok());
+  ASSERT_TRUE(reader.AwaitWrite(QueueId(1), &variable).ok());
   EXPECT_EQ(TakeLog(), Lines{"q1 wait after t0@1"});
   card_.semaphores[0].value = 1;
-  ASSERT_TRUE(reader.AwaitWrite(1, &variable).ok());
+  ASSERT_TRUE(reader.AwaitWrite(QueueId(1), &variable).ok());
   EXPECT_EQ(TakeLog(), Lines()) << "it is done";
   ASSERT_TRUE(writer.Complete(Status::Ok()).ok());
   EXPECT_EQ(variable.written.timeline, nullptr);
@@ -222,9 +222,9 @@ TEST_F(QueueWorkTest, SpoilsTheVariableWhoseWriteFailed) {
   Resource *const first[] = {&done}, *const second[] = {&lost};
   QueueWork work(&env_);
   Begin(&work, {0});
-  ASSERT_TRUE(work.NoteWrites(0, first).ok());
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), first).ok());
   card_.work_fails = OutOfRange("the card broke");
-  ASSERT_TRUE(work.NoteWrites(0, second).ok());
+  ASSERT_TRUE(work.NoteWrites(QueueId(0), second).ok());
   EXPECT_FALSE(work.Complete(Status::Ok()).ok());
   EXPECT_FALSE(done.poisoned) << "points reached before stay good";
   EXPECT_TRUE(lost.poisoned);

@@ -17,7 +17,7 @@ tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t fro
   return {TENON_HEAD(tenon_copy_args), source, target, bytes, handle(from), handle(to)};
 }
 
-Status Dereference(Resource* resource, const Device* device, QueueWork* work, int32_t queue, const Cancellation* cancellation,
+Status Dereference(Resource* resource, const Device* device, QueueWork* work, QueueId queue, const Cancellation* cancellation,
                    tenon_tensor_view* out_view) {
   if (device != nullptr) TENON_RETURN_IF_ERROR(work->AwaitWrite(queue, resource));
   return ReadVariable(resource, device, out_view, nullptr, cancellation);

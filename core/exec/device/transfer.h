@@ -18,7 +18,7 @@ tenon_copy_args CopyArgs(const Environment& env, const void* source, int32_t fro
 
 // Reads a variable, of a device after the writes of other steps that are under way. device: whose memory it lies in, with the queue that
 // reads; nullptr: the host's. The view holds a reference.
-Status Dereference(Resource* resource, const Device* device, QueueWork* work, int32_t queue, const Cancellation* cancellation,
+Status Dereference(Resource* resource, const Device* device, QueueWork* work, QueueId queue, const Cancellation* cancellation,
                    tenon_tensor_view* out_view);
 
 }  // namespace tenon::exec

@@ -110,7 +110,7 @@ NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelSt
   host_outputs_ = HostArguments(node.op->outputs, node.output_ranges, node.output_types, registration());
 }
 
-Place NodeRunner::PlaceFor(QueueWork* work, int32_t queue) const {
+Place NodeRunner::PlaceFor(QueueWork* work, QueueId queue) const {
   if (queued_on_ == nullptr) return {};
   Place place{queued_on_, work, queue, 0};
   for (size_t k = 0; k < host_outputs_.size(); ++k)

@@ -57,7 +57,7 @@ class NodeRunner {
   // compiled set of nodes.
   bool main_queue_only() const { return main_queue_only_; }
   // For a frame of the kernel in a step with this work.
-  Place PlaceFor(QueueWork* work, int32_t queue) const;
+  Place PlaceFor(QueueWork* work, QueueId queue) const;
 
   // Takes note of what its resources and references are of, where the node that makes them says so, for Resolve, which sees
   // handles alone. Loops and branches may lie between.

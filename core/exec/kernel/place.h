@@ -18,7 +18,7 @@ namespace tenon::exec {
 struct Place {
   const SessionDevice* device = nullptr;  // nullptr: the host's memory
   QueueWork* work = nullptr;
-  int32_t queue = -1;           // of the session's
+  QueueId queue;           // of the session's
   uint64_t host_outputs = 0;    // bit k: output k lies in the host's memory; bit 63 stands for all from 63 on
   bool host_output(size_t k) const { return device == nullptr || ((host_outputs >> (k < 63 ? k : 63)) & 1u) != 0; }
 };

@@ -31,12 +31,12 @@ class Arena {
   void NoteWriters(const std::vector<Operation>& block);
   void PlanArena(int32_t memory);
   uint64_t PlaceSlots(int32_t memory, bool by_queue);
-  std::unordered_map<int32_t, int32_t> SecondTurns(const std::vector<int32_t>& slots) const;
+  std::unordered_map<SlotId, int32_t> SecondTurns(const std::vector<SlotId>& slots) const;
 
   const Environment& env_;
   ProgramCode* const code_;
-  std::unordered_map<int32_t, int32_t> writer_of_;  // root of an arena: the queue that first writes it
-  std::unordered_set<int32_t> crossing_;            // roots that another queue reads
+  std::unordered_map<SlotId, QueueId> writer_of_;  // root of an arena: the queue that first writes it
+  std::unordered_set<SlotId> crossing_;            // roots that another queue reads
 };
 
 // A select shows the memory of one of its sides, which may be a select in turn; sides are made before it. By then each select's own end
@@ -44,7 +44,7 @@ class Arena {
 void Arena::ExtendSelected() {
   for (auto it = code_->slots.rbegin(); it != code_->slots.rend(); ++it)
     if (it->home == Home::kSelected)
-      for (const int32_t side : it->sides) {
+      for (const SlotId side : it->sides) {
         Slot& root = code_->root(side);
         root.last = std::max(root.last, it->last);
       }
@@ -62,7 +62,7 @@ void Arena::ShareInPlace(std::vector<Operation>& block) {
     for (const tenon_in_place& pair : InPlaceOf(operation)) {
       const auto in = static_cast<size_t>(pair.input), out = static_cast<size_t>(pair.output);
       if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
-      const int32_t root = code_->RootOf(operation.inputs[in]);
+      const SlotId root = code_->RootOf(operation.inputs[in]);
       Slot& target = code_->at(operation.outputs[out]);
       if (code_->at(root).home != Home::kArena || target.home != Home::kArena || code_->at(root).last != operation.position ||
           code_->at(root).bytes != target.bytes || code_->at(operation.inputs[in]).bytes != target.bytes || code_->at(root).memory != target.memory)
@@ -81,10 +81,10 @@ void Arena::ShareInPlace(std::vector<Operation>& block) {
 
 void Arena::NoteWriters(const std::vector<Operation>& block) {
   for (const Operation& operation : block)
-    if (operation.queue >= 0)
-      for (int32_t slot : operation.outputs) writer_of_.try_emplace(code_->RootOf(slot), operation.queue);
+    if (operation.queue)
+      for (SlotId slot : operation.outputs) writer_of_.try_emplace(code_->RootOf(slot), operation.queue);
   for (const Operation& operation : block)
-    for (int32_t slot : operation.inputs)
+    for (SlotId slot : operation.inputs)
       if (const auto it = writer_of_.find(code_->RootOf(slot)); it != writer_of_.end() && it->second != operation.queue) crossing_.insert(code_->RootOf(slot));
 }
 
@@ -94,9 +94,8 @@ void Arena::PlanArena(int32_t memory) {
   uint64_t total = PlaceSlots(memory, true);
   const uint64_t most = memory == 0 ? 0 : env_.devices[memory].device->memory_bytes / 2;
   if (most != 0 && total > most) total = PlaceSlots(memory, false);
-  const std::vector<SessionQueue>& queues = env_.queues;
   for (size_t q = 0; q < code_->workspace_offset.size(); ++q) {
-    if ((q == 0 ? 0 : queues[q - 1].device) != memory) continue;
+    if ((q == 0 ? 0 : env_.queues[QueueId(q - 1)].device) != memory) continue;
     const uint64_t workspace = code_->workspace_offset[q];
     code_->workspace_offset[q] = total;
     total += RoundUp(workspace, 64);
@@ -106,29 +105,29 @@ void Arena::PlanArena(int32_t memory) {
 
 // Until when values that another queue reads keep their memory: until the next such value has been read, so that one can
 // be written while the other is read (two buffers by turns).
-std::unordered_map<int32_t, int32_t> Arena::SecondTurns(const std::vector<int32_t>& slots) const {
-  std::vector<int32_t> crossing;
-  for (int32_t slot : slots)
+std::unordered_map<SlotId, int32_t> Arena::SecondTurns(const std::vector<SlotId>& slots) const {
+  std::vector<SlotId> crossing;
+  for (SlotId slot : slots)
     if (crossing_.contains(slot)) crossing.push_back(slot);
-  std::sort(crossing.begin(), crossing.end(), [this](int32_t a, int32_t b) { return code_->at(a).last < code_->at(b).last; });
-  std::unordered_map<int32_t, int32_t> until;
+  std::sort(crossing.begin(), crossing.end(), [this](SlotId a, SlotId b) { return code_->at(a).last < code_->at(b).last; });
+  std::unordered_map<SlotId, int32_t> until;
   for (size_t i = 0; i + 1 < crossing.size(); ++i) until[crossing[i]] = code_->at(crossing[i + 1]).last;
   return until;
 }
 
 uint64_t Arena::PlaceSlots(int32_t memory, bool by_queue) {
-  std::map<int32_t, std::vector<int32_t>> groups;
-  for (size_t i = 0; i < code_->slots.size(); ++i) {
+  std::map<QueueId, std::vector<SlotId>> groups;
+  for (const SlotId i : code_->slots.ids()) {
     const Slot& slot = code_->slots[i];
     if (slot.home != Home::kArena || slot.memory != memory) continue;
-    const auto writer = writer_of_.find(static_cast<int32_t>(i));
-    groups[by_queue && memory != 0 && writer != writer_of_.end() ? writer->second : -1].push_back(static_cast<int32_t>(i));
+    const auto writer = writer_of_.find(i);
+    groups[by_queue && memory != 0 && writer != writer_of_.end() ? writer->second : QueueId()].push_back(i);
   }
   uint64_t total = 0;
   for (const auto& [queue, slots] : groups) {
     MemoryPlanner planner;
-    const std::unordered_map<int32_t, int32_t> later = by_queue ? SecondTurns(slots) : std::unordered_map<int32_t, int32_t>();
-    for (int32_t slot : slots) {
+    const std::unordered_map<SlotId, int32_t> later = by_queue ? SecondTurns(slots) : std::unordered_map<SlotId, int32_t>();
+    for (SlotId slot : slots) {
       const auto it = later.find(slot);
       planner.Add(code_->at(slot).bytes, code_->at(slot).first, it == later.end() ? code_->at(slot).last : it->second);
     }

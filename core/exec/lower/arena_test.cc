@@ -31,8 +31,8 @@ TEST(Arena, ValuesThatLiveTogetherShareNoMemoryAndOthersDo) {
   code.workspace_offset = {0};
   code.slots = {InArena(256, 0, 2), InArena(256, 1, 3), InArena(256, 4, 5)};
   ShareMemory(OneHost(), &code);
-  EXPECT_FALSE(Overlap(code.at(0), code.at(1)));
-  EXPECT_TRUE(Overlap(code.at(2), code.at(0)) || Overlap(code.at(2), code.at(1)));
+  EXPECT_FALSE(Overlap(code.at(SlotId(0)), code.at(SlotId(1))));
+  EXPECT_TRUE(Overlap(code.at(SlotId(2)), code.at(SlotId(0))) || Overlap(code.at(SlotId(2)), code.at(SlotId(1))));
   EXPECT_EQ(code.arena_bytes, (std::vector<uint64_t>{512}));
 }
 
@@ -49,18 +49,18 @@ TEST(Arena, WhatASelectMayShowLivesAsLongAsTheSelect) {
   ProgramCode code;
   code.workspace_offset = {0};
   code.slots = {InArena(64, 0, 1), InArena(64, 0, 1), InArena(64, 2, 9), InArena(64, 3, 8)};
-  Slot& select = code.at(2);
+  Slot& select = code.at(SlotId(2));
   select.home = Home::kSelected;
-  select.sides = {0, 1};
+  select.sides = {SlotId(0), SlotId(1)};
   Slot outer = select;  // a select of a select
   outer.first = 3;
   outer.last = INT_MAX;
-  outer.sides = {2, 1};
+  outer.sides = {SlotId(2), SlotId(1)};
   code.slots.push_back(outer);
   ShareMemory(OneHost(), &code);
-  EXPECT_EQ(code.at(0).last, INT_MAX) << "by way of the inner select";
-  EXPECT_EQ(code.at(1).last, INT_MAX);
-  for (int32_t side : {0, 1}) EXPECT_FALSE(Overlap(code.at(side), code.at(3))) << "slot 3 lives while the select does";
+  EXPECT_EQ(code.at(SlotId(0)).last, INT_MAX) << "by way of the inner select";
+  EXPECT_EQ(code.at(SlotId(1)).last, INT_MAX);
+  for (SlotId side : {SlotId(0), SlotId(1)}) EXPECT_FALSE(Overlap(code.at(side), code.at(SlotId(3)))) << "slot 3 lives while the select does";
 }
 
 TEST(Arena, WhatDifferentQueuesWriteIsApart) {
@@ -77,17 +77,17 @@ TEST(Arena, WhatDifferentQueuesWriteIsApart) {
     Operation operation;
     operation.kind = Operation::Kind::kTransfer;
     operation.position = i * 2;
-    operation.outputs = {i};
-    operation.queue = i;
+    operation.outputs = {SlotId(i)};
+    operation.queue = QueueId(i);
     code.operations.push_back(operation);
   }
   ShareMemory(env, &code);
-  EXPECT_FALSE(Overlap(code.at(0), code.at(1))) << "one would wait for the other";
+  EXPECT_FALSE(Overlap(code.at(SlotId(0)), code.at(SlotId(1)))) << "one would wait for the other";
   card.memory_bytes = 128;  // half of it is too little for that
   ProgramCode again = code;
   again.workspace_offset = {0, 0, 0};
   ShareMemory(env, &again);
-  EXPECT_TRUE(Overlap(again.at(0), again.at(1)));
+  EXPECT_TRUE(Overlap(again.at(SlotId(0)), again.at(SlotId(1))));
 }
 
 }  // namespace

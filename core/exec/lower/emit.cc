@@ -60,7 +60,7 @@ void Emitter::CheckExchange(const Node& node) {
   if (plan_.MayBeDead(plan_.ChannelOf(node.id))) GiveUp(StrCat(node.Describe(), " may have a dead value"));
 }
 
-int32_t Emitter::NewSlot(DType dtype, Shape shape, Home home, int32_t memory) {
+SlotId Emitter::NewSlot(DType dtype, Shape shape, Home home, int32_t memory) {
   Slot slot;
   slot.dtype = dtype;
   slot.memory = memory;
@@ -69,28 +69,27 @@ int32_t Emitter::NewSlot(DType dtype, Shape shape, Home home, int32_t memory) {
   if (slot.shape.fully_known())
     if (auto bytes = ByteSize(dtype, slot.shape); bytes.ok()) slot.bytes = static_cast<uint64_t>(*bytes);
   slot.first = position_;
-  code_->slots.push_back(std::move(slot));
-  def_loop_.push_back(loop_stack_.empty() ? -1 : loop_stack_.back());
-  return static_cast<int32_t>(code_->slots.size() - 1);
+  def_loop_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
+  return code_->slots.push_back(std::move(slot));
 }
 
-int32_t Emitter::ConstantSlot(Tensor tensor, int32_t memory) {
-  const int32_t slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant, memory);
+SlotId Emitter::ConstantSlot(Tensor tensor, int32_t memory) {
+  const SlotId slot = NewSlot(tensor.dtype(), tensor.shape(), Home::kConstant, memory);
   code_->at(slot).constant = std::move(tensor);
   return slot;
 }
 
 // The slot of an edge; feeds and constants get theirs here.
-Result<int32_t> Emitter::SlotOf(Edge edge) {
+Result<SlotId> Emitter::SlotOf(Edge edge) {
   if (!edge.node) return InvalidArgument("an input of a node is open");
   auto& slots = slot_of_[edge.node];
-  if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
-  int32_t& slot = slots[edge.index];
-  if (slot >= 0) return slot;
+  if (slots.empty()) slots.resize(graph_.node(edge.node).output_types.size());
+  SlotId& slot = slots[edge.index];
+  if (slot) return slot;
   const Node& node = graph_.node(edge.node);
   if (const int feed = plan_.FeedOf(edge); feed >= 0) {
     slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
-    code_->at(slot).target = feed;
+    code_->at(slot).feed = feed;
   } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
     slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
   } else if (facts_.Known(edge)) {
@@ -101,27 +100,27 @@ Result<int32_t> Emitter::SlotOf(Edge edge) {
   return slot;
 }
 
-void Emitter::SetSlot(Edge edge, int32_t slot) {
+void Emitter::SetSlot(Edge edge, SlotId slot) {
   auto& slots = slot_of_[edge.node];
-  if (slots.empty()) slots.assign(graph_.node(edge.node).output_types.size(), -1);
+  if (slots.empty()) slots.resize(graph_.node(edge.node).output_types.size());
   // A fed output keeps its feed.
   if (plan_.FeedOf(edge) < 0) slots[edge.index] = slot;
 }
 
 // Notes that the slot is read now. Inside a loop, what was made outside it is needed until the loop ends. What a select may show is
 // used as long as the select is (ExtendSelected).
-void Emitter::Use(int32_t slot) {
-  const int32_t root = code_->RootOf(slot);
+void Emitter::Use(SlotId slot) {
+  const SlotId root = code_->RootOf(slot);
   code_->at(root).last = std::max(code_->at(root).last, position_);
-  for (int32_t loop : loop_stack_) {
+  for (LoopId loop : loop_stack_) {
     if (DefinedWithin(root, loop)) continue;
     extend_[loop].push_back(root);
     break;
   }
 }
 
-bool Emitter::DefinedWithin(int32_t slot, int32_t loop) const {
-  for (int32_t at = def_loop_[slot]; at >= 0; at = loop_parent_[at])
+bool Emitter::DefinedWithin(SlotId slot, LoopId loop) const {
+  for (LoopId at = def_loop_[slot]; at; at = loop_parent_[at])
     if (at == loop) return true;
   return false;
 }
@@ -152,7 +151,7 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {
     for (size_t k = 0; k < node.output_types.size(); ++k) {
-      TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[k]));
+      TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[k]));
       if (IsRef(code_->at(slot).dtype) && !IsRef(node.output_types[k])) {
         TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[k], block));
       }
@@ -165,10 +164,10 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
 }
 
 // Reads the variable that a reference slot names.
-Result<int32_t> Emitter::EmitRead(int32_t reference, const Node& node, Edge edge, std::vector<Operation>* block) {
+Result<SlotId> Emitter::EmitRead(SlotId reference, const Node& node, Edge edge, std::vector<Operation>* block) {
   Use(reference);
   const int32_t memory = plan_.MemoryOf(edge);
-  const int32_t slot = NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
+  const SlotId slot = NewSlot(BaseType(code_->at(reference).dtype), facts_.of(edge).shape, Home::kBuffer, memory);
   Operation& operation = Push(block, Operation::Kind::kRead, node.id);
   operation.inputs = {reference};
   operation.outputs = {slot};
@@ -178,9 +177,9 @@ Result<int32_t> Emitter::EmitRead(int32_t reference, const Node& node, Edge edge
 
 // A send or a receive. What comes has a buffer of its own, which the sender may share.
 Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
-  std::vector<int32_t> inputs, outputs;
+  std::vector<SlotId> inputs, outputs;
   if (node.has(TENON_OP_SEND)) {
-    TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[0]));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[0]));
     if (IsRef(code_->at(slot).dtype)) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
     }
@@ -199,10 +198,10 @@ Status Emitter::EmitExchange(const Node& node, std::vector<Operation>* block) {
 
 // A value into the memory of the node's device. What the host's memory gives stays there until the step's end: the copy
 // runs while the host goes on.
-int32_t Emitter::EmitTransfer(int32_t from, const Node& node, std::vector<Operation>* block) {
+SlotId Emitter::EmitTransfer(SlotId from, const Node& node, std::vector<Operation>* block) {
   const int32_t memory = DeviceOfMemory(plan_.DeviceOf(node.id)).memory;
   const bool fixed = code_->at(from).shape.fully_known();
-  const int32_t to = NewSlot(code_->at(from).dtype, code_->at(from).shape, fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
+  const SlotId to = NewSlot(code_->at(from).dtype, code_->at(from).shape, fixed && !plan_.IsKept(node.id) ? Home::kArena : Home::kBuffer, memory);
   Use(from);
   PushTransfer(from, to, node.id, block);
   return to;
@@ -210,7 +209,7 @@ int32_t Emitter::EmitTransfer(int32_t from, const Node& node, std::vector<Operat
 
 // Buffers of pools are their device's main queue's, which alone knows when earlier work has done with them; copies of arenas
 // have queues of their own.
-void Emitter::PushTransfer(int32_t from, int32_t to, graph::NodeId node, std::vector<Operation>* block) {
+void Emitter::PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vector<Operation>* block) {
   if (code_->at(from).memory == 0 || code_->root(from).home != Home::kArena) KeepToTheEnd(from);
   const SessionDevice& device = DeviceOfMemory(code_->at(from).memory == 0 ? code_->at(to).memory : code_->at(from).memory);
   Operation& operation = Push(block, Operation::Kind::kTransfer, node);
@@ -225,11 +224,11 @@ void Emitter::PushTransfer(int32_t from, int32_t to, graph::NodeId node, std::ve
 
 Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   const auto& runner = plan_.runner(node.id);
-  std::vector<int32_t> inputs;
+  std::vector<SlotId> inputs;
   std::vector<const OutputFacts*> facts;
   bool shapes_known = true, handles = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[i]));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[i]));
     if (IsRef(code_->at(slot).dtype) && !IsRef(node.input_types[i])) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[i], block));
     }
@@ -253,16 +252,16 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
                                : queued_on != nullptr     ? Operation::Kind::kQueued
                                : handles || own_outputs ? Operation::Kind::kGuarded
                                                         : Operation::Kind::kRun;
-  const int32_t queue = queued_on == nullptr ? -1 : ChooseQueue(node, *runner, kind, inputs);
-  for (int32_t slot : inputs) Use(slot);
+  const QueueId queue = queued_on == nullptr ? QueueId() : ChooseQueue(node, *runner, kind, inputs);
+  for (SlotId slot : inputs) Use(slot);
   if (shapes_known && runner->has(TENON_KERNEL_VIEW)) return EmitView(node, inputs[0], outputs[0], block);
   std::shared_ptr<const PreparedNode> prepared;
   if (shapes_known) {
     TENON_ASSIGN_OR_RETURN(prepared, runner->Prepare(facts, outputs));
-    uint64_t& workspace = code_->workspace_offset[queue + 1];
+    uint64_t& workspace = code_->workspace(queue);
     workspace = std::max(workspace, prepared->workspace_bytes);
   }
-  std::vector<int32_t> out;
+  std::vector<SlotId> out;
   for (size_t k = 0; k < node.output_types.size(); ++k) {
     const bool dynamic = IsDynamicOutput(runner->registration(), k);
     const DType dtype = node.output_types[k];
@@ -274,7 +273,7 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
     SetSlot({node.id, static_cast<int32_t>(k)}, out.back());
   }
   Operation& operation = Push(block, kind, node.id);
-  if (queue >= 0) chooser_.Submit(queue, SecondsOf(node, *queued_on), RootsOf(inputs), RootsOf(out));
+  if (queue) chooser_.Submit(queue, SecondsOf(node, *queued_on), RootsOf(inputs), RootsOf(out));
   operation.inputs = std::move(inputs);
   operation.outputs = std::move(out);
   operation.prepared = std::move(prepared);
@@ -285,23 +284,23 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
 }
 
 // Variables and buffers of pools belong to the main queue; what another one reads of them stays until the step's end.
-int32_t Emitter::ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs) {
+QueueId Emitter::ChooseQueue(const Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<SlotId>& inputs) {
   const SessionDevice& device = *runner.queued_on();
   const int32_t compute = device.compute_count();
   if (compute == 1 || runner.main_queue_only() || kind == Operation::Kind::kDynamic || node.input_types.empty()) return device.first_queue;
-  const int32_t queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
+  const QueueId queue = chooser_.Choose(device.first_queue, compute, RootsOf(inputs));
   KeepForQueue(queue, device, inputs);
   return queue;
 }
 
-void Emitter::KeepForQueue(int32_t queue, const SessionDevice& device, const std::vector<int32_t>& inputs) {
+void Emitter::KeepForQueue(QueueId queue, const SessionDevice& device, const std::vector<SlotId>& inputs) {
   if (queue == device.first_queue) return;
-  for (int32_t slot : inputs)
+  for (SlotId slot : inputs)
     if (code_->at(slot).memory != 0 && code_->root(slot).home != Home::kArena) KeepToTheEnd(slot);
 }
 
-std::vector<int32_t> Emitter::RootsOf(std::vector<int32_t> slots) const {
-  for (int32_t& slot : slots) slot = code_->RootOf(slot);
+std::vector<SlotId> Emitter::RootsOf(std::vector<SlotId> slots) const {
+  for (SlotId& slot : slots) slot = code_->RootOf(slot);
   return slots;
 }
 
@@ -317,8 +316,8 @@ double Emitter::SecondsOf(const Node& node, const SessionDevice& device) const {
   return cost.ok() ? place::SecondsOn(*cost, info) : own.launch_seconds;
 }
 
-Status Emitter::EmitView(const Node& node, int32_t input, const OutputFacts& facts, std::vector<Operation>* block) {
-  const int32_t slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias, code_->at(input).memory);
+Status Emitter::EmitView(const Node& node, SlotId input, const OutputFacts& facts, std::vector<Operation>* block) {
+  const SlotId slot = NewSlot(node.output_types[0], facts.shape, Home::kAlias, code_->at(input).memory);
   code_->at(slot).target = input;
   SetSlot({node.id, 0}, slot);
   if (code_->at(slot).bytes != code_->at(input).bytes)
@@ -334,7 +333,7 @@ Status Emitter::EmitView(const Node& node, int32_t input, const OutputFacts& fac
 Status Emitter::EmitFetches() {
   if (!refusal_.text.empty()) return Status::Ok();
   for (const Edge& fetch : plan_.fetches()) {
-    TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(fetch));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(fetch));
     if (IsRef(code_->at(slot).dtype)) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, graph_.node(fetch.node), fetch, &code_->operations));
     }
@@ -344,7 +343,7 @@ Status Emitter::EmitFetches() {
   return Status::Ok();
 }
 
-void Emitter::KeepToTheEnd(int32_t slot) {
+void Emitter::KeepToTheEnd(SlotId slot) {
   code_->root(slot).last = INT_MAX;
 }
 

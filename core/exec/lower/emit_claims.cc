@@ -140,15 +140,15 @@ bool Emitter::IsReadOutside(Edge edge, const std::function<bool(graph::NodeId)>&
 Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const SessionDevice& device, const std::vector<Edge>& in,
                   const std::vector<Edge>& out, std::vector<Operation>* block) {
   const Node& first = graph_.node(region->nodes()[0]);
-  std::vector<int32_t> inputs, outputs;
+  std::vector<SlotId> inputs, outputs;
   for (const Edge& edge : in) {
-    TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(edge));
+    TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(edge));
     if (IsRef(code_->at(slot).dtype)) {
       TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, first, edge, block));
     }
     Use(inputs.emplace_back(slot));
   }
-  int32_t queue = -1;
+  QueueId queue;
   double seconds = 0;
   if (device.queued()) {
     queue = chooser_.Choose(device.first_queue, device.compute_count(), RootsOf(inputs));
@@ -159,10 +159,10 @@ Status Emitter::EmitRegion(std::shared_ptr<const CompiledRegion> region, const S
     outputs.push_back(NewSlot(graph_.TypeOf(edge), facts_.of(edge).shape, Home::kArena, plan_.MemoryOf(edge)));
     SetSlot(edge, outputs.back());
   }
-  if (queue >= 0) chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
-  uint64_t& workspace = code_->workspace_offset[queue + 1];
+  if (queue) chooser_.Submit(queue, seconds, RootsOf(inputs), RootsOf(outputs));
+  uint64_t& workspace = code_->workspace(queue);
   workspace = std::max(workspace, region->workspace_bytes());
-  Operation& operation = Push(block, queue >= 0 ? Operation::Kind::kQueued : Operation::Kind::kCompiled, first.id);
+  Operation& operation = Push(block, queue ? Operation::Kind::kQueued : Operation::Kind::kCompiled, first.id);
   operation.inputs = std::move(inputs);
   operation.outputs = std::move(outputs);
   operation.queue = queue;

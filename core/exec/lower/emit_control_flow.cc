@@ -54,11 +54,11 @@ Result<std::vector<Operation>*> Emitter::BlockOf(RegionId region, OpenBranches* 
   open->stack.resize(common);
   for (; common < path.size(); ++common) {
     const graph::Region& opened = branches_.regions()[path[common]];
-    TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(opened.predicate, opened.parent));
+    TENON_ASSIGN_OR_RETURN(const SlotId predicate, PredicateSlot(opened.predicate, opened.parent));
     Use(predicate);
     Operation& operation = Push(open->Top(), Operation::Kind::kBranch, opened.predicate.node);
     operation.inputs = {predicate};
-    operation.branch = static_cast<int32_t>(code_->branches.size());
+    operation.branch = BranchId(code_->branches.size());
     code_->branches.push_back({predicate, opened.side, {}});
     open->stack.emplace_back(path[common], &code_->branches.back().block);
   }
@@ -76,9 +76,9 @@ Edge Emitter::OnHost(Edge edge, RegionId around) {
   return edge;
 }
 
-Result<int32_t> Emitter::PredicateSlot(Edge predicate, RegionId around) {
+Result<SlotId> Emitter::PredicateSlot(Edge predicate, RegionId around) {
   predicate = OnHost(predicate, around);
-  TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(predicate));
+  TENON_ASSIGN_OR_RETURN(const SlotId slot, SlotOf(predicate));
   if (code_->at(slot).dtype != TENON_DT_BOOL || !code_->at(slot).shape.fully_known() || code_->at(slot).bytes != 1)
     GiveUp(StrCat("predicate '", graph_.EdgeName(predicate), "' is not known to be one bool"));
   return slot;
@@ -103,7 +103,7 @@ bool Emitter::IsVariableSwitch(graph::NodeId id) const {
 
 // Both sides are the value; a side is read in its region alone.
 Status Emitter::EmitSwitch(const Node& node, std::vector<Operation>* block) {
-  TENON_ASSIGN_OR_RETURN(int32_t slot, SlotOf(node.inputs[0]));
+  TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[0]));
   if (IsRef(code_->at(slot).dtype) && !IsRef(node.output_types[0])) {
     TENON_ASSIGN_OR_RETURN(slot, EmitRead(slot, node, node.inputs[0], block));
   }
@@ -112,8 +112,8 @@ Status Emitter::EmitSwitch(const Node& node, std::vector<Operation>* block) {
 }
 
 Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vector<Operation>* block) {
-  TENON_ASSIGN_OR_RETURN(const int32_t predicate, PredicateSlot(merge.predicate, branches_.region_of(node.id)));
-  int32_t sides[2];
+  TENON_ASSIGN_OR_RETURN(const SlotId predicate, PredicateSlot(merge.predicate, branches_.region_of(node.id)));
+  SlotId sides[2];
   for (int side = 0; side < 2; ++side) {
     const Edge edge = node.inputs[merge.input_of_side[side]];
     TENON_ASSIGN_OR_RETURN(sides[side], SlotOf(edge));
@@ -122,11 +122,11 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
   }
   Use(predicate);
   const bool same = code_->at(sides[0]).shape == code_->at(sides[1]).shape;
-  const int32_t value = NewSlot(code_->at(sides[0]).dtype, same ? code_->at(sides[0]).shape : Shape::Unknown(), Home::kSelected,
+  const SlotId value = NewSlot(code_->at(sides[0]).dtype, same ? code_->at(sides[0]).shape : Shape::Unknown(), Home::kSelected,
                                 code_->at(sides[0]).memory);
   code_->at(value).sides = {sides[0], sides[1]};
   SetSlot({node.id, 0}, value);
-  std::vector<int32_t> outputs = {value};
+  std::vector<SlotId> outputs = {value};
   if (node.output_types.size() > 1) {
     outputs.push_back(NewSlot(TENON_DT_INT32, Shape(), Home::kArena));
     SetSlot({node.id, 1}, outputs.back());
@@ -142,7 +142,7 @@ Status Emitter::EmitSelect(const Node& node, const BranchMerge& merge, std::vect
 Status Emitter::EmitInvariants(const Frame& frame) {
   for (graph::NodeId enter : frame.invariants) {
     if (!facts_.needed(enter)) continue;
-    TENON_ASSIGN_OR_RETURN(const int32_t slot, SlotOf(graph_.node(enter).inputs[0]));
+    TENON_ASSIGN_OR_RETURN(const SlotId slot, SlotOf(graph_.node(enter).inputs[0]));
     SetSlot({enter, 0}, slot);
     Use(slot);
   }
@@ -154,7 +154,7 @@ Status Emitter::EnterVariables(const Frame& frame, Loop* loop, Variables* variab
   for (const LoopVariable& variable : frame.variables) {
     if (!facts_.needed(variable.merge)) continue;
     const Node& enter = graph_.node(variable.enter);
-    TENON_ASSIGN_OR_RETURN(int32_t initial, SlotOf(enter.inputs[0]));
+    TENON_ASSIGN_OR_RETURN(SlotId initial, SlotOf(enter.inputs[0]));
     if (IsRef(code_->at(initial).dtype) && !IsRef(enter.output_types[0])) {
       TENON_ASSIGN_OR_RETURN(initial, EmitRead(initial, enter, enter.inputs[0], block));
     }
@@ -166,14 +166,14 @@ Status Emitter::EnterVariables(const Frame& frame, Loop* loop, Variables* variab
       return Status::Ok();
     }
     Use(initial);
-    const int32_t current = NewSlot(dtype, code_->at(initial).shape, Home::kArena, code_->at(initial).memory);
+    const SlotId current = NewSlot(dtype, code_->at(initial).shape, Home::kArena, code_->at(initial).memory);
     SetSlot({variable.merge, 0}, current);
     if (variable.switch_node) {
       SetSlot({variable.switch_node, 0}, current);
       SetSlot({variable.switch_node, 1}, current);
     }
     if (variable.exit) SetSlot({variable.exit, 0}, current);
-    loop->carried.push_back({initial, current, -1, false, -1, code_->at(initial).memory != 0});
+    loop->carried.push_back({initial, current, {}, false, {}, code_->at(initial).memory != 0});
     if (code_->at(initial).memory != 0) PushTransfer(initial, current, variable.merge, block);
     variables->emplace_back(current, &variable);
   }
@@ -183,7 +183,7 @@ Status Emitter::EnterVariables(const Frame& frame, Loop* loop, Variables* variab
 // What each variable is in the next turn.
 Status Emitter::CloseVariables(const Frame& frame, const Variables& variables, Loop* loop) {
   for (size_t i = 0; i < variables.size(); ++i) {
-    TENON_ASSIGN_OR_RETURN(const int32_t next, SlotOf(graph_.node(variables[i].second->next).inputs[0]));
+    TENON_ASSIGN_OR_RETURN(const SlotId next, SlotOf(graph_.node(variables[i].second->next).inputs[0]));
     if (code_->at(next).bytes != code_->at(variables[i].first).bytes || !code_->at(next).shape.fully_known()) {
       GiveUp(StrCat("loop '", frame.name, "': a variable changes its shape"));
       return Status::Ok();
@@ -206,9 +206,9 @@ Status Emitter::CloseVariables(const Frame& frame, const Variables& variables, L
 
 Status Emitter::EmitLoop(FrameId frame, std::vector<Operation>* block) {
   const Frame& f = loops_.frame(frame);
-  const auto index = static_cast<int32_t>(code_->loops.size());
+  const LoopId index = code_->loops.next_id();
   code_->loops.emplace_back();
-  loop_parent_.push_back(loop_stack_.empty() ? -1 : loop_stack_.back());
+  loop_parent_.push_back(loop_stack_.empty() ? LoopId() : loop_stack_.back());
   Loop loop;
   Variables variables;
   TENON_RETURN_IF_ERROR(EmitInvariants(f));
@@ -228,9 +228,9 @@ Status Emitter::EmitLoop(FrameId frame, std::vector<Operation>* block) {
   if (refused()) return Status::Ok();
   loop.end = position_++;
   loop_stack_.pop_back();
-  const auto live_to_the_end = [&](int32_t slot) { code_->at(slot).last = std::max(code_->at(slot).last, loop.end); };
+  const auto live_to_the_end = [&](SlotId slot) { code_->at(slot).last = std::max(code_->at(slot).last, loop.end); };
   for (const auto& carried : loop.carried) live_to_the_end(carried.current);
-  for (int32_t slot : extend_[index]) live_to_the_end(slot);
+  for (SlotId slot : extend_[index]) live_to_the_end(slot);
   extend_.erase(index);
   code_->loop(index) = std::move(loop);
   return Status::Ok();
@@ -242,8 +242,8 @@ void Emitter::CarryOnDevices(Loop& loop, const Variables& variables) {
     for (size_t i = 0; i < variables.size(); ++i) {
       const Loop::Carried& carried = loop.carried[i];
       if (!carried.queued || (first && !carried.through_temporary)) continue;
-      const int32_t from = !first && carried.through_temporary ? carried.temporary : carried.next;
-      const int32_t to = first ? carried.temporary : carried.current;
+      const SlotId from = !first && carried.through_temporary ? carried.temporary : carried.next;
+      const SlotId to = first ? carried.temporary : carried.current;
       Use(from);
       code_->root(to).last = std::max(code_->root(to).last, position_);
       PushTransfer(from, to, variables[i].second->merge, &loop.body_block);
@@ -251,15 +251,15 @@ void Emitter::CarryOnDevices(Loop& loop, const Variables& variables) {
 }
 
 // Whether a slot's value may be the memory of that root.
-bool Emitter::MayStandIn(int32_t slot, int32_t root) const {
-  std::vector<int32_t> left = {code_->RootOf(slot)};
-  std::unordered_set<int32_t> seen;
+bool Emitter::MayStandIn(SlotId slot, SlotId root) const {
+  std::vector<SlotId> left = {code_->RootOf(slot)};
+  std::unordered_set<SlotId> seen;
   while (!left.empty()) {
-    const int32_t own = left.back();
+    const SlotId own = left.back();
     left.pop_back();
     if (own == root) return true;
     if (code_->at(own).home != Home::kSelected || !seen.insert(own).second) continue;
-    for (int32_t side : code_->at(own).sides) left.push_back(code_->RootOf(side));
+    for (SlotId side : code_->at(own).sides) left.push_back(code_->RootOf(side));
   }
   return false;
 }

@@ -42,7 +42,7 @@ class Emitter {
   };
   // The items of a frame, in order: all of them, or those of its condition part, or of its body.
   enum class Part { kAll, kCondition, kBody };
-  using Variables = std::vector<std::pair<int32_t, const graph::LoopVariable*>>;  // with the slot of each one's current value
+  using Variables = std::vector<std::pair<SlotId, const graph::LoopVariable*>>;  // with the slot of each one's current value
 
   void GiveUp(std::string why, bool for_these_shapes = false) {
     if (refusal_.text.empty()) refusal_ = {std::move(why), for_these_shapes};
@@ -51,26 +51,26 @@ class Emitter {
   const SessionDevice& DeviceOfMemory(int32_t memory) const { return plan_.env().devices[memory]; }
 
   // Slots and nodes (emit.cc).
-  int32_t NewSlot(DType dtype, Shape shape, Home home, int32_t memory = 0);
-  int32_t ConstantSlot(Tensor tensor, int32_t memory);
-  Result<int32_t> SlotOf(graph::Edge edge);
-  void SetSlot(graph::Edge edge, int32_t slot);
-  void Use(int32_t slot);
-  bool DefinedWithin(int32_t slot, int32_t loop) const;
-  void KeepToTheEnd(int32_t slot);
-  std::vector<int32_t> RootsOf(std::vector<int32_t> slots) const;
+  SlotId NewSlot(DType dtype, Shape shape, Home home, int32_t memory = 0);
+  SlotId ConstantSlot(Tensor tensor, int32_t memory);
+  Result<SlotId> SlotOf(graph::Edge edge);
+  void SetSlot(graph::Edge edge, SlotId slot);
+  void Use(SlotId slot);
+  bool DefinedWithin(SlotId slot, LoopId loop) const;
+  void KeepToTheEnd(SlotId slot);
+  std::vector<SlotId> RootsOf(std::vector<SlotId> slots) const;
   bool Supported();
   void CheckExchange(const graph::Node& node);
   Operation& Push(std::vector<Operation>* block, Operation::Kind kind, graph::NodeId node);
   Status EmitNode(graph::NodeId id, std::vector<Operation>* block);
-  Result<int32_t> EmitRead(int32_t reference, const graph::Node& node, graph::Edge edge, std::vector<Operation>* block);
+  Result<SlotId> EmitRead(SlotId reference, const graph::Node& node, graph::Edge edge, std::vector<Operation>* block);
   Status EmitExchange(const graph::Node& node, std::vector<Operation>* block);
-  int32_t EmitTransfer(int32_t from, const graph::Node& node, std::vector<Operation>* block);
-  void PushTransfer(int32_t from, int32_t to, graph::NodeId node, std::vector<Operation>* block);
+  SlotId EmitTransfer(SlotId from, const graph::Node& node, std::vector<Operation>* block);
+  void PushTransfer(SlotId from, SlotId to, graph::NodeId node, std::vector<Operation>* block);
   Status EmitKernel(const graph::Node& node, std::vector<Operation>* block);
-  Status EmitView(const graph::Node& node, int32_t input, const graph::OutputFacts& facts, std::vector<Operation>* block);
-  int32_t ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<int32_t>& inputs);
-  void KeepForQueue(int32_t queue, const SessionDevice& device, const std::vector<int32_t>& inputs);
+  Status EmitView(const graph::Node& node, SlotId input, const graph::OutputFacts& facts, std::vector<Operation>* block);
+  QueueId ChooseQueue(const graph::Node& node, const NodeRunner& runner, Operation::Kind kind, const std::vector<SlotId>& inputs);
+  void KeepForQueue(QueueId queue, const SessionDevice& device, const std::vector<SlotId>& inputs);
   double SecondsOf(const graph::Node& node, const SessionDevice& device) const;
   Status EmitFetches();
 
@@ -78,7 +78,7 @@ class Emitter {
   Status EmitFrame(graph::FrameId frame, Part part, std::vector<Operation>* block);
   Result<std::vector<Operation>*> BlockOf(graph::RegionId region, OpenBranches* open);
   graph::Edge OnHost(graph::Edge edge, graph::RegionId around);
-  Result<int32_t> PredicateSlot(graph::Edge predicate, graph::RegionId around);
+  Result<SlotId> PredicateSlot(graph::Edge predicate, graph::RegionId around);
   bool MayEmit(const graph::Node& node) const;
   bool IsVariableSwitch(graph::NodeId id) const;
   Status EmitSwitch(const graph::Node& node, std::vector<Operation>* block);
@@ -88,7 +88,7 @@ class Emitter {
   Status EnterVariables(const graph::Frame& frame, Loop* loop, Variables* variables, std::vector<Operation>* block);
   Status CloseVariables(const graph::Frame& frame, const Variables& variables, Loop* loop);
   void CarryOnDevices(Loop& loop, const Variables& variables);
-  bool MayStandIn(int32_t slot, int32_t root) const;
+  bool MayStandIn(SlotId slot, SlotId root) const;
 
   // Sets of nodes that a compiler took (emit_claims.cc).
   bool HasClaims() const;
@@ -110,12 +110,12 @@ class Emitter {
   mutable std::vector<int8_t> whole_claims_;  // by claim: -1 not looked at
   graph::NodeMap<std::vector<std::pair<int32_t, graph::NodeId>>> readers_;  // of each node: output, reader
   Refusal refusal_;
-  graph::NodeMap<std::vector<int32_t>> slot_of_;
+  graph::NodeMap<std::vector<SlotId>> slot_of_;
   int32_t position_ = 0;
-  std::vector<int32_t> loop_stack_;
-  std::vector<int32_t> loop_parent_;  // of loops
-  std::vector<int32_t> def_loop_;     // of slots: the innermost loop at their making
-  std::unordered_map<int32_t, std::vector<int32_t>> extend_;  // by loop: what is used until its end
+  std::vector<LoopId> loop_stack_;
+  IdVector<LoopId, LoopId> loop_parent_;
+  IdVector<SlotId, LoopId> def_loop_;  // the innermost loop at their making
+  std::unordered_map<LoopId, std::vector<SlotId>> extend_;  // what is used until its end
 };
 
 }  // namespace tenon::exec

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/exec/program/program_code.h"
+
 #include "core/exec/device/environment.h"
 
 namespace tenon::exec {
@@ -20,34 +22,34 @@ class QueueChooser {
   explicit QueueChooser(const Environment& env) : free_(env.queues.size(), 0) {}
 
   // The queue among [first, first + count) for work that reads these values.
-  int32_t Choose(int32_t first, int32_t count, const std::vector<int32_t>& values) const {
-    int32_t best = first;
-    for (int32_t queue = first + 1; queue < first + count; ++queue)
+  QueueId Choose(QueueId first, int32_t count, const std::vector<SlotId>& values) const {
+    QueueId best = first;
+    for (const QueueId queue : IdRange(first, QueueId(first.number() + count)))
       if (Begin(queue, values) < Begin(best, values)) best = queue;
     return best;
   }
   // Work that takes so long goes to the queue and makes these values.
-  void Submit(int32_t queue, double seconds, const std::vector<int32_t>& reads, const std::vector<int32_t>& makes) {
+  void Submit(QueueId queue, double seconds, const std::vector<SlotId>& reads, const std::vector<SlotId>& makes) {
     double& free = free_[queue];
     free = Begin(queue, reads) + seconds;
-    for (int32_t value : makes) made_[value] = {free, queue};
+    for (SlotId value : makes) made_[value] = {free, queue};
   }
 
  private:
   static constexpr double kCrossingSeconds = 2e-6;
   struct Made {
     double seconds;
-    int32_t queue;
+    QueueId queue;
   };
-  double Begin(int32_t queue, const std::vector<int32_t>& values) const {
+  double Begin(QueueId queue, const std::vector<SlotId>& values) const {
     double begin = free_[queue];
-    for (int32_t value : values)
+    for (SlotId value : values)
       if (const auto it = made_.find(value); it != made_.end())
         begin = std::max(begin, it->second.seconds + (it->second.queue == queue ? 0 : kCrossingSeconds));
     return begin;
   }
-  std::vector<double> free_;               // by queue: when its work ends
-  std::unordered_map<int32_t, Made> made_;  // by value
+  IdVector<QueueId, double> free_;         // when its work ends
+  std::unordered_map<SlotId, Made> made_;
 };
 
 }  // namespace tenon::exec

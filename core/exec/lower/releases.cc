@@ -8,9 +8,9 @@ namespace tenon::exec {
 namespace {
 
 // By position: the slots whose buffers are dropped there.
-using Ends = std::multimap<int32_t, int32_t>;
+using Ends = std::multimap<int32_t, SlotId>;
 
-Operation Release(int32_t slot, graph::NodeId node, int32_t position) {
+Operation Release(SlotId slot, graph::NodeId node, int32_t position) {
   Operation release;
   release.kind = Operation::Kind::kRelease;
   release.node = node;
@@ -35,9 +35,9 @@ void Insert(const ProgramCode& code, const Ends& ends, std::vector<Operation>* b
 
 void InsertReleases(ProgramCode* code) {
   Ends ends;
-  for (size_t i = 0; i < code->slots.size(); ++i) {
+  for (const SlotId i : code->slots.ids()) {
     const Slot& slot = code->slots[i];
-    if (slot.home == Home::kBuffer && slot.last != INT_MAX) ends.emplace(slot.last, static_cast<int32_t>(i));
+    if (slot.home == Home::kBuffer && slot.last != INT_MAX) ends.emplace(slot.last, i);
   }
   code->ForEachBlock([&](std::vector<Operation>& block) { Insert(*code, ends, &block); });
 }

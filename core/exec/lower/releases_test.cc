@@ -29,7 +29,7 @@ Slot InBuffer(int32_t last) {
 std::string Text(const std::vector<Operation>& block) {
   std::string text;
   for (const Operation& operation : block)
-    text += operation.kind == Kind::kRelease ? StrCat("release ", operation.outputs[0], "; ") : StrCat("at ", operation.position, "; ");
+    text += operation.kind == Kind::kRelease ? StrCat("release ", operation.outputs[0].number(), "; ") : StrCat("at ", operation.position, "; ");
   return text;
 }
 
@@ -48,23 +48,23 @@ TEST(Releases, OfWhatALoopReadsFollowTheLoop) {
   ProgramCode code;
   code.slots = {InBuffer(4), InBuffer(2)};
   code.operations = {At(Kind::kLoop, 0)};
-  code.operations[0].loop = 0;
+  code.operations[0].loop = LoopId(0);
   code.loops.emplace_back();
-  code.loops[0].condition_block = {At(Kind::kRun, 1)};
-  code.loops[0].body_block = {At(Kind::kRun, 2), At(Kind::kRun, 3)};
-  code.loops[0].end = 4;
+  code.loops[LoopId(0)].condition_block = {At(Kind::kRun, 1)};
+  code.loops[LoopId(0)].body_block = {At(Kind::kRun, 2), At(Kind::kRun, 3)};
+  code.loops[LoopId(0)].end = 4;
   InsertReleases(&code);
   EXPECT_EQ(Text(code.operations), "at 0; release 0; ") << "the loop reads it in each turn";
-  EXPECT_EQ(Text(code.loops[0].condition_block), "at 1; ");
-  EXPECT_EQ(Text(code.loops[0].body_block), "at 2; release 1; at 3; ");
+  EXPECT_EQ(Text(code.loops[LoopId(0)].condition_block), "at 1; ");
+  EXPECT_EQ(Text(code.loops[LoopId(0)].body_block), "at 2; release 1; at 3; ");
 }
 
 TEST(Releases, StandInTheBlockOfTheirReader) {
   ProgramCode code;
   code.slots = {InBuffer(1)};
   code.operations = {At(Kind::kBranch, 0), At(Kind::kRun, 2)};
-  code.operations[0].branch = 0;
-  code.branches.push_back({0, 1, {At(Kind::kRun, 1)}});
+  code.operations[0].branch = BranchId(0);
+  code.branches.push_back({SlotId(0), 1, {At(Kind::kRun, 1)}});
   InsertReleases(&code);
   EXPECT_EQ(Text(code.operations), "at 0; at 2; ");
   EXPECT_EQ(Text(code.branches[0].block), "at 1; release 0; ");

@@ -2,6 +2,7 @@
 #include "core/exec/lower/synchronizer.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tenon::exec {
 
@@ -10,7 +11,7 @@ using Kind = Operation::Kind;
 Synchronizer::Synchronizer(const Environment& env, const graph::Graph& graph, IsFed is_fed, ProgramCode* code)
     : env_(env), graph_(graph), is_fed_(std::move(is_fed)), code_(code) {
   arenas_.resize(env.devices.size());
-  waited_.assign(env.queues.size() + 1, std::vector<Waited>(env.queues.size()));
+  waited_.assign(env.queues.size() + 1, IdVector<QueueId, Waited>(env.queues.size()));
   used_.resize(env.queues.size());
 }
 
@@ -19,8 +20,8 @@ void Synchronizer::Run() {
   // The operations that are waited for are known now.
   code_->ForEachBlock([this](std::vector<Operation>& block) { WriteBack(&block); });
   code_->point_count = static_cast<int32_t>(points_.size());
-  for (size_t q = 0; q < used_.size(); ++q)
-    if (used_[q]) code_->queues.push_back(static_cast<int32_t>(q));
+  for (const QueueId queue : used_.ids())
+    if (used_[queue]) code_->queues.push_back(queue);
 }
 
 // ---- The walk ----
@@ -40,15 +41,15 @@ void Synchronizer::Walk(const std::vector<Operation>& block, int32_t number) {
   for (const Operation& operation : block) WalkOperation(operation, number);
 }
 
-Synchronizer::Event Synchronizer::NewEvent(const Operation& operation, int32_t queue, int32_t block) {
-  if (queue >= 0) used_[queue] = true;
+Synchronizer::Event Synchronizer::NewEvent(const Operation& operation, QueueId queue, int32_t block) {
+  if (queue) used_[queue] = true;
   return {operation.position, queue, block, next_event_++};
 }
 
 void Synchronizer::WalkOperation(const Operation& operation, int32_t block) {
   if (operation.kind == Kind::kRelease || operation.kind == Kind::kCheck || operation.kind == Kind::kView) return;
   Waits* waits = &waits_[operation.position];
-  const Event host = NewEvent(operation, -1, block);
+  const Event host = NewEvent(operation, QueueId(), block);
   if (operation.kind == Kind::kLoop) return WalkLoop(operation, block);
   if (operation.kind == Kind::kBranch) {
     Touch(operation.inputs[0], Access::kRead, host, waits);
@@ -62,14 +63,14 @@ void Synchronizer::WalkOperation(const Operation& operation, int32_t block) {
     if (operation.outputs.size() > 1) Touch(operation.outputs[1], Access::kWrite, host, waits);
     return;
   }
-  const Event event = operation.queue < 0 ? host : NewEvent(operation, operation.queue, block);
+  const Event event = !operation.queue ? host : NewEvent(operation, operation.queue, block);
   // A queue's kernel takes its host arguments when it is called; a copy reads the host's memory later.
-  const auto at = [&](int32_t slot) -> const Event& {
+  const auto at = [&](SlotId slot) -> const Event& {
     return operation.kind != Kind::kTransfer && code_->at(slot).memory == 0 ? host : event;
   };
   WaitForControls(operation, event, waits);
-  for (int32_t slot : operation.inputs) Touch(slot, Access::kRead, at(slot), waits);
-  for (int32_t slot : operation.outputs) Touch(slot, Access::kWrite, at(slot), waits);
+  for (SlotId slot : operation.inputs) Touch(slot, Access::kRead, at(slot), waits);
+  for (SlotId slot : operation.outputs) Touch(slot, Access::kWrite, at(slot), waits);
   if (operation.region == nullptr) return Add(&done_by_[operation.node], event);
   for (graph::NodeId node : operation.region->nodes()) Add(&done_by_[node], event);
 }
@@ -90,43 +91,43 @@ void Synchronizer::WalkLoop(const Operation& operation, int32_t block) {
       Touch(carried.current, Access::kWrite, event, waits);
     }
   };
-  copies(NewEvent(operation, -1, block), true, &waits_[operation.position]);
+  copies(NewEvent(operation, QueueId(), block), true, &waits_[operation.position]);
   for (int turn = 0; turn < 2; ++turn) {
     completion_.clear();
     Walk(loop.condition_block, condition);
-    Touch(loop.condition, Access::kRead, NewEvent(operation, -1, condition), &tail_[&loop.condition_block]);
+    Touch(loop.condition, Access::kRead, NewEvent(operation, QueueId(), condition), &tail_[&loop.condition_block]);
     Walk(loop.body_block, body);
-    copies(NewEvent(operation, -1, body), false, &tail_[&loop.body_block]);
+    copies(NewEvent(operation, QueueId(), body), false, &tail_[&loop.body_block]);
   }
   completion_.clear();
   // The last turn's condition.
   Walk(loop.condition_block, condition);
-  Touch(loop.condition, Access::kRead, NewEvent(operation, -1, condition), &tail_[&loop.condition_block]);
+  Touch(loop.condition, Access::kRead, NewEvent(operation, QueueId(), condition), &tail_[&loop.condition_block]);
 }
 
 // ---- Memory ----
 
-void Synchronizer::Touch(int32_t slot, Access access, const Event& event, Waits* waits) {
+void Synchronizer::Touch(SlotId slot, Access access, const Event& event, Waits* waits) {
   slot = code_->RootOf(slot);
   if (code_->at(slot).home != Home::kSelected) return TouchOne(slot, access, event, waits);
   // Each value that it may show, once, however many selects lead to it.
-  std::vector<int32_t> left = {slot};
-  std::unordered_set<int32_t> seen = {slot};
+  std::vector<SlotId> left = {slot};
+  std::unordered_set<SlotId> seen = {slot};
   while (!left.empty()) {
-    const int32_t each = left.back();
+    const SlotId each = left.back();
     left.pop_back();
     if (code_->at(each).home != Home::kSelected) {
       TouchOne(each, access, event, waits);
       continue;
     }
     const auto& sides = code_->at(each).sides;
-    for (int32_t side : {sides[1], sides[0]})
-      if (const int32_t root = code_->RootOf(side); seen.insert(root).second) left.push_back(root);
+    for (SlotId side : {sides[1], sides[0]})
+      if (const SlotId root = code_->RootOf(side); seen.insert(root).second) left.push_back(root);
   }
 }
 
 // Of a value in a place of its own.
-void Synchronizer::TouchOne(int32_t slot, Access access, const Event& event, Waits* waits) {
+void Synchronizer::TouchOne(SlotId slot, Access access, const Event& event, Waits* waits) {
   const Slot& root = code_->at(slot);
   if (root.home == Home::kArena) return TouchArena(root, access, event, waits);
   // Constants and feeds are there before the step, and never written.
@@ -180,14 +181,14 @@ void Synchronizer::Add(std::vector<Event>* list, const Event& event) const {
 
 // ---- Waits ----
 
-const tenon_device_driver* Synchronizer::DriverOf(int32_t queue) const {
+const tenon_device_driver* Synchronizer::DriverOf(QueueId queue) const {
   return env_.devices[env_.queues[queue].device].device->driver;
 }
 
 // Whether the waiter, or the host before it, has waited for the event already.
 bool Synchronizer::IsKnown(const Event& waiter, const Event& event) const {
-  for (const int32_t who : {waiter.queue, -1}) {
-    const Waited& waited = waited_[who + 1][event.queue];
+  for (const QueueId who : {waiter.queue, QueueId()}) {
+    const Waited& waited = WaitedBy(who, event.queue);
     if (waited.event >= event.number && IsWithin(waiter.block, waited.block)) return true;
   }
   return false;
@@ -195,14 +196,14 @@ bool Synchronizer::IsKnown(const Event& waiter, const Event& event) const {
 
 void Synchronizer::WaitFor(const std::vector<Event>& list, const Event& event, Waits* waits) {
   for (const Event& earlier : list) {
-    if (earlier.queue < 0 || earlier.queue == event.queue || IsKnown(event, earlier)) continue;
+    if (!earlier.queue || earlier.queue == event.queue || IsKnown(event, earlier)) continue;
     // A queue cannot wait for another driver's.
-    const bool by_host = event.queue < 0 || DriverOf(event.queue) != DriverOf(earlier.queue);
+    const bool by_host = !event.queue || DriverOf(event.queue) != DriverOf(earlier.queue);
     (by_host ? waits->host : waits->queue).push_back(earlier.operation);
     (void)PointOf(earlier.operation);
     // Only what is sure to have run says anything of what came before it.
     if (!IsWithin(event.block, earlier.block)) continue;
-    Waited& waited = waited_[by_host ? 0 : static_cast<size_t>(event.queue + 1)][earlier.queue];
+    Waited& waited = WaitedBy(by_host ? QueueId() : event.queue, earlier.queue);
     if (!IsWithin(event.block, waited.block) || waited.event < earlier.number) waited = {earlier.number, event.block};
   }
 }
@@ -255,15 +256,14 @@ const std::vector<Synchronizer::Event>& Synchronizer::CompletionOf(graph::NodeId
 
 // ---- The result ----
 
-int32_t Synchronizer::PointOf(int32_t position) {
-  return points_.try_emplace(position, static_cast<int32_t>(points_.size())).first->second;
+PointId Synchronizer::PointOf(int32_t position) {
+  return points_.try_emplace(position, PointId(points_.size())).first->second;
 }
 
-std::vector<int32_t> Synchronizer::PointsOf(std::vector<int32_t> positions) {
-  std::sort(positions.begin(), positions.end());
-  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
-  for (int32_t& position : positions) position = PointOf(position);
-  return positions;
+std::vector<PointId> Synchronizer::PointsOf(const std::vector<int32_t>& positions) {
+  std::vector<PointId> points;
+  for (int32_t position : std::set<int32_t>(positions.begin(), positions.end())) points.push_back(PointOf(position));
+  return points;
 }
 
 Operation Synchronizer::HostWait(const Operation& near, const std::vector<int32_t>& positions) {

@@ -36,7 +36,7 @@ class Synchronizer {
   // An operation as it is walked: later walks of one operation have greater numbers.
   struct Event {
     int32_t operation;  // its position
-    int32_t queue;
+    QueueId queue;
     int32_t block;
     int64_t number;
   };
@@ -56,9 +56,9 @@ class Synchronizer {
   void WalkOperation(const Operation& operation, int32_t block);
   void WalkLoop(const Operation& operation, int32_t block);
   int32_t NewBlock(int32_t parent);
-  Event NewEvent(const Operation& operation, int32_t queue, int32_t block);
-  void Touch(int32_t slot, Access access, const Event& event, Waits* waits);
-  void TouchOne(int32_t slot, Access access, const Event& event, Waits* waits);
+  Event NewEvent(const Operation& operation, QueueId queue, int32_t block);
+  void Touch(SlotId slot, Access access, const Event& event, Waits* waits);
+  void TouchOne(SlotId slot, Access access, const Event& event, Waits* waits);
   void TouchArena(const Slot& slot, Access access, const Event& event, Waits* waits);
   void TouchCell(Cell* cell, Access access, const Event& event, Waits* waits);
   void Add(std::vector<Event>* list, const Event& event) const;
@@ -67,9 +67,9 @@ class Synchronizer {
   const std::vector<Event>& CompletionOf(graph::NodeId node);
   bool IsWithin(int32_t block, int32_t outer) const;
   bool IsKnown(const Event& waiter, const Event& event) const;
-  const tenon_device_driver* DriverOf(int32_t queue) const;
-  int32_t PointOf(int32_t position);
-  std::vector<int32_t> PointsOf(std::vector<int32_t> positions);
+  const tenon_device_driver* DriverOf(QueueId queue) const;
+  PointId PointOf(int32_t position);
+  std::vector<PointId> PointsOf(const std::vector<int32_t>& positions);
   void WriteBack(std::vector<Operation>* block);
   Operation HostWait(const Operation& near, const std::vector<int32_t>& positions);
 
@@ -78,20 +78,23 @@ class Synchronizer {
   const IsFed is_fed_;
   ProgramCode* const code_;
   std::vector<Range> arenas_;  // by memory
-  std::unordered_map<int32_t, Cell> others_;  // by root: feeds, constants, buffers
+  std::unordered_map<SlotId, Cell> others_;  // by root: feeds, constants, buffers
   std::vector<int32_t> parent_of_block_;
   std::unordered_map<const std::vector<Operation>*, int32_t> number_of_block_;
   struct Waited {
     int64_t event = 0;
     int32_t block = 0;
   };
-  std::vector<std::vector<Waited>> waited_;  // [queue + 1][queue]: the latest event that it has waited for, and where
+  // The latest event of `queue` that `who`, a queue or the host, has waited for, and where.
+  Waited& WaitedBy(QueueId who, QueueId queue) { return waited_[who ? who.index() + 1 : 0][queue]; }
+  const Waited& WaitedBy(QueueId who, QueueId queue) const { return waited_[who ? who.index() + 1 : 0][queue]; }
+  std::vector<IdVector<QueueId, Waited>> waited_;  // by who
   std::unordered_map<graph::NodeId, std::vector<Event>> done_by_;     // by node: what it submitted, or did on the host
   std::unordered_map<graph::NodeId, std::vector<Event>> completion_;  // of nodes without operations
   std::unordered_map<int32_t, Waits> waits_;                    // by position
   std::unordered_map<const std::vector<Operation>*, Waits> tail_;  // at the end of a loop's block
-  std::unordered_map<int32_t, int32_t> points_;                 // by position
-  std::vector<bool> used_;                                      // queues
+  std::unordered_map<int32_t, PointId> points_;                 // by position
+  IdVector<QueueId, bool> used_;
   int64_t next_event_ = 1;
 };
 

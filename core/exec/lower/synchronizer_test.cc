@@ -23,20 +23,19 @@ class SynchronizerTest : public testing::Test, public fakes::GraphMaker {
   }
 
   // A value of 64 bytes at its own place in the memory, or at `offset`.
-  int32_t Value(int32_t memory, int64_t offset = -1) {
+  SlotId Value(int32_t memory, int64_t offset = -1) {
     Slot slot;
     slot.bytes = 64;
     slot.memory = memory;
     slot.offset = offset >= 0 ? static_cast<uint64_t>(offset) : 64 * code_.slots.size();
-    code_.slots.push_back(slot);
-    return static_cast<int32_t>(code_.slots.size()) - 1;
+    return code_.slots.push_back(slot);
   }
-  Operation Work(int32_t queue, std::vector<int32_t> inputs, std::vector<int32_t> outputs, graph::NodeId node = {}) {
+  Operation Work(int32_t queue, std::vector<SlotId> inputs, std::vector<SlotId> outputs, graph::NodeId node = {}) {
     Operation operation;
     operation.kind = queue < 0 ? Kind::kRun : Kind::kQueued;
     operation.node = node ? node : Add("Draw", {}, {}, StrCat("n", graph.size())).node;
     operation.position = next_++;
-    operation.queue = queue;
+    operation.queue = QueueId(queue);
     operation.inputs = std::move(inputs);
     operation.outputs = std::move(outputs);
     return operation;
@@ -45,10 +44,10 @@ class SynchronizerTest : public testing::Test, public fakes::GraphMaker {
   std::string Text(const std::vector<Operation>& block) const {
     std::string text;
     for (const Operation& operation : block) {
-      text += operation.kind == Kind::kWait ? "host waits" : operation.queue < 0 ? "host" : StrCat("q", operation.queue);
+      text += operation.kind == Kind::kWait ? "host waits" : !operation.queue ? "host" : StrCat("q", operation.queue.number());
       if (operation.kind != Kind::kWait && !operation.waits.empty()) text += " after";
-      for (int32_t wait : operation.waits) text += StrCat(" ", wait);
-      if (operation.signal >= 0) text += StrCat(" tells ", operation.signal);
+      for (PointId wait : operation.waits) text += StrCat(" ", wait.number());
+      if (operation.signal) text += StrCat(" tells ", operation.signal.number());
       text += "; ";
     }
     return text;
@@ -66,28 +65,28 @@ class SynchronizerTest : public testing::Test, public fakes::GraphMaker {
 };
 
 TEST_F(SynchronizerTest, OneQueueNeedsNoWaits) {
-  const int32_t a = Value(1), b = Value(1);
+  const SlotId a = Value(1), b = Value(1);
   code_.operations = {Work(0, {}, {a}), Work(0, {a}, {b})};
   EXPECT_EQ(Synchronized(), "q0; q0; ");
   EXPECT_EQ(code_.point_count, 0);
-  EXPECT_EQ(code_.queues, (std::vector<int32_t>{0}));
+  EXPECT_EQ(code_.queues, std::vector<QueueId>{QueueId(0)});
 }
 
 TEST_F(SynchronizerTest, AReaderOnAnotherQueueWaitsForTheWriterOnce) {
-  const int32_t a = Value(1), b = Value(1), c = Value(1);
+  const SlotId a = Value(1), b = Value(1), c = Value(1);
   code_.operations = {Work(0, {}, {a}), Work(1, {a}, {b}), Work(1, {a, b}, {c})};
   EXPECT_EQ(Synchronized(), "q0 tells 0; q1 after 0; q1; ");
-  EXPECT_EQ(code_.queues, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(code_.queues, (std::vector<QueueId>{QueueId(0), QueueId(1)}));
 }
 
 TEST_F(SynchronizerTest, AWriterWaitsForThoseWhoReadTheMemoryBefore) {
-  const int32_t a = Value(1), b = Value(1), reused = Value(1, 32);  // half of a's memory
+  const SlotId a = Value(1), b = Value(1), reused = Value(1, 32);  // half of a's memory
   code_.operations = {Work(0, {}, {a}), Work(1, {a}, {b}), Work(0, {}, {reused})};
   EXPECT_EQ(Synchronized(), "q0 tells 0; q1 after 0 tells 1; q0 after 1; ");
 }
 
 TEST_F(SynchronizerTest, TheHostWaitsWhereItReadsWhatAQueueWrites) {
-  const int32_t a = Value(0);
+  const SlotId a = Value(0);
   Operation copy = Work(0, {}, {a});
   copy.kind = Kind::kTransfer;
   code_.operations = {copy, Work(-1, {a}, {}), Work(-1, {a}, {})};
@@ -95,7 +94,7 @@ TEST_F(SynchronizerTest, TheHostWaitsWhereItReadsWhatAQueueWrites) {
 }
 
 TEST_F(SynchronizerTest, TheHostWaitsForOneDriverOnBehalfOfAnother) {
-  const int32_t a = Value(0), b = Value(2);
+  const SlotId a = Value(0), b = Value(2);
   Operation out = Work(0, {}, {a}), in = Work(2, {a}, {b});
   out.kind = in.kind = Kind::kTransfer;
   code_.operations = {out, in};
@@ -103,7 +102,7 @@ TEST_F(SynchronizerTest, TheHostWaitsForOneDriverOnBehalfOfAnother) {
 }
 
 TEST_F(SynchronizerTest, ControlEdgesCount) {
-  const int32_t a = Value(1), b = Value(1);
+  const SlotId a = Value(1), b = Value(1);
   code_.operations = {Work(0, {}, {a})};
   const graph::NodeId after = Add("Draw", {}, {}, "after").node;
   graph.mutable_node(after).controls = {code_.operations[0].node};
@@ -112,23 +111,23 @@ TEST_F(SynchronizerTest, ControlEdgesCount) {
 }
 
 TEST_F(SynchronizerTest, ATurnWaitsForTheTurnBefore) {
-  const int32_t go = Value(0), a = Value(1), b = Value(1);
+  const SlotId go = Value(0), a = Value(1), b = Value(1);
   Operation loop = Work(-1, {}, {});
   loop.kind = Kind::kLoop;
-  loop.loop = 0;
+  loop.loop = LoopId(0);
   code_.loops.emplace_back();
-  code_.loops[0].condition = go;
-  code_.loops[0].body_block = {Work(0, {}, {a}), Work(1, {a}, {b})};
+  code_.loops[LoopId(0)].condition = go;
+  code_.loops[LoopId(0)].body_block = {Work(0, {}, {a}), Work(1, {a}, {b})};
   code_.operations = {loop};
   EXPECT_EQ(Synchronized(), "host; ");
-  EXPECT_EQ(Text(code_.loops[0].body_block), "q0 after 1 tells 0; q1 after 0 tells 1; ") << "the next turn writes what this one reads";
+  EXPECT_EQ(Text(code_.loops[LoopId(0)].body_block), "q0 after 1 tells 0; q1 after 0 tells 1; ") << "the next turn writes what this one reads";
 }
 
 TEST_F(SynchronizerTest, WhatABranchMayNotHaveDoneIsWaitedForAsWell) {
-  const int32_t yes = Value(0), a = Value(1), c = Value(1);
+  const SlotId yes = Value(0), a = Value(1), c = Value(1);
   Operation branch = Work(-1, {yes}, {});
   branch.kind = Kind::kBranch;
-  branch.branch = 0;
+  branch.branch = BranchId(0);
   code_.operations = {Work(0, {}, {a}), branch};
   code_.branches.push_back({yes, 1, {Work(0, {}, {a})}});
   code_.operations.push_back(Work(1, {a}, {c}));

@@ -33,11 +33,11 @@ enum class Role { kNone, kRead, kAsk, kWork, kUpdate, kDrop };
 Role RoleOf(const Operation& operation) {
   switch (operation.kind) {
     case Operation::Kind::kRead:
-      return operation.queue >= 0 ? Role::kRead : Role::kNone;
+      return operation.queue ? Role::kRead : Role::kNone;
     case Operation::Kind::kCheck:
       return Role::kAsk;
     case Operation::Kind::kRun:  // handles of variables
-      return operation.inputs.empty() && operation.queue < 0 ? Role::kAsk : Role::kNone;
+      return operation.inputs.empty() && !operation.queue ? Role::kAsk : Role::kNone;
     case Operation::Kind::kRelease:
       return Role::kDrop;
     case Operation::Kind::kQueued:
@@ -58,33 +58,33 @@ ProgramInstance::Stretch::~Stretch() {
 }
 
 // Whether the address of a slot's value may be another in the next step.
-bool ProgramInstance::MayMove(int32_t slot) const {
+bool ProgramInstance::MayMove(SlotId slot) const {
   const Home home = code_.root(slot).home;
   return home != Home::kArena && home != Home::kConstant;
 }
 
 // Whether a capture may keep what the host's memory has there: it is no argument's value, or always the same.
-bool ProgramInstance::IsFixed(int32_t slot) const {
+bool ProgramInstance::IsFixed(SlotId slot) const {
   const Slot& at = code_.at(slot);
   if (at.memory != 0 || at.dtype == TENON_DT_RESOURCE) return true;
   return code_.root(slot).home == Home::kConstant;
 }
 
-const Device& ProgramInstance::DeviceOfQueue(int32_t queue) const {
+const Device& ProgramInstance::DeviceOfQueue(QueueId queue) const {
   const Environment& env = program_->plan().env();
   return *env.devices[env.queues[queue].device].device;
 }
 
 // Whether the operation goes on with the stretch; a new stretch takes its queue from it.
-bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const {
+bool ProgramInstance::JoinsStretch(const Context& context, const Stretch& stretch, QueueId* queue) const {
   const Operation& operation = *context.operation;
   const Role role = RoleOf(operation);
   if (role == Role::kNone) return false;
   if (role == Role::kDrop || role == Role::kAsk) return !stretch.all.instructions.empty();
   const bool works = role == Role::kWork || role == Role::kUpdate;
-  if (works && !std::all_of(operation.inputs.begin(), operation.inputs.end(), [this](int32_t slot) { return IsFixed(slot); })) return false;
+  if (works && !std::all_of(operation.inputs.begin(), operation.inputs.end(), [this](SlotId slot) { return IsFixed(slot); })) return false;
   if (!operation.waits.empty() && !(works && stretch.work.instructions.empty() && stretch.before.instructions.empty())) return false;
-  if (role == Role::kRead && operation.signal >= 0) return false;
+  if (role == Role::kRead && operation.signal) return false;
   if (role == Role::kUpdate) {
     const tenon_graph_capture* capture = CaptureOf(DeviceOfQueue(operation.queue));
     if (capture == nullptr || capture->make_list == nullptr) return false;
@@ -103,8 +103,8 @@ void ProgramInstance::AddToStretch(const Instruction& instruction, Stretch* stre
   }
   (role == Role::kRead || role == Role::kAsk ? stretch->before : role == Role::kDrop ? stretch->drops : stretch->work).instructions.push_back(instruction);
   if (role != Role::kWork && role != Role::kUpdate) return;
-  const auto look = [&](const std::vector<int32_t>& operands) {
-    for (int32_t slot : operands)
+  const auto look = [&](const std::vector<SlotId>& operands) {
+    for (SlotId slot : operands)
       if (MayMove(slot) && code_.at(slot).dtype != TENON_DT_RESOURCE) stretch->moving.push_back(&views_[slot]);
   };
   look(operation.inputs);
@@ -117,7 +117,7 @@ void ProgramInstance::FindStretches(Block* block) {
   if (!env.capture || env.queues.empty()) return;
   std::vector<Instruction> out;
   auto stretch = std::make_unique<Stretch>();
-  int32_t queue = -1;
+  QueueId queue;
   const auto close = [&] {
     const tenon_graph_capture* capture =
         stretch->work.instructions.size() < kLeastWork ? nullptr : CaptureOf(DeviceOfQueue(queue));
@@ -154,7 +154,7 @@ void ProgramInstance::FindStretches(Block* block) {
     }
     AddToStretch(instruction, stretch.get());
     const Role role = RoleOf(*context.operation);
-    if (context.operation->signal >= 0 && (role == Role::kWork || role == Role::kUpdate)) close();
+    if (context.operation->signal && (role == Role::kWork || role == Role::kUpdate)) close();
   }
   close();
   block->instructions = std::move(out);
@@ -218,7 +218,7 @@ tenon_status* ProgramInstance::RunCaptured(Stretch* stretch) {
 // Runs the kernels with frames whose queue keeps what it is given.
 Result<tenon_captured_graph*> ProgramInstance::Capture(const Stretch& stretch) {
   tenon_queue* keeping = nullptr;
-  const int32_t queue = ContextOf(stretch.work.instructions.front().frame)->operation->queue;
+  const QueueId queue = ContextOf(stretch.work.instructions.front().frame)->operation->queue;
   TENON_RETURN_IF_ERROR(CallPlugin(*stretch.plugin, "begin", [&] { return stretch.capture->begin(work_.queue(queue), &keeping); }));
   Status status;
   auto update = stretch.updates.begin();
@@ -344,7 +344,7 @@ tenon_status* ProgramInstance::RunOneByOne(const Stretch& stretch) {
       continue;
     }
     Context* const context = ContextOf(instruction.frame);
-    const int32_t queue = context->operation->queue;
+    const QueueId queue = context->operation->queue;
     Status status = BeforeWork(context);
     const auto give = [&] { return stretch.capture->give(stretch.list, update->first, update->count, work_.queue(queue), work_.timeline(queue)); };
     if (status.ok()) status = CallPlugin(*stretch.plugin, "give", give);

@@ -13,8 +13,8 @@ bool HasStrings(const tenon_frame_context& context) {
 }
 
 // Where a queue's kernels have their workspace.
-size_t MemoryOfQueue(const Program& program, int32_t queue) {
-  return queue < 0 ? 0 : static_cast<size_t>(program.plan().env().queues[queue].device);
+size_t MemoryOfQueue(const Program& program, QueueId queue) {
+  return !queue ? 0 : static_cast<size_t>(program.plan().env().queues[queue].device);
 }
 
 }  // namespace
@@ -28,12 +28,12 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
   if (Status status = instance->MakeArenas(); !status.ok()) return std::move(status).Annotate(program->DescribeLargest());
   instance->points_.resize(static_cast<size_t>(instance->code_.point_count));
   const Environment& env = program->plan().env();
-  const std::vector<Slot>& slots = instance->code_.slots;
+  const IdVector<SlotId, Slot>& slots = instance->code_.slots;
   instance->views_.resize(slots.size());
-  for (size_t i = 0; i < slots.size(); ++i) {
+  for (const SlotId i : slots.ids()) {
     const Slot& slot = slots[i];
     tenon_tensor_view& view = instance->views_[i];
-    const Slot& home = instance->code_.root(static_cast<int32_t>(i));
+    const Slot& home = instance->code_.root(i);
     void* data = nullptr;
     Buffer* buffer = nullptr;
     if (home.home == Home::kArena) data = instance->arenas_[home.memory] + home.offset;
@@ -44,9 +44,9 @@ Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* 
     view = MakeView(slot.dtype, slot.shape.c(), data, slot.bytes, buffer);
     if (home.home == Home::kConstant) view.flags |= TENON_VIEW_READ_ONLY;
     if (slot.memory != 0) MarkDevice(&view, *env.devices[slot.memory].device);
-    if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(static_cast<int32_t>(i), slot.target);
-    if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(static_cast<int32_t>(i));
-    if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(static_cast<int32_t>(i));
+    if (slot.home == Home::kFeed) instance->feed_slots_.emplace_back(i, slot.feed);
+    if (slot.home == Home::kAlias && home.home == Home::kFeed) instance->feed_aliases_.push_back(i);
+    if (slot.home == Home::kBuffer) instance->buffer_slots_.push_back(i);
   }
   for (const Loop& loop : instance->code_.loops) {
     instance->loops_.push_back(std::make_unique<LoopState>());
@@ -96,8 +96,8 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
     context.instance = this;
     context.operation = &operation;
     context.waits.reserve(operation.waits.size());
-    for (int32_t slot : operation.inputs) context.inputs.push_back(&views_[slot]);
-    for (int32_t slot : operation.outputs) context.outputs.push_back(&views_[slot]);
+    for (SlotId slot : operation.inputs) context.inputs.push_back(&views_[slot]);
+    for (SlotId slot : operation.outputs) context.outputs.push_back(&views_[slot]);
     const uint64_t workspace = operation.region != nullptr     ? operation.region->workspace_bytes()
                                : operation.prepared != nullptr ? operation.prepared->workspace_bytes
                                                                : 0;
@@ -106,7 +106,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
                      context.outputs.data(),
                      static_cast<int32_t>(context.inputs.size()),
                      static_cast<int32_t>(context.outputs.size()),
-                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace_offset[operation.queue + 1],
+                     workspace == 0 ? nullptr : arenas_[MemoryOfQueue(*program_, operation.queue)] + code_.workspace(operation.queue),
                      workspace,
                      nullptr,
                      nullptr,
@@ -150,7 +150,7 @@ void ProgramInstance::MakeBlock(const std::vector<Operation>& operations, Block*
       case Operation::Kind::kSend: instruction.run = &RunSend; break;
       case Operation::Kind::kReceive: instruction.run = &RunReceive; break;
     }
-    if (operation.queue >= 0) queued_.push_back(&context);
+    if (operation.queue) queued_.push_back(&context);
     SetPlace(context.place, *context.node, &context.frame);
     block->instructions.push_back(instruction);
   }
@@ -166,8 +166,8 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
     view.buffer = given.buffer;
     view.flags = FeedFlags(given, code_.at(slot).memory == 0);
   }
-  for (int32_t slot : feed_aliases_) {
-    const tenon_tensor_view& target = views_[static_cast<size_t>(code_.at(slot).target)];
+  for (SlotId slot : feed_aliases_) {
+    const tenon_tensor_view& target = views_[code_.at(slot).target];
     tenon_tensor_view& view = views_[slot];
     view.dl.data = target.dl.data;
     view.buffer = target.buffer;
@@ -187,7 +187,7 @@ Status ProgramInstance::Run(Step* step, const tenon_tensor_view* const* feeds) {
 Status ProgramInstance::BeginQueues(Step* step) {
   Status status = work_.Begin(step);
   const bool renewed = work_.TakeRenewed();
-  for (int32_t queue : code_.queues)
+  for (QueueId queue : code_.queues)
     if (status.ok()) status = work_.Use(queue);
   if (!status.ok() || (!renewed && !points_are_new_)) return status;
   points_are_new_ = false;
@@ -203,7 +203,7 @@ Status ProgramInstance::BeginQueues(Step* step) {
 
 std::span<const tenon_timeline_point> ProgramInstance::PointsOf(Context* context) {
   context->waits.clear();
-  for (int32_t wait : context->operation->waits) {
+  for (PointId wait : context->operation->waits) {
     const tenon_timeline_point& point = points_[wait];
     if (point.value == 0) continue;
     // The latest point of a timeline stands for those before it.
@@ -222,7 +222,7 @@ Status ProgramInstance::BeforeWork(Context* context) {
 }
 
 Status ProgramInstance::AfterWork(Context* context) {
-  if (context->operation->signal < 0) return Status::Ok();
+  if (!context->operation->signal) return Status::Ok();
   TENON_ASSIGN_OR_RETURN(points_[context->operation->signal],
                          work_.Signal(context->operation->queue, context->node->name));
   return Status::Ok();
@@ -233,7 +233,7 @@ const tenon_tensor_view& ProgramInstance::fetch(size_t i) const {
 }
 
 void ProgramInstance::Finish() {
-  for (int32_t slot : buffer_slots_) {
+  for (SlotId slot : buffer_slots_) {
     tenon_tensor_view& view = views_[slot];
     ReleaseOutput(&view);
     view.dl.data = nullptr;

@@ -104,11 +104,11 @@ class ProgramInstance {
   Status MakeArenas();
   void MakeBlock(const std::vector<Operation>& operations, Block* block);
   void FindStretches(Block* block);
-  bool JoinsStretch(const Context& context, const Stretch& stretch, int32_t* queue) const;
+  bool JoinsStretch(const Context& context, const Stretch& stretch, QueueId* queue) const;
   void AddToStretch(const Instruction& instruction, Stretch* stretch) const;
-  bool MayMove(int32_t slot) const;
-  bool IsFixed(int32_t slot) const;
-  const Device& DeviceOfQueue(int32_t queue) const;
+  bool MayMove(SlotId slot) const;
+  bool IsFixed(SlotId slot) const;
+  const Device& DeviceOfQueue(QueueId queue) const;
   static tenon_status* RunStretch(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame);
   tenon_status* RunCaptured(Stretch* stretch);
   // What comes before the work; updates begin. out_begun false: not this time, and nothing has begun.
@@ -150,15 +150,15 @@ class ProgramInstance {
   const ProgramCode& code_;
   QueueWork work_;
   std::vector<char*> arenas_;                 // by memory
-  std::vector<tenon_timeline_point> points_;  // last told
+  IdVector<PointId, tenon_timeline_point> points_;  // last told
   std::vector<Context*> queued_;              // contexts with work for queues
-  std::vector<tenon_tensor_view> views_;
+  IdVector<SlotId, tenon_tensor_view> views_;
   std::vector<std::unique_ptr<Context>> contexts_;
-  std::vector<std::unique_ptr<LoopState>> loops_;
-  std::vector<std::unique_ptr<BranchState>> branches_;
-  std::vector<std::pair<int32_t, int32_t>> feed_slots_;  // slot, feed
-  std::vector<int32_t> feed_aliases_;                    // slots that alias feeds
-  std::vector<int32_t> buffer_slots_;
+  IdVector<LoopId, std::unique_ptr<LoopState>> loops_;
+  IdVector<BranchId, std::unique_ptr<BranchState>> branches_;
+  std::vector<std::pair<SlotId, int32_t>> feed_slots_;  // and the feed
+  std::vector<SlotId> feed_aliases_;
+  std::vector<SlotId> buffer_slots_;
   Block block_;
   Step* step_ = nullptr;
   bool points_are_new_ = true;

@@ -91,7 +91,7 @@ tenon_status* ProgramInstance::RunTransfer(tenon_kernel*, const tenon_prepared*,
     }
     return self->work_.Copy(operation.queue, CopyArgs(env, DataOf(source), from_memory, DataOf(target), to.memory, source.byte_size),
                             self->PointsOf(context), context->node->name,
-                            operation.signal < 0 ? nullptr : &self->points_[operation.signal]);
+                            !operation.signal ? nullptr : &self->points_[operation.signal]);
   };
   Status status = transfer();
   return status.ok() ? nullptr : std::move(status).Annotate(context->node->Describe()).release();
@@ -114,7 +114,7 @@ tenon_status* ProgramInstance::RunDynamic(tenon_kernel*, const tenon_prepared*, 
   context->last = *prepared;
   for (tenon_tensor_view* output : context->outputs) ReleaseOutput(output);
   Status status = RunNode(context->step, context->place, *context->last, *context->node, context->inputs, context->outputs);
-  if (status.ok() && context->operation->queue >= 0) status = context->instance->AfterWork(context);
+  if (status.ok() && context->operation->queue) status = context->instance->AfterWork(context);
   return status.release();
 }
 
@@ -129,7 +129,7 @@ tenon_status* ProgramInstance::RunRead(tenon_kernel*, const tenon_prepared*, ten
   // Not before: its memory may be another's then.
   ReleaseOutput(output);
   if (status.ok()) status = Dereference(resource, device, &context->instance->work_, operation.queue, context->step->cancellation, output);
-  if (status.ok() && operation.queue >= 0) status = context->instance->AfterWork(context);
+  if (status.ok() && operation.queue) status = context->instance->AfterWork(context);
   if (!status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   const Shape& planned = to.shape;
   if (planned.fully_known() && !(ShapeOf(*output) == planned))
@@ -172,8 +172,8 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   ProgramInstance* self = context->instance;
   LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
-  const auto view = [self](int32_t slot) -> tenon_tensor_view& { return self->views_[slot]; };
-  const auto copy = [&](int32_t from, int32_t to) {
+  const auto view = [self](SlotId slot) -> tenon_tensor_view& { return self->views_[slot]; };
+  const auto copy = [&](SlotId from, SlotId to) {
     const tenon_tensor_view& source = view(from);
     const tenon_tensor_view& target = view(to);
     // Small carried values are the common case; a fixed size lets the compiler leave memcpy's call out.

@@ -39,7 +39,7 @@ std::string Program::DescribeLargest() const {
   std::string text = "the memory of a step";
   code_.ForEachBlock([&](const std::vector<Operation>& block) {
     for (const Operation& operation : block)
-      for (int32_t slot : operation.outputs)
+      for (SlotId slot : operation.outputs)
         if (code_.at(slot).bytes > largest) {
           largest = code_.at(slot).bytes;
           text = StrCat("the memory of a step, of which ", plan_->graph().node(operation.node).Describe(), " takes ", largest, " bytes");

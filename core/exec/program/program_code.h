@@ -20,16 +20,22 @@ namespace tenon::exec {
 // kSelected: where the taken side of a conditional has it, known only in the step.
 enum class Home : uint8_t { kArena, kConstant, kFeed, kAlias, kBuffer, kSelected };
 
+using SlotId = Id<struct SlotKind>;
+using LoopId = Id<struct LoopKind>;
+using BranchId = Id<struct BranchKind>;
+using PointId = Id<struct PointKind>;
+
 struct Slot {
   DType dtype = TENON_DT_INVALID;
   Shape shape;
   uint64_t bytes = 0;
   Home home = Home::kArena;
-  int32_t target = -1;   // the slot of an alias; the feed's index
+  SlotId target;         // of an alias
+  int32_t feed = -1;     // the number of a feed
   int32_t memory = 0;    // 0: the host's; else the number of a device with queues
   uint64_t offset = 0;   // in the memory's arena
   Tensor constant;       // in its memory
-  std::array<int32_t, 2> sides{-1, -1};  // of a selected one: the slots that it may show, made before it
+  std::array<SlotId, 2> sides;  // of a selected one: the slots that it may show, made before it
   // Positions in emission order, over the alias group (kept at its root).
   int32_t first = -1;
   int32_t last = -1;
@@ -57,64 +63,66 @@ struct Operation {
   Kind kind = Kind::kRun;
   graph::NodeId node;
   int32_t position = -1;
-  std::vector<int32_t> inputs;   // slots
-  std::vector<int32_t> outputs;  // slots
+  std::vector<SlotId> inputs, outputs;
   std::shared_ptr<const PreparedNode> prepared;
   std::shared_ptr<const CompiledRegion> region;  // of what stands for a set of nodes; `node` is the first
   bool guarded = false;  // as kGuarded, of a queue's kernel
-  int32_t queue = -1;    // of the session's; -1: the host
-  std::vector<int32_t> waits;  // points (numbers of the program's) that must be reached before
-  int32_t signal = -1;         // the point that is told after it; -1: nobody waits for it
-  int32_t loop = -1;
-  int32_t branch = -1;
+  QueueId queue;         // none: the host
+  std::vector<PointId> waits;  // must be reached before
+  PointId signal;              // is told after it; none: nobody waits for it
+  LoopId loop;
+  BranchId branch;
   int32_t input_of_side[2] = {-1, -1};  // of a select
-  std::vector<int32_t> around;  // of a send or receive: the loops, the outermost first
+  std::vector<LoopId> around;  // of a send or receive: the loops, the outermost first
 };
 
 struct Branch {
-  int32_t predicate = -1;  // slot of the bool
+  SlotId predicate;  // a bool
   int side = 0;
   std::vector<Operation> block;
 };
 
 struct Loop {
   struct Carried {
-    int32_t initial, current, next;
+    SlotId initial, current, next;
     bool through_temporary;  // next may be another variable's current: all such copies go through a temporary
-    int32_t temporary;
+    SlotId temporary;
     bool queued = false;  // in a device's memory: transfers in the blocks do it
   };
   std::vector<Operation> condition_block, body_block;
   std::vector<Carried> carried;
-  int32_t condition = -1;  // slot of the bool
+  SlotId condition;  // a bool
   int32_t end = -1;        // the position that ends it
 };
 
 struct ProgramCode {
   std::vector<Shape> feed_shapes;  // of feeds, then of what is received
-  std::vector<Slot> slots;
+  IdVector<SlotId, Slot> slots;
   std::vector<Operation> operations;
-  std::vector<Loop> loops;
+  IdVector<LoopId, Loop> loops;
   std::deque<Branch> branches;  // their blocks stay where they are while others are added
-  std::vector<int32_t> fetch_slots;
+  std::vector<SlotId> fetch_slots;
   std::vector<uint64_t> arena_bytes;       // by memory
   std::vector<uint64_t> workspace_offset;  // of the host (0) or a queue (its number + 1), within the arena of its memory
-  std::vector<int32_t> queues;             // that it submits to
+  std::vector<QueueId> queues;             // that it submits to
   int32_t point_count = 0;                 // that it waits for
 
-  Slot& at(int32_t slot) { return slots[slot]; }
-  const Slot& at(int32_t slot) const { return slots[slot]; }
+  uint64_t& workspace(QueueId queue) { return workspace_offset[queue ? queue.index() + 1 : 0]; }
+  uint64_t workspace(QueueId queue) const { return workspace_offset[queue ? queue.index() + 1 : 0]; }
+
+  Slot& at(SlotId slot) { return slots[slot]; }
+  const Slot& at(SlotId slot) const { return slots[slot]; }
   // The slot that holds what an alias shows; any other is its own.
-  int32_t RootOf(int32_t slot) const {
+  SlotId RootOf(SlotId slot) const {
     while (at(slot).home == Home::kAlias) slot = at(slot).target;
     return slot;
   }
-  Slot& root(int32_t slot) { return at(RootOf(slot)); }
-  const Slot& root(int32_t slot) const { return at(RootOf(slot)); }
-  Loop& loop(int32_t index) { return loops[index]; }
-  const Loop& loop(int32_t index) const { return loops[index]; }
-  Branch& branch(int32_t index) { return branches[index]; }
-  const Branch& branch(int32_t index) const { return branches[index]; }
+  Slot& root(SlotId slot) { return at(RootOf(slot)); }
+  const Slot& root(SlotId slot) const { return at(RootOf(slot)); }
+  Loop& loop(LoopId index) { return loops[index]; }
+  const Loop& loop(LoopId index) const { return loops[index]; }
+  Branch& branch(BranchId index) { return branches[index.index()]; }
+  const Branch& branch(BranchId index) const { return branches[index.index()]; }
 
   // The blocks: the step's own, then those of branches and loops. A block's operations may be replaced.
   template <typename Visit>

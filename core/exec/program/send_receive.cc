@@ -8,7 +8,7 @@ namespace tenon::exec {
 
 RendezvousKey ProgramInstance::KeyOf(const Operation& operation) const {
   RendezvousKey key{program_->plan().ChannelOf(operation.node).number(), 0, {}};
-  for (int32_t loop : operation.around) key = key.Within(loops_[loop]->turn);
+  for (LoopId loop : operation.around) key = key.Within(loops_[loop]->turn);
   return key;
 }
 
