@@ -408,7 +408,8 @@ Result<std::vector<place::Refusal>> Session::AskCompilers(graph::Graph placed, c
   exec::KernelStore store;  // no step's
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Plan> plan,
                          exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, env_, &store, PlanOptions()));
-  for (const auto id : plan->order())
+  if (plan->claims() == nullptr) return refusals;  // there is no compiler to ask
+  for (const graph::NodeId id : plan->order())
     if (const exec::Claims::Refusal* refusal = plan->claims()->RefusalOf(id); refusal != nullptr)
       refusals.push_back({plan->graph().node(id).name, refusal->compiler, refusal->reason});
   return refusals;
