@@ -210,6 +210,18 @@ bool EqualAll(const std::vector<T>& a, const std::vector<T>& b, Equal equal) {
 
 void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ull + (hash >> 29); }
 
+// As much as EqualTensors compares: a graph may have thousands of filters of one shape, each of which would be compared with all others.
+void HashElements(const Tensor& tensor, size_t& hash) {
+  const std::hash<std::string_view> hash_text;
+  if (tensor.dtype() == TENON_DT_STRING) {
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) Mix(hash, hash_text(tensor.string(i)));
+  } else if (const uint64_t bytes = tensor.byte_size(); bytes <= kCompareBytes) {
+    Mix(hash, hash_text({static_cast<const char*>(tensor.data()), bytes}));
+  } else {
+    Mix(hash, std::hash<const void*>()(tensor.buffer()));
+  }
+}
+
 }  // namespace
 
 bool AttrValue::Equals(const AttrValue& other) const {
@@ -241,9 +253,7 @@ size_t AttrValue::Hash() const {
   for (const Tensor& tensor : rep_->tensors) {
     Mix(hash, tensor.dtype());
     for (int64_t dim : tensor.shape().dims()) Mix(hash, static_cast<size_t>(dim));
-    const uint64_t bytes = tensor.byte_size();
-    if (IsPlain(tensor.dtype()) && bytes <= 256)
-      Mix(hash, std::hash<std::string_view>()({tensor.as<char>(), static_cast<size_t>(bytes)}));
+    HashElements(tensor, hash);
   }
   for (const FunctionRef& function : rep_->functions) Mix(hash, std::hash<std::string>()(function.name));
   return hash;

@@ -2,6 +2,7 @@
 #include "core/graph/attr.h"
 
 #include <cmath>
+#include <set>
 
 #include "tests/fakes/tiny_ops.h"
 
@@ -86,6 +87,21 @@ TEST(AttrValue, TakesEmptyListsOfAnyKindForEqual) {
   EXPECT_TRUE(AttrValue::Strings({}).Equals(AttrValue::Ints({})));
   EXPECT_FALSE(AttrValue::EmptyList().Equals(AttrValue::Ints({1})));
   EXPECT_EQ(AttrValue::EmptyList().Hash(), AttrValue::Ints({}).Hash());
+}
+
+// Else the filters of a network, which have one shape, would each be compared with all others.
+TEST(AttrValue, TensorsOfOneShapeHaveTheHashOfTheirElements) {
+  for (const size_t size : {1u, 64u, 65u, 4096u}) {
+    std::set<size_t> hashes;
+    for (size_t last : {0u, 1u, 2u}) {
+      std::vector<float> values(size, 0.5f);
+      values.back() = static_cast<float>(last);
+      const auto make = [&] { return AttrValue::OfTensor(TensorOf<float>(TENON_DT_FLOAT, {static_cast<int64_t>(size)}, values)); };
+      EXPECT_EQ(make().Hash(), make().Hash()) << size;
+      hashes.insert(make().Hash());
+    }
+    EXPECT_EQ(hashes.size(), 3u) << size;
+  }
 }
 
 TEST(AttrValue, ComparesTensorsByTheirElements) {
