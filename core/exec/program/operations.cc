@@ -172,7 +172,8 @@ tenon_status* ProgramInstance::RunLoop(tenon_kernel*, const tenon_prepared*, ten
   ProgramInstance* self = context->instance;
   LoopState& state = *context->loop;
   const Loop& loop = *state.plan;
-  const auto view = [self](SlotId slot) -> tenon_tensor_view& { return self->views_[slot]; };
+  tenon_tensor_view* const views = self->views_.list().data();  // once: a copy might change it, for all that the compiler knows
+  const auto view = [views](SlotId slot) -> tenon_tensor_view& { return views[slot.index()]; };
   const auto copy = [&](SlotId from, SlotId to) {
     const tenon_tensor_view& source = view(from);
     const tenon_tensor_view& target = view(to);
