@@ -99,8 +99,10 @@ void SessionPlacer::Remember(const graph::Graph& graph, const place::Placement& 
 }
 
 Status SessionPlacer::FindHomes(const graph::Graph& graph) {
-  bool fresh = false;
-  for (const graph::NodeId id : graph.ids()) fresh = fresh || (HasState(graph.node(id)) && !homes_.contains(graph.node(id).name));
+  const auto ids = graph.ids();
+  const bool fresh = std::any_of(ids.begin(), ids.end(), [&](graph::NodeId id) {
+    return HasState(graph.node(id)) && !homes_.contains(graph.node(id).name);
+  });
   std::shared_lock lock(*whole_mutex_);
   if (options_.file && checked_nodes_ != whole_->size()) {
     TENON_RETURN_IF_ERROR(options_.file->Check(*whole_));
@@ -127,7 +129,7 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
 }
 
 Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report,
-                                                 const AskCompilers& ask) {
+                                                 const AskCompilers& ask, std::unique_lock<std::mutex>* lock) {
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
   const auto whose = [](int32_t memory) { return memory == 0 ? -1 : memory; };
@@ -145,7 +147,9 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   }
   graph::Graph placed = graph.Clone();
   ApplyPlacement(placement, devices_, &placed);
+  lock->unlock();  // strangers' compilers and kernels are asked, which may take long
   auto refusals = ask(std::move(placed));
+  lock->lock();
   if (!refusals.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", refusals.status().ToString()));
   std::vector<std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
@@ -156,8 +160,8 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
 }
 
 Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* graph, exec::StepTimes* times) {
-  std::lock_guard lock(mutex_);
-  TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, nullptr, nullptr));
+  std::unique_lock lock(mutex_);
+  TENON_ASSIGN_OR_RETURN(const place::Placement placement, PlaceNow(request, *graph, nullptr, nullptr, &lock));
   if (devices_.size() > 1) Remember(*graph, placement);
   if (placement.dropped > 0 && !std::exchange(told_of_dropped_, true)) {
     Log(TENON_LOG_WARNING, StrCat(placement.notes.front(), placement.dropped == 1 ? "" : StrCat("; so do ", placement.dropped - 1, " more nodes")));
@@ -171,9 +175,9 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
 }
 
 Result<PlacementReport> SessionPlacer::Explain(const optimize::Request& request, const graph::Graph& graph, const AskCompilers& ask) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   PlacementReport report;
-  TENON_RETURN_IF_ERROR(PlaceNow(request, graph, &report, ask).status());
+  TENON_RETURN_IF_ERROR(PlaceNow(request, graph, &report, ask, &lock).status());
   return report;
 }
 

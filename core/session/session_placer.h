@@ -66,7 +66,8 @@ class SessionPlacer {
  private:
   Result<place::Request> RequestFor(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                     const std::vector<graph::Edge>& fetches) const;
-  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report, const AskCompilers& ask);
+  Result<place::Placement> PlaceNow(const optimize::Request& request, const graph::Graph& graph, PlacementReport* report, const AskCompilers& ask,
+                                    std::unique_lock<std::mutex>* lock);
   // Settles where new state of `graph` lives, if the whole graph can be placed.
   Status FindHomes(const graph::Graph& graph);
   void Remember(const graph::Graph& graph, const place::Placement& placement);

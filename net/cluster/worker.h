@@ -84,6 +84,7 @@ class Worker {
   Status Settle(tenon_span request, Reply reply);
 
   Result<std::shared_ptr<WorkerSession>> Find(uint64_t session);
+  Result<std::shared_ptr<WorkerSession>> SessionOf(uint64_t session);  // the same for who does not hold mutex_
   Status CheckOwn(const Task& task) const;
   // It is open from now on; not when the worker stops, or has as many as it may.
   Status Admit(const std::shared_ptr<WorkerSession>& session);

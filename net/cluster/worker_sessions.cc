@@ -27,6 +27,11 @@ std::string Say(const session::SessionOptions& options) {
 
 }  // namespace
 
+Result<std::shared_ptr<WorkerSession>> Worker::SessionOf(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  return Find(id);
+}
+
 Result<std::shared_ptr<WorkerSession>> Worker::Find(uint64_t id) {
   if (const auto at = sessions_.find(id); at != sessions_.end()) return at->second;
   return NotFound(StrCat("task ", options_.task, " has no session ", id, "; it was closed, or the task has been started again"));
@@ -122,11 +127,7 @@ Status Worker::CheckOwn(const Task& task) const {
 Status Worker::Register(tenon_span request, Reply reply) {
   RegisterPart asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
-  std::shared_ptr<WorkerSession> session;
-  {
-    const std::lock_guard lock(mutex_);
-    TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
-  }
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, SessionOf(asked.session()));
   for (const Task& task : asked.tasks()) TENON_RETURN_IF_ERROR(CheckOwn(task));
   const Planning planning(this, asked.session(), asked.part());
   TENON_ASSIGN_OR_RETURN(PartPlan plan, PartPlan::Read(asked, runtime_->ops(), options_.task, &metrics_));
@@ -144,11 +145,7 @@ Status Worker::Register(tenon_span request, Reply reply) {
 Status Worker::CloseSession(tenon_span request, Reply reply) {
   SessionRequest asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
-  std::shared_ptr<WorkerSession> session;
-  {
-    const std::lock_guard lock(mutex_);
-    TENON_ASSIGN_OR_RETURN(session, Find(asked.session()));
-  }
+  TENON_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session, SessionOf(asked.session()));
   // Waits for steps, which a callback may not.
   background_.Later([this, session, reply] {
     End(session, Status(Code::kCancelled, "the master closed the session"));
