@@ -137,7 +137,7 @@ TEST_F(LoaderTest, SaysThatOtherHeadersWereUsed) {
   const LoadReport report = Refused(FixturePath("layout"));
   EXPECT_EQ(report.reason, Reason::kLayout);
   EXPECT_EQ(report.text.substr(0, 33), "its layout hash is 0x1234, this h");
-  EXPECT_EQ(report.hint, "until ABI 1.0 both must be built from the same headers; build the plugin again");
+  EXPECT_EQ(report.hint, "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again");
 }
 
 TEST_F(LoaderTest, SaysThatTheMajorVersionDiffers) {
@@ -152,7 +152,7 @@ TEST_F(LoaderTest, SaysWhatIsWrongWithADescriptor) {
                 "it asks the host to understand bits 0x12, which are unknown here",
                 "use a newer host, or an older version of the plugin");
   ExpectRefused("short", Reason::kBadDescriptor,
-                StrCat("its descriptor claims 64 bytes; the least is ", sizeof(tenon_plugin)), "use TENON_PLUGIN");
+                StrCat("its descriptor claims 64 bytes; the least is ", offsetof(tenon_plugin, understood)), "use TENON_PLUGIN");
   ExpectRefused("no_load", Reason::kBadDescriptor, "its load or unload is NULL", "use TENON_PLUGIN");
   ExpectRefused("null_table", Reason::kBadDescriptor, "the table of capability tenon.ops/1 is NULL", "give the table");
   ExpectRefused("refuses", Reason::kQueryRejected, "not on a Friday", "the text is the plugin's own; ask its vendor");

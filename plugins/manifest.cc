@@ -75,13 +75,13 @@ class Reader {
   std::string* error_;
 };
 
-uint64_t ParseHash(const Reader& abi) {
-  const std::string text = abi.Text("layout_hash", true);
+uint64_t ParseHash(const Reader& reader) {
+  const std::string text = reader.Text("layout_hash", true);
   uint64_t hash = 0;
   for (const char c : text) {
     const char lower = static_cast<char>(c | 0x20);
     const int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-    if (digit < 0 || text.size() > 16) return abi.Wrong("layout_hash", "at most 16 hexadecimal digits"), 0;
+    if (digit < 0 || text.size() > 16) return reader.Wrong("layout_hash", "at most 16 hexadecimal digits"), 0;
     hash = hash << 4 | static_cast<uint64_t>(digit);
   }
   return hash;
@@ -139,7 +139,11 @@ Result<Manifest> ParseManifest(std::string_view text) {
   manifest.ops = provides.Texts("ops");
   for (const JsonValue& kernel : provides.Items("kernels")) manifest.kernels.push_back(ReadKernel(kernel, &error));
   manifest.devices = provides.Texts("devices");
-  manifest.capabilities = provides.Texts("capabilities");
+  manifest.gradients = provides.Texts("gradients");
+  for (const JsonValue& each : provides.Items("capabilities")) {
+    const Reader capability(each, "provides.capabilities", &error);
+    manifest.capabilities.push_back({capability.Text("id", true), ParseHash(capability)});
+  }
   if (error.empty() && manifest.id.empty()) error = "'id' is empty";
   if (!error.empty()) return InvalidArgument(error);
   return manifest;

@@ -34,6 +34,11 @@ struct ManifestKernel {
   std::map<std::string, std::vector<std::string>> constraints;  // attribute -> dtypes: {"T": ["float"]}
 };
 
+struct ManifestCapability {
+  std::string id;  // "tenon.ops/1"
+  uint64_t layout_hash = 0;
+};
+
 struct Manifest {
   std::string id;
   std::string version;
@@ -46,9 +51,10 @@ struct Manifest {
   std::vector<std::string> libraries;
   std::vector<ManifestOption> options;
   std::vector<std::string> ops;
+  std::vector<std::string> gradients;  // ops of others that it brings gradients for
   std::vector<ManifestKernel> kernels;
   std::vector<std::string> devices;
-  std::vector<std::string> capabilities;
+  std::vector<ManifestCapability> capabilities;
 };
 
 Result<Manifest> ParseManifest(std::string_view json);

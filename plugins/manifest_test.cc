@@ -30,7 +30,12 @@ TEST(Manifest, OfALibraryIsReadFromItsNoteWithoutOpeningIt) {
   EXPECT_EQ(manifest.kernels[0].device_type, "CPU");
   EXPECT_EQ(manifest.kernels[0].priority, -3);
   EXPECT_EQ(manifest.kernels[0].constraints.at("T"), (std::vector<std::string>{"float", "double"}));
-  EXPECT_EQ(manifest.capabilities, (std::vector<std::string>{"tenon.ops/1", "vendor.future/3", "tenon.kernels/1"}));
+  ASSERT_EQ(manifest.capabilities.size(), 3u);
+  EXPECT_EQ(manifest.capabilities[0].id, "tenon.ops/1");
+  EXPECT_EQ(manifest.capabilities[0].layout_hash, TENON_HASH_OPS);
+  EXPECT_EQ(manifest.capabilities[1].id, "vendor.future/3");
+  EXPECT_EQ(manifest.capabilities[2].id, "tenon.kernels/1");
+  EXPECT_EQ(manifest.capabilities[2].layout_hash, TENON_HASH_KERNELS);
   ASSERT_EQ(manifest.options.size(), 4u);
   EXPECT_EQ(manifest.options[0].key, "greeting");
   EXPECT_EQ(manifest.options[0].default_value, "hello");

@@ -23,10 +23,21 @@ constexpr uint64_t kMostEntries = 1u << 20;
 constexpr uint64_t kMostText = 4096;
 constexpr uint32_t kUnderstood = 0;  // bits of tenon_plugin.must_understand; none is defined yet
 
-constexpr std::string_view kCapabilities[] = {TENON_CAPABILITY_OPS,       TENON_CAPABILITY_KERNELS,
-                                              TENON_CAPABILITY_DEVICE,    TENON_CAPABILITY_COMPILER,
-                                              TENON_CAPABILITY_TRANSPORT, TENON_CAPABILITY_COLLECTIVE,
-                                              TENON_CAPABILITY_PLACER,    TENON_CAPABILITY_FILESYSTEM};
+// The capabilities of this host, each with the hash of its layout.
+struct Known {
+  std::string_view id;
+  uint64_t layout_hash;
+};
+#define TENON_KNOWN(name) {TENON_CAPABILITY_##name, TENON_HASH_##name}
+constexpr Known kCapabilities[] = {TENON_KNOWN(OPS), TENON_KNOWN(GRADIENTS), TENON_KNOWN(KERNELS),    TENON_KNOWN(DEVICE), TENON_KNOWN(COMPILER),
+                                   TENON_KNOWN(TRANSPORT), TENON_KNOWN(COLLECTIVE), TENON_KNOWN(PLACER), TENON_KNOWN(FILESYSTEM)};
+#undef TENON_KNOWN
+
+// nullptr: this host does not know it.
+const Known* FindKnown(std::string_view id) {
+  const auto found = std::find_if(std::begin(kCapabilities), std::end(kCapabilities), [id](const Known& known) { return known.id == id; });
+  return found == std::end(kCapabilities) ? nullptr : found;
+}
 
 std::string Text(tenon_span span) {
   if (span.data == nullptr) return {};
@@ -48,6 +59,8 @@ bool Fail(LoadReport* report, Reason reason, std::string text, std::string hint,
   return false;
 }
 
+constexpr const char* kBuildAgain = "until ABI 1.0 both must be built from headers that agree on what the plugin brings; build the plugin again";
+
 bool CheckAbi(const tenon_host& host, uint32_t major, uint32_t minor, uint64_t hash, LoadReport* report) {
   if (major != host.abi_major) {
     return Fail(report, Reason::kAbiMajor,
@@ -56,10 +69,17 @@ bool CheckAbi(const tenon_host& host, uint32_t major, uint32_t minor, uint64_t h
   }
   if (host.abi_major == 0 && hash != host.layout_hash) {
     return Fail(report, Reason::kLayout,
-                StrCat("its layout hash is ", Hex(hash), ", this host's is ", Hex(host.layout_hash)),
-                "until ABI 1.0 both must be built from the same headers; build the plugin again");
+                StrCat("its layout hash is ", Hex(hash), ", this host's is ", Hex(host.layout_hash)), kBuildAgain);
   }
   return true;
+}
+
+// The capability's own layout, of which another capability's users need not know.
+bool CheckLayout(const tenon_host& host, std::string_view id, uint64_t hash, LoadReport* report) {
+  const Known* const known = FindKnown(id);
+  if (known == nullptr || host.abi_major != 0 || known->layout_hash == hash) return true;
+  return Fail(report, Reason::kLayout, StrCat("the layout hash of its ", id, " is ", Hex(hash), ", this host's is ", Hex(known->layout_hash)),
+              kBuildAgain, std::string(id));
 }
 
 bool CheckRefusal(const tenon_query_args& args, LoadReport* report) {
@@ -86,8 +106,8 @@ void CountTables(const tenon_capability& capability, LoadReport* report) {
   }
 }
 
-bool CheckCapabilities(const tenon_plugin& plugin, LoadReport* report) {
-  const std::string hint = StrCat("known ids are ", kCapabilities[0], " and its like in tenon/abi.h");
+bool CheckCapabilities(const tenon_host& host, const tenon_plugin& plugin, LoadReport* report) {
+  const std::string hint = StrCat("known ids are ", kCapabilities[0].id, " and its like in tenon/abi.h");
   if (plugin.capability_count == 0) return Fail(report, Reason::kNoCapability, "it provides nothing", hint);
   if (plugin.capabilities == nullptr || plugin.capability_count > kMostEntries) {
     return Fail(report, Reason::kBadDescriptor, "its table of capabilities is NULL or absurdly long", "use TENON_PLUGIN");
@@ -96,13 +116,14 @@ bool CheckCapabilities(const tenon_plugin& plugin, LoadReport* report) {
   for (uint64_t i = 0; i < plugin.capability_count; ++i) {
     const tenon_capability& capability = plugin.capabilities[i];
     const std::string id = Text(capability.id);
-    if (std::find(std::begin(kCapabilities), std::end(kCapabilities), id) == std::end(kCapabilities)) {
+    if (FindKnown(id) == nullptr) {
       report->ignored_capabilities.push_back(id);
       continue;
     }
     if (capability.table == nullptr) {
       return Fail(report, Reason::kBadDescriptor, StrCat("the table of capability ", id, " is NULL"), "give the table", id);
     }
+    if (!CheckLayout(host, id, capability.layout_hash, report)) return false;
     ++known;
     CountTables(capability, report);
   }
@@ -175,6 +196,9 @@ bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_p
   if (out->option_count > kMostEntries || (out->option_count > 0 && out->options == nullptr)) {
     return Fail(report, Reason::kBadDescriptor, "its table of options is NULL or absurdly long", "use TENON_PLUGIN_WITH");
   }
+  if (out->understood_count > kMostEntries || (out->understood_count > 0 && out->understood == nullptr)) {
+    return Fail(report, Reason::kBadDescriptor, "its table of what it understands is NULL or absurdly long", "leave it out, or give it");
+  }
   for (uint64_t i = 0; i < out->option_count; ++i) {
     if (Status status = CheckDeclaration(out->options[i]); !status.ok())
       return Fail(report, Reason::kBadDescriptor, std::string(status.message()), "the option types are TENON_OPTION_* of tenon/abi.h");
@@ -186,7 +210,10 @@ bool CheckDescriptor(const tenon_host& host, const tenon_plugin* answer, tenon_p
 
 bool CheckManifestAbi(const tenon_host& host, const Manifest& manifest, const std::string& path, LoadReport* out_report) {
   out_report->path = path;
-  return CheckAbi(host, manifest.abi_major, manifest.abi_minor, manifest.layout_hash, out_report);
+  return CheckAbi(host, manifest.abi_major, manifest.abi_minor, manifest.layout_hash, out_report) &&
+         std::all_of(manifest.capabilities.begin(), manifest.capabilities.end(), [&](const ManifestCapability& capability) {
+           return CheckLayout(host, capability.id, capability.layout_hash, out_report);
+         });
 }
 
 bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const std::string& path,
@@ -202,7 +229,7 @@ bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const 
                 "nothing may be thrown across the C ABI; correct the plugin");
   }
   if (answer == nullptr) return CheckRefusal(args, out_report);
-  return CheckDescriptor(host, answer, out_plugin, out_report) && CheckCapabilities(*out_plugin, out_report);
+  return CheckDescriptor(host, answer, out_plugin, out_report) && CheckCapabilities(host, *out_plugin, out_report);
 }
 
 bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vector<tenon_option>* out_options,

@@ -12,7 +12,7 @@ namespace tenon::plugins {
 namespace {
 
 const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), nullptr, 0};
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kPackage}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage)};
 
 // What the next query answers. Longer than the host's struct, as a newer plugin's would be.
 struct Answer {
@@ -58,8 +58,16 @@ TEST_F(Negotiation, TakesALongerDescriptorAndReadsItsOwnPart) {
   EXPECT_EQ(plugin_.capability_count, 1u);
 }
 
+TEST_F(Negotiation, TakesAShorterDescriptorAsOneWithoutWhatItDoesNotHave) {
+  answer.plugin.struct_size = offsetof(tenon_plugin, understood);
+  std::memset(&answer.plugin.understood, 0xee, sizeof(tenon_plugin) - offsetof(tenon_plugin, understood));
+  ASSERT_TRUE(Ask()) << report_.text;
+  EXPECT_EQ(plugin_.understood, nullptr);
+  EXPECT_EQ(plugin_.understood_count, 0u);
+}
+
 TEST_F(Negotiation, RefusesADescriptorThatIsTooShortOrAbsurdlyLong) {
-  for (const uint32_t size : {0u, 4u, static_cast<uint32_t>(sizeof(tenon_plugin)) - 1, 0xffffffffu}) {
+  for (const uint32_t size : {0u, 4u, static_cast<uint32_t>(offsetof(tenon_plugin, understood)) - 1, 0xffffffffu}) {
     answer.plugin.struct_size = size;
     EXPECT_FALSE(Ask()) << size;
     EXPECT_EQ(report_.reason, Reason::kBadDescriptor);
@@ -76,6 +84,33 @@ TEST_F(Negotiation, ComparesTheLayoutHashOnlyWhileTheMajorVersionIsZero) {
   EXPECT_EQ(report_.reason, Reason::kAbiMajor);
   answer.plugin.abi_major = 1;
   EXPECT_TRUE(Ask(host)) << report_.text;
+  tenon_capability other[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kPackage, 1}};
+  answer.plugin.capabilities = other;
+  EXPECT_TRUE(Ask(host)) << report_.text;
+}
+
+// What one capability is, another's users need not agree on.
+TEST_F(Negotiation, ComparesTheHashOfEachCapabilityThatThePluginBrings) {
+  tenon_capability capabilities[] = {TENON_PROVIDES(OPS, &kPackage), {TENON_SPAN("vendor.future/3"), &kPackage, 12345}, TENON_PROVIDES(KERNELS, &kPackage)};
+  answer.plugin.capabilities = capabilities;
+  answer.plugin.capability_count = 3;
+  EXPECT_TRUE(Ask()) << report_.text;
+  capabilities[2].layout_hash ^= 1;
+  EXPECT_FALSE(Ask());
+  EXPECT_EQ(report_.reason, Reason::kLayout);
+  EXPECT_EQ(report_.missing, TENON_CAPABILITY_KERNELS);
+  EXPECT_NE(report_.text.find("the layout hash of its tenon.kernels/1 is 0x"), std::string::npos) << report_.text;
+  answer.plugin.capability_count = 2;
+  EXPECT_TRUE(Ask()) << report_.text;
+
+  Manifest manifest;
+  manifest.abi_major = TENON_ABI_MAJOR;
+  manifest.layout_hash = TENON_LAYOUT_HASH;
+  manifest.capabilities = {{TENON_CAPABILITY_OPS, TENON_HASH_OPS}, {"vendor.future/3", 1}};
+  EXPECT_TRUE(CheckManifestAbi(TestHost(), manifest, "/x.so", &report_)) << report_.text;
+  manifest.capabilities.push_back({TENON_CAPABILITY_DEVICE, TENON_HASH_DEVICE + 1});
+  EXPECT_FALSE(CheckManifestAbi(TestHost(), manifest, "/x.so", &report_));
+  EXPECT_EQ(report_.missing, TENON_CAPABILITY_DEVICE);
 }
 
 TEST_F(Negotiation, RefusesEveryBitThatItMustUnderstandAndDoesNot) {

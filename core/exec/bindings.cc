@@ -104,6 +104,14 @@ graph::NodeMap<const char*> Bindings::HowNodesRun() const {
   return how;
 }
 
+// ",\"refused\":[{...}]"; nothing where none has refused.
+static std::string Refused(const std::vector<KernelRefusal>& refusals) {
+  std::string out;
+  for (const KernelRefusal& refusal : refusals)
+    out += StrCat(out.empty() ? ",\"refused\":[" : ",", "{\"plugin\":\"", JsonEscape(refusal.plugin), "\",\"reason\":\"", JsonEscape(refusal.reason), "\"}");
+  return out.empty() ? out : out + "]";
+}
+
 std::string Bindings::Explain() const {
   std::lock_guard lock(mutex_);
   const graph::NodeMap<const char*> how = HowNodesRun();
@@ -118,7 +126,7 @@ std::string Bindings::Explain() const {
                   "\",\"op_plugin\":\"", JsonEscape(node.op->package), "\",\"device\":\"", devices.empty() ? "" : name(plan_->DeviceOf(id)),
                   plan_->TransferFrom(id) < 0 ? "" : StrCat("\",\"moves_from\":\"", name(plan_->TransferFrom(id))), "\",\"kernel_plugin\":\"",
                   runner == nullptr ? "" : JsonEscape(runner->plugin()), "\",\"priority\":", runner == nullptr ? 0 : runner->registration().priority,
-                  ",\"runs\":\"", how[id], why, "\"}");
+                  runner == nullptr ? "" : Refused(runner->refusals()), ",\"runs\":\"", how[id], why, "\"}");
   }
   return out + "\n]\n";
 }

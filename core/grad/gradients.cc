@@ -368,8 +368,16 @@ class Differentiator {
     return Status::Ok();
   }
 
+  // The op's own, or another package's; no function: it has none.
+  graph::OpRegistry::GradientEntry GradientOf(const graph::OpDef& op) const {
+    if (op.c != nullptr && op.c->gradient != nullptr) return {op.c->gradient, op.plugin};
+    if (op.c == nullptr || op.has(TENON_OP_NO_GRADIENT) || op.has(TENON_OP_IDENTITY)) return {};
+    return graph_.registry().FindGradient(op.name);
+  }
+
   Status OpGradient(graph::NodeId id, const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
-    if (node.op->c == nullptr || node.op->c->gradient == nullptr) {
+    const graph::OpRegistry::GradientEntry gradient = GradientOf(*node.op);
+    if (gradient.gradient == nullptr) {
       if (node.has(TENON_OP_NO_GRADIENT)) return Status::Ok();
       if (node.has(TENON_OP_IDENTITY)) {
         for (size_t i = 0; i < dx->size() && i < dy.size(); ++i) (*dx)[i] = dy[i];
@@ -383,13 +391,16 @@ class Differentiator {
     for (const Edge& edge : node.inputs) inputs.push_back(graph::ToC(edge));
     for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back({id.number(), static_cast<int32_t>(k), 0});
     HostArgs host{this, &node};
-    const tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
-                                      inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
-                                      static_cast<int32_t>(outputs.size()), &DenseDy, &host, Span(builder_->scope())};
-    TENON_RETURN_IF_ERROR(CallPlugin(node.op->package, "gradient", &node.name, &node.op->name, [&] { return node.op->c->gradient(&args); }));
+    tenon_gradient_args args = {TENON_HEAD(tenon_gradient_args), builder_->c(), graph::NodeServices(), &node,
+                                inputs.data(), outputs.data(), dy.data(), dx->data(), static_cast<int32_t>(inputs.size()),
+                                static_cast<int32_t>(outputs.size()), &DenseDy, &host, Span(builder_->scope()), nullptr};
+    TENON_RETURN_IF_ERROR(gradient.plugin->Call("gradient", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
+      args.self = self;
+      return gradient.gradient(&args);
+    }));
     for (size_t i = 0; i < dx->size(); ++i)
       if (Status status = CheckGradient(node, i, (*dx)[i]); !status.ok())
-        return std::move(status).Annotate(StrCat(DescribePlugin(node.op->package), ": its gradient() gave input ", i));
+        return std::move(status).Annotate(StrCat(DescribePlugin(gradient.plugin->id()), ": its gradient() gave input ", i));
     return Status::Ok();
   }
 

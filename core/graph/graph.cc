@@ -205,6 +205,21 @@ Status Complete(Node& node, const std::vector<DType>& found) {
 
 }  // namespace
 
+Status CheckVersion(const OpDef& op, const AttrValue& version) {
+  if (version.kind() != TENON_ATTR_INT) return InvalidArgument(StrCat("attribute '", kVersionAttr, "' is no int"));
+  if (version.i() <= op.version) return Status::Ok();
+  return Unimplemented(StrCat("it is of version ", version.i(), " of the op; package '", op.package, "' has version ", op.version,
+                              ": load a newer one, or make the graph with this one"));
+}
+
+// A node says of which version of its op it is, if that has any.
+static Status SettleVersion(const OpDef& op, AttrMap* attrs) {
+  const auto given = attrs->find(kVersionAttr);
+  if (given != attrs->end()) return CheckVersion(op, given->second);
+  if (op.version > 0) attrs->emplace(kVersionAttr, AttrValue::Int(op.version));
+  return Status::Ok();
+}
+
 bool IsValidNodeName(std::string_view name) {
   if (name.empty()) return false;
   const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_'; };
@@ -324,6 +339,7 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
     if (!Has(control))
       return InvalidArgument(StrCat(node->Describe(), ": a control input names a node that does not exist"));
   if (Status status = Complete(*node, types); !status.ok()) return std::move(status).Annotate(node->Describe());
+  if (Status status = SettleVersion(*node->op, &node->attrs); !status.ok()) return std::move(status).Annotate(node->Describe());
   return Status::Ok();
 }
 

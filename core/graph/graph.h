@@ -175,6 +175,11 @@ class Graph {
   MemoryCharge charge_;  // for the nodes
 };
 
+// Of which version of its op a node is; an op that has no version has no such nodes.
+inline constexpr std::string_view kVersionAttr = "_op_version";
+// UNIMPLEMENTED: a node of this version needs a newer definition.
+Status CheckVersion(const OpDef& op, const AttrValue& version);
+
 // "node", 0 of "node", "node:0"; false for "^node" and malformed names.
 bool SplitTensorName(std::string_view text, std::string_view* node, int32_t* index);
 // Whether a name may be a node's.

@@ -127,8 +127,9 @@ class Inliner {
     builder.set_controls(node_.controls);
     std::vector<tenon_output> inputs, outputs(node_.output_types.size(), {-1, 0, 0});
     for (const Edge& input : node_.inputs) inputs.push_back(ToC(input));
-    Status status = CallPlugin(node_.op->package, "decompose", &node_.name, &node_.op->name,
-                               [&] { return node_.op->c->decompose(builder.c(), NodeServices(), &node_, inputs.data(), outputs.data()); });
+    Status status = node_.op->plugin->Call("decompose", &node_.name, &node_.op->name, [&](tenon_plugin_self* self) {
+      return node_.op->c->decompose(self, builder.c(), NodeServices(), &node_, inputs.data(), outputs.data());
+    });
     if (!status.ok()) return std::move(status).Annotate("the decomposition of ", node_.Describe());
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Edge edge = FromC(outputs[k]);

@@ -325,6 +325,7 @@ Result<OpDef> ParseOpDef(const tenon_op_definition& definition) {
   op.doc = View(definition.doc);
   op.deprecation = View(definition.deprecation);
   op.deprecated_at = definition.deprecated_at;
+  op.version = definition.version;
   op.c = &definition;
   return op;
 }

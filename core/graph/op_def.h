@@ -3,11 +3,13 @@
 #ifndef TENON_CORE_GRAPH_OP_DEF_H_
 #define TENON_CORE_GRAPH_OP_DEF_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/plugin_instance.h"
 #include "core/graph/attr.h"
 #include "core/graph/constraint.h"
 #include "tenon/op.h"
@@ -45,7 +47,9 @@ struct OpDef {
   std::string deprecation;
   std::string paths;  // inputs whose strings name files, "prefix, filename"
   int32_t deprecated_at = 0;
+  int32_t version = 0;  // 0: it has none
   std::string package;  // the id of the plugin that brought it
+  std::shared_ptr<PluginInstance> plugin;  // that its functions are called in; nullptr: it has none
   const tenon_op_definition* c = nullptr;
 
   bool has(uint64_t trait) const { return (traits & trait) != 0; }

@@ -38,8 +38,7 @@ Result<const tenon_op_definition*> AdoptDefinition(const tenon_op_definition* gi
   TENON_RETURN_IF_ERROR(CheckTexts(*definition));
   if (const uint64_t unknown = definition->traits & ~kKnownTraits; unknown != 0)
     return Unimplemented(StrCat("op '", View(definition->name), "' has the traits ", unknown, ", which this host does not know"));
-  if (definition->reserved != 0)
-    return Unimplemented(StrCat("op '", View(definition->name), "' has ", definition->reserved, " in its reserved member, which this host knows as 0 alone"));
+  if (definition->version < 0) return InvalidArgument(StrCat("op '", View(definition->name), "' has the version ", definition->version, "; versions are from 1 on"));
   return definition;
 }
 
@@ -55,7 +54,8 @@ Status CheckRoles(const OpDef& op) {
 
 }  // namespace
 
-Status OpRegistry::Register(const tenon_op_package& package, std::string_view plugin, std::map<std::string, std::string>* out_refused) {
+Status OpRegistry::Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin,
+                            std::map<std::string, std::string>* out_refused) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_OPS));
   TENON_RETURN_IF_ERROR(CheckArray(package.definitions, package.count, StrCat("the definitions of ", TENON_CAPABILITY_OPS)));
   std::vector<std::unique_ptr<OpDef>> parsed;
@@ -63,7 +63,8 @@ Status OpRegistry::Register(const tenon_op_package& package, std::string_view pl
     TENON_ASSIGN_OR_RETURN(const tenon_op_definition* definition, AdoptDefinition(package.definitions[i]));
     TENON_ASSIGN_OR_RETURN(OpDef op, ParseOpDef(*definition));
     TENON_RETURN_IF_ERROR(CheckRoles(op));
-    op.package = plugin;
+    op.package = plugin->id();
+    op.plugin = plugin;
     const auto same_name = [&op](const auto& other) { return other->name == op.name; };
     if (std::any_of(parsed.begin(), parsed.end(), same_name)) return InvalidArgument(StrCat("op '", op.name, "' stands twice in one package"));
     parsed.push_back(std::make_unique<OpDef>(std::move(op)));
@@ -73,18 +74,45 @@ Status OpRegistry::Register(const tenon_op_package& package, std::string_view pl
     const auto it = ops_.find(op->name);
     std::string difference;
     if (it == ops_.end() || Compare(*it->second.op, *op, &difference) != Sameness::kDifferent) return false;
-    out_refused->emplace(op->name, StrCat("op '", op->name, "' of plugin '", plugin, "' differs in its ", difference, " from the one of plugin '",
+    out_refused->emplace(op->name, StrCat("op '", op->name, "' of plugin '", plugin->id(), "' differs in its ", difference, " from the one of plugin '",
                                           it->second.op->package, "'; load only one of them, or make the definitions equal"));
     return true;
   });
   for (auto& op : parsed) {
     Entry& entry = ops_[op->name];
-    entry.plugins.emplace_back(plugin);
+    entry.plugins.push_back(plugin->id());
     const OpDef* kept = Keep(std::move(op));
     std::string difference;
     if (entry.op == nullptr || Compare(*entry.op, *kept, &difference) == Sameness::kSecondLarger) entry.op = kept;
   }
   return Status::Ok();
+}
+
+Status OpRegistry::RegisterGradients(const tenon_gradient_package& package, const std::shared_ptr<PluginInstance>& plugin) {
+  TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_GRADIENTS));
+  TENON_RETURN_IF_ERROR(CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_GRADIENTS)));
+  std::map<std::string, GradientEntry, std::less<>> adopted;
+  for (uint64_t i = 0; i < package.count; ++i) {
+    const tenon_gradient_registration* const given = package.registrations[i];
+    TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(tenon_gradient_registration, gradient), "a gradient's registration"));
+    TENON_RETURN_IF_ERROR(CheckName(given->op, "the op of a gradient"));
+    if (given->gradient == nullptr) return InvalidArgument(StrCat("the gradient of op '", View(given->op), "' has no function"));
+    if (!adopted.emplace(View(given->op), GradientEntry{given->gradient, plugin}).second)
+      return InvalidArgument(StrCat("a gradient of op '", View(given->op), "' stands twice in one package"));
+  }
+  std::lock_guard lock(mutex_);
+  for (const auto& [op, entry] : adopted)
+    if (const auto found = gradients_.find(op); found != gradients_.end())
+      return AlreadyExists(StrCat("plugin '", found->second.plugin->id(), "' brings a gradient of op '", op, "' already; load only one of them"));
+  gradients_.merge(adopted);
+  return Status::Ok();
+}
+
+OpRegistry::GradientEntry OpRegistry::FindGradient(std::string_view op) const {
+  if (opener_) opener_(op);
+  std::lock_guard lock(mutex_);
+  const auto found = gradients_.find(op);
+  return found == gradients_.end() ? GradientEntry{} : found->second;
 }
 
 // Graphs point at definitions for ever. A plugin that was unloaded and comes back finds its own.
@@ -93,7 +121,7 @@ const OpDef* OpRegistry::Keep(std::unique_ptr<OpDef> op) {
   const auto [begin, end] = storage_.equal_range(op->name);
   for (auto it = begin; it != end; ++it) {
     const OpDef& kept = *it->second;
-    if (kept.c == op->c && kept.package == op->package && kept.doc == op->doc && Compare(kept, *op, &difference) == Sameness::kEqual)
+    if (kept.c == op->c && kept.plugin == op->plugin && kept.doc == op->doc && Compare(kept, *op, &difference) == Sameness::kEqual)
       return &kept;
   }
   const std::string name = op->name;
@@ -102,6 +130,7 @@ const OpDef* OpRegistry::Keep(std::unique_ptr<OpDef> op) {
 
 void OpRegistry::Unregister(std::string_view plugin) {
   std::lock_guard lock(mutex_);
+  std::erase_if(gradients_, [plugin](const auto& entry) { return entry.second.plugin->id() == plugin; });
   for (auto it = ops_.begin(); it != ops_.end();) {
     auto& plugins = it->second.plugins;
     plugins.erase(std::remove(plugins.begin(), plugins.end(), plugin), plugins.end());

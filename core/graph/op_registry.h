@@ -26,8 +26,10 @@ class OpRegistry {
   void SetOpener(Opener opener) { opener_ = std::move(opener); }
 
   // Registers the ops of a package, or none where one is wrong. out_refused: those that differ from another package's of the same name,
-  // which are left out, with what to say of them.
-  Status Register(const tenon_op_package& package, std::string_view plugin, std::map<std::string, std::string>* out_refused);
+  // which are left out, with what to say of them. A plugin that comes back is the same instance, opened again.
+  Status Register(const tenon_op_package& package, const std::shared_ptr<PluginInstance>& plugin, std::map<std::string, std::string>* out_refused);
+  // Registers gradients of ops that other packages define, or none where one is wrong or there already.
+  Status RegisterGradients(const tenon_gradient_package& package, const std::shared_ptr<PluginInstance>& plugin);
   void Unregister(std::string_view plugin);
 
   // NOT_FOUND names near misses, and packages that are known to have the op.
@@ -38,6 +40,12 @@ class OpRegistry {
   const OpDef* FindOpened(std::string_view name) const;
   // The op that plays a role; the error names the role.
   Result<const OpDef*> FindRole(std::string_view role) const;
+  // A gradient that another package than the op's brings; no function: there is none.
+  struct GradientEntry {
+    tenon_gradient_function gradient = nullptr;
+    std::shared_ptr<PluginInstance> plugin;
+  };
+  GradientEntry FindGradient(std::string_view op) const;
   // Sorted by name.
   std::vector<const OpDef*> All() const;
   // A package that was found but is not loaded has this op (from its manifest), and what would help; used in errors.
@@ -56,6 +64,7 @@ class OpRegistry {
   std::map<std::string, Entry, std::less<>> ops_;
   std::map<std::string, std::string, std::less<>> elsewhere_;  // "package 'id' has it: help"
   std::multimap<std::string, std::unique_ptr<OpDef>, std::less<>> storage_;
+  std::map<std::string, GradientEntry, std::less<>> gradients_;  // by op
 };
 
 }  // namespace tenon::graph

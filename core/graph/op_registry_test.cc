@@ -63,7 +63,7 @@ TEST(OpRegistry, LeavesOutADifferentDefinitionAloneNamingBothPlugins) {
   EXPECT_TRUE(RegisterOps(&registry, {&same}, "two").ok());
   std::map<std::string, std::string> refused;
   const tenon_op_definition* const definitions[] = {&other, &more};
-  ASSERT_TRUE(registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, "three", &refused).ok());
+  ASSERT_TRUE(registry.Register({sizeof(tenon_op_package), 0, definitions, 2}, fakes::InstanceNamed("three"), &refused).ok());
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused["Op"], "op 'Op' of plugin 'three' differs in its inputs from the one of plugin 'one'; load only one of them, "
                            "or make the definitions equal");
@@ -77,9 +77,9 @@ TEST(OpRegistry, RefusesWhatItDoesNotKnow) {
   op.traits = uint64_t{1} << 55;
   EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "UNIMPLEMENTED: op 'Op' has the traits 36028797018963968, which this host does not know");
   op.traits = 0;
-  op.reserved = 1;
-  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "UNIMPLEMENTED: op 'Op' has 1 in its reserved member, which this host knows as 0 alone");
-  op.reserved = 0;
+  op.version = -1;
+  EXPECT_EQ(RegisterOps(&registry, {&op}).ToString(), "INVALID_ARGUMENT: op 'Op' has the version -1; versions are from 1 on");
+  op.version = 0;
   op.struct_size = 24;
   EXPECT_EQ(RegisterOps(&registry, {&op}).ToString().rfind("INVALID_ARGUMENT: op 'Op' has the struct_size 24; it is at least ", 0), 0u);
   op.struct_size = sizeof op;

@@ -251,7 +251,8 @@ Status ShapeInference::InferNode(const Node& node, const std::vector<const Outpu
   if (InferByTrait(node, inputs, outputs)) return Status::Ok();
   if (node.op->c == nullptr || node.op->c->shape == nullptr) return Status::Ok();
   tenon_shape_context context{&node, &inputs, outputs, {}, false};
-  Status status = CallPlugin(node.op->package, "shape", &node.name, &node.op->name, [&] { return node.op->c->shape(ShapeServices(), &context); });
+  Status status = node.op->plugin->Call("shape", &node.name, &node.op->name,
+                                        [&](tenon_plugin_self* self) { return node.op->c->shape(self, ShapeServices(), &context); });
   *used_values = context.used_values;
   if (!status.ok()) return std::move(status).Annotate(node.Describe());
   return Status::Ok();

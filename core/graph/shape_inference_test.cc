@@ -154,7 +154,7 @@ TEST(ShapeInference, TakesAFailingEvaluationForNotKnown) {
 
 TEST(ShapeInference, RefusesAShapeFunctionThatAsksForWhatIsNotThere) {
   tenon_op_definition op = fakes::DefineOp("Curious", "", "y: float");
-  op.shape = [](const tenon_shape_services* s, tenon_shape_context* context) -> tenon_status* {
+  op.shape = [](tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) -> tenon_status* {
     tenon_tensor_view value;
     return s->input_value(context, 3, &value);
   };

@@ -129,8 +129,9 @@ Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference
   if (node.op->c != nullptr && node.op->c->cost != nullptr) {
     tenon_cost cost{};
     cost.struct_size = sizeof(cost);
-    const Status status = CallPlugin(node.op->package, "cost", &node.name, &node.op->name,
-                                     [&] { return node.op->c->cost(graph::NodeServices(), &node, inputs.View(), outputs.View(), &cost); });
+    const Status status = node.op->plugin->Call("cost", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
+      return node.op->c->cost(self, graph::NodeServices(), &node, inputs.View(), outputs.View(), &cost);
+    });
     if (!status.ok()) return Internal(StrCat(node.Describe(), ": its cost function failed: ", status.ToString()));
     for (double* const number : {&cost.flops, &cost.bytes_read, &cost.bytes_written}) {
       if (!std::isfinite(*number))

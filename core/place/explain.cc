@@ -127,7 +127,7 @@ class JsonWriter {
   }
 
   static std::string Refused(const Refusal& refusal) {
-    return StrCat("{\"node\":", Quoted(refusal.node), ",\"compiler\":", Quoted(refusal.compiler), ",\"reason\":", Quoted(refusal.reason), "}");
+    return StrCat("{\"node\":", Quoted(refusal.node), ",\"plugin\":", Quoted(refusal.plugin), ",\"reason\":", Quoted(refusal.reason), "}");
   }
 
   const Request& request_;

@@ -25,9 +25,9 @@ namespace tenon::place {
 // "kernel", "device name", ...
 std::string_view ReasonName(Reason reason);
 
-// A node that a compiler was asked to take, and why it would not.
+// A node that a plugin's compiler or kernel was asked to take, and why it would not.
 struct Refusal {
-  std::string node, compiler, reason;
+  std::string node, plugin, reason;
 };
 
 // Both for a placement of a request that asked to explain.

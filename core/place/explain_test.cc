@@ -40,7 +40,7 @@ TEST(Explain, SaysWhatCompilersRefuse) {
   const Placement placement = g.Placed();
   EXPECT_EQ(ToJson(g.request, placement).find("refusals"), std::string::npos);
   const std::string json = ToJson(g.request, placement, {}, {{"a", "some.plugin", "it is \"small\""}});
-  EXPECT_NE(json.find("\"refusals\":[\n{\"node\":\"a\",\"compiler\":\"some.plugin\",\"reason\":\"it is \\\"small\\\"\"}]"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"refusals\":[\n{\"node\":\"a\",\"plugin\":\"some.plugin\",\"reason\":\"it is \\\"small\\\"\"}]"), std::string::npos) << json;
 }
 
 TEST(Explain, TheTimeLineFitsTogether) {

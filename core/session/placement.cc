@@ -58,12 +58,23 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
   request.fetches = fetches;
   request.devices = &devices;
   const exec::Environment* session = &env;
+  // Those that take the node, whatever its shapes are. A kernel that fails when it is asked is one that does not: the plan says how it failed.
   const auto find = [session](const graph::Node& node, int device) {
-    return session->kernels->Find(node, session->devices[device].device->type);
+    const exec::SessionDevice& on = session->devices[device];
+    std::vector<exec::KernelEntry> kernels = session->kernels->Find(node, on.device->type);
+    std::vector<exec::KernelRefusal> refused;
+    (void)exec::KeepThoseThatTakeIt(node, *session, &on, &kernels, &refused).ok();
+    return kernels;
   };
   request.can_run = [find](const graph::Node& node, int device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
   request.why_none = [session](const graph::Node& node) {
-    return std::string(session->kernels->NoKernel(node, session->devices[0].device->type).message());
+    std::vector<exec::KernelRefusal> refused;
+    for (const exec::SessionDevice& device : session->devices) {
+      std::vector<exec::KernelEntry> kernels = session->kernels->Find(node, device.device->type);
+      (void)exec::KeepThoseThatTakeIt(node, *session, &device, &kernels, &refused).ok();
+    }
+    const Status why = refused.empty() ? session->kernels->NoKernel(node, session->devices[0].device->type) : exec::NobodyTakes(node, refused);
+    return std::string(why.message());
   };
   const auto on_host = [session, find](const graph::Node& node, int device, bool input, int index) {
     if (!session->devices[device].queued() || !exec::NeedsKernel(node)) return false;

@@ -13,6 +13,7 @@
 #include "core/base/table_check.h"
 #include "core/base/live_objects.h"
 #include "core/files/mounts.h"
+#include "tenon/ext/draft/collective.h"
 
 namespace tenon::session {
 namespace {
@@ -90,6 +91,17 @@ Result<const tenon_compiler*> AdoptCompiler(const tenon_compiler* given) {
                                               TENON_TABLE_FUNCTION(tenon_compiler, destroy), TENON_TABLE_FUNCTION(tenon_compiler, run)};
   TENON_RETURN_IF_ERROR(CheckFunctions(compiler, given->struct_size, kNeeded, StrCat("the compiler for ", View(compiler->device_type))));
   return compiler;
+}
+
+Result<const tenon_collective*> AdoptCollective(const tenon_collective* given) {
+  using Table = tenon_collective;
+  TENON_RETURN_IF_ERROR(CheckHead(given, TENON_SIZE_UP_TO(Table, device_type), TENON_CAPABILITY_COLLECTIVE));
+  const Table* collective = Adopt(given);
+  TENON_RETURN_IF_ERROR(CheckName(collective->device_type, "the device_type of collectives"));
+  static constexpr TableFunction kNeeded[] = {TENON_TABLE_FUNCTION(Table, make_token), TENON_TABLE_FUNCTION(Table, join),
+                                              TENON_TABLE_FUNCTION(Table, leave)};
+  TENON_RETURN_IF_ERROR(CheckFunctions(collective, given->struct_size, kNeeded, StrCat("the collectives for ", View(collective->device_type))));
+  return collective;
 }
 
 // That a driver's numbers are some that can be: who places nodes adds and compares them.
@@ -237,6 +249,10 @@ Status Runtime::OpenDevices(const tenon_device_driver& driver, tenon_plugin_self
 Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self) {
   const std::string id(View(plugin.id));
   NotePluginVersion(id, View(plugin.version));
+  const std::shared_ptr<PluginInstance> instance = InstanceOf(id, self);
+  std::map<std::string, uint32_t, std::less<>> understood;
+  for (uint64_t i = 0; i < plugin.understood_count; ++i) understood[std::string(View(plugin.understood[i].type))] |= plugin.understood[i].bits;
+  instance->SetUnderstood(std::move(understood));
   Counts counts;
   const auto undo = [&](Status status) {
     UnregisterPlugin(id);
@@ -249,7 +265,7 @@ Result<Runtime::Counts> Runtime::RegisterPlugin(const tenon_plugin& plugin, teno
       const tenon_capability& capability = plugin.capabilities[i];
       if (capability.table == nullptr) return undo(InvalidArgument(StrCat("capability '", View(capability.id), "' has no table")));
       if (StageOf(View(capability.id)) != stage) continue;
-      if (Status status = RegisterTable(capability, id, self, &refused, &counts); !status.ok()) return undo(std::move(status));
+      if (Status status = RegisterTable(capability, instance, &refused, &counts); !status.ok()) return undo(std::move(status));
     }
   for (const auto& [op, why] : refused) {
     counts.refused_ops.push_back(why);
@@ -262,16 +278,41 @@ Runtime::Stage Runtime::StageOf(std::string_view capability) {
   return capability == TENON_CAPABILITY_OPS ? Stage::kOps : capability == TENON_CAPABILITY_DEVICE ? Stage::kDevices : Stage::kTables;
 }
 
-Status Runtime::RegisterTable(const tenon_capability& capability, const std::string& id, tenon_plugin_self* self,
+std::shared_ptr<PluginInstance> Runtime::InstanceOf(const std::string& id, tenon_plugin_self* self) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<PluginInstance>& instance = instances_[id];
+  if (instance == nullptr) instance = std::make_shared<PluginInstance>(id);
+  instance->Open(self);
+  return instance;
+}
+
+bool Runtime::Retire(std::string_view id) {
+  std::shared_ptr<PluginInstance> instance;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = instances_.find(id); found != instances_.end()) instance = found->second;
+  }
+  if (instance == nullptr) return true;
+  instance->Close();
+  if (instance->calls() == 0 && LiveObjects(id) == 0) return true;
+  instance->Open(instance->self());
+  return false;
+}
+
+Status Runtime::RegisterTable(const tenon_capability& capability, const std::shared_ptr<PluginInstance>& plugin,
                               std::map<std::string, std::string>* refused, Counts* counts) {
+  const std::string& id = plugin->id();
+  tenon_plugin_self* const self = plugin->self();
   const std::string_view what = View(capability.id);
   if (what == TENON_CAPABILITY_OPS) {
     const auto& package = *static_cast<const tenon_op_package*>(capability.table);
-    TENON_RETURN_IF_ERROR(ops_.Register(package, id, refused));
+    TENON_RETURN_IF_ERROR(ops_.Register(package, plugin, refused));
     counts->ops += static_cast<uint32_t>(package.count);
+  } else if (what == TENON_CAPABILITY_GRADIENTS) {
+    return ops_.RegisterGradients(*static_cast<const tenon_gradient_package*>(capability.table), plugin);
   } else if (what == TENON_CAPABILITY_KERNELS) {
     const auto& package = *static_cast<const tenon_kernel_package*>(capability.table);
-    TENON_RETURN_IF_ERROR(kernels_.Register(package, id, *refused, [this](std::string_view op) { return ops_.FindOpened(op); }));
+    TENON_RETURN_IF_ERROR(kernels_.Register(package, plugin, *refused, [this](std::string_view op) { return ops_.FindOpened(op); }));
     counts->kernels += static_cast<uint32_t>(package.count);
   } else if (what == TENON_CAPABILITY_DEVICE) {
     TENON_ASSIGN_OR_RETURN(const tenon_device_driver* driver, AdoptDriver(static_cast<const tenon_device_driver*>(capability.table)));
@@ -291,6 +332,10 @@ Status Runtime::RegisterTable(const tenon_capability& capability, const std::str
     TENON_ASSIGN_OR_RETURN(const tenon_compiler* compiler, AdoptCompiler(static_cast<const tenon_compiler*>(capability.table)));
     std::lock_guard lock(mutex_);
     compilers_.push_back({id, compiler, self});
+  } else if (what == TENON_CAPABILITY_COLLECTIVE) {
+    TENON_ASSIGN_OR_RETURN(const tenon_collective* collective, AdoptCollective(static_cast<const tenon_collective*>(capability.table)));
+    std::lock_guard lock(mutex_);
+    capabilities_.push_back({id, std::string(what), std::string(View(collective->device_type)), collective, self});
   } else {
     counts->ignored.emplace_back(what);
   }
@@ -306,6 +351,8 @@ void Runtime::UnregisterPlugin(std::string_view id) {
     if (device->plugin == id) CloseDevice(device.get());
   std::erase_if(devices_, [&](const auto& device) { return device->plugin == id; });
   std::erase_if(compilers_, [&](const auto& compiler) { return compiler.plugin == id; });
+  std::erase_if(capabilities_, [&](const auto& capability) { return capability.plugin == id; });
+  if (const auto instance = instances_.find(id); instance != instances_.end()) instance->second->Close();  // graphs have its ops still
   std::erase_if(transports_, [&](const auto& entry) { return entry.second.plugin == id; });
   if (const auto placer = placers_.find(id); placer != placers_.end()) placers_.erase(placer);
 }
@@ -360,6 +407,17 @@ std::vector<exec::Device> Runtime::devices() const {
 std::vector<exec::CompilerEntry> Runtime::compilers() const {
   std::lock_guard lock(mutex_);
   return compilers_;
+}
+
+Result<exec::CapabilityEntry> Runtime::FindCapability(std::string_view id, std::string_view device_type) const {
+  std::lock_guard lock(mutex_);
+  std::string known;
+  for (const exec::CapabilityEntry& entry : capabilities_) {
+    if (entry.id == id && entry.device_type == device_type) return entry;
+    known += StrCat(known.empty() ? "" : ", ", entry.id, " of ", entry.plugin, " for ", entry.device_type);
+  }
+  return NotFound(StrCat("no loaded plugin brings the capability '", id, "' for devices of type ", device_type,
+                         " to kernels; those that are there: ", known.empty() ? "none" : known));
 }
 
 Result<Runtime::Choice> Runtime::ChooseDevices(std::string_view wish) const {

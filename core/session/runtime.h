@@ -36,6 +36,8 @@ class Runtime {
   };
   Result<Counts> RegisterPlugin(const tenon_plugin& plugin, tenon_plugin_self* self);
   void UnregisterPlugin(std::string_view id);
+  // No call of a plugin's functions begins any more. False, and they may be called again: something of it lives, or one is being called.
+  bool Retire(std::string_view id);
   // Objects of the plugin that live (kernels, open files, named variables in its devices' memory); 0 when it may be unloaded.
   int64_t LiveObjects(std::string_view id) const;
   // What named containers hold.
@@ -56,6 +58,8 @@ class Runtime {
   std::vector<exec::Device> devices() const;
   // Compilers of device types, as they were registered.
   std::vector<exec::CompilerEntry> compilers() const;
+  // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.
+  Result<exec::CapabilityEntry> FindCapability(std::string_view id, std::string_view device_type) const;
   // The devices of a session. wish: a name, a type, or part of a name, or nothing.
   struct Choice {
     std::vector<const exec::Device*> devices;  // the first runs on the host's memory; the others may not
@@ -81,9 +85,10 @@ class Runtime {
 
  private:
   void CloseDevice(exec::Device* device);
+  std::shared_ptr<PluginInstance> InstanceOf(const std::string& id, tenon_plugin_self* self);
   enum class Stage { kOps, kTables, kDevices };
   static Stage StageOf(std::string_view capability);
-  Status RegisterTable(const tenon_capability& capability, const std::string& id, tenon_plugin_self* self,
+  Status RegisterTable(const tenon_capability& capability, const std::shared_ptr<PluginInstance>& plugin,
                        std::map<std::string, std::string>* refused, Counts* counts);
   static Status Ask(exec::Device* device);
   // What a synchronous device allocates must be memory of the host.
@@ -100,6 +105,9 @@ class Runtime {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;
   std::vector<exec::CompilerEntry> compilers_;
+  std::vector<exec::CapabilityEntry> capabilities_;
+  // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
+  std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances_;
   std::map<std::string, Placer, std::less<>> placers_;  // by plugin
   struct TransportEntry {
     std::string plugin;

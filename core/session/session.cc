@@ -92,6 +92,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
     }
     env.devices.push_back(own);
+    session->devices_in_use_.push_back(std::make_unique<LiveObject>(device->plugin));
   }
   if (session->options_.unnamed != nullptr) env.resources = session->options_.unnamed;
   session->placement_env_ = env;
@@ -110,6 +111,7 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
+  env.capabilities = [runtime](std::string_view id, std::string_view device_type) { return runtime->FindCapability(id, device_type); };
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   env.capture = session->options_.capture;
@@ -399,19 +401,25 @@ Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_
   const Planning planning = StartPlanning({});
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   TENON_ASSIGN_OR_RETURN(pruned.graph, Optimize(std::move(pruned.graph), &pruned.request));
-  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed) { return AskCompilers(std::move(placed), pruned.request); });
+  return placer_->Explain(pruned.request, pruned.graph, [&](graph::Graph placed) { return AskPlugins(std::move(placed), pruned.request); });
 }
 
-Result<std::vector<place::Refusal>> Session::AskCompilers(graph::Graph placed, const optimize::Request& request) {
+Result<std::vector<place::Refusal>> Session::AskPlugins(graph::Graph placed, const optimize::Request& request) {
   std::vector<place::Refusal> refusals;
-  if (!options_.compile || options_.remote != nullptr) return refusals;
+  if (options_.remote != nullptr) return refusals;
   exec::KernelStore store;  // no step's
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Plan> plan,
                          exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, env_, &store, PlanOptions()));
-  if (plan->claims() == nullptr) return refusals;  // there is no compiler to ask
-  for (const graph::NodeId id : plan->order())
+  graph::ShapeInference shapes(&plan->graph());
+  (void)shapes.Run(plan->order()).ok();  // what is not known is not asked about
+  for (const graph::NodeId id : plan->order()) {
+    const std::string& name = plan->graph().node(id).name;
+    if (const exec::NodeRunner* runner = plan->runner(id).get(); runner != nullptr)
+      for (exec::KernelRefusal& refusal : runner->RefusalsFor(shapes)) refusals.push_back({name, std::move(refusal.plugin), std::move(refusal.reason)});
+    if (plan->claims() == nullptr) continue;
     if (const exec::Claims::Refusal* refusal = plan->claims()->RefusalOf(id); refusal != nullptr)
-      refusals.push_back({plan->graph().node(id).name, refusal->compiler, refusal->reason});
+      refusals.push_back({name, refusal->compiler, refusal->reason});
+  }
   return refusals;
 }
 

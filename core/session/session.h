@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
   // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
-  Result<std::vector<place::Refusal>> AskCompilers(graph::Graph placed, const optimize::Request& request);
+  Result<std::vector<place::Refusal>> AskPlugins(graph::Graph placed, const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
                       std::vector<int32_t>* out) const;
   Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
@@ -102,6 +102,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
 
   Runtime* runtime_;
+  std::vector<std::unique_ptr<LiveObject>> devices_in_use_;  // whose plugins must stay
   SessionOptions options_;
   std::unique_ptr<SessionPlacer> placer_;
   mutable std::shared_mutex graph_mutex_;

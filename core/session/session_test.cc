@@ -6,6 +6,7 @@
 #include <latch>
 #include <thread>
 
+#include "tenon/ext/draft/collective.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::session {
@@ -42,9 +43,9 @@ Status RegisterTiny(Runtime* runtime) {
   static const tenon_device_driver kDriver = MakeDriver();
   static const tenon_op_package kOps = {sizeof(tenon_op_package), 0, fakes::TinyOpList().data(), fakes::TinyOpList().size()};
   static const tenon_kernel_package kKernels = {sizeof(tenon_kernel_package), 0, fakes::TinyKernelList().data(), fakes::TinyKernelList().size()};
-  static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOps},
-                                                   {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernels},
-                                                   {TENON_SPAN(TENON_CAPABILITY_DEVICE), &kDriver}};
+  static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOps),
+                                                   TENON_PROVIDES(KERNELS, &kKernels),
+                                                   TENON_PROVIDES(DEVICE, &kDriver)};
   tenon_plugin plugin{};
   plugin.struct_size = sizeof plugin;
   plugin.id = TENON_SPAN("tiny");
@@ -108,6 +109,74 @@ TEST_F(SessionTest, GrowsByNodesThatItDoesNotKnow) {
   ASSERT_TRUE(session_->ExtendGraph(graph).ok());
   Expect("z", 3, 12);
   Expect("y", 3, 6);
+}
+
+// What a kernel of the test found in create().
+struct Found {
+  const void* table = nullptr;
+  tenon_plugin_self* self = nullptr;
+  tenon_plugin_self* own = nullptr;
+};
+Found g_found;
+
+tenon_status* AskForCollectives(const tenon_create_args* args, tenon_kernel** out_kernel) {
+  *out_kernel = nullptr;
+  g_found.own = args->self;
+  return args->services->device_capability(args->context, TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &g_found.table, &g_found.self);
+}
+
+Status RegisterOne(Runtime* runtime, const char* id, const tenon_capability& capability, tenon_plugin_self* self) {
+  tenon_plugin plugin{};
+  plugin.struct_size = sizeof plugin;
+  plugin.id = Span(std::string_view(id));
+  plugin.version = TENON_SPAN("1");
+  plugin.capabilities = &capability;
+  plugin.capability_count = 1;
+  return runtime->RegisterPlugin(plugin, self).status();
+}
+
+TEST_F(SessionTest, AKernelFindsWhatAPluginBringsForItsDevice) {
+  static tenon_collective collective = {.struct_size = sizeof(tenon_collective), .device_type = TENON_SPAN("HOST")};
+  collective.make_token = [](tenon_plugin_self*, char*, uint64_t*) -> tenon_status* { return nullptr; };
+  collective.leave = [](tenon_communicator*) {};
+  static tenon_kernel_registration plus = *fakes::TinyKernelList()[0];
+  ASSERT_EQ(View(plus.op), "Plus");
+  plus.priority = 10;
+  plus.create = &AskForCollectives;
+  plus.destroy = [](tenon_kernel*) {};
+  static const tenon_kernel_registration* const list[] = {&plus};
+  static const tenon_kernel_package kernels = {TENON_HEAD(tenon_kernel_package), list, 1};
+  auto* const of_kernel = reinterpret_cast<tenon_plugin_self*>(&plus);
+  auto* const of_library = reinterpret_cast<tenon_plugin_self*>(&collective);
+  ASSERT_TRUE(RegisterOne(&runtime_, "kernels", TENON_PROVIDES(KERNELS, &kernels), of_kernel).ok());
+  ExtendByTwice();
+  EXPECT_EQ(Run("y", 3).status().ToString().find("NOT_FOUND: node 'y' (Plus) [kernels]: no loaded plugin brings the capability 'tenon.collective/1' for "
+                                                 "devices of type HOST to kernels; those that are there: none"),
+            0u)
+      << Run("y", 3).status().ToString();
+  EXPECT_NE(RegisterOne(&runtime_, "library", TENON_PROVIDES(COLLECTIVE, &collective), of_library).message().find("join"), std::string::npos)
+      << "a function is missing";
+  collective.join = [](tenon_plugin_self*, tenon_span, const tenon_collective_place*, uint64_t, int32_t, uint64_t, tenon_communicator**) -> tenon_status* {
+    return nullptr;
+  };
+  ASSERT_TRUE(RegisterOne(&runtime_, "library", TENON_PROVIDES(COLLECTIVE, &collective), of_library).ok());
+  EXPECT_EQ(runtime_.LiveObjects("library"), 0);
+  Expect("y", 3, 6);
+  EXPECT_EQ(g_found.table, &collective);
+  EXPECT_EQ(g_found.self, of_library);
+  EXPECT_EQ(g_found.own, of_kernel);
+  EXPECT_EQ(runtime_.LiveObjects("library"), 1) << "as long as the kernel";
+  EXPECT_FALSE(runtime_.Retire("library"));
+  EXPECT_EQ(runtime_.FindCapability(TENON_CAPABILITY_COLLECTIVE, "CARD").status().message(),
+            "no loaded plugin brings the capability 'tenon.collective/1' for devices of type CARD to kernels; those that are there: "
+            "tenon.collective/1 of library for HOST");
+  session_->Close();  // which drops what it has cached
+  session_.reset();
+  EXPECT_EQ(runtime_.LiveObjects("library"), 0);
+  EXPECT_EQ(runtime_.LiveObjects("kernels"), 0);
+  EXPECT_TRUE(runtime_.Retire("library"));
+  runtime_.UnregisterPlugin("library");
+  EXPECT_FALSE(runtime_.FindCapability(TENON_CAPABILITY_COLLECTIVE, "HOST").ok());
 }
 
 TEST_F(SessionTest, NamesWhatIsWrongWithARequest) {

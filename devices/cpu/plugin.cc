@@ -4,8 +4,8 @@
 
 namespace {
 const tenon_capability kCapabilities[] = {
-    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::cpu::kDeviceDriver},
-    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu::kKernelPackage},
+    TENON_PROVIDES(DEVICE, &tenon::cpu::kDeviceDriver),
+    TENON_PROVIDES(KERNELS, &tenon::cpu::kKernelPackage),
 };
 }  // namespace
 

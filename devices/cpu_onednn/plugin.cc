@@ -9,8 +9,8 @@
 
 namespace {
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::cpu_onednn::kKernelPackage},
-                                          {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::cpu_onednn::kCompiler}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &tenon::cpu_onednn::kKernelPackage),
+                                          TENON_PROVIDES(COMPILER, &tenon::cpu_onednn::kCompiler)};
 const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("threads"), TENON_SPAN("0"), TENON_SPAN("shares of one kernel at most; 0: as many as the host has threads"),
      TENON_OPTION_INT, 0},

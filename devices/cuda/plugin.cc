@@ -14,10 +14,10 @@ const Vendor kVendor = {"tenon.cuda", "CUDA", [](const Options&) -> std::unique_
 namespace {
 
 const tenon_capability kCapabilities[] = {
-    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::gpu::kDeviceDriver},
-    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::gpu::kKernelPackage},
-    {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::gpu::kCompiler},
-    {TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &tenon::gpu::kCollective},
+    TENON_PROVIDES(DEVICE, &tenon::gpu::kDeviceDriver),
+    TENON_PROVIDES(KERNELS, &tenon::gpu::kKernelPackage),
+    TENON_PROVIDES(COMPILER, &tenon::gpu::kCompiler),
+    TENON_PROVIDES(COLLECTIVE, &tenon::gpu::kCollective),
 };
 
 constexpr tenon_option_declaration kOptions[] = {TENON_GPU_OPTIONS("-1")};

@@ -9,9 +9,9 @@ using tenon::tpu_sim::Options;
 using tenon::tpu_sim::System;
 
 const tenon_capability kCapabilities[] = {
-    {TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::tpu_sim::kDeviceDriver},
-    {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon::tpu_sim::kKernelPackage},
-    {TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::tpu_sim::kCompiler},
+    TENON_PROVIDES(DEVICE, &tenon::tpu_sim::kDeviceDriver),
+    TENON_PROVIDES(KERNELS, &tenon::tpu_sim::kKernelPackage),
+    TENON_PROVIDES(COMPILER, &tenon::tpu_sim::kCompiler),
 };
 
 tenon_status* OnLoad(const tenon_load_args* args, tenon_plugin_self** out_self) {

@@ -13,7 +13,7 @@ struct Memory : Tree {
   }
 };
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_FILESYSTEM), &sdk::kFilesystemTable<Memory>}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFilesystemTable<Memory>)};
 
 }  // namespace
 }  // namespace tenon::memory_files

@@ -27,7 +27,7 @@ struct Transport {
 };
 
 const tenon_capability kCapabilities[] = {
-    {TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &tenon::sdk::kTransportTable<Transport>}};
+    TENON_PROVIDES(TRANSPORT, &tenon::sdk::kTransportTable<Transport>)};
 
 }  // namespace
 

@@ -116,7 +116,7 @@ struct Transport {
   }
 };
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &sdk::kTransportTable<Transport>}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &sdk::kTransportTable<Transport>)};
 
 }  // namespace
 }  // namespace tenon::loopback

@@ -3,11 +3,13 @@
 """Guards the plugin ABI: headers that stand alone, tags on every function, and a layout that changes knowingly.
 
   abi_check.py                     checks the headers and compares their layout with layout.txt
-  abi_check.py --update            rewrites layout.txt and include/tenon/layout_hash.h after a wanted change
+  abi_check.py --update --why TEXT rewrites layout.txt and include/tenon/layout_hash.h after a wanted change, and notes it in changes.txt
   abi_check.py --append-only OLD   says whether layout.txt grew from the snapshot OLD by appending alone (binds from 1.0)
 
-The snapshot lists each struct's size and alignment, each member's offset, size and declaration, each function type and
-each constant. Its SHA-256 begins with the layout hash that host and plugin compare while the major version is 0.
+The snapshot lists each struct's size and alignment, each member's offset, size and type, each function with its tags and the types of its
+parameters, whose names do not count, and each constant. While the major version is 0 host and plugin compare hashes: one of the handshake,
+one of each capability that a plugin brings, one of each extension. Each is of the headers that it includes, so that what changes in
+one of them refuses its own users alone. What is for applications is in the snapshot and in no hash.
 """
 
 import argparse
@@ -24,12 +26,20 @@ ROOM = Path(__file__).resolve().parents[1]
 HASH_HEADER = "tenon/layout_hash.h"
 DRAFT = "tenon/ext/draft/"
 # For applications, not plugins: compiled here, and versioned apart.
-APPLICATION = ("tenon/app.h", "tenon/session_options.h")
+APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h")
+# The headers that speak of each hash, with all that they include. What every plugin has to do with is the handshake's.
+HANDSHAKE = ("tenon/abi.h", "tenon/status.h")
+CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "tenon/kernel.h", "DEVICE": "tenon/device.h", "COMPILER": DRAFT + "compile.h",
+                "TRANSPORT": DRAFT + "transport.h", "COLLECTIVE": DRAFT + "collective.h", "PLACER": DRAFT + "place.h",
+                "FILESYSTEM": DRAFT + "filesystem.h"}
+EXTENSIONS = {"FILES": "tenon/ext/files.h", "NATIVE_HANDLE": DRAFT + "native_handle.h", "GRAPH_CAPTURE": DRAFT + "capture.h",
+              "PROFILE": DRAFT + "profile.h"}
 WARNINGS = ("-Wall", "-Wextra", "-Wpadded", "-Werror", "-fsyntax-only")
 COMPILERS = (("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++20"),
              ("clang", "-xc", "-std=c11"), ("clang++", "-xc++", "-std=c++20"))
 FORBIDDEN = re.compile(r"\b(bool|_Bool|enum|long|short|size_t|ssize_t|wchar_t|intptr_t|uintptr_t|union)\b")
 THREADS = ("any", "loader", "step", "callback")
+HASH_NAME = re.compile(r"TENON_(?:LAYOUT_HASH|HASH_\w+|TEXT_\w+)$")
 GROWS = "TENON_ABI_MINOR"  # the one constant whose value may change within a major version
 
 
@@ -40,7 +50,7 @@ class Problem(Exception):
 @dataclass
 class Struct:
     name: str
-    members: list = field(default_factory=list)  # (name, declaration)
+    members: list = field(default_factory=list)  # (name, type: its declaration without names of parameters, with tags)
     frozen: bool = False
 
 
@@ -48,8 +58,9 @@ class Struct:
 class Header:
     path: str
     text: str  # without comments
+    includes: list = field(default_factory=list)  # of these headers
     structs: list = field(default_factory=list)
-    functions: dict = field(default_factory=dict)  # typedef name -> declaration
+    functions: dict = field(default_factory=dict)  # name of a function or of a type of functions -> as a member's type
     constants: list = field(default_factory=list)
     macros: dict = field(default_factory=dict)  # function-like -> text
 
@@ -126,6 +137,73 @@ def member_name(declaration):
     return plain.group(1)
 
 
+# ---- Types ----
+
+def end_of_group(text, begin):
+    """Behind the parenthesis that closes the one at `begin`."""
+    depth = 0
+    for i in range(begin, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        if depth == 0:
+            return i + 1
+    raise Problem(f"a parenthesis is never closed: {text}")
+
+
+def split_parameters(text):
+    depth, begin = 0, 0
+    for i, c in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(c, 0)
+        if c == "," and depth == 0:
+            yield text[begin:i].strip()
+            begin = i + 1
+    yield text[begin:].strip()
+
+
+PARAMETER = re.compile(r"^(.*[\s*])(\w+)(\s*\[\w*\])?$")
+QUALIFIERS = re.compile(r"\b(?:const|struct|volatile)\b")
+
+
+def parameter(text):
+    """The name and the type of one parameter; no name where it has none."""
+    pointer = FUNCTION_POINTER.search(text)
+    if pointer:
+        return pointer.group(1), f"{text[:pointer.start()]}(*){parameter_types(text[pointer.end() - 1:])}"
+    found = PARAMETER.match(text)
+    if not found or not QUALIFIERS.sub("", found.group(1)).strip(" *"):
+        return "", text
+    return found.group(2), found.group(1).strip() + (found.group(3) or "")
+
+
+def parameter_types(text):
+    """A list of parameters in parentheses, without their names."""
+    return "(" + ", ".join(parameter(each)[1] for each in split_parameters(text[1:end_of_group(text, 0) - 1])) + ")"
+
+
+def list_of_parameters(bare):
+    """Where the parameters of a function or of a pointer to one begin; -1: it is none."""
+    pointer = FUNCTION_POINTER.search(bare)
+    return pointer.end() - 1 if pointer else bare.find("(")
+
+
+def tags_of(statement, names):
+    """"any borrow", with the number of a parameter in place of its name."""
+    tags = re.findall(r"\bTENON_(?:THREAD|OWN)\s*\(((?:[^()]|\([^()]*\))*)\)", statement)
+    numbered = [re.sub(r"\((\w+)", lambda found: f"({names.index(found.group(1)) if found.group(1) in names else found.group(1)}", tag)
+                for tag in tags]
+    return " ".join(squeeze(tag).replace(" ", "") for tag in numbered)
+
+
+def type_of(statement):
+    """A declaration as the other side must agree to it: no names of parameters, and its tags."""
+    bare = squeeze(without_tags(statement).replace("TENON_EXPORT", ""))
+    begin = list_of_parameters(bare)
+    if begin < 0:
+        return bare
+    names = [parameter(each)[0] for each in split_parameters(bare[begin + 1:end_of_group(bare, begin) - 1])]
+    tags = tags_of(statement, names)
+    return f"{bare[:begin]}{parameter_types(bare[begin:])}{' [' + tags + ']' if tags else ''}"
+
+
 def split_preprocessor(text):
     """The text without directives, and the #define lines."""
     text = text.replace("\\\n", " ")
@@ -141,7 +219,9 @@ def read_defines(header, defines):
         name, arguments, value = match.group(1), match.group(2), squeeze(match.group(3))
         if arguments:
             header.macros[name + squeeze(arguments)] = value
-        elif value and not value.startswith("__") and name != "TENON_LAYOUT_HASH":
+        elif "TENON_TEXT_" in value:
+            header.macros[name] = value  # whose end is the hash that this is for
+        elif value and not value.startswith("__") and not HASH_NAME.match(name):
             header.constants.append(name)
 
 
@@ -153,6 +233,7 @@ def frozen_names(raw):
 def read_header(include, path):
     raw = (Path(include) / path).read_text(encoding="utf-8")
     header = Header(path, without_comments(raw))
+    header.includes = [name for name in re.findall(r'#\s*include\s+"([^"]+)"', header.text) if name != HASH_HEADER]
     code, defines = split_preprocessor(header.text)
     read_defines(header, defines)
     code = re.sub(r'extern\s+"C"\s*\{', "", code)
@@ -162,8 +243,7 @@ def read_header(include, path):
         end = body_end(code, match.end() - 1)
         struct = Struct(match.group(1), frozen=match.group(1) in frozen)
         for statement in statements(code[match.end():end]):
-            declaration = without_tags(statement)
-            struct.members.append((member_name(declaration), declaration))
+            struct.members.append((member_name(without_tags(statement)), type_of(statement)))
         tail = re.match(r"\s*(\w+)\s*;", code[end + 1:])
         if not tail or tail.group(1) != struct.name:
             raise Problem(f"{path}: the typedef of struct {struct.name} has another name")
@@ -175,12 +255,18 @@ def read_header(include, path):
     for statement in statements(code.rstrip().rstrip("}")):
         pointer = FUNCTION_POINTER.search(statement)
         if statement.strip().startswith("typedef") and pointer:
-            header.functions[pointer.group(1)] = without_tags(statement)
+            header.functions[pointer.group(1)] = type_of(statement)
+        elif statement.strip().startswith("TENON_EXPORT"):
+            header.functions[re.search(r"(\w+)\s*\(", without_tags(statement)).group(1)] = type_of(statement)
     return header
 
 
 def read_headers(include):
     return [read_header(include, path) for path in header_paths(include) if path not in (*APPLICATION, HASH_HEADER)]
+
+
+def read_application(include):
+    return [read_header(include, path) for path in header_paths(include) if path in APPLICATION]
 
 
 # ---- Rules ----
@@ -283,12 +369,11 @@ def probe(include, headers, compiler="cc"):
     return iter(output.splitlines())
 
 
-def snapshot(include):
-    headers = read_headers(include)
-    values = probe(include, headers)
-    lines = []
+def snapshot_lines(headers, values):
+    """{header: its lines}"""
+    out = {}
     for header in headers:
-        lines.append(f"header {header.path}")
+        lines = [f"header {header.path}"]
         for struct in header.structs:
             size, align = next(values).split()
             lines.append(f"struct {struct.name} size {size} align {align}{' frozen' if struct.frozen else ''}")
@@ -298,17 +383,68 @@ def snapshot(include):
         lines += [f"constant {name} {next(values)}" for name in header.constants]
         lines += [f"function {name} : {text}" for name, text in header.functions.items()]
         lines += [f"macro {name} : {text}" for name, text in header.macros.items()]
-    return "\n".join(lines) + "\n"
+        out[header.path] = lines
+    return out
 
 
-def layout_hash(text):
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def snapshot(include):
+    headers = read_headers(include) + read_application(include)
+    lines = snapshot_lines(headers, probe(include, headers))
+    return "".join("\n".join(each) + "\n" for each in lines.values())
 
 
-def hash_header(text):
-    return ("/* SPDX-License-Identifier: Apache-2.0 */\n"
-            "/* Generated by plugin_api/check/abi_check.py --update; do not edit. */\n"
-            f"#define TENON_LAYOUT_HASH UINT64_C(0x{layout_hash(text)})\n")
+def digest(lines):
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def with_includes(headers, paths):
+    """The paths, and all that their headers include."""
+    by_path, wanted, left = {header.path: header for header in headers}, set(), list(paths)
+    while left:
+        path = left.pop()
+        if path in wanted:
+            continue
+        if path not in by_path:
+            raise Problem(f"{path} is not there")
+        wanted.add(path)
+        left += by_path[path].includes
+    return sorted(wanted)
+
+
+def layout_hashes(include):
+    """{"LAYOUT_HASH": of the handshake, "HASH_OPS": ..., "TEXT_FILES": ...}"""
+    headers = read_headers(include)
+    lines = snapshot_lines(headers, probe(include, headers))
+    lines["tenon/abi.h"] = [line for line in lines.get("tenon/abi.h", []) if f"constant {GROWS} " not in line]
+    there = {header.path for header in headers}
+
+    def of(path):
+        return digest([line for each in with_includes(headers, [path, *HANDSHAKE]) for line in lines[each]])
+
+    hashes = {"LAYOUT_HASH": digest([line for each in HANDSHAKE if each in there for line in lines[each]])}
+    hashes |= {f"HASH_{name}": of(path) for name, path in CAPABILITIES.items() if path in there}
+    hashes |= {f"TEXT_{name}": of(path) for name, path in EXTENSIONS.items() if path in there}
+    return hashes
+
+
+def hash_header(hashes):
+    out = ("/* SPDX-License-Identifier: Apache-2.0 */\n"
+           "/* Generated by plugin_api/check/abi_check.py --update; do not edit. Hashes of layouts, which host and plugin compare until 1.0: of the\n"
+           " * handshake, of each capability, and, as the end of its id, of each extension. */\n")
+    for name, value in hashes.items():
+        text = f'"#{value}"' if name.startswith("TEXT_") else f"UINT64_C(0x{value})"
+        out += f"#define TENON_{name} {text}\n"
+    return out
+
+
+def check_changes(room, text):
+    """Each change of the snapshot has a line that says why: the last one is of this snapshot."""
+    notes = room / "check" / "changes.txt"
+    lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+    last = next((line for line in reversed(lines) if line and not line.startswith("#")), "")
+    if last.split(" ", 1)[0] != digest(text.splitlines()) or len(last.split()) < 3:
+        return ["check/changes.txt does not end with a line on this layout; run abi_check.py --update --why TEXT"]
+    return []
 
 
 def check_layout(room):
@@ -323,8 +459,19 @@ def check_layout(room):
         changes += [f"  + {line}" for line in now.splitlines() if line not in old]
         problems.append("the layout is not that of check/layout.txt; if that is wanted, run abi_check.py --update:\n" +
                         "\n".join(changes or ["  (the order changed)"]))
-    elif (room / "include" / HASH_HEADER).read_text(encoding="utf-8") != hash_header(now):
-        problems.append(f"{HASH_HEADER} is not that of check/layout.txt; run abi_check.py --update")
+    elif (room / "include" / HASH_HEADER).read_text(encoding="utf-8") != hash_header(layout_hashes(room / "include")):
+        problems.append(f"{HASH_HEADER} is not that of the headers; run abi_check.py --update")
+    return problems + check_changes(room, now)
+
+
+def check_released(room):
+    """Of each released version of this major number the layout only grew. Until 1.0 nothing is promised, and nothing stands there."""
+    now = (room / "check" / "layout.txt").read_text(encoding="utf-8")
+    major = re.search(r"^constant TENON_ABI_MAJOR (\d+)$", now, re.MULTILINE)
+    problems = []
+    for released in sorted((room / "check" / "released").glob("*.txt")):
+        if major and released.name.split(".")[0] == major.group(1):
+            problems += [f"{released.name}: {problem}" for problem in append_only(released.read_text(encoding="utf-8"), now)]
     return problems
 
 
@@ -394,24 +541,32 @@ def append_only(old, new):
 def check_all(room=ROOM):
     include = room / "include"
     headers = read_headers(include)
-    return check_compiles(include) + check_structs(headers) + check_tags(headers) + check_layout(room)
+    return check_compiles(include) + check_structs(headers) + check_tags(headers) + check_layout(room) + check_released(room)
 
 
-def update(room=ROOM):
+def update(why, room=ROOM):
     text = snapshot(room / "include")
+    changed = check_changes(room, text)
+    if changed and not why.strip():
+        raise Problem("the layout changed: say why with --why TEXT; the line goes to check/changes.txt")
     (room / "check" / "layout.txt").write_text(text, encoding="utf-8")
-    (room / "include" / HASH_HEADER).write_text(hash_header(text), encoding="utf-8")
-    return layout_hash(text)
+    hashes = layout_hashes(room / "include")
+    (room / "include" / HASH_HEADER).write_text(hash_header(hashes), encoding="utf-8")
+    if changed:
+        with (room / "check" / "changes.txt").open("a", encoding="utf-8") as notes:
+            notes.write(f"{digest(text.splitlines())} {squeeze(why)}\n")
+    return hashes
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--update", action="store_true")
+    parser.add_argument("--why", metavar="TEXT", default="", help="with --update: why the layout changes")
     parser.add_argument("--append-only", metavar="OLD", type=Path)
     given = parser.parse_args()
     try:
         if given.update:
-            print(f"layout hash {update()}")
+            print("\n".join(f"{name} {value}" for name, value in update(given.why).items()))
         if given.append_only:
             new = (ROOM / "check" / "layout.txt").read_text(encoding="utf-8")
             problems = append_only(given.append_only.read_text(encoding="utf-8"), new)

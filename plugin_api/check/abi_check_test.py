@@ -134,22 +134,89 @@ class Planted(unittest.TestCase):
         with self.assertRaises(abi_check.Problem):
             self.headers(GOOD + "struct tenon_bare { uint32_t x; };\n")
 
-    def test_a_layout_change_is_found_until_it_is_recorded(self):
+    def test_a_layout_change_is_found_until_it_is_recorded_with_its_reason(self):
         self.include(GOOD)
-        first = abi_check.update(self.room)
+        abi_check.update("the first", self.room)
         self.assertEqual([], abi_check.check_layout(self.room))
         self.include(self.changed("TENON_A 3u", "TENON_A 4u"))
-        self.assert_one(abi_check.check_layout(self.room), "- constant TENON_A 3", "+ constant TENON_A 4")
-        self.assertNotEqual(first, abi_check.update(self.room))
+        problems = abi_check.check_layout(self.room)
+        self.assertIn("- constant TENON_A 3", problems[0])
+        self.assertIn("+ constant TENON_A 4", problems[0])
+        self.assertIn("changes.txt", problems[1])
+        with self.assertRaisesRegex(abi_check.Problem, "say why"):
+            abi_check.update(" ", self.room)
+        abi_check.update("four is better\nthan three", self.room)
         self.assertEqual([], abi_check.check_layout(self.room))
+        notes = (self.room / "check" / "changes.txt").read_text().splitlines()
+        self.assertEqual(["the first", "four is better than three"], [line.split(" ", 1)[1] for line in notes])
         (self.room / "include" / abi_check.HASH_HEADER).write_text("#define TENON_LAYOUT_HASH UINT64_C(1)\n")
         self.assert_one(abi_check.check_layout(self.room), "layout_hash.h")
 
-    def test_a_comment_or_a_tag_does_not_change_the_hash(self):
+    def test_a_comment_or_the_name_of_a_parameter_changes_nothing(self):
         first = abi_check.snapshot(self.include(GOOD))
-        text = GOOD.replace("/* [count] */", "/* count of them */").replace("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give")
+        text = GOOD.replace("/* [count] */", "/* count of them */").replace("out_thing", "out_made").replace("void (*done)(void* argument)", "void (*ended)(void* of)")
+        text = text.replace("TENON_OWN(take(argument)) void (*tenon_function)(void* argument)", "TENON_OWN(take(it)) void (*tenon_function)(void* it)")
         self.assertNotEqual(GOOD, text)
         self.assertEqual(first, abi_check.snapshot(self.include(text)))
+
+    def test_types_of_parameters_are_read_whatever_their_names(self):
+        for declaration, expected in (
+                ("uint32_t (*f)(void)", "uint32_t (*f)(void)"),
+                ("void (*f)(char out_token[256], const a_t* const* list, struct b* c)", "void (*f)(char[256], const a_t* const*, struct b*)"),
+                ("void (*f)(const tenon_a*, uint32_t, const tenon_a)", "void (*f)(const tenon_a*, uint32_t, const tenon_a)"),
+                ("void* (*f)(tenon_a a, void (*done)(void* x, tenon_s (*deep)(uint64_t y)), void* b)",
+                 "void* (*f)(tenon_a, void (*)(void*, tenon_s (*)(uint64_t)), void*)"),
+                ("TENON_EXPORT uint32_t tenon_f(const tenon_a* a, uint64_t b)", "uint32_t tenon_f(const tenon_a*, uint64_t)"),
+                ("uint64_t count[4]", "uint64_t count[4]")):
+            self.assertEqual(expected, abi_check.type_of(declaration))
+
+    # ---- Hashes ----
+
+    def hashes(self, **changes):
+        """Of four headers: the handshake, ops over it, files, and a draft over files."""
+        texts = {"abi.h": GOOD, "status.h": "#define TENON_OK 0u\n", "op.h": self.header("op", "abi.h"),
+                 "ext/files.h": self.header("files", "abi.h"), "ext/draft/filesystem.h": self.header("filesystem", "ext/files.h")} | changes
+        for name, text in texts.items():
+            path = self.room / "include" / "tenon" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("#pragma once\n" + text)
+        return abi_check.layout_hashes(self.room / "include")
+
+    @staticmethod
+    def header(name, included, member="x"):
+        return f'#include "tenon/{included}"\n/* Frozen value: x. */\ntypedef struct tenon_{name} {{\n  uint64_t {member};\n}} tenon_{name};\n'
+
+    def differing(self, **changes):
+        first, second = self.hashes(), self.hashes(**changes)
+        self.assertEqual(set(first), set(second))
+        return {name for name in first if first[name] != second[name]}
+
+    def test_each_hash_is_of_the_headers_that_speak_of_it(self):
+        self.assertEqual({"LAYOUT_HASH", "HASH_OPS", "HASH_GRADIENTS", "HASH_FILESYSTEM", "TEXT_FILES"}, set(self.hashes()))
+        self.assertEqual({"HASH_FILESYSTEM"}, self.differing(**{"ext/draft/filesystem.h": self.header("filesystem", "ext/files.h", "y")}))
+        self.assertEqual({"HASH_FILESYSTEM", "TEXT_FILES"}, self.differing(**{"ext/files.h": self.header("files", "abi.h", "y")}))
+        self.assertEqual({"HASH_OPS", "HASH_GRADIENTS"}, self.differing(**{"op.h": self.header("op", "abi.h", "y")}))
+        self.assertEqual(set(self.hashes()), self.differing(**{"status.h": "#define TENON_OK 1u\n"}))
+        self.assertEqual(set(self.hashes()), self.differing(**{"abi.h": self.changed("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give")}))
+
+    def test_the_minor_version_and_headers_for_applications_are_in_no_hash(self):
+        self.assertEqual(set(), self.differing(**{"abi.h": GOOD.replace("MINOR 1u", "MINOR 2u")}))
+        first = self.hashes()
+        (self.room / "include" / "tenon" / "app.h").write_text("#include <stdint.h>\n#define TENON_EXPORT\nTENON_EXPORT uint32_t tenon_f(uint32_t a);\n")
+        self.assertEqual(first, abi_check.layout_hashes(self.room / "include"))
+        self.assertIn("function tenon_f : uint32_t tenon_f(uint32_t)", abi_check.snapshot(self.room / "include"))
+
+    def test_what_was_released_may_only_grow(self):
+        self.include(GOOD.replace("#define TENON_ABI_MINOR", "#define TENON_ABI_MAJOR 1u\n#define TENON_ABI_MINOR"))
+        abi_check.update("the first", self.room)
+        released = self.room / "check" / "released"
+        released.mkdir()
+        (released / "1.0.txt").write_text((self.room / "check" / "layout.txt").read_text())
+        (released / "0.9.txt").write_text("struct tenon_older size 8 align 8\n")
+        self.assertEqual([], abi_check.check_released(self.room))
+        self.include(self.changed("uint64_t count", "int64_t count").replace("#define TENON_ABI_MINOR", "#define TENON_ABI_MAJOR 1u\n#define TENON_ABI_MINOR"))
+        abi_check.update("worse", self.room)
+        self.assert_one(abi_check.check_released(self.room), "1.0.txt", "count")
 
     # ---- Append-only ----
 
@@ -182,6 +249,8 @@ class Planted(unittest.TestCase):
             ("  uint64_t count;\n", "  uint64_t extra;\n  uint64_t count;\n", "count"),  # inserted
             ("  uint64_t count;", "  int64_t count;", "count"),  # type of equal size
             ("uint64_t count", "uint64_t number", "count"),  # renamed
+            ("THREAD(any) TENON_OWN(give", "THREAD(step) TENON_OWN(give", "make"),  # who may call
+            ("TENON_OWN(take(argument))", "TENON_OWN(borrow)", "tenon_function"),  # who owns
             ("tenon_opaque* self, void (*done)", "const tenon_opaque* self, void (*done)", "make"),  # reached by a pointer
             ("void (*tenon_function)(void* argument)", "void (*tenon_function)(const void* argument)", "tenon_function"),
             ("#define TENON_A 3u", "#define TENON_A 4u", "TENON_A"),

@@ -299,7 +299,7 @@ TEST_F(Contract, SaysWhatCompilersRefuse) {
   const Json refusals = Json::parse(Works(place + " --json").out)["refusals"];
   ASSERT_EQ(refusals.size(), 1u);
   EXPECT_EQ(refusals[0]["node"], "alone");
-  EXPECT_EQ(refusals[0]["compiler"], "tenon.cpu_onednn");
+  EXPECT_EQ(refusals[0]["plugin"], "tenon.cpu_onednn");
   for (const std::string& nothing : {place + " --no-compile", place + " --fetch followed", std::string("place graph.pb --explain")})
     EXPECT_EQ(Works(nothing).out.find("NOT COMPILED"), std::string::npos) << nothing;
 }

@@ -121,7 +121,7 @@ void PrintNodes(const Json& placement, bool explain) {
 void PrintRefusals(const Json& refusals) {
   Table table({"NOT COMPILED", "COMPILER", "WHY"});
   for (const Json& refusal : refusals)
-    table.Add({refusal["node"].get<std::string>(), refusal["compiler"].get<std::string>(), refusal["reason"].get<std::string>()});
+    table.Add({refusal["node"].get<std::string>(), refusal["plugin"].get<std::string>(), refusal["reason"].get<std::string>()});
   fmt::print("\n{}", table.Format());
 }
 

@@ -123,11 +123,17 @@ void tenon_runtime::OpenForOp(std::string_view op) {
   std::lock_guard lock(mutex);
   if (!opened_ops.insert(std::string(op)).second) return;
   const auto has = [op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); };
+  const auto differentiates = [op](const plugins::Manifest& manifest) {
+    return !op.empty() && std::find(manifest.gradients.begin(), manifest.gradients.end(), op) != manifest.gradients.end();
+  };
   bool there = false;
   for (const auto& package : loader.packages()) {
-    if (!package->manifest || package->manifest->ops.empty() || !(op.empty() || has(*package->manifest))) continue;
-    OpenPackage(package->manifest->id);
-    there = true;
+    if (!package->manifest) continue;
+    const plugins::Manifest& manifest = *package->manifest;
+    const bool brings = !manifest.ops.empty() && (op.empty() || has(manifest));
+    if (!brings && !differentiates(manifest)) continue;
+    OpenPackage(manifest.id);
+    there = there || brings;
   }
   // Where nobody else has the op, the error says who was refused (NoteRefused).
   if (!op.empty() && there) WarnOfRefused(has);
@@ -176,7 +182,8 @@ void tenon_runtime::OpenForFilesystem(std::string_view scheme) {
   for (const auto& package : loader.packages()) {
     if (!package->manifest || package->manifest->id.starts_with("tenon.files.")) continue;
     const auto& brings = package->manifest->capabilities;
-    if (std::find(brings.begin(), brings.end(), TENON_CAPABILITY_FILESYSTEM) != brings.end()) OpenPackage(package->manifest->id);
+    const auto is_filesystem = [](const plugins::ManifestCapability& each) { return each.id == TENON_CAPABILITY_FILESYSTEM; };
+    if (std::any_of(brings.begin(), brings.end(), is_filesystem)) OpenPackage(package->manifest->id);
   }
 }
 
@@ -357,9 +364,11 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
       return {StrCat(objects, " kernels of sessions, open files or named variables; release the callables and sessions that use them, "
                               "close the files, and destroy the variables (DestroyResourceOp)")};
     };
-    // Out of the registries first, so that nothing new begins while it unloads; back again when it is refused.
-    if (!live().empty())
-      return FailedPrecondition(StrCat("plugin '", name, "' is in use: ", live()[0]));
+    // Nothing of it begins from here on, so that nothing is in use that was not a moment ago.
+    if (!runtime->runtime.Retire(name)) {
+      const std::vector<std::string> used = live();
+      return FailedPrecondition(StrCat("plugin '", name, "' is in use: ", used.empty() ? "one of its functions is being called" : used[0]));
+    }
     for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded())
       if (plugin->id() == name) runtime->runtime.UnregisterPlugin(name);
     TENON_RETURN_IF_ERROR(runtime->loader.Unload(name, live));
@@ -427,7 +436,7 @@ tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index,
     if (index >= runtime->kernels.size()) return OutOfList("kernel", index, runtime->kernels.size());
     const exec::KernelEntry& entry = runtime->kernels[index];
     const tenon_kernel_info value = {TENON_HEAD(tenon_kernel_info), entry.registration->op, entry.registration->device_type,
-                                     Span(entry.plugin), Span(runtime->kernel_types[index]), entry.registration->priority,
+                                     Span(entry.plugin()), Span(runtime->kernel_types[index]), entry.registration->priority,
                                      entry.registration->traits};
     return Status(host::WriteOut(value, out_info));
   });

@@ -164,7 +164,7 @@ tenon_status* RunMeet(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) 
 
 // ---- The package ----
 
-tenon_status* SameShape(const tenon_shape_services* services, tenon_shape_context* context) {
+tenon_status* SameShape(tenon_plugin_self*, const tenon_shape_services* services, tenon_shape_context* context) {
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
 
@@ -216,8 +216,8 @@ const tenon_kernel_registration* const kKernels[] = {&kHoldKernel,   &kGrowKerne
                                                      &kRefuseKernel, &kMeetKernel, &kMeetBlockingKernel};
 const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, TENON_PLUGIN_COUNT(kKernels)};
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOpPackage},
-                                          {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernelPackage},
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
+                                          TENON_PROVIDES(KERNELS, &kKernelPackage),
                                           {TENON_SPAN(TENON_TEST_ASYNC), &kControl}};
 
 }  // namespace

@@ -93,7 +93,7 @@ void Restart(uint32_t lost) {
 const tenon_test_crash kControl = {[] { return TheMachine().changes.load(); }, [] { return TheMachine().reads.load(); },
                                    [](int64_t change) { TheMachine().crash_at = change; }, Restart};
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_FILESYSTEM), &sdk::kFilesystemTable<System>},
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFilesystemTable<System>),
                                           {TENON_SPAN(TENON_TEST_CRASH), &kControl}};
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace {
 
 const tenon_placer kPlacer = {TENON_HEAD(tenon_placer), &tenon::fakes::SearchPlace};
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_PLACER), &kPlacer}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(PLACER, &kPlacer)};
 
 }  // namespace
 

@@ -109,7 +109,7 @@ inline const exec::KernelRegistry& TinyKernels() {
   static const exec::KernelRegistry* const registry = [] {
     auto* made = new exec::KernelRegistry;
     const Status status =
-        made->Register({sizeof(tenon_kernel_package), 0, TinyKernelList().data(), TinyKernelList().size()}, "tiny");
+        made->Register({sizeof(tenon_kernel_package), 0, TinyKernelList().data(), TinyKernelList().size()}, InstanceNamed("tiny"));
     EXPECT_TRUE(status.ok()) << status.ToString();
     return made;
   }();

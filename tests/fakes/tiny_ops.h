@@ -35,43 +35,51 @@ inline tenon_op_definition DefineOp(std::string_view name, std::string_view inpu
   return op;
 }
 
+// The plugin of that name, the same at each call.
+inline std::shared_ptr<PluginInstance> InstanceNamed(std::string_view plugin) {
+  static std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances;
+  std::shared_ptr<PluginInstance>& instance = instances[std::string(plugin)];
+  if (instance == nullptr) instance = std::make_shared<PluginInstance>(std::string(plugin));
+  return instance;
+}
+
 // Registers definitions, which must live as long as the registry. One that is left out is an error here.
 inline Status RegisterOps(graph::OpRegistry* registry, const std::vector<const tenon_op_definition*>& ops,
                           std::string_view plugin = "tiny") {
   std::map<std::string, std::string> refused;
-  Status status = registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, plugin, &refused);
+  Status status = registry->Register({sizeof(tenon_op_package), 0, ops.data(), ops.size()}, InstanceNamed(plugin), &refused);
   return status.ok() && !refused.empty() ? AlreadyExists(refused.begin()->second) : std::move(status);
 }
 
 // ---- Shape functions and gradients ----
 
-inline tenon_status* ShapeOfFirst(const tenon_shape_services* s, tenon_shape_context* context) {
+inline tenon_status* ShapeOfFirst(tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) {
   return s->set_output_shape(context, 0, s->input_shape(context, 0));
 }
-inline tenon_status* ShapeOfAttr(const tenon_shape_services* s, tenon_shape_context* context) {
+inline tenon_status* ShapeOfAttr(tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) {
   tenon_attr_value shape;
   if (tenon_status* status = s->node_services->attr(s->node(context), TENON_SPAN("shape"), &shape)) return status;
   return s->set_output_shape(context, 0, *static_cast<const tenon_shape*>(shape.data));
 }
-inline tenon_status* ScalarShape(const tenon_shape_services* s, tenon_shape_context* context) {
+inline tenon_status* ScalarShape(tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) {
   return s->set_output_shape(context, 0, {nullptr, 0, 0});
 }
 // The value of input 0 as the shape of output 0.
-inline tenon_status* ShapeOfValue(const tenon_shape_services* s, tenon_shape_context* context) {
+inline tenon_status* ShapeOfValue(tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) {
   tenon_shape shape;
   if (tenon_status* status = s->input_value_as_shape(context, 0, &shape)) return status;
   return s->set_output_shape(context, 0, shape);
 }
 // One more row each time: for loops whose shapes grow.
-inline tenon_status* OneRowMore(const tenon_shape_services* s, tenon_shape_context* context) {
+inline tenon_status* OneRowMore(tenon_plugin_self*, const tenon_shape_services* s, tenon_shape_context* context) {
   Shape shape(s->input_shape(context, 0));
   if (shape.rank() > 0 && shape.dim(0) >= 0) ++shape.dims()[0];
   return s->set_output_shape(context, 0, shape.c());
 }
 
 // Arithmetic as its attribute says; the memory that it reads and writes costs nothing.
-inline tenon_status* CostOfAttr(const tenon_node_services* services, const tenon_node* node, const tenon_shape*, const tenon_shape*,
-                                tenon_cost* out_cost) {
+inline tenon_status* CostOfAttr(tenon_plugin_self*, const tenon_node_services* services, const tenon_node* node, const tenon_shape*,
+                                const tenon_shape*, tenon_cost* out_cost) {
   tenon_attr_value flops;
   if (tenon_status* status = services->attr(node, TENON_SPAN("flops"), &flops)) return status;
   out_cost->flops = *static_cast<const float*>(flops.data);
@@ -87,8 +95,8 @@ inline tenon_status* NoWayBack(const tenon_gradient_args* args) {
   return nullptr;
 }
 
-inline tenon_status* PlusItself(const tenon_graph_builder* builder, const tenon_node_services*, const tenon_node*, const tenon_output* inputs,
-                                tenon_output* out_outputs) {
+inline tenon_status* PlusItself(tenon_plugin_self*, const tenon_graph_builder* builder, const tenon_node_services*, const tenon_node*,
+                                const tenon_output* inputs, tenon_output* out_outputs) {
   const tenon_output twice[2] = {inputs[0], inputs[0]};
   tenon_node_spec spec{};
   spec.struct_size = sizeof(spec);

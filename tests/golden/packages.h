@@ -65,7 +65,7 @@ inline const graph::OpRegistry& Registry() {
       const auto* ops = static_cast<const tenon_op_package*>(Capability(plugin, TENON_CAPABILITY_OPS));
       if (ops == nullptr) throw std::runtime_error(name + " has no ops");
       std::map<std::string, std::string> refused;
-      const Status status = all->Register(*ops, name, &refused);
+      const Status status = all->Register(*ops, std::make_shared<PluginInstance>(name), &refused);
       if (!status.ok()) throw std::runtime_error(std::string(status.message()));
       if (!refused.empty()) throw std::runtime_error(refused.begin()->first + ": " + refused.begin()->second);
     }

@@ -2,7 +2,8 @@
 /* Ops that do nothing, so that what the engine itself costs can be measured: PerfNull (x -> y), PerfNull2 (x, y -> z). */
 #include "tenon/plugin.h"
 
-static tenon_status* scalar_shape(const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+  (void)self;
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
 
@@ -30,6 +31,6 @@ static const tenon_kernel_registration kNull2Kernel = {
 static const tenon_kernel_registration* const kKernels[] = {&kNullKernel, &kNull2Kernel};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 2};
 
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOpPackage},
-                                                 {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernelPackage}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage)};
 TENON_PLUGIN("tenon.perf.null", "0.1.0", "Ops that do nothing, for benchmarks.", kCapabilities)

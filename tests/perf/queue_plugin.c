@@ -117,6 +117,6 @@ static const tenon_kernel_registration kNull = {.struct_size = sizeof(tenon_kern
 static const tenon_kernel_registration* const kKernels[] = {&kNull};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
 
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_DEVICE), &kDriver},
-                                                 {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernelPackage}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &kDriver),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage)};
 TENON_PLUGIN("tenon.perf.queue", "0.1.0", "A device whose queues do all at once, for benchmarks.", kCapabilities)

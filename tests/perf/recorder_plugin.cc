@@ -263,7 +263,7 @@ const tenon_perf_recorder kRecorder = {[] {
                                          return recording.calls.data();
                                        }};
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_KERNELS), &kPackage},
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &kPackage),
                                           {TENON_SPAN(TENON_PERF_RECORDER), &kRecorder}};
 
 }  // namespace

@@ -96,8 +96,8 @@ struct Transport {
   }
 };
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &sdk::kTransportTable<Transport>},
-                                          {TENON_SPAN(TENON_CAPABILITY_FILESYSTEM), &sdk::kFilesystemTable<Disk>}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &sdk::kTransportTable<Transport>),
+                                          TENON_PROVIDES(FILESYSTEM, &sdk::kFilesystemTable<Disk>)};
 
 }  // namespace
 }  // namespace tenon::simulation

@@ -50,7 +50,7 @@ void Misbehave(std::string_view function) {
 
 // ---- The op ----
 
-tenon_status* SameShape(const tenon_shape_services* services, tenon_shape_context* context) {
+tenon_status* SameShape(tenon_plugin_self*, const tenon_shape_services* services, tenon_shape_context* context) {
   Misbehave("shape");
   tenon_shape shape = services->input_shape(context, 0);
   if (Is("shape.null_dims")) shape = {nullptr, 2, 0};
@@ -77,13 +77,13 @@ tenon_status* Gradient(const tenon_gradient_args* args) {
   return nullptr;
 }
 
-tenon_status* Cost(const tenon_node_services*, const tenon_node*, const tenon_shape*, const tenon_shape*, tenon_cost* out_cost) {
+tenon_status* Cost(tenon_plugin_self*, const tenon_node_services*, const tenon_node*, const tenon_shape*, const tenon_shape*, tenon_cost* out_cost) {
   Misbehave("cost");
   out_cost->flops = Is("cost.nan") ? std::numeric_limits<double>::quiet_NaN() : 1;
   return nullptr;
 }
 
-tenon_status* Decompose(const tenon_graph_builder*, const tenon_node_services*, const tenon_node*, const tenon_output* inputs, tenon_output* out_outputs) {
+tenon_status* Decompose(tenon_plugin_self*, const tenon_graph_builder*, const tenon_node_services*, const tenon_node*, const tenon_output* inputs, tenon_output* out_outputs) {
   Misbehave("decompose");
   if (Is("decompose.fails")) return tenon_plugin_error(TENON_FAILED_PRECONDITION, "no others");
   if (Is("decompose.node")) out_outputs[0] = {99999, 0, 0};
@@ -279,7 +279,7 @@ const tenon_op_package* Ops() {
   if (IsDecomposed()) wrong.decompose = &Decompose;
   if (Is("op.trait")) wrong.traits = uint64_t{1} << 55;
   if (Is("op.role")) wrong.roles = Text("conjurer");
-  if (Is("op.reserved")) wrong.reserved = 3;
+  if (Is("op.version")) wrong.version = -3;
   if (Is("op.must_understand")) wrong.must_understand = 1;
   if (Is("op.size_0")) wrong.struct_size = 0;
   if (Is("op.size_24")) wrong.struct_size = 24;
@@ -481,33 +481,33 @@ const tenon_plugin* Describe() {
   static tenon_plugin plugin{};
   static tenon_capability capabilities[6] = {};
   uint64_t count = 0;
-  capabilities[count++] = {Text(TENON_CAPABILITY_OPS), Ops()};
-  capabilities[count++] = {Text(TENON_CAPABILITY_KERNELS), Kernels()};
+  capabilities[count++] = TENON_PROVIDES(OPS, Ops());
+  capabilities[count++] = TENON_PROVIDES(KERNELS, Kernels());
   if (BringsDevice()) {
     static tenon_kernel_registration on_device = KernelOf(Text("Wrong"), &RunQueued);
     static const tenon_kernel_registration* kernels[] = {&on_device};
     static tenon_kernel_package package = {TENON_HEAD(tenon_kernel_package), kernels, 1};
     on_device.device_type = Text("WRONG");
     on_device.dynamic_outputs = 0;
-    capabilities[count++] = {Text(TENON_CAPABILITY_KERNELS), &package};
-    capabilities[count++] = {Text(TENON_CAPABILITY_DEVICE), Driver()};
+    capabilities[count++] = TENON_PROVIDES(KERNELS, &package);
+    capabilities[count++] = TENON_PROVIDES(DEVICE, Driver());
   }
   if (Is("transport.short")) {
     static tenon_transport transport{};
     transport.struct_size = 40;
     transport.scheme = Text("wrong");
-    capabilities[count++] = {Text(TENON_CAPABILITY_TRANSPORT), &transport};
+    capabilities[count++] = TENON_PROVIDES(TRANSPORT, &transport);
   }
   if (Is("filesystem.empty")) {
     static tenon_filesystem filesystem{};
     filesystem.struct_size = sizeof filesystem;
     filesystem.scheme = Text("wrong");
-    capabilities[count++] = {Text(TENON_CAPABILITY_FILESYSTEM), &filesystem};
+    capabilities[count++] = TENON_PROVIDES(FILESYSTEM, &filesystem);
   }
   if (Is("placer.empty")) {
     static tenon_placer placer{};
     placer.struct_size = sizeof placer;
-    capabilities[count++] = {Text(TENON_CAPABILITY_PLACER), &placer};
+    capabilities[count++] = TENON_PROVIDES(PLACER, &placer);
   }
   plugin.struct_size = sizeof plugin;
   plugin.abi_major = TENON_ABI_MAJOR;

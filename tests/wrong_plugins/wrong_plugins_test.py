@@ -164,7 +164,7 @@ CASES = [
     refused("kernels.count", "the registrations of tenon.kernels/1 are an array of"),
     refused("op.trait", "op 'Wrong' has the traits 36028797018963968, which this host does not know"),
     refused("op.role", "op 'Wrong' has the role 'conjurer', which the engine asks nobody for"),
-    refused("op.reserved", "op 'Wrong' has 3 in its reserved member"),
+    refused("op.version", "op 'Wrong' has the version -3; versions are from 1 on"),
     refused("op.must_understand", "op 'Wrong' needs a feature of a newer host"),
     refused("op.size_0", "an op definition has the struct_size 0"),
     refused("op.size_24", "op 'Wrong' has the struct_size 24"),

@@ -58,6 +58,13 @@ std::string DeviceQueues::NameOf(int i) const {
   return StrCat("compute ", i);
 }
 
+const void* RawExtensionOf(const Device& device, std::string_view id) {
+  if (device.driver->get_extension == nullptr) return nullptr;
+  const void* table = nullptr;
+  TellPlugin(device.plugin, "get_extension", [&] { table = device.driver->get_extension(device.handle, Span(id)); });
+  return table;
+}
+
 Status WaitForStream(const Device& device, void* stream) {
   const auto* const native = device.queues == nullptr ? nullptr : ExtensionOf<tenon_native_handle>(device, TENON_EXTENSION_NATIVE_HANDLE);
   if (native == nullptr || native->wait_for == nullptr)

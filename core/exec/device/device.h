@@ -65,12 +65,12 @@ class DeviceQueues {
   std::vector<tenon_queue*> queues_;
 };
 
-// What the driver has under that name (ext/), as this host knows T; nullptr: it has none.
+// What the driver has under that name (ext/); nullptr: it has none.
+const void* RawExtensionOf(const Device& device, std::string_view id);
+// The same as this host knows T.
 template <class T>
 const T* ExtensionOf(const Device& device, std::string_view id) {
-  if (device.driver->get_extension == nullptr) return nullptr;
-  const T* given = nullptr;
-  TellPlugin(device.plugin, "get_extension", [&] { given = static_cast<const T*>(device.driver->get_extension(device.handle, Span(id))); });
+  const T* const given = static_cast<const T*>(RawExtensionOf(device, id));
   return given == nullptr ? nullptr : Adopt(given);
 }
 

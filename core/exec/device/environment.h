@@ -28,6 +28,14 @@ struct CompilerEntry {
   tenon_plugin_self* self = nullptr;
 };
 
+// What a plugin brings for a device type under a capability id of its own ("tenon.collective/1"), for kernels.
+struct CapabilityEntry {
+  std::string plugin;
+  std::string id, device_type;
+  const void* table = nullptr;
+  tenon_plugin_self* self = nullptr;
+};
+
 // Outlives the steps, and the plans made in it.
 struct Environment {
   const graph::OpRegistry* ops = nullptr;
@@ -39,6 +47,8 @@ struct Environment {
   std::vector<SessionDevice> devices;  // the first works on the host's memory, and runs what is not placed elsewhere
   IdVector<QueueId, SessionQueue> queues;
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
+  // NOT_FOUND says which there are. Empty: none.
+  std::function<Result<CapabilityEntry>(std::string_view id, std::string_view device_type)> capabilities;
   uint64_t seed = 0;
   uint32_t precision = 0;
   bool capture = true;  // queues may keep work that is the same in every step

@@ -334,6 +334,12 @@ void VariantElement(const tenon_variant* variant, uint64_t index, tenon_tensor_v
   *out_element = variant::Element(*variant, index);
 }
 
+// The session that the device is of keeps its plugin from being unloaded.
+const void* DeviceExtension(tenon_frame* frame, tenon_span id) {
+  const SessionDevice* const device = frame->context->place.device;
+  return device == nullptr ? nullptr : RawExtensionOf(*device->device, View(id));
+}
+
 }  // namespace
 
 const tenon_frame_services* FrameServices() {
@@ -343,7 +349,7 @@ const tenon_frame_services* FrameServices() {
       &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
       &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId,
       &AllocTensor,  &VariantNew,   &VariantDerive,    &VariantInfo,    &VariantElement, &variant::Retain,
-      &variant::Release};
+      &variant::Release, &DeviceExtension};
   return &services;
 }
 

@@ -12,6 +12,8 @@
 struct tenon_create_context {
   const tenon::graph::Node* node;
   const tenon::exec::Environment* env;
+  const tenon::exec::SessionDevice* device;
+  std::vector<std::unique_ptr<tenon::LiveObject>>* used;  // what the kernel leans on from now on
 };
 
 namespace tenon::exec {
@@ -49,28 +51,51 @@ tenon_status* RandomSeed(tenon_create_context* context, uint64_t out_seed[2]) {
   return nullptr;
 }
 
+const void* DeviceExtension(tenon_create_context* context, tenon_span id) {
+  if (context->device == nullptr) return nullptr;
+  const Device& device = *context->device->device;
+  const void* const table = RawExtensionOf(device, View(id));
+  if (table != nullptr) context->used->push_back(std::make_unique<LiveObject>(device.plugin));
+  return table;
+}
+
+tenon_status* FindCapability(tenon_create_context* context, tenon_span id, const void** out_table, tenon_plugin_self** out_self) {
+  if (context->device == nullptr || !context->env->capabilities)
+    return NotFound(StrCat("no device that could have the capability '", View(id), "'")).release();
+  auto found = context->env->capabilities(View(id), context->device->device->type);
+  if (!found.ok()) return Status(found.status()).release();
+  context->used->push_back(std::make_unique<LiveObject>(found->plugin));
+  *out_table = found->table;
+  *out_self = found->self;
+  return nullptr;
+}
+
 const tenon_create_services* CreateServices() {
-  static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed};
+  static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &DeviceExtension,
+                                                 &FindCapability};
   return &services;
 }
 
 }  // namespace
 
 Result<std::shared_ptr<KernelInstance>> KernelInstance::Create(const graph::Node& node, KernelEntry entry,
-                                                               const Environment& env, tenon_device* device) {
-  tenon_kernel* state = nullptr;
-  if (entry.registration->create != nullptr) {
-    tenon_create_context context{&node, &env};
-    tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context, device};
-    Status status = CallPlugin(entry.plugin, "create", &node.name, &node.op->name, [&] { return entry.registration->create(&args, &state); });
-    if (!status.ok()) return std::move(status).Annotate(StrCat(node.Describe(), " [", entry.plugin, "]"));
-  }
-  return std::shared_ptr<KernelInstance>(new KernelInstance(std::move(entry), state));
+                                                               const Environment& env, const SessionDevice* device) {
+  std::shared_ptr<KernelInstance> kernel(new KernelInstance(std::move(entry)));  // lives, before its plugin is asked
+  const auto create = kernel->registration().create;
+  if (create == nullptr) return kernel;
+  tenon_create_context context{&node, &env, device, &kernel->used_};
+  tenon_create_args args{TENON_HEAD(tenon_create_args), graph::NodeServices(), &node, CreateServices(), &context,
+                         device == nullptr ? nullptr : device->device->handle, nullptr};
+  TENON_RETURN_IF_ERROR(kernel->entry_.instance->Call("create", &node.name, &node.op->name, [&](tenon_plugin_self* self) {
+    args.self = self;
+    return create(&args, &kernel->state_);
+  }));
+  kernel->made_ = true;
+  return kernel;
 }
 
 KernelInstance::~KernelInstance() {
-  if (entry_.registration->destroy != nullptr && entry_.registration->create != nullptr)
-    TellPlugin(entry_.plugin, "destroy", [this] { entry_.registration->destroy(state_); });
+  if (made_ && registration().destroy != nullptr) TellPlugin(plugin(), "destroy", [this] { registration().destroy(state_); });
 }
 
 tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepared, tenon_frame* frame) {
@@ -84,9 +109,9 @@ tenon_status* CallRun(const KernelInstance& kernel, const tenon_prepared* prepar
 }
 
 Result<std::shared_ptr<KernelInstance>> KernelStore::Get(const graph::Node& node, const KernelEntry& entry,
-                                                         const Environment& env, tenon_device* device) {
+                                                         const Environment& env, const SessionDevice* device) {
   std::lock_guard lock(mutex_);
-  auto& slot = kernels_[{node.name, entry.registration, device}];
+  auto& slot = kernels_[{node.name, entry.registration, device == nullptr ? nullptr : device->device->handle}];
   if (slot == nullptr) {
     TENON_ASSIGN_OR_RETURN(slot, KernelInstance::Create(node, entry, env, device));
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/exec/kernel/kernel_registry.h"
 #include "core/base/live_objects.h"
@@ -14,35 +15,40 @@
 namespace tenon::exec {
 
 struct Environment;
+struct SessionDevice;
 
 class KernelInstance {
  public:
-  // device: that it will run on; NULL: none.
+  // device: that the node is placed on; nullptr: none.
+  // UNIMPLEMENTED: the kernel does not take the node.
   static Result<std::shared_ptr<KernelInstance>> Create(const graph::Node& node, KernelEntry entry, const Environment& env,
-                                                        tenon_device* device);
+                                                        const SessionDevice* device);
   ~KernelInstance();
   KernelInstance(const KernelInstance&) = delete;
   KernelInstance& operator=(const KernelInstance&) = delete;
 
   const tenon_kernel_registration& registration() const { return *entry_.registration; }
-  const std::string& plugin() const { return entry_.plugin; }
+  const std::string& plugin() const { return entry_.plugin(); }
   tenon_kernel* state() const { return state_; }
   bool has(uint32_t trait) const { return (entry_.registration->traits & trait) != 0; }
   // Whether the kernel allocates output k.
   bool dynamic_output(size_t k) const { return IsDynamicOutput(registration(), k); }
 
  private:
-  KernelInstance(KernelEntry entry, tenon_kernel* state) : live_(entry.plugin), entry_(std::move(entry)), state_(state) {}
+  explicit KernelInstance(KernelEntry entry) : entry_(std::move(entry)), live_(entry_.plugin()) {}
+  // What every run reads stands first, together.
+  const KernelEntry entry_;
+  tenon_kernel* state_ = nullptr;
+  bool made_ = false;  // state_ is the kernel's to destroy
   const LiveObject live_;
-  KernelEntry entry_;
-  tenon_kernel* state_;
+  std::vector<std::unique_ptr<LiveObject>> used_;  // other plugins, whose tables it was given
 };
 
 // Any thread.
 class KernelStore {
  public:
   Result<std::shared_ptr<KernelInstance>> Get(const graph::Node& node, const KernelEntry& entry, const Environment& env,
-                                              tenon_device* device);
+                                              const SessionDevice* device);
   void Clear();
 
  private:

@@ -140,7 +140,7 @@ Status CheckAgainst(const graph::OpDef& op, const tenon_kernel_registration& ker
   return Status::Ok();
 }
 
-Status KernelRegistry::Register(const tenon_kernel_package& package, std::string_view plugin, const std::map<std::string, std::string>& left_out,
+Status KernelRegistry::Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin, const std::map<std::string, std::string>& left_out,
                                 const OpOf& op_of) {
   TENON_RETURN_IF_ERROR(CheckHead(&package, sizeof package, TENON_CAPABILITY_KERNELS));
   TENON_RETURN_IF_ERROR(CheckArray(package.registrations, package.count, StrCat("the registrations of ", TENON_CAPABILITY_KERNELS)));
@@ -150,7 +150,7 @@ Status KernelRegistry::Register(const tenon_kernel_package& package, std::string
     if (left_out.contains(std::string(View(kernel->op)))) continue;
     const graph::OpDef* op = op_of ? op_of(View(kernel->op)) : nullptr;
     if (op != nullptr) TENON_RETURN_IF_ERROR(CheckAgainst(*op, *kernel));
-    adopted.push_back({kernel, std::string(plugin)});
+    adopted.push_back({kernel, plugin});
   }
   std::lock_guard lock(mutex_);
   for (KernelEntry& entry : adopted) {
@@ -165,14 +165,14 @@ Status KernelRegistry::Register(const tenon_kernel_package& package, std::string
 
 void KernelRegistry::Unregister(std::string_view plugin) {
   std::lock_guard lock(mutex_);
-  for (auto& [op, list] : kernels_) std::erase_if(list, [&](const KernelEntry& entry) { return entry.plugin == plugin; });
+  for (auto& [op, list] : kernels_) std::erase_if(list, [&](const KernelEntry& entry) { return entry.plugin() == plugin; });
 }
 
 // A kernel that came before its op was known, and says of it what is not so, is never taken.
 bool KernelRegistry::FitsItsOp(const graph::Node& node, const KernelEntry& entry) const {
   Status status = CheckAgainst(*node.op, *entry.registration);
   if (status.ok()) return true;
-  if (named_.insert(entry.registration).second) Log(TENON_LOG_WARNING, StrCat(DescribePlugin(entry.plugin), ": ", status.message(), "; it is not used"));
+  if (named_.insert(entry.registration).second) Log(TENON_LOG_WARNING, StrCat(DescribePlugin(entry.plugin()), ": ", status.message(), "; it is not used"));
   return false;
 }
 
@@ -199,7 +199,7 @@ Status KernelRegistry::NoKernel(const graph::Node& node, std::string_view device
   std::string known;
   if (const auto it = kernels_.find(node.op->name); it != kernels_.end())
     for (const KernelEntry& entry : it->second)
-      known += StrCat(known.empty() ? "" : "; ", entry.plugin, " on ",
+      known += StrCat(known.empty() ? "" : "; ", entry.plugin(), " on ",
                       entry.registration->device_type.size == 0 ? "any device" : View(entry.registration->device_type), " (",
                       DescribeConstraints(*entry.registration), ")");
   std::string text = StrCat(node.Describe(), ": no kernel on ", device_type, types.empty() ? "" : " for ", types);

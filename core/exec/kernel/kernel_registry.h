@@ -5,11 +5,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "core/base/plugin_instance.h"
 #include "core/graph/graph.h"
 #include "tenon/kernel.h"
 
@@ -17,7 +19,9 @@ namespace tenon::exec {
 
 struct KernelEntry {
   const tenon_kernel_registration* registration = nullptr;
-  std::string plugin;
+  std::shared_ptr<PluginInstance> instance;  // of the plugin, which its functions are called in
+
+  const std::string& plugin() const { return instance->id(); }
 };
 
 // Whether the kernel allocates output k.
@@ -32,7 +36,7 @@ class KernelRegistry {
   // Registers all kernels of a package, or none where one is wrong; without those of the ops `left_out`.
   // op_of: the op of that name, where it is known by now; nullptr: it is not. What an op is not known for yet is checked by Find.
   using OpOf = std::function<const graph::OpDef*(std::string_view name)>;
-  Status Register(const tenon_kernel_package& package, std::string_view plugin, const std::map<std::string, std::string>& left_out = {},
+  Status Register(const tenon_kernel_package& package, const std::shared_ptr<PluginInstance>& plugin, const std::map<std::string, std::string>& left_out = {},
                   const OpOf& op_of = {});
   void Unregister(std::string_view plugin);
 

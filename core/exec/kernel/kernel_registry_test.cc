@@ -30,7 +30,7 @@ tenon_kernel_registration Kernel(std::string_view op, std::string_view device, i
 }
 
 Status Register(KernelRegistry* registry, std::vector<const tenon_kernel_registration*> kernels, std::string_view plugin) {
-  return registry->Register({sizeof(tenon_kernel_package), 0, kernels.data(), kernels.size()}, plugin);
+  return registry->Register({sizeof(tenon_kernel_package), 0, kernels.data(), kernels.size()}, fakes::InstanceNamed(plugin));
 }
 
 struct Registry : GraphMaker {
@@ -41,7 +41,7 @@ struct Registry : GraphMaker {
   }
   std::string Found(const graph::Node& node, std::string_view device) {
     std::string names;
-    for (const KernelEntry& entry : kernels.Find(node, device)) names += StrCat(names.empty() ? "" : " ", entry.plugin);
+    for (const KernelEntry& entry : kernels.Find(node, device)) names += StrCat(names.empty() ? "" : " ", entry.plugin());
     return names;
   }
 };

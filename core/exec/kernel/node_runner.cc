@@ -40,15 +40,6 @@ bool SameShapes(const std::vector<int64_t>& key, std::span<const tenon_tensor_vi
 
 }  // namespace
 
-tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value) {
-  if (with_value && facts.value.has_value()) return facts.value.view();
-  if (with_value && facts.constant.has_value()) return facts.constant.view();
-  tenon_tensor_view view = MakeView(dtype, facts.shape.c(), nullptr, 0, nullptr);
-  if (facts.shape.fully_known())
-    if (auto bytes = ByteSize(dtype, facts.shape); bytes.ok()) view.byte_size = static_cast<uint64_t>(*bytes);
-  return view;
-}
-
 uint64_t NewShapeIds() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(kShapeIds, std::memory_order_relaxed);
@@ -92,17 +83,21 @@ Result<std::shared_ptr<NodeRunner>> NodeRunner::Create(const graph::Node& node, 
   const std::string_view type = env.devices.empty() ? std::string_view() : env.devices[device].device->type;
   std::vector<KernelEntry> candidates = env.kernels->Find(node, type);
   if (candidates.empty()) return env.kernels->NoKernel(node, type);
+  const SessionDevice* const place = env.devices.empty() ? nullptr : &env.devices[device];
+  std::vector<KernelRefusal> refused;
+  TENON_RETURN_IF_ERROR(KeepThoseThatTakeIt(node, env, place, &candidates, &refused));
+  if (candidates.empty()) return NobodyTakes(node, refused);
   // Those of one kind: for the device's queue, or for the host.
   const bool anywhere = candidates[0].registration->device_type.size == 0;
   std::erase_if(candidates, [&](const KernelEntry& entry) { return (entry.registration->device_type.size == 0) != anywhere; });
-  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, device, std::move(candidates)));
+  return std::shared_ptr<NodeRunner>(new NodeRunner(node, env, store, device, std::move(candidates), std::move(refused)));
 }
 
 NodeRunner::NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
-                       std::vector<KernelEntry> candidates)
+                       std::vector<KernelEntry> candidates, std::vector<KernelRefusal> refused)
     : node_(&node), env_(&env), store_(store),
       device_(env.devices.empty() ? nullptr : &env.devices[device]), candidates_(std::move(candidates)),
-      instances_(candidates_.size()) {
+      refused_at_once_(std::move(refused)), instances_(candidates_.size()) {
   main_queue_only_ = TouchesState(node) || registration().dynamic_outputs != 0;
   if (device_ == nullptr || !device_->queued() || registration().device_type.size == 0) return;
   queued_on_ = device_;
@@ -122,10 +117,9 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
   std::lock_guard lock(mutex_);
   if (instances_[i] == nullptr) {
     const bool stateful = (candidates_[i].registration->traits & TENON_KERNEL_STATEFUL) != 0;
-    tenon_device* device = device_ == nullptr ? nullptr : device_->device->handle;
     TENON_ASSIGN_OR_RETURN(instances_[i], stateful && store_ != nullptr
-                                              ? store_->Get(*node_, candidates_[i], *env_, device)
-                                              : KernelInstance::Create(*node_, candidates_[i], *env_, device));
+                                              ? store_->Get(*node_, candidates_[i], *env_, device_)
+                                              : KernelInstance::Create(*node_, candidates_[i], *env_, device_));
   }
   return instances_[i];
 }
@@ -143,45 +137,70 @@ static Status CheckSizes(const graph::Node& node, const std::vector<graph::Outpu
   return Status::Ok();
 }
 
+std::vector<KernelRefusal> NodeRunner::refusals() const {
+  std::lock_guard lock(mutex_);
+  std::vector<KernelRefusal> all = refused_at_once_;
+  all.insert(all.end(), refused_shapes_.begin(), refused_shapes_.end());
+  return all;
+}
+
+std::vector<KernelRefusal> NodeRunner::RefusalsFor(const graph::ShapeInference& shapes) const {
+  std::vector<KernelRefusal> all = refused_at_once_;
+  std::vector<const graph::OutputFacts*> inputs;
+  for (const graph::Edge& edge : node_->inputs) inputs.push_back(&shapes.facts(edge));
+  std::vector<graph::OutputFacts> outputs;
+  for (size_t k = 0; k < node_->output_types.size(); ++k) outputs.push_back(shapes.facts({node_->id, static_cast<int32_t>(k)}));
+  const KernelQuestion question(*node_, *env_, device_, inputs, outputs);
+  for (const KernelEntry& kernel : candidates_)
+    if (Status status = question.Ask(kernel); !status.ok()) all.push_back({kernel.plugin(), std::string(status.message())});
+  return all;
+}
+
+Result<std::shared_ptr<PreparedNode>> NodeRunner::PrepareWith(size_t i, const KernelQuestion& question) {
+  const KernelEntry& entry = candidates_[i];
+  const tenon_kernel_registration& kernel = *entry.registration;
+  // What was planned by the first candidate's declarations must hold for the one that runs.
+  constexpr uint32_t kPlanned = TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC;
+  if (kernel.dynamic_outputs != registration().dynamic_outputs || (kernel.traits & kPlanned) != (registration().traits & kPlanned))
+    return Unimplemented("it gives its outputs in another way than the kernel that the plan was made for");
+  TENON_RETURN_IF_ERROR(question.Ask(entry));
+  auto node = std::make_shared<PreparedNode>();
+  TENON_ASSIGN_OR_RETURN(node->kernel, Instance(i));
+  if (kernel.prepare == nullptr) return node;
+  tenon_prepare_args args = question.PrepareArgs();
+  TENON_RETURN_IF_ERROR(entry.instance->Call("prepare", &node_->name, &node_->op->name, [&](tenon_plugin_self* self) {
+    args.self = self;
+    return kernel.prepare(node->kernel->state(), &args);
+  }));
+  node->prepared = args.out_prepared;
+  node->workspace_bytes = args.out_workspace_bytes;
+  return node;
+}
+
 Result<std::shared_ptr<const PreparedNode>> NodeRunner::Prepare(const std::vector<const graph::OutputFacts*>& inputs,
                                                                 const std::vector<graph::OutputFacts>& outputs) {
   TENON_RETURN_IF_ERROR(CheckAllowance());
-  std::vector<tenon_tensor_view> views;
-  for (size_t i = 0; i < inputs.size(); ++i) views.push_back(ShapeView(node_->input_types[i], *inputs[i], true));
-  for (size_t i = 0; i < outputs.size(); ++i) views.push_back(ShapeView(node_->output_types[i], outputs[i], false));
-  std::vector<const tenon_tensor_view*> pointers;
-  for (const tenon_tensor_view& view : views) pointers.push_back(&view);
   TENON_RETURN_IF_ERROR(CheckSizes(*node_, outputs, env_->pool == nullptr || queued_on_ != nullptr ? 0 : env_->pool->limit()));
-  Status refused;
+  const KernelQuestion question(*node_, *env_, device_, inputs, outputs);
+  std::vector<KernelRefusal> refused;
+  Result<std::shared_ptr<PreparedNode>> made = Unimplemented("no kernel");
   for (size_t i = 0; i < candidates_.size(); ++i) {
-    auto node = std::make_shared<PreparedNode>();
-    TENON_ASSIGN_OR_RETURN(node->kernel, Instance(i));
-    const tenon_kernel_registration& kernel = node->kernel->registration();
-    // What was planned by the first candidate's declarations must hold for the one that runs.
-    if (i > 0 && (kernel.dynamic_outputs != registration().dynamic_outputs ||
-                  (kernel.traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC)) !=
-                      (registration().traits & (TENON_KERNEL_VIEW | TENON_KERNEL_ASYNC))))
-      continue;
-    if (kernel.prepare != nullptr) {
-      tenon_prepare_args args{TENON_HEAD(tenon_prepare_args), pointers.data(), pointers.data() + inputs.size(),
-                              static_cast<int32_t>(inputs.size()), static_cast<int32_t>(outputs.size()), env_->precision,
-                              env_->threads == nullptr ? 1 : env_->threads->threads(), device_ == nullptr ? nullptr : device_->device->handle, nullptr, 0};
-      Status status = CallPlugin(candidates_[i].plugin, "prepare", &node_->name, &node_->op->name,
-                                 [&] { return kernel.prepare(node->kernel->state(), &args); });
-      if (status.code() == Code::kUnimplemented && i + 1 < candidates_.size()) {
-        refused = std::move(status);
-        continue;
-      }
-      if (!status.ok()) return std::move(status).Annotate(StrCat(node_->Describe(), " [", candidates_[i].plugin, "]"));
-      node->prepared = args.out_prepared;
-      node->workspace_bytes = args.out_workspace_bytes;
-    }
-    node->outputs = outputs;
-    for (size_t k = 0; k < outputs.size(); ++k)
-      node->output_bytes.push_back(outputs[k].shape.fully_known() ? views[inputs.size() + k].byte_size : 0);
-    return std::shared_ptr<const PreparedNode>(std::move(node));
+    made = PrepareWith(i, question);
+    if (made.status().code() != Code::kUnimplemented) break;
+    refused.push_back({candidates_[i].plugin(), std::string(made.status().message())});
   }
-  return std::move(refused).Annotate(node_->Describe());
+  const KernelRefusal last = refused.size() < candidates_.size() ? KernelRefusal{candidates_[refused.size()].plugin(), {}} : KernelRefusal{};
+  if (!refused.empty() || !made.ok()) {
+    std::lock_guard lock(mutex_);
+    refused_shapes_ = refused;
+  }
+  if (!made.ok() && last.plugin.empty()) return NobodyTakes(*node_, refused);
+  if (!made.ok()) return Status(made.status()).Annotate(StrCat(node_->Describe(), " [", last.plugin, "]"));
+  PreparedNode& node = **made;
+  node.outputs = outputs;
+  for (size_t k = 0; k < outputs.size(); ++k)
+    node.output_bytes.push_back(outputs[k].shape.fully_known() ? question.output(k).byte_size : 0);
+  return std::shared_ptr<const PreparedNode>(*std::move(made));
 }
 
 static bool Refers(DType type) { return type == TENON_DT_RESOURCE || IsRef(type); }

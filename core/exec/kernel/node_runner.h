@@ -15,6 +15,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/kernel_instance.h"
+#include "core/exec/kernel/kernel_question.h"
 #include "core/graph/shape_inference.h"
 
 namespace tenon::exec {
@@ -46,8 +47,12 @@ class NodeRunner {
   const graph::Node& node() const { return *node_; }
   // The best candidate; what it declares (async, view, dynamic outputs) holds for planning.
   const tenon_kernel_registration& registration() const { return *candidates_[0].registration; }
-  const std::string& plugin() const { return candidates_[0].plugin; }
+  const std::string& plugin() const { return candidates_[0].plugin(); }
   bool has(uint32_t trait) const { return (registration().traits & trait) != 0; }
+  // The kernels that did not take the node, with what they said: when it was made, and for the shapes prepared for last.
+  std::vector<KernelRefusal> refusals() const;
+  // The kernels that do not take it with these shapes, those that refused it at once among them.
+  std::vector<KernelRefusal> RefusalsFor(const graph::ShapeInference& shapes) const;
   // The device whose queue it runs on; nullptr: it runs on the host's memory. A kernel for every device runs on the host.
   const SessionDevice* queued_on() const { return queued_on_; }
   // Whether an argument lies in the host's memory.
@@ -73,8 +78,10 @@ class NodeRunner {
 
  private:
   NodeRunner(const graph::Node& node, const Environment& env, KernelStore* store, int32_t device,
-             std::vector<KernelEntry> candidates);
+             std::vector<KernelEntry> candidates, std::vector<KernelRefusal> refused);
   Result<std::shared_ptr<KernelInstance>> Instance(size_t i);
+  // The node as this kernel runs it; UNIMPLEMENTED: it does not take it.
+  Result<std::shared_ptr<PreparedNode>> PrepareWith(size_t i, const KernelQuestion& question);
 
   const graph::Node* node_;
   const Environment* env_;
@@ -85,15 +92,14 @@ class NodeRunner {
   bool main_queue_only_ = false;
   std::vector<graph::OutputFacts> handles_;  // by input; empty: nothing is known
   std::vector<KernelEntry> candidates_;
-  std::mutex mutex_;
+  std::vector<KernelRefusal> refused_at_once_;
+  mutable std::mutex mutex_;
+  std::vector<KernelRefusal> refused_shapes_;
   std::vector<std::shared_ptr<KernelInstance>> instances_;
   std::vector<std::shared_ptr<const PreparedNode>> cache_;
   size_t next_evicted_ = 0;
   std::atomic<bool> value_dependent_{false};
 };
-
-// What prepare() and compile() see of an edge: its shape, and its value when that is known.
-tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value);
 
 // Whether a kernel for a queue has an argument in the host's memory.
 bool WantsHostMemory(const graph::Node& node, const tenon_kernel_registration& kernel, bool input, size_t index);

@@ -135,6 +135,9 @@ class Importer {
     const auto op = FindOp(i);
     if (!op.ok()) return Status(op.status()).Annotate(StrCat("node '", Def(i).name(), "'"));
     if ((*op)->deprecated_at != 0 && graph_->producer() >= (*op)->deprecated_at) return Deprecated(i, **op);
+    if (const auto version = Def(i).attr().find(std::string(kVersionAttr)); version != Def(i).attr().end())
+      if (Status status = CheckVersion(**op, AttrValue::Int(version->second.i())); !status.ok())
+        return std::move(status).Annotate(StrCat("node '", Def(i).name(), "' (", (*op)->name, ")"));
     for (const auto& [name, value] : Def(i).attr())
       if (!name.empty() && name[0] != '_' && (*op)->FindAttr(name) == nullptr)
         return Bad(i, StrCat("the op has no attribute '", name, "'; the graph may be of a newer version"));

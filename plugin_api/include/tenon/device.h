@@ -28,10 +28,6 @@
 extern "C" {
 #endif
 
-typedef struct tenon_device tenon_device;       /* opaque, the driver's */
-typedef struct tenon_queue tenon_queue;         /* opaque, the driver's */
-typedef struct tenon_semaphore tenon_semaphore; /* opaque, the driver's */
-
 /* Frozen value: the point `value` on a timeline. */
 typedef struct tenon_timeline_point {
   tenon_semaphore* semaphore;

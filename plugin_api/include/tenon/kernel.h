@@ -22,7 +22,6 @@
 #define TENON_KERNEL_H_
 
 #include "tenon/abi.h"
-#include "tenon/device.h"
 #include "tenon/graph.h"
 #include "tenon/tensor.h"
 
@@ -74,6 +73,14 @@ typedef struct tenon_create_services {
   /* A seed for an op whose own seeds are 0: fixed by the session's seed and the node's name when the session has one. */
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*random_seed)(tenon_create_context* context, uint64_t out_seed[2]);
+  /* What the driver of the node's device offers under this id (tenon_device_driver.get_extension): "tenon.native_handle/1", or a table of
+   * the vendor's own, so that a package may bring kernels for somebody else's device. NULL when it offers none. Lives as long as the
+   * device, for the kernel's create(), prepare() and run(). */
+  TENON_THREAD(any) TENON_OWN(static) const void* (*device_extension)(tenon_create_context* context, tenon_span id);
+  /* A table that a loaded plugin brings for the type of the node's device under this capability id ("tenon.collective/1"), and the instance
+   * that its functions get. NOT_FOUND says which there are. Both live as long as the kernel. */
+  TENON_THREAD(any) TENON_OWN(static)
+  tenon_status* (*device_capability)(tenon_create_context* context, tenon_span id, const void** out_table, tenon_plugin_self** out_self);
 } tenon_create_services;
 
 typedef struct tenon_create_args {
@@ -84,6 +91,7 @@ typedef struct tenon_create_args {
   const tenon_create_services* services;
   tenon_create_context* context;
   tenon_device* device; /* NULL for host kernels */
+  tenon_plugin_self* self; /* of the kernel's plugin: what its load() made */
 } tenon_create_args;
 
 /* ---- prepare() ---- */
@@ -107,6 +115,7 @@ typedef struct tenon_prepare_args {
   /* Filled by prepare(). */
   tenon_prepared* out_prepared;
   uint64_t out_workspace_bytes; /* 64-byte aligned, given to every run */
+  tenon_plugin_self* self; /* of the kernel's plugin */
 } tenon_prepare_args;
 
 /* ---- run() ---- */
@@ -236,6 +245,9 @@ typedef struct tenon_frame_services {
   void (*variant_element)(const tenon_variant* variant, uint64_t index, tenon_tensor_view* out_element);
   TENON_THREAD(any) TENON_OWN(borrow) void (*variant_retain)(tenon_variant* variant);
   TENON_THREAD(any) TENON_OWN(take(variant)) void (*variant_release)(tenon_variant* variant);
+
+  /* As tenon_create_services.device_extension, of the device that the kernel runs on. */
+  TENON_THREAD(any) TENON_OWN(static) const void* (*device_extension)(struct tenon_frame* frame, tenon_span id);
 } tenon_frame_services;
 
 /* Everything that one run needs, resolved. */
@@ -255,6 +267,25 @@ typedef struct tenon_frame {
   const tenon_frame_services* services;
   tenon_frame_context* context;
 } tenon_frame;
+
+/* ---- Before a kernel is made ---- */
+
+/* What a kernel is asked about: a node, with its shapes where they are known. Views as prepare() gets them: dl.ndim -1 is an unknown shape,
+ * a dim of -1 an unknown dim, dl.data NULL unless the value is constant. */
+typedef struct tenon_kernel_query {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_plugin_self* self; /* of the kernel's plugin */
+  const tenon_node_services* node_services;
+  const tenon_node* node;
+  const tenon_tensor_view* const* inputs;  /* [input_count] */
+  const tenon_tensor_view* const* outputs; /* [output_count] */
+  int32_t input_count;
+  int32_t output_count;
+  uint32_t precision; /* TENON_PRECISION_* */
+  uint32_t threads;   /* that parallel_for may use; at least 1 */
+  tenon_device* device; /* that it would run on; NULL: the host's */
+} tenon_kernel_query;
 
 /* All outputs are dynamic. */
 #define TENON_DYNAMIC_ALL UINT64_MAX
@@ -291,6 +322,12 @@ typedef struct tenon_kernel_registration {
   TENON_THREAD(any) TENON_OWN(borrow)
   tenon_status* (*run_async)(tenon_kernel* kernel, const tenon_prepared* prepared, tenon_frame* frame,
                              tenon_done_function done, void* argument);
+
+  /* Whether the kernel takes the node: NULL, or UNIMPLEMENTED, whose text says why not ("NHWC only"); then the next kernel by priority is
+   * asked. Another status is a failure. Asked when a plan is made, where shapes may be unknown, which is no reason to refuse, and again once
+   * they are known; and when nodes are placed. Quick, and without effect. NULL: it takes what its constraints allow.
+   * UNIMPLEMENTED from create() or prepare() means the same, but is not known when nodes are placed. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*supports)(const tenon_kernel_query* query);
 } tenon_kernel_registration;
 
 /* Capability "tenon.kernels/1". */

@@ -7,6 +7,7 @@
  *                      strides: list(int); shape: shape = unknown; value: tensor; f: func"
  *                     types: string int float bool type shape tensor func list(...); type groups: numbertype,
  *                     realnumbertype, quantizedtype, or {names}. Defaults of lists: [1, 2]; of types: float; of tensors: uint8 [1, 2].
+ * Names: TensorFlow's ops have plain ones. A package of anybody else's writes "Vendor>Op", so that no two vendors' meet.
  * Constraints are checked by the host at the earliest moment, so that no kernel repeats them:
  *   "rank(x) >= 2; dim(bias, 0) == dim(value, -1); rank(axis) <= 1; value(axis) >= -rank(x); numel(y) == 1"
  *   terms: integers, an int attribute's name, rank(x), dim(x, k), numel(x), value(x) (holds for every element of a small
@@ -83,8 +84,9 @@ typedef struct tenon_shape_services {
   tenon_status* (*set_output_handle)(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype);
 } tenon_shape_services;
 
+/* self: the instance of the plugin that brought the op (what its load() made), here and in all functions of an op. */
 typedef TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* (*tenon_shape_function)(const tenon_shape_services* services, tenon_shape_context* context);
+tenon_status* (*tenon_shape_function)(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context);
 
 /* ---- Gradients ---- */
 
@@ -123,6 +125,7 @@ typedef struct tenon_gradient_args {
   tenon_status* (*dense_dy)(const struct tenon_gradient_args* args, int32_t index, tenon_output* out_output);
   void* host; /* the host's own */
   tenon_span scope; /* the new nodes' names begin with it; no other gradients of the graph have it */
+  tenon_plugin_self* self; /* of the plugin that brought the gradient */
 } tenon_gradient_args;
 
 typedef TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*tenon_gradient_function)(const tenon_gradient_args* args);
@@ -139,9 +142,16 @@ typedef struct tenon_cost {
 
 /* Input shapes are fully known; shapes[i].rank -1 for inputs whose shape does not matter. */
 typedef TENON_THREAD(any) TENON_OWN(borrow)
-tenon_status* (*tenon_cost_function)(const tenon_node_services* services, const tenon_node* node,
+tenon_status* (*tenon_cost_function)(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node,
                                      const tenon_shape* input_shapes, const tenon_shape* output_shapes,
                                      tenon_cost* out_cost);
+
+/* ---- Decomposition ---- */
+
+/* The nodes that compute the same as `node`, of inputs [input_count]; out_outputs [output_count] are theirs. */
+typedef TENON_THREAD(any) TENON_OWN(borrow)
+tenon_status* (*tenon_decompose_function)(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
+                                          const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs);
 
 /* ---- Definition ---- */
 
@@ -162,13 +172,29 @@ typedef struct tenon_op_definition {
   tenon_gradient_function gradient; /* NULL: missing, unless TENON_OP_NO_GRADIENT */
   tenon_cost_function cost;         /* NULL: bytes of inputs and outputs */
   int32_t deprecated_at;            /* GraphDef producer version from which the op is an error; 0: not deprecated */
-  int32_t reserved;
+  /* The op's own version, from 1 on; 0: it has none. New nodes get it as the attribute "_op_version"; a node of a later version than the
+   * definition's is an error, one of an earlier version runs, and functions of the op may look at the attribute. */
+  int32_t version;
   tenon_span deprecation; /* what to use instead */
   /* Other ops that compute the same, built instead of running a kernel where none fits; NULL: none. */
-  TENON_THREAD(any) TENON_OWN(borrow)
-  tenon_status* (*decompose)(const tenon_graph_builder* builder, const tenon_node_services* services,
-                             const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs);
+  tenon_decompose_function decompose;
 } tenon_op_definition;
+
+/* A gradient for an op that another package defines, without one: the op's own goes before it. */
+typedef struct tenon_gradient_registration {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span op;
+  tenon_gradient_function gradient;
+} tenon_gradient_registration;
+
+/* Capability "tenon.gradients/1". */
+typedef struct tenon_gradient_package {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  const tenon_gradient_registration* const* registrations; /* [count] */
+  uint64_t count;
+} tenon_gradient_package;
 
 /* Capability "tenon.ops/1". */
 typedef struct tenon_op_package {

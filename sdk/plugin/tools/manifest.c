@@ -93,6 +93,20 @@ static void write_ops(FILE* out, const tenon_plugin* plugin) {
   fputs("],\n", out);
 }
 
+static void write_gradients(FILE* out, const tenon_plugin* plugin) {
+  uint64_t written = 0;
+  fputs("    \"gradients\": [", out);
+  for (uint64_t c = 0; c < plugin->capability_count; ++c) {
+    if (!is_id(plugin->capabilities[c].id, TENON_CAPABILITY_GRADIENTS)) continue;
+    const tenon_gradient_package* package = plugin->capabilities[c].table;
+    for (uint64_t i = 0; i < package->count; ++i) {
+      separate(out, &written, "      ");
+      write_bytes(out, package->registrations[i]->op.data, package->registrations[i]->op.size);
+    }
+  }
+  fputs("],\n", out);
+}
+
 static void write_kernel(FILE* out, const tenon_kernel_registration* kernel) {
   fputc('{', out);
   write_field(out, "op", kernel->op);
@@ -146,7 +160,9 @@ static void write_capabilities(FILE* out, const tenon_plugin* plugin) {
   fputs("    \"capabilities\": [", out);
   for (uint64_t c = 0; c < plugin->capability_count; ++c) {
     separate(out, &written, "      ");
-    write_bytes(out, plugin->capabilities[c].id.data, plugin->capabilities[c].id.size);
+    fputc('{', out);
+    write_field(out, "id", plugin->capabilities[c].id);
+    fprintf(out, ", \"layout_hash\": \"%016" PRIx64 "\"}", plugin->capabilities[c].layout_hash);
   }
   fputs("]\n", out);
 }
@@ -184,6 +200,7 @@ static void write_descriptor(FILE* out, const tenon_plugin* plugin) {
   write_options(out, plugin);
   fputs("  \"provides\": {\n", out);
   write_ops(out, plugin);
+  write_gradients(out, plugin);
   write_kernels(out, plugin);
   write_devices(out, plugin);
   write_capabilities(out, plugin);

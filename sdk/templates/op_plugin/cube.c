@@ -9,7 +9,8 @@
 /* ---- What the op means ---- */
 
 /* y has x's shape, whatever is known of it. */
-static tenon_status* cube_shape(const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* cube_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+  (void)self;
   return services->set_output_shape(context, 0, services->input_shape(context, 0));
 }
 
@@ -109,6 +110,6 @@ static const tenon_op_definition* const kOps[] = {&kCube};
 static const tenon_op_package kOpPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
 static const tenon_kernel_registration* const kKernels[] = {&kCubeOnCpu};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOpPackage},
-                                                 {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernelPackage}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage)};
 TENON_PLUGIN("example.cube", "1.0.0", "The op Cube.", kCapabilities)

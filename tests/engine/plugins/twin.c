@@ -5,7 +5,8 @@
 extern int twin_calls;
 int twin_answer(void);
 
-static tenon_status* scalar_shape(const tenon_shape_services* services, tenon_shape_context* context) {
+static tenon_status* scalar_shape(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
+  (void)self;
   const tenon_shape scalar = {NULL, 0, 0};
   return services->set_output_shape(context, 0, scalar);
 }
@@ -29,6 +30,6 @@ static const tenon_kernel_registration kTwinKernel = {
 static const tenon_kernel_registration* const kKernels[] = {&kTwinKernel};
 static const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), kKernels, 1};
 
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kOpPackage},
-                                                 {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernelPackage}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
+                                                 TENON_PROVIDES(KERNELS, &kKernelPackage)};
 TENON_PLUGIN(TWIN_ID, "0.1.0", "Brings its own copy of a library.", kCapabilities)

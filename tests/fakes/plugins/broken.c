@@ -26,11 +26,11 @@ __attribute__((used)) static uint32_t call(void) { return tenon_test_absent(); }
 __attribute__((unused)) static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), NULL, 0};
 static const tenon_capability kCapabilities[] = {
 #ifdef FIXTURE_UNKNOWN_CAPABILITY
-    {TENON_SPAN("vendor.future/3"), &kPackage}, {TENON_SPAN("tenon.ops/2"), &kPackage}
+    {TENON_SPAN("vendor.future/3"), &kPackage, 0}, {TENON_SPAN("tenon.ops/2"), &kPackage, 0}
 #elif defined(FIXTURE_NULL_TABLE)
-    {TENON_SPAN(TENON_CAPABILITY_OPS), NULL}
+    TENON_PROVIDES(OPS, NULL)
 #else
-    {TENON_SPAN(TENON_CAPABILITY_OPS), &kPackage}
+    TENON_PROVIDES(OPS, &kPackage)
 #endif
 };
 

@@ -18,9 +18,9 @@ static const tenon_kernel_registration kKernel = {TENON_HEAD(tenon_kernel_regist
 static const tenon_kernel_registration* const kRegistrations[] = {&kKernel};
 static const tenon_kernel_package kKernels = {TENON_HEAD(tenon_kernel_package), kRegistrations, 1};
 
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kPackage},
-                                                 {TENON_SPAN("vendor.future/3"), &kPackage},
-                                                 {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernels}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage),
+                                                 {TENON_SPAN("vendor.future/3"), &kPackage, 0},
+                                                 TENON_PROVIDES(KERNELS, &kKernels)};
 
 static const tenon_option_declaration kOptions[] = {
     {TENON_SPAN("greeting"), TENON_SPAN("hello"), TENON_SPAN("What load() logs; \"fail\" makes it fail."), TENON_OPTION_STRING, 0},

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define TENON_EXTENSION_FILES "tenon.files/1"
+#define TENON_EXTENSION_FILES "tenon.files/1" TENON_TEXT_FILES
 
 typedef struct tenon_file tenon_file; /* opaque */
 

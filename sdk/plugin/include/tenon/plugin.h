@@ -3,12 +3,14 @@
  *
  *   static const tenon_op_definition* const kOps[] = {&kSquare};
  *   static const tenon_op_package kPackage = {TENON_HEAD(tenon_op_package), kOps, 1};
- *   static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_OPS), &kPackage}};
+ *   static const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kPackage)};
  *   TENON_PLUGIN("example.square", "1.0.0", "An op that squares.", kCapabilities)
  *
  * Use the macro once, in one source of the library. The host table is tenon_plugin_host from load() on. */
 #ifndef TENON_PLUGIN_H_
 #define TENON_PLUGIN_H_
+
+#include <string.h>
 
 #include "tenon/abi.h"
 #include "tenon/device.h"
@@ -23,8 +25,18 @@
 extern "C" {
 #endif
 
-/* The host's table; NULL before load(). One host serves all runtimes of a process. */
+/* The host's table; NULL before load(). One host serves all runtimes of a process. Whole, as these headers know it: what an older host does
+ * not have is NULL in it. */
 extern __attribute__((visibility("hidden"))) const tenon_host* tenon_plugin_host;
+
+/* Copies into `target` [target_size], a struct of these headers, what a struct that the host gave has of it; the rest is 0. Both begin with
+ * struct_size. */
+static inline void tenon_plugin_take(void* target, uint32_t target_size, const void* given) {
+  uint32_t size = 0;
+  memcpy(&size, given, sizeof(size));
+  memset(target, 0, target_size);
+  memcpy(target, given, size < target_size ? size : target_size);
+}
 
 /* A failure, which who gets it releases: code is a TENON_* of status.h, text a NUL-terminated string, which is copied. After load() only. */
 static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) {
@@ -46,9 +58,16 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
                           on_load, on_unload)                                                                     \
   const tenon_host* tenon_plugin_host = NULL;                                                                     \
   static tenon_status* tenon_plugin_load_(const tenon_load_args* args, tenon_plugin_self** out_self) {            \
+    static const tenon_host* given = NULL;                                                                        \
+    static tenon_host whole;                                                                                      \
     tenon_status* (*hook)(const tenon_load_args*, tenon_plugin_self**) = on_load;                                 \
-    if (tenon_plugin_host != args->host) tenon_plugin_host = args->host; /* read by others since the first load */ \
+    if (given != args->host) { /* the table is read by others from the first load on, and then stays as it is */   \
+      tenon_plugin_take(&whole, (uint32_t)sizeof(whole), args->host);                                             \
+      given = args->host;                                                                                         \
+      tenon_plugin_host = &whole;                                                                                 \
+    }                                                                                                             \
     *out_self = NULL;                                                                                             \
+    if (args->must_understand != 0) return tenon_plugin_error(TENON_UNIMPLEMENTED, "load() got a feature that this plugin does not know"); \
     return hook ? hook(args, out_self) : NULL;                                                                    \
   }                                                                                                               \
   static void tenon_plugin_unload_(tenon_plugin_self* self) {                                                     \
@@ -69,7 +88,9 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
       tenon_plugin_load_,                                                                                         \
       tenon_plugin_unload_,                                                                                       \
       capability_table,                                                                                           \
-      TENON_PLUGIN_COUNT(capability_table)};                                                                      \
+      TENON_PLUGIN_COUNT(capability_table),                                                                       \
+      NULL, /* nothing but what every plugin understands */                                                       \
+      0};                                                                                                         \
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args);              \
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args) {             \
     if (args->host_abi_major != TENON_ABI_MAJOR) {                                                                \

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define TENON_EXTENSION_GRAPH_CAPTURE "tenon.graph_capture/1"
+#define TENON_EXTENSION_GRAPH_CAPTURE "tenon.graph_capture/1" TENON_TEXT_GRAPH_CAPTURE
 
 typedef struct tenon_captured_graph tenon_captured_graph; /* opaque, the driver's */
 

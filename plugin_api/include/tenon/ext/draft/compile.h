@@ -15,7 +15,6 @@
 #define TENON_EXT_DRAFT_COMPILE_H_
 
 #include "tenon/abi.h"
-#include "tenon/device.h"
 #include "tenon/graph.h"
 #include "tenon/kernel.h"
 

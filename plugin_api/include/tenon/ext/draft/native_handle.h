@@ -9,13 +9,12 @@
 #define TENON_EXT_DRAFT_NATIVE_HANDLE_H_
 
 #include "tenon/abi.h"
-#include "tenon/device.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TENON_EXTENSION_NATIVE_HANDLE "tenon.native_handle/1"
+#define TENON_EXTENSION_NATIVE_HANDLE "tenon.native_handle/1" TENON_TEXT_NATIVE_HANDLE
 
 typedef struct tenon_native_handle {
   uint32_t struct_size;

@@ -8,13 +8,12 @@
 #define TENON_EXT_DRAFT_PROFILE_H_
 
 #include "tenon/abi.h"
-#include "tenon/device.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define TENON_EXTENSION_PROFILE "tenon.profile/1"
+#define TENON_EXTENSION_PROFILE "tenon.profile/1" TENON_TEXT_PROFILE
 
 /* Frozen value. Texts are NUL-terminated, cut where too long. */
 typedef struct tenon_profile_span {

@@ -26,7 +26,9 @@ struct Range {
 // For one thread, as long as the function that got it runs. Texts and raw values live as long as that.
 class NodeContext {
  public:
-  NodeContext(const tenon_node_services* services, const tenon_node* node) : services_(services), node_(node) {}
+  // self: the plugin's instance that the function was called for.
+  NodeContext(const tenon_node_services* services, const tenon_node* node, tenon_plugin_self* self = nullptr)
+      : services_(services), node_(node), self_(self) {}
   NodeContext(const NodeContext&) = delete;
   NodeContext& operator=(const NodeContext&) = delete;
   ~NodeContext() {
@@ -34,6 +36,12 @@ class NodeContext {
   }
 
   bool ok() const { return status_ == nullptr; }
+
+  // What the plugin's on_load made for this runtime, where its options stand; NULL when it made nothing.
+  template <class Self>
+  Self* self() const {
+    return reinterpret_cast<Self*>(self_);
+  }
 
   // Keeps the first failure; takes the status over. True when there was none.
   bool Check(tenon_status* status) {
@@ -108,6 +116,8 @@ class NodeContext {
   const tenon_node* node_;
 
  private:
+  tenon_plugin_self* const self_;
+
   bool Expect(std::string_view attr, const tenon_attr_value& value, uint32_t kind) {
     if (!ok()) return false;
     // An empty list may come without a kind.

@@ -54,15 +54,15 @@ inline tenon_kernel_package KernelPackageOf(const tenon_kernel_registration* con
 #define TENON_OP_PLUGIN(id, version, doc)                     \
   TENON_OP_PACKAGE(tenon_op_package_, tenon_ops);             \
   static const tenon_capability tenon_capabilities_[] = {     \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &tenon_op_package_}}; \
+      TENON_PROVIDES(OPS, &tenon_op_package_)}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
 #define TENON_OP_AND_KERNEL_PLUGIN(id, version, doc)                   \
   TENON_OP_PACKAGE(tenon_op_package_, tenon_ops);                      \
   TENON_KERNEL_PACKAGE(tenon_kernel_package_, tenon_kernels);          \
   static const tenon_capability tenon_capabilities_[] = {              \
-      {TENON_SPAN(TENON_CAPABILITY_OPS), &tenon_op_package_},          \
-      {TENON_SPAN(TENON_CAPABILITY_KERNELS), &tenon_kernel_package_}}; \
+      TENON_PROVIDES(OPS, &tenon_op_package_),          \
+      TENON_PROVIDES(KERNELS, &tenon_kernel_package_)}; \
   TENON_PLUGIN(id, version, doc, tenon_capabilities_)
 
 #endif  // TENON_SDK_PACKAGE_H_

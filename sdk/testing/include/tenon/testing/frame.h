@@ -215,6 +215,9 @@ inline const tenon_frame_services* FrameServices() {
     s.variable_end_update = VariableEndUpdate;
     s.now_ns = [](tenon_frame*) { return After(std::chrono::nanoseconds(0)); };
     s.step_id = [](tenon_frame*) -> uint64_t { return 1; };
+    s.device_extension = [](tenon_frame* frame, tenon_span id) -> const void* {
+      return frame->context->step->extension ? frame->context->step->extension(View(id)) : nullptr;
+    };
     return s;
   }();
   return &services;

@@ -92,7 +92,7 @@ class KernelObject {
   KernelObject(const tenon_kernel_registration& kernel, const Node& node, Step& step, tenon_device* device = nullptr) : destroy_(kernel.destroy) {
     if (kernel.create == nullptr) return;
     tenon_create_context context = {&step};
-    const tenon_create_args args = {TENON_HEAD(tenon_create_args), NodeServices(), &node, CreateServices(), &context, device};
+    const tenon_create_args args = {TENON_HEAD(tenon_create_args), NodeServices(), &node, CreateServices(), &context, device, step.self};
     made_ = kernel.create(&args, &object_);
   }
   KernelObject(KernelObject&& other) noexcept : made_(std::move(other.made_)), object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
@@ -190,6 +190,7 @@ class Call {
     args.precision = options_.precision;
     args.threads = options_.threads;
     args.device = options_.place.device;
+    args.self = context_.step->self;
     if (kernel_.prepare == nullptr) return {};
     Outcome outcome = kernel_.prepare(object_.get(), &args);
     prepared_ = args.out_prepared;
@@ -279,6 +280,11 @@ class KernelCase {
   // The step is cancelled before the kernel runs.
   KernelCase& GivenUp() {
     options_.cancelled = true;
+    return *this;
+  }
+  // The plugin's instance: Loaded::self of the library that the package is of.
+  KernelCase& Self(tenon_plugin_self* self) {
+    step_->self = self;
     return *this;
   }
   // The registrations of another package.

@@ -81,6 +81,9 @@ struct Step {
   std::map<std::pair<std::string, std::string>, std::unique_ptr<tenon_resource>> named;  // by container and name
   std::vector<std::unique_ptr<tenon_resource>> local;
   uint64_t seed[2] = {123, 456};                // for ops whose own are 0
+  tenon_plugin_self* self = nullptr;            // what the plugin's load() made (Loaded::self)
+  // What the device's driver offers to kernels, by id; empty: nothing. From any thread.
+  std::function<const void*(std::string_view id)> extension = nullptr;
   std::function<bool()> is_cancelled = nullptr;  // empty: no. Asked from any thread
 };
 
@@ -103,6 +106,9 @@ inline const tenon_create_services* CreateServices() {
       if (slot == nullptr) slot = std::make_unique<tenon_resource>();
       *out_handle = slot.get();
       return nullptr;
+    };
+    s.device_extension = [](tenon_create_context* context, tenon_span id) -> const void* {
+      return context->step->extension ? context->step->extension(View(id)) : nullptr;
     };
     s.random_seed = [](tenon_create_context* context, uint64_t out_seed[2]) -> tenon_status* {
       out_seed[0] = context->step->seed[0];

@@ -17,7 +17,7 @@
 //     static Outcome AllGather(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype);
 //     static Outcome Broadcast(tenon_plugin_self* self, std::span<const Work> works, uint64_t elements, uint32_t dtype, int32_t root);
 //   };
-//   const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_COLLECTIVE), &tenon::sdk::kCollectiveTable<Library>}};
+//   const tenon_capability kCapabilities[] = {TENON_PROVIDES(COLLECTIVE, &tenon::sdk::kCollectiveTable<Library>)};
 //
 // Ends. As in device.h: an Outcome, a tenon_status* or nothing; what is thrown becomes a status, of Leave and Abort a line in the log.
 // Join sets `communicator` of every seat, or fails and leaves none behind; it answers UNIMPLEMENTED where it cannot wait for members that
@@ -98,6 +98,7 @@ struct CollectiveFunctions {
   static tenon_status* Join(tenon_plugin_self* self, tenon_span token, const tenon_collective_place* places, uint64_t count, int32_t size,
                             uint64_t deadline_ns, tenon_communicator** out_communicators) noexcept {
     if (out_communicators == nullptr) return IsNull("out_communicators");
+    if (count == 0 || size < 1 || count > static_cast<uint64_t>(size)) return Failure(TENON_INVALID_ARGUMENT, count, " of ", size, " members join");
     std::fill_n(out_communicators, count, nullptr);
     if (places == nullptr) return IsNull("the list of members");
     return Answer([&]() -> tenon_status* {
@@ -144,9 +145,6 @@ struct CollectiveFunctions {
  private:
   static tenon_status* TakeSeats(tenon_plugin_self* self, tenon_span token, std::span<const tenon_collective_place> places, int32_t size,
                                  Seats* out_seats) {
-    if (places.empty() || size < 1 || places.size() > static_cast<uint64_t>(size)) {
-      return Failure(TENON_INVALID_ARGUMENT, places.size(), " of ", size, " members join");
-    }
     if (token.size > kMostTokenBytes) {
       return Failure(TENON_INVALID_ARGUMENT, "a token of ", token.size, " bytes; the most is ", kMostTokenBytes);
     }

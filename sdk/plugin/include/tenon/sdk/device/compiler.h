@@ -11,7 +11,7 @@
 //                       const sdk::Claims& claims);
 //     static std::unique_ptr<Executable> Compile(tenon_plugin_self* self, const tenon_compile_args& args);
 //   };
-//   const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_COMPILER), &tenon::sdk::kCompilerTable<Compiler>}};
+//   const tenon_capability kCapabilities[] = {TENON_PROVIDES(COMPILER, &tenon::sdk::kCompilerTable<Compiler>)};
 //
 // Ends. Claim and Run give an Outcome, a tenon_status* or nothing; what any of them throws becomes a status, Fail() and Check() of kernel.h
 // with their own. UNIMPLEMENTED from Compile is no failure: the nodes run one by one.

@@ -44,7 +44,7 @@
 //     static bool Find(Device& device, Memory memory, uint64_t bytes, Place* out_place);           // false: not all are in one living block
 //     static std::string FindHost(Queue& queue, Memory memory, uint64_t bytes, Place* out_place);  // "", or whose it is: "memory of NPU:0"
 //   };
-//   const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::sdk::kDeviceTable<Driver>}};
+//   const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver>)};
 //
 // A device with queues has Device::name() ("NPU:0", for messages) and Queue::device(). What is optional and absent is an empty slot of the
 // table: the host does without. No member may be overloaded.

@@ -16,14 +16,20 @@
 
 namespace tenon::sdk {
 
-// The host's files; UNIMPLEMENTED when it offers none.
+// The host's files, as these headers know them: a function that an older host does not have is NULL. UNIMPLEMENTED when it offers none.
 inline const tenon_files& HostFiles() {
   const auto* files =
       static_cast<const tenon_files*>(tenon_plugin_host->get_extension(ToSpan(TENON_EXTENSION_FILES)));
   if (files == nullptr) {
     Fail(TENON_UNIMPLEMENTED, "the host offers no files (extension ", TENON_EXTENSION_FILES, ")");
   }
-  return *files;
+  if (files->struct_size >= sizeof(tenon_files)) return *files;
+  static const tenon_files whole = [files] {
+    tenon_files copy;
+    tenon_plugin_take(&copy, sizeof copy, files);
+    return copy;
+  }();
+  return whole;
 }
 
 // False for a failure with this code; any other one leaves.

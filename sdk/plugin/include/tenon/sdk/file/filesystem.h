@@ -9,7 +9,7 @@
 //     tenon_status *Rename(from, to), *Remove(path), *MakeDirectory(path), *SyncDirectory(path), *List(path, out_names);
 //     bool Exists(path);
 //   };
-//   const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_FILESYSTEM), &tenon::sdk::kFilesystemTable<Tree>}};
+//   const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &tenon::sdk::kFilesystemTable<Tree>)};
 //
 // Paths come whole, with their scheme; PathInside takes them apart. What is thrown becomes a status. A File is destroyed after its
 // Close, which is called once.

@@ -19,6 +19,10 @@
 //   TENON_KERNEL(kScale) = sdk::Registration<Scale>(
 //       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
 //
+// A class with `static void Supports(sdk::KernelQuery& query)` is asked first whether it takes a node: query.Fail(TENON_UNIMPLEMENTED, why)
+// leaves it to the next kernel. What on_load of TENON_PLUGIN_WITH made, where the plugin's options stand, is c.self<T>() in create, prepare
+// and supports.
+//
 // A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
 // thread; the context's frame lives until then. It may fail with Fail() as long as Done will not be called.
 //
@@ -134,7 +138,7 @@ inline int64_t Count(const tenon_tensor_view& view) { return Count(DimsOf(view))
 class CreateContext : public NodeContext {
  public:
   explicit CreateContext(const tenon_create_args& args) noexcept
-      : NodeContext(args.node_services, args.node), args_(args) {}
+      : NodeContext(args.node_services, args.node, TENON_HAS(&args, self) ? args.self : nullptr), args_(args) {}
   const tenon_create_args& args() const noexcept { return args_; }
   // Whether the node has the attribute: older graphs and smaller definitions may lack it.
   bool Has(std::string_view attr) const {
@@ -144,9 +148,30 @@ class CreateContext : public NodeContext {
     tenon_plugin_host->status_release(status);
     return false;
   }
+  // What the driver of the node's device offers under this id; NULL when it does not. Lives as long as the kernel.
+  template <class Table>
+  const Table* Extension(std::string_view id) const {
+    if (!TENON_CALLABLE(args_.services, device_extension)) return nullptr;
+    return static_cast<const Table*>(args_.services->device_extension(args_.context, ToSpan(id)));
+  }
 
  private:
   const tenon_create_args& args_;
+};
+
+// ---- supports() ----
+
+// The node and its shapes, before a kernel is made for it. Fail(TENON_UNIMPLEMENTED, why) refuses it. Unknown ranks and dims are no reason.
+class KernelQuery : public NodeContext {
+ public:
+  explicit KernelQuery(const tenon_kernel_query& query) noexcept : NodeContext(query.node_services, query.node, query.self), query_(query) {}
+  const tenon_kernel_query& query() const noexcept { return query_; }
+  // Shapes, dl.ndim -1 where unknown. index < input_count(), output_count().
+  const tenon_tensor_view& input(int32_t index) const noexcept { return *query_.inputs[index]; }
+  const tenon_tensor_view& output(int32_t index) const noexcept { return *query_.outputs[index]; }
+
+ private:
+  const tenon_kernel_query& query_;
 };
 
 // ---- prepare() ----
@@ -156,6 +181,11 @@ class PrepareContext {
  public:
   explicit PrepareContext(tenon_prepare_args& args) noexcept : args_(args) {}
   tenon_prepare_args& args() noexcept { return args_; }
+  // What the plugin's on_load made for this runtime.
+  template <class Self>
+  Self* self() const noexcept {
+    return TENON_HAS(&args_, self) ? reinterpret_cast<Self*>(args_.self) : nullptr;
+  }
   int32_t input_count() const noexcept { return args_.input_count; }
   int32_t output_count() const noexcept { return args_.output_count; }
   const tenon_tensor_view& input(int32_t index) const { return *args_.inputs[InRange(index, args_.input_count)]; }
@@ -223,6 +253,12 @@ class RunContext {
     tenon_resource* handle = nullptr;
     Check(services().input_resource(frame_, index, &handle));
     return handle;
+  }
+  // What the driver of the kernel's device offers under this id; NULL when it does not. Lives as long as the device.
+  template <class Table>
+  const Table* Extension(std::string_view id) const noexcept {
+    if (!TENON_CALLABLE(frame_->services, device_extension)) return nullptr;
+    return static_cast<const Table*>(services().device_extension(frame_, ToSpan(id)));
   }
   bool cancelled() const noexcept { return services().is_cancelled(frame_) != 0; }
   // Fails once the step was given up: its caller cancelled it, its deadline passed, or another of its nodes failed.
@@ -372,6 +408,8 @@ concept HasCreate = std::is_constructible_v<Kernel, CreateContext&>;
 template <class Kernel>
 concept HasPlan = requires { typename Kernel::Plan; };
 template <class Kernel>
+concept HasSupports = requires(KernelQuery& query) { Kernel::Supports(query); };
+template <class Kernel>
 concept HasRunAsync = requires(const Kernel& kernel, RunContext c, Done done) { kernel.RunAsync(c, done); };
 
 template <class Kernel>
@@ -392,6 +430,15 @@ struct Thunks {
       if (tenon_status* status = context.Finish()) return status;
       *out_kernel = reinterpret_cast<tenon_kernel*>(kernel.release());
       return nullptr;
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  static tenon_status* supports(const tenon_kernel_query* query) noexcept {
+    try {
+      KernelQuery question(*query);
+      Kernel::Supports(question);
+      return question.Finish();
     } catch (...) {
       return CurrentFailure();
     }
@@ -480,6 +527,7 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
     result.prepare = Thunks::prepare;
     result.destroy_prepared = Thunks::destroy_prepared;
   }
+  if constexpr (internal::HasSupports<Kernel>) result.supports = Thunks::supports;
   if constexpr (internal::HasRunAsync<Kernel>) {
     result.traits |= TENON_KERNEL_ASYNC;
     result.run_async = Thunks::run_async;

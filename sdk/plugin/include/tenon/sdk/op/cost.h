@@ -13,9 +13,9 @@ namespace tenon::sdk {
 
 class CostContext : public NodeContext {
  public:
-  CostContext(const tenon_node_services* services, const tenon_node* node, const tenon_shape* inputs,
+  CostContext(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node, const tenon_shape* inputs,
               const tenon_shape* outputs, tenon_cost* cost)
-      : NodeContext(services, node), inputs_(inputs), outputs_(outputs), cost_(cost) {
+      : NodeContext(services, node, self), inputs_(inputs), outputs_(outputs), cost_(cost) {
     for (int i = 0; i < input_count(); ++i) cost_->bytes_read += Bytes(Input(i), input_type(i));
     for (int i = 0; i < output_count(); ++i) cost_->bytes_written += Bytes(Output(i), output_type(i));
   }
@@ -40,11 +40,11 @@ class CostContext : public NodeContext {
 
 // The C function of a cost function in C++.
 template <void (*Function)(CostContext&)>
-tenon_status* CostFunction(const tenon_node_services* services, const tenon_node* node, const tenon_shape* input_shapes,
+tenon_status* CostFunction(tenon_plugin_self* self, const tenon_node_services* services, const tenon_node* node, const tenon_shape* input_shapes,
                            const tenon_shape* output_shapes, tenon_cost* out_cost) {
   return Guard([&] {
     out_cost->flops = out_cost->bytes_read = out_cost->bytes_written = 0;
-    CostContext c(services, node, input_shapes, output_shapes, out_cost);
+    CostContext c(self, services, node, input_shapes, output_shapes, out_cost);
     Function(c);
     return c.Finish();
   });

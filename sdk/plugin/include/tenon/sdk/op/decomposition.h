@@ -15,9 +15,9 @@ namespace tenon::sdk {
 
 class DecomposeContext : public NodeBuilder {
  public:
-  DecomposeContext(const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node, const Output* inputs,
-                   Output* outputs)
-      : NodeBuilder(builder, services, node), inputs_(inputs), outputs_(outputs) {}
+  DecomposeContext(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node,
+                   const Output* inputs, Output* outputs)
+      : NodeBuilder(self, builder, services, node), inputs_(inputs), outputs_(outputs) {}
 
   Output input(int index) const { return inputs_[index]; }
   void SetOutput(int index, Output value) {
@@ -31,10 +31,10 @@ class DecomposeContext : public NodeBuilder {
 
 // The C function of a decomposition in C++.
 template <void (*Function)(DecomposeContext&)>
-tenon_status* DecomposeFunction(const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node,
-                                const tenon_output* inputs, tenon_output* out_outputs) {
+tenon_status* DecomposeFunction(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services,
+                                const tenon_node* node, const tenon_output* inputs, tenon_output* out_outputs) {
   return Guard([&] {
-    DecomposeContext d(builder, services, node, inputs, out_outputs);
+    DecomposeContext d(self, builder, services, node, inputs, out_outputs);
     Function(d);
     return d.Finish();
   });

@@ -23,7 +23,8 @@ namespace tenon::sdk {
 
 class GradientContext : public NodeBuilder {
  public:
-  explicit GradientContext(const tenon_gradient_args* args) : NodeBuilder(args->builder, args->node_services, args->node), args_(args) {}
+  explicit GradientContext(const tenon_gradient_args* args)
+      : NodeBuilder(TENON_HAS(args, self) ? args->self : nullptr, args->builder, args->node_services, args->node), args_(args) {}
 
   // ---- The node and what comes in ----
 
@@ -45,7 +46,7 @@ class GradientContext : public NodeBuilder {
 
   // Names these gradients apart from all others of the graph.
   std::string_view scope() const {
-    return args_->struct_size < offsetof(tenon_gradient_args, scope) + sizeof(tenon_span) ? std::string_view("gradients") : ToText(args_->scope);
+    return TENON_HAS(args_, scope) ? ToText(args_->scope) : std::string_view("gradients");
   }
 
   // ---- What goes out ----

@@ -75,8 +75,8 @@ class Attribute {
 
 class NodeBuilder : public NodeContext {
  public:
-  NodeBuilder(const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node)
-      : NodeContext(services, node), builder_(builder) {}
+  NodeBuilder(tenon_plugin_self* self, const tenon_graph_builder* builder, const tenon_node_services* services, const tenon_node* node)
+      : NodeContext(services, node, self), builder_(builder) {}
 
   // ---- What is there ----
 

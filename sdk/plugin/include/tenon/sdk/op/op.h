@@ -43,8 +43,9 @@ struct OpDefinition {
   tenon_shape_function shape = nullptr;
   tenon_gradient_function gradient = nullptr;
   tenon_cost_function cost = nullptr;
-  decltype(tenon_op_definition::decompose) decompose = nullptr;  // decomposition.h
+  tenon_decompose_function decompose = nullptr;  // decomposition.h
   int32_t deprecated_at = 0;
+  int32_t version = 0;
   std::string_view deprecation = {};
 };
 
@@ -62,7 +63,7 @@ consteval tenon_op_definition DefineOp(const OpDefinition& op) {
           op.gradient,
           op.cost,
           op.deprecated_at,
-          0,
+          op.version,
           ToSpan(op.deprecation),
           op.decompose};
 }

@@ -26,8 +26,8 @@ namespace tenon::sdk {
 
 class ShapeContext : public NodeContext {
  public:
-  ShapeContext(const tenon_shape_services* services, tenon_shape_context* context)
-      : NodeContext(services->node_services, services->node(context)), services_(services), context_(context) {}
+  ShapeContext(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context)
+      : NodeContext(services->node_services, services->node(context), self), services_(services), context_(context) {}
 
   // ---- Inputs ----
 
@@ -268,9 +268,9 @@ class ShapeContext : public NodeContext {
 
 // The C function of a shape function in C++.
 template <void (*Function)(ShapeContext&)>
-tenon_status* ShapeFunction(const tenon_shape_services* services, tenon_shape_context* context) {
+tenon_status* ShapeFunction(tenon_plugin_self* self, const tenon_shape_services* services, tenon_shape_context* context) {
   return Guard([&] {
-    ShapeContext c(services, context);
+    ShapeContext c(self, services, context);
     Function(c);
     return c.Finish();
   });

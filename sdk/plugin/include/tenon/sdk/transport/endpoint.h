@@ -7,7 +7,7 @@
 //     static tenon_status* Open(tenon_plugin_self* self, const tenon_endpoint_options& options, std::unique_ptr<Door>* out_door);
 //   };
 //   static const tenon_capability kCapabilities[] = {
-//       {TENON_SPAN(TENON_CAPABILITY_TRANSPORT), &tenon::sdk::kTransportTable<Transport>}};
+//       TENON_PROVIDES(TRANSPORT, &tenon::sdk::kTransportTable<Transport>)};
 //
 // Rules. A door is asked by any thread. It gives pipes that are not started; connection.h does the rest with them. Deadlines are instants of the
 // monotonic clock in nanoseconds, 0 is none. A failure is a status, which who gets it releases; what is thrown becomes one (Guard, span.h).

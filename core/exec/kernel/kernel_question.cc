@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/exec/kernel/kernel_question.h"
+
+#include <algorithm>
+
+#include "core/exec/threads/host_threads.h"
+
+namespace tenon::exec {
+
+Status NobodyTakes(const graph::Node& node, const std::vector<KernelRefusal>& refusals) {
+  std::string said;
+  for (const KernelRefusal& refusal : refusals) said += StrCat(said.empty() ? "" : "; ", refusal.plugin, ": ", refusal.reason);
+  return Status(Code::kUnimplemented, StrCat(node.Describe(), ": no kernel takes it: ", said));
+}
+
+tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value) {
+  if (with_value && facts.value.has_value()) return facts.value.view();
+  if (with_value && facts.constant.has_value()) return facts.constant.view();
+  tenon_tensor_view view = MakeView(dtype, facts.shape.c(), nullptr, 0, nullptr);
+  if (facts.shape.fully_known())
+    if (auto bytes = ByteSize(dtype, facts.shape); bytes.ok()) view.byte_size = static_cast<uint64_t>(*bytes);
+  return view;
+}
+
+namespace {
+
+uint32_t ThreadsOf(const Environment& env) { return env.threads == nullptr ? 1 : env.threads->threads(); }
+
+}  // namespace
+
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                               const std::vector<const graph::OutputFacts*>& inputs, const std::vector<graph::OutputFacts>& outputs)
+    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(inputs.size()) {
+  for (size_t i = 0; i < inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], *inputs[i], true));
+  for (size_t i = 0; i < outputs.size(); ++i) views_.push_back(ShapeView(node.output_types[i], outputs[i], false));
+  for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
+}
+
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device)
+    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(node.input_types.size()) {
+  const graph::OutputFacts unknown;
+  for (const DType type : node.input_types) views_.push_back(ShapeView(type, unknown, false));
+  for (const DType type : node.output_types) views_.push_back(ShapeView(type, unknown, false));
+  for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
+}
+
+Status KernelQuestion::Ask(const KernelEntry& kernel) const {
+  const auto supports = kernel.registration->supports;
+  if (supports == nullptr) return Status::Ok();
+  tenon_kernel_query query = {TENON_HEAD(tenon_kernel_query),
+                              nullptr,
+                              graph::NodeServices(),
+                              &node_,
+                              pointers_.data(),
+                              pointers_.data() + input_count_,
+                              static_cast<int32_t>(input_count_),
+                              static_cast<int32_t>(views_.size() - input_count_),
+                              env_.precision,
+                              ThreadsOf(env_),
+                              device_};
+  return kernel.instance->Call("supports", &node_.name, &node_.op->name, [&](tenon_plugin_self* self) {
+    query.self = self;
+    return supports(&query);
+  });
+}
+
+tenon_prepare_args KernelQuestion::PrepareArgs() const {
+  return {TENON_HEAD(tenon_prepare_args),
+          pointers_.data(),
+          pointers_.data() + input_count_,
+          static_cast<int32_t>(input_count_),
+          static_cast<int32_t>(views_.size() - input_count_),
+          env_.precision,
+          ThreadsOf(env_),
+          device_,
+          nullptr,
+          0,
+          nullptr};
+}
+
+Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device, std::vector<KernelEntry>* kernels,
+                           std::vector<KernelRefusal>* refused) {
+  const auto may_refuse = [](const KernelEntry& kernel) { return kernel.registration->supports != nullptr; };
+  if (std::none_of(kernels->begin(), kernels->end(), may_refuse)) return Status::Ok();
+  const KernelQuestion question(node, env, device);
+  Status failure;
+  std::erase_if(*kernels, [&](const KernelEntry& kernel) {
+    Status status = question.Ask(kernel);
+    if (status.ok()) return false;
+    if (status.code() == Code::kUnimplemented) refused->push_back({kernel.plugin(), std::string(status.message())});
+    else if (failure.ok()) failure = std::move(status).Annotate(StrCat(node.Describe(), " [", kernel.plugin(), "]"));
+    return true;
+  });
+  return failure;
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// KernelQuestion: a node and its shapes as kernels see them before they are made, and whether a kernel takes the node.
+#ifndef TENON_CORE_EXEC_KERNEL_KERNEL_QUESTION_H_
+#define TENON_CORE_EXEC_KERNEL_KERNEL_QUESTION_H_
+
+#include <string>
+#include <vector>
+
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_registry.h"
+#include "core/graph/shape_inference.h"
+
+namespace tenon::exec {
+
+// A kernel that did not take a node.
+struct KernelRefusal {
+  std::string plugin;
+  std::string reason;
+};
+
+// NOT_FOUND with what each said.
+Status NobodyTakes(const graph::Node& node, const std::vector<KernelRefusal>& refusals);
+
+// What prepare() and compile() see of an edge: its shape, and its value when that is known.
+tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value);
+
+// Everything that it is made of outlives it.
+class KernelQuestion {
+ public:
+  // device: that the node is placed on; nullptr: none. Facts of a value count as constant.
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const std::vector<const graph::OutputFacts*>& inputs,
+                 const std::vector<graph::OutputFacts>& outputs);
+  // Of unknown shapes.
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device);
+  KernelQuestion(const KernelQuestion&) = delete;
+  KernelQuestion& operator=(const KernelQuestion&) = delete;
+
+  // UNIMPLEMENTED: the kernel does not take the node.
+  Status Ask(const KernelEntry& kernel) const;
+  // For a kernel that takes it, but for the instance. They point into this question.
+  tenon_prepare_args PrepareArgs() const;
+  const tenon_tensor_view& output(size_t k) const { return views_[input_count_ + k]; }
+
+ private:
+  const graph::Node& node_;
+  const Environment& env_;
+  tenon_device* const device_;
+  size_t input_count_;
+  std::vector<tenon_tensor_view> views_;  // inputs, then outputs
+  std::vector<const tenon_tensor_view*> pointers_;
+};
+
+// Removes those that do not take the node, whatever its shapes are, and says what each said.
+Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device, std::vector<KernelEntry>* kernels,
+                           std::vector<KernelRefusal>* refused);
+
+}  // namespace tenon::exec
+
+#endif  // TENON_CORE_EXEC_KERNEL_KERNEL_QUESTION_H_
