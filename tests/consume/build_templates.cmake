@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -DREADELF= -P build_templates.cmake
+# cmake -DBUILD= -DSOURCE= -DFOLDER= -DGENERATOR= -DCC= -DCXX= -DREADELF= -DPYTHON= -P build_templates.cmake
 # Installs the build into FOLDER, moves the prefix, and builds each template against it as its own project; one of them
 # against the build folder, too, which must serve as a prefix.
 
@@ -32,11 +32,13 @@ function(check_library library)
   endif()
 endfunction()
 
+# The templates are the installed ones.
+# Further arguments are flags for the compilers.
 function(build_template template prefix binary)
   file(REMOVE_RECURSE "${binary}")
-  run("${CMAKE_COMMAND}" -S "${SOURCE}/sdk/templates/${template}" -B "${binary}" -G "${GENERATOR}"
-      "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_C_COMPILER=${CC}" "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror"
-      "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"
+  run("${CMAKE_COMMAND}" -S "${FOLDER}/prefix/share/tenon/templates/${template}" -B "${binary}" -G "${GENERATOR}"
+      "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_C_COMPILER=${CC}" "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror ${ARGN}"
+      "-DCMAKE_CXX_COMPILER=${CXX}" "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror ${ARGN}"
       -DCUBE_TESTS=ON --no-warn-unused-cli -DCMAKE_BUILD_TYPE=Release "-DCMAKE_INSTALL_PREFIX=${FOLDER}/installed")
   run("${CMAKE_COMMAND}" --build "${binary}")
 endfunction()
@@ -53,11 +55,68 @@ build_template(null_device "${FOLDER}/prefix" "${FOLDER}/null_device")
 check_library("${FOLDER}/null_device/lib/tenon/plugins/tenon_null_device.so")
 build_template(async_device "${FOLDER}/prefix" "${FOLDER}/async_device")
 check_library("${FOLDER}/async_device/lib/tenon/plugins/tenon_async_device.so")
+build_template(kernel_plugin "${FOLDER}/prefix" "${FOLDER}/kernel_plugin")
+check_library("${FOLDER}/kernel_plugin/lib/tenon/plugins/tenon_neg_on_async.so")
 build_template(op_plugin "${BUILD}" "${FOLDER}/op_plugin_of_build_folder")
 check_library("${FOLDER}/op_plugin_of_build_folder/lib/tenon/plugins/tenon_cube.so")
 
 run("${CMAKE_COMMAND}" --install "${FOLDER}/op_plugin")
 check_library("${FOLDER}/installed/lib/tenon/plugins/tenon_cube.so")
+
+# With the headers of a later minor version, whose structs are longer: the tests run these on the host of today, and here the plugin of today
+# runs on a host of then.
+file(REMOVE_RECURSE "${FOLDER}/prefix_longer" "${FOLDER}/longer")
+file(COPY "${FOLDER}/prefix/" DESTINATION "${FOLDER}/prefix_longer")
+run("${PYTHON}" "${SOURCE}/tests/consume/longer_headers.py" "${FOLDER}/prefix_longer/include")
+foreach(template op_plugin null_device async_device kernel_plugin)
+  # What a source of today does not name of a longer struct is 0, as it must be.
+  build_template("${template}" "${FOLDER}/prefix_longer" "${FOLDER}/longer/${template}" -Wno-missing-field-initializers)
+endforeach()
+check_library("${FOLDER}/longer/op_plugin/lib/tenon/plugins/tenon_cube.so")
+run("${FOLDER}/longer/op_plugin/cube_test" "${FOLDER}/longer/op_plugin/lib/tenon/plugins/tenon_cube.so")
+run("${FOLDER}/longer/op_plugin/cube_test" "${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")
+run("${FOLDER}/op_plugin/cube_test" "${FOLDER}/longer/op_plugin/lib/tenon/plugins/tenon_cube.so")
+
+# With a draft that has changed: what does not use it agrees with the host as before.
+file(REMOVE_RECURSE "${FOLDER}/changed_api" "${FOLDER}/prefix_changed" "${FOLDER}/changed_draft")
+file(COPY "${SOURCE}/plugin_api/" DESTINATION "${FOLDER}/changed_api")
+set(draft "${FOLDER}/changed_api/include/tenon/ext/draft/compile.h")
+file(READ "${draft}" text)
+string(REPLACE "#define TENON_REFUSE_OTHER 5u" "#define TENON_REFUSE_OTHER 50u" changed "${text}")
+if(changed STREQUAL text)
+  message(FATAL_ERROR "${draft} is not as this test knows it")
+endif()
+file(WRITE "${draft}" "${changed}")
+run("${PYTHON}" -B "${FOLDER}/changed_api/check/abi_check.py" --update --why "a test")
+file(COPY "${FOLDER}/prefix/" DESTINATION "${FOLDER}/prefix_changed")
+file(COPY "${FOLDER}/changed_api/include/tenon/" DESTINATION "${FOLDER}/prefix_changed/include/tenon")
+file(READ "${FOLDER}/prefix/include/tenon/layout_hash.h" hashes)
+file(READ "${FOLDER}/prefix_changed/include/tenon/layout_hash.h" changed)
+if(changed STREQUAL hashes)
+  message(FATAL_ERROR "a changed draft has left every layout hash as it was")
+endif()
+foreach(template op_plugin null_device)
+  build_template("${template}" "${FOLDER}/prefix_changed" "${FOLDER}/changed_draft/${template}")
+endforeach()
+
+# A C compiler and the prefix are enough, for each template and example that is in C.
+set(templates "${FOLDER}/prefix/share/tenon/templates")
+foreach(source op_plugin/cube.c null_device/null_device.c kernel_plugin/neg_on_async.c)
+  run("${CC}" -std=c11 -Wall -Wextra -Werror -shared -fPIC "-I${FOLDER}/prefix/include" "-I${templates}/async_device" "${templates}/${source}"
+      -o "${FOLDER}/by_hand.so")
+endforeach()
+run("${CC}" -std=c11 "-I${FOLDER}/prefix/include" "${FOLDER}/prefix/share/tenon/examples/c_train/main.c" "-L${FOLDER}/prefix/lib" -ltenon -lm
+    "-Wl,-rpath,${FOLDER}/prefix/lib" -o "${FOLDER}/c_train")
+run("${FOLDER}/c_train")
+run("${READELF}" -W -d "${FOLDER}/c_train")
+if(NOT output MATCHES "libtenon\\.so\\.0")
+  message(FATAL_ERROR "a program is not linked with libtenon.so.0: ${output}")
+endif()
+foreach(page ops kernels strings devices transports filesystems growth)
+  if(NOT EXISTS "${FOLDER}/prefix/share/doc/tenon/plugin_api/${page}.md")
+    message(FATAL_ERROR "the page ${page}.md is not installed")
+  endif()
+endforeach()
 
 find_program(pkg_config pkg-config)
 if(pkg_config)

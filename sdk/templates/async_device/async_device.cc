@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device with queues in one file: each queue is a thread, timelines say how far it came, and one kernel shows how work
-// is submitted. Start a driver from here by putting your hardware's memory, streams and events in their places.
+// is submitted; kernels of other packages find how in launch.h (kernel_plugin is one). Start a driver from here by putting your hardware's memory, streams and events in their places.
 //
 // tenon/sdk/device/device.h makes the table from Driver, checks what comes, and says what each member must do. One lock guards
 // everything: simple before fast. What tenon/device.h says of timelines stands in Obstacle() and Serve().
@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "launch.h"
 #include "tenon/sdk/device/device.h"
 
 namespace {
@@ -143,6 +144,18 @@ constexpr tenon_kernel_registration kSquare = [] {
 const tenon_kernel_registration* const kRegistrations[] = {&kSquare};
 const tenon_kernel_package kKernels = {TENON_HEAD(tenon_kernel_package), kRegistrations, 1};
 
+// ---- For kernels of other packages (launch.h) ----
+
+tenon_status* Launch(const tenon_frame* frame, void (*function)(void*), const void* argument, uint64_t bytes) {
+  const tenon_submission submission = {TENON_HEAD(tenon_submission), nullptr, 0, frame->timeline, 0, frame->label};
+  return tenon::sdk::Answer([&] {
+    std::shared_ptr<char[]> kept(new char[bytes]);
+    std::memcpy(kept.get(), argument, bytes);
+    Queue::Of(frame->queue)->Submit(submission, [function, kept] { function(kept.get()); });
+  });
+}
+constexpr example_launch kLaunch = {TENON_HEAD(example_launch), Launch};
+
 // ---- The driver ----
 
 // What is not named here is NULL in the table: the device does not have it.
@@ -175,6 +188,8 @@ struct Driver {
     queue == nullptr ? free({}) : queue->Submit({}, nullptr, free);  // after the work that may name it
   }
 
+  static const void* Extension(Device&, std::string_view id) { return id == EXAMPLE_LAUNCH_ID ? &kLaunch : nullptr; }
+
   static void MakeQueue(Device& device, int32_t, std::shared_ptr<Queue>* out_queue) { *out_queue = std::make_shared<Queue>(device); }
   static void CloseQueue(Queue& queue) { queue.Close(); }
   static void Copy(Queue& queue, const Place& target, const Place& source, uint64_t bytes, const tenon_submission& submission) {
@@ -205,8 +220,8 @@ struct Driver {
   }
 };
 
-const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_DEVICE), &tenon::sdk::kDeviceTable<Driver>},
-                                          {TENON_SPAN(TENON_CAPABILITY_KERNELS), &kKernels}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &tenon::sdk::kDeviceTable<Driver>),
+                                          TENON_PROVIDES(KERNELS, &kKernels)};
 
 }  // namespace
 

@@ -33,15 +33,16 @@ static tenon_status* open_device(tenon_plugin_self* self, uint32_t index, tenon_
 
 static void close_device(tenon_device* device) { (void)device; }
 
+/* TENON_SET: a host that is older than these headers has shorter structs. */
 static tenon_status* properties(tenon_device* device, tenon_device_properties* out_properties) {
   static const tenon_span name = TENON_SPAN("null device in host memory");
-  out_properties->name = name;
-  out_properties->dl_device_type = DLPACK_EXTENSION_DEVICE;
-  out_properties->dl_device_id = (int32_t)device->index;
-  out_properties->synchronous = 1;
-  out_properties->memory_kind_count = 1;
-  out_properties->flops = 0;
-  out_properties->bytes_per_second = 0;
+  TENON_SET(out_properties, name, name);
+  TENON_SET(out_properties, dl_device_type, DLPACK_EXTENSION_DEVICE);
+  TENON_SET(out_properties, dl_device_id, (int32_t)device->index);
+  TENON_SET(out_properties, synchronous, 1);
+  TENON_SET(out_properties, memory_kind_count, 1);
+  TENON_SET(out_properties, flops, 0);
+  TENON_SET(out_properties, bytes_per_second, 0);
   return NULL;
 }
 
@@ -49,10 +50,10 @@ static tenon_status* memory_kind(tenon_device* device, uint32_t index, tenon_mem
   static const tenon_span name = TENON_SPAN("host");
   (void)device;
   if (index != 0) return tenon_plugin_error(TENON_NOT_FOUND, "the NULL device has one kind of memory, of index 0");
-  out_kind->name = name;
-  out_kind->alignment = ALIGNMENT;
-  out_kind->total_bytes = 0; /* unknown: as much as the host has */
-  out_kind->flags = TENON_MEMORY_HOST_VISIBLE;
+  TENON_SET(out_kind, name, name);
+  TENON_SET(out_kind, alignment, ALIGNMENT);
+  TENON_SET(out_kind, total_bytes, 0); /* unknown: as much as the host has */
+  TENON_SET(out_kind, flags, TENON_MEMORY_HOST_VISIBLE);
   return NULL;
 }
 
@@ -98,5 +99,5 @@ static const tenon_device_driver kDriver = {TENON_HEAD(tenon_device_driver),
                                             .map = map,
                                             .unmap = unmap};
 
-static const tenon_capability kCapabilities[] = {{TENON_SPAN(TENON_CAPABILITY_DEVICE), &kDriver}};
+static const tenon_capability kCapabilities[] = {TENON_PROVIDES(DEVICE, &kDriver)};
 TENON_PLUGIN("example.null_device", "1.0.0", "A device without kernels, in host memory.", kCapabilities)
