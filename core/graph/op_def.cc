@@ -340,9 +340,12 @@ Sameness Compare(const OpDef& a, const OpDef& b, std::string* difference) {
   if (a.traits != b.traits) return differ("traits");
   const bool first = AttrsWithin(b, a, difference);
   const bool second = AttrsWithin(a, b, difference);
-  if (first && second) return Sameness::kEqual;
-  if (first) return Sameness::kFirstLarger;
-  return second ? Sameness::kSecondLarger : Sameness::kDifferent;
+  if (!first && !second) return Sameness::kDifferent;
+  if (first && second && a.version == b.version) return Sameness::kEqual;
+  // The later version has the attributes of the earlier one.
+  if (a.version > b.version ? !first : a.version < b.version && !second) return differ("attributes, of which the later version has fewer");
+  return (first && second) ? (a.version > b.version ? Sameness::kFirstLarger : Sameness::kSecondLarger)
+                           : (first ? Sameness::kFirstLarger : Sameness::kSecondLarger);
 }
 
 }  // namespace tenon::graph

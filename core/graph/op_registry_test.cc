@@ -86,6 +86,47 @@ TEST(OpRegistry, RefusesWhatItDoesNotKnow) {
   EXPECT_TRUE(RegisterOps(&registry, {&op}).ok());
 }
 
+TEST(OpRegistry, LetsTheLaterOfTwoVersionsWinUnlessItHasLost) {
+  OpRegistry registry;
+  tenon_op_definition first = DefineOp("Op", "", ""), second = DefineOp("Op", "", ""), third = DefineOp("Op", "", "", "n: int = 1");
+  first.version = 1;
+  second.version = third.version = 2;
+  ASSERT_TRUE(RegisterOps(&registry, {&second}, "two").ok());
+  ASSERT_TRUE(RegisterOps(&registry, {&first}, "one").ok());
+  EXPECT_EQ((*registry.Find("Op"))->package, "two");
+  ASSERT_TRUE(RegisterOps(&registry, {&third}, "three").ok());
+  EXPECT_EQ((*registry.Find("Op"))->package, "three");
+  tenon_op_definition lost = DefineOp("Op", "", "");
+  lost.version = 3;
+  EXPECT_NE(RegisterOps(&registry, {&lost}, "four").message().find("attributes, of which the later version has fewer"), std::string::npos);
+  EXPECT_EQ((*registry.Find("Op"))->package, "three");
+}
+
+tenon_status* NoGradient(const tenon_gradient_args*) { return nullptr; }
+
+TEST(OpRegistry, TakesOneGradientForAnOpOfOthers) {
+  OpRegistry registry;
+  tenon_gradient_registration one = {TENON_HEAD(tenon_gradient_registration), TENON_SPAN("Op"), &NoGradient}, two = one;
+  const auto add = [&](std::vector<const tenon_gradient_registration*> list, const char* plugin, uint32_t must_understand = 0) {
+    const tenon_gradient_package package = {sizeof(tenon_gradient_package), must_understand, list.data(), list.size()};
+    return registry.RegisterGradients(package, fakes::InstanceNamed(plugin)).ToString();
+  };
+  EXPECT_EQ(add({&one, &two}, "p"), "INVALID_ARGUMENT: a gradient of op 'Op' stands twice in one package");
+  EXPECT_EQ(add({&one, nullptr}, "p"), "INVALID_ARGUMENT: a gradient's registration is NULL");
+  two.gradient = nullptr;
+  EXPECT_EQ(add({&two}, "p"), "INVALID_ARGUMENT: the gradient of op 'Op' has no function");
+  two.struct_size = 16;
+  EXPECT_EQ(add({&two}, "p").find("INVALID_ARGUMENT: a gradient's registration has the struct_size 16"), 0u) << add({&two}, "p");
+  EXPECT_EQ(add({&one}, "p", 4).find("UNIMPLEMENTED"), 0u) << add({&one}, "p", 4);
+  EXPECT_EQ(registry.FindGradient("Op").gradient, nullptr) << "all or nothing";
+  EXPECT_EQ(add({&one}, "p"), "OK");
+  EXPECT_EQ(registry.FindGradient("Op").gradient, &NoGradient);
+  EXPECT_EQ(add({&one}, "q"), "ALREADY_EXISTS: plugin 'p' brings a gradient of op 'Op' already; load only one of them");
+  registry.Unregister("p");
+  EXPECT_EQ(registry.FindGradient("Op").gradient, nullptr);
+  EXPECT_EQ(add({&one}, "q"), "OK");
+}
+
 TEST(OpRegistry, LetsTheLargerOfTwoCompatibleDefinitionsWin) {
   OpRegistry registry;
   const tenon_op_definition small = DefineOp("Op", "", ""), large = DefineOp("Op", "", "", "n: int = 1");

@@ -58,7 +58,7 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
   request.fetches = fetches;
   request.devices = &devices;
   const exec::Environment* session = &env;
-  // Those that take the node, whatever its shapes are. A kernel that fails when it is asked is one that does not: the plan says how it failed.
+  // Those that take the node, whatever its shapes are. One that fails when it is asked stays: the plan that asks it again says how it fails.
   const auto find = [session](const graph::Node& node, int device) {
     const exec::SessionDevice& on = session->devices[device];
     std::vector<exec::KernelEntry> kernels = session->kernels->Find(node, on.device->type);

@@ -100,6 +100,10 @@ bool IsDecomposed() {
 
 // ---- The kernel ----
 
+tenon_status* Supports(const tenon_kernel_query*) {
+  Misbehave("supports");
+  return Is("supports.nothing") ? tenon_plugin_error(TENON_UNIMPLEMENTED, "nothing at all") : nullptr;
+}
 tenon_status* Create(const tenon_create_args*, tenon_kernel** out_kernel) {
   Misbehave("create");
   *out_kernel = nullptr;
@@ -228,6 +232,7 @@ const tenon_kernel_registration* Kernel() {
     kernel.traits = TENON_KERNEL_ASYNC;
     kernel.run_async = &RunAsync;
   }
+  if (Is("supports.nothing") || Throws("supports") || Crashes("supports")) kernel.supports = &Supports;
   if (Is("kernel.async_without_trait")) kernel.run = nullptr, kernel.run_async = &RunAsync;
   if (Is("kernel.trait_without_async")) kernel.traits = TENON_KERNEL_ASYNC;
   if (Is("kernel.no_run")) kernel.run = nullptr;

@@ -87,9 +87,12 @@ Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, cons
   std::erase_if(*kernels, [&](const KernelEntry& kernel) {
     Status status = question.Ask(kernel);
     if (status.ok()) return false;
-    if (status.code() == Code::kUnimplemented) refused->push_back({kernel.plugin(), std::string(status.message())});
-    else if (failure.ok()) failure = std::move(status).Annotate(StrCat(node.Describe(), " [", kernel.plugin(), "]"));
-    return true;
+    if (status.code() == Code::kUnimplemented) {
+      refused->push_back({kernel.plugin(), std::string(status.message())});
+      return true;
+    }
+    if (failure.ok()) failure = std::move(status).Annotate(StrCat(node.Describe(), " [", kernel.plugin(), "]"));
+    return false;
   });
   return failure;
 }

@@ -50,7 +50,8 @@ class KernelQuestion {
   std::vector<const tenon_tensor_view*> pointers_;
 };
 
-// Removes those that do not take the node, whatever its shapes are, and says what each said.
+// Removes those that do not take the node, whatever its shapes are, and says what each said. A failure is that of the first kernel which fails
+// to answer; it stays.
 Status KeepThoseThatTakeIt(const graph::Node& node, const Environment& env, const SessionDevice* device, std::vector<KernelEntry>* kernels,
                            std::vector<KernelRefusal>* refused);
 
