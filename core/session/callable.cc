@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/exec/exchange/rendezvous.h"
+#include "core/exec/kernel/frame.h"
 #include "core/session/device_trace.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
@@ -256,6 +257,17 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   });
+}
+
+Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches) {
+  std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
+  Status status = Execute(options, feeds, [&](size_t index, const tenon_tensor_view& view) -> Status {
+    TENON_ASSIGN_OR_RETURN(out_fetches[index], exec::KeepView(pool, view));
+    return Status::Ok();
+  });
+  for (tenon_tensor_view& view : out_fetches)
+    if (!status.ok() && view.buffer != nullptr) Release(std::exchange(view.buffer, nullptr));
+  return status;
 }
 
 Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {

@@ -75,6 +75,8 @@ tenon_prepare_args KernelQuestion::PrepareArgs() const {
           device_,
           nullptr,
           0,
+          nullptr,
+          nullptr,
           nullptr};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/exec/kernel/prepare_services.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/tensor/allowance.h"
 #include "core/trace/trace.h"
@@ -62,12 +63,6 @@ std::vector<bool> HostArguments(const std::vector<graph::ArgDef>& arguments, con
       if (arguments[i].name == View(kernel.host_memory_args[a]))
         for (int32_t k = 0; k < ranges[i].count; ++k) host[static_cast<size_t>(ranges[i].begin + k)] = true;
   return host;
-}
-
-bool TouchesState(const graph::Node& node) {
-  const auto is_handle = [](DType type) { return IsRef(type) || !IsPlain(type); };
-  return node.has(TENON_OP_STATEFUL) || std::any_of(node.input_types.begin(), node.input_types.end(), is_handle) ||
-         std::any_of(node.output_types.begin(), node.output_types.end(), is_handle);
 }
 
 }  // namespace
@@ -168,6 +163,9 @@ Result<std::shared_ptr<PreparedNode>> NodeRunner::PrepareWith(size_t i, const Ke
   TENON_ASSIGN_OR_RETURN(node->kernel, Instance(i));
   if (kernel.prepare == nullptr) return node;
   tenon_prepare_args args = question.PrepareArgs();
+  tenon_prepare_context context(*env_, kernel.device_type.size == 0 ? nullptr : device_, entry.plugin());
+  args.services = PrepareServices();
+  args.context = &context;
   TENON_RETURN_IF_ERROR(entry.instance->Call("prepare", &node_->name, &node_->op->name, [&](tenon_plugin_self* self) {
     args.self = self;
     return kernel.prepare(node->kernel->state(), &args);
@@ -301,7 +299,7 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
     EndLostUpdates(*frame);
     bad = Thrown(prepared.kernel->plugin(), "run").release();
   }
-  if (context->pin_count != 0) ReleasePins(context);
+  if (context->holds()) ReleasePins(context);
   if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
 }
