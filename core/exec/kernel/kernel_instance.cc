@@ -7,6 +7,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/work_services.h"
 
 // What a kernel's create() gets.
 struct tenon_create_context {
@@ -84,7 +85,7 @@ tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_
 
 const tenon_create_services* CreateServices() {
   static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &DeviceExtension,
-                                                 &FindCapability, &FunctionOf};
+                                                 &FindCapability, &FunctionOf, WorkServices()};
   return &services;
 }
 

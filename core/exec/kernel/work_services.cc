@@ -43,7 +43,7 @@ tenon_status* Call(tenon_work* work, tenon_function* function, const tenon_tenso
   return Answer([&] { return work->Call(function, {arguments, argument_count}, {out_results, result_count}); });
 }
 
-void FunctionInfo(const tenon_function* function, tenon_function_info* out_info) {
+void FunctionSignatureOf(const tenon_function* function, tenon_function_signature* out_info) {
   *out_info = {{function->name.data(), function->name.size()}, function->argument_types.data(), function->result_types.data(), function->argument_types.size(),
                function->result_types.size()};
 }
@@ -75,7 +75,7 @@ void BackgroundEnd(tenon_work* work) {
 
 const tenon_work_services* WorkServices() {
   static const tenon_work_services services = {
-      TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionInfo,
+      TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
       &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd};
   return &services;
 }

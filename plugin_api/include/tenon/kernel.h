@@ -63,6 +63,8 @@ typedef struct tenon_in_place {
   int32_t output;
 } tenon_in_place;
 
+struct tenon_work_services;
+
 /* ---- Services of create() ---- */
 
 typedef struct tenon_create_services {
@@ -89,6 +91,8 @@ typedef struct tenon_create_services {
    * nothing can call functions. function_release() gives it back. */
   TENON_THREAD(any) TENON_OWN(give(out_function))
   tenon_status* (*function)(tenon_create_context* context, tenon_span attr, uint64_t index, tenon_function** out_function);
+  /* The table of works and functions, which lives as long as the host: a kernel gives its functions back with it. */
+  const struct tenon_work_services* work_services;
 } tenon_create_services;
 
 typedef struct tenon_create_args {
@@ -187,13 +191,13 @@ typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_done_functio
 #define TENON_WORK_WRITABLE 2u
 
 /* Frozen value: what a function takes and gives; valid as long as the function. */
-typedef struct tenon_function_info {
+typedef struct tenon_function_signature {
   tenon_span name;
   const uint32_t* argument_dtypes; /* [argument_count] TENON_DT_* */
   const uint32_t* result_dtypes;   /* [result_count] */
   uint64_t argument_count;
   uint64_t result_count;
-} tenon_function_info;
+} tenon_function_signature;
 
 typedef struct tenon_work_services {
   uint32_t struct_size;
@@ -220,7 +224,7 @@ typedef struct tenon_work_services {
   TENON_THREAD(any) TENON_OWN(give(out_results))
   tenon_status* (*call)(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
                         tenon_tensor_view* out_results, uint64_t result_count);
-  TENON_THREAD(any) TENON_OWN(borrow) void (*function_info)(const tenon_function* function, tenon_function_info* out_info);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*function_signature)(const tenon_function* function, tenon_function_signature* out_info);
   TENON_THREAD(any) TENON_OWN(borrow) void (*function_retain)(tenon_function* function);
   TENON_THREAD(any) TENON_OWN(take(function)) void (*function_release)(tenon_function* function);
 
