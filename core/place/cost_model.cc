@@ -118,7 +118,7 @@ double BytesOf(DType type, const Shape& shape) {
   double elements = 1;
   for (int64_t dim : shape.dims()) elements *= static_cast<double>(dim);
   const DType base = BaseType(type);
-  return elements * (static_cast<double>(SizeOf(base)) + (base == TENON_DT_STRING ? kGuessedStringBytes : 0));
+  return elements * (BitsOf(base) / 8.0 + (base == TENON_DT_STRING ? kGuessedStringBytes : 0));
 }
 
 Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference& shapes, bool* guessed) {

@@ -209,7 +209,8 @@ class Maker {
       if (request_.is_view && request_.is_view(node, static_cast<int>(representatives_[c]))) continue;
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
-      out_.seconds[i * out_.class_count + c] = turns_[i] * (measured != nullptr ? measured->seconds : SecondsOn(cost, device));
+      const double said = measured == nullptr && request_.kernel_seconds ? request_.kernel_seconds(node, static_cast<int>(representatives_[c]), shapes_) : 0;
+      out_.seconds[i * out_.class_count + c] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : SecondsOn(cost, device));
     }
     return Status::Ok();
   }

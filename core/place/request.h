@@ -10,6 +10,10 @@
 
 #include "core/graph/graph.h"
 
+namespace tenon::graph {
+class ShapeInference;
+}
+
 namespace tenon::place {
 
 class CostModel;      // cost_model.h
@@ -50,6 +54,8 @@ struct Request {
   std::function<bool(const graph::Node&, int device, int output)> host_output;
   // Whether the kernel's output is its input's memory: it costs nothing. May be empty: no.
   std::function<bool(const graph::Node&, int device)> is_view;
+  // Seconds of a run on a device, where the kernel says it for shapes that are known; 0: it does not. May be empty.
+  std::function<double(const graph::Node&, int device, const graph::ShapeInference& shapes)> kernel_seconds;
   // Between different devices. May be empty: transfers cost nothing.
   std::function<Link(int from, int to)> link;
 

@@ -87,6 +87,11 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     const std::vector<exec::KernelEntry> kernels = find(node, device);
     return !kernels.empty() && (kernels[0].registration->traits & TENON_KERNEL_VIEW) != 0;
   };
+  request.kernel_seconds = [session, find](const graph::Node& node, int device, const graph::ShapeInference& shapes) {
+    if (!exec::NeedsKernel(node)) return 0.0;
+    const std::vector<exec::KernelEntry> kernels = find(node, device);
+    return kernels.empty() ? 0.0 : exec::SecondsOf(node, *session, &session->devices[device], kernels[0], shapes);
+  };
   request.link = [session](int from, int to) {
     return LinkBetween(session->devices[from], session->devices[to]);
   };

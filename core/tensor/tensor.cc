@@ -15,19 +15,19 @@ BufferPool* GlobalPool() {
 
 Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
-  if (SizeOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
-  int64_t bytes = 0;
-  if (!CheckedMultiply(count, SizeOf(dtype), &bytes) || static_cast<uint64_t>(bytes) > kMaxBytes)
+  if (BitsOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
+  int64_t bits = 0;
+  if (!CheckedMultiply(count, BitsOf(dtype), &bits) || BytesOfElements(dtype, static_cast<uint64_t>(count)) > kMaxBytes)
     return ResourceExhausted(StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more memory than any machine has"));
-  return bytes;
+  return static_cast<int64_t>(BytesOfElements(dtype, static_cast<uint64_t>(count)));
 }
 
 bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes) {
-  uint64_t bytes = SizeOf(dtype);
+  uint64_t bits = BitsOf(dtype);
   for (int32_t i = 0; i < view.dl.ndim; ++i)
-    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(view.dl.shape[i]), &bytes)) return false;
-  *out_bytes = bytes;
-  return bytes <= kMaxBytes;
+    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bits, static_cast<uint64_t>(view.dl.shape[i]), &bits)) return false;
+  *out_bytes = bits / 8 + (bits % 8 == 0 ? 0 : 1);
+  return *out_bytes <= kMaxBytes;
 }
 
 Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint64_t extra_bytes) {
@@ -70,7 +70,7 @@ int64_t Tensor::num_elements() const {
   auto count = shape_.num_elements();
   return count.ok() ? *count : 0;
 }
-uint64_t Tensor::byte_size() const { return static_cast<uint64_t>(num_elements()) * SizeOf(dtype_); }
+uint64_t Tensor::byte_size() const { return BytesOfElements(dtype_, static_cast<uint64_t>(num_elements())); }
 
 std::string_view Tensor::string(int64_t i) const {
   const tenon_string_cell cell = as<tenon_string_cell>()[i];

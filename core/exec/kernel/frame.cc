@@ -7,6 +7,7 @@
 
 #include "core/base/plugin_call.h"
 #include "core/exec/work/work.h"
+#include "core/tensor/view_check.h"
 
 namespace tenon::exec {
 namespace {
@@ -44,18 +45,8 @@ Status NotSet(const tenon_frame_context& context, size_t output) {
 }
 
 Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
-  if (view.dl.data == nullptr || !OnHost(view)) return Status::Ok();
-  const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
-  const Buffer* memory = HomeOf(view.buffer);
-  const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) -
-                                            (memory == nullptr ? reinterpret_cast<const char*>(cells) : static_cast<const char*>(memory->data)));
-  const uint64_t bytes = memory == nullptr ? view.byte_size : memory->capacity - offset;
-  const int64_t count = NumElements(view);
-  for (int64_t i = 0; i < count; ++i)
-    if (cells[i].size != 0 && (cells[i].offset > bytes || cells[i].size > bytes - cells[i].offset))
-      return Internal(StrCat(ItsFunction(context), " gave output ", output, " the string ", i, " at byte ", cells[i].offset, " of ", cells[i].size,
-                             " bytes; its memory has ", bytes));
-  return Status::Ok();
+  const std::string fault = FaultOfCells(view);
+  return fault.empty() ? Status::Ok() : Internal(StrCat(ItsFunction(context), " gave output ", output, " ", fault));
 }
 
 Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes) {

@@ -9,6 +9,7 @@
 #include "core/exec/kernel/work_services.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/tensor/variant.h"
+#include "core/tensor/view_check.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {
@@ -53,20 +54,7 @@ tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_te
   const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
   const DType planned = frame->context->node->output_types[index];
   if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
-  if (view.buffer == nullptr) return wrong("memory that lives in no buffer, and that it must copy,");
-  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK || (view.dl.ndim > 0 && view.dl.shape == nullptr))
-    return wrong(StrCat("a shape of rank ", view.dl.ndim, view.dl.shape == nullptr ? " without dims" : ""));
-  if (view.dl.strides != nullptr) return wrong("a view with strides");
-  uint64_t bytes = sizeof(tenon_resource*);
-  if (!IsRef(planned) && !ByteSize(planned, view, &bytes)) {
-    const Result<int64_t> size = ByteSize(planned, ShapeOf(view));
-    return wrong(StrCat("a shape that cannot be (", size.ok() ? ShapeOf(view).ToString() : std::string(size.status().message()), ")"));
-  }
-  if (view.byte_size != bytes) return wrong(StrCat("byte_size ", view.byte_size, " and a shape of ", bytes, " bytes"));
-  const Buffer* memory = HomeOf(view.buffer);
-  const auto begin = reinterpret_cast<uintptr_t>(memory->data), data = reinterpret_cast<uintptr_t>(DataOf(view));
-  if (bytes > 0 && (data < begin || data - begin > memory->capacity || bytes > memory->capacity - (data - begin)))
-    return wrong(StrCat(bytes, " bytes that do not lie in their buffer of ", memory->capacity, " bytes"));
+  if (const std::string fault = FaultOf(view); !fault.empty()) return wrong(fault);
   const bool in_host_memory = frame->context->place.host_output(static_cast<size_t>(index));
   if (frame->context->place.device != nullptr && OnHost(view) != in_host_memory)
     return wrong(StrCat(OnHost(view) ? "memory of the host" : "memory of a device", " where ", in_host_memory ? "the host's" : "the device's", " is wanted"));

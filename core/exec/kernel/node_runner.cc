@@ -123,7 +123,7 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
 // each pixel of an image that will not fit is not worth preparing. limit: of the memory; 0: none.
 static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs, uint64_t limit) {
   for (size_t k = 0; k < outputs.size(); ++k) {
-    if (!outputs[k].shape.fully_known() || SizeOf(node.output_types[k]) == 0) continue;
+    if (!outputs[k].shape.fully_known() || BitsOf(node.output_types[k]) == 0) continue;
     Result<int64_t> bytes = ByteSize(node.output_types[k], outputs[k].shape);
     if (bytes.ok() && limit != 0 && static_cast<uint64_t>(*bytes) > limit)
       bytes = ResourceExhausted(StrCat(*bytes, " bytes would pass the memory limit of ", limit, " bytes; raise the limit or make the step smaller"));
