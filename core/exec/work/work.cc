@@ -194,7 +194,7 @@ void tenon_work::Run(uint64_t token) {
   Status status;
   if (cancelled()) status = Status(tenon::Code::kCancelled, std::string(cancellation_->reason().message()));
   else if (item.timed_out) status = Status(tenon::Code::kDeadlineExceeded, "the descriptor was not ready in time");
-  tenon::TellPlugin(plugin_, "what it scheduled of node", &name_, nullptr, [&] { item.function(item.argument, status.release()); });
+  tenon::TellPlugin(plugin_, "scheduled function", &name_, nullptr, [&] { item.function(item.argument, status.release()); });
   {
     std::lock_guard lock(mutex_);
     items_.erase(token);
