@@ -110,7 +110,7 @@ TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
   f.attrs = {{"T", TENON_ATTR_TYPE, AttrValue::Type(TENON_DT_FLOAT), {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"L", TENON_ATTR_TYPE | TENON_ATTR_LIST, {}, {}, {}, {}}};
   f.nodes = {{"sum", "Total", "/device:x", {"x", "^rest"}, {{"T", AttrValue::Placeholder("T")}}}};
   f.returns = {{"y", "sum:sum:0"}};
-  f.control_returns = {"sum"};
+  f.control_returns = {{"sum", "sum"}};
   f.is_stateful = true;
   g.graph.library()[f.name] = std::make_shared<const FunctionDef>(f);
   const auto bytes = ExportGraphDef(g.graph);
