@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of library functions, as functions. One may need the other: a body may hold the gradient of a function.
 #include "core/grad/gradients.h"
+#include "core/graph/make_function.h"
 
 namespace tenon::grad {
 namespace {
@@ -42,16 +43,15 @@ class FunctionGradient {
     if (!ys.empty() && !xs.empty()) {
       TENON_ASSIGN_OR_RETURN(gradients, AddGradients(&builder_, ys, xs, initial));
     }
-    FunctionDef made;
-    made.name = std::move(name);
+    graph::FunctionSource source;
+    source.name = std::move(name);
+    for (const Edge& argument : arguments_) source.inputs.push_back({graph_.node(argument.node).name, argument});
     for (size_t i = 0; i < count; ++i) {
       TENON_ASSIGN_OR_RETURN(const Edge value, ValueOf(gradients[i], arguments_[i]));
-      const std::string output = StrCat("gradient_", i);
-      made.outputs.push_back({output, node_.output_types[i], "", "", ""});
-      made.returns.emplace(output, NameOf(value));
+      source.outputs.push_back({StrCat("gradient_", i), value});
     }
-    AddBody(&made);
-    return made;
+    AddEffects(&source);
+    return graph::MakeFunction(graph_, std::move(source));
   }
 
   // The functions that this one calls may be new.
@@ -73,22 +73,11 @@ class FunctionGradient {
     return Edge{zeros, 0};
   }
 
-  std::string NameOf(Edge edge) const {
-    const Node& node = graph_.node(edge.node);
-    return node.has(TENON_OP_ARGUMENT) ? node.name : StrCat(node.name, ":", edge.index);
-  }
-
-  void AddBody(FunctionDef* made) const {
-    for (const Edge& argument : arguments_) made->inputs.push_back({graph_.node(argument.node).name, graph_.TypeOf(argument), "", "", ""});
-    for (const graph::NodeId id : graph_.ids()) {
-      const Node& node = graph_.node(id);
-      if (node.has(TENON_OP_ARGUMENT)) continue;
-      FunctionDef::BodyNode body{node.name, node.op->name, node.device, {}, node.attrs};
-      for (const Edge& input : node.inputs) body.inputs.push_back(NameOf(input));
-      for (const graph::NodeId control : node.controls) body.inputs.push_back(StrCat("^", graph_.node(control).name));
-      made->is_stateful = made->is_stateful || node.has(TENON_OP_STATEFUL);
-      made->nodes.push_back(std::move(body));
-    }
+  // What the function does besides computing, its gradient does too.
+  void AddEffects(graph::FunctionSource* source) const {
+    for (const graph::NodeId id : graph_.ids())
+      if (graph_.node(id).has(TENON_OP_STATEFUL) && !graph_.node(id).has(TENON_OP_ARGUMENT))
+        source->control_outputs.push_back({StrCat("effect_", source->control_outputs.size()), id});
   }
 
   const Node& node_;

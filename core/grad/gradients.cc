@@ -77,7 +77,7 @@ class Differentiator {
     for (const graph::NodeId id : ForwardIds()) {
       const Node& node = graph_.node(id);
       const bool made_of_others = graph::Decomposes(node) && node.op->c->gradient == nullptr;
-      if (between_[id] && (node.has(graph::kCallsFunctions) || made_of_others)) calls.push_back(id);
+      if (between_[id] && (node.has(graph::kCallsFunctions) || made_of_others) && GradientOfCall(node).empty()) calls.push_back(id);
     }
     return calls;
   }
@@ -299,6 +299,8 @@ class Differentiator {
       TENON_RETURN_IF_ERROR(SwitchGradient(node, dy, &dx));
     } else if (node.has(TENON_OP_MERGE)) {
       TENON_RETURN_IF_ERROR(MergeGradient(node, dy, &dx));
+    } else if (node.has(TENON_OP_CALL)) {
+      TENON_RETURN_IF_ERROR(CallGradient(node, dy, &dx));
     } else {
       TENON_RETURN_IF_ERROR(OpGradient(id, node, dy, &dx));
     }
@@ -402,6 +404,52 @@ class Differentiator {
       if (Status status = CheckGradient(node, i, (*dx)[i]); !status.ok())
         return std::move(status).Annotate(StrCat(DescribePlugin(gradient.plugin->id()), ": its gradient() gave input ", i));
     return Status::Ok();
+  }
+
+  // The function that the library names as the gradient of the one that the node calls; empty: there is none, or it calls none.
+  std::string GradientOfCall(const Node& node) const {
+    if (!node.has(TENON_OP_CALL) || node.has(TENON_OP_REMOTE)) return {};
+    auto function = graph_.library().find(node.op->name);
+    if (const graph::AttrValue* f = node.FindAttr("f"); function == graph_.library().end() && f != nullptr && f->kind() == TENON_ATTR_FUNCTION)
+      function = graph_.library().find(f->function().name);
+    return function == graph_.library().end() ? std::string() : function->second->gradient;
+  }
+
+  // A call of that function: with the inputs, then a gradient of each output.
+  Status CallGradient(const Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx) {
+    const std::string gradient = GradientOfCall(node);
+    std::vector<Edge> inputs = node.inputs;
+    for (size_t k = 0; k < dy.size(); ++k) {
+      TENON_ASSIGN_OR_RETURN(const Edge dense, DenseOrZeros(node, static_cast<int32_t>(k), dy[k]));
+      inputs.push_back(dense);
+    }
+    TENON_ASSIGN_OR_RETURN(const graph::OpDef* const op, graph_.FunctionOp(gradient));
+    const std::vector<graph::NodeId> before = builder_->controls();
+    builder_->set_controls(ControlsHere());
+    auto call = builder_->Add(gradient, std::move(inputs), BoundBy(node, *op));
+    builder_->set_controls(before);
+    if (!call.ok()) return Status(call.status()).Annotate(StrCat("a call of '", gradient, "', which is the gradient of its function"));
+    const Node& made = graph_.node(*call);
+    if (made.output_types.size() != dx->size())
+      return InvalidArgument(StrCat("'", gradient, "', which is the gradient of its function, gives ", made.output_types.size(), " values for ", dx->size(), " inputs"));
+    for (size_t i = 0; i < dx->size(); ++i) {
+      if (!MayCarry(BaseType(graph_.TypeOf(node.inputs[i])))) continue;
+      (*dx)[i] = Dense({*call, static_cast<int32_t>(i)});
+      TENON_RETURN_IF_ERROR(CheckOutput(StrCat("'", gradient, "' gives input ", i).c_str(), (*dx)[i].dense, node.input_types[i]));
+    }
+    return Status::Ok();
+  }
+
+  // Attributes of the call, or of its attribute f, that the gradient's function has too.
+  static AttrMap BoundBy(const Node& call, const graph::OpDef& op) {
+    AttrMap bound;
+    const auto take = [&](const AttrMap& attrs) {
+      for (const auto& [name, value] : attrs)
+        if (op.FindAttr(name) != nullptr) bound.emplace(name, value);
+    };
+    if (const graph::AttrValue* f = call.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
+    take(call.attrs);
+    return bound;
   }
 
   // Whichever side was taken has its gradient; the other is dead. A side without gradient gives zeros, alive or dead

@@ -57,7 +57,7 @@ class Body {
       TENON_ASSIGN_OR_RETURN(std::vector<Edge> edges, Resolve(it->second));
       results->insert(results->end(), edges.begin(), edges.end());
     }
-    for (const std::string& name : function_.control_returns)
+    for (const auto& [output, name] : function_.control_returns)
       if (const auto it = nodes_.find(name); it != nodes_.end()) effects->push_back(it->second);
     if (results->size() != site_.output_types.size())
       return Bad(StrCat("it gives ", results->size(), " results, the call has ", site_.output_types.size(), " outputs"));
@@ -171,7 +171,8 @@ class Body {
   std::set<std::string_view> Needed() const {
     std::map<std::string_view, const FunctionDef::BodyNode*> by_name;
     for (const auto& body : function_.nodes) by_name.emplace(body.name, &body);
-    std::vector<std::string_view> left(function_.control_returns.begin(), function_.control_returns.end());
+    std::vector<std::string_view> left;
+    for (const auto& [output, node] : function_.control_returns) left.push_back(node);
     for (const auto& [output, value] : function_.returns) left.push_back(NodeOf(value));
     std::set<std::string_view> needed;
     while (!left.empty()) {
@@ -252,6 +253,9 @@ class Body {
       if (bound == attrs_.end()) return Bad(StrCat("node '", body.name, "' needs the attribute '", value.placeholder(), "'"));
       spec.attrs.emplace(name, bound->second);
     }
+    // Two calls have two loops.
+    if (const auto frame = spec.attrs.find("frame_name"); op->has(TENON_OP_ENTER) && frame != spec.attrs.end() && frame->second.kind() == TENON_ATTR_STRING)
+      frame->second = AttrValue::String(StrCat(site_.name, "/", frame->second.s()));
     if (!site_.sources_wait || (spec.inputs.empty() && spec.controls.empty()) || op->has(kCallsFunctions))
       spec.controls.insert(spec.controls.end(), site_.controls.begin(), site_.controls.end());
     if (spec.device.empty()) spec.device = site_.device;

@@ -87,14 +87,17 @@ struct FunctionDef {
     std::vector<std::string> inputs;  // "arg", "arg:i", "node:out_arg:i", "^node"
     AttrMap attrs;
   };
-  std::string name;
+  std::string name, description;
   std::vector<Arg> inputs, outputs;
-  std::vector<AttrDef> attrs;
+  std::vector<AttrDef> attrs;  // that a caller binds
+  AttrMap labels;              // what is said of the function itself, as "_noinline"; nothing here depends on it
   std::vector<BodyNode> nodes;
   std::map<std::string, std::string> returns;          // output -> body input syntax
-  std::vector<std::string> control_returns;            // body nodes that must run
+  std::map<std::string, std::string> control_returns;  // control output -> body node that must run
   std::string gradient;  // the function that is its gradient (GradientDef); empty: it is made of the body
   bool is_stateful = false;
+  // Of a function that was read: its bytes in the file, which hold more than is known here and are what is written again. Empty: made here.
+  std::string file_bytes;
 };
 
 using FunctionLibrary = std::map<std::string, std::shared_ptr<const FunctionDef>, std::less<>>;

@@ -101,7 +101,7 @@ TEST(InlineCall, WaitsForTheBodysEffectsAndLetsTheBodyWaitForWhatTheCallWaitedFo
   f.name = "Effect";
   f.inputs = {FloatArg("x")};
   f.nodes = {{"draw", "Draw", "", {}, {}}, {"after", "Nothing", "", {"^draw"}, {}}};
-  f.control_returns = {"after"};
+  f.control_returns = {{"after", "after"}};
   g.Define(f);
   const Edge before = g.Add("Nothing", {}, {}, "before");
   const NodeId call = g.Call("Effect", {g.x}, {}, {before.node});
@@ -171,7 +171,7 @@ TEST(InlineCall, DoesWithoutUnknownOpsThatNoResultNeeds) {
   EXPECT_TRUE(g.graph.Find("call/more"));
   for (const char* name : {"call/odd", "call/reader", "call/second"}) EXPECT_FALSE(g.graph.Find(name)) << name;
   f.name = "Effect";
-  f.control_returns = {"second"};
+  f.control_returns = {{"second", "second"}};
   Library other;
   EXPECT_TRUE(other.WhyNot(f).starts_with("NOT_FOUND: function 'Effect', node 'odd': no loaded plugin has the op 'Frobnicate'"));
 }

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/graph/function_library.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -59,13 +61,22 @@ class Merger {
   std::vector<NodeId> fresh_;
 };
 
+Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {
+  for (const auto& [name, function] : from) TENON_RETURN_IF_ERROR(AddFunction(to, function));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status Merge(const Graph& from, Graph* to) {
   const int32_t before = to->size();
-  for (const auto& [name, function] : from.library()) to->library().emplace(name, function);
-  Status status = Merger(from, to).Run();
-  if (!status.ok()) to->Truncate(before);
+  FunctionLibrary library = to->library();
+  Status status = AddFunctions(from.library(), &to->library());
+  if (status.ok()) status = Merger(from, to).Run();
+  if (!status.ok()) {
+    to->Truncate(before);
+    to->library() = std::move(library);
+  }
   return status;
 }
 

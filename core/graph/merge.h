@@ -7,8 +7,8 @@
 
 namespace tenon::graph {
 
-// Adds the nodes of `from` whose names `to` does not know, and its functions. ALREADY_EXISTS: `to` has a node of that name with another op.
-// After an error `to` has the nodes that it had.
+// Adds the nodes of `from` whose names `to` does not know, and its functions. ALREADY_EXISTS: `to` has a node of that name with another op,
+// or another function of that name. After an error `to` has the nodes and functions that it had.
 Status Merge(const Graph& from, Graph* to);
 
 }  // namespace tenon::graph

@@ -47,7 +47,10 @@ tenon_status* tenon_graph_create(tenon_runtime* runtime, tenon_app_graph** out_g
 void tenon_graph_release(tenon_app_graph* graph) { delete graph; }
 
 tenon_status* tenon_graph_import(tenon_app_graph* graph, tenon_span graph_def) {
-  return host::Guard([&] { return graph::ImportGraphDef(View(graph_def), &graph->graph); });
+  return host::Guard([&] {
+    graph->functions.clear();
+    return graph::ImportGraphDef(View(graph_def), &graph->graph);
+  });
 }
 
 tenon_status* tenon_graph_export(const tenon_app_graph* graph, tenon_text** out_graph_def) {
@@ -61,6 +64,7 @@ tenon_status* tenon_graph_export(const tenon_app_graph* graph, tenon_text** out_
 tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec* spec, tenon_span device, int64_t* out_node) {
   return host::Guard([&]() -> Status {
     const size_t before = graph->graph.size();
+    TENON_RETURN_IF_ERROR(host::TakeFunctions(graph, *spec));
     graph->builder.set_device(std::string(View(device)));
     Status status(graph->builder.c()->add_node(&graph->builder, spec, out_node));
     graph->builder.set_device("");
@@ -157,6 +161,7 @@ tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_outp
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(std::vector<graph::Edge> y_edges, CheckEdges(graph, ys, y_count));
     TENON_ASSIGN_OR_RETURN(std::vector<graph::Edge> x_edges, CheckEdges(graph, xs, x_count));
+    graph->functions.clear();  // gradients may be functions
     std::vector<graph::Edge> first;
     if (initial != nullptr) {
       TENON_ASSIGN_OR_RETURN(first, CheckEdges(graph, initial, y_count));

@@ -98,6 +98,9 @@ struct tenon_app_graph {
   tenon_runtime* runtime;
   tenon::graph::Graph graph;
   tenon::graph::Builder builder;
+  const tenon_app_graph* outer = nullptr;  // of a function's body: the graph whose functions it knows too
+  // The library as a list, made when it is asked for; empty: not made since the library changed.
+  mutable std::vector<std::shared_ptr<const tenon::graph::FunctionDef>> functions;
 };
 
 struct tenon_session {
@@ -131,6 +134,9 @@ inline std::vector<std::string_view> Names(const tenon_span* names, uint64_t cou
   for (uint64_t i = 0; i < count; ++i) out.push_back(View(names[i]));
   return out;
 }
+
+// Of a body's graph: takes the functions that the node names from the graphs around it.
+Status TakeFunctions(tenon_app_graph* graph, const tenon_node_spec& spec);
 
 // Runs a function of ours; what it throws (memory) becomes a status.
 template <typename Function>

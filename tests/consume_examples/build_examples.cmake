@@ -30,6 +30,8 @@ endfunction()
 
 build("${SOURCE}/sdk/examples/c_train" "${FOLDER}/c_train")
 expect("${FOLDER}/c_train/c_train" "0\\^1 = (0\\.9|1\\.0)")
+build("${SOURCE}/sdk/examples/c_function" "${FOLDER}/c_function")
+expect("${FOLDER}/c_function/c_function" "= 0\\.334613 .by hand 0\\.334613")
 build("${SOURCE}/sdk/examples/cpp_hello" "${FOLDER}/cpp_hello")
 expect("${FOLDER}/cpp_hello/cpp_hello" "^4 6 0 0")
 build("${SOURCE}/sdk/examples/paper_figures" "${FOLDER}/paper_figures")

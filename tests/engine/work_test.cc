@@ -377,5 +377,31 @@ TEST(Tuning, WhatOneKernelFoundOutAnotherKnows) {
   EXPECT_EQ(Tries(*later, x, b, 3), 1);
 }
 
+TEST(Tuning, AFolderCarriesItFromRuntimeToRuntime) {
+  const std::string folder = testing::TempDir() + "tenon_tuning_folder_" + std::to_string(getpid());
+  std::filesystem::remove_all(folder);
+  const auto tries = [&](const std::string& in) {
+    RuntimeOptions options;
+    options.plugins = {TENON_TEST_WORK_PLUGIN};
+    options.tuning_folder = in;
+    auto runtime = Runtime::Create(options);
+    EXPECT_TRUE(runtime.ok()) << runtime.status().message();
+    Graph graph(*runtime);
+    const Output x = graph.Placeholder("x", DType::kFloat, {3});
+    const Output found = graph.Op("TestTuned", {x});
+    auto session = Session::Create(*runtime, graph);
+    EXPECT_TRUE(session.ok());
+    return Tries(*session, x, found, 3);
+  };
+  const int32_t first = tries(folder);
+  EXPECT_EQ(tries(folder), first);
+  EXPECT_EQ(tries(""), first + 1) << "who has no folder finds out for itself";
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  RuntimeOptions open_to_all;
+  open_to_all.tuning_folder = folder;
+  EXPECT_EQ(Runtime::Create(open_to_all).status().code(), Code::kFailedPrecondition);
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace tenon::engine

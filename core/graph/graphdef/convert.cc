@@ -5,11 +5,13 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/stubs/logging.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <cstdlib>
 #include <new>
 #include <queue>
 
+#include "core/graph/function_library.h"
 #include "core/graph/graphdef/graph.pb.h"
 #include "core/graph/graphdef/tensor_proto.h"
 
@@ -261,9 +263,45 @@ uint32_t KindFromName(std::string_view name) {
   return TENON_ATTR_NONE;
 }
 
+// The same message gives the same bytes: maps in the order of their keys.
+template <typename Message>
+bool WriteInOrder(const Message& message, std::string* out) {
+  google::protobuf::io::StringOutputStream stream(out);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  return message.SerializeToCodedStream(&coded);
+}
+
+// The bytes of a message's members of that number, in their order. The message has been parsed: it is well formed.
+std::vector<std::string_view> MembersOf(std::string_view message, int number) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()), static_cast<int>(message.size()));
+  std::vector<std::string_view> members;
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag != WireFormatLite::MakeTag(number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED)) {
+      if (!WireFormatLite::SkipField(&in, tag)) break;
+      continue;
+    }
+    int size = 0;
+    if (!in.ReadVarintSizeAsInt(&size)) break;
+    members.push_back(message.substr(static_cast<size_t>(in.CurrentPosition()), static_cast<size_t>(size)));
+    if (!in.Skip(size)) break;
+  }
+  return members;
+}
+
+// The bytes of the functions of a GraphDef.
+std::vector<std::string_view> FunctionsOf(std::string_view graph_def) {
+  std::vector<std::string_view> functions;
+  for (const std::string_view library : MembersOf(graph_def, tensorflow::GraphDef::kLibraryFieldNumber))
+    for (const std::string_view function : MembersOf(library, tensorflow::FunctionDefLibrary::kFunctionFieldNumber)) functions.push_back(function);
+  return functions;
+}
+
 Result<FunctionDef> FunctionFromProto(const tensorflow::FunctionDef& proto, int64_t* budget) {
   FunctionDef function;
   function.name = proto.signature().name();
+  function.description = proto.signature().description();
   function.is_stateful = proto.signature().is_stateful();
   for (const auto& arg : proto.signature().input_arg()) function.inputs.push_back(ArgFromProto(arg));
   for (const auto& arg : proto.signature().output_arg()) function.outputs.push_back(ArgFromProto(arg));
@@ -287,43 +325,23 @@ Result<FunctionDef> FunctionFromProto(const tensorflow::FunctionDef& proto, int6
     function.nodes.push_back(std::move(body));
   }
   function.returns = {proto.ret().begin(), proto.ret().end()};
-  for (const auto& [name, node] : proto.control_ret()) function.control_returns.push_back(node);
+  function.control_returns = {proto.control_ret().begin(), proto.control_ret().end()};
+  for (const auto& [name, value] : proto.attr())  // those that nobody here can read stay in the bytes
+    if (auto label = AttrFromProto(value, budget); label.ok()) function.labels.emplace(name, *std::move(label));
   return function;
 }
 
-void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto);
-
-// The same for functions that are the same: maps in the order of their keys.
-template <typename Message>
-bool WriteInOrder(const Message& message, std::string* out) {
-  google::protobuf::io::StringOutputStream stream(out);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  return message.SerializeToCodedStream(&coded);
-}
-// What cannot be written is the same as nothing else.
-bool AreSame(const FunctionDef& a, const FunctionDef& b) {
-  const auto write = [](const FunctionDef& function, std::string* out) {
-    tensorflow::FunctionDef proto;
-    FunctionToProto(function, &proto);
-    return WriteInOrder(proto, out);
-  };
-  std::string bytes_of_a, bytes_of_b;
-  return a.gradient == b.gradient && write(a, &bytes_of_a) && write(b, &bytes_of_b) && bytes_of_a == bytes_of_b;
-}
-
-Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, FunctionLibrary& library, int64_t* budget) {
-  std::map<std::string_view, std::string_view> gradients;
-  for (const auto& each : proto.gradient()) gradients.emplace(each.function_name(), each.gradient_func());
-  for (const auto& def : proto.function()) {
-    TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(def, budget));
+// file_bytes: of each of its functions.
+Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, FunctionLibrary& library, int64_t* budget) {
+  for (int i = 0; i < proto.function_size(); ++i) {
+    TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(proto.function(i), budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
-    if (const auto it = gradients.find(function.name); it != gradients.end()) function.gradient = it->second;
-    auto shared = std::make_shared<const FunctionDef>(std::move(function));
-    const auto [it, fresh] = library.emplace(shared->name, shared);
-    if (!fresh && !AreSame(*it->second, *shared))
-      return AlreadyExists(StrCat("there are two functions '", shared->name, "', and they are not the same"));
+    function.file_bytes = file_bytes[static_cast<size_t>(i)];
+    TENON_RETURN_IF_ERROR(AddFunction(&library, std::make_shared<const FunctionDef>(std::move(function))));
   }
+  for (const auto& each : proto.gradient())
+    if (Status status = SetGradient(&library, each.function_name(), each.gradient_func()); !status.ok())
+      return std::move(status).Annotate(StrCat("'", each.gradient_func(), "' as the gradient of function '", each.function_name(), "'"));
   return Status::Ok();
 }
 
@@ -335,9 +353,11 @@ void ArgToProto(const FunctionDef::Arg& arg, tensorflow::OpDef::ArgDef* proto) {
   proto->set_type_list_attr(arg.type_list_attr);
 }
 
-void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto) {
+// What is known of it here, whatever the file had.
+void KnownToProto(const FunctionDef& function, tensorflow::FunctionDef* proto) {
   auto* signature = proto->mutable_signature();
   signature->set_name(function.name);
+  signature->set_description(function.description);
   signature->set_is_stateful(function.is_stateful);
   for (const auto& arg : function.inputs) ArgToProto(arg, signature->add_input_arg());
   for (const auto& arg : function.outputs) ArgToProto(arg, signature->add_output_arg());
@@ -356,10 +376,59 @@ void FunctionToProto(const FunctionDef& function, tensorflow::FunctionDef* proto
     for (const auto& [name, value] : body.attrs) AttrToProto(value, &(*node->mutable_attr())[name]);
   }
   for (const auto& [name, value] : function.returns) (*proto->mutable_ret())[name] = value;
-  for (const std::string& name : function.control_returns) (*proto->mutable_control_ret())[name] = name;
+  for (const auto& [name, node] : function.control_returns) {
+    signature->add_control_output(name);
+    (*proto->mutable_control_ret())[name] = node;
+  }
+  for (const auto& [name, value] : function.labels) AttrToProto(value, &(*proto->mutable_attr())[name]);
+}
+
+// Adds a member to a message's bytes.
+void AddMember(int number, std::string_view bytes, std::string* message) {
+  google::protobuf::io::StringOutputStream stream(message);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.WriteTag(static_cast<uint32_t>(number) << 3 | 2);  // of a length, then bytes
+  coded.WriteVarint32(static_cast<uint32_t>(bytes.size()));
+  coded.WriteRaw(bytes.data(), static_cast<int>(bytes.size()));
+}
+
+bool WriteFunction(const FunctionDef& function, std::string* out) {
+  if (!function.file_bytes.empty()) return out->assign(function.file_bytes), true;
+  tensorflow::FunctionDef proto;
+  KnownToProto(function, &proto);
+  return WriteInOrder(proto, out);
+}
+
+// A FunctionDefLibrary.
+bool WriteLibrary(const FunctionLibrary& library, std::string* out) {
+  tensorflow::FunctionDefLibrary gradients;
+  for (const auto& [name, function] : library) {
+    std::string bytes;
+    if (!WriteFunction(*function, &bytes) || out->size() + bytes.size() > INT32_MAX - 64) return false;
+    AddMember(tensorflow::FunctionDefLibrary::kFunctionFieldNumber, bytes, out);
+    if (function->gradient.empty()) continue;
+    auto* gradient = gradients.add_gradient();
+    gradient->set_function_name(name);
+    gradient->set_gradient_func(function->gradient);
+  }
+  std::string bytes;
+  if (!WriteInOrder(gradients, &bytes)) return false;
+  out->append(bytes);
+  return true;
 }
 
 }  // namespace
+
+// What cannot be written is the same as nothing else.
+bool AreSameFunctions(const FunctionDef& a, const FunctionDef& b) {
+  const auto write = [](const FunctionDef& function, std::string* out) {
+    tensorflow::FunctionDef proto;
+    KnownToProto(function, &proto);
+    return WriteInOrder(proto, out);
+  };
+  std::string bytes_of_a, bytes_of_b;
+  return write(a, &bytes_of_a) && write(b, &bytes_of_b) && bytes_of_a == bytes_of_b;
+}
 
 namespace {
 
@@ -411,7 +480,7 @@ thread_local ChargedGraphDef* ChargedGraphDef::current_ = nullptr;
 // Of what a library's functions are made of here: names, body nodes, attributes; tensors have been charged.
 uint64_t BytesOf(const tensorflow::FunctionDefLibrary& library) {
   constexpr uint64_t kFunction = 1024, kNode = 512;
-  uint64_t bytes = library.ByteSizeLong();
+  uint64_t bytes = 2 * library.ByteSizeLong();  // what is read, and the functions' bytes in the file
   for (const auto& function : library.function()) bytes += kFunction + kNode * static_cast<uint64_t>(function.node_def_size());
   return bytes;
 }
@@ -425,6 +494,9 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   TENON_RETURN_IF_ERROR(read.Parse(bytes));
   const tensorflow::GraphDef& def = read.def();
   TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
+  const std::vector<std::string_view> functions = FunctionsOf(bytes);
+  if (functions.size() != static_cast<size_t>(def.library().function_size()))
+    return Internal(StrCat("a GraphDef of ", def.library().function_size(), " functions has the bytes of ", functions.size()));
   const uint64_t library_bytes = BytesOf(def.library());
   TENON_RETURN_IF_ERROR(graph->charge().Add(library_bytes));
   const int32_t size = graph->size();
@@ -432,7 +504,7 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   FunctionLibrary library = graph->library();
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
-  Status status = ImportLibrary(def.library(), graph->library(), &budget);
+  Status status = ImportLibrary(def.library(), functions, graph->library(), &budget);
   if (status.ok()) status = Importer(def, graph, unknown, of).Run();
   if (!status.ok()) {
     graph->Truncate(size);
@@ -445,9 +517,9 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
 
 Result<std::string> ExportGraphDef(const Graph& graph) {
   TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph.TopologicalOrder());
-  tensorflow::GraphDef def;
-  def.mutable_versions()->set_producer(graph.producer() != 0 ? graph.producer() : kProducer);
-  def.mutable_versions()->set_min_consumer(kMinConsumer);
+  tensorflow::GraphDef def, versions;
+  versions.mutable_versions()->set_producer(graph.producer() != 0 ? graph.producer() : kProducer);
+  versions.mutable_versions()->set_min_consumer(kMinConsumer);
   for (NodeId id : order) {
     const Node& node = graph.node(id);
     auto* out = def.add_node();
@@ -459,17 +531,13 @@ Result<std::string> ExportGraphDef(const Graph& graph) {
     for (NodeId control : node.controls) out->add_input("^" + graph.node(control).name);
     for (const auto& [name, value] : node.attrs) AttrToProto(value, &(*out->mutable_attr())[name]);
   }
-  for (const auto& [name, function] : graph.library()) {
-    FunctionToProto(*function, def.mutable_library()->add_function());
-    if (function->gradient.empty()) continue;
-    auto* gradient = def.mutable_library()->add_gradient();
-    gradient->set_function_name(name);
-    gradient->set_gradient_func(function->gradient);
-  }
-  std::string bytes;
-  // The same graph gives the same bytes.
-  if (def.ByteSizeLong() > INT32_MAX || !WriteInOrder(def, &bytes))
+  // The same graph gives the same bytes; members stand in the order of their numbers.
+  std::string bytes, library, end;
+  const bool written = def.ByteSizeLong() <= INT32_MAX && WriteInOrder(def, &bytes) && WriteLibrary(graph.library(), &library) && WriteInOrder(versions, &end);
+  if (!written || bytes.size() + library.size() + end.size() > INT32_MAX - 16)
     return ResourceExhausted("the graph is larger than protobuf's 2 GiB; keep weights in a checkpoint");
+  if (!library.empty()) AddMember(tensorflow::GraphDef::kLibraryFieldNumber, library, &bytes);
+  bytes.append(end);
   return bytes;
 }
 

@@ -27,7 +27,11 @@ enum class Of {
 // bounded: a few bytes of file cannot ask for more than 1 GiB.
 Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse, Of of = Of::kWhole);
 
+// Whether what is known of them here is the same; not which function is their gradient.
+bool AreSameFunctions(const FunctionDef& a, const FunctionDef& b);
+
 // The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
+// A function that was read is written as it stood in the file, fields that are not known here too.
 Result<std::string> ExportGraphDef(const Graph& graph);
 
 }  // namespace tenon::graph

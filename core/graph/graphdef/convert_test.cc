@@ -110,7 +110,7 @@ TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
   f.attrs = {{"T", TENON_ATTR_TYPE, AttrValue::Type(TENON_DT_FLOAT), {}, {}, {}}, {"N", TENON_ATTR_INT, {}, {}, {}, {}}, {"L", TENON_ATTR_TYPE | TENON_ATTR_LIST, {}, {}, {}, {}}};
   f.nodes = {{"sum", "Total", "/device:x", {"x", "^rest"}, {{"T", AttrValue::Placeholder("T")}}}};
   f.returns = {{"y", "sum:sum:0"}};
-  f.control_returns = {"sum"};
+  f.control_returns = {{"sum", "sum"}};
   f.is_stateful = true;
   g.graph.library()[f.name] = std::make_shared<const FunctionDef>(f);
   const auto bytes = ExportGraphDef(g.graph);
@@ -130,6 +130,70 @@ TEST(GraphDef, BringsFunctionsWithLongNamesThereAndBack) {
   EXPECT_EQ(found.control_returns, f.control_returns);
   EXPECT_TRUE(found.is_stateful);
   EXPECT_EQ(*ExportGraphDef(back), *bytes);
+}
+
+// A member of a message: of one byte's number, with bytes of up to 16383.
+std::string Member(int number, const std::string& bytes) {
+  return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>((bytes.size() & 0x7f) | 0x80) + static_cast<char>(bytes.size() >> 7) + bytes;
+}
+
+// As it stood in the file: members that nobody here reads or knows, maps in any order.
+TEST(GraphDef, WritesAFunctionThatItReadByteForByte) {
+  tensorflow::FunctionDef f;
+  f.mutable_signature()->set_name("f");
+  f.mutable_signature()->set_description("says what it is");
+  f.mutable_signature()->add_control_output("done");
+  auto* node = f.add_node_def();
+  node->set_name("n");
+  node->set_op("Nothing");
+  node->mutable_experimental_debug_info()->add_original_node_names("N");
+  (*f.mutable_control_ret())["done"] = "n";
+  (*(*f.mutable_arg_attr())[0].mutable_attr())["_output_shapes"].mutable_list()->add_shape();
+  (*f.mutable_attr())["_noinline"].set_b(true);
+  (*f.mutable_attr())["_nothing"];
+  std::string known;
+  f.SerializeToString(&known);
+  const std::string map = Member(5, Member(1, "_z") + Member(2, std::string("\x28\x01", 2))) + Member(5, Member(1, "_a") + Member(2, std::string("\x28\x01", 2)));
+  const std::string bytes = known + map + "\xfa\x7f\x02hi";  // a member that does not exist yet
+  Graph graph(&fakes::TinyOps());
+  const Status status = ImportGraphDef(Member(2, Member(1, bytes)), &graph);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  const FunctionDef& found = *graph.library().at("f");
+  EXPECT_EQ(found.description, "says what it is");
+  EXPECT_EQ(found.control_returns.at("done"), "n");
+  EXPECT_TRUE(found.labels.at("_noinline").b());
+  EXPECT_TRUE(found.labels.at("_z").b());
+  EXPECT_FALSE(found.labels.contains("_nothing"));
+  const auto written = ExportGraphDef(graph);
+  ASSERT_TRUE(written.ok());
+  EXPECT_NE(written->find(bytes), std::string::npos);
+  EXPECT_TRUE(ImportGraphDef(Member(2, Member(1, known + map)), &graph).ok()) << "the same in all that is known here";
+  EXPECT_EQ(*ExportGraphDef(graph), *written) << "the first one stays";
+  EXPECT_EQ(ImportGraphDef(Member(2, Member(1, known)), &graph).code(), Code::kAlreadyExists) << "without two attributes";
+}
+
+TEST(GraphDef, BindsGradientsToFunctions) {
+  const auto library = [](const std::vector<const char*>& functions, const char* of, const char* gradient) {
+    tensorflow::GraphDef def;
+    for (const char* name : functions) def.mutable_library()->add_function()->mutable_signature()->set_name(name);
+    def.mutable_library()->add_gradient()->set_function_name(of);
+    def.mutable_library()->mutable_gradient(0)->set_gradient_func(gradient);
+    return Bytes(def);
+  };
+  Graph graph(&fakes::TinyOps());
+  EXPECT_EQ(ImportGraphDef(library({"f"}, "f", "g"), &graph).ToString(), "NOT_FOUND: 'g' as the gradient of function 'f': the graph's library has no function 'g' (it has 1)");
+  EXPECT_EQ(ImportGraphDef(library({"g"}, "f", "g"), &graph).code(), Code::kNotFound);
+  EXPECT_TRUE(graph.library().empty());
+  ASSERT_TRUE(ImportGraphDef(library({"f", "g", "h"}, "f", "g"), &graph).ok());
+  EXPECT_EQ(graph.library().at("f")->gradient, "g");
+  ASSERT_TRUE(ImportGraphDef(library({}, "g", "h"), &graph).ok());
+  EXPECT_EQ(graph.library().at("g")->gradient, "h") << "of a function that was there";
+  EXPECT_EQ(ImportGraphDef(library({"f"}, "f", "h"), &graph).ToString(),
+            "ALREADY_EXISTS: 'h' as the gradient of function 'f': the gradient of function 'f' is 'g'; 'h' cannot be it too");
+  Graph back(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(*ExportGraphDef(graph), &back).ok());
+  EXPECT_EQ(back.library().at("f")->gradient, "g");
+  EXPECT_EQ(back.library().at("g")->gradient, "h");
 }
 
 TEST(GraphDef, BringsALoopThereAndBackInAnyOrder) {

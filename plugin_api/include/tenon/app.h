@@ -100,6 +100,9 @@ typedef struct tenon_runtime_options {
   uint32_t log_level; /* TENON_LOG_* + 1; 0: warnings */
   uint32_t reserved;
   tenon_span task;    /* that this process is in a cluster, "/job:worker/task:1", by which its devices are named; empty: none */
+  /* Where kernels keep what they find out while they are prepared (algorithms that are fast here), for later processes; made if it is not there. It must be this
+   * user's alone: FAILED_PRECONDITION. Empty: each process finds out for itself. */
+  tenon_span tuning_folder;
 } tenon_runtime_options;
 
 TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);
@@ -232,7 +235,8 @@ TENON_EXPORT uint32_t tenon_graph_output_dtype(const tenon_app_graph* graph, ten
 /* Inferred shape; dims are borrowed until the graph changes. */
 TENON_EXPORT tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph, tenon_output output,
                                                     tenon_shape* out_shape);
-/* Extends the graph with nodes that compute d(sum of ys)/d(xs). grads[i] kind: NONE (does not depend), DENSE or SLICES
+/* Extends the graph with nodes that compute d(sum of ys)/d(xs). Calls on the way become their functions' nodes, unless the function names
+ * its gradient. grads[i] kind: NONE (does not depend), DENSE or SLICES
  * (op.h). initial: [y_count] gradients to begin with, or NULL for ones. */
 struct tenon_gradient;
 TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_output* ys, uint64_t y_count,
@@ -242,6 +246,110 @@ TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, con
 TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope);
 /* Nodes added from now on wait for these nodes; replaces the earlier list. */
 TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count);
+
+/* ---- Functions: a graph's library ----
+ *
+ * A function is defined once and called by name: by a node whose op is the function, by PartitionedCall (attribute f), as a branch of
+ * If or Case, as condition or body of While, as f of SymbolicGradient. Calls become the function's nodes before a step, so a function
+ * costs nothing and cannot call itself: it is defined after all that it calls. Gradients go through calls, and through branches and
+ * loops of functions. GraphDef carries the library, and what was read is written as it was. A function is never changed or removed. */
+
+/* A graph in which the body of a function of `graph` is built: functions of `graph` are known in it, and become functions of it as nodes
+ * call them. Release it before `graph`; while a thread builds it, none may change `graph`. Any other graph of the runtime is as good a body
+ * as long as it has the functions that its nodes call. */
+TENON_EXPORT tenon_status* tenon_graph_create_body(const tenon_app_graph* graph, tenon_app_graph** out_body);
+
+/* Frozen value: an edge, and the name that it has as an argument: letters, digits and '_', no digit first. */
+typedef struct tenon_named_output {
+  tenon_span name;
+  tenon_output output;
+} tenon_named_output;
+
+/* Frozen value: a node, and the name that it has as a control output. */
+typedef struct tenon_named_node {
+  tenon_span name;
+  int64_t node;
+} tenon_named_node;
+
+typedef struct tenon_function_spec {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  tenon_span description;      /* for people; may be empty */
+  const tenon_app_graph* body; /* only read. What outputs and control outputs need of it is the function, up to the inputs */
+  const tenon_named_output* inputs; /* [input_count] any edges, each once: mostly placeholders' */
+  uint64_t input_count;
+  const tenon_named_output* outputs; /* [output_count] any edges, inputs too */
+  uint64_t output_count;
+  const tenon_named_node* control_outputs; /* [control_output_count] nodes that each call runs, whatever is read of it: assignments */
+  uint64_t control_output_count;
+  const tenon_attr* attrs; /* [attr_count] said of the function itself, as "_noinline"; kept, and without effect here */
+  uint64_t attr_count;
+  tenon_span gradient; /* as of tenon_graph_set_function_gradient; empty: it is made of the body */
+} tenon_function_spec;
+
+/* Defines a function, and those of the body's graph that it calls. Where there is one of that name: fine when it is the same, ALREADY_EXISTS when
+ * not, or when it is an op's. INVALID_ARGUMENT names what cannot stand in a function: a placeholder that is no input (what a body needs
+ * from outside must be given to it as an input), a reference, an output that does not exist, the body of another runtime. NOT_FOUND:
+ * it calls a function that is not there, such as itself. On failure nothing is defined. */
+TENON_EXPORT tenon_status* tenon_graph_add_function(tenon_app_graph* graph, const tenon_function_spec* spec);
+/* Copies a function, with those that it calls and its gradient, from another graph; names as above. */
+TENON_EXPORT tenon_status* tenon_graph_copy_function(tenon_app_graph* graph, const tenon_app_graph* from, tenon_span name);
+/* Names the function that computes the gradient of another, where it is not to be made of the body: it takes the function's inputs, then a gradient
+ * of each output, and gives a gradient of each input. tenon_graph_add_gradients through a call, and SymbolicGradient, then call it.
+ * ALREADY_EXISTS: the function has another. */
+TENON_EXPORT tenon_status* tenon_graph_set_function_gradient(tenon_app_graph* graph, tenon_span function, tenon_span gradient);
+
+/* Spans are borrowed until the graph changes. */
+typedef struct tenon_function_info {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  tenon_span description;
+  tenon_span gradient; /* the function that is its gradient; empty: it is made of the body */
+  uint64_t input_count; /* arguments; one may stand for several values */
+  uint64_t output_count;
+  uint64_t control_output_count;
+  uint64_t node_count; /* of the body */
+  uint32_t stateful;   /* 1: a call may do more than compute its results */
+  uint32_t reserved;
+} tenon_function_info;
+
+/* Which arguments. */
+#define TENON_FUNCTION_INPUT 0u
+#define TENON_FUNCTION_OUTPUT 1u
+#define TENON_FUNCTION_CONTROL_OUTPUT 2u /* names alone */
+
+typedef struct tenon_function_argument {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  tenon_span name;
+  /* TENON_DT_*. TENON_DT_INVALID where an attribute that the caller binds says it: functions that were read may have such. */
+  uint32_t dtype;
+  uint32_t reserved;
+  tenon_span type_attr;
+  tenon_span number_attr;    /* not empty: so many values of the type */
+  tenon_span type_list_attr; /* not empty: a value of each of these types */
+} tenon_function_argument;
+
+/* Sorted by name; index: 0 .. count-1. All of them take time in proportion to how many there are. */
+TENON_EXPORT uint64_t tenon_graph_function_count(const tenon_app_graph* graph);
+TENON_EXPORT tenon_status* tenon_graph_function(const tenon_app_graph* graph, uint64_t index, tenon_function_info* out_info);
+/* NOT_FOUND names near misses. In a function's body this one and the next two know the functions of the graph around too. */
+TENON_EXPORT tenon_status* tenon_graph_find_function(const tenon_app_graph* graph, tenon_span name, tenon_function_info* out_info);
+/* which: TENON_FUNCTION_*. */
+TENON_EXPORT tenon_status* tenon_graph_function_argument(const tenon_app_graph* graph, tenon_span function, uint32_t which, uint64_t index,
+                                                         tenon_function_argument* out_argument);
+/* An attribute of the function itself (tenon_function_spec.attrs); borrowed until the graph changes. */
+TENON_EXPORT tenon_status* tenon_graph_function_attr(const tenon_app_graph* graph, tenon_span function, tenon_span name,
+                                                     tenon_attr_value* out_value);
+
+/* TENON_ATTR_FUNCTION has the function's name alone. What a node's attribute `attr` (of a list: element `index`) binds of the function's own
+ * attributes, as the type of a function for any type, is set and asked for by these. Setting replaces all of them. */
+TENON_EXPORT tenon_status* tenon_graph_bind_function(tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index,
+                                                     const tenon_attr* bound, uint64_t bound_count);
+TENON_EXPORT tenon_status* tenon_graph_bound_attr(const tenon_app_graph* graph, int64_t node, tenon_span attr, uint64_t index, tenon_span name,
+                                                  tenon_attr_value* out_value);
 
 /* ---- Workers: this process as a task of a cluster ---- */
 

@@ -24,7 +24,9 @@
 #include "tenon/host/control_flow.h"  // IWYU pragma: export
 #include "tenon/host/dtype.h"    // IWYU pragma: export
 #include "tenon/host/files.h"    // IWYU pragma: export
+#include "tenon/host/function.h"  // IWYU pragma: export
 #include "tenon/host/graph.h"    // IWYU pragma: export
+#include "tenon/host/map_function.h"  // IWYU pragma: export
 #include "tenon/host/runtime.h"  // IWYU pragma: export
 #include "tenon/host/session.h"  // IWYU pragma: export
 #include "tenon/host/status.h"   // IWYU pragma: export

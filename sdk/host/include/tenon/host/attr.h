@@ -20,7 +20,7 @@
 
 namespace tenon::host {
 
-// The name of a function in the graph's library (GraphDef's `library`, which Graph::Import brings).
+// The name of a function in the graph's library: of one that Define made (host/function.h), or that Graph::Import brought.
 struct Function {
   std::string name;
 };

@@ -161,6 +161,15 @@ class Graph {
     return graph;
   }
 
+  // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions; this one stays as it is while
+  // the body is built, and longer than it.
+  Graph Body() const {
+    Graph body(std::make_unique<internal::GraphState>());
+    if (state_->status.ok()) body.Check(tenon_graph_create_body(get(), &body.state_->graph));
+    body.Fail(state_->status);
+    return body;
+  }
+
   tenon_app_graph* get() const { return state_->graph; }
   // The first failure, or success.
   const Status& status() const { return state_->status; }
@@ -213,6 +222,11 @@ class Graph {
   Output Op(std::string_view op, const std::vector<Output>& inputs, const Attrs& attrs = {},
             std::string_view name = {}) {
     return AddNode(op, inputs, attrs, name);
+  }
+
+  // Calls a function of the graph (host/function.h); its outputs are the function's.
+  Operation Call(const Function& function, const std::vector<Output>& inputs, std::string_view name = {}) {
+    return AddNode(function.name, inputs, {}, name);
   }
 
   // Replaces input `index`. Closes a loop: a Merge is made before the NextIteration that it reads.
@@ -324,6 +338,7 @@ class Graph {
 
  private:
   using State = internal::GraphState;
+  explicit Graph(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
   Guard PushControlInputs(const std::vector<Operation>& operations, bool replaces) {
     if (!status().ok()) return Guard(nullptr, nullptr);
@@ -344,7 +359,8 @@ class Graph {
   Operation Refuse(std::string_view op, std::string_view name, size_t index, const Output& input) {
     std::string text = "node '" + std::string(name.empty() ? op : name) + "' (" + std::string(op) + "): input " +
                        std::to_string(index);
-    text += input.valid() ? " belongs to another graph" : " is no output of a node";
+    text += input.valid() ? " is '" + input.name() + "', which belongs to another graph; a function's body gets such a value as an argument"
+                          : " is no output of a node";
     Fail(Status(Code::kInvalidArgument, std::move(text)));
     return Operation();
   }

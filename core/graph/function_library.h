@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of a library: adding, copying with what they call, and which call which.
+#ifndef TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
+#define TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/graph.h"
+
+namespace tenon::graph {
+
+// Adds it. One of that name that is the same is fine, and what only one of the two names as its gradient stays; ALREADY_EXISTS: they differ.
+Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function);
+
+// Adds the function of `from`, and those that it calls and they call, its gradient too, as far as `from` has them: all, or none where one
+// cannot be added. NOT_FOUND names near misses.
+Status CopyFunction(const FunctionLibrary& from, std::string_view name, FunctionLibrary* to);
+
+// Whether one may be the gradient of the other: it takes the function's inputs, then a gradient of each output, and gives one of each input.
+Status CheckGradient(const FunctionDef& function, const FunctionDef& gradient);
+// Makes it the function's gradient. Both are in the library; ALREADY_EXISTS: the function has another.
+Status SetGradient(FunctionLibrary* library, std::string_view function, std::string_view gradient);
+
+Result<std::shared_ptr<const FunctionDef>> FindFunction(const FunctionLibrary& library, std::string_view name);
+
+// The functions that a node of a body names: as its op, where the library has one of that name, and in attributes, where it may not.
+std::vector<std::string_view> CalledBy(const FunctionDef::BodyNode& node, const FunctionLibrary& library);
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
