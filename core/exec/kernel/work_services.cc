@@ -3,6 +3,8 @@
 #include "core/exec/kernel/work_services.h"
 
 #include <exception>
+#include <mutex>
+#include <string>
 
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/frame.h"
@@ -83,6 +85,7 @@ const tenon_work_services* WorkServices() {
 tenon_work* WorkOf(tenon_frame* frame) {
   tenon_frame_context* const context = frame->context;
   const Environment& env = *context->step->env;
+  std::lock_guard lock(context->step->mutex);  // any thread of the kernel's may be the first
   // Who has no state, no functions and does not come back later is not looked after when it has run.
   const bool may = std::string_view(context->function) == "run_async" || TouchesState(*context->node) || HasFunctions(*context->node);
   if (context->work == nullptr && env.works != nullptr && may) {
