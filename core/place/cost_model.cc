@@ -232,7 +232,7 @@ Status CostModel::Save(const std::string& path) const {
   return Status::Ok();
 }
 
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<int>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs) {
   std::map<std::string, CostError> out;
   out[""].ratio = 0;

@@ -47,7 +47,7 @@ TEST(CostModel, ADeviceIsAsSlowAsItsNarrowestPart) {
 TEST(CostModel, AViewCostsNothing) {
   PlaceMaker g;
   const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
-  g.request.is_view = [b](const graph::Node& node, int) { return node.id == b.node; };
+  g.request.is_view = [b](const graph::Node& node, DeviceId) { return node.id == b.node; };
   EXPECT_NEAR(g.Placed().seconds, 0.1, 1e-9);
 }
 
