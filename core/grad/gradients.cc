@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
@@ -358,9 +359,9 @@ class Differentiator {
   }
   // type: of the input; what is no plain value may have a gradient of another type.
   Status CheckOutput(const char* what, const tenon_output& output, DType type) const {
-    if (output.node < 0 || static_cast<uint64_t>(output.node) >= graph_.size()) return Internal(StrCat(what, " at node ", output.node, "; the graph has ", graph_.size(), " nodes"));
+    if (!Within(output.node, graph_.size())) return Internal(StrCat(what, " at node ", output.node, "; the graph has ", graph_.size(), " nodes"));
     const Node& node = graph_.node(graph::NodeId(output.node));
-    if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
+    if (!Within(output.index, node.output_types.size()))
       return Internal(StrCat(what, " at output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size(), " outputs"));
     const DType given = BaseType(node.output_types[output.index]);
     if (IsPlain(BaseType(type)) && type != TENON_DT_INVALID && given != BaseType(type))

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <queue>
 
+#include "core/base/checked.h"
 #include "core/graph/near_miss.h"
 
 namespace tenon::graph {
@@ -134,7 +135,7 @@ Result<std::vector<DType>> Expand(const ArgDef& arg, const AttrMap& attrs) {
     MemoryCharge asked;  // a number of a few bytes: is there room for what it asks for?
     if (Status status = asked.Add(static_cast<uint64_t>(count) * kArgumentBytes); !status.ok())
       return std::move(status).Annotate(StrCat("argument '", arg.name, "' has ", count, " tensors"));
-    out.assign(static_cast<size_t>(count), type);
+    out.assign(count, type);
   }
   if (arg.is_ref)
     for (DType& type : out) type += TENON_DT_REF;
@@ -276,7 +277,7 @@ Result<Edge> Graph::ParseEdge(std::string_view name) const {
     return InvalidArgument(StrCat("'", name, "' is no tensor's name; write node or node:k"));
   TENON_ASSIGN_OR_RETURN(edge.node, Get(node_name));
   const size_t outputs = node(edge.node).output_types.size();
-  if (static_cast<size_t>(edge.index) >= outputs)
+  if (!Within(edge.index, outputs))
     return InvalidArgument(StrCat("'", name, "': ", node(edge.node).Describe(), " has ", outputs, " outputs"));
   return edge;
 }
@@ -331,7 +332,7 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
   std::vector<DType> types;
   for (const Edge& edge : node->inputs) {
     const size_t outputs = !edge.node ? SIZE_MAX : Has(edge.node) ? this->node(edge.node).output_types.size() : 0;
-    if (edge.index < 0 || static_cast<size_t>(edge.index) >= outputs)
+    if (!Within(edge.index, outputs))
       return InvalidArgument(StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
     types.push_back(!edge.node ? TENON_DT_INVALID : TypeOf(edge));
   }
