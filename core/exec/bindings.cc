@@ -9,6 +9,7 @@
 #include "core/exec/dataflow/dynamic_instance.h"
 #include "core/exec/lower/lower.h"
 #include "core/exec/program/instance.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::exec {

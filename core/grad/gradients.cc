@@ -7,8 +7,10 @@
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 #include "core/graph/inline_call.h"
 #include "core/graph/loop_analysis.h"
+#include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::grad {

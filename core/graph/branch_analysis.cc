@@ -2,6 +2,7 @@
 #include "core/graph/branch_analysis.h"
 
 #include "core/base/checked.h"
+#include "core/graph/graph.h"
 
 namespace tenon::graph {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/builder.h"
+
 #include "core/base/checked.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::graph {

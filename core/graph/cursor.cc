@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/cursor.h"
 
+#include "core/graph/graph.h"
+
 namespace tenon::graph {
 namespace {
 

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "core/base/checked.h"
-#include "core/graph/graph.h"
+#include "core/graph/edge.h"
+#include "tenon/graph.h"
 
 // The ABI's opaque graph.
 struct tenon_graph {

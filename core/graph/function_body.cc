@@ -7,6 +7,8 @@
 #include <set>
 
 #include "core/base/checked.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
 namespace {

@@ -6,6 +6,9 @@
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
+#include "core/graph/function_def.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::graph {

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "core/graph/graph.h"
+
 namespace tenon::graph {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ABI's questions about a node, answered from graph::Node.
 #include "core/base/checked.h"
-#include "core/graph/graph.h"
+#include "core/graph/node.h"
 
 namespace tenon::graph {
 namespace {

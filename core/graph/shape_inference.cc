@@ -6,6 +6,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 // What a shape function's context points at.

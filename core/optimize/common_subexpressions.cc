@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 
 namespace tenon::optimize {

@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/partition/deadness.h"
 #include "core/partition/part_items.h"
 #include "core/partition/sequence.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 #include "tests/fakes/place_request.h"
 

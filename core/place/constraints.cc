@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "core/graph/graph.h"
 #include "core/place/placement_file.h"
 
 namespace tenon::place {

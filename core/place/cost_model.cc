@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 
 namespace tenon::place {
 namespace {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/temporary_folder.h"
 

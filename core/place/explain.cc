@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/base/json_escape.h"
+#include "core/graph/graph.h"
 #include "core/place/constraints.h"
 
 namespace tenon::place {

@@ -2,6 +2,8 @@
 // Id: G11.
 #include "core/place/external_placer.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/search_placer.h"
 

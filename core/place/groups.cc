@@ -5,6 +5,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
+
 namespace tenon::place {
 namespace {
 

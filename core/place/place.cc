@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/graph/graph.h"
 #include "core/place/choose.h"
 #include "core/place/constraints.h"
 #include "core/place/cost_model.h"

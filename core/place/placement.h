@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/edge.h"
 #include "core/place/ids.h"
 
 namespace tenon::place {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
 #include "core/place/device_name.h"
 
 namespace tenon::place {

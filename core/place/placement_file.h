@@ -15,7 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 #include "core/place/ids.h"
 
 namespace tenon::place {

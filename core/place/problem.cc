@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 #include "core/place/cost_model.h"
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/graph/graph.h"
 #include "core/graph/shape_inference.h"
 #include "core/place/groups.h"
 

@@ -14,6 +14,7 @@
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/kernel_registry.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_registry.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/ext/draft/transport.h"
 

@@ -13,6 +13,7 @@
 #include "core/exec/plan/make_plan.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
+#include "core/graph/node_name.h"
 #include "core/graph/shape_inference.h"
 #include "core/place/device_name.h"
 #include "core/session/remote.h"

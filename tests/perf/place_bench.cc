@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "core/graph/graph.h"
 #include "core/partition/partition.h"
 #include "tests/fakes/place_request.h"
 

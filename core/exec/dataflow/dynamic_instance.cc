@@ -11,6 +11,7 @@
 #include "core/exec/device/transfer.h"
 #include "core/exec/kernel/outputs.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 #include "core/trace/trace.h"
 

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "core/exec/lower/emitter.h"
+#include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 
 namespace tenon::exec {

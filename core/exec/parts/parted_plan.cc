@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/plan/make_plan.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 

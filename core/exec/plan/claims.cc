@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/exec/plan/plan.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
 #include "core/partition/transfers.h"
 
 namespace tenon::exec {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/graph/graph.h"
+
 namespace tenon::exec {
 namespace {
 

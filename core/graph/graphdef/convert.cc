@@ -10,8 +10,12 @@
 #include <new>
 #include <queue>
 
+#include "core/graph/function_def.h"
+#include "core/graph/graph.h"
 #include "core/graph/graphdef/graph.pb.h"
 #include "core/graph/graphdef/tensor_proto.h"
+#include "core/graph/node_name.h"
+#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
 namespace {

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
 
