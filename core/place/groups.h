@@ -19,9 +19,9 @@ namespace tenon::place {
 
 struct Groups {
   IdVector<Position, GroupId> group_of;
-  IdVector<GroupId, SetId> sets;            // the devices where it may go, never empty
-  IdVector<MemberId, Position> members;     // group after group, each ascending
-  IdVector<GroupId, MemberId> first_member; // one more than there are groups
+  IdVector<GroupId, SetId> sets;               // the devices where it may go, never empty
+  IdVector<MemberId, Position> members;        // group after group, each ascending
+  IdVector<GroupId, MemberId> first_member;  // one more than there are groups
   std::vector<std::string> notes;
 
   size_t size() const { return sets.size(); }
