@@ -6,6 +6,10 @@
 #include <deque>
 #include <set>
 
+#include "core/base/checked.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -86,7 +90,7 @@ class Body {
       std::vector<Edge>& edges = arguments_[arg.name];
       for (int64_t i = 0; i < count; ++i) {
         if (at >= site_.inputs.size()) return Bad(StrCat("the call gives ", site_.inputs.size(), " arguments"));
-        const DType wanted = TypeOf(arg, static_cast<size_t>(i)), found = BaseType(graph_->TypeOf(site_.inputs[at]));
+        const DType wanted = TypeOf(arg, i), found = BaseType(graph_->TypeOf(site_.inputs[at]));
         if (wanted != TENON_DT_INVALID && wanted != found)
           return Bad(StrCat("argument '", arg.name, "' is of ", TypeName(wanted), ", the call gives ", TypeName(found)));
         edges.push_back(site_.inputs[at++]);
@@ -122,7 +126,7 @@ class Body {
     };
     const auto pick = [&](const std::vector<Edge>& edges, int32_t index) -> Result<std::vector<Edge>> {
       if (index < 0) return edges;
-      if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
+      if (!Within(index, edges.size())) return Bad(StrCat("'", text, "' does not exist"));
       return std::vector<Edge>{edges[index]};
     };
     if (const auto it = arguments_.find(parts[0]); it != arguments_.end())

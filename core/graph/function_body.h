@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/function_def.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
 

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 
 namespace tenon::place {
 namespace {
@@ -232,7 +233,7 @@ Status CostModel::Save(const std::string& path) const {
   return Status::Ok();
 }
 
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<int>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs) {
   std::map<std::string, CostError> out;
   out[""].ratio = 0;

@@ -16,6 +16,7 @@
 #include "core/exec/kernel/tuning_cache.h"
 #include "core/exec/threads/event_loop.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_registry.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/ext/draft/transport.h"
 

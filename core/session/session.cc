@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_def.h"
 #include "core/session/session.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "core/exec/plan/make_plan.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
+#include "core/graph/node_name.h"
 #include "core/graph/shape_inference.h"
 #include "core/place/device_name.h"
 #include "core/session/remote.h"

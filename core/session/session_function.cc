@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_def.h"
 #include "core/session/session_function.h"
 
 #include <utility>

@@ -10,7 +10,7 @@
 
 #include "core/exec/device/late_updates.h"
 #include "core/exec/kernel/place.h"
-#include "core/graph/graph.h"
+#include "core/graph/node.h"
 #include "tenon/kernel.h"
 
 // Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "core/exec/lower/emitter.h"
+#include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 
 namespace tenon::exec {
@@ -88,7 +89,7 @@ Result<SlotId> Emitter::SlotOf(Edge edge) {
   if (slot) return slot;
   const Node& node = graph_.node(edge.node);
   if (const int feed = plan_.FeedOf(edge); feed >= 0) {
-    slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
+    slot = NewSlot(plan_.FeedType(feed), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
     code_->at(slot).feed = feed;
   } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
     slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
