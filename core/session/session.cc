@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/function_def.h"
 #include "core/session/session.h"
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "core/exec/parts/parted_plan.h"
 #include "core/exec/plan/claims.h"
 #include "core/exec/plan/make_plan.h"
+#include "core/graph/function_def.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
 #include "core/graph/node_name.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/function_def.h"
 #include "core/session/session_function.h"
 
 #include <utility>
 #include <vector>
 
 #include "core/graph/builder.h"
+#include "core/graph/function_def.h"
 #include "core/session/callable.h"
 #include "core/session/session.h"
 

@@ -31,16 +31,18 @@ const tenon_test_work& Control() {
   return *control;
 }
 
-Result<std::vector<Tensor>> Run(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, SessionOptions options = {},
+Result<std::vector<Tensor>> RunGraph(const Graph& graph, const std::vector<Feed>& feeds, const std::vector<Name>& fetches, SessionOptions options = {},
                                 RunOptions run = {}) {
   auto session = Session::Create(WorkRuntime(), graph, options);
   if (!session.ok()) return session.status();
   return session->Run(feeds, fetches, {}, run);
 }
 
+Output Text(Graph& graph, const std::string& text) { return graph.StringConst(text); }
+
 // x * x + 1, of one value.
 Function SquareAndOne(Graph& graph, const std::string& name = "square_and_one") {
-  return Define(graph, name, [](Graph& body, const std::vector<Output>& x) { return body.Op("AddV2", {body.Op("Square", {x[0]}), body.Constant(1.0f)}); },
+  return Define(graph, name, [](Graph& body, const std::vector<Output>& x) { return body.Op("AddV2", {body.Op("Square", {x[0]}), body.Const(1.0f)}); },
                 {DType::kFloat});
 }
 
@@ -100,10 +102,10 @@ TEST(Functions, AFailureInsideNamesTheFunctionAndItsNode) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, Shape::Unknown());
   const Function wrong = Define(graph, "wrong", [](Graph& body, const std::vector<Output>& v) {
-    return body.Op("Reshape", {v[0], body.Constant(std::vector<int32_t>{7})}, {}, "seven");
+    return body.Op("Reshape", {v[0], body.Const<int32_t>({7})}, {}, "seven");
   }, {DType::kFloat});
   const Output y = graph.Op("TestNest", {x}, {{"f", wrong}}, "outer");
-  const auto values = Run(graph, {{x, TensorOf(DType::kFloat, {2}, {1, 2})}}, {y});
+  const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {2}, {1, 2})}}, {y});
   ASSERT_FALSE(values.ok());
   for (const char* part : {"'outer'", "function 'wrong'", "seven"}) EXPECT_NE(values.status().message().find(part), std::string::npos) << values.status().message();
 }
@@ -114,10 +116,10 @@ TEST(Functions, ACallOfTheWrongTypesIsRefused) {
   const Function two = Define(graph, "two", [](Graph& body, const std::vector<Output>& v) { return body.Op("AddV2", {v[0], v[1]}); }, {DType::kFloat, DType::kFloat});
   const Function whole = Define(graph, "whole", [](Graph& body, const std::vector<Output>& v) { return body.Op("Square", {v[0]}); }, {DType::kInt32});
   const Tensor value = TensorOf(DType::kFloat, {2}, {1, 2});
-  const auto counted = Run(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", two}})});
+  const auto counted = RunGraph(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", two}})});
   ASSERT_FALSE(counted.ok());
   EXPECT_NE(counted.status().message().find("function 'two' has 2 arguments, the call 1"), std::string::npos) << counted.status().message();
-  const auto typed = Run(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", whole}})});
+  const auto typed = RunGraph(graph, {{x, value}}, {graph.Op("TestNest", {x}, {{"f", whole}})});
   ASSERT_FALSE(typed.ok());
   EXPECT_NE(typed.status().message().find("must be int32, found float"), std::string::npos) << typed.status().message();
 }
@@ -133,10 +135,10 @@ TEST(Functions, CallsThatLieTooDeepInOneAnotherAreRefused) {
   const Output deep = graph.Op("TestNest", {x}, {{"f", inner}}), shallow = graph.Op("TestNest", {x}, {{"f", Function{"level_20"}}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   const Tensor one = TensorOf(DType::kFloat, {1}, {1});
-  const auto refused = Run(graph, {{x, one}}, {deep});
+  const auto refused = RunGraph(graph, {{x, one}}, {deep});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kResourceExhausted) << refused.status().message();
-  const auto fine = Run(graph, {{x, one}}, {shallow});
+  const auto fine = RunGraph(graph, {{x, one}}, {shallow});
   ASSERT_TRUE(fine.ok()) << fine.status().message();
   EXPECT_EQ(DoublesOf((*fine)[0]), (std::vector<double>{2}));
 }
@@ -146,7 +148,7 @@ TEST(Functions, AMissingOneIsNamed) {
   const Output x = graph.Placeholder("x", DType::kFloat, {1});
   const Output y = graph.Op("TestNest", {x}, {{"f", Function{"nowhere"}}});
   if (graph.status().ok()) {
-    const auto values = Run(graph, {{x, TensorOf(DType::kFloat, {1}, {1})}}, {y});
+    const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {1}, {1})}}, {y});
     ASSERT_FALSE(values.ok());
     EXPECT_NE(values.status().message().find("no function 'nowhere'"), std::string::npos) << values.status().message();
   } else {
@@ -165,8 +167,8 @@ TEST(Functions, TheStepsDeadlineEndsACall) {
   const Output y = graph.Op("TestNest", {x}, {{"f", waits}});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   RunOptions run;
-  run.timeout_ns = 50'000'000;
-  const auto values = Run(graph, {{x, TensorOf(DType::kFloat, {1}, {1})}}, {y}, {}, run);
+  run.timeout = std::chrono::milliseconds(50);
+  const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {1}, {1})}}, {y}, {}, run);
   ASSERT_FALSE(values.ok());
   EXPECT_EQ(values.status().code(), Code::kDeadlineExceeded) << values.status().message();
 }
@@ -215,8 +217,8 @@ TEST(Descriptors, AnOpOfTheNetworkNeedsNoThread) {
   Graph graph(WorkRuntime());
   std::vector<Name> fetches;
   for (const char* request : {"first", "second", "third"})
-    fetches.push_back(graph.Op("TestAsk", {graph.Constant(server.path()), graph.Constant(std::string(request))}));
-  const auto values = Run(graph, {}, fetches);
+    fetches.push_back(graph.Op("TestAsk", {Text(graph, server.path()), Text(graph, request)}));
+  const auto values = RunGraph(graph, {}, fetches);
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_EQ((*values)[0].string(0), "FIRST");
   EXPECT_EQ((*values)[1].string(0), "SECOND");
@@ -225,7 +227,7 @@ TEST(Descriptors, AnOpOfTheNetworkNeedsNoThread) {
 
 TEST(Descriptors, NobodyThereAndTooLateAreErrors) {
   Graph graph(WorkRuntime());
-  const auto nobody = Run(graph, {}, {graph.Op("TestAsk", {graph.Constant(std::string("/nowhere")), graph.Constant(std::string("x"))})});
+  const auto nobody = RunGraph(graph, {}, {graph.Op("TestAsk", {Text(graph, "/nowhere"), Text(graph, "x")})});
   ASSERT_FALSE(nobody.ok());
   EXPECT_EQ(nobody.status().code(), Code::kUnavailable);
   int ends[2];
@@ -239,15 +241,15 @@ TEST(Descriptors, NobodyThereAndTooLateAreErrors) {
   const int silent = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   ASSERT_EQ(listen(silent, 8), 0);
-  const Output ask = graph.Op("TestAsk", {graph.Constant(path), graph.Constant(std::string("x"))}, {{"timeout_ms", int64_t{20}}});
-  const auto late = Run(graph, {}, {ask});
+  const Output ask = graph.Op("TestAsk", {Text(graph, path), Text(graph, "x")}, {{"timeout_ms", int64_t{20}}});
+  const auto late = RunGraph(graph, {}, {ask});
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.status().code(), Code::kDeadlineExceeded) << late.status().message();
   // The step's own deadline ends the wait too.
   RunOptions run;
-  run.timeout_ns = 20'000'000;
-  const Output patient = graph.Op("TestAsk", {graph.Constant(path), graph.Constant(std::string("x"))});
-  const auto given_up = Run(graph, {}, {patient}, {}, run);
+  run.timeout = std::chrono::milliseconds(20);
+  const Output patient = graph.Op("TestAsk", {Text(graph, path), Text(graph, "x")});
+  const auto given_up = RunGraph(graph, {}, {patient}, {}, run);
   ASSERT_FALSE(given_up.ok());
   EXPECT_EQ(given_up.status().code(), Code::kDeadlineExceeded) << given_up.status().message();
   for (const int end : {silent, ends[0], ends[1]}) close(end);
@@ -258,7 +260,7 @@ TEST(Descriptors, WhatAKernelLeavesBehindIsDropped) {
   Graph graph(WorkRuntime());
   const Output x = graph.Placeholder("x", DType::kFloat, {1});
   testing::internal::CaptureStderr();
-  const auto values = Run(graph, {{x, TensorOf(DType::kFloat, {1}, {3})}}, {graph.Op("TestLeaves", {x}, {}, "leaves")});
+  const auto values = RunGraph(graph, {{x, TensorOf(DType::kFloat, {1}, {3})}}, {graph.Op("TestLeaves", {x}, {}, "leaves")});
   const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_NE(log.find("plugin 'tenon.test.work' 0.1.0: node 'leaves' was done while 1 things that it had scheduled"), std::string::npos) << log;
@@ -272,7 +274,7 @@ class Sources : public testing::Test {
   Output Make(int64_t ahead = 3, const std::string& container = "") {
     const Function f = Define(graph_, "f", [](Graph& body, const std::vector<Output>& i) {
       const Output x = body.Op("Cast", {i[0]}, {{"DstT", DType::kFloat}});
-      return body.Op("AddV2", {body.Op("Square", {x}), body.Constant(1.0f)});
+      return body.Op("AddV2", {body.Op("Square", {x}), body.Const(1.0f)});
     }, {DType::kInt64});
     const Output source = graph_.Op("TestSource", {}, {{"f", f}, {"ahead", ahead}, {"container", container}, {"shared_name", "numbers"}});
     return graph_.Op("TestNext", {source});

@@ -269,7 +269,7 @@ struct MakeSource {
   size_t ahead;
   tenon_resource* handle = nullptr;
 };
-TENON_KERNEL(kSourceKernel) = Registration<MakeSource>("TestSource", {.traits = TENON_KERNEL_STATEFUL});
+TENON_KERNEL(kSourceKernel) = Registration<MakeSource>("TestSource", {.flags = TENON_KERNEL_STATEFUL});
 
 struct TakeNext {
   void RunAsync(RunContext c, Done done) const {

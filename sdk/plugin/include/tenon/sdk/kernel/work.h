@@ -117,7 +117,8 @@ class Function {
   Function(CreateContext& c, std::string_view attr, uint64_t index = 0) {
     const tenon_create_services& services = *c.args().services;
     if (!TENON_HAS(&services, work_services) || !TENON_CALLABLE(&services, function))
-      return c.Fail(TENON_UNIMPLEMENTED, "this host calls no functions for kernels");
+      c.Fail(TENON_UNIMPLEMENTED, "this host calls no functions for kernels");
+    if (!c.ok()) return;
     services_ = services.work_services;
     c.Check(services.function(c.args().context, ToSpan(attr), index, &function_));
   }
