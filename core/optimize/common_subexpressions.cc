@@ -15,7 +15,7 @@ using graph::Node;
 bool MayMerge(const Node& node) {
   constexpr uint64_t kNever = TENON_OP_STATEFUL | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT |
                               TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_CONTROL_TRIGGER | TENON_OP_SEND |
-                              TENON_OP_RECV | TENON_OP_FEED | TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_IO |
+                              TENON_OP_RECV | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_CALL | TENON_OP_BRANCH | TENON_OP_WHILE | TENON_OP_IO |
                               TENON_OP_NO_FOLD | TENON_OP_NO_OP | TENON_OP_WRITES_STATE;
   if (node.has(kNever)) return false;
   for (DType type : node.input_types)

@@ -98,7 +98,7 @@ void AddTo(CostError* error, double guessed, double measured) {
 
 bool RunsInEngine(const graph::Node& node) {
   return node.has(TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH | TENON_OP_MERGE | TENON_OP_ENTER |
-                  TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED);
+                  TENON_OP_EXIT | TENON_OP_NEXT_ITERATION | TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT);
 }
 
 Shape GuessShape(const Shape& shape, bool* guessed) {

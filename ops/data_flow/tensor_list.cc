@@ -99,6 +99,7 @@ void GiveList(const RunContext& c, int32_t output, const ListType& type, const s
 
 Part::Part(const RunContext& c, const tenon_tensor_view& from, int64_t first, std::vector<int64_t> dims) : dims_(std::move(dims)) {
   const int64_t count = Count(Dims(dims_));
+  if (PackedBits(from.dtype) != 0) Fail(TENON_UNIMPLEMENTED, "a part of a tensor of ", TypeName(from.dtype), ", whose elements share bytes");
   if (from.dtype != TENON_DT_STRING) {
     const bool plain = ElementSize(from.dtype) != 0;
     const auto size = static_cast<int64_t>(plain ? ElementSize(from.dtype) : sizeof(void*));  // handles and variants are pointers

@@ -99,13 +99,34 @@ TEST(SmallTypes, StandInConstantsVariablesAndFiles) {
   ASSERT_TRUE(copy.ok()) << copy.status().message();
   auto session = Session::Create(TheRuntime(), *copy);
   ASSERT_TRUE(session.ok()) << session.status().message();
-  ASSERT_TRUE(session->Run({}, {}, {assign.name()}).ok());
+  const auto assigned = session->Run({}, {}, {assign.name()});
+  ASSERT_TRUE(assigned.ok()) << assigned.status().message();
   auto values = session->Run({}, {"constant", read.name(), numbers.name(), reshaped.name()});
   ASSERT_TRUE(values.ok()) << values.status().message();
   EXPECT_EQ(BytesOf((*values)[0]), (std::vector<uint8_t>{0x21, 0x03}));
   EXPECT_EQ(BytesOf((*values)[1]), (std::vector<uint8_t>{0x21, 0x03}));
   EXPECT_EQ(DoublesOf((*values)[2]), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ((*values)[3].shape().dims(), (std::vector<int64_t>{3, 1}));
+}
+
+// What takes tensors apart says that it cannot.
+TEST(SmallTypes, APartOfAPackedTensorIsRefused) {
+  Graph graph(TheRuntime());
+  const uint8_t bytes[] = {0x21, 0x43, 0x65};
+  const Output x = graph.Const(*Tensor::FromBytes(Type(TENON_DT_PACKED_UINT4), {3, 2}, bytes, sizeof(bytes)));
+  const Output list = graph.Op("TensorListFromTensor", {x, graph.Const<int32_t>({2})}, {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
+  const Output first = graph.Op("TensorListGetItem", {list, graph.Const(int32_t{0}), graph.Const<int32_t>({2})}, {{"element_dtype", Type(TENON_DT_PACKED_UINT4)}});
+  const Output slice = graph.Op("Gather", {x, graph.Const<int32_t>({1})});
+  const Operation queue = graph.AddNode("FIFOQueueV2", {}, {{"component_types", std::vector<DType>{Type(TENON_DT_PACKED_UINT4)}}});
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  auto session = Session::Create(TheRuntime(), graph);
+  ASSERT_TRUE(session.ok());
+  for (const Output& each : {first, slice}) {
+    const auto values = session->Run({}, {each});
+    ASSERT_FALSE(values.ok()) << each.name();
+    EXPECT_NE(values.status().message().find("packed_uint4"), std::string::npos) << values.status().message();
+  }
+  EXPECT_FALSE(session->Run({}, {}, {queue.name()}).ok());
 }
 
 TEST(SmallTypes, AFeedOfTheWrongSizeIsRefused) {

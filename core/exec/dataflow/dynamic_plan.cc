@@ -27,7 +27,7 @@ DynamicPlan::Kind KindOf(const Node& node) {
   if (node.has(TENON_OP_EXIT)) return Kind::kExit;
   if (node.has(TENON_OP_NEXT_ITERATION)) return Kind::kNextIteration;
   if (node.has(TENON_OP_IDENTITY | TENON_OP_LOOP_CONDITION)) return Kind::kForward;
-  if (node.has(TENON_OP_FEED)) return Kind::kUnfed;
+  if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT)) return Kind::kUnfed;
   if (node.has(TENON_OP_SEND)) return Kind::kSend;
   if (node.has(TENON_OP_RECV)) return Kind::kReceive;
   return Kind::kKernel;

@@ -147,7 +147,7 @@ Status Emitter::EmitNode(graph::NodeId id, std::vector<Operation>* block) {
   for (size_t k = 0; k < node.output_types.size(); ++k)
     all_fed = all_fed && plan_.FeedOf({id, static_cast<int32_t>(k)}) >= 0;
   if (all_fed) return Status::Ok();
-  if (node.has(TENON_OP_FEED))
+  if (node.has(TENON_OP_FEED | TENON_OP_ARGUMENT))
     return InvalidArgument(StrCat(node.Describe(), " must be fed with a value of type ", TypeName(node.output_types[0])));
   if (plan_.ChannelOf(id)) return EmitExchange(node, block);
   if (node.has(kForward)) {

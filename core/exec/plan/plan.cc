@@ -10,7 +10,7 @@ namespace tenon::exec {
 bool NeedsKernel(const graph::Node& node) {
   constexpr uint64_t kByEngine = TENON_OP_NO_OP | TENON_OP_CONTROL_TRIGGER | TENON_OP_CONSTANT | TENON_OP_SWITCH |
                                  TENON_OP_MERGE | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION |
-                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_SEND | TENON_OP_RECV;
+                                 TENON_OP_LOOP_CONDITION | TENON_OP_IDENTITY | TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_SEND | TENON_OP_RECV;
   return !node.has(kByEngine);
 }
 
@@ -60,7 +60,7 @@ Status Plan::FindOrder() {
     for (size_t k = 0; k < node.output_types.size(); ++k) only_fed = only_fed && FeedOf({id, static_cast<int32_t>(k)}) >= 0;
     bool open = false;
     for (const graph::Edge& edge : node.inputs) open = open || !edge.node;
-    if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_RECV))) order_.push_back(id);
+    if (!open && !(only_fed && node.has(TENON_OP_FEED | TENON_OP_ARGUMENT | TENON_OP_RECV))) order_.push_back(id);
   }
   return Status::Ok();
 }

@@ -48,7 +48,7 @@ struct AssignKernel {
     const tenon_tensor_view& value = c.input_view(1);
     tenon_resource* handle = c.resource(0);
     const bool strings = value.dtype == TENON_DT_STRING;
-    if (!strings && sdk::ElementSize(value.dtype) == 0) {
+    if (!strings && sdk::ElementSize(value.dtype) == 0 && sdk::PackedBits(value.dtype) == 0) {
       sdk::Fail(TENON_UNIMPLEMENTED, "a variable of dtype ", sdk::TypeName(value.dtype));
     }
     if (validate_shape) sdk::CheckAssignedShape(c, handle, value);
