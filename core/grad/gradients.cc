@@ -447,7 +447,8 @@ class Differentiator {
       for (const auto& [name, value] : attrs)
         if (op.FindAttr(name) != nullptr) bound.emplace(name, value);
     };
-    if (const graph::AttrValue* f = call.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
+    const graph::AttrValue* const f = call.FindAttr("f");
+    if (f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
     take(call.attrs);
     return bound;
   }
