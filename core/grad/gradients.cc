@@ -447,8 +447,7 @@ class Differentiator {
       for (const auto& [name, value] : attrs)
         if (op.FindAttr(name) != nullptr) bound.emplace(name, value);
     };
-    const graph::AttrValue* const f = call.FindAttr("f");
-    if (f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
+    if (const graph::AttrValue* f = call.FindAttr("f"); f != nullptr && f->kind() == TENON_ATTR_FUNCTION && f->function().attrs) take(*f->function().attrs);
     take(call.attrs);
     return bound;
   }
