@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,10 @@ class Id {
   constexpr Id next() const { return Id(number_ + 1); }
   constexpr Id& operator++() {
     ++number_;
+    return *this;
+  }
+  constexpr Id& operator--() {  // of the first: none
+    --number_;
     return *this;
   }
   constexpr bool operator==(const Id&) const = default;
@@ -81,6 +86,7 @@ class IdVector {
 
   decltype(auto) operator[](Key id) { return list_[id.index()]; }
   decltype(auto) operator[](Key id) const { return list_[id.index()]; }
+  std::span<const T> Between(Key first, Key end) const { return {list_.data() + first.index(), list_.data() + end.index()}; }
   bool contains(Key id) const { return id && id.index() < list_.size(); }
   // The value, or `otherwise` where there is none.
   T Get(Key id, T otherwise) const { return contains(id) ? list_[id.index()] : std::move(otherwise); }
@@ -89,6 +95,7 @@ class IdVector {
   bool empty() const { return list_.empty(); }
   IdRange<Key> ids() const { return {Key(0), next_id()}; }
   Key next_id() const { return Key(list_.size()); }  // of what is added next
+  Key last_id() const { return --next_id(); }        // none when it is empty
 
   // The new one's id.
   Key push_back(T value) {

@@ -9,6 +9,7 @@
 #include "core/exec/dataflow/dynamic_instance.h"
 #include "core/exec/lower/lower.h"
 #include "core/exec/program/instance.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::exec {
@@ -81,7 +82,7 @@ Result<BoundDynamicPlan*> Bindings::Dynamic(Cancellation* cancellation) {
 
 // How the newest program runs each node; nodes that no program runs were folded or forwarded.
 graph::NodeMap<const char*> Bindings::HowNodesRun() const {
-  graph::NodeMap<const char*> how(static_cast<size_t>(plan_->graph().size()), always_dynamic() || !dynamic_shapes_.empty() ? "dynamic" : "not bound");
+  graph::NodeMap<const char*> how(plan_->graph().size(), always_dynamic() || !dynamic_shapes_.empty() ? "dynamic" : "not bound");
   if (programs_.empty()) return how;
   std::fill(how.begin(), how.end(), "folded or forwarded");
   const ProgramCode& code = (*programs_.back())->code();

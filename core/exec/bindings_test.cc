@@ -9,6 +9,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/plan/make_plan.h"
 #include "core/exec/program/instance.h"
+#include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {

@@ -3,6 +3,10 @@
 #include "core/grad/gradients.h"
 #include "core/graph/make_function.h"
 
+#include "core/grad/sums.h"
+#include "core/graph/function_def.h"
+#include "core/graph/graph.h"
+
 namespace tenon::grad {
 namespace {
 

@@ -10,6 +10,7 @@
 #ifndef TENON_CORE_GRAD_GRADIENTS_H_
 #define TENON_CORE_GRAD_GRADIENTS_H_
 
+#include <memory>
 #include <vector>
 
 #include "core/graph/builder.h"
@@ -21,9 +22,6 @@ namespace tenon::grad {
 // with; empty: ones. The graph is unchanged on failure. New nodes are named below "gradients/".
 Result<std::vector<tenon_gradient>> AddGradients(graph::Builder* builder, const std::vector<graph::Edge>& ys,
                                                  const std::vector<graph::Edge>& xs, const std::vector<graph::Edge>& initial);
-
-// The gradient as a dense tensor. `controls`: what new constants wait for.
-Result<graph::Edge> Densify(graph::Builder* builder, const tenon_gradient& gradient, const std::vector<graph::NodeId>& controls);
 
 // Gradients of library functions, as functions (function_gradient.cc): what nodes with the trait GRADIENT (SymbolicGradient) ask for.
 // Makes of a node with the trait GRADIENT a call: of the function that the library names as the gradient of its function f, or else of one

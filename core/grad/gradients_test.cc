@@ -2,6 +2,8 @@
 // What gradients look like as graphs; what they compute is checked against differences in tests/engine.
 #include "core/grad/gradients.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::grad {

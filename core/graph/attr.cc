@@ -80,7 +80,7 @@ AttrValue AttrValue::EmptyList() {
 
 Result<AttrValue> AttrValue::FromC(const tenon_attr_value& value) {
   const bool list = (value.kind & TENON_ATTR_LIST) != 0;
-  const size_t count = static_cast<size_t>(value.count);
+  const size_t count = value.count;
   if (!list && count != 1) return InvalidArgument(StrCat("an attribute that is no list has ", count, " values"));
   if (count > 0 && value.data == nullptr) return InvalidArgument("an attribute's data is NULL");
   if (value.kind == TENON_ATTR_LIST && count == 0) return EmptyList();
@@ -144,7 +144,7 @@ const std::string& AttrValue::placeholder() const {
   return rep_ == nullptr ? none : rep_->placeholder;
 }
 
-size_t AttrValue::size() const { return static_cast<size_t>(c().count); }
+size_t AttrValue::size() const { return c().count; }
 
 tenon_attr_value AttrValue::c() const {
   if (rep_ == nullptr) return {TENON_ATTR_NONE, 0, 0, nullptr};
@@ -240,7 +240,7 @@ size_t AttrValue::Hash() const {
   if (rep_ == nullptr) return 0;
   size_t hash = size() == 0 ? 1 : rep_->kind;
   for (const std::string& text : rep_->strings) Mix(hash, std::hash<std::string>()(text));
-  for (int64_t value : rep_->ints) Mix(hash, static_cast<size_t>(value));
+  for (int64_t value : rep_->ints) Mix(hash, value);
   for (float value : rep_->floats) {
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
@@ -249,10 +249,10 @@ size_t AttrValue::Hash() const {
   for (uint8_t value : rep_->bools) Mix(hash, value);
   for (DType value : rep_->types) Mix(hash, value);
   for (const Shape& shape : rep_->shapes)
-    for (int64_t dim : shape.dims()) Mix(hash, static_cast<size_t>(dim));
+    for (int64_t dim : shape.dims()) Mix(hash, dim);
   for (const Tensor& tensor : rep_->tensors) {
     Mix(hash, tensor.dtype());
-    for (int64_t dim : tensor.shape().dims()) Mix(hash, static_cast<size_t>(dim));
+    for (int64_t dim : tensor.shape().dims()) Mix(hash, dim);
     HashElements(tensor, hash);
   }
   for (const FunctionRef& function : rep_->functions) Mix(hash, std::hash<std::string>()(function.name));

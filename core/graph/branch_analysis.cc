@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/branch_analysis.h"
 
+#include "core/base/checked.h"
+#include "core/graph/graph.h"
+
 namespace tenon::graph {
 
 BranchAnalysis BranchAnalysis::Run(const Graph& graph, const std::vector<NodeId>& order, const LoopAnalysis& loops,
@@ -101,7 +104,7 @@ Edge BranchAnalysis::Resolve(Edge edge) const {
       break;
     }
     const Node& node = graph_.node(edge.node);
-    if (!node.has(TENON_OP_IDENTITY) || static_cast<size_t>(edge.index) >= node.inputs.size() ||
+    if (!node.has(TENON_OP_IDENTITY) || !Within(edge.index, node.inputs.size()) ||
         loops_.frame_of(node.inputs[edge.index].node) != loops_.frame_of(edge.node) ||
         graph_.node(node.inputs[edge.index].node).has(TENON_OP_EXIT))
       break;

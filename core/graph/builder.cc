@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/builder.h"
+
+#include "core/base/checked.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::graph {
@@ -7,13 +11,13 @@ namespace {
 
 Builder* Self(tenon_graph_builder_context* context) { return static_cast<Builder*>(context); }
 
-bool HasNumber(const Graph& graph, int64_t node) { return node >= 0 && static_cast<uint64_t>(node) < graph.size(); }
+bool HasNumber(const Graph& graph, int64_t node) { return Within(node, graph.size()); }
 
 Result<Edge> CheckedEdge(const Graph& graph, tenon_output output) {
   if (!HasNumber(graph, output.node))
     return InvalidArgument(StrCat("an edge names the node ", output.node, ", the graph has ", graph.size()));
   const Node& node = graph.node(NodeId(output.node));
-  if (output.index < 0 || static_cast<size_t>(output.index) >= node.output_types.size())
+  if (!Within(output.index, node.output_types.size()))
     return InvalidArgument(StrCat("an edge names output ", output.index, " of ", node.Describe(), ", which has ", node.output_types.size()));
   return FromC(output);
 }

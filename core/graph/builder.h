@@ -8,12 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/attr.h"
+#include "core/graph/edge.h"
 #include "core/graph/shape_inference.h"
 
 struct tenon_graph_builder_context {};
 
 namespace tenon::graph {
+
+struct OpDef;  // op_def.h
 
 class Builder : public tenon_graph_builder_context {
  public:

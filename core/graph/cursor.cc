@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/cursor.h"
 
+#include "core/graph/graph.h"
+
 namespace tenon::graph {
 namespace {
 
 const Node* Find(const tenon_graph* graph, int64_t number) {
-  if (number < 0 || static_cast<size_t>(number) >= graph->ids.size()) return nullptr;
+  if (!Within(number, graph->ids.size())) return nullptr;
   return &graph->graph->node(graph->ids[number]);
 }
 
@@ -20,7 +22,7 @@ const tenon_node* NodeAt(const tenon_graph* graph, int64_t id) { return Find(gra
 tenon_status* Input(const tenon_graph* graph, int64_t id, int32_t index, tenon_output* out_source) {
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
-  if (index < 0 || static_cast<size_t>(index) >= node->inputs.size()) return NoSuch(index, "such input");
+  if (!Within(index, node->inputs.size())) return NoSuch(index, "such input");
   const Edge edge = node->inputs[index];
   *out_source = {!edge.node ? -1 : graph->numbers[edge.node], edge.index, 0};
   return nullptr;
@@ -34,7 +36,7 @@ int32_t ControlInputCount(const tenon_graph* graph, int64_t id) {
 tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, int64_t* out_source) {
   const Node* node = Find(graph, id);
   if (node == nullptr) return NoSuch(id, "node");
-  if (index < 0 || static_cast<size_t>(index) >= node->controls.size()) return NoSuch(index, "such control input");
+  if (!Within(index, node->controls.size())) return NoSuch(index, "such control input");
   *out_source = graph->numbers[node->controls[index]];
   return nullptr;
 }
@@ -42,7 +44,7 @@ tenon_status* ControlInput(const tenon_graph* graph, int64_t id, int32_t index, 
 tenon_status* OutputShape(const tenon_graph* graph, tenon_output output, tenon_shape* out_shape) {
   const Node* node = Find(graph, output.node);
   if (node == nullptr) return NoSuch(output.node, "node");
-  if (output.index < 0 || static_cast<size_t>(output.index) >= node->output_types.size()) return NoSuch(output.index, "such output");
+  if (!Within(output.index, node->output_types.size())) return NoSuch(output.index, "such output");
   *out_shape = graph->shape_of({node->id, output.index});
   return nullptr;
 }

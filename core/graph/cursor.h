@@ -8,7 +8,9 @@
 #include <functional>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/checked.h"
+#include "core/graph/edge.h"
+#include "tenon/graph.h"
 
 // The ABI's opaque graph.
 struct tenon_graph {
@@ -31,7 +33,7 @@ class Cursor {
   const tenon_graph_cursor* c() const { return &table_; }
   int64_t NumberOf(NodeId id) const { return state_.numbers[id]; }
   NodeId IdOf(int64_t number) const { return state_.ids[number]; }
-  bool Has(int64_t number) const { return number >= 0 && static_cast<size_t>(number) < state_.ids.size(); }
+  bool Has(int64_t number) const { return Within(number, state_.ids.size()); }
 
  private:
   tenon_graph state_;

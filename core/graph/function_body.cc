@@ -6,16 +6,53 @@
 #include <deque>
 #include <set>
 
+#include "core/base/checked.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+
 namespace tenon::graph {
 namespace {
+
+void FillDefaults(const FunctionDef& function, AttrMap* attrs) {
+  for (const auto& def : function.attrs)
+    if (def.default_value) attrs->emplace(def.name, *def.default_value);
+}
+
+// The types of one argument's values, or of a result's.
+Status AppendTypes(const FunctionDef::Arg& arg, const AttrMap& attrs, std::vector<DType>* out) {
+  const auto find = [&](const std::string& name, uint32_t kind) -> Result<const AttrValue*> {
+    const auto it = attrs.find(name);
+    if (it == attrs.end() || (it->second.kind() != kind && !it->second.empty_list()))
+      return InvalidArgument(StrCat("attribute '", name, "' of '", arg.name, "' is not bound"));
+    return &it->second;
+  };
+  if (!arg.type_list_attr.empty()) {
+    TENON_ASSIGN_OR_RETURN(const AttrValue* const list, find(arg.type_list_attr, TENON_ATTR_TYPE | TENON_ATTR_LIST));
+    for (size_t i = 0; i < list->size(); ++i) out->push_back(BaseType(list->type(i)));
+    return Status::Ok();
+  }
+  DType type = BaseType(arg.type);
+  if (type == TENON_DT_INVALID) {
+    TENON_ASSIGN_OR_RETURN(const AttrValue* const bound, find(arg.type_attr, TENON_ATTR_TYPE));
+    type = BaseType(bound->type());
+  }
+  int64_t count = 1;
+  if (!arg.number_attr.empty()) {
+    TENON_ASSIGN_OR_RETURN(const AttrValue* const bound, find(arg.number_attr, TENON_ATTR_INT));
+    count = bound->i();
+  }
+  constexpr int64_t kMost = 1 << 16;
+  if (count < 0 || count > kMost) return InvalidArgument(StrCat("'", arg.name, "' is ", count, " values; at most ", kMost, " can be"));
+  out->insert(out->end(), static_cast<size_t>(count), type);
+  return Status::Ok();
+}
 
 class Body {
  public:
   Body(Graph* graph, const CallSite& site, const FunctionDef& function) : graph_(graph), site_(site), function_(function), attrs_(site.attrs) {}
 
   Status Run(std::vector<Edge>* results, std::vector<NodeId>* effects) {
-    for (const auto& def : function_.attrs)
-      if (def.default_value) attrs_.emplace(def.name, *def.default_value);
+    FillDefaults(function_, &attrs_);
     TENON_RETURN_IF_ERROR(BindArguments());
     TENON_RETURN_IF_ERROR(AddBody(effects));
     for (const auto& output : function_.outputs) {
@@ -53,7 +90,7 @@ class Body {
       std::vector<Edge>& edges = arguments_[arg.name];
       for (int64_t i = 0; i < count; ++i) {
         if (at >= site_.inputs.size()) return Bad(StrCat("the call gives ", site_.inputs.size(), " arguments"));
-        const DType wanted = TypeOf(arg, static_cast<size_t>(i)), found = BaseType(graph_->TypeOf(site_.inputs[at]));
+        const DType wanted = TypeOf(arg, i), found = BaseType(graph_->TypeOf(site_.inputs[at]));
         if (wanted != TENON_DT_INVALID && wanted != found)
           return Bad(StrCat("argument '", arg.name, "' is of ", TypeName(wanted), ", the call gives ", TypeName(found)));
         edges.push_back(site_.inputs[at++]);
@@ -89,7 +126,7 @@ class Body {
     };
     const auto pick = [&](const std::vector<Edge>& edges, int32_t index) -> Result<std::vector<Edge>> {
       if (index < 0) return edges;
-      if (static_cast<size_t>(index) >= edges.size()) return Bad(StrCat("'", text, "' does not exist"));
+      if (!Within(index, edges.size())) return Bad(StrCat("'", text, "' does not exist"));
       return std::vector<Edge>{edges[index]};
     };
     if (const auto it = arguments_.find(parts[0]); it != arguments_.end())
@@ -243,6 +280,18 @@ class Body {
 };
 
 }  // namespace
+
+Result<FunctionSignature> SignatureOf(const FunctionDef& function, AttrMap bound) {
+  FillDefaults(function, &bound);
+  FunctionSignature signature;
+  Status status;
+  for (const auto& arg : function.inputs)
+    if (status.ok()) status = AppendTypes(arg, bound, &signature.arguments);
+  for (const auto& arg : function.outputs)
+    if (status.ok()) status = AppendTypes(arg, bound, &signature.results);
+  if (!status.ok()) return std::move(status).Annotate(StrCat("function '", function.name, "'"));
+  return signature;
+}
 
 Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& function, std::vector<Edge>* results, std::vector<NodeId>* effects) {
   return Body(graph, site, function).Run(results, effects);

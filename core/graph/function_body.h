@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/function_def.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
 
@@ -23,6 +24,13 @@ struct CallSite {
   std::vector<NodeId> controls;  // what the body waits for:
   bool sources_wait = false;      // only those of its nodes that have no input, or call functions, in which there may be such
 };
+
+// The types of the values that a function takes and gives, with its attributes bound; defaults are filled in.
+struct FunctionSignature {
+  std::vector<DType> arguments, results;
+};
+// INVALID_ARGUMENT names the function and what is not bound.
+Result<FunctionSignature> SignatureOf(const FunctionDef& function, AttrMap bound);
 
 // results: the edges that are the call's outputs. effects: the nodes that must have run when the call has. On failure nodes may have been
 // added.

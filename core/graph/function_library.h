@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/graph/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::graph {

@@ -2,10 +2,12 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
-#include <charconv>
 #include <queue>
 
+#include "core/base/checked.h"
+#include "core/graph/function_def.h"
 #include "core/graph/near_miss.h"
+#include "core/graph/node_name.h"
 
 namespace tenon::graph {
 namespace {
@@ -134,7 +136,7 @@ Result<std::vector<DType>> Expand(const ArgDef& arg, const AttrMap& attrs) {
     MemoryCharge asked;  // a number of a few bytes: is there room for what it asks for?
     if (Status status = asked.Add(static_cast<uint64_t>(count) * kArgumentBytes); !status.ok())
       return std::move(status).Annotate(StrCat("argument '", arg.name, "' has ", count, " tensors"));
-    out.assign(static_cast<size_t>(count), type);
+    out.assign(count, type);
   }
   if (arg.is_ref)
     for (DType& type : out) type += TENON_DT_REF;
@@ -220,28 +222,6 @@ static Status SettleVersion(const OpDef& op, AttrMap* attrs) {
   return Status::Ok();
 }
 
-bool IsValidNodeName(std::string_view name) {
-  if (name.empty()) return false;
-  const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_'; };
-  if (!word(name[0])) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [&](char c) { return word(c) || c == '-' || c == '/' || c == '\\' || c == '>'; });
-}
-
-bool SplitTensorName(std::string_view text, std::string_view* node, int32_t* index) {
-  *index = 0;
-  *node = text;
-  const size_t colon = text.rfind(':');
-  if (colon != std::string_view::npos) {
-    const char* begin = text.data() + colon + 1;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(begin, end, *index);
-    if (error != std::errc() || rest != end || *index < 0) return false;
-    *node = text.substr(0, colon);
-  }
-  return !node->empty() && (*node)[0] != '^';
-}
-
 Graph Graph::Clone() const {
   Graph copy(registry_);
   for (const auto& node : nodes_) copy.nodes_.push_back(std::make_unique<Node>(*node));
@@ -276,7 +256,7 @@ Result<Edge> Graph::ParseEdge(std::string_view name) const {
     return InvalidArgument(StrCat("'", name, "' is no tensor's name; write node or node:k"));
   TENON_ASSIGN_OR_RETURN(edge.node, Get(node_name));
   const size_t outputs = node(edge.node).output_types.size();
-  if (static_cast<size_t>(edge.index) >= outputs)
+  if (!Within(edge.index, outputs))
     return InvalidArgument(StrCat("'", name, "': ", node(edge.node).Describe(), " has ", outputs, " outputs"));
   return edge;
 }
@@ -331,7 +311,7 @@ Status Graph::Fill(NodeSpec spec, Node* node) const {
   std::vector<DType> types;
   for (const Edge& edge : node->inputs) {
     const size_t outputs = !edge.node ? SIZE_MAX : Has(edge.node) ? this->node(edge.node).output_types.size() : 0;
-    if (edge.index < 0 || static_cast<size_t>(edge.index) >= outputs)
+    if (!Within(edge.index, outputs))
       return InvalidArgument(StrCat(node->Describe(), ": input ", types.size(), " names an output that does not exist"));
     types.push_back(!edge.node ? TENON_DT_INVALID : TypeOf(edge));
   }

@@ -1,104 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes, edges, a function library. One form from import to plan.
+// Graph: nodes and a function library. One form from import to plan.
 //
 // Invariants: node ids are dense and never reused; node i may only use ids that exist, except that an input may be a back
-// edge (a merge fed by a next-iteration). Every node is valid for its op: attributes complete (defaults filled in), input
-// types fit. Nodes are charged to the allowance under which the first is added (core/tensor/allowance.h), and adding ends when it does.
+// edge (a merge fed by a next-iteration). Nodes are charged to the allowance under which the first is added
+// (core/tensor/allowance.h), and adding ends when it does.
 // Not thread-safe for changes; const use from any thread.
 #ifndef TENON_CORE_GRAPH_GRAPH_H_
 #define TENON_CORE_GRAPH_GRAPH_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/id.h"
-#include "core/graph/op_registry.h"
+#include "core/graph/node.h"
 #include "core/tensor/allowance.h"
-
-// The ABI's opaque node is the graph's own.
-struct tenon_node {};
 
 namespace tenon::graph {
 
-using NodeId = Id<struct NodeKind>;  // of one graph
-
-// Something for each node of a graph.
-template <typename T>
-using NodeMap = IdVector<NodeId, T>;
-
-// Output `index` of node `node`.
-struct Edge {
-  NodeId node;
-  int32_t index = 0;
-  bool operator==(const Edge&) const = default;
-  auto operator<=>(const Edge&) const = default;
-};
-
-struct ArgRange {
-  int32_t begin = 0;
-  int32_t count = 0;
-};
-
-struct Node : tenon_node {
-  NodeId id;
-  std::string name;
-  const OpDef* op = nullptr;
-  AttrMap attrs;
-  std::vector<Edge> inputs;
-  std::vector<NodeId> controls;
-  std::string device;
-  std::vector<DType> input_types;   // with TENON_DT_REF where the op takes a reference
-  std::vector<DType> output_types;
-  std::vector<ArgRange> input_ranges;  // one an argument of the op
-  std::vector<ArgRange> output_ranges;
-
-  bool has(uint64_t trait) const { return op->has(trait); }
-  const AttrValue* FindAttr(std::string_view attr) const {
-    const auto it = attrs.find(attr);
-    return it == attrs.end() ? nullptr : &it->second;
-  }
-  // "node 'x' (MatMul)".
-  std::string Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
-};
-
-// What a new node is made of.
-struct NodeSpec {
-  const OpDef* op = nullptr;
-  std::string name;
-  std::vector<Edge> inputs;
-  std::vector<NodeId> controls;
-  AttrMap attrs;
-  std::string device;
-};
-
-// A function of the library, as it stood in the file: its body is checked when it is used.
-struct FunctionDef {
-  struct Arg {
-    std::string name;
-    DType type = TENON_DT_INVALID;
-    std::string type_attr, number_attr, type_list_attr;
-  };
-  struct BodyNode {
-    std::string name, op, device;
-    std::vector<std::string> inputs;  // "arg", "arg:i", "node:out_arg:i", "^node"
-    AttrMap attrs;
-  };
-  std::string name, description;
-  std::vector<Arg> inputs, outputs;
-  std::vector<AttrDef> attrs;  // that a caller binds
-  AttrMap labels;              // what is said of the function itself, as "_noinline"; nothing here depends on it
-  std::vector<BodyNode> nodes;
-  std::map<std::string, std::string> returns;          // output -> body input syntax
-  std::map<std::string, std::string> control_returns;  // control output -> body node that must run
-  std::string gradient;  // the function that is its gradient (GradientDef); empty: it is made of the body
-  bool is_stateful = false;
-  // Of a function that was read: its bytes in the file, which hold more than is known here and are what is written again. Empty: made here.
-  std::string file_bytes;
-};
+struct FunctionDef;  // function_def.h
+class OpRegistry;    // op_registry.h
 
 using FunctionLibrary = std::map<std::string, std::shared_ptr<const FunctionDef>, std::less<>>;
 
@@ -177,25 +101,6 @@ class Graph {
   std::map<std::string, Status, std::less<>> missing_;
   MemoryCharge charge_;  // for the nodes
 };
-
-// Of which version of its op a node is; an op that has no version has no such nodes.
-inline constexpr std::string_view kVersionAttr = "_op_version";
-// UNIMPLEMENTED: a node of this version needs a newer definition.
-Status CheckVersion(const OpDef& op, const AttrValue& version);
-
-// "node", 0 of "node", "node:0"; false for "^node" and malformed names.
-bool SplitTensorName(std::string_view text, std::string_view* node, int32_t* index);
-// Whether a name may be a node's.
-bool IsValidNodeName(std::string_view name);
-
-// The ABI's questions about a Node.
-const tenon_node_services* NodeServices();
-inline const Node* FromC(const tenon_node* node) { return static_cast<const Node*>(node); }
-
-// A back edge: into a merge from a next-iteration.
-inline bool IsBackEdge(const Node& from, const Node& to) {
-  return from.has(TENON_OP_NEXT_ITERATION) && to.has(TENON_OP_MERGE);
-}
 
 }  // namespace tenon::graph
 

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
+#include "core/graph/function_def.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::graph {
@@ -133,8 +137,7 @@ class Inliner {
     if (!status.ok()) return std::move(status).Annotate("the decomposition of ", node_.Describe());
     for (size_t k = 0; k < outputs.size(); ++k) {
       const Edge edge = FromC(outputs[k]);
-      const bool there = graph_->Has(edge.node) && edge.index >= 0 &&
-                         static_cast<size_t>(edge.index) < graph_->node(edge.node).output_types.size();
+      const bool there = graph_->Has(edge.node) && Within(edge.index, graph_->node(edge.node).output_types.size());
       if (!there || graph_->TypeOf(edge) != node_.output_types[k])
         return Internal(StrCat("the decomposition of ", node_.Describe(), " gives no ", TypeName(node_.output_types[k]), " for output ", k,
                                ": an error of package '", node_.op->package, "'"));

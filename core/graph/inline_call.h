@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/graph/function_body.h"
+#include "core/graph/node.h"
 
 namespace tenon::graph {
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <queue>
 
+#include "core/graph/graph.h"
+
 namespace tenon::graph {
 namespace {
 
@@ -118,7 +120,7 @@ Result<std::vector<LoopAnalysis::Item>> LoopAnalysis::Items(const Graph& graph, 
       const int from = item_of[from_node];
       if (from < 0 || from == to || IsBackEdge(graph.node(from_node), graph.node(id))) return;
       ++pending[to];
-      users[from].push_back(static_cast<size_t>(to));
+      users[from].push_back(to);
     };
     for (const Edge& edge : graph.node(id).inputs) depend(edge.node);
     for (NodeId control : graph.node(id).controls) depend(control);

@@ -9,7 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
 

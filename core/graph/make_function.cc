@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/graph/node_name.h"
+#include "core/graph/op_registry.h"
+#include "core/graph/function_def.h"
 #include "core/graph/make_function.h"
 
 #include <algorithm>

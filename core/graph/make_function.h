@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::graph {

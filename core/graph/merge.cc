@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/graph/function_library.h"
+#include "core/graph/graph.h"
 
 namespace tenon::graph {
 namespace {

@@ -3,7 +3,8 @@
 #ifndef TENON_CORE_GRAPH_MERGE_H_
 #define TENON_CORE_GRAPH_MERGE_H_
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ABI's questions about a node, answered from graph::Node.
-#include "core/graph/graph.h"
+#include "core/base/checked.h"
+#include "core/graph/node.h"
 
 namespace tenon::graph {
 namespace {
@@ -21,7 +22,7 @@ int32_t InputCount(const tenon_node* node) { return static_cast<int32_t>(FromC(n
 int32_t OutputCount(const tenon_node* node) { return static_cast<int32_t>(FromC(node)->output_types.size()); }
 
 uint32_t At(const std::vector<DType>& types, int32_t index) {
-  return index >= 0 && static_cast<size_t>(index) < types.size() ? types[index] : TENON_DT_INVALID;
+  return Within(index, types.size()) ? types[index] : TENON_DT_INVALID;
 }
 uint32_t InputType(const tenon_node* node, int32_t index) { return At(FromC(node)->input_types, index); }
 uint32_t OutputType(const tenon_node* node, int32_t index) { return At(FromC(node)->output_types, index); }

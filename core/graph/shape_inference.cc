@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/base/checked.h"
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 // What a shape function's context points at.
@@ -25,7 +27,7 @@ const OutputFacts& UnknownFacts() {
 }
 
 const OutputFacts* Input(tenon_shape_context* context, int32_t index) {
-  if (index < 0 || static_cast<size_t>(index) >= context->inputs->size()) return nullptr;
+  if (!Within(index, context->inputs->size())) return nullptr;
   return (*context->inputs)[index];
 }
 
@@ -85,7 +87,7 @@ tenon_status* CheckDims(tenon_shape_context* context, const char* service, tenon
 }
 
 tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_shape shape) {
-  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
   if (tenon_status* bad = CheckDims(context, "set_output_shape", shape)) return bad;
   Shape set(shape);
   if (Status status = set.Validate(); !status.ok()) return status.release();
@@ -94,7 +96,7 @@ tenon_status* SetOutputShape(tenon_shape_context* context, int32_t index, tenon_
 }
 
 tenon_status* SetOutputValue(tenon_shape_context* context, int32_t index, const tenon_tensor_view* value) {
-  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
   OutputFacts& facts = (*context->outputs)[index];
   const DType planned = context->node->output_types[index];
   const auto wrong = [&](const std::string& what) {
@@ -121,7 +123,7 @@ tenon_status* InputHandle(tenon_shape_context* context, int32_t index, tenon_sha
 }
 
 tenon_status* SetOutputHandle(tenon_shape_context* context, int32_t index, tenon_shape shape, uint32_t dtype) {
-  if (index < 0 || static_cast<size_t>(index) >= context->outputs->size()) return BadIndex(context, "output", index);
+  if (!Within(index, context->outputs->size())) return BadIndex(context, "output", index);
   if (tenon_status* bad = CheckDims(context, "set_output_handle", shape)) return bad;
   OutputFacts& facts = (*context->outputs)[index];
   facts.handle_shape = Shape(shape);
@@ -271,7 +273,7 @@ void ShapeInference::Fix(Edge edge, OutputFacts facts) {
 const OutputFacts& ShapeInference::facts(Edge edge) const {
   if (!results_.contains(edge.node)) return UnknownFacts();
   const NodeResult& result = results_[edge.node];
-  return static_cast<size_t>(edge.index) < result.outputs.size() ? result.outputs[edge.index]
+  return Within(edge.index, result.outputs.size()) ? result.outputs[edge.index]
                                                                   : UnknownFacts();
 }
 

@@ -7,9 +7,12 @@
 #define TENON_CORE_GRAPH_SHAPE_INFERENCE_H_
 
 #include <functional>
+#include <map>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
+#include "core/tensor/tensor.h"
 
 namespace tenon::graph {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/shape_inference.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::graph {

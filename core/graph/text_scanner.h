@@ -42,7 +42,7 @@ class TextScanner {
     const char* begin = rest_.data();
     auto [end, error] = std::from_chars(begin, begin + rest_.size(), value);
     if (error != std::errc()) return std::nullopt;
-    rest_.remove_prefix(static_cast<size_t>(end - begin));
+    rest_.remove_prefix(end - begin);
     Skip();
     return value;
   }
@@ -51,7 +51,7 @@ class TextScanner {
     const char* begin = rest_.data();
     auto [end, error] = std::from_chars(begin, begin + rest_.size(), value);
     if (error != std::errc()) return std::nullopt;
-    rest_.remove_prefix(static_cast<size_t>(end - begin));
+    rest_.remove_prefix(end - begin);
     Skip();
     return value;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 
 namespace tenon::optimize {
@@ -28,7 +29,7 @@ void Mix(size_t& hash, size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C1
 
 size_t HashOf(const Node& node) {
   size_t hash = reinterpret_cast<size_t>(node.op);
-  for (const Edge& edge : node.inputs) Mix(hash, edge.node.index() * 8191 + static_cast<size_t>(edge.index));
+  for (const Edge& edge : node.inputs) Mix(hash, edge.node.index() * 8191 + edge.index);
   for (graph::NodeId control : node.controls) Mix(hash, control.index() + 0x100000);
   for (const auto& [name, value] : node.attrs) Mix(hash, value.Hash());
   return hash;

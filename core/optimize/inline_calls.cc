@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/grad/gradients.h"
+#include "core/graph/graph.h"
 #include "core/graph/inline_call.h"
 #include "core/optimize/optimize.h"
 

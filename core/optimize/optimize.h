@@ -9,7 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::optimize {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
+#include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 
 namespace tenon::optimize {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
+
 namespace tenon::partition {
 
 using graph::Edge;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/graph/graph.h"
 #include "core/partition/partition.h"
 
 namespace tenon::partition {

@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
 #include "core/partition/deadness.h"
 #include "core/partition/part_items.h"
 #include "core/partition/sequence.h"
@@ -54,11 +56,11 @@ class Partitioner {
     first_value_.resize(graph_.size() + 1);
     for (const graph::NodeId id : graph_.ids())
       first_value_[id.index() + 1] = first_value_[id.index()] + static_cast<int64_t>(graph_.node(id).output_types.size()) + 1;
-    feed_of_.assign(static_cast<size_t>(first_value_.back()), kNone);
+    feed_of_.assign(first_value_.back(), kNone);
     for (size_t i = 0; i < request_.feeds.size(); ++i) feed_of_[ValueOf(request_.feeds[i])] = static_cast<int32_t>(i);
   }
   // Outputs, the first of which is the control output.
-  size_t ValueOf(Edge edge) const { return static_cast<size_t>(first_value_[edge.node.index()] + edge.index + 1); }
+  size_t ValueOf(Edge edge) const { return first_value_[edge.node.index()] + edge.index + 1; }
   int32_t FeedOf(Edge edge) const { return !edge.node || edge.index < 0 ? kNone : feed_of_[ValueOf(edge)]; }
   uint64_t KeyOf(Edge edge, int32_t part) const { return ValueOf(edge) * out_.parts.size() + static_cast<uint64_t>(part); }
 

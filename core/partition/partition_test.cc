@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 #include "tests/fakes/tiny_ops.h"
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <queue>
 
+#include "core/graph/graph.h"
+
 namespace tenon::partition {
 
 using graph::Edge;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "core/graph/graph.h"
+#include "core/graph/op_registry.h"
+
 namespace tenon::partition {
 
 using graph::Edge;

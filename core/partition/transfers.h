@@ -10,7 +10,8 @@
 #include <functional>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::partition {
 

@@ -17,13 +17,13 @@
 namespace tenon::place {
 
 struct Assignment {
-  std::vector<int> device_of_group;
+  GroupDevices device_of_group;
   double seconds = 0;
 };
 
 // RESOURCE_EXHAUSTED when nothing that was tried fits; names the node and the devices' memory. `greedy_seconds`, when
 // given, gets the step's seconds before the search.
-Result<Assignment> Choose(const Problem& problem, const std::vector<int32_t>& sequence, double* greedy_seconds = nullptr);
+Result<Assignment> Choose(const Problem& problem, const Sequence& sequence, double* greedy_seconds = nullptr);
 
 }  // namespace tenon::place
 

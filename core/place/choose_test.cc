@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 #include "tests/fakes/place_request.h"
 
@@ -22,31 +23,33 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // The rule of schedule.h once more, in few words and with copies of its state: the best of all assignments of nodes.
 class Exhaustive {
  public:
-  Exhaustive(const Problem& problem, const std::vector<int32_t>& sequence) : problem_(problem), sequence_(sequence), devices_(problem.device_count()),
-        home_(problem.values.size(), static_cast<size_t>(problem.host)) {}
+  Exhaustive(const Problem& problem, const Sequence& sequence) : problem_(problem), sequence_(sequence), devices_(problem.device_count()),
+        home_(problem.values.size(), problem.host) {}
 
   double Best() {
-    Extend(0, {std::vector<double>(devices_), std::vector<double>(devices_ * devices_), std::vector<std::vector<double>>(problem_.values.size()), 0});
+    Extend(0, {ByDevice(devices_), std::vector<double>(devices_ * devices_), IdVector<ValueId, ByDevice>(problem_.values.size()), 0});
     return best_;
   }
 
  private:
+  using ByDevice = IdVector<DeviceId, double>;
   struct State {
-    std::vector<double> queue, link;
-    std::vector<std::vector<double>> there;  // by value and device; negative: not there. Empty: not made
+    ByDevice queue;
+    std::vector<double> link;
+    IdVector<ValueId, ByDevice> there;  // negative: not there. Empty: not made
     double end;
   };
 
-  double Bring(State& state, size_t value, size_t to) const {
-    std::vector<double>& there = state.there[value];
+  double Bring(State& state, ValueId value, DeviceId to) const {
+    ByDevice& there = state.there[value];
     if (there.empty()) {
       there.assign(devices_, -1);
       there[problem_.host] = 0;  // fed
     }
     if (there[to] >= 0) return there[to];
-    const size_t from = home_[value];
-    const Link& link = problem_.link(static_cast<int>(from), static_cast<int>(to));
-    double& free = state.link[from * devices_ + to];
+    const DeviceId from = home_[value];
+    const Link& link = problem_.link(from, to);
+    double& free = state.link[from.index() * devices_ + to.index()];
     free = std::max(free, there[from]) + problem_.values[value].bytes / link.bytes_per_second;
     return there[to] = free + link.latency_seconds;
   }
@@ -55,32 +58,31 @@ class Exhaustive {
     if (state.end >= best_) return;
     if (depth == sequence_.size()) {
       State last = state;
-      for (int32_t v : problem_.fetched) last.end = std::max(last.end, Bring(last, static_cast<size_t>(v), static_cast<size_t>(problem_.host)));
+      for (ValueId v : problem_.fetched) last.end = std::max(last.end, Bring(last, v, problem_.host));
       best_ = std::min(best_, last.end);
       return;
     }
-    const size_t position = static_cast<size_t>(sequence_[depth]);
-    for (int device : problem_.sets.devices(problem_.groups.sets[problem_.groups.group_of[position]])) {
+    const Position position = sequence_[depth];
+    for (DeviceId device : problem_.devices_of(problem_.groups.group_of[position])) {
       State next = state;
-      const size_t d = static_cast<size_t>(device);
-      double start = next.queue[d];
-      for (int32_t v : problem_.inputs_of(position)) start = std::max(start, Bring(next, static_cast<size_t>(v), d));
-      next.queue[d] = start + problem_.SecondsOf(position, device);
-      next.end = std::max(next.end, next.queue[d]);
-      for (size_t v = static_cast<size_t>(problem_.first_value[position]); v < problem_.values.size(); ++v) {
-        if (problem_.values[v].producer != static_cast<int32_t>(position)) break;
+      double start = next.queue[device];
+      for (ValueId v : problem_.inputs_of(position)) start = std::max(start, Bring(next, v, device));
+      next.queue[device] = start + problem_.SecondsOf(position, device);
+      next.end = std::max(next.end, next.queue[device]);
+      for (ValueId v : problem_.values.ids()) {
+        if (problem_.values[v].producer != position) continue;
         next.there[v].assign(devices_, -1);
-        next.there[v][d] = next.queue[d];
-        home_[v] = d;
+        next.there[v][device] = next.queue[device];
+        home_[v] = device;
       }
       Extend(depth + 1, next);
     }
   }
 
   const Problem& problem_;
-  const std::vector<int32_t>& sequence_;
+  const Sequence& sequence_;
   size_t devices_;
-  std::vector<size_t> home_;  // of each value
+  IdVector<ValueId, DeviceId> home_;
   double best_ = kNever;
 };
 
@@ -150,7 +152,7 @@ TEST(Choose, TheSimulationIsTheRuleThatTheTestWritesOut) {
     RandomCase made(seed, 3);
     std::mt19937 random(seed);
     // Every node on one device: one assignment is left for the exhaustive search.
-    for (const graph::NodeId id : made.graph.ids()) made.graph.mutable_node(id).device = made.devices[random() % 3].name;
+    for (const graph::NodeId id : made.graph.ids()) made.graph.mutable_node(id).device = made.devices[DeviceId(random() % 3)].name;
     const MadeProblem problem(made.Ask());
     const auto chosen = Choose(problem.problem, problem.sequence);
     ASSERT_TRUE(chosen.ok());
@@ -179,8 +181,8 @@ TEST(Choose, ParallelWorkIsSpread) {
     chains.push_back(at);
   }
   const Placement placement = g.Placed();
-  const int first = placement.device_of_node[chains[0].node], second = placement.device_of_node[chains[1].node];
-  EXPECT_EQ((std::set<int>{first, second}), (std::set<int>{1, 2}));
+  const DeviceId first = placement.device_of_node[chains[0].node], second = placement.device_of_node[chains[1].node];
+  EXPECT_EQ((std::set<DeviceId>{first, second}), (std::set<DeviceId>{DeviceId(1), DeviceId(2)}));
   EXPECT_EQ(placement.transfers, 0);
   EXPECT_NEAR(placement.seconds, 0.6, 1e-9);
 }
@@ -192,8 +194,8 @@ TEST(Choose, WorkThatIsNotWorthATransferStays) {
   g.request.feeds = {feed};
   g.request.fetches = {b};
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[a.node], 0);
-  EXPECT_EQ(placement.device_of_node[b.node], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], DeviceId(0));
+  EXPECT_EQ(placement.device_of_node[b.node], DeviceId(0));
 }
 
 TEST(Choose, SplitsWhatFitsOnlyWhenItIsSplit) {
@@ -206,10 +208,10 @@ TEST(Choose, SplitsWhatFitsOnlyWhenItIsSplit) {
   for (int i = 0; i < 6; ++i) values.push_back(g.Seconds({}, 0.01, 300000, StrCat("v", i)));
   for (int i = 0; i < 6; ++i) g.Seconds({values[i]}, 0.01);
   for (Edge value : values) g.request.fetches.push_back(value);
-  g.devices[0].memory_bytes = 10e6;
+  g.devices[DeviceId(0)].memory_bytes = 10e6;
   const Placement placement = g.Placed();
-  for (size_t d = 0; d < 3; ++d) EXPECT_LE(placement.peak_bytes[d], g.devices[d].memory_bytes) << d;
-  std::set<int> used;
+  for (DeviceId d : g.devices.ids()) EXPECT_LE(placement.peak_bytes[d], g.devices[d].memory_bytes) << g.devices[d].name;
+  std::set<DeviceId> used;
   for (Edge value : values) used.insert(placement.device_of_node[value.node]);
   EXPECT_GT(used.size(), 1u);
 }
@@ -238,11 +240,11 @@ TEST(Choose, WhatFitsNowhereSaysWhichNodeAndWhatThereIs) {
 TEST(Choose, MemoryIsFreeAgainAfterTheLastReader) {
   PlaceMaker g;
   g.devices = {MakeDevice("HOST", 0, 1, true)};
-  g.devices[0].memory_bytes = 9000;
+  g.devices[DeviceId(0)].memory_bytes = 9000;
   g.request.explain = true;
   Edge at = g.Seconds({}, 1, 4000);
   for (int i = 0; i < 10; ++i) at = g.Seconds({at}, 1, 4000);
-  EXPECT_EQ(g.Placed().peak_bytes[0], 8000);
+  EXPECT_EQ(g.Placed().peak_bytes[DeviceId(0)], 8000);
 }
 
 TEST(Choose, WhatIsForwardedKeepsTheMemoryAndTakesNone) {
@@ -251,7 +253,7 @@ TEST(Choose, WhatIsForwardedKeepsTheMemoryAndTakesNone) {
   g.request.explain = true;
   const Edge copy = g.Add("Copy", {g.Seconds({}, 1, 4000)}), other = g.Seconds({}, 1, 4000);
   g.Seconds({copy, other}, 1, 4);
-  EXPECT_EQ(g.Placed().peak_bytes[0], 8004);
+  EXPECT_EQ(g.Placed().peak_bytes[DeviceId(0)], 8004);
 }
 
 TEST(Choose, WhatAKernelTakesAndGivesOnTheHostIsTransferredNeitherWay) {
@@ -261,9 +263,9 @@ TEST(Choose, WhatAKernelTakesAndGivesOnTheHostIsTransferredNeitherWay) {
   g.Pin(large, "/fast:1");
   g.Pin(work, "/fast:1");
   g.Pin(after, "/host:0");
-  g.request.host_input = [](const graph::Node&, int, int input) { return input == 1; };
+  g.request.host_input = [](const graph::Node&, DeviceId, int input) { return input == 1; };
   EXPECT_EQ(g.Placed().transfers, 1) << "the result alone";
-  g.request.host_output = [work](const graph::Node& node, int, int) { return node.id == work.node; };
+  g.request.host_output = [work](const graph::Node& node, DeviceId, int) { return node.id == work.node; };
   EXPECT_EQ(g.Placed().transfers, 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "core/graph/graph.h"
 #include "core/place/placement_file.h"
 
 namespace tenon::place {
@@ -11,53 +12,54 @@ namespace {
 // Turns device names into sets; each different name is read once.
 class Names {
  public:
-  Names(const std::vector<DeviceInfo>& devices, DeviceSets* sets) : devices_(devices), sets_(sets) {}
+  Names(const Devices& devices, DeviceSets* sets) : devices_(devices), sets_(sets) {}
 
-  Result<int> SetOf(const std::string& text) {
+  Result<SetId> SetOf(const std::string& text) {
     if (text.empty()) return DeviceSets::kAll;
     if (const auto found = known_.find(text); found != known_.end()) return found->second;
     TENON_RETURN_IF_ERROR(ParseDevices());
     TENON_ASSIGN_OR_RETURN(const DeviceName wish, DeviceName::Parse(text));
-    std::vector<bool> members(devices_.size());
-    for (size_t i = 0; i < devices_.size(); ++i) members[i] = wish.Matches(parsed_[i]);
+    DeviceSets::Members members(devices_.size());
+    for (DeviceId device : devices_.ids()) members[device] = wish.Matches(parsed_[device]);
     return known_[text] = sets_->Intern(members);
   }
 
  private:
   Status ParseDevices() {
-    for (size_t i = parsed_.size(); i < devices_.size(); ++i) {
-      TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(devices_[i].name));
+    while (parsed_.size() < devices_.size()) {
+      TENON_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(devices_[parsed_.next_id()].name));
       parsed_.push_back(std::move(name));
     }
     return Status::Ok();
   }
 
-  const std::vector<DeviceInfo>& devices_;
+  const Devices& devices_;
   DeviceSets* sets_;
-  std::vector<DeviceName> parsed_;
-  std::unordered_map<std::string, int> known_;
+  IdVector<DeviceId, DeviceName> parsed_;
+  std::unordered_map<std::string, SetId> known_;
 };
 
 // Asks can_run once for each device type.
 class Kernels {
  public:
   Kernels(const Request& request, DeviceSets* sets) : request_(request), sets_(sets) {
-    const std::vector<DeviceInfo>& devices = *request.devices;
-    for (size_t i = 0; i < devices.size(); ++i) {
-      size_t first = 0;
-      while (devices[first].type != devices[i].type) ++first;
+    const Devices& devices = *request.devices;
+    for (const DeviceInfo& device : devices) {
+      DeviceId first(0);
+      while (devices[first].type != device.type) ++first;
       first_of_type_.push_back(first);
     }
   }
 
-  int SetOf(const graph::Node& node) {
+  SetId SetOf(const graph::Node& node) {
     if (!request_.can_run) return DeviceSets::kAll;
-    std::vector<bool>& can = scratch_;
+    DeviceSets::Members& can = scratch_;
     can.assign(first_of_type_.size(), false);
     bool all = true;
-    for (size_t i = 0; i < can.size(); ++i) {
-      can[i] = first_of_type_[i] == i ? request_.can_run(node, static_cast<int>(i)) : can[first_of_type_[i]];
-      all = all && can[i];
+    for (DeviceId device : can.ids()) {
+      const DeviceId first = first_of_type_[device];
+      can[device] = first == device ? request_.can_run(node, device) : can[first];
+      all = all && can[device];
     }
     return all ? DeviceSets::kAll : sets_->Intern(can);
   }
@@ -65,11 +67,11 @@ class Kernels {
  private:
   const Request& request_;
   DeviceSets* sets_;
-  std::vector<size_t> first_of_type_;
-  std::vector<bool> scratch_;
+  IdVector<DeviceId, DeviceId> first_of_type_;
+  DeviceSets::Members scratch_;
 };
 
-std::string DeviceList(const std::vector<DeviceInfo>& devices) {
+std::string DeviceList(const Devices& devices) {
   std::string out;
   for (const DeviceInfo& device : devices) out += StrCat(out.empty() ? "" : ", ", device.name);
   return out.empty() ? "none" : out;
@@ -101,10 +103,10 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
   Kernels kernels(request, sets);
   for (graph::NodeId id : request.order) {
     const graph::Node& node = request.graph->node(id);
-    int runs = kernels.SetOf(node);
+    SetId runs = kernels.SetOf(node);
     if (sets->empty(runs)) return NoKernel(request, node);
     if (const std::string* home = HomeOf(request, node)) {
-      TENON_ASSIGN_OR_RETURN(const int there, names.SetOf(*home));
+      TENON_ASSIGN_OR_RETURN(const SetId there, names.SetOf(*home));
       runs = sets->Intersect(runs, there);
       if (sets->empty(runs)) return FailedPrecondition(StrCat(node.Describe(), ": its state is on ", *home, ", where it cannot run any more"));
     }

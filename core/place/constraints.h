@@ -12,10 +12,9 @@
 
 namespace tenon::place {
 
-// By position in Request::order.
 struct Constraints {
-  std::vector<int> kernels;  // the devices that have a kernel, and where its state may be
-  std::vector<int> wishes;   // the devices that its device name means; kAll when it has none
+  IdVector<Position, SetId> kernels;  // the devices that have a kernel, and where its state may be
+  IdVector<Position, SetId> wishes;   // the devices that its device name means; kAll when it has none
   std::vector<std::string> notes;
 };
 

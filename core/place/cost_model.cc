@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/base/plugin_call.h"
+#include "core/graph/graph.h"
 
 namespace tenon::place {
 namespace {
@@ -118,7 +119,7 @@ double BytesOf(DType type, const Shape& shape) {
   double elements = 1;
   for (int64_t dim : shape.dims()) elements *= static_cast<double>(dim);
   const DType base = BaseType(type);
-  return elements * (static_cast<double>(SizeOf(base)) + (base == TENON_DT_STRING ? kGuessedStringBytes : 0));
+  return elements * (BitsOf(base) / 8.0 + (base == TENON_DT_STRING ? kGuessedStringBytes : 0));
 }
 
 Result<NodeCost> StaticCost(const graph::Node& node, const graph::ShapeInference& shapes, bool* guessed) {
@@ -232,7 +233,7 @@ Status CostModel::Save(const std::string& path) const {
   return Status::Ok();
 }
 
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<int>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs) {
   std::map<std::string, CostError> out;
   out[""].ratio = 0;

@@ -82,7 +82,7 @@ struct CostError {
   double ratio = 1;
 };
 // By op, and "" for all; of nodes on the devices where `device_of_node` puts them.
-Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<int>& device_of_node,
+Result<std::map<std::string, CostError>> CompareCosts(const Request& request, const graph::NodeMap<DeviceId>& device_of_node,
                                                       const graph::ShapeInference& shapes, const CostModel& costs);
 
 }  // namespace tenon::place

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/temporary_folder.h"
 
@@ -47,7 +49,7 @@ TEST(CostModel, ADeviceIsAsSlowAsItsNarrowestPart) {
 TEST(CostModel, AViewCostsNothing) {
   PlaceMaker g;
   const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
-  g.request.is_view = [b](const graph::Node& node, int) { return node.id == b.node; };
+  g.request.is_view = [b](const graph::Node& node, DeviceId) { return node.id == b.node; };
   EXPECT_NEAR(g.Placed().seconds, 0.1, 1e-9);
 }
 

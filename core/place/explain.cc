@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/base/json_escape.h"
+#include "core/graph/graph.h"
 #include "core/place/constraints.h"
 
 namespace tenon::place {
@@ -61,22 +62,22 @@ class JsonWriter {
     for (const auto& item : range) out += StrCat(out.size() == 1 ? "\n" : ",\n", function(item));
     return out + "]";
   }
-  std::string DeviceName(int device) const { return Quoted((*request_.devices)[device].name); }
-  int DeviceOf(graph::NodeId node) const { return placement_.device_of_node[node]; }
+  std::string DeviceName(DeviceId device) const { return Quoted((*request_.devices)[device].name); }
+  DeviceId DeviceOf(graph::NodeId node) const { return placement_.device_of_node[node]; }
   std::string NameOf(graph::NodeId node) const { return request_.graph->node(node).Describe(); }
 
   std::string Devices() const {
-    std::vector<double> busy(request_.devices->size());
-    std::vector<int64_t> nodes(busy.size());
+    IdVector<DeviceId, double> busy(request_.devices->size());
+    IdVector<DeviceId, int64_t> nodes(busy.size());
     for (const NodeSpan& span : placement_.node_spans) {
       busy[span.device] += span.finish - span.start;
       ++nodes[span.device];
     }
     std::string out;
-    for (size_t d = 0; d < busy.size(); ++d) {
+    for (DeviceId d : busy.ids()) {
       const DeviceInfo& device = (*request_.devices)[d];
-      out += StrCat(d == 0 ? "\n" : ",\n", "{\"name\":", Quoted(device.name), ",\"type\":", Quoted(device.type), ",\"nodes\":", nodes[d],
-                    ",\"busy_seconds\":", Text(busy[d]), ",\"peak_bytes\":", Text(d < placement_.peak_bytes.size() ? placement_.peak_bytes[d] : 0),
+      out += StrCat(d == DeviceId(0) ? "\n" : ",\n", "{\"name\":", Quoted(device.name), ",\"type\":", Quoted(device.type), ",\"nodes\":", nodes[d],
+                    ",\"busy_seconds\":", Text(busy[d]), ",\"peak_bytes\":", Text(placement_.peak_bytes.Get(d, 0)),
                     ",\"memory_bytes\":", Text(device.memory_bytes), "}");
     }
     return StrCat("[", out, "]");
@@ -170,7 +171,7 @@ class SvgWriter {
 
  private:
   double X(double seconds) const { return kLeft + seconds * scale_; }
-  static double Y(int device) { return kTop + kRow * device + 20; }
+  static double Y(DeviceId device) { return kTop + kRow * device.number() + 20; }
   static std::string Label(double x, double y, std::string_view text) {
     return StrCat("<text x=\"", Round(x), "\" y=\"", Round(y), "\">", XmlEscape(text), "</text>\n");
   }
@@ -187,7 +188,7 @@ class SvgWriter {
   }
   std::string Rows() const {
     std::string out;
-    for (size_t d = 0; d < request_.devices->size(); ++d) out += Label(kLeft, Y(static_cast<int>(d)) - 5, (*request_.devices)[d].name);
+    for (DeviceId d : request_.devices->ids()) out += Label(kLeft, Y(d) - 5, (*request_.devices)[d].name);
     return out;
   }
 
@@ -208,7 +209,7 @@ class SvgWriter {
   }
 
   std::string Line(const TransferSpan& span) const {
-    const auto edge_of = [](int device, bool down) { return Y(device) + (down ? kBar : 0); };
+    const auto edge_of = [](DeviceId device, bool down) { return Y(device) + (down ? kBar : 0); };
     const bool down = span.from < span.to;
     return StrCat("<line class=\"t\" x1=\"", Round(X(span.start)), "\" y1=\"", Round(edge_of(span.from, down)), "\" x2=\"", Round(X(span.finish)),
                   "\" y2=\"", Round(edge_of(span.to, !down)), "\"><title>", XmlEscape(request_.graph->node(span.value.node).name), ": ",

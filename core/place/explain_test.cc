@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/place/explain.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 
 namespace tenon::place {

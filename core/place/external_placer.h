@@ -10,12 +10,12 @@
 
 namespace tenon::place {
 
-// Asks the placer; devices by group. Failures have the placer's words. The table and `self` must outlive the function.
-Result<std::vector<int>> AskPlacer(const tenon_placer& placer, tenon_plugin_self* self, const Problem& problem,
-                                   const std::vector<int32_t>& sequence, const std::vector<int>& start);
+// Asks the placer. Failures have the placer's words. The table and `self` must outlive the function.
+Result<GroupDevices> AskPlacer(const tenon_placer& placer, tenon_plugin_self* self, const Problem& problem,
+                               const Sequence& sequence, const GroupDevices& start);
 
 // INVALID_ARGUMENT unless there is a device for each group and the group may go there.
-Status CheckAssignment(const Problem& problem, const std::vector<int>& device_of_group);
+Status CheckAssignment(const Problem& problem, const GroupDevices& device_of_group);
 
 }  // namespace tenon::place
 

@@ -2,6 +2,8 @@
 // Id: G11.
 #include "core/place/external_placer.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 #include "tests/fakes/search_placer.h"
 
@@ -15,7 +17,7 @@ tenon_placer PlacerOf(tenon_status* (*place)(tenon_plugin_self*, const tenon_pla
 
 void Use(PlaceMaker* g, const tenon_placer* placer) {
   g->request.placer_name = "test.search";
-  g->request.placer = [placer](const Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& start) {
+  g->request.placer = [placer](const Problem& problem, const Sequence& sequence, const GroupDevices& start) {
     return AskPlacer(*placer, nullptr, problem, sequence, start);
   };
 }
@@ -57,7 +59,7 @@ TEST(ExternalPlacer, IsShownTheWholeProblem) {
   });
   Use(&g, &placer);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[a.node], 2);
+  EXPECT_EQ(placement.device_of_node[a.node], DeviceId(2));
 }
 
 TEST(ExternalPlacer, ABadAnswerIsRefusedAndNamesThePlacer) {
@@ -87,7 +89,7 @@ TEST(ExternalPlacer, ABadAnswerIsRefusedAndNamesThePlacer) {
 
 TEST(ExternalPlacer, AnAnswerThatDoesNotFitInMemoryIsRefused) {
   PlaceMaker g;
-  g.devices[1].memory_bytes = 10;
+  g.devices[DeviceId(1)].memory_bytes = 10;
   g.Seconds({}, 1, 4000, "a");
   const tenon_placer placer = PlacerOf([](tenon_plugin_self*, const tenon_place_args* args) -> tenon_status* {
     args->out_devices[0] = 1;

@@ -5,6 +5,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/graph/graph.h"
+
 namespace tenon::place {
 namespace {
 
@@ -28,10 +30,10 @@ const char* Describe(Bond bond) {
 
 class Joiner {
  public:
-  Joiner(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints, DeviceSets* sets)
+  Joiner(const Request& request, const Positions& position, const Constraints& constraints, DeviceSets* sets)
       : request_(request), graph_(*request.graph), position_(position), constraints_(constraints), sets_(sets),
         parent_(request.order.size()), size_(request.order.size(), 1), bonds_(request.order.size()) {
-    for (size_t i = 0; i < parent_.size(); ++i) parent_[i] = static_cast<int32_t>(i);
+    for (Position i : parent_.ids()) parent_[i] = i;
     fed_.insert(request.feeds.begin(), request.feeds.end());
   }
 
@@ -45,22 +47,22 @@ class Joiner {
   }
 
  private:
-  int32_t PositionOf(graph::NodeId node) const { return !node ? -1 : position_[node]; }
-  const Node& NodeAt(int32_t position) const { return graph_.node(request_.order[position]); }
-  // The producer of an input that is computed in this step; -1 when it is fed or open.
-  int32_t Producer(const Edge& edge) const { return !edge.node || fed_.contains(edge) ? -1 : PositionOf(edge.node); }
+  Position PositionOf(graph::NodeId node) const { return node ? position_[node] : Position(); }
+  const Node& NodeAt(Position position) const { return graph_.node(request_.order[position]); }
+  // The producer of an input that is computed in this step; none when it is fed or open.
+  Position Producer(const Edge& edge) const { return !edge.node || fed_.contains(edge) ? Position() : PositionOf(edge.node); }
 
-  int32_t Root(int32_t i) {
+  Position Root(Position i) {
     while (parent_[i] != i) {
-      int32_t& parent = parent_[i];
+      Position& parent = parent_[i];
       parent = parent_[parent];
       i = parent;
     }
     return i;
   }
 
-  void Union(int32_t a, int32_t b, Bond bond) {
-    if (a < 0 || b < 0) return;
+  void Union(Position a, Position b, Bond bond) {
+    if (!a || !b) return;
     if (bonds_[a].bond == Bond::kNone) bonds_[a] = {bond, b};
     a = Root(a);
     b = Root(b);
@@ -71,12 +73,12 @@ class Joiner {
   }
 
   void JoinByNeed(const Node& node) {
-    const int32_t here = PositionOf(node.id);
+    const Position here = PositionOf(node.id);
     JoinClasses(node, here);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Edge edge = node.inputs[i];
-      const int32_t from = Producer(edge);
-      if (from < 0) continue;
+      const Position from = Producer(edge);
+      if (!from) continue;
       const DType type = graph_.TypeOf(edge);
       if (IsRef(node.input_types[i])) Union(here, from, Bond::kReference);
       else if (type == TENON_DT_RESOURCE) Union(here, from, Bond::kHandle);
@@ -85,7 +87,7 @@ class Joiner {
   }
 
   // A class is known by its text, so that its nodes are together even when the step lacks the node that names it.
-  void JoinClasses(const Node& node, int32_t here) {
+  void JoinClasses(const Node& node, Position here) {
     const graph::AttrValue* classes = node.FindAttr("_class");
     if (classes == nullptr || (classes->kind() & ~TENON_ATTR_LIST) != TENON_ATTR_STRING) return;
     for (size_t i = 0; i < classes->size(); ++i) {
@@ -95,8 +97,8 @@ class Joiner {
       if (text.starts_with(":")) text.remove_prefix(1);
       if (!text.starts_with("@")) continue;
       text.remove_prefix(1);
-      const int32_t leader = PositionOf(graph_.Find(text));
-      const auto [it, added] = classes_.emplace(std::string(text), leader >= 0 ? leader : here);
+      const Position leader = PositionOf(graph_.Find(text));
+      const auto [it, added] = classes_.emplace(std::string(text), leader ? leader : here);
       if (it->second != here) Union(here, it->second, Bond::kClass);
     }
   }
@@ -106,49 +108,48 @@ class Joiner {
     if (to.has(TENON_OP_MERGE)) return from.has(TENON_OP_ENTER | TENON_OP_NEXT_ITERATION);
     if (to.has(TENON_OP_EXIT)) return from.has(TENON_OP_SWITCH);
     if (!to.has(TENON_OP_SWITCH) || input != 0 || !from.has(TENON_OP_MERGE)) return false;
-    const int32_t predicate = Producer(to.inputs[1]);
-    return predicate >= 0 && NodeAt(predicate).has(TENON_OP_LOOP_CONDITION);
+    const Position predicate = Producer(to.inputs[1]);
+    return predicate && NodeAt(predicate).has(TENON_OP_LOOP_CONDITION);
   }
 
   // Groups get numbers by their first node.
   void Number() {
-    const size_t count = parent_.size();
-    std::vector<int32_t> number(count, -1);
-    std::vector<int> sets;
-    out_.group_of.assign(count, -1);
-    std::vector<int32_t> sizes;
-    for (size_t i = 0; i < count; ++i) {
-      const size_t root = static_cast<size_t>(Root(static_cast<int32_t>(i)));
-      if (number[root] < 0) {
-        number[root] = static_cast<int32_t>(sizes.size());
-        sizes.push_back(0);
-        if (!root_sets_.empty()) sets.push_back(root_sets_[root]);
+    IdVector<Position, GroupId> group_of_root(parent_.size());
+    IdVector<GroupId, int32_t> sizes;
+    out_.sets.clear();
+    out_.group_of.resize(parent_.size());
+    for (Position i : parent_.ids()) {
+      const Position root = Root(i);
+      if (!group_of_root[root]) {
+        group_of_root[root] = sizes.push_back(0);
+        if (!root_sets_.empty()) out_.sets.push_back(root_sets_[root]);
       }
-      out_.group_of[i] = number[root];
-      ++sizes[number[root]];
+      out_.group_of[i] = group_of_root[root];
+      ++sizes[out_.group_of[i]];
     }
-    out_.sets = std::move(sets);
-    out_.offsets.assign(sizes.size() + 1, 0);
-    for (size_t g = 0; g < sizes.size(); ++g) out_.offsets[g + 1] = out_.offsets[g] + sizes[g];
-    std::vector<int32_t> next(out_.offsets.begin(), out_.offsets.end() - 1);
-    out_.members.resize(count);
-    for (size_t i = 0; i < count; ++i)
-      out_.members[static_cast<size_t>(next[out_.group_of[i]]++)] = static_cast<int32_t>(i);
+    ListMembers(sizes);
+  }
+  void ListMembers(const IdVector<GroupId, int32_t>& sizes) {
+    out_.first_member.assign(1, MemberId(0));
+    for (int32_t size : sizes) out_.first_member.push_back(MemberId(out_.first_member.back().number() + size));
+    IdVector<GroupId, MemberId> next = out_.first_member;
+    out_.members.resize(parent_.size());
+    for (Position i : parent_.ids()) {
+      MemberId& member = next[out_.group_of[i]];
+      out_.members[member] = i;
+      ++member;
+    }
   }
 
-  int Own(int32_t position) {
-    const size_t i = static_cast<size_t>(position);
-    return sets_->Intersect(constraints_.kernels[i], constraints_.wishes[i]);
-  }
+  SetId Own(Position position) { return sets_->Intersect(constraints_.kernels[position], constraints_.wishes[position]); }
 
   // The devices of each group, by its root.
   Status IntersectAll() {
     root_sets_.assign(parent_.size(), DeviceSets::kAll);
-    const int32_t count = static_cast<int32_t>(out_.offsets.size()) - 1;
-    for (int32_t g = 0; g < count; ++g) {
-      int kernels = DeviceSets::kAll, set = DeviceSets::kAll;
-      for (int32_t member : out_.of(g)) {
-        const int before = kernels;
+    for (GroupId g : IdRange(GroupId(0), out_.first_member.last_id())) {
+      SetId kernels = DeviceSets::kAll, set = DeviceSets::kAll;
+      for (Position member : out_.of(g)) {
+        const SetId before = kernels;
         kernels = sets_->Intersect(kernels, constraints_.kernels[member]);
         if (sets_->empty(kernels)) return NoCommonKernel(g, member, before);
         set = sets_->Intersect(set, Own(member));
@@ -156,20 +157,20 @@ class Joiner {
       if (sets_->empty(set)) {
         TENON_ASSIGN_OR_RETURN(set, Soften(g, kernels));
       }
-      root_sets_[static_cast<size_t>(Root(out_.of(g)[0]))] = set;
+      root_sets_[Root(out_.of(g)[0])] = set;
     }
     return Status::Ok();
   }
 
-  std::string Names(int set) const {
+  std::string Names(SetId set) const {
     std::string out;
-    for (int device : sets_->devices(set)) out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[device].name);
+    for (DeviceId device : sets_->devices(set)) out += StrCat(out.empty() ? "" : ", ", (*request_.devices)[device].name);
     return out;
   }
 
   // How `member` came into its group, or else how `other` did.
-  std::string BondText(int32_t member, int32_t other) const {
-    for (int32_t node : {member, other}) {
+  std::string BondText(Position member, Position other) const {
+    for (Position node : {member, other}) {
       const Link& link = bonds_[node];
       if (link.bond != Bond::kNone)
         return StrCat(NodeAt(node).Describe(), " ", Describe(link.bond), " ", NodeAt(link.other).Describe());
@@ -177,9 +178,9 @@ class Joiner {
     return "others join them";
   }
 
-  Status NoCommonKernel(int32_t group, int32_t member, int before) {
-    int32_t other = out_.of(group)[0];
-    for (int32_t earlier : out_.of(group)) {
+  Status NoCommonKernel(GroupId group, Position member, SetId before) {
+    Position other = out_.of(group)[0];
+    for (Position earlier : out_.of(group)) {
       if (earlier == member) break;
       if (sets_->empty(sets_->Intersect(constraints_.kernels[earlier], constraints_.kernels[member]))) {
         other = earlier;
@@ -192,11 +193,11 @@ class Joiner {
   }
 
   // The device names of a group contradict one another, or its kernels.
-  Result<int> Soften(int32_t group, int kernels) {
-    int set = kernels;
-    for (int32_t member : out_.of(group)) {
-      const int wish = constraints_.wishes[member];
-      const int both = sets_->Intersect(set, wish);
+  Result<SetId> Soften(GroupId group, SetId kernels) {
+    SetId set = kernels;
+    for (Position member : out_.of(group)) {
+      const SetId wish = constraints_.wishes[member];
+      const SetId both = sets_->Intersect(set, wish);
       if (!sets_->empty(both)) {
         set = both;
         continue;
@@ -209,13 +210,13 @@ class Joiner {
     return set;
   }
 
-  std::string Conflict(int32_t group, int32_t member, int kernels) {
+  std::string Conflict(GroupId group, Position member, SetId kernels) {
     const Node& node = NodeAt(member);
-    const int wish = constraints_.wishes[member];
+    const SetId wish = constraints_.wishes[member];
     const std::string wants = StrCat(node.Describe(), " wants ", WishOf(request_, node));
     if (sets_->empty(Own(member)))
       return StrCat(wants, ", but can run on ", Names(constraints_.kernels[member]), " alone");
-    for (int32_t other : out_.of(group)) {
+    for (Position other : out_.of(group)) {
       if (other == member) continue;
       const bool by_name = sets_->empty(sets_->Intersect(wish, constraints_.wishes[other]));
       if (!by_name && !sets_->empty(sets_->Intersect(wish, constraints_.kernels[other]))) continue;
@@ -229,23 +230,23 @@ class Joiner {
   }
 
   // Joins `follower` to `leader` when that takes no device from the leader.
-  void Follow(int32_t follower, int32_t leader) {
-    if (follower < 0 || leader < 0) return;
-    const int32_t from = Root(follower), to = Root(leader);
+  void Follow(Position follower, Position leader) {
+    if (!follower || !leader) return;
+    const Position from = Root(follower), to = Root(leader);
     if (from == to) return;
-    const int set = root_sets_[to];
+    const SetId set = root_sets_[to];
     if (!sets_->IsSubset(set, root_sets_[from])) return;
     Union(follower, leader, Bond::kConvenience);
     root_sets_[Root(leader)] = set;
   }
 
-  bool IsAlone(int32_t position) { return size_[Root(position)] == 1; }
+  bool IsAlone(Position position) { return size_[Root(position)] == 1; }
 
   void JoinByConvenience() {
     FindReaders();
     for (graph::NodeId id : request_.order) {
       const Node& node = graph_.node(id);
-      const int32_t here = PositionOf(id);
+      const Position here = PositionOf(id);
       if (node.has(TENON_OP_LOOP_CONDITION)) JoinCondition(node, here);
       if (!IsAlone(here)) continue;
       if (IsInvariant(node)) Follow(here, first_reader_[here]);
@@ -259,54 +260,54 @@ class Joiner {
   }
 
   // The engine reads a loop's condition on the host before each turn.
-  void JoinCondition(const Node& node, int32_t here) {
-    const int32_t predicate = Producer(node.inputs[0]);
+  void JoinCondition(const Node& node, Position here) {
+    const Position predicate = Producer(node.inputs[0]);
     if (!IsAlone(here)) return;
-    std::vector<bool> host(sets_->device_count());
-    for (size_t i = 0; i < host.size(); ++i) host[i] = (*request_.devices)[i].host_memory;
+    DeviceSets::Members host;
+    for (const DeviceInfo& device : *request_.devices) host.push_back(device.host_memory);
     Narrow(here, sets_->Intern(host));
-    if (predicate < 0 || !IsAlone(predicate)) return;
+    if (!predicate || !IsAlone(predicate)) return;
     Narrow(predicate, root_sets_[here]);
     Follow(here, predicate);
   }
-  void Narrow(int32_t position, int wish) {
-    int& set = root_sets_[Root(position)];
-    const int both = sets_->Intersect(set, wish);
+  void Narrow(Position position, SetId wish) {
+    SetId& set = root_sets_[Root(position)];
+    const SetId both = sets_->Intersect(set, wish);
     if (!sets_->empty(both)) set = both;
   }
 
   void FindReaders() {
-    first_reader_.assign(parent_.size(), -1);
+    first_reader_.resize(parent_.size());
     for (graph::NodeId id : request_.order)
       for (const Edge& edge : graph_.node(id).inputs) {
-        const int32_t from = Producer(edge);
-        if (from >= 0 && first_reader_[from] < 0) first_reader_[from] = PositionOf(id);
+        const Position from = Producer(edge);
+        if (from && !first_reader_[from]) first_reader_[from] = PositionOf(id);
       }
   }
 
   struct Link {
     Bond bond = Bond::kNone;
-    int32_t other = -1;
+    Position other;
   };
 
   const Request& request_;
   const graph::Graph& graph_;
-  const graph::NodeMap<int32_t>& position_;
+  const Positions& position_;
   const Constraints& constraints_;
   DeviceSets* sets_;
   std::set<Edge> fed_;
-  std::vector<int32_t> parent_, size_;
-  std::vector<Link> bonds_;
-  std::unordered_map<std::string, int32_t> classes_;
-  std::vector<int> root_sets_;  // by root, once known
-  std::vector<int32_t> first_reader_;
+  IdVector<Position, Position> parent_;
+  IdVector<Position, int32_t> size_;
+  IdVector<Position, Link> bonds_;
+  std::unordered_map<std::string, Position> classes_;
+  IdVector<Position, SetId> root_sets_;  // of roots, once known
+  IdVector<Position, Position> first_reader_;
   Groups out_;
 };
 
 }  // namespace
 
-Result<Groups> FindGroups(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints,
-                          DeviceSets* sets) {
+Result<Groups> FindGroups(const Request& request, const Positions& position, const Constraints& constraints, DeviceSets* sets) {
   return Joiner(request, position, constraints, sets).Join();
 }
 

@@ -18,23 +18,20 @@
 namespace tenon::place {
 
 struct Groups {
-  std::vector<int32_t> group_of;  // by position
-  std::vector<int> sets;          // by group: the devices where it may go, never empty
-  std::vector<int32_t> offsets;   // members of group g: members[offsets[g]] up to members[offsets[g + 1]]
-  std::vector<int32_t> members;   // positions, ascending
+  IdVector<Position, GroupId> group_of;
+  IdVector<GroupId, SetId> sets;               // the devices where it may go, never empty
+  IdVector<MemberId, Position> members;        // group after group, each ascending
+  IdVector<GroupId, MemberId> first_member;  // one more than there are groups
   std::vector<std::string> notes;
 
   size_t size() const { return sets.size(); }
-  std::span<const int32_t> of(int32_t group) const {
-    const size_t g = static_cast<size_t>(group);
-    return std::span(members).subspan(static_cast<size_t>(offsets[g]), static_cast<size_t>(offsets[g + 1] - offsets[g]));
-  }
+  IdRange<GroupId> ids() const { return sets.ids(); }
+  std::span<const Position> of(GroupId group) const { return members.Between(first_member[group], first_member[group.next()]); }
 };
 
-// `position` gives a node's place in the order by its id, -1 when it is not there. Contradictions are INVALID_ARGUMENT
+// Contradictions are INVALID_ARGUMENT
 // naming two nodes; with soft placement device names give way, with a note.
-Result<Groups> FindGroups(const Request& request, const graph::NodeMap<int32_t>& position, const Constraints& constraints,
-                          DeviceSets* sets);
+Result<Groups> FindGroups(const Request& request, const Positions& position, const Constraints& constraints, DeviceSets* sets);
 
 }  // namespace tenon::place
 

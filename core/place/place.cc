@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/graph/graph.h"
 #include "core/place/choose.h"
 #include "core/place/constraints.h"
 #include "core/place/cost_model.h"
@@ -13,21 +14,20 @@
 namespace tenon::place {
 namespace {
 
-// Node ids to places in the order.
-Result<graph::NodeMap<int32_t>> Positions(const Request& request) {
-  graph::NodeMap<int32_t> position(request.graph->size(), -1);
-  for (size_t i = 0; i < request.order.size(); ++i) {
-    int32_t& slot = position[request.order[i]];
-    if (slot >= 0) return Internal(StrCat(request.graph->node(request.order[i]).Describe(), " is twice in the order to place"));
-    slot = static_cast<int32_t>(i);
+Result<Positions> PositionsOf(const Request& request) {
+  Positions positions(request.graph->size());
+  for (Position position : request.order.ids()) {
+    const graph::NodeId id = request.order[position];
+    if (positions[id]) return Internal(StrCat(request.graph->node(id).Describe(), " is twice in the order to place"));
+    positions[id] = position;
   }
-  return position;
+  return positions;
 }
 
 class Placer {
  public:
   explicit Placer(const Request& request) : request_(request), sets_(request.devices->size()) {
-    out_.device_of_node.assign(request.graph->size(), -1);
+    out_.device_of_node.resize(request.graph->size());
     out_.choices.resize(out_.device_of_node.size());
   }
 
@@ -36,14 +36,14 @@ class Placer {
     TENON_ASSIGN_OR_RETURN(constraints_, FindConstraints(request_, &sets_));
     AddNotes(constraints_.notes);
     if (request_.devices->size() == 1 && !request_.explain) {
-      for (graph::NodeId id : request_.order) out_.device_of_node[id] = 0;
+      for (graph::NodeId id : request_.order) out_.device_of_node[id] = DeviceId(0);
       return std::move(out_);
     }
-    TENON_ASSIGN_OR_RETURN(const graph::NodeMap<int32_t> position, Positions(request_));
+    TENON_ASSIGN_OR_RETURN(const Positions position, PositionsOf(request_));
     TENON_ASSIGN_OR_RETURN(Groups groups, FindGroups(request_, position, constraints_, &sets_));
     AddNotes(groups.notes);
     TENON_ASSIGN_OR_RETURN(const Problem problem, MakeProblem(request_, position, std::move(groups), std::move(sets_)));
-    const std::vector<int32_t> sequence = RankOrder(problem);
+    const Sequence sequence = RankOrder(problem);
     TENON_ASSIGN_OR_RETURN(const Assignment assignment, ChooseAll(problem, sequence));
     TENON_RETURN_IF_ERROR(Write(problem, sequence, assignment));
     return std::move(out_);
@@ -55,7 +55,7 @@ class Placer {
     out_.dropped = out_.notes.size();
   }
 
-  Result<Assignment> ChooseAll(const Problem& problem, const std::vector<int32_t>& sequence) {
+  Result<Assignment> ChooseAll(const Problem& problem, const Sequence& sequence) {
     auto chosen = Choose(problem, sequence);
     if (!request_.placer || !chosen.ok()) return chosen;
     auto asked = request_.placer(problem, sequence, chosen->device_of_group);
@@ -69,18 +69,17 @@ class Placer {
   }
 
   // Goes through the step once more and writes down what happens, and what could have.
-  Status Write(const Problem& problem, const std::vector<int32_t>& sequence, const Assignment& assignment) {
+  Status Write(const Problem& problem, const Sequence& sequence, const Assignment& assignment) {
     Schedule schedule(&problem);
     schedule.Record(&out_);
     if (request_.explain) out_.alternatives.resize(out_.device_of_node.size());
-    for (size_t g = 0; g < problem.groups.size(); ++g) schedule.AddResident(static_cast<int32_t>(g), assignment.device_of_group[g]);
-    for (int32_t at : sequence) {
-      const auto position = static_cast<size_t>(at);
+    for (GroupId group : problem.groups.ids()) schedule.AddResident(group, assignment.device_of_group[group]);
+    for (Position position : sequence) {
       const graph::NodeId id = request_.order[position];
-      const int32_t group = problem.groups.group_of[position];
+      const GroupId group = problem.groups.group_of[position];
       out_.sequence.push_back(id);
       if (request_.explain)
-        for (int device : problem.sets.devices(problem.groups.sets[group]))
+        for (DeviceId device : problem.devices_of(group))
           out_.alternatives[id].push_back({device, schedule.FinishOn(position, device)});
       schedule.Take(position, assignment.device_of_group[group]);
       out_.device_of_node[id] = assignment.device_of_group[group];
@@ -96,15 +95,15 @@ class Placer {
   }
 
   // Why a node is where it is, as far as sets tell.
-  Choice ReasonOf(const Problem& problem, size_t position) const {
+  Choice ReasonOf(const Problem& problem, Position position) const {
     if (problem.device_count() == 1) return {Reason::kOnlyDevice, {}};
-    const auto is_one = [&problem](int set) { return problem.sets.devices(set).size() == 1; };
-    const int32_t group = problem.groups.group_of[position];
+    const auto is_one = [&problem](SetId set) { return problem.sets.devices(set).size() == 1; };
+    const GroupId group = problem.groups.group_of[position];
     if (is_one(constraints_.kernels[position])) return {Reason::kOnlyKernel, {}};
     const bool bound = is_one(problem.groups.sets[group]);
     if (bound && constraints_.wishes[position] != DeviceSets::kAll) return {Reason::kDeviceName, {}};
-    const int32_t first = problem.groups.of(group)[0];
-    if (static_cast<size_t>(first) != position) return {Reason::kTogether, request_.order[first]};
+    const Position first = problem.groups.of(group)[0];
+    if (first != position) return {Reason::kTogether, request_.order[first]};
     if (bound) return {Reason::kTogether, request_.order[problem.groups.of(group).back()]};
     return {request_.placer ? Reason::kPlacer : Reason::kEarliestFinish, {}};
   }

@@ -2,6 +2,8 @@
 // What must hold of a placement. Ids: G4, G5, G6, G7, G9, G12.
 #include "core/place/place.h"
 
+#include "core/graph/graph.h"
+
 #include "tests/fakes/place_request.h"
 
 namespace tenon::place {
@@ -20,8 +22,8 @@ TEST(Place, OneDeviceTakesAll) {
   g.devices.resize(1);
   const Edge a = g.Seconds({}, 1), b = g.Seconds({a}, 1);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[a.node], 0);
-  EXPECT_EQ(placement.device_of_node[b.node], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], DeviceId(0));
+  EXPECT_EQ(placement.device_of_node[b.node], DeviceId(0));
 }
 
 TEST(Place, WithoutDevicesSaysSo) {
@@ -35,8 +37,8 @@ TEST(Place, FollowsKernels) {
   g.kernels = {{"Work", {"FAST"}}, {"Stop", {"HOST"}}};
   const Edge a = g.Seconds({}, 1e-6), b = g.Add("Stop", {a});
   const Placement placement = g.Placed();
-  EXPECT_NE(placement.device_of_node[a.node], 0);
-  EXPECT_EQ(placement.device_of_node[b.node], 0);
+  EXPECT_NE(placement.device_of_node[a.node], DeviceId(0));
+  EXPECT_EQ(placement.device_of_node[b.node], DeviceId(0));
   EXPECT_EQ(placement.choices[b.node].reason, Reason::kOnlyKernel);
 }
 
@@ -58,7 +60,7 @@ TEST(Place, FollowsPartialDeviceNames) {
     const Edge a = g.Seconds({}, 1);
     g.Pin(a, name);
     const Placement placement = g.Placed();
-    EXPECT_EQ(placement.device_of_node[a.node], expected) << name;
+    EXPECT_EQ(placement.device_of_node[a.node], DeviceId(expected)) << name;
     EXPECT_EQ(placement.choices[a.node].reason, Reason::kDeviceName) << name;
   }
   PlaceMaker g;
@@ -66,8 +68,8 @@ TEST(Place, FollowsPartialDeviceNames) {
   g.Pin(a, "/fast:*");
   g.request.default_device = kFast1;
   const Placement placement = g.Placed();
-  EXPECT_NE(placement.device_of_node[a.node], 0);
-  EXPECT_EQ(placement.device_of_node[b.node], 2) << "the default is for nodes that say nothing";
+  EXPECT_NE(placement.device_of_node[a.node], DeviceId(0));
+  EXPECT_EQ(placement.device_of_node[b.node], DeviceId(2)) << "the default is for nodes that say nothing";
 }
 
 TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
@@ -79,7 +81,7 @@ TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /device:FAST:7, and no device is named so; there are: /job:localhost")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_GE(placement.device_of_node[a.node], 0);
+  EXPECT_GE(placement.device_of_node[a.node], DeviceId(0));
   ASSERT_EQ(placement.notes.size(), 1u);
   EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
 }
@@ -102,7 +104,7 @@ TEST(Place, ADeviceWithoutTheKernelIsAnErrorOrGivenUp) {
   EXPECT_TRUE(Says(status, "node 'a' (Work) wants /fast:0, but can run on /job:localhost/replica:0/task:0/device:HOST:0 alone")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[a.node], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], DeviceId(0));
   EXPECT_EQ(placement.notes.size(), 1u);
 }
 
@@ -121,8 +123,8 @@ TEST(Place, ColocatesClassesWhereverTheirLeaderIs) {
     g.Pin(c, kFast1);
     g.Pin(e, "/host:0");
     const Placement placement = g.Placed();
-    for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[edge.node], 2);
-    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[edge.node], 0) << "a class without its leader";
+    for (Edge edge : {a, b, c}) EXPECT_EQ(placement.device_of_node[edge.node], DeviceId(2));
+    for (Edge edge : {d, e}) EXPECT_EQ(placement.device_of_node[edge.node], DeviceId(0)) << "a class without its leader";
     EXPECT_EQ(placement.choices[b.node].reason, Reason::kTogether);
   }
 }
@@ -134,9 +136,9 @@ TEST(Place, StateAndWhatUsesItAreTogether) {
   g.Pin(write, kFast1);
   g.Pin(look, "/host:0");
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[write.node], 2);
-  EXPECT_EQ(placement.device_of_node[cell.node], 2);
-  EXPECT_EQ(placement.device_of_node[handle.node], 0);
+  EXPECT_EQ(placement.device_of_node[write.node], DeviceId(2));
+  EXPECT_EQ(placement.device_of_node[cell.node], DeviceId(2));
+  EXPECT_EQ(placement.device_of_node[handle.node], DeviceId(0));
 }
 
 TEST(Place, AConflictOfStateNamesBothNodes) {
@@ -150,7 +152,7 @@ TEST(Place, AConflictOfStateNamesBothNodes) {
                            "(node 'write' (Write) takes a reference that comes from node 'cell' (Cell))")) << status.ToString();
   g.request.soft_placement = true;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[write.node], 0) << "the first name that can hold does";
+  EXPECT_EQ(placement.device_of_node[write.node], DeviceId(0)) << "the first name that can hold does";
   EXPECT_NE(placement.notes.at(0).find("its device name is not followed"), std::string::npos);
 }
 
@@ -169,13 +171,13 @@ TEST(Place, StateThatIsSomewhereStaysThere) {
   PlaceMaker g;
   const Edge cell = g.Add("Cell", {}, {}, "cell"), write = g.Add("Write", {cell, g.Value(1)}, {}, "write");
   g.Pin(write, "/host:0");
-  const std::unordered_map<std::string, std::string> homes = {{"cell", g.devices[2].name}};
+  const std::unordered_map<std::string, std::string> homes = {{"cell", g.devices[DeviceId(2)].name}};
   g.request.homes = &homes;
   const Status status = g.Error();
   EXPECT_TRUE(Says(status, "node 'write' (Write) wants /host:0, but must be on one device with node 'cell' (Cell), which can run on "
                            "/job:localhost/replica:0/task:0/device:FAST:1 alone")) << status.ToString();
   g.request.soft_placement = true;
-  EXPECT_EQ(g.Placed().device_of_node[write.node], 2);
+  EXPECT_EQ(g.Placed().device_of_node[write.node], DeviceId(2));
 }
 
 TEST(Place, AFedReferenceJoinsNothing) {
@@ -184,7 +186,7 @@ TEST(Place, AFedReferenceJoinsNothing) {
   g.Pin(handle, "/host:0");
   g.Pin(look, kFast1);
   g.request.feeds = {handle};
-  EXPECT_EQ(g.Placed().device_of_node[look.node], 2);
+  EXPECT_EQ(g.Placed().device_of_node[look.node], DeviceId(2));
 }
 
 TEST(Place, APartOfALoopVariableIsNeverAlone) {
@@ -196,9 +198,9 @@ TEST(Place, APartOfALoopVariableIsNeverAlone) {
   const auto of = [&](Edge edge) { return placement.device_of_node[edge.node]; };
   for (size_t i = 0; i < 2; ++i)
     for (Edge part : {loop.enters[i], loop.switches[i], loop.nexts[i], loop.exits[i]}) EXPECT_EQ(of(part), of(loop.merges[i]));
-  EXPECT_EQ(of(loop.merges[0]), 1);
-  EXPECT_EQ(of(loop.condition), 0) << "the engine reads it on the host";
-  EXPECT_EQ(of({g.graph.Find("below"), 0}), 0) << "and so it is computed there";
+  EXPECT_EQ(of(loop.merges[0]), DeviceId(1));
+  EXPECT_EQ(of(loop.condition), DeviceId(0)) << "the engine reads it on the host";
+  EXPECT_EQ(of({g.graph.Find("below"), 0}), DeviceId(0)) << "and so it is computed there";
 }
 
 TEST(Place, AGeneratorGoesWithItsOnlyReader) {
@@ -210,8 +212,8 @@ TEST(Place, AGeneratorGoesWithItsOnlyReader) {
   g.Pin(c, "/host:0");
   g.link = {};
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[draw.node], 2);
-  EXPECT_GE(placement.device_of_node[twice.node], 0) << "of two readers one must wait for a transfer";
+  EXPECT_EQ(placement.device_of_node[draw.node], DeviceId(2));
+  EXPECT_GE(placement.device_of_node[twice.node], DeviceId(0)) << "of two readers one must wait for a transfer";
 }
 
 TEST(Place, WhatLooksAtAShapeGoesWithTheTensor) {
@@ -219,7 +221,7 @@ TEST(Place, WhatLooksAtAShapeGoesWithTheTensor) {
   const Edge big = g.Seconds({}, 1, 1 << 20), size = g.Add("Measure", {big}), user = g.Add("Stop", {size});
   g.Pin(big, kFast1);
   g.Pin(user, "/host:0");
-  EXPECT_EQ(g.Placed().device_of_node[size.node], 2);
+  EXPECT_EQ(g.Placed().device_of_node[size.node], DeviceId(2));
 }
 
 TEST(Place, ConstantsGoWhereTheyAreRead) {
@@ -228,7 +230,7 @@ TEST(Place, ConstantsGoWhereTheyAreRead) {
   g.Pin(a, kFast1);
   g.Pin(b, kFast1);
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[constant.node], 2);
+  EXPECT_EQ(placement.device_of_node[constant.node], DeviceId(2));
   EXPECT_EQ(placement.transfers, 0);
 }
 
@@ -268,9 +270,10 @@ TEST(Place, RandomClassesMakeTheGroupsThatSearchFinds) {
         open.insert(open.end(), joined[at].begin(), joined[at].end());
       }
     }
+    const auto& groups = made.problem.groups.group_of;
     for (size_t i = 0; i < part.size(); ++i)
       for (size_t k = 0; k < i; ++k)
-        EXPECT_EQ(part[i] == part[k], made.problem.groups.group_of[i] == made.problem.groups.group_of[k]) << round << ": " << i << ", " << k;
+        EXPECT_EQ(part[i] == part[k], groups[Position(i)] == groups[Position(k)]) << round << ": " << i << ", " << k;
   }
 }
 

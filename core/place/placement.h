@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/edge.h"
+#include "core/place/ids.h"
 
 namespace tenon::place {
 
@@ -27,25 +28,25 @@ struct Choice {
 
 // What could have been: the step's part up to this node would end at `seconds` there.
 struct Alternative {
-  int device = -1;
+  DeviceId device;
   double seconds = 0;
 };
 
 struct NodeSpan {
   graph::NodeId node;
-  int device = -1;
+  DeviceId device;
   double start = 0, finish = 0;  // seconds from the step's start
 };
 
 struct TransferSpan {
   graph::Edge value;
-  int from = -1, to = -1;  // devices
+  DeviceId from, to;
   double bytes = 0;
   double start = 0, finish = 0;
 };
 
 struct Placement {
-  graph::NodeMap<int> device_of_node;  // -1: not in the order
+  graph::NodeMap<DeviceId> device_of_node;  // none: not in the order
   graph::NodeMap<Choice> choices;
   std::vector<std::string> notes;   // preferences that were dropped, costs that were guessed
   size_t dropped = 0;               // how many of the notes, the first ones, are of dropped preferences
@@ -53,7 +54,7 @@ struct Placement {
   // not simulated unless the request asks to explain: then these are empty and 0.
   std::vector<graph::NodeId> sequence;
   double seconds = 0;
-  std::vector<double> peak_bytes;  // by device
+  IdVector<DeviceId, double> peak_bytes;
   int64_t transfers = 0;
   double transfer_bytes = 0;
   // When Request::explain: alternatives, the time line by start; of the latter also when Request::spans.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
 #include "core/place/device_name.h"
 
 namespace tenon::place {
@@ -91,11 +92,11 @@ Status PlacementFile::Check(const graph::Graph& graph) const {
   return Status::Ok();
 }
 
-std::string PlacementFile::Write(const graph::Graph& graph, const graph::NodeMap<int>& device_of_node,
-                                 const std::vector<std::string>& device_names) {
+std::string PlacementFile::Write(const graph::Graph& graph, const graph::NodeMap<DeviceId>& device_of_node,
+                                 const IdVector<DeviceId, std::string>& device_names) {
   std::string out = "# node  device\n";
   for (const graph::NodeId id : device_of_node.ids()) {
-    if (device_of_node[id] < 0) continue;
+    if (!device_of_node[id]) continue;
     out += StrCat(graph.node(id).name, "\t", device_names[device_of_node[id]], "\n");
   }
   return out;

@@ -15,7 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
+#include "core/place/ids.h"
 
 namespace tenon::place {
 
@@ -30,9 +32,9 @@ class PlacementFile {
   Status Check(const graph::Graph& graph) const;
   bool empty() const { return rules_.empty(); }
 
-  // A file that says just where each node goes, which Parse reads again. Devices by node id; -1: left out.
-  static std::string Write(const graph::Graph& graph, const graph::NodeMap<int>& device_of_node,
-                           const std::vector<std::string>& device_names);
+  // A file that says just where each node goes, which Parse reads again. Nodes of no device are left out.
+  static std::string Write(const graph::Graph& graph, const graph::NodeMap<DeviceId>& device_of_node,
+                           const IdVector<DeviceId, std::string>& device_names);
 
  private:
   struct Rule {

@@ -67,8 +67,8 @@ TEST(PlacementFile, GoesBeforeTheNodesOwnNames) {
   const PlacementFile file = Parse("layer/* /device:FAST:1");
   g.request.file = &file;
   const Placement placement = g.Placed();
-  EXPECT_EQ(placement.device_of_node[a.node], 2);
-  EXPECT_EQ(placement.device_of_node[b.node], 0);
+  EXPECT_EQ(placement.device_of_node[a.node], DeviceId(2));
+  EXPECT_EQ(placement.device_of_node[b.node], DeviceId(0));
 }
 
 TEST(PlacementFile, WhatIsWrittenPlacesTheSameWay) {
@@ -76,7 +76,7 @@ TEST(PlacementFile, WhatIsWrittenPlacesTheSameWay) {
   graph::Edge at = g.Seconds({}, 1, 4000, "a");
   for (int i = 0; i < 6; ++i) at = g.Seconds({at, g.Seconds({}, 0.5, 400)}, 1, 4000);
   const Placement first = g.Placed();
-  std::vector<std::string> names;
+  IdVector<DeviceId, std::string> names;
   for (const DeviceInfo& device : g.devices) names.push_back(device.name);
   const PlacementFile file = Parse(PlacementFile::Write(g.graph, first.device_of_node, names));
   ASSERT_TRUE(file.Check(g.graph).ok());

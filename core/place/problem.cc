@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 #include "core/place/cost_model.h"
 
@@ -17,7 +18,7 @@ using graph::Node;
 
 class Maker {
  public:
-  Maker(const Request& request, const graph::NodeMap<int32_t>& position, Problem* out)
+  Maker(const Request& request, const Positions& position, Problem* out)
       : request_(request), position_(position), out_(*out), shapes_(request.graph) {}
 
   Status Make() {
@@ -25,14 +26,15 @@ class Maker {
     InferShapes();
     CountTurns();
     AddFeeds();
-    for (size_t i = 0; i < request_.order.size(); ++i) AddValues(i);
-    out_.input_offsets.push_back(0);
-    for (size_t i = 0; i < request_.order.size(); ++i) {
-      AddInputs(i);
-      TENON_RETURN_IF_ERROR(AddCosts(i));
+    for (Position position : request_.order.ids()) AddValues(position);
+    for (Position position : request_.order.ids()) {
+      out_.first_input.push_back(out_.inputs.next_id());
+      AddInputs(position);
+      TENON_RETURN_IF_ERROR(AddCosts(position));
     }
+    out_.first_input.push_back(out_.inputs.next_id());
     for (size_t i = 0; i < request_.fetches.size(); ++i)
-      if (const int32_t value = ValueOf(request_.fetches[i]); value >= 0) {
+      if (const ValueId value = ValueOf(request_.fetches[i])) {
         out_.fetched.push_back(value);
         out_.fetched_to.push_back(DeviceAt(request_.fetch_devices, i));
         CountReader(value);
@@ -43,21 +45,22 @@ class Maker {
   }
 
  private:
-  const Node& NodeAt(size_t position) const { return request_.graph->node(request_.order[position]); }
+  const Node& NodeAt(Position position) const { return request_.graph->node(request_.order[position]); }
 
   void MakeDevices() {
-    const std::vector<DeviceInfo>& devices = *request_.devices;
-    for (size_t i = 0; i < devices.size(); ++i) {
-      size_t like = 0;
-      while (like < i && !SameSpeed(devices[like], devices[i])) ++like;  // what is like nothing (NaN) is not even like itself
-      if (like == i) representatives_.push_back(i);
-      out_.device_class.push_back(like == i ? static_cast<int>(out_.class_count++) : out_.device_class[like]);
-      if (out_.host < 0 && devices[i].host_memory) out_.host = static_cast<int>(i);
+    const Devices& devices = *request_.devices;
+    for (DeviceId device : devices.ids()) {
+      DeviceId like(0);
+      while (like < device && !SameSpeed(devices[like], devices[device])) ++like;  // what is like nothing (NaN) is not even like itself
+      out_.device_class.push_back(like == device ? representatives_.push_back(device) : out_.device_class[like]);
+      if (!out_.host && devices[device].host_memory) out_.host = device;
     }
+    out_.class_count = representatives_.size();
     out_.links.resize(devices.size() * devices.size());
-    for (size_t from = 0; from < devices.size() && request_.link; ++from)
-      for (size_t to = 0; to < devices.size(); ++to)
-        if (from != to) out_.links[from * devices.size() + to] = request_.link(static_cast<int>(from), static_cast<int>(to));
+    if (!request_.link) return;
+    for (DeviceId from : devices.ids())
+      for (DeviceId to : devices.ids())
+        if (from != to) out_.links[out_.LinkIndex(from, to)] = request_.link(from, to);
   }
   static bool SameSpeed(const DeviceInfo& a, const DeviceInfo& b) {
     return a.type == b.type && a.flops == b.flops && a.bytes_per_second == b.bytes_per_second && a.launch_seconds == b.launch_seconds &&
@@ -65,16 +68,15 @@ class Maker {
   }
 
   // What cannot be inferred stays unknown here; the step will say what is wrong.
-  void InferShapes() { (void)shapes_.Run(request_.order).ok(); }
+  void InferShapes() { (void)shapes_.Run(request_.order.list()).ok(); }
 
   void CountTurns() {
     turns_.assign(request_.order.size(), 1);
-    bool has_loops = false;
-    for (size_t i = 0; i < request_.order.size() && !has_loops; ++i) has_loops = NodeAt(i).has(TENON_OP_ENTER);
-    if (!has_loops) return;
-    const auto loops = graph::LoopAnalysis::Run(*request_.graph, request_.order);
+    const auto enters = [this](graph::NodeId id) { return request_.graph->node(id).has(TENON_OP_ENTER); };
+    if (std::none_of(request_.order.begin(), request_.order.end(), enters)) return;
+    const auto loops = graph::LoopAnalysis::Run(*request_.graph, request_.order.list());
     if (!loops.ok()) return;
-    for (size_t i = 0; i < request_.order.size(); ++i) {
+    for (Position i : request_.order.ids()) {
       // What goes in or out is once for the whole loop.
       int depth = NodeAt(i).has(TENON_OP_ENTER | TENON_OP_EXIT) ? -1 : 0;
       for (graph::FrameId frame = loops->frame_of(request_.order[i]); frame > graph::kStep; frame = loops->frame(frame).parent) ++depth;
@@ -82,10 +84,9 @@ class Maker {
     }
   }
 
-  int32_t AddValue(int32_t producer, Edge edge, double bytes, double repeats, bool stored) {
-    const int32_t value = static_cast<int32_t>(out_.values.size());
-    out_.values.push_back({producer, edge, -1, bytes, repeats, stored ? value : -1, 0});
-    return value;
+  ValueId AddValue(Position producer, Edge edge, double bytes, double repeats, bool stored) {
+    const ValueId storage = stored ? out_.values.next_id() : ValueId();
+    return out_.values.push_back({producer, edge, {}, bytes, repeats, storage, 0});
   }
 
   double BytesOfEdge(Edge edge, bool* guessed) const {
@@ -99,101 +100,98 @@ class Maker {
     bool guessed = false;
     for (size_t i = 0; i < request_.feeds.size(); ++i) {
       const Edge edge = request_.feeds[i];
-      const int32_t value = AddValue(-1, edge, BytesOfEdge(edge, &guessed), 1, true);
+      const ValueId value = AddValue({}, edge, BytesOfEdge(edge, &guessed), 1, true);
       out_.values[value].home = DeviceAt(request_.feed_devices, i);
       fed_.emplace(edge, value);
     }
   }
-  int DeviceAt(const std::vector<int32_t>& devices, size_t i) const { return devices.empty() || devices[i] < 0 ? out_.host : devices[i]; }
+  DeviceId DeviceAt(const std::vector<DeviceId>& devices, size_t i) const { return devices.empty() || !devices[i] ? out_.host : devices[i]; }
 
-  void AddValues(size_t i) {
+  void AddValues(Position i) {
     const Node& node = NodeAt(i);
     const bool by_engine = RunsInEngine(node);
     bool guessed = false;
-    out_.first_value.push_back(static_cast<int32_t>(out_.values.size()));
+    out_.first_value.push_back(out_.values.next_id());
     for (size_t k = 0; k < node.output_types.size(); ++k) {
       const Edge edge{node.id, static_cast<int32_t>(k)};
-      AddValue(static_cast<int32_t>(i), edge, BytesOfEdge(edge, &guessed), turns_[i], !by_engine && !IsRef(node.output_types[k]));
-      AddHostFlags(request_.host_output, node, k, by_engine, &out_.host_outputs, out_.values.size());
+      AddValue(i, edge, BytesOfEdge(edge, &guessed), turns_[i], !by_engine && !IsRef(node.output_types[k]));
+      AddHostFlags(request_.host_output, node, k, by_engine, &out_.host_outputs, out_.values.last_id());
     }
-    AddValue(static_cast<int32_t>(i), {node.id, -1}, 0, turns_[i], false);
+    AddValue(i, {node.id, -1}, 0, turns_[i], false);
     if (guessed) ++out_.guessed_nodes;
   }
 
   // Asked only where the node may go.
-  template <typename Question>
-  void AddHostFlags(const Question& question, const Node& node, size_t index, bool by_engine, std::vector<bool>* flags, size_t count) {
+  template <typename Question, typename Key>
+  void AddHostFlags(const Question& question, const Node& node, size_t index, bool by_engine, std::vector<bool>* flags, Key last) {
     if (!question) return;
-    flags->resize(count * out_.class_count);
+    flags->resize(out_.ClassIndex(last.next(), ClassId(0)));
     if (by_engine) return;
-    const int32_t group = out_.groups.group_of[position_[node.id]];
-    for (size_t c : QueuedClasses(out_.groups.sets[group]))
-      (*flags)[(count - 1) * out_.class_count + c] = question(node, static_cast<int>(representatives_[c]), static_cast<int>(index));
+    const GroupId group = out_.groups.group_of[position_[node.id]];
+    for (ClassId c : QueuedClasses(out_.groups.sets[group]))
+      (*flags)[out_.ClassIndex(last, c)] = question(node, representatives_[c], static_cast<int>(index));
   }
   // The classes of a set's devices whose memory is not the host's.
-  const std::vector<size_t>& QueuedClasses(int set) {
-    if (static_cast<size_t>(set) >= queued_classes_.size()) queued_classes_.resize(static_cast<size_t>(set) + 1);
-    std::optional<std::vector<size_t>>& classes = queued_classes_[set];
+  const std::vector<ClassId>& QueuedClasses(SetId set) {
+    if (!queued_classes_.contains(set)) queued_classes_.resize(set.next().index());
+    std::optional<std::vector<ClassId>>& classes = queued_classes_[set];
     if (classes) return *classes;
     classes.emplace();
-    for (int device : out_.sets.devices(set)) {
-      const size_t c = static_cast<size_t>(out_.device_class[device]);
+    for (DeviceId device : out_.sets.devices(set)) {
+      const ClassId c = out_.device_class[device];
       const bool known = std::find(classes->begin(), classes->end(), c) != classes->end();
       if (!known && !(*request_.devices)[device].host_memory) classes->push_back(c);
     }
     return *classes;
   }
 
-  int32_t ValueOf(const Edge& edge) const {
-    if (!edge.node) return -1;
+  ValueId ValueOf(const Edge& edge) const {
+    if (!edge.node) return {};
     if (!fed_.empty())
       if (const auto found = fed_.find(edge); found != fed_.end()) return found->second;
-    const int32_t from = position_[edge.node];
-    return from < 0 ? -1 : out_.first_value[from] + edge.index;
+    const Position from = position_[edge.node];
+    return from ? OutputOf(from, edge.index) : ValueId();
   }
+  ValueId OutputOf(Position position, size_t index) const { return ValueId(out_.first_value[position].index() + index); }
 
-  void AddInput(size_t i, int32_t value) {
+  void AddInput(Position i, ValueId value) {
     // A back edge: it comes from what is later.
-    if (value < 0 || out_.values[value].producer >= static_cast<int32_t>(i)) return;
+    if (!value || out_.values[value].producer >= i) return;
     out_.inputs.push_back(value);
     CountReader(value);
   }
-  void CountReader(int32_t value) {
-    const int32_t storage = out_.values[value].storage;
-    if (storage >= 0) ++out_.values[storage].readers;
+  void CountReader(ValueId value) {
+    const ValueId storage = out_.values[value].storage;
+    if (storage) ++out_.values[storage].readers;
   }
 
   // What the engine forwards has the memory of where it comes from; a merge's comes from several, and counts again.
-  void ShareStorage(size_t i) {
+  void ShareStorage(Position i) {
     const Node& node = NodeAt(i);
-    const size_t first = static_cast<size_t>(out_.first_value[i]);
     for (size_t k = 0; k < node.output_types.size(); ++k) {
-      int32_t& storage = out_.values[first + k].storage;
-      if (node.has(TENON_OP_MERGE)) storage = static_cast<int32_t>(first + k);
+      ValueId& storage = out_.values[OutputOf(i, k)].storage;
+      if (node.has(TENON_OP_MERGE)) storage = OutputOf(i, k);
       const size_t from = node.has(TENON_OP_IDENTITY) ? k : 0;
       if (!node.has(TENON_OP_IDENTITY | TENON_OP_SWITCH | TENON_OP_ENTER | TENON_OP_EXIT | TENON_OP_NEXT_ITERATION) || from >= node.inputs.size()) continue;
-      if (const int32_t source = ValueOf(node.inputs[from]); source >= 0) storage = out_.values[source].storage;
+      if (const ValueId source = ValueOf(node.inputs[from])) storage = out_.values[source].storage;
     }
   }
 
-  void AddInputs(size_t i) {
+  void AddInputs(Position i) {
     const Node& node = NodeAt(i);
     const bool by_engine = RunsInEngine(node);
     ShareStorage(i);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const size_t before = out_.inputs.size();
       AddInput(i, ValueOf(node.inputs[k]));
-      if (out_.inputs.size() > before) AddHostFlags(request_.host_input, node, k, by_engine, &out_.host_inputs, out_.inputs.size());
+      if (out_.inputs.size() > before) AddHostFlags(request_.host_input, node, k, by_engine, &out_.host_inputs, out_.inputs.last_id());
     }
     for (graph::NodeId control : node.controls) {
-      const int32_t from = position_[control];
-      if (from < 0) continue;
-      AddInput(i, out_.first_value[from] + static_cast<int32_t>(NodeAt(static_cast<size_t>(from)).output_types.size()));
+      if (const Position from = position_[control]) AddInput(i, OutputOf(from, NodeAt(from).output_types.size()));
     }
-    out_.input_offsets.push_back(static_cast<int32_t>(out_.inputs.size()));
   }
 
-  Status AddCosts(size_t i) {
+  Status AddCosts(Position i) {
     const Node& node = NodeAt(i);
     out_.resident_bytes.push_back(ResidentBytes(node));
     out_.by_engine.push_back(RunsInEngine(node));
@@ -204,12 +202,13 @@ class Maker {
     std::vector<Shape> inputs;
     if (request_.costs != nullptr)
       for (const Edge& edge : node.inputs) inputs.push_back(shapes_.facts(edge).shape);
-    for (size_t c = 0; c < out_.class_count; ++c) {
+    for (ClassId c : representatives_.ids()) {
       const DeviceInfo& device = (*request_.devices)[representatives_[c]];
-      if (request_.is_view && request_.is_view(node, static_cast<int>(representatives_[c]))) continue;
+      if (request_.is_view && request_.is_view(node, representatives_[c])) continue;
       const CostModel::Measured* measured =
           request_.costs == nullptr ? nullptr : request_.costs->Find(node.name, node.op->name, device.type, inputs);
-      out_.seconds[i * out_.class_count + c] = turns_[i] * (measured != nullptr ? measured->seconds : SecondsOn(cost, device));
+      const double said = measured == nullptr && request_.kernel_seconds ? request_.kernel_seconds(node, representatives_[c], shapes_) : 0;
+      out_.seconds[out_.ClassIndex(i, c)] = turns_[i] * (measured != nullptr ? measured->seconds : said > 0 ? said : SecondsOn(cost, device));
     }
     return Status::Ok();
   }
@@ -235,18 +234,18 @@ class Maker {
   }
 
   const Request& request_;
-  const graph::NodeMap<int32_t>& position_;
+  const Positions& position_;
   Problem& out_;
   graph::ShapeInference shapes_;
-  std::vector<size_t> representatives_;  // a device of each class
-  std::vector<double> turns_;
-  std::map<Edge, int32_t> fed_;
-  std::vector<std::optional<std::vector<size_t>>> queued_classes_;  // by set
+  IdVector<ClassId, DeviceId> representatives_;
+  IdVector<Position, double> turns_;
+  std::map<Edge, ValueId> fed_;
+  IdVector<SetId, std::optional<std::vector<ClassId>>> queued_classes_;
 };
 
 }  // namespace
 
-Result<Problem> MakeProblem(const Request& request, const graph::NodeMap<int32_t>& position, Groups groups, DeviceSets sets) {
+Result<Problem> MakeProblem(const Request& request, const Positions& position, Groups groups, DeviceSets sets) {
   Problem problem;
   problem.request = &request;
   problem.devices = request.devices;

@@ -8,7 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
+#include "core/place/ids.h"
+
+namespace tenon::graph {
+class ShapeInference;
+}
 
 namespace tenon::place {
 
@@ -27,31 +33,37 @@ struct DeviceInfo {
   bool host_memory = false;      // its values are host memory
 };
 
+using Devices = IdVector<DeviceId, DeviceInfo>;
+
 // A transfer takes latency_seconds + bytes / bytes_per_second (0: bytes cost nothing).
 struct Link {
   double latency_seconds = 0;
   double bytes_per_second = 0;
 };
 
+using Positions = graph::NodeMap<Position>;  // none: the node is not placed
+
 struct Request {
   const graph::Graph* graph = nullptr;
-  std::vector<graph::NodeId> order;  // the nodes to place, topological but for the back edges of loops
+  IdVector<Position, graph::NodeId> order;  // the nodes to place, topological but for the back edges of loops
   std::vector<graph::Edge> feeds, fetches;
-  std::vector<int32_t> feed_devices, fetch_devices;  // whose memory each lies in; -1, and all when empty: the host's
-  const std::vector<DeviceInfo>* devices = nullptr;
+  std::vector<DeviceId> feed_devices, fetch_devices;  // whose memory each lies in; none, and all when empty: the host's
+  const Devices* devices = nullptr;
 
   // Whether a device has a kernel for the node; asked once for each device type. True everywhere for nodes that the
   // engine runs itself. Empty function: true.
-  std::function<bool(const graph::Node&, int device)> can_run;
+  std::function<bool(const graph::Node&, DeviceId device)> can_run;
   // For the error: why no device can run it. May be empty.
   std::function<std::string(const graph::Node&)> why_none;
   // Whether the kernel on a device takes input i from host memory, or gives output i in host memory. May be empty: no.
-  std::function<bool(const graph::Node&, int device, int input)> host_input;
-  std::function<bool(const graph::Node&, int device, int output)> host_output;
+  std::function<bool(const graph::Node&, DeviceId device, int input)> host_input;
+  std::function<bool(const graph::Node&, DeviceId device, int output)> host_output;
   // Whether the kernel's output is its input's memory: it costs nothing. May be empty: no.
-  std::function<bool(const graph::Node&, int device)> is_view;
+  std::function<bool(const graph::Node&, DeviceId device)> is_view;
+  // Seconds of a run on a device, where the kernel says it for shapes that are known; 0: it does not. May be empty.
+  std::function<double(const graph::Node&, DeviceId device, const graph::ShapeInference& shapes)> kernel_seconds;
   // Between different devices. May be empty: transfers cost nothing.
-  std::function<Link(int from, int to)> link;
+  std::function<Link(DeviceId from, DeviceId to)> link;
 
   std::string default_device;   // for nodes that name none; may be partial
   bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
@@ -61,7 +73,7 @@ struct Request {
   const CostModel* costs = nullptr;     // nullptr: static costs
   // Chooses a device for each group, from what the simulation chose; the answer is checked (external_placer.h). The
   // sequence is the order in which a step is simulated.
-  std::function<Result<std::vector<int>>(const Problem&, const std::vector<int32_t>& sequence, const std::vector<int>& start)> placer;
+  std::function<Result<GroupDevices>(const Problem&, const Sequence& sequence, const GroupDevices& start)> placer;
   std::string placer_name;
   bool explain = false;  // fill in alternatives and the time line
   bool spans = false;    // fill in the time line alone

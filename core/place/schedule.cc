@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace tenon::place {
 namespace {
@@ -19,9 +18,9 @@ struct MeanLink {
 MeanLink MeanOf(const Problem& problem) {
   MeanLink mean;
   const size_t count = problem.device_count();
-  for (size_t from = 0; from < count; ++from)
-    for (size_t to = 0; to < count; ++to) {
-      const Link& link = problem.link(static_cast<int>(from), static_cast<int>(to));
+  for (DeviceId from : problem.devices->ids())
+    for (DeviceId to : problem.devices->ids()) {
+      const Link& link = problem.link(from, to);
       if (from == to) continue;
       mean.latency += link.latency_seconds;
       if (link.bytes_per_second > 0) mean.per_byte += 1 / link.bytes_per_second;
@@ -41,60 +40,66 @@ void Schedule::Reset() {
   used_.assign(devices_, 0);
   peak_.assign(devices_, 0);
   finish_.assign(problem_.size(), 0);
-  device_.assign(problem_.size(), -1);
-  first_copy_.assign(problem_.values.size(), -1);
-  first_holding_.assign(problem_.values.size(), -1);
+  device_.assign(problem_.size(), {});
+  first_copy_.assign(problem_.values.size(), {});
+  first_holding_.assign(problem_.values.size(), {});
   readers_left_.resize(problem_.values.size());
-  for (size_t v = 0; v < readers_left_.size(); ++v) readers_left_[v] = problem_.values[v].readers;
+  for (ValueId v : readers_left_.ids()) readers_left_[v] = problem_.values[v].readers;
   copies_.clear();
   holdings_.clear();
   end_ = 0;
   over_memory_ = false;
 }
 
-void Schedule::AddResident(int32_t group, int device) {
+void Schedule::Use(DeviceId device, double bytes) {
+  double& used = used_[device];
+  used += bytes;
+  peak_[device] = std::max(peak_[device], used);
+  over_memory_ = over_memory_ || (LimitOf(device) > 0 && used > LimitOf(device));
+}
+
+void Schedule::AddResident(GroupId group, DeviceId device) {
   double bytes = 0;
-  for (int32_t member : problem_.groups.of(group)) bytes += problem_.resident_bytes[member];
-  const size_t d = static_cast<size_t>(device);
-  used_[d] += bytes;
-  peak_[d] = std::max(peak_[d], used_[d]);
-  over_memory_ = over_memory_ || (LimitOf(device) > 0 && used_[d] > LimitOf(device));
+  for (Position member : problem_.groups.of(group)) bytes += problem_.resident_bytes[member];
+  Use(device, bytes);
 }
 
-int Schedule::Home(const Value& value, int32_t index) const {
-  if (value.producer < 0) return value.home;
-  const int device = device_[value.producer];
-  return device < 0 ? -1 : problem_.LiesOn(index, device);
+DeviceId Schedule::Home(ValueId id) const {
+  const Value& value = problem_.values[id];
+  if (!value.producer) return value.home;
+  const DeviceId device = device_[value.producer];
+  return device ? problem_.LiesOn(id, device) : device;
 }
 
-double Schedule::ReadyAt(const Value& value) const { return value.producer < 0 ? 0 : finish_[value.producer]; }
+double Schedule::ReadyAt(const Value& value) const { return value.producer ? finish_[value.producer] : 0; }
 
-const Schedule::Copy* Schedule::FindCopy(int32_t value, int device) const {
-  for (int32_t i = first_copy_[value]; i >= 0; i = copies_[i].next)
+const Schedule::Copy* Schedule::FindCopy(ValueId value, DeviceId device) const {
+  for (CopyId i = first_copy_[value]; i; i = copies_[i].next)
     if (copies_[i].device == device) return &copies_[i];
   return nullptr;
 }
 
-double Schedule::FinishOn(size_t position, int device) {
+double Schedule::FinishOn(Position position, DeviceId device) {
   double start = problem_.by_engine[position] ? 0 : queue_free_[device];
-  size_t slot = static_cast<size_t>(problem_.input_offsets[position]);
+  InputId next = problem_.first_input[position];
   bool copied_links = false;
-  int32_t last = -1;
-  for (int32_t v : problem_.inputs_of(position)) {
-    const size_t this_slot = slot++;
+  ValueId last;
+  for (ValueId v : problem_.inputs_of(position)) {
+    const InputId input = next;
+    ++next;
     if (v == last) continue;
     last = v;
     const Value& value = problem_.values[v];
-    const int from = Home(value, v), to = problem_.WantedOn(this_slot, device);
+    const DeviceId from = Home(v), to = problem_.WantedOn(input, device);
     double at = ReadyAt(value);
-    if (from >= 0 && from != to) {
+    if (from && from != to) {
       if (const Copy* copy = FindCopy(v, to)) {
         at = copy->at;
       } else {
         if (!copied_links) scratch_link_ = link_free_;
         copied_links = true;
         const Link& link = problem_.link(from, to);
-        double& free = scratch_link_[static_cast<size_t>(from) * devices_ + static_cast<size_t>(to)];
+        double& free = scratch_link_[problem_.LinkIndex(from, to)];
         free = std::max(at, free) + Occupies(value, link);
         at = free + value.repeats * link.latency_seconds;
       }
@@ -104,55 +109,47 @@ double Schedule::FinishOn(size_t position, int device) {
   return start + problem_.SecondsOf(position, device);
 }
 
-bool Schedule::Fits(size_t position, int device, double more) const {
+bool Schedule::Fits(Position position, DeviceId device, double more) const {
   const double limit = LimitOf(device);
   if (limit <= 0) return true;
   double bytes = used_[device] + more;
-  size_t slot = static_cast<size_t>(problem_.input_offsets[position]);
-  for (int32_t v : problem_.inputs_of(position)) {
-    const Value& value = problem_.values[v];
-    const int from = Home(value, v), to = problem_.WantedOn(slot++, device);
-    if (from >= 0 && from != to && to == device && FindCopy(v, to) == nullptr) bytes += value.bytes;
+  InputId input = problem_.first_input[position];
+  for (ValueId v : problem_.inputs_of(position)) {
+    const DeviceId from = Home(v), to = problem_.WantedOn(input, device);
+    ++input;
+    if (from && from != to && to == device && FindCopy(v, to) == nullptr) bytes += problem_.values[v].bytes;
   }
-  const size_t first = static_cast<size_t>(problem_.first_value[position]);
-  for (size_t v = first; problem_.values[v].edge.index >= 0; ++v)
-    if (problem_.values[v].storage == static_cast<int32_t>(v) && problem_.LiesOn(static_cast<int32_t>(v), device) == device)
-      bytes += problem_.values[v].bytes;
+  for (ValueId v : problem_.outputs_of(position))
+    if (problem_.values[v].storage == v && problem_.LiesOn(v, device) == device) bytes += problem_.values[v].bytes;
   return bytes <= limit;
 }
 
-void Schedule::Hold(int32_t v, int device) {
+void Schedule::Hold(ValueId v, DeviceId device) {
   const Value& value = problem_.values[v];
   if (value.bytes == 0) return;
-  const size_t d = static_cast<size_t>(device);
-  used_[d] += value.bytes;
-  peak_[d] = std::max(peak_[d], used_[d]);
-  over_memory_ = over_memory_ || (LimitOf(device) > 0 && used_[d] > LimitOf(device));
+  Use(device, value.bytes);
   // What has no storage (a constant, a variable's value) keeps its copies for the step.
-  if (value.storage < 0) return;
-  int32_t& first = first_holding_[value.storage];
-  holdings_.push_back({device, value.bytes, first});
-  first = static_cast<int32_t>(holdings_.size()) - 1;
+  if (!value.storage) return;
+  HoldingId& first = first_holding_[value.storage];
+  first = holdings_.push_back({device, value.bytes, first});
 }
 
-void Schedule::Drop(int32_t storage) {
-  for (int32_t i = first_holding_[storage]; i >= 0; i = holdings_[i].next)
-    used_[holdings_[i].device] -= holdings_[i].bytes;
-  first_holding_[storage] = -1;
+void Schedule::Drop(ValueId storage) {
+  for (HoldingId i = first_holding_[storage]; i; i = holdings_[i].next) used_[holdings_[i].device] -= holdings_[i].bytes;
+  first_holding_[storage] = {};
 }
 
-double Schedule::Bring(int32_t v, int from, int to) {
+double Schedule::Bring(ValueId v, DeviceId from, DeviceId to) {
   const Value& value = problem_.values[v];
   const double ready = ReadyAt(value);
-  if (from < 0 || from == to) return ready;
+  if (!from || from == to) return ready;
   if (const Copy* copy = FindCopy(v, to)) return copy->at;
   const Link& link = problem_.link(from, to);
-  double& free = link_free_[static_cast<size_t>(from) * devices_ + static_cast<size_t>(to)];
+  double& free = link_free_[problem_.LinkIndex(from, to)];
   const double start = std::max(ready, free);
   free = start + Occupies(value, link);
   const double at = free + value.repeats * link.latency_seconds;
-  copies_.push_back({to, at, first_copy_[v]});
-  first_copy_[v] = static_cast<int32_t>(copies_.size()) - 1;
+  first_copy_[v] = copies_.push_back({to, at, first_copy_[v]});
   Hold(v, to);
   if (record_ != nullptr) {
     ++record_->transfers;
@@ -162,25 +159,27 @@ double Schedule::Bring(int32_t v, int from, int to) {
   return at;
 }
 
-double Schedule::Take(size_t position, int device) {
+double Schedule::Take(Position position, DeviceId device) {
   double start = problem_.by_engine[position] ? 0 : queue_free_[device];
-  size_t slot = static_cast<size_t>(problem_.input_offsets[position]);
-  for (int32_t v : problem_.inputs_of(position))
-    start = std::max(start, Bring(v, Home(problem_.values[v], v), problem_.WantedOn(slot++, device)));
+  InputId input = problem_.first_input[position];
+  for (ValueId v : problem_.inputs_of(position)) {
+    start = std::max(start, Bring(v, Home(v), problem_.WantedOn(input, device)));
+    ++input;
+  }
   const double finish = start + problem_.SecondsOf(position, device);
   device_[position] = device;
   finish_[position] = finish;
   if (!problem_.by_engine[position]) queue_free_[device] = finish;
   end_ = std::max(end_, finish);
-  const size_t first = static_cast<size_t>(problem_.first_value[position]);
-  for (size_t v = first; problem_.values[v].edge.index >= 0; ++v)
-    if (problem_.values[v].storage == static_cast<int32_t>(v)) Hold(static_cast<int32_t>(v), problem_.LiesOn(static_cast<int32_t>(v), device));
-  for (int32_t v : problem_.inputs_of(position)) {
-    const int32_t storage = problem_.values[v].storage;
-    if (storage >= 0 && --readers_left_[storage] == 0) Drop(storage);
+  const IdRange<ValueId> outputs = problem_.outputs_of(position);
+  for (ValueId v : outputs)
+    if (problem_.values[v].storage == v) Hold(v, problem_.LiesOn(v, device));
+  for (ValueId v : problem_.inputs_of(position)) {
+    const ValueId storage = problem_.values[v].storage;
+    if (storage && --readers_left_[storage] == 0) Drop(storage);
   }
-  for (size_t v = first; problem_.values[v].edge.index >= 0; ++v)
-    if (problem_.values[v].storage == static_cast<int32_t>(v) && readers_left_[v] == 0) Drop(static_cast<int32_t>(v));
+  for (ValueId v : outputs)
+    if (problem_.values[v].storage == v && readers_left_[v] == 0) Drop(v);
   if (record_ != nullptr && (problem_.request->explain || problem_.request->spans))
     record_->node_spans.push_back({problem_.request->order[position], device, start, finish});
   return finish;
@@ -188,50 +187,46 @@ double Schedule::Take(size_t position, int device) {
 
 double Schedule::Finish() {
   for (size_t i = 0; i < problem_.fetched.size(); ++i) {
-    const int32_t v = problem_.fetched[i];
-    const int from = Home(problem_.values[v], v), to = problem_.fetched_to[i];
-    const bool there = from < 0 || to < 0 || from == to || (problem_.is_host(from) && problem_.is_host(to));
+    const ValueId v = problem_.fetched[i];
+    const DeviceId from = Home(v), to = problem_.fetched_to[i];
+    const bool there = !from || !to || from == to || (problem_.is_host(from) && problem_.is_host(to));
     end_ = std::max(end_, there ? ReadyAt(problem_.values[v]) : Bring(v, from, to));
   }
   return end_;
 }
 
-double Simulate(const Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& device_of_group, Schedule* schedule,
-                double bound) {
+double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group, Schedule* schedule, double bound) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   schedule->Reset();
-  for (size_t g = 0; g < problem.groups.size(); ++g) schedule->AddResident(static_cast<int32_t>(g), device_of_group[g]);
-  for (int32_t position : sequence) {
-    const int32_t group = problem.groups.group_of[position];
-    const double finish = schedule->Take(static_cast<size_t>(position), device_of_group[group]);
+  for (GroupId group : problem.groups.ids()) schedule->AddResident(group, device_of_group[group]);
+  for (Position position : sequence) {
+    const double finish = schedule->Take(position, device_of_group[problem.groups.group_of[position]]);
     if (finish > bound || schedule->over_memory()) return kNever;
   }
   const double seconds = schedule->Finish();
   return seconds > bound || schedule->over_memory() ? kNever : seconds;
 }
 
-std::vector<int32_t> RankOrder(const Problem& problem) {
+Sequence RankOrder(const Problem& problem) {
   const MeanLink mean = MeanOf(problem);
-  std::vector<double> rank(problem.size(), 0);
-  for (size_t p = problem.size(); p-- > 0;) {
-    const std::vector<int>& devices = problem.sets.devices(problem.groups.sets[problem.groups.group_of[p]]);
+  IdVector<Position, double> rank(problem.size(), 0);
+  for (Position p = rank.last_id(); p; --p) {
+    const std::vector<DeviceId>& devices = problem.devices_of(problem.groups.group_of[p]);
     double seconds = 0;
-    for (int device : devices) seconds += problem.SecondsOf(p, device);
+    for (DeviceId device : devices) seconds += problem.SecondsOf(p, device);
     rank[p] += seconds / static_cast<double>(devices.size());
-    for (int32_t v : problem.inputs_of(p)) {
+    for (ValueId v : problem.inputs_of(p)) {
       const Value& value = problem.values[v];
-      if (value.producer < 0) continue;
-      const size_t from = static_cast<size_t>(value.producer);
+      const Position from = value.producer;
+      if (!from) continue;
       const bool together = problem.groups.group_of[from] == problem.groups.group_of[p];
       const double transfer = together ? 0 : value.repeats * (mean.latency + value.bytes * mean.per_byte);
       rank[from] = std::max(rank[from], rank[p] + transfer);
     }
   }
   // A node's rank is at least its readers', so equal ranks in the order of the request keep it topological.
-  std::vector<int32_t> sequence(problem.size());
-  std::iota(sequence.begin(), sequence.end(), 0);
-  std::stable_sort(sequence.begin(), sequence.end(),
-                   [&rank](int32_t a, int32_t b) { return rank[a] > rank[b]; });
+  Sequence sequence(problem.positions().begin(), problem.positions().end());
+  std::stable_sort(sequence.begin(), sequence.end(), [&rank](Position a, Position b) { return rank[a] > rank[b]; });
   return sequence;
 }
 

@@ -24,62 +24,70 @@ class Schedule {
   void Record(Placement* out) { record_ = out; }
 
   // State and constants of a group on its device.
-  void AddResident(int32_t group, int device);
+  void AddResident(GroupId group, DeviceId device);
   // When the node would finish on a device. Inputs that were not taken yet count as there.
-  double FinishOn(size_t position, int device);
+  double FinishOn(Position position, DeviceId device);
   // Whether the node's values, with `more` bytes, fit in the device's memory now.
-  bool Fits(size_t position, int device, double more) const;
+  bool Fits(Position position, DeviceId device, double more) const;
   // Runs the node there, after those taken so far. Its finish.
-  double Take(size_t position, int device);
+  double Take(Position position, DeviceId device);
   // Brings fetched values where they are wanted. The step's seconds.
   double Finish();
 
-  bool taken(size_t position) const { return device_[position] >= 0; }
-  int device(size_t position) const { return device_[position]; }
-  const std::vector<double>& used_bytes() const { return used_; }
-  const std::vector<double>& peak_bytes() const { return peak_; }
+  bool taken(Position position) const { return bool{device_[position]}; }
+  DeviceId device(Position position) const { return device_[position]; }
+  const IdVector<DeviceId, double>& used_bytes() const { return used_; }
+  const IdVector<DeviceId, double>& peak_bytes() const { return peak_; }
   // Whether a device's memory did not suffice at some moment.
   bool over_memory() const { return over_memory_; }
 
  private:
+  struct Copy;
+  struct Holding;
+  using CopyId = Id<Copy>;
+  using HoldingId = Id<Holding>;
   struct Copy {
-    int device;
+    DeviceId device;
     double at;
-    int32_t next;
+    CopyId next;
   };
   struct Holding {
-    int device;
+    DeviceId device;
     double bytes;
-    int32_t next;
+    HoldingId next;
   };
   // Where the value is from the start on, and since when.
-  int Home(const Value& value, int32_t index) const;
+  DeviceId Home(ValueId value) const;
   double ReadyAt(const Value& value) const;
-  const Copy* FindCopy(int32_t value, int device) const;
-  double Bring(int32_t value, int from, int to);
-  void Hold(int32_t value, int device);
-  void Drop(int32_t value);
-  double LimitOf(int device) const { return (*problem_.devices)[device].memory_bytes; }
+  const Copy* FindCopy(ValueId value, DeviceId device) const;
+  double Bring(ValueId value, DeviceId from, DeviceId to);
+  void Hold(ValueId value, DeviceId device);
+  void Use(DeviceId device, double bytes);
+  void Drop(ValueId value);
+  double LimitOf(DeviceId device) const { return (*problem_.devices)[device].memory_bytes; }
 
   const Problem& problem_;
   size_t devices_;
-  std::vector<double> queue_free_, link_free_, scratch_link_, used_, peak_, finish_;
-  std::vector<int> device_;
-  std::vector<int32_t> first_copy_, first_holding_, readers_left_;
-  std::vector<Copy> copies_;
-  std::vector<Holding> holdings_;
+  IdVector<DeviceId, double> queue_free_, used_, peak_;
+  std::vector<double> link_free_, scratch_link_;  // by Problem::LinkIndex
+  IdVector<Position, double> finish_;
+  IdVector<Position, DeviceId> device_;
+  IdVector<ValueId, CopyId> first_copy_;
+  IdVector<ValueId, HoldingId> first_holding_;
+  IdVector<ValueId, int32_t> readers_left_;
+  IdVector<CopyId, Copy> copies_;
+  IdVector<HoldingId, Holding> holdings_;
   double end_ = 0;
   bool over_memory_ = false;
   Placement* record_ = nullptr;
 };
 
 // The whole step with each group on its device. Infinite when it does not fit in memory; stops early beyond `bound`.
-double Simulate(const Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& device_of_group, Schedule* schedule,
-                double bound);
+double Simulate(const Problem& problem, const Sequence& sequence, const GroupDevices& device_of_group, Schedule* schedule, double bound);
 
 // Positions by upward rank (the longest way to the end, with mean times over the devices of each node, transfers counted
 // as often as devices differ), long ways first: a topological order.
-std::vector<int32_t> RankOrder(const Problem& problem);
+Sequence RankOrder(const Problem& problem);
 
 }  // namespace tenon::place
 

@@ -6,9 +6,11 @@
 
 #include "core/base/clock.h"
 #include "core/exec/exchange/rendezvous.h"
+#include "core/exec/kernel/frame.h"
 #include "core/session/device_trace.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
+#include "core/tensor/view_check.h"
 
 namespace tenon::session {
 namespace {
@@ -88,7 +90,7 @@ void Callable::GiveBack(Context* context) {
 // ---- Feeds ----
 
 bool Callable::Feed::Fits(const tenon_tensor_view& view) const {
-  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK) return false;
+  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK || (view.dl.ndim > 0 && view.dl.shape == nullptr)) return false;
   if (shape.known_rank() && shape.rank() != view.dl.ndim) return false;
   for (int32_t i = 0; shape.known_rank() && i < view.dl.ndim; ++i)
     if (shape.dim(i) >= 0 && shape.dim(i) != view.dl.shape[i]) return false;
@@ -102,6 +104,7 @@ namespace {
 Status BadFeed(const std::string& name, const tenon_tensor_view& view, DType type, const Shape& declared) {
   if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK)
     return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, "; at most ", TENON_MAX_RANK, " are allowed"));
+  if (view.dl.ndim > 0 && view.dl.shape == nullptr) return InvalidArgument(StrCat("feed '", name, "' has rank ", view.dl.ndim, " and no dims"));
   const Shape found = ShapeOf(view);
   if (Status valid = found.Validate(); !valid.ok()) return std::move(valid).Annotate(StrCat("feed '", name, "'"));
   const bool same_rank = declared.known_rank() && declared.rank() == found.rank();
@@ -120,8 +123,13 @@ Status Callable::CheckFeeds(const tenon_tensor_view* const* feeds) const {
     const exec::Device* device = feeds_[i].device;
     const bool is_there = view != nullptr && view->dtype == feeds_[i].type && view->dl.strides == nullptr &&
                           (view->dl.data != nullptr || view->byte_size == 0) && exec::LiesIn(*view, device);
-    if (is_there && feeds_[i].Fits(*view)) continue;
     const std::string& name = feeds_[i].name;
+    if (is_there && feeds_[i].Fits(*view)) {
+      // Of strings in memory that is the caller's alone nobody knows the extent.
+      const std::string fault = view->dtype == TENON_DT_STRING && view->buffer != nullptr ? FaultOfCells(*view) : "";
+      if (fault.empty()) continue;
+      return InvalidArgument(StrCat("feed '", name, "' has ", fault));
+    }
     if (is_there) return BadFeed(name, *view, feeds_[i].type, feeds_[i].shape);
     if (view == nullptr) return InvalidArgument(StrCat("feed '", name, "' is NULL"));
     if (view->dtype != feeds_[i].type)
@@ -256,6 +264,17 @@ Status Callable::Run(const RunOptions& options, const tenon_tensor_view* const* 
     TENON_ASSIGN_OR_RETURN((*out_fetches)[index], Tensor::CopyOf(GlobalPool(), view));
     return Status::Ok();
   });
+}
+
+Status Callable::RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches) {
+  std::fill(out_fetches.begin(), out_fetches.end(), tenon_tensor_view{});
+  Status status = Execute(options, feeds, [&](size_t index, const tenon_tensor_view& view) -> Status {
+    TENON_ASSIGN_OR_RETURN(out_fetches[index], exec::KeepView(pool, view));
+    return Status::Ok();
+  });
+  for (tenon_tensor_view& view : out_fetches)
+    if (!status.ok() && view.buffer != nullptr) Release(std::exchange(view.buffer, nullptr));
+  return status;
 }
 
 Status Callable::RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) {

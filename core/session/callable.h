@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class Callable : public std::enable_shared_from_this<Callable> {
   Status Run(const RunOptions& options, const tenon_tensor_view* const* feeds, std::vector<Tensor>* out_fetches);
   // Copies the fetches into the caller's memory; sizes and types must fit. UNIMPLEMENTED: one stays on a device.
   Status RunInto(const RunOptions& options, const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches);
+
+  // For a kernel that calls a function: fetches of any type, each with a reference to a buffer of its own (the pool's, where it had none), or no
+  // buffer at all on failure.
+  Status RunKept(const RunOptions& options, const tenon_tensor_view* const* feeds, BufferPool* pool, std::span<tenon_tensor_view> out_fetches);
 
   // Tells each step that runs. Under the mutex of its steps.
   void CancelRunning(void (*cancel)(Cancellation* cancellation)) const;

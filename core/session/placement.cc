@@ -30,8 +30,8 @@ place::Link LinkBetween(const exec::SessionDevice& from, const exec::SessionDevi
 
 }  // namespace
 
-std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env) {
-  std::vector<place::DeviceInfo> devices;
+place::Devices DescribeDevices(const exec::Environment& env) {
+  place::Devices devices;
   for (const exec::SessionDevice& each : env.devices) {
     const exec::Device& device = *each.device;
     place::DeviceInfo info;
@@ -50,23 +50,23 @@ std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env) {
 
 Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                         const std::vector<graph::Edge>& fetches, const exec::Environment& env,
-                                        const std::vector<place::DeviceInfo>& devices) {
+                                        const place::Devices& devices) {
   place::Request request;
   request.graph = &graph;
-  TENON_ASSIGN_OR_RETURN(request.order, graph.TopologicalOrder());
+  TENON_ASSIGN_OR_RETURN(request.order.list(), graph.TopologicalOrder());
   request.feeds = feeds;
   request.fetches = fetches;
   request.devices = &devices;
   const exec::Environment* session = &env;
   // Those that take the node, whatever its shapes are. One that fails when it is asked stays: the plan that asks it again says how it fails.
-  const auto find = [session](const graph::Node& node, int device) {
-    const exec::SessionDevice& on = session->devices[device];
+  const auto find = [session](const graph::Node& node, place::DeviceId device) {
+    const exec::SessionDevice& on = session->devices[device.index()];
     std::vector<exec::KernelEntry> kernels = session->kernels->Find(node, on.device->type);
     std::vector<exec::KernelRefusal> refused;
     (void)exec::KeepThoseThatTakeIt(node, *session, &on, &kernels, &refused).ok();
     return kernels;
   };
-  request.can_run = [find](const graph::Node& node, int device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
+  request.can_run = [find](const graph::Node& node, place::DeviceId device) { return !exec::NeedsKernel(node) || !find(node, device).empty(); };
   request.why_none = [session](const graph::Node& node) {
     std::vector<exec::KernelRefusal> refused;
     for (const exec::SessionDevice& device : session->devices) {
@@ -76,26 +76,31 @@ Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::ve
     const Status why = refused.empty() ? session->kernels->NoKernel(node, session->devices[0].device->type) : exec::NobodyTakes(node, refused);
     return std::string(why.message());
   };
-  const auto on_host = [session, find](const graph::Node& node, int device, bool input, int index) {
-    if (!session->devices[device].queued() || !exec::NeedsKernel(node)) return false;
+  const auto on_host = [session, find](const graph::Node& node, place::DeviceId device, bool input, int index) {
+    if (!session->devices[device.index()].queued() || !exec::NeedsKernel(node)) return false;
     const std::vector<exec::KernelEntry> kernels = find(node, device);
     return !kernels.empty() && exec::WantsHostMemory(node, *kernels[0].registration, input, static_cast<size_t>(index));
   };
-  request.host_input = [on_host](const graph::Node& node, int device, int input) { return on_host(node, device, true, input); };
-  request.host_output = [on_host](const graph::Node& node, int device, int output) { return on_host(node, device, false, output); };
-  request.is_view = [find](const graph::Node& node, int device) {
+  request.host_input = [on_host](const graph::Node& node, place::DeviceId device, int input) { return on_host(node, device, true, input); };
+  request.host_output = [on_host](const graph::Node& node, place::DeviceId device, int output) { return on_host(node, device, false, output); };
+  request.is_view = [find](const graph::Node& node, place::DeviceId device) {
     const std::vector<exec::KernelEntry> kernels = find(node, device);
     return !kernels.empty() && (kernels[0].registration->traits & TENON_KERNEL_VIEW) != 0;
   };
-  request.link = [session](int from, int to) {
-    return LinkBetween(session->devices[from], session->devices[to]);
+  request.kernel_seconds = [session, find](const graph::Node& node, place::DeviceId device, const graph::ShapeInference& shapes) {
+    if (!exec::NeedsKernel(node)) return 0.0;
+    const std::vector<exec::KernelEntry> kernels = find(node, device);
+    return kernels.empty() ? 0.0 : exec::SecondsOf(node, *session, &session->devices[device.index()], kernels[0], shapes);
+  };
+  request.link = [session](place::DeviceId from, place::DeviceId to) {
+    return LinkBetween(session->devices[from.index()], session->devices[to.index()]);
   };
   return request;
 }
 
-void ApplyPlacement(const place::Placement& placement, const std::vector<place::DeviceInfo>& devices, graph::Graph* graph) {
+void ApplyPlacement(const place::Placement& placement, const place::Devices& devices, graph::Graph* graph) {
   for (const graph::NodeId id : graph->ids())
-    if (const int device = placement.device_of_node[id]; device >= 0)
+    if (const place::DeviceId device = placement.device_of_node[id])
       graph->mutable_node(id).device = devices[device].name;
 }
 

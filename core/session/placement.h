@@ -12,15 +12,15 @@
 namespace tenon::session {
 
 // The devices of a session as the placement sees them.
-std::vector<place::DeviceInfo> DescribeDevices(const exec::Environment& env);
+place::Devices DescribeDevices(const exec::Environment& env);
 
 // A request for the graph; it refers to `graph`, `devices` and `env`.
 Result<place::Request> MakePlaceRequest(const graph::Graph& graph, const std::vector<graph::Edge>& feeds,
                                         const std::vector<graph::Edge>& fetches, const exec::Environment& env,
-                                        const std::vector<place::DeviceInfo>& devices);
+                                        const place::Devices& devices);
 
 // Writes the answer into the nodes: each has the full name of its device.
-void ApplyPlacement(const place::Placement& placement, const std::vector<place::DeviceInfo>& devices, graph::Graph* graph);
+void ApplyPlacement(const place::Placement& placement, const place::Devices& devices, graph::Graph* graph);
 
 }  // namespace tenon::session
 

@@ -13,7 +13,10 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/kernel_registry.h"
+#include "core/exec/kernel/tuning_cache.h"
+#include "core/exec/threads/event_loop.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_registry.h"
 #include "tenon/ext/draft/place.h"
 #include "tenon/ext/draft/transport.h"
 
@@ -52,6 +55,8 @@ class Runtime {
   const exec::KernelRegistry& kernels() const { return kernels_; }
   exec::HostThreads& threads() { return threads_; }
   DeadlineWatcher& deadlines() { return deadlines_; }
+  exec::EventLoop& events() { return events_; }
+  exec::TuningCache& tuning() { return tuning_; }
   // Resources of named containers, shared by sessions.
   exec::ResourceManager& resources() { return resources_; }
   // Devices found, those with a problem too.
@@ -101,6 +106,8 @@ class Runtime {
   exec::KernelRegistry kernels_;
   exec::HostThreads threads_;
   DeadlineWatcher deadlines_;
+  exec::EventLoop events_;
+  exec::TuningCache tuning_;
   exec::ResourceManager resources_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<exec::Device>> devices_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_def.h"
 #include "core/session/session.h"
 
 #include <algorithm>
@@ -13,9 +14,11 @@
 #include "core/exec/plan/make_plan.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
+#include "core/graph/node_name.h"
 #include "core/graph/shape_inference.h"
 #include "core/place/device_name.h"
 #include "core/session/remote.h"
+#include "core/session/session_function.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::session {
@@ -112,6 +115,9 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
   env.capabilities = [runtime](std::string_view id, std::string_view device_type) { return runtime->FindCapability(id, device_type); };
+  env.tuning = &runtime->tuning();
+  env.works = std::make_shared<exec::SessionWorks>(&runtime->events(), &runtime->threads(), session->pool_);
+  env.functions = [session = session.get()](const graph::FunctionRef& function, std::string_view device) { return session->MakeFunction(function, device); };
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   env.capture = session->options_.capture;
@@ -132,28 +138,22 @@ Session::~Session() {
 
 namespace {
 
-// Ends are told even when there is no memory to say why.
-void CancelClosed(Cancellation* cancellation) noexcept {
-  try {
-    cancellation->Cancel(Status(Code::kCancelled, "the session was closed"));
-  } catch (const std::bad_alloc&) {
-    try {
-      cancellation->Cancel(Status(OutOfMemoryStatus()));
-    } catch (const std::bad_alloc&) {  // of a callback's: the flag is set
-    }
-  }
-}
+Status ClosedStatus() noexcept { return Status::Of(Code::kCancelled, "the session was closed"); }
+void CancelClosed(Cancellation* cancellation) noexcept { cancellation->Cancel(ClosedStatus()); }
 
 }  // namespace
 
 void Session::Close() {
   steps_.closing.store(true);
   CancelClosed(&closed_);
+  exec::SessionWorks* const works = env_.works.get();  // none when the session could not be made
+  if (works != nullptr) works->Close(ClosedStatus());
   std::unique_lock lock(steps_.mutex);
   const auto patience = std::chrono::steady_clock::now() + kClosePatience;
-  while (steps_.active.load() > 0) {
+  while (steps_.active.load() > 0 || (works != nullptr && !works->idle())) {
     if (std::chrono::steady_clock::now() >= patience) {
-      Log(TENON_LOG_ERROR, StrCat(steps_.active.load(), " steps of the session have not ended within ", kClosePatience.count(),
+      Log(TENON_LOG_ERROR, StrCat(steps_.active.load(), " steps of the session, and ", works == nullptr ? 0 : works->pending(),
+                                  " things in the background, have not ended within ", kClosePatience.count(),
                                   " s after they were cancelled; what they have is kept until the process ends"));
       if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
       break;
@@ -162,9 +162,47 @@ void Session::Close() {
       if (auto callable = weak.lock()) callable->CancelRunning(&CancelClosed);
     idle_.wait_for(lock, std::chrono::milliseconds(1));
   }
+  const bool idle = steps_.active.load() == 0 && (works == nullptr || works->idle());
   lock.unlock();
+  if (idle) DropFunctions();
   std::lock_guard cache(cache_mutex_);
   cache_.clear();  // callables hold the session
+}
+
+// Their callables hold the session.
+void Session::DropFunctions() {
+  std::vector<std::weak_ptr<FunctionCode>> functions;
+  {
+    std::lock_guard lock(functions_mutex_);
+    functions.swap(functions_);
+  }
+  for (const auto& weak : functions)
+    if (const auto function = weak.lock()) function->Drop();
+}
+
+graph::Graph Session::EmptyGraph() const {
+  graph::Graph graph(&runtime_->ops());
+  const std::shared_lock lock(graph_mutex_);
+  graph.library() = graph_.library();
+  return graph;
+}
+
+Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function, std::string_view device) {
+  std::shared_ptr<const graph::FunctionDef> definition;
+  {
+    const std::shared_lock lock(graph_mutex_);
+    const auto it = graph_.library().find(function.name);
+    if (it == graph_.library().end()) return NotFound(StrCat("the graph's library has no function '", function.name, "'"));
+    definition = it->second;
+  }
+  TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
+  auto code = std::make_shared<FunctionCode>(this, env_.works, function, std::move(definition), std::move(signature), std::string(device));
+  {
+    std::lock_guard lock(functions_mutex_);
+    std::erase_if(functions_, [](const auto& weak) { return weak.expired(); });
+    functions_.push_back(code);
+  }
+  return new SessionFunction(std::move(code), function.name);
 }
 
 Status Session::Extend(std::string_view graph_def) {
@@ -230,7 +268,7 @@ const exec::Device* Session::OwnerOf(const std::vector<int32_t>& memories, size_
   return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[memories[i]].device;
 }
 
-Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options) {
+Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options, exec::KernelStore* store) {
   std::vector<Callable::Feed> feeds;
   for (size_t i = 0; i < request.feeds.size(); ++i) {
     const graph::Edge feed = request.feeds[i];
@@ -240,7 +278,7 @@ Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optim
   for (size_t i = 0; i < request.fetches.size(); ++i) fetch_devices.push_back(OwnerOf(request.fetch_memories, i));
   options.feed_memories = std::move(request.feed_memories);
   options.fetch_memories = std::move(request.fetch_memories);
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> runnable, NewRunnable(std::move(graph), std::move(request), std::move(options)));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> runnable, NewRunnable(std::move(graph), std::move(request), std::move(options), store));
   auto callable = std::make_shared<Callable>(shared_from_this(), &steps_, std::move(runnable), std::move(feeds), std::move(fetch_devices));
   plans_built_.fetch_add(1);
   std::lock_guard lock(steps_.mutex);
@@ -249,44 +287,50 @@ Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optim
   return callable;
 }
 
-Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options) {
+Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options,
+                                                             exec::KernelStore* store) {
   const bool whole = options.part == nullptr;
   if (whole && options_.remote != nullptr)
     return options_.remote->MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches), std::move(request.targets), env_, options);
   if (whole && options_.debug.partition) {
     TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> parts,
                            exec::PartedPlan::Create(std::move(graph), std::move(request.feeds), std::move(request.fetches),
-                                                    std::move(request.targets), env_, &store_, std::move(options)));
+                                                    std::move(request.targets), env_, store, std::move(options)));
     return parts;
   }
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const exec::Plan> plan,
                          exec::MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches), std::move(request.targets),
-                                        env_, &store_, std::move(options)));
+                                        env_, store, std::move(options)));
   return std::shared_ptr<exec::Runnable>(std::make_shared<exec::Bindings>(std::move(plan)));
 }
 
-Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request) {
+Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store) {
   TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
   exec::Plan::Options options = PlanOptions();
   options.times = std::move(times);
-  return NewCallable(std::move(graph), std::move(request), std::move(options));
+  return NewCallable(std::move(graph), std::move(request), std::move(options), store);
 }
 
-Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options) {
+Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
+                                                        exec::KernelStore* store) {
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
-  return MakeCallable(std::move(pruned), std::move(request));
+  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &store_ : store);
 }
 
 Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
                                                        std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part) {
   if (steps_.closing.load()) return Status(Code::kCancelled, "the session is closed");
   const Planning planning = StartPlanning({});
+  {
+    const std::unique_lock lock(graph_mutex_);  // kernels that call functions look here
+    for (const auto& function : graph.library()) graph_.library().insert(function);
+  }
   exec::Plan::Options options = PlanOptions();
   options.part = std::move(part);
-  return NewCallable(std::move(graph), {std::move(feeds), std::move(fetches), std::move(targets)}, std::move(options));
+  return NewCallable(std::move(graph), {std::move(feeds), std::move(fetches), std::move(targets)}, std::move(options), &store_);
 }
 
 namespace {
@@ -393,7 +437,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   if (options_.remote != nullptr && (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
                                      std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
     return Unimplemented("the steps of this session run in other processes; feed and fetch host memory");
-  return MakeCallable(std::move(pruned.graph), std::move(request));
+  return MakeCallable(std::move(pruned.graph), std::move(request), &store_);
 }
 
 Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,

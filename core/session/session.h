@@ -25,6 +25,8 @@
 
 namespace tenon::session {
 
+class FunctionCode;
+
 struct SessionMetrics {
   uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
       device_bytes_in_use, device_peak_bytes, captured_launches;
@@ -78,8 +80,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<Pruned> Prune(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                        const std::vector<std::string_view>& targets) const;
   Result<graph::Graph> InlineCalls(graph::Graph graph, optimize::Request* request) const;
-  // Of a graph whose calls are inlined.
-  Result<std::shared_ptr<Callable>> PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options);
+  // Of a graph whose calls are inlined, or not yet. store: of its stateful kernels; nullptr: the session's.
+  Result<std::shared_ptr<Callable>> PrepareGraph(const graph::Graph& graph, optimize::Request request, const RunOptions& options,
+                                                 exec::KernelStore* store = nullptr);
+  // With the library of the session's graph and no node.
+  graph::Graph EmptyGraph() const;
   // What this thread plans while the answer lives ends with the session, and with what the options say.
   Planning StartPlanning(const RunOptions& options) { return Planning(&runtime_->deadlines(), &closed_, pool_, options); }
 
@@ -92,9 +97,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<std::vector<place::Refusal>> AskPlugins(graph::Graph placed, const optimize::Request& request);
   Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
                       std::vector<int32_t>* out) const;
-  Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request);
-  Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options);
-  Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options);
+  Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store);
+  Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options, exec::KernelStore* store);
+  Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options,
+                                                      exec::KernelStore* store);
+  void DropFunctions();
+  // A function of the graph, for kernels; a reference is the caller's.
+  Result<tenon_function*> MakeFunction(const graph::FunctionRef& function, std::string_view device);
   // In whose memory the i-th lies; nullptr: the host's.
   const exec::Device* OwnerOf(const std::vector<int32_t>& memories, size_t i) const;
   exec::Plan::Options PlanOptions() const;
@@ -117,6 +126,8 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable Steps steps_;
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
+  std::mutex functions_mutex_;
+  std::vector<std::weak_ptr<FunctionCode>> functions_;
   Cancellation closed_;  // cancelled when it closes: ends what is being planned
   std::atomic<uint64_t> plans_built_{0}, plans_reused_{0}, nodes_merged_{0};
 };

@@ -81,20 +81,20 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   if (options_.placer.empty()) return request;
   TENON_ASSIGN_OR_RETURN(const Runtime::Placer placer, runtime_->FindPlacer(options_.placer));
   request.placer_name = options_.placer;
-  request.placer = [placer, plugin = options_.placer](const place::Problem& problem, const std::vector<int32_t>& sequence, const std::vector<int>& start) {
-    Result<std::vector<int>> choice = std::vector<int>{};
+  request.placer = [placer, plugin = options_.placer](const place::Problem& problem, const place::Sequence& sequence, const place::GroupDevices& start) {
+    Result<place::GroupDevices> choice = place::GroupDevices();
     Status status = CallPlugin(plugin, "place", [&] {
       choice = place::AskPlacer(*placer.table, placer.self, problem, sequence, start);
       return choice.ok() ? nullptr : Status(choice.status()).release();
     });
-    return status.ok() ? choice : Result<std::vector<int>>(std::move(status));
+    return status.ok() ? choice : Result<place::GroupDevices>(std::move(status));
   };
   return request;
 }
 
 void SessionPlacer::Remember(const graph::Graph& graph, const place::Placement& placement) {
   for (const graph::NodeId id : graph.ids())
-    if (const int device = placement.device_of_node[id]; device >= 0 && HasState(graph.node(id)))
+    if (const place::DeviceId device = placement.device_of_node[id]; device && HasState(graph.node(id)))
       homes_.emplace(graph.node(id).name, devices_[device].name);
 }
 
@@ -113,13 +113,12 @@ Status SessionPlacer::FindHomes(const graph::Graph& graph) {
   if (!request.ok()) return Status::Ok();
   // What no plan asks for need not be right: the plan that is asked for is placed strictly afterwards.
   const auto can_run = request->can_run;
-  request->can_run = [can_run, this](const graph::Node& node, int device) {
+  request->can_run = [can_run, this](const graph::Node& node, place::DeviceId device) {
     if (node.has(graph::kCallsFunctions) || can_run(node, device)) return true;
-    for (size_t d = 0; d < devices_.size(); ++d)
-      if (can_run(node, static_cast<int>(d))) return false;
-    return true;
+    const auto others = devices_.ids();
+    return std::none_of(others.begin(), others.end(), [&](place::DeviceId other) { return can_run(node, other); });
   };
-  std::erase_if(request->order, [this](graph::NodeId id) {
+  std::erase_if(request->order.list(), [this](graph::NodeId id) {
     const graph::Node& node = whole_->node(id);
     return std::any_of(node.inputs.begin(), node.inputs.end(), [](const graph::Edge& edge) { return !edge.node; });
   });
@@ -132,7 +131,7 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
                                                  const AskCompilers& ask, std::unique_lock<std::mutex>* lock) {
   TENON_RETURN_IF_ERROR(FindHomes(graph));
   TENON_ASSIGN_OR_RETURN(place::Request wanted, RequestFor(graph, request.feeds, request.fetches));
-  const auto whose = [](int32_t memory) { return memory == 0 ? -1 : memory; };
+  const auto whose = [](int32_t memory) { return memory == 0 ? place::DeviceId() : place::DeviceId(memory); };
   std::transform(request.feed_memories.begin(), request.feed_memories.end(), std::back_inserter(wanted.feed_devices), whose);
   std::transform(request.fetch_memories.begin(), request.fetch_memories.end(), std::back_inserter(wanted.fetch_devices), whose);
   wanted.explain = report != nullptr;
@@ -142,7 +141,7 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   std::map<std::string, place::CostError> errors;
   if (options_.costs.size() > 0) {
     graph::ShapeInference shapes(&graph);
-    (void)shapes.Run(wanted.order).ok();
+    (void)shapes.Run(wanted.order.list()).ok();
     TENON_ASSIGN_OR_RETURN(errors, place::CompareCosts(wanted, placement.device_of_node, shapes, options_.costs));
   }
   graph::Graph placed = graph.Clone();
@@ -151,7 +150,7 @@ Result<place::Placement> SessionPlacer::PlaceNow(const optimize::Request& reques
   auto refusals = ask(std::move(placed));
   lock->lock();
   if (!refusals.ok()) placement.notes.push_back(StrCat("compilers were not asked: ", refusals.status().ToString()));
-  std::vector<std::string> names;
+  IdVector<place::DeviceId, std::string> names;
   for (const place::DeviceInfo& device : devices_) names.push_back(device.name);
   report->json = place::ToJson(wanted, placement, errors, refusals.ok() ? *refusals : std::vector<place::Refusal>());
   report->svg = place::ToSvg(wanted, placement);
@@ -169,7 +168,7 @@ Status SessionPlacer::Place(const optimize::Request& request, graph::Graph* grap
   times->node_seconds.assign(graph->size(), 0);
   for (const place::NodeSpan& span : placement.node_spans) times->node_seconds[span.node] = span.finish - span.start;
   for (const place::TransferSpan& span : placement.transfer_spans)
-    times->crossings[{span.value, env_->devices[span.to].memory}] = {span.finish - span.start, span.bytes};
+    times->crossings[{span.value, env_->devices[span.to.index()].memory}] = {span.finish - span.start, span.bytes};
   ApplyPlacement(placement, devices_, graph);
   return Status::Ok();
 }

@@ -77,7 +77,7 @@ class SessionPlacer {
   const graph::Graph* whole_;
   std::shared_mutex* whole_mutex_;
   PlacementOptions options_;
-  std::vector<place::DeviceInfo> devices_;
+  place::Devices devices_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::string> homes_;  // of nodes with state
   bool told_of_dropped_ = false;  // device names that could not hold: said once

@@ -36,7 +36,7 @@ void SetDims(Buffer* buffer, tenon_shape shape) {
   if (shape.rank <= static_cast<int32_t>(buffer->inline_dims.size())) {
     buffer->dims = buffer->inline_dims.data();
   } else {
-    buffer->many_dims.resize(static_cast<size_t>(shape.rank));
+    buffer->many_dims.resize(shape.rank);
     buffer->dims = buffer->many_dims.data();
   }
   for (int32_t i = 0; i < shape.rank; ++i) buffer->dims[i] = shape.dims[i];
@@ -106,9 +106,9 @@ Result<Buffer*> BufferPool::Allocate(uint64_t bytes, tenon_shape shape) {
   const int size_class = SizeClass(bytes, &class_bytes);
   TENON_RETURN_IF_ERROR(Charge(class_bytes));
   Lock();
-  Buffer* buffer = free_[static_cast<size_t>(size_class)];
+  Buffer* buffer = free_[size_class];
   if (buffer != nullptr) {
-    free_[static_cast<size_t>(size_class)] = buffer->next;
+    free_[size_class] = buffer->next;
     cached_bytes_ -= class_bytes;
   }
   Unlock();
@@ -188,8 +188,8 @@ void BufferPool::Recycle(Buffer* buffer) {
   const bool keep = !closed_.load(std::memory_order_relaxed) &&
                     (buffer->capacity <= 65536 || cached_bytes_ < (uint64_t{64} << 20) + peak_bytes());
   if (keep) {
-    buffer->next = free_[static_cast<size_t>(buffer->size_class)];
-    free_[static_cast<size_t>(buffer->size_class)] = buffer;
+    buffer->next = free_[buffer->size_class];
+    free_[buffer->size_class] = buffer;
     cached_bytes_ += buffer->capacity;
   }
   Unlock();

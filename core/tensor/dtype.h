@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types: TensorFlow's numbers, names and sizes.
+// Element types: TensorFlow's numbers, names and sizes; ours for packed elements and scales; those of vendors, which say their size.
 #ifndef TENON_CORE_TENSOR_DTYPE_H_
 #define TENON_CORE_TENSOR_DTYPE_H_
 
@@ -14,13 +14,18 @@ namespace tenon {
 
 using DType = uint32_t;
 
-inline bool IsRef(DType dtype) { return dtype > TENON_DT_REF; }
+inline bool IsRef(DType dtype) { return dtype - (TENON_DT_REF + 1) < TENON_DT_REF - 1; }
+inline bool IsVendorType(DType dtype) { return (dtype & TENON_DT_VENDOR_FLAG) != 0; }
 inline DType BaseType(DType dtype) { return IsRef(dtype) ? dtype - TENON_DT_REF : dtype; }
 
 // Whether the number is a type (or a reference to one).
 bool IsValidType(DType dtype);
-// Bytes of one element as it stands in memory (a cell for strings and handles); 0 for an unknown type.
-uint32_t SizeOf(DType dtype);
+// Bits of one element as it stands in memory (a cell for strings and handles); 0 for an unknown type.
+uint32_t BitsOf(DType dtype);
+// Bytes of one element; 0 for an unknown type, and for packed ones.
+inline uint32_t SizeOf(DType dtype) { return BitsOf(dtype) / 8; }
+// Bytes of so many elements, which fit in 64 bits as bits do.
+inline uint64_t BytesOfElements(DType dtype, uint64_t count) { return (count * BitsOf(dtype) + 7) / 8; }
 // Whether elements are plain bytes (not strings, resources or variants).
 bool IsPlain(DType dtype);
 bool IsFloating(DType dtype);  // half, bfloat16, float, double, complex: gradients flow

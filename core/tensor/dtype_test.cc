@@ -30,9 +30,9 @@ TEST(DType, IsFoundByEveryNameItGives) {
       EXPECT_TRUE(IsValidType(dtype));
       EXPECT_EQ(BaseType(dtype), base);
     }
-    EXPECT_GT(SizeOf(base), 0u) << TypeName(base);
+    EXPECT_GT(BitsOf(base), 0u) << TypeName(base);
   }
-  EXPECT_EQ(types, 33);
+  EXPECT_EQ(types, 39);
 }
 
 TEST(DType, TakesTheNamesOfFilesToo) {
@@ -42,8 +42,35 @@ TEST(DType, TakesTheNamesOfFilesToo) {
   for (const char* none : {"", "floa", "_ref", "DT_", "float32", "invalid_ref"}) EXPECT_EQ(TypeFromName(none), DType{TENON_DT_INVALID}) << none;
 }
 
+TEST(DType, PackedElementsShareBytes) {
+  EXPECT_EQ(BitsOf(TENON_DT_PACKED_INT4), 4u);
+  EXPECT_EQ(SizeOf(TENON_DT_PACKED_INT4), 0u);
+  EXPECT_EQ(BytesOfElements(TENON_DT_PACKED_INT4, 3), 2u);
+  EXPECT_EQ(BytesOfElements(TENON_DT_PACKED_UINT2, 5), 2u);
+  EXPECT_EQ(BytesOfElements(TENON_DT_PACKED_UINT2, 0), 0u);
+  EXPECT_EQ(SizeOf(TENON_DT_FLOAT8_E8M0FNU), 1u);
+  EXPECT_TRUE(IsPlain(TENON_DT_PACKED_FLOAT4_E2M1FN));
+  for (const DType packed : {TENON_DT_PACKED_INT4, TENON_DT_PACKED_UINT4, TENON_DT_PACKED_INT2, TENON_DT_PACKED_UINT2})
+    EXPECT_EQ(FromDlType(ToDlType(packed)), packed);
+}
+
+TEST(DType, VendorsTypesSayTheirSize) {
+  const DType own = TENON_DT_VENDOR(6, 4711);
+  EXPECT_TRUE(IsValidType(own));
+  EXPECT_TRUE(IsPlain(own));
+  EXPECT_FALSE(IsRef(own));
+  EXPECT_EQ(BaseType(own), own);
+  EXPECT_EQ(SizeOf(own), 6u);
+  EXPECT_EQ(TypeName(own), "vendor6:4711");
+  EXPECT_EQ(TypeFromName("vendor6:4711"), own);
+  EXPECT_EQ(FromDlType(ToDlType(own)), DType{TENON_DT_INVALID}) << "nobody else knows it";
+  for (const char* none : {"vendor", "vendor6", "vendor6:", "vendor0:1", "vendor256:1", "vendor6:65536", "vendor6:1x", "vendor6:1_ref", "vendor-1:1"})
+    EXPECT_EQ(TypeFromName(none), DType{TENON_DT_INVALID}) << none;
+  for (const DType none : {TENON_DT_VENDOR(0, 1), DType{TENON_DT_VENDOR_FLAG | 0x0100'0000u}, DType{0x8000'0001u}}) EXPECT_FALSE(IsValidType(none)) << none;
+}
+
 TEST(DType, SaysWhatIsNoType) {
-  for (DType none : {DType{0}, DType{99}, DType{TENON_DT_REF}, DType{TENON_DT_REF + 99}, DType{UINT32_MAX}}) {
+  for (DType none : {DType{0}, DType{63}, DType{70}, DType{TENON_DT_REF + 70}, DType{99}, DType{TENON_DT_REF}, DType{TENON_DT_REF + 99}, DType{UINT32_MAX}}) {
     EXPECT_FALSE(IsValidType(none)) << none;
     EXPECT_FALSE(IsPlain(none)) << none;
     EXPECT_FALSE(IsFloating(none)) << none;

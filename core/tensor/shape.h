@@ -30,7 +30,7 @@ class Shape {
 
   bool known_rank() const { return known_rank_; }
   int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
-  int64_t dim(int index) const { return dims_[static_cast<size_t>(index)]; }
+  int64_t dim(int index) const { return dims_[index]; }
   const std::vector<int64_t>& dims() const { return dims_; }
   std::vector<int64_t>& dims() { return dims_; }
   bool fully_known() const {

@@ -15,19 +15,19 @@ BufferPool* GlobalPool() {
 
 Result<int64_t> ByteSize(DType dtype, const Shape& shape) {
   TENON_ASSIGN_OR_RETURN(const int64_t count, shape.num_elements());
-  if (SizeOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
-  int64_t bytes = 0;
-  if (!CheckedMultiply(count, SizeOf(dtype), &bytes) || static_cast<uint64_t>(bytes) > kMaxBytes)
+  if (BitsOf(dtype) == 0) return InvalidArgument(StrCat("there is no element type ", dtype));
+  int64_t bits = 0;
+  if (!CheckedMultiply(count, BitsOf(dtype), &bits) || BytesOfElements(dtype, static_cast<uint64_t>(count)) > kMaxBytes)
     return ResourceExhausted(StrCat("a tensor of ", TypeName(dtype), shape.ToString(), " needs more memory than any machine has"));
-  return bytes;
+  return static_cast<int64_t>(BytesOfElements(dtype, static_cast<uint64_t>(count)));
 }
 
 bool ByteSize(DType dtype, const tenon_tensor_view& view, uint64_t* out_bytes) {
-  uint64_t bytes = SizeOf(dtype);
+  uint64_t bits = BitsOf(dtype);
   for (int32_t i = 0; i < view.dl.ndim; ++i)
-    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(view.dl.shape[i]), &bytes)) return false;
-  *out_bytes = bytes;
-  return bytes <= kMaxBytes;
+    if (view.dl.shape[i] < 0 || __builtin_mul_overflow(bits, static_cast<uint64_t>(view.dl.shape[i]), &bits)) return false;
+  *out_bytes = bits / 8 + (bits % 8 == 0 ? 0 : 1);
+  return *out_bytes <= kMaxBytes;
 }
 
 Result<Tensor> Tensor::Allocate(BufferPool* pool, DType dtype, Shape shape, uint64_t extra_bytes) {
@@ -70,11 +70,11 @@ int64_t Tensor::num_elements() const {
   auto count = shape_.num_elements();
   return count.ok() ? *count : 0;
 }
-uint64_t Tensor::byte_size() const { return static_cast<uint64_t>(num_elements()) * SizeOf(dtype_); }
+uint64_t Tensor::byte_size() const { return BytesOfElements(dtype_, static_cast<uint64_t>(num_elements())); }
 
 std::string_view Tensor::string(int64_t i) const {
   const tenon_string_cell cell = as<tenon_string_cell>()[i];
-  return {as<char>() + cell.offset, static_cast<size_t>(cell.size)};
+  return std::string_view(as<char>() + cell.offset, cell.size);
 }
 
 tenon_tensor_view Tensor::view() const { return MakeView(dtype_, shape_.c(), data(), byte_size(), buffer_); }
@@ -87,7 +87,7 @@ int64_t NumElements(const tenon_tensor_view& view) {
 
 std::string_view StringAt(const tenon_tensor_view& view, int64_t i) {
   const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
-  return {static_cast<const char*>(DataOf(view)) + cells[i].offset, static_cast<size_t>(cells[i].size)};
+  return std::string_view(static_cast<const char*>(DataOf(view)) + cells[i].offset, cells[i].size);
 }
 
 uint64_t StringBytes(const tenon_tensor_view& view) {
@@ -102,16 +102,16 @@ namespace {
 // Copies by strides, innermost dim last.
 void CopyStrided(const tenon_tensor_view& from, char* to, uint32_t size) {
   const int32_t rank = from.dl.ndim;
-  std::vector<int64_t> index(static_cast<size_t>(rank), 0);
+  std::vector<int64_t> index(rank, 0);
   const char* base = static_cast<const char*>(DataOf(from));
   const int64_t count = NumElements(from);
   for (int64_t n = 0; n < count; ++n) {
     int64_t offset = 0;
-    for (int32_t d = 0; d < rank; ++d) offset += index[static_cast<size_t>(d)] * from.dl.strides[d];
+    for (int32_t d = 0; d < rank; ++d) offset += index[d] * from.dl.strides[d];
     std::memcpy(to + n * size, base + offset * size, size);
     for (int32_t d = rank - 1; d >= 0; --d) {
-      if (++index[static_cast<size_t>(d)] < from.dl.shape[d]) break;
-      index[static_cast<size_t>(d)] = 0;
+      if (++index[d] < from.dl.shape[d]) break;
+      index[d] = 0;
     }
   }
 }

@@ -26,6 +26,8 @@ void CheckOptions(const QueueOptions& o) {
 
 enum class Order { kFifo, kPadding, kShuffle };
 
+constexpr tenon_span kQueueType = TENON_SPAN("tenon.Queue");
+
 void DropQueue(void* object) noexcept {
   const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(object));
   (*queue)->Abandon();
@@ -59,7 +61,7 @@ struct MakeQueue {
   void Run(RunContext c) const {
     void* object = nullptr;
     Check(c.services().resource_object(
-        c.frame(), handle,
+        c.frame(), handle, kQueueType,
         [](void* argument, void** out_object) noexcept -> tenon_status* {
           return Guard([&]() -> tenon_status* {
             *out_object = new std::shared_ptr<Queue>(std::make_shared<Queue>(*static_cast<const QueueOptions*>(argument)));
@@ -76,7 +78,7 @@ struct MakeQueue {
 
 std::shared_ptr<Queue> QueueOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropQueue, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), kQueueType, nullptr, nullptr, nullptr, &object));
   return *static_cast<std::shared_ptr<Queue>*>(object);
 }
 

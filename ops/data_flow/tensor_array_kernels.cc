@@ -7,11 +7,13 @@ using namespace sdk;
 
 namespace {
 
+constexpr tenon_span kArrayType = TENON_SPAN("tenon.TensorArray");
+
 void DropArray(void* object) noexcept { delete static_cast<TensorArray*>(object); }
 
 TensorArray& ArrayOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropArray, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), kArrayType, nullptr, nullptr, nullptr, &object));
   return *static_cast<TensorArray*>(object);
 }
 
@@ -21,7 +23,7 @@ tenon_resource* Keep(const RunContext& c, std::unique_ptr<TensorArray> array) {
   Check(c.services().step_resource(c.frame(), ToSpan("tensor_array"), &handle));
   void* object = nullptr;
   Check(c.services().resource_object(
-      c.frame(), handle,
+      c.frame(), handle, kArrayType,
       [](void* argument, void** out_object) noexcept -> tenon_status* {
         *out_object = static_cast<std::unique_ptr<TensorArray>*>(argument)->release();
         return nullptr;

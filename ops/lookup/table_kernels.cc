@@ -15,6 +15,8 @@ namespace {
 
 enum class Kind { kFixed, kMutable, kMutableRows };
 
+constexpr tenon_span kTableType = TENON_SPAN("tenon.Table");
+
 void DropTable(void* object) noexcept { delete static_cast<Table*>(object); }
 
 template <Kind kKind>
@@ -37,7 +39,7 @@ struct MakeTable {
   void Run(RunContext c) const {
     void* object = nullptr;
     Check(c.services().resource_object(
-        c.frame(), handle,
+        c.frame(), handle, kTableType,
         [](void* argument, void** out_object) noexcept -> tenon_status* {
           try {
             *out_object = new Table(*static_cast<const TableOptions*>(argument));
@@ -56,7 +58,7 @@ struct MakeTable {
 
 Table& TableOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropTable, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), kTableType, nullptr, nullptr, nullptr, &object));
   return *static_cast<Table*>(object);
 }
 

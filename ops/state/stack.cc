@@ -59,11 +59,13 @@ class Stack {
   bool closed_ = false;
 };
 
+constexpr tenon_span kStackType = TENON_SPAN("tenon.Stack");
+
 void DropStack(void* object) noexcept { delete static_cast<Stack*>(object); }
 
 Stack& StackOf(const RunContext& c) {
   void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), nullptr, nullptr, &DropStack, &object));
+  Check(c.services().resource_object(c.frame(), c.resource(0), kStackType, nullptr, nullptr, nullptr, &object));
   return *static_cast<Stack*>(object);
 }
 
@@ -81,7 +83,7 @@ struct MakeStack {
     Check(c.services().step_resource(c.frame(), ToSpan("stack"), &handle));
     void* object = nullptr;
     Check(c.services().resource_object(
-        c.frame(), handle,
+        c.frame(), handle, kStackType,
         [](void* argument, void** out_object) noexcept -> tenon_status* {
           return Guard([&]() -> tenon_status* {
             const auto& a = *static_cast<const Arguments*>(argument);

@@ -24,6 +24,7 @@ struct RuntimeFlags {
   std::vector<std::string> plugins;         // --plugin FILE
   std::vector<std::string> plugin_options;  // --option PLUGIN.KEY=VALUE
   uint32_t threads = 0;                     // --threads N
+  std::string tuning_folder;                // --tuning-folder FOLDER
   std::string log_level;                    // --log LEVEL
   bool no_search = false;                   // --no-search
   std::vector<std::string> devices;         // --devices NAME:COUNT

@@ -57,6 +57,7 @@ Status FromManaged(Managed* managed, const exec::Device* device, tenon_tensor** 
   TENON_RETURN_IF_ERROR(Check(dl, device, &dtype, &shape));
   TENON_ASSIGN_OR_RETURN(const int64_t bytes, ByteSize(dtype, shape));
   if (!IsContiguous(dl)) {
+    if (SizeOf(dtype) == 0) return Unimplemented(StrCat("the DLPack tensor of ", TypeName(dtype), " has strides; let its library make it contiguous"));
     if (device != nullptr) return Unimplemented("the DLPack tensor has strides; let its library make it contiguous");
     tenon_tensor_view view = MakeView(dtype, shape.c(), dl.data, static_cast<uint64_t>(bytes), nullptr);
     view.dl = dl;

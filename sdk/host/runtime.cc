@@ -276,6 +276,7 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
     TENON_ASSIGN_OR_RETURN(std::string task, place::TaskName(View(options.task)));
     runtime->runtime.set_task(std::move(task));
   }
+  if (options.tuning_folder.size > 0) TENON_RETURN_IF_ERROR(runtime->runtime.tuning().UseFolder(std::string(View(options.tuning_folder))));
   TENON_RETURN_IF_ERROR(RestrictFiles(*runtime));
   runtime->loader.Scan();
   runtime->NoteRefused();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statuses, texts and tensors of app.h.
-#include <array>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 
 #include "sdk/host/objects.h"
 
@@ -57,12 +59,14 @@ void tenon_tensor_release(tenon_tensor* tensor) {
 }
 
 tenon_span tenon_dtype_name(uint32_t dtype) {
-  static const auto* const names = [] {
-    auto* all = new std::array<std::string, 256>;
-    for (uint32_t type = 0; type < all->size(); ++type) (*all)[type] = IsValidType(type) ? TypeName(type) : "invalid";
-    return all;
-  }();
-  return Span((*names)[dtype < names->size() ? dtype : 0]);
+  // Spans live for ever. Of vendors' types no more than a program can mean.
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const names = new std::map<uint32_t, std::string>;
+  constexpr size_t kMost = 4096;
+  if (!IsValidType(dtype) || IsRef(dtype)) dtype = TENON_DT_INVALID;
+  std::lock_guard lock(*mutex);
+  if (const auto it = names->find(dtype); it != names->end()) return Span(it->second);
+  return names->size() < kMost ? Span(names->emplace(dtype, TypeName(dtype)).first->second) : Span("vendor");
 }
 uint32_t tenon_dtype_from_name(tenon_span name) { return TypeFromName(View(name)); }
 uint64_t tenon_dtype_size(uint32_t dtype) { return SizeOf(dtype); }

@@ -123,5 +123,25 @@ TEST(PluginInstance, AKernelThatFailsToAnswerFailsThePlan) {
   EXPECT_NE(values.status().message().find("the disk with the tables is broken"), std::string::npos) << values.status().message();
 }
 
+// What placing is told of a node: its kernel's word goes before its op's.
+TEST(PluginInstance, AKernelSaysWhatItCosts) {
+  const auto finish = [](const std::string& factor) {
+    Runtime runtime = With(factor);
+    Graph graph(runtime);
+    const Output x = graph.Placeholder("x", DType::kFloat, {1});
+    const Operation scaled = graph.AddNode("TestScaled", {x});
+    auto session = Session::Create(runtime, graph);
+    EXPECT_TRUE(session.ok());
+    auto placed = session->Place({"x"}, {scaled.output(0).name()});
+    EXPECT_TRUE(placed.ok()) << placed.status().message();
+    return placed.ok() ? placed->json : "";
+  };
+  EXPECT_NE(finish("3").find("\"finish\":3,"), std::string::npos) << finish("3");
+  testing::internal::CaptureStderr();
+  const std::string by_its_op = finish("7");
+  EXPECT_EQ(by_its_op.find("nan"), std::string::npos) << by_its_op;
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("its cost() said that a run takes nan seconds"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::engine

@@ -28,26 +28,26 @@ inline place::DeviceInfo MakeDevice(std::string type, int index, double speed, b
 }
 
 struct PlaceMaker : GraphMaker {
-  std::vector<place::DeviceInfo> devices = {MakeDevice("HOST", 0, 1, true), MakeDevice("FAST", 0, 10), MakeDevice("FAST", 1, 10)};
+  place::Devices devices = {MakeDevice("HOST", 0, 1, true), MakeDevice("FAST", 0, 10), MakeDevice("FAST", 1, 10)};
   place::Link link{1e-3, 1e6};
   place::Request request;
   std::map<std::string, std::set<std::string>> kernels;  // op -> device types; an op that is not here runs anywhere
 
   place::Request& Ask() {
     request.graph = &graph;
-    request.order = Order();
+    request.order.list() = Order();
     request.devices = &devices;
-    request.link = [this](int, int) { return link; };
-    request.can_run = [this](const graph::Node& node, int device) {
+    request.link = [this](place::DeviceId, place::DeviceId) { return link; };
+    request.can_run = [this](const graph::Node& node, place::DeviceId device) {
       const auto found = kernels.find(node.op->name);
-      return found == kernels.end() || found->second.contains(devices[static_cast<size_t>(device)].type);
+      return found == kernels.end() || found->second.contains(devices[device].type);
     };
     return request;
   }
   place::Placement Placed() {
     auto placement = place::Place(Ask());
     EXPECT_TRUE(placement.ok()) << placement.status().ToString();
-    return placement.ok() ? *std::move(placement) : place::Placement{graph::NodeMap<int>(graph.size(), -1), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
+    return placement.ok() ? *std::move(placement) : place::Placement{graph::NodeMap<place::DeviceId>(graph.size()), {}, {}, 0, {}, 0, {}, 0, 0, {}, {}, {}};
   }
   Status Error() {
     auto placement = place::Place(Ask());
@@ -64,20 +64,20 @@ struct PlaceMaker : GraphMaker {
 // A graph as the problem of placing it.
 struct MadeProblem {
   explicit MadeProblem(const place::Request& request) : sets(request.devices->size()) {
-    graph::NodeMap<int32_t> position(request.graph->size(), -1);
-    for (size_t i = 0; i < request.order.size(); ++i) position[request.order[i]] = static_cast<int32_t>(i);
+    place::Positions positions(request.graph->size());
+    for (place::Position position : request.order.ids()) positions[request.order[position]] = position;
     auto constraints = place::FindConstraints(request, &sets);
     EXPECT_TRUE(constraints.ok()) << constraints.status().ToString();
-    auto groups = place::FindGroups(request, position, *constraints, &sets);
+    auto groups = place::FindGroups(request, positions, *constraints, &sets);
     EXPECT_TRUE(groups.ok()) << groups.status().ToString();
-    auto made = place::MakeProblem(request, position, *std::move(groups), std::move(sets));
+    auto made = place::MakeProblem(request, positions, *std::move(groups), std::move(sets));
     EXPECT_TRUE(made.ok()) << made.status().ToString();
     problem = *std::move(made);
     sequence = place::RankOrder(problem);
   }
   place::DeviceSets sets;
   place::Problem problem;
-  std::vector<int32_t> sequence;
+  place::Sequence sequence;
 };
 
 }  // namespace tenon::fakes

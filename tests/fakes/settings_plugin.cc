@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin whose every function answers by its options: two runtimes that give it other ones must stay apart.
 //
-// TestScaled: y = factor * x, and a vector of `factor` ones; its gradient and cost are by the factor too. TestRepeated: x added to itself
+// TestScaled: y = factor * x, and a vector of `factor` ones; its gradient and cost are by the factor too, and its kernel's cost: so many seconds. TestRepeated: x added to itself
 // until there are `factor`, by a decomposition. TestPicky: which of its three kernels ran, by priority: 2 takes vectors alone (by supports()),
 // 1 is refused by create() unless the option `ready` says otherwise, 0 takes all.
 #include <charconv>
+#include <cmath>
 
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/op.h"
@@ -42,6 +43,11 @@ TENON_OP(kPicky) = DefineOp({.name = "TestPicky", .inputs = "x: float", .outputs
                              .shape = ShapeFunction<ScalarShape>});
 
 struct Scaled {
+  // As many seconds as the factor says; NaN for 7.
+  static double Cost(KernelQuery& query) {
+    const auto factor = static_cast<double>(query.self<Settings>()->factor);
+    return factor == 7 ? std::nan("") : factor;
+  }
   explicit Scaled(CreateContext& c) : factor(static_cast<float>(c.self<Settings>()->factor)) {}
   struct Plan {
     Plan(const Scaled&, PrepareContext& c) : count(Count(c.input(0))), ones(c.self<Settings>()->factor) {}

@@ -2,6 +2,7 @@
 // Shape functions against what TensorFlow infers: never another shape, never less, an error where it has one.
 #include <gtest/gtest.h>
 
+#include "core/graph/graph.h"
 #include "core/graph/shape_inference.h"
 #include "core/session/runtime.h"
 #include "tests/golden/packages.h"

@@ -70,14 +70,15 @@ CORE_BELOW = {
 EXEC_BELOW = {
     "threads": (),
     "device": ("threads",),
-    "kernel": ("threads", "device"),
+    "work": ("threads",),
+    "kernel": ("threads", "device", "work"),
     "exchange": (),
-    "plan": ("threads", "device", "kernel", "exchange"),
-    "program": ("threads", "device", "kernel", "exchange", "plan"),
-    "lower": ("threads", "device", "kernel", "exchange", "plan", "program"),
-    "dataflow": ("threads", "device", "kernel", "exchange", "plan"),
-    "": ("threads", "device", "kernel", "exchange", "plan", "program", "lower", "dataflow"),
-    "parts": ("threads", "device", "kernel", "exchange", "plan", "program", "lower", "dataflow", ""),
+    "plan": ("threads", "device", "work", "kernel", "exchange"),
+    "program": ("threads", "device", "work", "kernel", "exchange", "plan"),
+    "lower": ("threads", "device", "work", "kernel", "exchange", "plan", "program"),
+    "dataflow": ("threads", "device", "work", "kernel", "exchange", "plan"),
+    "": ("threads", "device", "work", "kernel", "exchange", "plan", "program", "lower", "dataflow"),
+    "parts": ("threads", "device", "work", "kernel", "exchange", "plan", "program", "lower", "dataflow", ""),
 }
 PROTOBUF_FOLDER = "core/graph/graphdef/"
 

@@ -177,7 +177,7 @@ class Planted(unittest.TestCase):
                     expect = self.assert_allowed if other in (room, *below) else self.assert_refused
                     expect(layers.check_exec_order, source, target)
         self.assert_refused(layers.check_exec_order, "core/exec/helpers/a.cc", "<vector>")
-        for lower, higher in (("threads", "device"), ("device", "kernel"), ("kernel", "plan"), ("plan", "program"), ("program", "lower"),
+        for lower, higher in (("threads", "device"), ("threads", "work"), ("device", "kernel"), ("work", "kernel"), ("kernel", "plan"), ("plan", "program"), ("program", "lower"),
                               ("plan", "dataflow"), ("lower", ""), ("dataflow", ""), ("", "parts")):
             self.assertIn(lower, layers.EXEC_BELOW[higher])
             self.assertNotIn(higher, layers.EXEC_BELOW[lower])

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "core/graph/graph.h"
 #include "core/partition/partition.h"
 #include "tests/fakes/place_request.h"
 
@@ -47,12 +48,12 @@ BENCHMARK(Place)->Arg(1000)->Arg(3000)->Arg(10000)->Arg(36000)->Arg(100000)->Arg
 // Names, kernels, union-find.
 void Groups(benchmark::State& state) {
   const auto made = MakeGraph(state.range(0));
-  graph::NodeMap<int32_t> position(made->request.order.size());
-  for (size_t i = 0; i < position.size(); ++i) position[made->request.order[i]] = static_cast<int32_t>(i);
+  place::Positions positions(made->request.order.size());
+  for (place::Position position : made->request.order.ids()) positions[made->request.order[position]] = position;
   for (auto _ : state) {
     place::DeviceSets sets(made->devices.size());
     auto constraints = place::FindConstraints(made->request, &sets);
-    auto groups = place::FindGroups(made->request, position, *constraints, &sets);
+    auto groups = place::FindGroups(made->request, positions, *constraints, &sets);
     benchmark::DoNotOptimize(groups);
   }
   state.SetComplexityN(state.range(0));
@@ -72,13 +73,13 @@ BENCHMARK(Problem)->Arg(1000)->Arg(36000)->Arg(300000)->Unit(benchmark::kMillise
 
 void Follow(fakes::PlaceMaker* made, const place::Placement& placement) {
   for (graph::NodeId id : made->request.order)
-    made->graph.mutable_node(id).device = made->devices[static_cast<size_t>(placement.device_of_node[id])].name;
+    made->graph.mutable_node(id).device = made->devices[placement.device_of_node[id]].name;
 }
 
 partition::PartitionRequest PartitionRequestOf(const fakes::PlaceMaker& made) {
   partition::PartitionRequest request;
   request.graph = &made.graph;
-  request.order = made.request.order;
+  request.order = made.request.order.list();
   request.fetches = made.request.fetches;
   return request;
 }

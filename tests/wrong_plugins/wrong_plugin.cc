@@ -104,15 +104,50 @@ tenon_status* Supports(const tenon_kernel_query*) {
   Misbehave("supports");
   return Is("supports.nothing") ? tenon_plugin_error(TENON_UNIMPLEMENTED, "nothing at all") : nullptr;
 }
-tenon_status* Create(const tenon_create_args*, tenon_kernel** out_kernel) {
+tenon_status* Create(const tenon_create_args* args, tenon_kernel** out_kernel) {
   Misbehave("create");
   *out_kernel = nullptr;
-  return nullptr;
+  tenon_function* function = nullptr;
+  return Is("function.absent") ? args->services->function(args->context, Text("f"), 0, &function) : nullptr;
 }
 void Destroy(tenon_kernel*) { Misbehave("destroy"); }
 tenon_status* Prepare(tenon_kernel*, tenon_prepare_args* args) {
   Misbehave("prepare");
   if (Is("prepare.workspace")) args->out_workspace_bytes = uint64_t{1} << 60;
+  void* memory = nullptr;
+  if (Is("prepare.scratch")) return args->services->scratch(args->context, uint64_t{1} << 60, &memory);
+  static char bytes[1 << 20];
+  if (Is("prepare.key")) return args->services->cache_put(args->context, {bytes, 5000}, Text("value"));
+  if (Is("prepare.value")) return args->services->cache_put(args->context, Text("key"), {bytes, sizeof bytes});
+  return nullptr;
+}
+
+// Work in the background, and what must not be asked of it. What it leaves behind ends with the session.
+tenon_status* Background(tenon_frame* frame) {
+  const tenon_work_services& services = *frame->services->work_services;
+  tenon_work* work = nullptr;
+  if (tenon_status* bad = services.background_begin(frame, Text("wrong work"), &work)) return bad;
+  const auto drop = [](void*, tenon_status* status) {
+    if (status != nullptr) tenon_plugin_host->status_release(status);
+  };
+  constexpr uint64_t kHour = 3600000000000u;
+  if (Is("background.nothing")) return services.schedule(work, 0, 0, nullptr, nullptr, nullptr);
+  if (Is("background.flags")) return services.schedule(work, 0, 64, drop, nullptr, nullptr);
+  if (Is("background.events")) return services.await_descriptor(work, 0, 8, 0, drop, nullptr, nullptr);
+  if (Is("background.descriptor")) return services.await_descriptor(work, 12345, TENON_WORK_READABLE, 0, drop, nullptr, nullptr);
+  if (Is("background.left")) return services.schedule(work, kHour, TENON_WORK_MAY_WAIT, drop, nullptr, nullptr);
+  tenon_tensor_view view{};
+  if (Is("background.null_dims")) return services.alloc_tensor(work, TENON_DT_FLOAT, {nullptr, 2, 0}, 0, &view);
+  static std::atomic<bool> came{false};
+  if (Is("background.throws")) {
+    const auto thrower = [](void*, tenon_status*) {
+      came = true;
+      throw std::runtime_error("thrown on purpose");
+    };
+    if (tenon_status* bad = services.schedule(work, 0, 0, thrower, nullptr, nullptr)) return bad;
+    while (!came) std::this_thread::yield();
+  }
+  services.background_end(work);
   return nullptr;
 }
 
@@ -183,6 +218,12 @@ tenon_status* Run(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
     return frame->services->retain_input(frame, 9, &view);
   }
   if (Is("run.sets_nothing")) return nullptr;
+  if (Is("resource_object.no_type")) {
+    void* object = nullptr;
+    return frame->services->resource_object(frame, nullptr, {nullptr, 0}, nullptr, nullptr, nullptr, &object);
+  }
+  if (rule.starts_with("background."))
+    if (tenon_status* bad = Background(frame)) return bad;
   if (rule.starts_with("set_output.")) return SetOutput(frame);
   const tenon_tensor_view& x = *frame->inputs[0];
   if (tenon_status* bad = frame->services->alloc_output(frame, 0, {x.dl.shape, x.dl.ndim, 0}, 0)) return bad;

@@ -11,6 +11,7 @@
 #include "core/exec/device/transfer.h"
 #include "core/exec/kernel/outputs.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 namespace {
@@ -74,7 +75,7 @@ void DynamicInstance::Begin(const tenon_tensor_view* const* feeds) {
     view.flags = FeedFlags(*feeds[i], plan_->plan().MemoryOf(plan_->plan().feeds()[i]) == 0);
   }
   for (size_t i = 0; i < fetched_.size(); ++i)
-    if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[static_cast<size_t>(plan_->fetches()[i].slot)].view, true, false};
+    if (plan_->fetches()[i].is_static) fetched_[i] = {root_iteration_->slots[plan_->fetches()[i].slot].view, true, false};
   for (const Target& target : plan_->fed_merges()) Deliver(target, root_iteration_, false);
   for (LocalId source : info.sources) Push(source, root_iteration_, false);
   if (!plan_->plan().uses_queues()) return;
@@ -211,7 +212,7 @@ void DynamicInstance::ProcessSwitch(const NodeInfo& info, Iteration* iteration) 
   Forward(Input(info, 0, iteration), iteration, info.first_output + taken);
   if (info.fetch_count != 0) {
     for (int32_t i = 0; i < info.fetch_count; ++i) {
-      const auto at = static_cast<size_t>(plan_->fetch_order()[info.first_fetch + i]);
+      const size_t at = plan_->fetch_order()[info.first_fetch + i];
       if (plan_->fetches()[at].slot != info.first_output + taken)
         return Fail(NoValue(at));
     }
@@ -299,7 +300,7 @@ bool DynamicInstance::ProcessNext(const NodeInfo& info, Iteration* iteration) {
     return true;
   }
   FrameInstance* frame = iteration->frame;
-  const auto next = static_cast<size_t>(iteration->number + 1 - frame->first_number);
+  const size_t next = iteration->number + 1 - frame->first_number;
   if (next == frame->iterations.size()) {
     if (static_cast<int64_t>(frame->iterations.size()) >= frame->info->parallel_iterations) {
       frame->waiting.push_back(&info);
@@ -408,7 +409,7 @@ void DynamicInstance::Publish(const NodeInfo& info, Iteration* outputs) {
 void DynamicInstance::Emit(const NodeInfo& info, Iteration* iteration, bool dead) {
   if (!dead) {
     for (int32_t k = 0; k < info.output_count; ++k) {
-      const auto at = static_cast<size_t>(info.first_output + k);
+      const int32_t at = info.first_output + k;
       Own(iteration, &iteration->slots[at], iteration->info->slots[at].uses);
     }
     Publish(info, iteration);
@@ -418,8 +419,8 @@ void DynamicInstance::Emit(const NodeInfo& info, Iteration* iteration, bool dead
 
 void DynamicInstance::NoteFetches(const NodeInfo& info, Iteration* outputs) {
   for (int32_t i = 0; i < info.fetch_count; ++i) {
-    const auto at = static_cast<size_t>(plan_->fetch_order()[info.first_fetch + i]);
-    const Slot& slot = outputs->slots[static_cast<size_t>(plan_->fetches()[at].slot)];
+    const size_t at = plan_->fetch_order()[info.first_fetch + i];
+    const Slot& slot = outputs->slots[plan_->fetches()[at].slot];
     Fetched& fetched = fetched_[at];
     fetched.view = slot.view;
     if (IsRef(slot.view.dtype)) {
@@ -544,21 +545,21 @@ Status DynamicInstance::MakeOutputs(const NodeInfo& info, Call* call, Iteration*
 }
 
 Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const PreparedNode& prepared, Iteration* iteration) {
-  const auto at = static_cast<size_t>(info.first_output + k);
+  const int32_t at = info.first_output + k;
   Slot& slot = iteration->slots[at];
   const DType dtype = info.node->output_types[k];
   slot.depth = iteration->info->depth;
   slot.shape_id = 0;
-  if (prepared.kernel->dynamic_output(static_cast<size_t>(k)) || (k == 0 && prepared.kernel->has(TENON_KERNEL_VIEW))) {
+  if (prepared.kernel->dynamic_output(k) || (k == 0 && prepared.kernel->has(TENON_KERNEL_VIEW))) {
     slot.view = {};
     return Status::Ok();
   }
-  if (!IsRef(dtype) && !prepared.outputs[k].shape.fully_known()) return NoShape(*info.node, static_cast<size_t>(k));
+  if (!IsRef(dtype) && !prepared.outputs[k].shape.fully_known()) return NoShape(*info.node, k);
   const uint64_t bytes = IsRef(dtype) ? sizeof(Resource*) : prepared.output_bytes[k];
   const Place& place = iteration->calls[info.call].place;
-  const bool on_device = !place.host_output(static_cast<size_t>(k));
+  const bool on_device = !place.host_output(k);
   if (bytes > kSmallBytes || on_device || !(IsPlain(dtype) || IsRef(dtype) || dtype == TENON_DT_RESOURCE)) {
-    TENON_ASSIGN_OR_RETURN(slot.view, AllocateOutput(*step_, place, *info.node, prepared, static_cast<size_t>(k)));
+    TENON_ASSIGN_OR_RETURN(slot.view, AllocateOutput(*step_, place, *info.node, prepared, k));
     Own(iteration, &slot, iteration->info->slots[at].uses);
     return Status::Ok();
   }
@@ -574,7 +575,7 @@ Status DynamicInstance::MakeOutput(const NodeInfo& info, int32_t k, const Prepar
 // After the kernel: what it allocated or shared belongs to the slots, also when it failed.
 Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration* iteration, bool ran_well) {
   for (int32_t k = 0; k < info.output_count; ++k) {
-    const auto at = static_cast<size_t>(info.first_output + k);
+    const int32_t at = info.first_output + k;
     Slot& slot = iteration->slots[at];
     if (slot.view.buffer == nullptr) continue;
     slot.made_for = nullptr;
@@ -583,7 +584,7 @@ Status DynamicInstance::TakeOutputs(const NodeInfo& info, Call* call, Iteration*
   }
   for (int32_t k = 0; ran_well && k < info.output_count; ++k) {
     const tenon_tensor_view& view = iteration->slots[info.first_output + k].view;
-    TENON_RETURN_IF_ERROR(CheckOutput(*call, *call->last, static_cast<size_t>(k), view));
+    TENON_RETURN_IF_ERROR(CheckOutput(*call, *call->last, k, view));
   }
   return Status::Ok();
 }

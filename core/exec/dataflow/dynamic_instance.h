@@ -226,7 +226,7 @@ class DynamicInstance {
   Status Workspace(uint64_t bytes);
   void Conclude(const NodeInfo& info, Call* call, Status status);
   Slot& Input(const NodeInfo& info, int32_t i, Iteration* iteration) {
-    return iteration->slots[static_cast<size_t>(iteration->info->input_slots[info.first_input + i])];
+    return iteration->slots[iteration->info->input_slots[info.first_input + i]];
   }
   void Finished(const NodeInfo& info, Iteration* iteration);
   void Leave(Iteration* iteration);

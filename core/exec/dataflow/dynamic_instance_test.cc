@@ -7,6 +7,7 @@
 
 #include "core/exec/device/step.h"
 #include "core/exec/plan/make_plan.h"
+#include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {
@@ -120,6 +121,29 @@ TEST_F(DynamicInstanceTest, NamesTheNodeThatFailsAndServesTheNextStep) {
   EXPECT_EQ(failed.message(), "node 'mystery' (Mystery): it is above five");
   EXPECT_FALSE(instance_->abandoned());
   Expect({5}, {10});
+}
+
+// In the third turn, with values, invariants and turns of the loop about, and a node that was ready and did not run.
+TEST_F(DynamicInstanceTest, IsAsItWasMadeAfterAStepThatFailed) {
+  fakes::g_mystery = [](float value) { return value > 5 ? OutOfRange("it is above five") : Status::Ok(); };
+  const Edge limit = Add("Plus", {x_, Value(8)});
+  const auto loop = While(
+      "loop", {x_, x_},
+      [&](const Edges& v) {
+        return Add("Below", {v[0], Into(limit, "loop", true)});
+      },
+      [&](const Edges& v) {
+        return Edges{Add("Plus", {v[0], Add("Mystery", {v[0]})}), Add("Plus", {v[1], v[1]})};
+      });
+  Make({x_}, {loop.exits[0], loop.exits[1]});
+  Expect({1.25}, {10, 10});
+  const uint64_t in_use = pool_->bytes_in_use(), allocations = pool_->allocations();
+  for (int step = 0; step < 10; ++step) {
+    EXPECT_EQ(Run({2}).status().code(), Code::kOutOfRange);
+    EXPECT_EQ(pool_->bytes_in_use(), in_use);
+    Expect({1.25}, {10, 10});
+  }
+  EXPECT_EQ(pool_->allocations(), allocations);
 }
 
 TEST_F(DynamicInstanceTest, EndsWithTheReasonForWhichItIsCancelled) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
+
 namespace tenon::exec {
 
 using graph::Edge;

@@ -25,8 +25,8 @@ DynamicInstance::Iteration* DynamicInstance::MakeIteration(FrameId frame) {
   }
   size_t inputs = 0, outputs = 0;
   for (LocalId local : info.kernels) {
-    inputs += static_cast<size_t>(info.nodes[local].input_count);
-    outputs += static_cast<size_t>(info.nodes[local].output_count);
+    inputs += info.nodes[local].input_count;
+    outputs += info.nodes[local].output_count;
   }
   iteration->seen.resize(inputs);
   iteration->input_views.reserve(inputs);

@@ -62,7 +62,7 @@ Result<const void*> DynamicInstance::KeepForCopy(const tenon_tensor_view& view, 
 Status DynamicInstance::TransferTo(int32_t memory, int32_t from, const Slot& source, bool fed, const NodeInfo& info, Slot* target) {
   const Environment& env = plan_->plan().env();
   const SessionDevice& to = env.devices[memory];
-  const SessionDevice& worker = env.devices[static_cast<size_t>(from == 0 ? memory : from)];
+  const SessionDevice& worker = env.devices[from == 0 ? memory : from];
   const tenon_tensor_view& view = source.view;
   TENON_ASSIGN_OR_RETURN(target->view, NewCopyTarget(env, view, memory));
   target->shape_id = source.shape_id;

@@ -5,14 +5,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/exec/device/device.h"
 #include "tenon/ext/draft/compile.h"
+#include "tenon/kernel.h"
 
 namespace tenon::graph {
 class OpRegistry;
+struct FunctionRef;
 }
 
 namespace tenon::exec {
@@ -20,6 +23,8 @@ namespace tenon::exec {
 class HostThreads;
 class KernelRegistry;
 class ResourceManager;
+class SessionWorks;
+class TuningCache;
 
 // A compiler of a device type.
 struct CompilerEntry {
@@ -49,6 +54,11 @@ struct Environment {
   std::function<std::vector<CompilerEntry>()> compilers;  // of the plugins that are loaded by now; empty: none
   // NOT_FOUND says which there are. Empty: none.
   std::function<Result<CapabilityEntry>(std::string_view id, std::string_view device_type)> capabilities;
+  TuningCache* tuning = nullptr;  // what kernels found out; nullptr: nothing is kept
+  // What works of the session share; nullptr: there are none.
+  std::shared_ptr<SessionWorks> works;
+  // A function of the graph, with a reference for the caller. device: of its nodes that name none. Empty: nothing calls functions.
+  std::function<Result<tenon_function*>(const graph::FunctionRef& function, std::string_view device)> functions;
   uint64_t seed = 0;
   uint32_t precision = 0;
   bool capture = true;  // queues may keep work that is the same in every step

@@ -2,7 +2,6 @@
 #include "core/exec/device/queue_work.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 
 #include "core/base/clock.h"
@@ -15,7 +14,6 @@
 namespace tenon::exec {
 namespace {
 
-constexpr std::chrono::seconds kDrainSeconds(10);
 constexpr uint64_t kTurnNs = 500'000'000;
 
 // Counts the queues that have not got past a step's work.
@@ -269,7 +267,7 @@ Status QueueWork::Drain() {
     if (asked.ok() && lanes_[q].used) asked = Guarded([&] { return ask(q); });
   if (asked.ok()) {
     std::unique_lock lock(passed.mutex);
-    if (passed.changed.wait_for(lock, kDrainSeconds, [&] { return passed.open == 0; })) return asked;
+    if (passed.changed.wait_for(lock, patience_, [&] { return passed.open == 0; })) return asked;
     asked = Status(Code::kDeadlineExceeded, "");
   }
   give_up();
@@ -286,7 +284,7 @@ void QueueWork::LogAbandoned() const {
     }
   });
   Log(TENON_LOG_ERROR, Status::Of(Code::kInternal, "work of a step that has failed does not leave the queues of ", devices, " within ",
-                                  kDrainSeconds.count(), " s; its memory is never used again").message());
+                                  patience_.count(), " s; its memory is never used again").message());
 }
 
 void QueueWork::SettleWrites(bool failed) {

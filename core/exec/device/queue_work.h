@@ -6,11 +6,12 @@
 // timelines fail: what has not begun is not run, and the instance gets new ones for its next step.
 //
 // Invariants. Complete() returns when nothing of the step runs on a device any more; only then may its memory be used
-// again. Should a device not come back within kDrainSeconds, abandoned() is true, and the memory is never used again.
+// again. Should a device not come back within `patience`, abandoned() is true, and the memory is never used again.
 // One thread drives a step; a cancellation may come from any.
 #ifndef TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
 #define TENON_CORE_EXEC_DEVICE_QUEUE_WORK_H_
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -30,7 +31,8 @@ struct Step;
 
 class QueueWork {
  public:
-  explicit QueueWork(const Environment* env) : env_(env) {}
+  static constexpr std::chrono::seconds kPatience{10};
+  explicit QueueWork(const Environment* env, std::chrono::seconds patience = kPatience) : env_(env), patience_(patience) {}
   ~QueueWork() = default;
 
   // Before the first submission of a step.
@@ -101,6 +103,7 @@ class QueueWork {
   void ReleaseHeld();
 
   const Environment* env_;
+  std::chrono::seconds patience_;  // with the queues of a step that has failed
   Step* step_ = nullptr;
   IdVector<QueueId, Lane> lanes_;
   std::vector<Write> writes_;

@@ -32,6 +32,8 @@ struct Card {
   std::deque<tenon_semaphore> semaphores;
   std::optional<Status> work_fails;    // what is signalled from now on is failed instead
   std::function<void()> on_host_call;  // a queue is drained
+  bool keeps_host_calls = false;       // in `kept`: the queue does not come to them
+  std::vector<std::function<void()>> kept;
 
   tenon_status* Submit(tenon_queue* queue, std::string_view what, const tenon_submission& submission) {
     std::string line = StrCat("q", queue->number, " ", what);
@@ -59,7 +61,8 @@ tenon_device_driver MakeDriver() {
   driver.queue_host_call = [](tenon_queue* queue, tenon_notify_function function, void* argument, const tenon_submission* submission) -> tenon_status* {
     g_card->Submit(queue, View(submission->label), *submission);
     if (g_card->on_host_call) g_card->on_host_call();
-    function(argument, nullptr);
+    if (g_card->keeps_host_calls) g_card->kept.push_back([=] { function(argument, nullptr); });
+    else function(argument, nullptr);
     return nullptr;
   };
   driver.semaphore_create = [](tenon_device*, uint64_t initial, tenon_semaphore** out) -> tenon_status* {
@@ -181,6 +184,24 @@ TEST_F(QueueWorkTest, HasItsMemoryUntilTheQueuesHaveGotPastWorkThatFailed) {
   Begin(&work, {0});
   EXPECT_TRUE(work.Complete(Status::Ok()).ok());
   EXPECT_EQ(TakeLog(), (Lines{"q0 end of step tells t2@1", "host waits for t2@1"}));
+}
+
+TEST_F(QueueWorkTest, AbandonsTheMemoryOfAQueueThatDoesNotComeBack) {
+  QueueWork work(&env_, std::chrono::seconds(0));
+  Begin(&work, {0});
+  auto buffer = pool_->Allocate(64, {nullptr, 0, 0});
+  ASSERT_TRUE(buffer.ok());
+  work.Hold(*buffer);
+  card_.work_fails = OutOfRange("the card broke");
+  card_.keeps_host_calls = true;
+  EXPECT_EQ(work.Complete(Status::Ok()).code(), Code::kOutOfRange);
+  EXPECT_TRUE(work.abandoned());
+  EXPECT_GT(pool_->bytes_in_use(), 0u) << "the queue may use it still";
+  ASSERT_EQ(card_.kept.size(), 1u);
+  card_.kept[0]();  // at last; nobody waits any more
+  EXPECT_TRUE(work.abandoned());
+  EXPECT_GT(pool_->bytes_in_use(), 0u);
+  Release(*buffer);
 }
 
 TEST_F(QueueWorkTest, FailsItsTimelinesWhenTheStepIsCancelled) {

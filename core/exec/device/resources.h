@@ -51,6 +51,7 @@ struct tenon_resource {
   tenon::exec::WritePoint written;  // of a device's value, until the step that wrote it ends
   // An object of a plugin.
   void* object = nullptr;
+  std::string object_type;  // who understands it
   void (*destroy)(void* object) = nullptr;
 
   ~tenon_resource();

@@ -7,6 +7,8 @@
 #include <new>
 #include <optional>
 
+#include "core/base/checked.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -48,7 +50,7 @@ Rendezvous::~Rendezvous() { Clear(); }
 
 std::string Rendezvous::Describe(const RendezvousKey& key) const {
   std::string text = StrCat("channel ", key.channel);
-  if (key.channel >= 0 && static_cast<size_t>(key.channel) < names_->size()) text += StrCat(" ('", (*names_)[key.channel], "')");
+  if (Within(key.channel, names_->size())) text += StrCat(" ('", (*names_)[key.channel], "')");
   for (int32_t i = 0; i < key.depth; ++i) text += StrCat(i == 0 ? ", turn " : "/", key.turns[i]);
   return text;
 }

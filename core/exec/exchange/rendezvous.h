@@ -34,7 +34,7 @@ struct RendezvousKey {
   // The key of a value in one more loop.
   RendezvousKey Within(int64_t turn) const {
     RendezvousKey inner = *this;
-    inner.turns[static_cast<size_t>(inner.depth++)] = turn;
+    inner.turns[inner.depth++] = turn;
     return inner;
   }
 };

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/frame.h"
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
 #include "core/base/plugin_call.h"
+#include "core/exec/work/work.h"
+#include "core/tensor/view_check.h"
 
 namespace tenon::exec {
 namespace {
@@ -39,18 +45,42 @@ Status NotSet(const tenon_frame_context& context, size_t output) {
 }
 
 Status CheckCellsOfStrings(const tenon_frame_context& context, size_t output, const tenon_tensor_view& view) {
-  if (view.dl.data == nullptr || !OnHost(view)) return Status::Ok();
-  const auto* cells = static_cast<const tenon_string_cell*>(DataOf(view));
-  const Buffer* memory = HomeOf(view.buffer);
-  const auto offset = static_cast<uint64_t>(reinterpret_cast<const char*>(cells) -
-                                            (memory == nullptr ? reinterpret_cast<const char*>(cells) : static_cast<const char*>(memory->data)));
-  const uint64_t bytes = memory == nullptr ? view.byte_size : memory->capacity - offset;
-  const int64_t count = NumElements(view);
-  for (int64_t i = 0; i < count; ++i)
-    if (cells[i].size != 0 && (cells[i].offset > bytes || cells[i].size > bytes - cells[i].offset))
-      return Internal(StrCat(ItsFunction(context), " gave output ", output, " the string ", i, " at byte ", cells[i].offset, " of ", cells[i].size,
-                             " bytes; its memory has ", bytes));
-  return Status::Ok();
+  const std::string fault = FaultOfCells(view);
+  return fault.empty() ? Status::Ok() : Internal(StrCat(ItsFunction(context), " gave output ", output, " ", fault));
+}
+
+Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes) {
+  TENON_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(pool, dtype, Shape(shape), extra_bytes));
+  Buffer* buffer = tensor.buffer();
+  Retain(buffer);
+  return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
+}
+
+static bool SameDims(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
+  return buffer->rank == dl.ndim &&
+         (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
+}
+
+Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view) {
+  if (SameDims(view.buffer, view.dl)) {
+    Retain(view.buffer);
+    return view.buffer;
+  }
+  return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
+}
+
+Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view) {
+  if (view.buffer != nullptr) {
+    tenon_tensor_view kept = view;
+    kept.buffer = ShareBuffer(pool, view);
+    kept.dl.shape = kept.buffer->dims;
+    return kept;
+  }
+  if (view.dtype == TENON_DT_VARIANT) return Internal("a variant that lives in no buffer");
+  const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
+  TENON_ASSIGN_OR_RETURN(Buffer* const buffer, pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0}));
+  CopyElements(view, buffer->data);
+  return MakeView(view.dtype, {buffer->dims, buffer->rank, 0}, buffer->data, view.byte_size, buffer);
 }
 
 void ReleasePins(tenon_frame_context* context) {
@@ -58,6 +88,18 @@ void ReleasePins(tenon_frame_context* context) {
   context->pin_count = 0;
   for (Buffer* buffer : context->more_pins) Release(buffer);
   context->more_pins.clear();
+  if (context->work != nullptr) std::exchange(context->work, nullptr)->EndStep();
+}
+
+bool TouchesState(const graph::Node& node) {
+  const auto is_handle = [](DType type) { return IsRef(type) || !IsPlain(type); };
+  return node.has(TENON_OP_STATEFUL) || std::any_of(node.input_types.begin(), node.input_types.end(), is_handle) ||
+         std::any_of(node.output_types.begin(), node.output_types.end(), is_handle);
+}
+
+bool HasFunctions(const graph::Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(),
+                     [](const auto& attr) { return (attr.second.kind() & ~TENON_ATTR_LIST) == TENON_ATTR_FUNCTION; });
 }
 
 }  // namespace tenon::exec

@@ -4,12 +4,13 @@
 #define TENON_CORE_EXEC_KERNEL_FRAME_H_
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/exec/device/late_updates.h"
 #include "core/exec/kernel/place.h"
-#include "core/graph/graph.h"
+#include "core/graph/node.h"
 #include "tenon/kernel.h"
 
 // Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.
@@ -23,12 +24,25 @@ struct tenon_frame_context {
   std::array<tenon_buffer*, 4> pins{};
   std::vector<tenon_buffer*> more_pins;
   tenon::exec::LateUpdates* late = nullptr;
+  std::shared_ptr<tenon_work> work;  // of the run, once it was asked for
+
+  // Whether ReleasePins has something to do.
+  bool holds() const { return pin_count != 0 || work != nullptr; }
 };
 
 namespace tenon::exec {
 
 const tenon_frame_services* FrameServices();
-// Releases what the kernel pinned.
+// A tensor in a buffer of its own, of which the view holds the reference.
+Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes);
+// A reference to the view's buffer whose dims are the view's.
+Buffer* ShareBuffer(BufferPool* pool, const tenon_tensor_view& view);
+// A view of host memory as a value that may be kept: with a reference to its buffer, or to a copy in a buffer of the pool.
+Result<tenon_tensor_view> KeepView(BufferPool* pool, const tenon_tensor_view& view);
+// Whether the node has state or functions, so that its kernel may hold something when it has run.
+bool TouchesState(const graph::Node& node);
+bool HasFunctions(const graph::Node& node);
+// Releases what the kernel pinned, and ends its work.
 void ReleasePins(tenon_frame_context* context);
 // Updates that the frame's kernel left open have failed.
 void EndLostUpdates(const tenon_frame& frame);

@@ -6,8 +6,10 @@
 #include "core/base/clock.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/work_services.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/tensor/variant.h"
+#include "core/tensor/view_check.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {
@@ -33,14 +35,6 @@ tenon_status* CheckShape(const tenon_frame* frame, const char* service, tenon_sh
                              shape.dims == nullptr ? "" : StrCat("; at most ", TENON_MAX_RANK, " is allowed")));
 }
 
-// A tensor in a buffer of its own, of which the view holds the reference.
-Result<tenon_tensor_view> NewTensor(BufferPool* pool, DType dtype, tenon_shape shape, uint64_t extra_bytes) {
-  TENON_ASSIGN_OR_RETURN(const Tensor tensor, Tensor::Allocate(pool, dtype, Shape(shape), extra_bytes));
-  Buffer* buffer = tensor.buffer();
-  Retain(buffer);
-  return MakeView(dtype, {buffer->dims, buffer->rank, 0}, buffer->data, tensor.byte_size(), buffer);
-}
-
 tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, uint64_t extra_bytes) {
   if (tenon_status* bad = CheckOutput(frame, index)) return bad;
   if (tenon_status* bad = CheckShape(frame, "alloc_output", shape)) return bad;
@@ -55,39 +49,12 @@ tenon_status* AllocOutput(tenon_frame* frame, int32_t index, tenon_shape shape, 
   return nullptr;
 }
 
-bool SameDims(const tenon_buffer* buffer, const tenon_dl_tensor& dl) {
-  return buffer->rank == dl.ndim &&
-         (dl.ndim == 0 || std::memcmp(buffer->dims, dl.shape, sizeof(int64_t) * static_cast<size_t>(dl.ndim)) == 0);
-}
-
-// A reference to the view's buffer whose dims are the view's.
-Buffer* Share(BufferPool* pool, const tenon_tensor_view& view) {
-  if (SameDims(view.buffer, view.dl)) {
-    Retain(view.buffer);
-    return view.buffer;
-  }
-  return pool->Alias(view.buffer, {view.dl.shape, view.dl.ndim, 0});
-}
-
 // What a kernel gives as its output: readers believe the type and the size, and that the data lies in the buffer.
 tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_tensor_view& view) {
   const auto wrong = [&](const std::string& what) { return Wrong(frame, StrCat("gave set_output ", what, " for output ", index)); };
   const DType planned = frame->context->node->output_types[index];
   if (view.dtype != planned) return wrong(StrCat("a ", TypeName(view.dtype), " where the op says ", TypeName(planned)));
-  if (view.buffer == nullptr) return wrong("memory that lives in no buffer, and that it must copy,");
-  if (view.dl.ndim < 0 || view.dl.ndim > TENON_MAX_RANK || (view.dl.ndim > 0 && view.dl.shape == nullptr))
-    return wrong(StrCat("a shape of rank ", view.dl.ndim, view.dl.shape == nullptr ? " without dims" : ""));
-  if (view.dl.strides != nullptr) return wrong("a view with strides");
-  uint64_t bytes = sizeof(tenon_resource*);
-  if (!IsRef(planned) && !ByteSize(planned, view, &bytes)) {
-    const Result<int64_t> size = ByteSize(planned, ShapeOf(view));
-    return wrong(StrCat("a shape that cannot be (", size.ok() ? ShapeOf(view).ToString() : std::string(size.status().message()), ")"));
-  }
-  if (view.byte_size != bytes) return wrong(StrCat("byte_size ", view.byte_size, " and a shape of ", bytes, " bytes"));
-  const Buffer* memory = HomeOf(view.buffer);
-  const auto begin = reinterpret_cast<uintptr_t>(memory->data), data = reinterpret_cast<uintptr_t>(DataOf(view));
-  if (bytes > 0 && (data < begin || data - begin > memory->capacity || bytes > memory->capacity - (data - begin)))
-    return wrong(StrCat(bytes, " bytes that do not lie in their buffer of ", memory->capacity, " bytes"));
+  if (const std::string fault = FaultOf(view); !fault.empty()) return wrong(fault);
   const bool in_host_memory = frame->context->place.host_output(static_cast<size_t>(index));
   if (frame->context->place.device != nullptr && OnHost(view) != in_host_memory)
     return wrong(StrCat(OnHost(view) ? "memory of the host" : "memory of a device", " where ", in_host_memory ? "the host's" : "the device's", " is wanted"));
@@ -97,7 +64,7 @@ tenon_status* CheckGiven(const tenon_frame* frame, int32_t index, const tenon_te
 tenon_status* SetOutput(tenon_frame* frame, int32_t index, const tenon_tensor_view* view) {
   if (tenon_status* bad = CheckOutput(frame, index)) return bad;
   if (tenon_status* bad = CheckGiven(frame, index, *view)) return bad;
-  Buffer* buffer = Share(frame->context->step->env->pool, *view);
+  Buffer* buffer = ShareBuffer(frame->context->step->env->pool, *view);
   tenon_tensor_view shared = *view;
   shared.buffer = buffer;
   shared.dl.shape = buffer->dims;
@@ -116,27 +83,18 @@ tenon_status* RetainInput(tenon_frame* frame, int32_t index, tenon_tensor_view* 
   if (index < 0 || index >= frame->input_count)
     return Wrong(frame, StrCat("kept input ", index, " of ", frame->input_count));
   const tenon_tensor_view& view = *frame->inputs[index];
-  BufferPool* pool = frame->context->step->env->pool;
-  if (view.buffer != nullptr) {
-    *out_view = view;
-    out_view->buffer = Share(pool, view);
-    out_view->dl.shape = out_view->buffer->dims;
+  const Place& place = frame->context->place;
+  if (view.buffer != nullptr || place.device == nullptr || OnHost(view)) {
+    auto kept = KeepView(frame->context->step->env->pool, view);
+    if (!kept.ok()) return Fail(std::move(kept).status().Annotate(StrCat("input ", index)));
+    *out_view = *kept;
     return nullptr;
   }
-  if (view.dtype == TENON_DT_VARIANT) return Fail(Internal(StrCat("input ", index, ", a variant, lives in no buffer")));
-  const Place& place = frame->context->place;
-  const bool on_device = place.device != nullptr && !OnHost(view);
-  if (on_device) pool = place.device->pool;
-  const uint64_t extra = view.dtype == TENON_DT_STRING ? StringBytes(view) : 0;
-  auto buffer = pool->Allocate(view.byte_size + extra, {view.dl.shape, view.dl.ndim, 0});
+  auto buffer = place.device->pool->Allocate(view.byte_size, {view.dl.shape, view.dl.ndim, 0});
   if (!buffer.ok()) return Fail(buffer.status());
-  if (on_device) {
-    if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok()) return Fail(std::move(status));
-  } else {
-    CopyElements(view, (*buffer)->data);
-  }
+  if (Status status = CopyWithin(place, DataOf(view), (*buffer)->data, view.byte_size); !status.ok()) return Fail(std::move(status));
   *out_view = MakeView(view.dtype, {(*buffer)->dims, (*buffer)->rank, 0}, (*buffer)->data, view.byte_size, *buffer);
-  if (on_device) MarkDevice(out_view, *place.device->device);
+  MarkDevice(out_view, *place.device->device);
   return nullptr;
 }
 
@@ -192,17 +150,19 @@ tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_resource** 
   return nullptr;
 }
 
-tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_status* (*create)(void*, void**),
+tenon_status* ResourceObject(tenon_frame* frame, tenon_resource* handle, tenon_span type, tenon_status* (*create)(void*, void**),
                              void* argument, void (*destroy)(void*), void** out_object) {
+  if (type.data == nullptr || type.size == 0) return Wrong(frame, "called resource_object without a type");
   std::lock_guard lock(handle->mutex);
   if (handle->object == nullptr) {
     if (create == nullptr)
       return Fail(NotFound(StrCat("the ", handle->type, " '", handle->name, "' does not exist yet, or is nothing that this op works on; run its initialiser")));
     if (tenon_status* status = create(argument, &handle->object)) return Fail(Status(status));
     handle->destroy = destroy;
+    handle->object_type = View(type);
   }
-  if (destroy != nullptr && destroy != handle->destroy)
-    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on")));
+  if (handle->object_type != View(type))
+    return Fail(InvalidArgument(StrCat("the ", handle->type, " '", handle->name, "' is not what this op works on: it is a ", handle->object_type, ", not a ", View(type))));
   *out_object = handle->object;
   return nullptr;
 }
@@ -288,12 +248,6 @@ void VariableEndUpdate(tenon_frame* frame, tenon_resource* handle, uint32_t outc
   if (Status status = place.work->NoteWrites(place.queue, {&handle, 1}); !status.ok()) place.work->FailLater(std::move(status));
 }
 
-tenon_status* Call(tenon_frame*, tenon_span function, const tenon_tensor_view* const*, uint64_t,
-                   void (*)(void*, tenon_status*, const tenon_tensor_view* const*, uint64_t), void*) {
-  return Fail(Unimplemented(StrCat("kernels cannot call functions yet ('", View(function),
-                                          "'); calls by trait are inlined by the engine")));
-}
-
 void TraceSpan(tenon_frame* frame, tenon_span name, uint64_t begin_ns, uint64_t end_ns) {
   if (trace::Trace* trace = frame->context->step->trace) trace->Add(View(name), frame->context->node->name, begin_ns, end_ns);
 }
@@ -347,9 +301,9 @@ const tenon_frame_services* FrameServices() {
       TENON_HEAD(tenon_frame_services), &AllocOutput,  &SetOutput,       &RetainInput,    &ParallelFor,
       &IsCancelled,  &CancelSubscribe,  &CancelUnsubscribe, &InputResource, &ResourceObject,
       &ResourceDestroy, &VariableRead,  &VariableIsInitialized, &VariableBeginUpdate, &VariableEndUpdate,
-      &Call,         &TraceSpan,        &Now,            &StepResource,  &StepId,
+      &TraceSpan,        &Now,            &StepResource,  &StepId,
       &AllocTensor,  &VariantNew,   &VariantDerive,    &VariantInfo,    &VariantElement, &variant::Retain,
-      &variant::Release, &DeviceExtension};
+      &variant::Release, &DeviceExtension, WorkServices(), &WorkOf};
   return &services;
 }
 

@@ -7,6 +7,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/work_services.h"
 
 // What a kernel's create() gets.
 struct tenon_create_context {
@@ -70,9 +71,21 @@ tenon_status* FindCapability(tenon_create_context* context, tenon_span id, const
   return nullptr;
 }
 
+tenon_status* FunctionOf(tenon_create_context* context, tenon_span attr, uint64_t index, tenon_function** out_function) {
+  return Guarded([&]() -> Status {
+    const graph::AttrValue* const value = context->node->FindAttr(View(attr));
+    if (value == nullptr || (value->kind() & ~TENON_ATTR_LIST) != TENON_ATTR_FUNCTION)
+      return NotFound(StrCat("the node has no attribute '", View(attr), "' that names a function"));
+    if (index >= value->size()) return NotFound(StrCat("attribute '", View(attr), "' names ", value->size(), " functions; number ", index, " is asked for"));
+    if (!context->env->functions) return Unimplemented("nothing here can call functions");
+    TENON_ASSIGN_OR_RETURN(*out_function, context->env->functions(value->function(index), context->node->device));
+    return Status::Ok();
+  }).release();
+}
+
 const tenon_create_services* CreateServices() {
   static const tenon_create_services services = {TENON_HEAD(tenon_create_services), &ResourceHandle, &RandomSeed, &DeviceExtension,
-                                                 &FindCapability};
+                                                 &FindCapability, &FunctionOf, WorkServices()};
   return &services;
 }
 

@@ -2,7 +2,9 @@
 #include "core/exec/kernel/kernel_question.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/base/log.h"
 #include "core/exec/threads/host_threads.h"
 
 namespace tenon::exec {
@@ -44,24 +46,56 @@ KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, 
   for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
 }
 
+tenon_kernel_query KernelQuestion::Query() const {
+  return {TENON_HEAD(tenon_kernel_query),
+          nullptr,
+          graph::NodeServices(),
+          &node_,
+          pointers_.data(),
+          pointers_.data() + input_count_,
+          static_cast<int32_t>(input_count_),
+          static_cast<int32_t>(views_.size() - input_count_),
+          env_.precision,
+          ThreadsOf(env_),
+          device_};
+}
+
 Status KernelQuestion::Ask(const KernelEntry& kernel) const {
   const auto supports = kernel.registration->supports;
   if (supports == nullptr) return Status::Ok();
-  tenon_kernel_query query = {TENON_HEAD(tenon_kernel_query),
-                              nullptr,
-                              graph::NodeServices(),
-                              &node_,
-                              pointers_.data(),
-                              pointers_.data() + input_count_,
-                              static_cast<int32_t>(input_count_),
-                              static_cast<int32_t>(views_.size() - input_count_),
-                              env_.precision,
-                              ThreadsOf(env_),
-                              device_};
+  tenon_kernel_query query = Query();
   return kernel.instance->Call("supports", &node_.name, &node_.op->name, [&](tenon_plugin_self* self) {
     query.self = self;
     return supports(&query);
   });
+}
+
+double KernelQuestion::Seconds(const KernelEntry& kernel) const {
+  const auto cost = kernel.registration->cost;
+  if (cost == nullptr) return 0;
+  tenon_kernel_query query = Query();
+  double seconds = 0;
+  Status status = kernel.instance->Call("cost", &node_.name, &node_.op->name, [&](tenon_plugin_self* self) {
+    query.self = self;
+    return cost(&query, &seconds);
+  });
+  if (status.ok() && !(seconds >= 0 && std::isfinite(seconds)))
+    status = Internal(StrCat(DescribePlugin(kernel.plugin()), ": its cost() said that a run takes ", seconds, " seconds"));
+  if (status.ok()) return seconds;
+  Log(TENON_LOG_WARNING, std::move(status).Annotate(StrCat(node_.Describe(), ": what its op says is used for placing")).message());
+  return 0;
+}
+
+double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device, const KernelEntry& kernel, const graph::ShapeInference& shapes) {
+  if (kernel.registration->cost == nullptr) return 0;
+  std::vector<const graph::OutputFacts*> inputs;
+  std::vector<graph::OutputFacts> outputs;
+  for (const graph::Edge& edge : node.inputs) inputs.push_back(&shapes.facts(edge));
+  for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back(shapes.facts({node.id, static_cast<int32_t>(k)}));
+  const auto known = [](const graph::OutputFacts& facts) { return facts.shape.fully_known(); };
+  if (!std::all_of(outputs.begin(), outputs.end(), known) || !std::all_of(inputs.begin(), inputs.end(), [&](const auto* facts) { return known(*facts); }))
+    return 0;
+  return KernelQuestion(node, env, device, inputs, outputs).Seconds(kernel);
 }
 
 tenon_prepare_args KernelQuestion::PrepareArgs() const {
@@ -75,6 +109,8 @@ tenon_prepare_args KernelQuestion::PrepareArgs() const {
           device_,
           nullptr,
           0,
+          nullptr,
+          nullptr,
           nullptr};
 }
 

@@ -37,11 +37,15 @@ class KernelQuestion {
 
   // UNIMPLEMENTED: the kernel does not take the node.
   Status Ask(const KernelEntry& kernel) const;
+  // That the kernel says a run takes; 0: it does not.
+  double Seconds(const KernelEntry& kernel) const;
   // For a kernel that takes it, but for the instance. They point into this question.
   tenon_prepare_args PrepareArgs() const;
   const tenon_tensor_view& output(size_t k) const { return views_[input_count_ + k]; }
 
  private:
+  tenon_kernel_query Query() const;  // but for the instance
+
   const graph::Node& node_;
   const Environment& env_;
   tenon_device* const device_;
@@ -49,6 +53,9 @@ class KernelQuestion {
   std::vector<tenon_tensor_view> views_;  // inputs, then outputs
   std::vector<const tenon_tensor_view*> pointers_;
 };
+
+// Seconds that the kernel says a run of the node takes, whose shapes are all known; else 0.
+double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device, const KernelEntry& kernel, const graph::ShapeInference& shapes);
 
 // Removes those that do not take the node, whatever its shapes are, and says what each said. A failure is that of the first kernel which fails
 // to answer; it stays.

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/plugin_instance.h"
-#include "core/graph/graph.h"
+#include "core/graph/node.h"
 #include "tenon/kernel.h"
 
 namespace tenon::exec {

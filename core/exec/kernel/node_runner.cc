@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/exec/kernel/prepare_services.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 #include "core/trace/trace.h"
 
@@ -62,12 +64,6 @@ std::vector<bool> HostArguments(const std::vector<graph::ArgDef>& arguments, con
       if (arguments[i].name == View(kernel.host_memory_args[a]))
         for (int32_t k = 0; k < ranges[i].count; ++k) host[static_cast<size_t>(ranges[i].begin + k)] = true;
   return host;
-}
-
-bool TouchesState(const graph::Node& node) {
-  const auto is_handle = [](DType type) { return IsRef(type) || !IsPlain(type); };
-  return node.has(TENON_OP_STATEFUL) || std::any_of(node.input_types.begin(), node.input_types.end(), is_handle) ||
-         std::any_of(node.output_types.begin(), node.output_types.end(), is_handle);
 }
 
 }  // namespace
@@ -128,7 +124,7 @@ Result<std::shared_ptr<KernelInstance>> NodeRunner::Instance(size_t i) {
 // each pixel of an image that will not fit is not worth preparing. limit: of the memory; 0: none.
 static Status CheckSizes(const graph::Node& node, const std::vector<graph::OutputFacts>& outputs, uint64_t limit) {
   for (size_t k = 0; k < outputs.size(); ++k) {
-    if (!outputs[k].shape.fully_known() || SizeOf(node.output_types[k]) == 0) continue;
+    if (!outputs[k].shape.fully_known() || BitsOf(node.output_types[k]) == 0) continue;
     Result<int64_t> bytes = ByteSize(node.output_types[k], outputs[k].shape);
     if (bytes.ok() && limit != 0 && static_cast<uint64_t>(*bytes) > limit)
       bytes = ResourceExhausted(StrCat(*bytes, " bytes would pass the memory limit of ", limit, " bytes; raise the limit or make the step smaller"));
@@ -168,6 +164,9 @@ Result<std::shared_ptr<PreparedNode>> NodeRunner::PrepareWith(size_t i, const Ke
   TENON_ASSIGN_OR_RETURN(node->kernel, Instance(i));
   if (kernel.prepare == nullptr) return node;
   tenon_prepare_args args = question.PrepareArgs();
+  tenon_prepare_context context(*env_, kernel.device_type.size == 0 ? nullptr : device_, entry.plugin());
+  args.services = PrepareServices();
+  args.context = &context;
   TENON_RETURN_IF_ERROR(entry.instance->Call("prepare", &node_->name, &node_->op->name, [&](tenon_plugin_self* self) {
     args.self = self;
     return kernel.prepare(node->kernel->state(), &args);
@@ -301,7 +300,7 @@ Status RunPrepared(const PreparedNode& prepared, tenon_frame* frame) {
     EndLostUpdates(*frame);
     bad = Thrown(prepared.kernel->plugin(), "run").release();
   }
-  if (context->pin_count != 0) ReleasePins(context);
+  if (context->holds()) ReleasePins(context);
   if (trace != nullptr) trace->Add(context->node->name, context->node->op->name, begin, trace::Trace::Now());
   return bad == nullptr ? Status::Ok() : Status(bad).Annotate(context->node->Describe());
 }

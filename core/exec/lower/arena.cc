@@ -60,7 +60,7 @@ void Arena::ShareInPlace(std::vector<Operation>& block) {
       ShareInPlace(loop.body_block);
     }
     for (const tenon_in_place& pair : InPlaceOf(operation)) {
-      const auto in = static_cast<size_t>(pair.input), out = static_cast<size_t>(pair.output);
+      const size_t in = pair.input, out = pair.output;
       if (in >= operation.inputs.size() || out >= operation.outputs.size()) continue;
       const SlotId root = code_->RootOf(operation.inputs[in]);
       Slot& target = code_->at(operation.outputs[out]);

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "core/exec/lower/emitter.h"
+#include "core/graph/graph.h"
 #include "core/place/cost_model.h"
 
 namespace tenon::exec {
@@ -88,7 +89,7 @@ Result<SlotId> Emitter::SlotOf(Edge edge) {
   if (slot) return slot;
   const Node& node = graph_.node(edge.node);
   if (const int feed = plan_.FeedOf(edge); feed >= 0) {
-    slot = NewSlot(plan_.FeedType(static_cast<size_t>(feed)), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
+    slot = NewSlot(plan_.FeedType(feed), code_->feed_shapes[feed], Home::kFeed, plan_.MemoryOf(edge));
     code_->at(slot).feed = feed;
   } else if (node.has(TENON_OP_CONSTANT) && node.FindAttr("value") != nullptr) {
     slot = ConstantSlot(node.FindAttr("value")->tensor(), plan_.MemoryOf(edge));
@@ -226,7 +227,7 @@ Status Emitter::EmitKernel(const Node& node, std::vector<Operation>* block) {
   const auto& runner = plan_.runner(node.id);
   std::vector<SlotId> inputs;
   std::vector<const OutputFacts*> facts;
-  bool shapes_known = true, handles = false;
+  bool shapes_known = true, handles = HasFunctions(node);  // such a kernel may hold something once it has run
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(SlotId slot, SlotOf(node.inputs[i]));
     if (IsRef(code_->at(slot).dtype) && !IsRef(node.input_types[i])) {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/exec/lower/emitter.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/exec/lower/emitter.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::exec {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/kernel/run_node.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 

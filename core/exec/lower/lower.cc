@@ -6,6 +6,7 @@
 #include "core/exec/lower/arena.h"
 #include "core/exec/lower/releases.h"
 #include "core/exec/lower/synchronizer.h"
+#include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::exec {

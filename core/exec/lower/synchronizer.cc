@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/graph/graph.h"
+
 namespace tenon::exec {
 
 using Kind = Operation::Kind;

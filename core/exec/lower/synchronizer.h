@@ -20,7 +20,7 @@
 
 #include "core/exec/device/environment.h"
 #include "core/exec/program/program_code.h"
-#include "core/graph/graph.h"
+#include "core/graph/edge.h"
 
 namespace tenon::exec {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/plan/make_plan.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 
@@ -228,7 +229,7 @@ Status PartedRun::End(Step* step) {
     step->captured_launches += std::exchange(part->step.captured_launches, 0);
   }
   if (first_failed_ < 0) return Status::Ok();
-  const auto first = static_cast<size_t>(first_failed_);
+  const size_t first = first_failed_;
   if (!parts_[first]->status.ok() && !step->cancellation->cancelled())
     return Status(parts_[first]->status).Annotate(StrCat("on ", parts_[first]->from.device));
   // Cancelled from outside: some parts may have come to their end before.
@@ -243,7 +244,7 @@ bool PartedRun::abandoned() const {
 
 const tenon_tensor_view& PartedRun::fetch(size_t i) const {
   const PartedPlan::Fetch& fetch = plan_->fetches()[i];
-  return parts_[fetch.part]->run->fetch(static_cast<size_t>(fetch.index));
+  return parts_[fetch.part]->run->fetch(fetch.index);
 }
 
 void PartedRun::Finish() {

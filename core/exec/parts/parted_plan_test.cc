@@ -12,6 +12,7 @@
 
 #include "core/exec/plan/make_plan.h"
 #include "core/exec/program/instance.h"
+#include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {

@@ -5,8 +5,10 @@
 #include <deque>
 #include <set>
 
+#include "core/base/checked.h"
 #include "core/exec/plan/plan.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 
@@ -46,7 +48,7 @@ bool MayBeClaimed(const Plan& plan, graph::NodeId id, const CompilerEntry& compi
 
 Claims::Claims(const Plan& plan)
     : plan_(plan), inference_(&plan.graph()), cursor_(plan.graph(), plan.order(), [this](Edge edge) { return ShapeOf(edge); }),
-      claim_of_(static_cast<size_t>(plan.graph().size()), -1) {}
+      claim_of_(plan.graph().size(), -1) {}
 
 tenon_shape Claims::ShapeOf(Edge edge) {
   // What cannot be inferred is unknown here; who binds the plan says why.
@@ -60,9 +62,9 @@ Result<std::unique_ptr<Claims>> Claims::Find(const Plan& plan) {
   for (const SessionDevice& device : plan.env().devices)
     for (const CompilerEntry& compiler : compilers)
       if (View(compiler.table->device_type) == device.device->type) {
-        const auto first = static_cast<int32_t>(claims->claims_.size());
+        const auto first = std::ssize(claims->claims_);
         Status status = claims->Ask(compiler, device);
-        if (status.ok() && static_cast<size_t>(first) < claims->claims_.size()) status = claims->BreakCircles(first);
+        if (status.ok() && first < std::ssize(claims->claims_)) status = claims->BreakCircles(first);
         if (!status.ok()) return std::move(status).Annotate(StrCat("the compiler of ", compiler.plugin, " for ", device.device->name));
         break;
       }
@@ -122,7 +124,7 @@ Status Claims::Take(const CompilerEntry& compiler, const SessionDevice& device, 
 std::vector<int32_t> Claims::InCircles() const {
   const graph::Graph& graph = plan_.graph();
   const size_t count = graph.size();
-  const auto whole = [&](graph::NodeId id) { return ClaimOf(id) < 0 ? id.index() : count + static_cast<size_t>(ClaimOf(id)); };
+  const auto whole = [&](graph::NodeId id) { return ClaimOf(id) < 0 ? id.index() : count + ClaimOf(id); };
   std::vector<std::vector<size_t>> users(count + claims_.size());
   std::vector<int32_t> pending(users.size(), 0);
   std::set<size_t> all;
@@ -167,7 +169,7 @@ struct EdgeViews {
     if (!self->claims->cursor().Has(output.node)) return InvalidArgument(StrCat("there is no node ", output.node)).release();
     const Edge edge{self->claims->cursor().IdOf(output.node), output.index};
     const Node& node = self->graph->node(edge.node);
-    if (edge.index < 0 || static_cast<size_t>(edge.index) >= node.output_types.size())
+    if (!Within(edge.index, node.output_types.size()))
       return InvalidArgument(StrCat(node.Describe(), " has no output ", edge.index)).release();
     self->views.push_back(ShapeView(self->graph->TypeOf(edge), self->inference->facts(edge), true));
     *out_view = &self->views.back();

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/exec/plan/make_plan.h"
+#include "core/graph/graph.h"
 #include "tests/fakes/tiny_kernels.h"
 
 namespace tenon::exec {

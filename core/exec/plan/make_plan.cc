@@ -3,6 +3,7 @@
 
 #include "core/exec/plan/claims.h"
 #include "core/exec/plan/transfer_order.h"
+#include "core/graph/graph.h"
 
 namespace tenon::exec {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/graph/graph.h"
 #include "core/partition/transfers.h"
 
 namespace tenon::exec {
@@ -95,7 +96,7 @@ int32_t Plan::MemoryOf(graph::Edge edge) const {
   if (!IsPlain(BaseType(type)) || node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_MERGE) && edge.index > 0)) return 0;
   const NodeRunner* runner = runners_[edge.node].get();
   if (runner == nullptr || IsRef(type)) return MemoryOfDevice(edge.node);
-  return runner->host_output(static_cast<size_t>(edge.index)) ? 0 : runner->queued_on()->memory;
+  return runner->host_output(edge.index) ? 0 : runner->queued_on()->memory;
 }
 
 int32_t Plan::MemoryWanted(const graph::Node& node, int32_t input) const {
@@ -103,7 +104,7 @@ int32_t Plan::MemoryWanted(const graph::Node& node, int32_t input) const {
   if (node.has(TENON_OP_LOOP_CONDITION) || (node.has(TENON_OP_SWITCH) && input == 1)) return 0;
   const NodeRunner* runner = runners_[node.id].get();
   if (runner == nullptr) return MemoryOfDevice(node.id);
-  return runner->host_input(static_cast<size_t>(input)) ? 0 : runner->queued_on()->memory;
+  return runner->host_input(input) ? 0 : runner->queued_on()->memory;
 }
 
 Status Plan::AddTransfers() {

@@ -13,6 +13,7 @@
 #include "core/exec/kernel/node_runner.h"
 #include "core/exec/exchange/short_float.h"
 #include "core/exec/plan/step_times.h"
+#include "core/graph/graph.h"
 #include "core/partition/parts.h"
 
 namespace tenon::exec {

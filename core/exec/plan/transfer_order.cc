@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/plan/plan.h"
+#include "core/graph/graph.h"
 #include "core/partition/deadness.h"
 #include "core/partition/schedule_receives.h"
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph/graph.h"
+#include "core/graph/edge.h"
 
 #include "core/base/status.h"
 

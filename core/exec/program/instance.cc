@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/graph/graph.h"
+
 namespace tenon::exec {
 namespace {
 
@@ -14,7 +16,7 @@ bool HasStrings(const tenon_frame_context& context) {
 
 // Where a queue's kernels have their workspace.
 size_t MemoryOfQueue(const Program& program, QueueId queue) {
-  return !queue ? 0 : static_cast<size_t>(program.plan().env().queues[queue].device);
+  return !queue ? 0 : program.plan().env().queues[queue].device;
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ tenon_status* ProgramInstance::NameNode(tenon_status* bad, const Context& contex
 Result<std::unique_ptr<ProgramInstance>> ProgramInstance::Create(const Program* program) {
   std::unique_ptr<ProgramInstance> instance(new ProgramInstance(program));
   if (Status status = instance->MakeArenas(); !status.ok()) return std::move(status).Annotate(program->DescribeLargest());
-  instance->points_.resize(static_cast<size_t>(instance->code_.point_count));
+  instance->points_.resize(instance->code_.point_count);
   const Environment& env = program->plan().env();
   const IdVector<SlotId, Slot>& slots = instance->code_.slots;
   instance->views_.resize(slots.size());

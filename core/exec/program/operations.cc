@@ -37,7 +37,7 @@ tenon_status* ProgramInstance::RunGuarded(tenon_kernel*, const tenon_prepared* p
   Context* context = ContextOf(frame);
   const KernelInstance& instance = *context->operation->prepared->kernel;
   tenon_status* bad = RunOnTrail(instance, prepared, frame);
-  if (context->pin_count != 0) ReleasePins(context);
+  if (context->holds()) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   return CheckOutputs(context);
 }
@@ -67,7 +67,7 @@ tenon_status* ProgramInstance::RunQueued(tenon_kernel*, const tenon_prepared* pr
   if (Status status = self->BeforeWork(context); !status.ok()) return std::move(status).Annotate(context->node->Describe()).release();
   tenon_status* bad = operation.region != nullptr ? operation.region->Run(frame)
                                                   : RunOnTrail(*operation.prepared->kernel, prepared, frame);
-  if (context->pin_count != 0) ReleasePins(context);
+  if (context->holds()) ReleasePins(context);
   if (bad != nullptr) return Status(bad).Annotate(context->node->Describe()).release();
   if (operation.guarded)
     if (tenon_status* wrong = CheckOutputs(context)) return wrong;

@@ -11,9 +11,13 @@
 #include <new>
 #include <queue>
 
+#include "core/graph/function_def.h"
 #include "core/graph/function_library.h"
+#include "core/graph/graph.h"
 #include "core/graph/graphdef/graph.pb.h"
 #include "core/graph/graphdef/tensor_proto.h"
+#include "core/graph/node_name.h"
+#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
 namespace {
@@ -53,7 +57,7 @@ class Importer {
   Importer(const tensorflow::GraphDef& def, Graph* graph, Unknown unknown, Of of) : def_(def), graph_(graph), unknown_(unknown), of_(of) {}
 
   Status Run() {
-    const auto count = static_cast<size_t>(def_.node_size());
+    const size_t count = def_.node_size();
     for (size_t i = 0; i < count; ++i) {
       const std::string& name = Def(i).name();
       if (graph_->Find(name) || graph_->IsMissing(name)) return AlreadyExists(StrCat("the graph already has a node '", name, "'"));

@@ -6,9 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "core/graph/graph.h"
+#include "core/base/status.h"
+#include "core/graph/edge.h"
 
 namespace tenon::graph {
+
+struct FunctionDef;  // function_def.h
 
 // What to do with nodes whose op, or one of whose attributes, nobody here knows, and with all that read them.
 enum class Unknown {

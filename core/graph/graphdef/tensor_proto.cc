@@ -105,7 +105,7 @@ Result<Tensor> StringsFromProto(Shape shape, const tensorflow::TensorProto& prot
   MemoryCharge listed;
   TENON_RETURN_IF_ERROR(listed.Add(static_cast<uint64_t>(count) * sizeof(std::string_view)));
   std::vector<std::string_view> values;
-  values.reserve(static_cast<size_t>(count));
+  values.reserve(count);
   for (int64_t i = 0; i < count; ++i) {
     if (proto.string_val().empty()) values.emplace_back();
     else values.emplace_back(proto.string_val(static_cast<int>(std::min<int64_t>(i, proto.string_val_size() - 1))));

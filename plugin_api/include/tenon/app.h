@@ -100,6 +100,9 @@ typedef struct tenon_runtime_options {
   uint32_t log_level; /* TENON_LOG_* + 1; 0: warnings */
   uint32_t reserved;
   tenon_span task;    /* that this process is in a cluster, "/job:worker/task:1", by which its devices are named; empty: none */
+  /* Where kernels keep what they find out while they are prepared (algorithms that are fast here), for later processes; made if it is not there. It must be this
+   * user's alone: FAILED_PRECONDITION. Empty: each process finds out for itself. */
+  tenon_span tuning_folder;
 } tenon_runtime_options;
 
 TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* options, tenon_runtime** out_runtime);

@@ -33,6 +33,9 @@ typedef struct tenon_kernel tenon_kernel;             /* opaque; the plugin's st
 typedef struct tenon_prepared tenon_prepared;         /* opaque; the plugin's, immutable */
 typedef struct tenon_frame_context tenon_frame_context; /* opaque; the host's */
 typedef struct tenon_create_context tenon_create_context; /* opaque; the host's */
+typedef struct tenon_prepare_context tenon_prepare_context; /* opaque; the host's */
+typedef struct tenon_work tenon_work;         /* opaque; the host's: a step, or work in the background, in which things are done later */
+typedef struct tenon_function tenon_function; /* opaque; the host's: a function of the graph's library with its attributes bound; counted */
 
 /* Traits of a kernel. */
 #define TENON_KERNEL_ASYNC 1u         /* runs on the host and ends later: run_async is given */
@@ -60,6 +63,8 @@ typedef struct tenon_in_place {
   int32_t output;
 } tenon_in_place;
 
+struct tenon_work_services;
+
 /* ---- Services of create() ---- */
 
 typedef struct tenon_create_services {
@@ -81,6 +86,13 @@ typedef struct tenon_create_services {
    * that its functions get. NOT_FOUND says which there are. Both live as long as the kernel. */
   TENON_THREAD(any) TENON_OWN(static)
   tenon_status* (*device_capability)(tenon_create_context* context, tenon_span id, const void** out_table, tenon_plugin_self** out_self);
+  /* The function that the node's attribute `attr` names (element `index` of a list of functions), for tenon_work_services.call. It is looked
+   * up in the graph's library now, and made ready when it is first called. NOT_FOUND: no such attribute or function; UNIMPLEMENTED where
+   * nothing can call functions. function_release() gives it back. */
+  TENON_THREAD(any) TENON_OWN(give(out_function))
+  tenon_status* (*function)(tenon_create_context* context, tenon_span attr, uint64_t index, tenon_function** out_function);
+  /* The table of works and functions, which lives as long as the host: a kernel gives its functions back with it. */
+  const struct tenon_work_services* work_services;
 } tenon_create_services;
 
 typedef struct tenon_create_args {
@@ -101,6 +113,27 @@ typedef struct tenon_create_args {
 #define TENON_PRECISION_ALLOW_TF32 1u
 #define TENON_PRECISION_ALLOW_BFLOAT16 2u
 #define TENON_PRECISION_ALLOW_FLOAT16 3u /* operands may be rounded to float16, sums are float32; what exceeds 65504 overflows */
+
+/* What prepare() may ask for while it tries what is fastest. */
+typedef struct tenon_prepare_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  /* What an earlier prepare() kept under this key with cache_put(), for the same package, version of it and model of device; also in another
+   * process where the runtime has a folder for it. A hint: it may be gone, and somebody may have written it who is wrong. NOT_FOUND: nothing. The
+   * value lives until prepare() returns. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*cache_get)(tenon_prepare_context* context, tenon_span key, tenon_span* out_value);
+  /* At most 64 KiB, of a key of at most 4 KiB. Copied. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*cache_put)(tenon_prepare_context* context, tenon_span key, tenon_span value);
+  /* Memory of the device that the kernel will run on, uninitialised and 64-byte aligned, until prepare() returns: no work may use it after that. Charged
+   * to the session: RESOURCE_EXHAUSTED is a reason to try less, not to fail. */
+  TENON_THREAD(step) TENON_OWN(borrow)
+  tenon_status* (*scratch)(tenon_prepare_context* context, uint64_t bytes, void** out_address);
+  /* 1 when nobody waits for the answer any more; who tries long asks now and then. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*is_cancelled)(tenon_prepare_context* context);
+} tenon_prepare_services;
+
 typedef struct tenon_prepare_args {
   uint32_t struct_size;
   uint32_t must_understand;
@@ -116,6 +149,8 @@ typedef struct tenon_prepare_args {
   tenon_prepared* out_prepared;
   uint64_t out_workspace_bytes; /* 64-byte aligned, given to every run */
   tenon_plugin_self* self; /* of the kernel's plugin */
+  const tenon_prepare_services* services; /* with `context`; both until prepare() returns */
+  tenon_prepare_context* context;
 } tenon_prepare_args;
 
 /* ---- run() ---- */
@@ -135,6 +170,71 @@ typedef TENON_THREAD(callback) TENON_OWN(take(status)) void (*tenon_done_functio
 #define TENON_UPDATE_FAILED 0u    /* half-way; the old value stays if it is intact, else the variable reads as DATA_LOSS */
 #define TENON_UPDATE_COMMIT 1u    /* out_new is the value now */
 #define TENON_UPDATE_UNTOUCHED 2u /* nothing was written: the old value stays */
+
+/* ---- Work that comes back later ----
+ *
+ * A kernel starts no thread. What it must wait for (a moment, a descriptor, another function) it asks the host for, through a tenon_work: that
+ * of its frame's step (tenon_frame_services.work), which ends when the kernel has run or called done, or one in the background
+ * (background_begin), which lives between steps, in the hands of a resource's object. Everything that is asked for comes back exactly once,
+ * as function(argument, status), on a thread of the host's: with NULL when it is time, with CANCELLED when the step was cancelled, the session was
+ * closed or background_end() was called, with DEADLINE_EXCEEDED when await_descriptor()'s time is over. It takes the status. What the
+ * plugin took back with forget() does not come any more.
+ *
+ * A session bounds what it has under way: 65,536 things that are to come back, 256 threads that may wait. What is more is RESOURCE_EXHAUSTED at
+ * once, and nothing was taken. */
+
+/* How schedule() and call() run what they are given. */
+#define TENON_WORK_MAY_WAIT 1u /* it may wait, for a file, a lock, another step: it gets a thread that nobody else needs */
+
+/* What await_descriptor() waits for. An error or a hang-up of the other side counts as both. */
+#define TENON_WORK_READABLE 1u
+#define TENON_WORK_WRITABLE 2u
+
+/* Frozen value: what a function takes and gives; valid as long as the function. */
+typedef struct tenon_function_signature {
+  tenon_span name;
+  const uint32_t* argument_dtypes; /* [argument_count] TENON_DT_* */
+  const uint32_t* result_dtypes;   /* [result_count] */
+  uint64_t argument_count;
+  uint64_t result_count;
+} tenon_function_signature;
+
+typedef struct tenon_work_services {
+  uint32_t struct_size;
+  uint32_t must_understand;
+  /* Calls function(argument, status) after `after_ns` nanoseconds or more. flags: 0, or TENON_WORK_MAY_WAIT. out_token: for forget(); may be NULL. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*schedule)(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token);
+  /* Calls it when the descriptor is ready, or after timeout_ns (0: no such bound). events: TENON_WORK_READABLE, WRITABLE or both. The descriptor stays
+   * open, and the plugin's, until then. */
+  TENON_THREAD(any) TENON_OWN(borrow)
+  tenon_status* (*await_descriptor)(tenon_work* work, int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function,
+                                    void* argument, uint64_t* out_token);
+  /* 1: the function was not called and will not be. 0: it was, or is about to be. */
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*forget)(tenon_work* work, uint64_t token);
+  TENON_THREAD(any) TENON_OWN(borrow) uint32_t (*is_cancelled)(tenon_work* work);
+
+  /* As tenon_frame_services.alloc_tensor, charged to the session. */
+  TENON_THREAD(any) TENON_OWN(give(out_view->buffer))
+  tenon_status* (*alloc_tensor)(tenon_work* work, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view);
+
+  /* Runs a function, as a step of its session with variables, devices and limits of that, on this thread. arguments: [its argument_count], in host
+   * memory. out_results: [its result_count] views, each with a buffer that the caller releases. Errors name the function's nodes. Functions that call functions
+   * so nest 32 deep at most. */
+  TENON_THREAD(any) TENON_OWN(give(out_results))
+  tenon_status* (*call)(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
+                        tenon_tensor_view* out_results, uint64_t result_count);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*function_signature)(const tenon_function* function, tenon_function_signature* out_info);
+  TENON_THREAD(any) TENON_OWN(borrow) void (*function_retain)(tenon_function* function);
+  TENON_THREAD(any) TENON_OWN(take(function)) void (*function_release)(tenon_function* function);
+
+  /* Work of the session's that goes on when the step has ended. It ends with the session; nothing can be asked for in it then, and whoever finds it so
+   * (is_cancelled) begins another from a step of the session that it serves. name: for messages. */
+  TENON_THREAD(step) TENON_OWN(give(out_work))
+  tenon_status* (*background_begin)(struct tenon_frame* frame, tenon_span name, tenon_work** out_work);
+  /* Cancels what is under way, waits until all has come back (except on a thread on which the work itself is being called), and frees it. */
+  TENON_THREAD(any) TENON_OWN(take(work)) void (*background_end)(tenon_work* work);
+} tenon_work_services;
 
 typedef struct tenon_frame_services {
   uint32_t struct_size;
@@ -171,9 +271,10 @@ typedef struct tenon_frame_services {
   TENON_THREAD(step) TENON_OWN(borrow)
   tenon_status* (*input_resource)(struct tenon_frame* frame, int32_t index, tenon_resource** out_handle);
   /* The object of a resource; made by create(argument, &object) when absent (create NULL: NOT_FOUND), never gone while a step that asked for it runs;
-   * destroy(object) ends it, and says of what kind it is: an object that was made with another destroy is INVALID_ARGUMENT (NULL: any will do). */
+   * destroy(object) ends it. type says of what kind it is, for all libraries that know how to use it ("tenon.Queue"; yours: "Vendor.Thing/1", with another
+   * number when its layout changes): an object that was made with another type is INVALID_ARGUMENT. Not empty. */
   TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle,
+  tenon_status* (*resource_object)(struct tenon_frame* frame, tenon_resource* handle, tenon_span type,
                                    tenon_status* (*create)(void* argument, void** out_object), void* argument,
                                    void (*destroy)(void* object), void** out_object);
   /* Removes the resource's object or the variable's value. NOT_FOUND when there is none. */
@@ -202,13 +303,6 @@ typedef struct tenon_frame_services {
 
   /* ---- The rest ---- */
 
-  /* Runs a function of the graph's library. done is called exactly once; outputs are valid inside it. */
-  TENON_THREAD(step) TENON_OWN(borrow)
-  tenon_status* (*call)(struct tenon_frame* frame, tenon_span function, const tenon_tensor_view* const* arguments,
-                        uint64_t argument_count,
-                        void (*done)(void* argument, tenon_status* status, const tenon_tensor_view* const* results,
-                                     uint64_t result_count),
-                        void* argument);
   TENON_THREAD(any) TENON_OWN(borrow) void (*trace)(struct tenon_frame* frame, tenon_span name, uint64_t begin_ns,
                                                      uint64_t end_ns);
   /* Monotonic nanoseconds; the host's clock, which a simulator may stand in for. */
@@ -248,6 +342,13 @@ typedef struct tenon_frame_services {
 
   /* As tenon_create_services.device_extension, of the device that the kernel runs on. */
   TENON_THREAD(any) TENON_OWN(static) const void* (*device_extension)(struct tenon_frame* frame, tenon_span id);
+
+  /* ---- Work that comes back later, and functions ---- */
+
+  const tenon_work_services* work_services; /* never NULL, but in a host without this member */
+  /* The work of the frame's step. It ends when the kernel has run, or has called done: what is to come back must have come, or been forgotten, before.
+   * NULL without memory for it, and for a kernel that is neither asynchronous nor of a node with state or functions. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_work* (*work)(struct tenon_frame* frame);
 } tenon_frame_services;
 
 /* Everything that one run needs, resolved. */
@@ -328,6 +429,9 @@ typedef struct tenon_kernel_registration {
    * they are known; and when nodes are placed. Quick, and without effect. NULL: it takes what its constraints allow.
    * UNIMPLEMENTED from create() or prepare() means the same, but is not known when nodes are placed. */
   TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*supports)(const tenon_kernel_query* query);
+  /* Seconds that one run takes on query->device, with shapes that are known, for placing: goes before what the op's cost function says, and after what was
+   * measured. 0: the kernel does not know, as when this is NULL. Quick, and without effect. */
+  TENON_THREAD(any) TENON_OWN(borrow) tenon_status* (*cost)(const tenon_kernel_query* query, double* out_seconds);
 } tenon_kernel_registration;
 
 /* Capability "tenon.kernels/1". */

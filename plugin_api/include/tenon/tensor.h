@@ -3,7 +3,8 @@
  *
  * A view does not own. While a call lasts its pointers are valid; to keep the data longer, retain the buffer
  * (tenon_host.buffer_retain); a NULL buffer is memory of the step's plan and cannot be kept (copy it).
- * Data is row-major and contiguous unless strides is not NULL. Alignment is a property of the device; kernels may rely on
+ * Data is row-major and contiguous. The host never gives a kernel strides, so that none has to look, and takes none from a kernel; strides stand
+ * here for DLPack's sake. A kernel that can use them will say so with a trait of its own, some day. Alignment is a property of the device; kernels may rely on
  * 64 bytes for host tensors that the host allocated, and must not for others: check TENON_VIEW_ALIGNED64. */
 #ifndef TENON_TENSOR_H_
 #define TENON_TENSOR_H_

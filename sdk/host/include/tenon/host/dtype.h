@@ -46,13 +46,13 @@ enum class DType : uint32_t {
 // "float"; "ref float" has no name of its own and gives "float_ref".
 inline std::string DTypeName(DType dtype) {
   auto number = static_cast<uint32_t>(dtype);
-  bool is_ref = number > TENON_DT_REF;
+  const bool is_ref = number > TENON_DT_REF && number < 2 * TENON_DT_REF;
   std::string name(Text(tenon_dtype_name(is_ref ? number - TENON_DT_REF : number)));
   return is_ref ? name + "_ref" : name;
 }
 // kInvalid when unknown.
 inline DType DTypeFromName(std::string_view name) { return static_cast<DType>(tenon_dtype_from_name(Span(name))); }
-// Bytes of an element; 0 when unknown.
+// Bytes of an element; 0 when unknown, and for packed elements.
 inline uint64_t DTypeSize(DType dtype) { return tenon_dtype_size(static_cast<uint32_t>(dtype)); }
 
 // The DType of a C++ type; kInvalid for types that have none. Integers go by size and sign: char and long have one too. Half, bfloat16 and

@@ -35,6 +35,7 @@ struct RuntimeOptions {
   uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
   uint32_t log_level = 0;  // TENON_LOG_* + 1, what is below is not written; 0: warnings
   std::string task;        // that this process is in a cluster, "/job:worker/task:1"
+  std::string tuning_folder;  // where kernels keep what they find out, for later processes; this user's alone. Empty: nowhere
 };
 
 class Runtime {
@@ -58,6 +59,7 @@ class Runtime {
     c_options.threads = options.threads;
     c_options.log_level = options.log_level;
     c_options.task = Span(options.task);
+    c_options.tuning_folder = Span(options.tuning_folder);
     tenon_runtime* runtime = nullptr;
     TENON_TRY(Status::Take(tenon_runtime_create(&c_options, &runtime)));
     return Runtime(runtime);

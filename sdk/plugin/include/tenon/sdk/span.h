@@ -85,7 +85,7 @@ template <class Function>
 // ---- Element types ----
 
 // Without TENON_DT_REF.
-constexpr uint32_t BaseType(uint32_t dtype) { return dtype >= TENON_DT_REF ? dtype - TENON_DT_REF : dtype; }
+constexpr uint32_t BaseType(uint32_t dtype) { return dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF ? dtype - TENON_DT_REF : dtype; }
 constexpr bool IsComplex(uint32_t dtype) { return dtype == TENON_DT_COMPLEX64 || dtype == TENON_DT_COMPLEX128; }
 constexpr bool IsReal(uint32_t dtype) {
   return dtype == TENON_DT_FLOAT || dtype == TENON_DT_DOUBLE || dtype == TENON_DT_HALF || dtype == TENON_DT_BFLOAT16;
@@ -98,7 +98,7 @@ constexpr bool IsInteger(uint32_t dtype) {
 // Whether gradients flow through tensors of the type.
 constexpr bool IsDifferentiable(uint32_t dtype) { return IsReal(dtype) || IsComplex(dtype); }
 
-// Bytes of one element; 0 for types without a fixed plain size (strings, resources, variants).
+// Bytes of one element; 0 for types without a fixed plain size (strings, resources, variants) and for packed ones.
 constexpr uint64_t ElementSize(uint32_t dtype) {
   switch (dtype) {
     case TENON_DT_COMPLEX128: return 16;
@@ -121,7 +121,22 @@ constexpr uint64_t ElementSize(uint32_t dtype) {
     case TENON_DT_QINT8:
     case TENON_DT_QUINT8:
     case TENON_DT_BOOL: return 1;
-    default: return dtype >= TENON_DT_FLOAT8_E5M2 && dtype <= TENON_DT_FLOAT4_E2M1FN ? 1 : 0;
+    case TENON_DT_FLOAT8_E8M0FNU: return 1;
+    default:
+      if ((dtype & TENON_DT_VENDOR_FLAG) != 0) return (dtype & ~TENON_DT_VENDOR_FLAG) >> 16;
+      return dtype >= TENON_DT_FLOAT8_E5M2 && dtype <= TENON_DT_FLOAT4_E2M1FN ? 1 : 0;
+  }
+}
+
+// Bits of one element of a packed type; 0 for others.
+constexpr uint32_t PackedBits(uint32_t dtype) {
+  switch (dtype) {
+    case TENON_DT_PACKED_INT4:
+    case TENON_DT_PACKED_UINT4:
+    case TENON_DT_PACKED_FLOAT4_E2M1FN: return 4;
+    case TENON_DT_PACKED_INT2:
+    case TENON_DT_PACKED_UINT2: return 2;
+    default: return 0;
   }
 }
 
@@ -161,7 +176,10 @@ constexpr std::string_view TypeName(uint32_t dtype) {
                                          "int2",
                                          "uint2",
                                          "float4_e2m1fn"};
-  const uint32_t base = BaseType(dtype);
+  constexpr std::string_view kOwnNames[] = {"packed_int4", "packed_uint4", "packed_int2", "packed_uint2", "packed_float4_e2m1fn", "float8_e8m0fnu"};
+  if ((dtype & TENON_DT_VENDOR_FLAG) != 0) return "a vendor's type";
+  const uint32_t base = BaseType(dtype), own = base - TENON_DT_PACKED_INT4;
+  if (own < sizeof(kOwnNames) / sizeof(kOwnNames[0])) return kOwnNames[own];
   return base < sizeof(kNames) / sizeof(kNames[0]) ? kNames[base] : "unknown";
 }
 

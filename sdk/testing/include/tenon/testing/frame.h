@@ -127,14 +127,15 @@ inline tenon_status* InputResource(tenon_frame* frame, int32_t index, tenon_reso
   std::memcpy(out_handle, sdk::Data<char>(*frame->inputs[index]), sizeof *out_handle);
   return *out_handle != nullptr ? nullptr : NewStatus(TENON_INVALID_ARGUMENT, "input " + std::to_string(index) + " is an empty resource handle");
 }
-inline tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_status* (*create)(void*, void**), void* argument, void (*destroy)(void*),
-                                    void** out_object) {
+inline tenon_status* ResourceObject(tenon_frame*, tenon_resource* handle, tenon_span type, tenon_status* (*create)(void*, void**), void* argument,
+                                    void (*destroy)(void*), void** out_object) {
   if (handle->object == nullptr) {
     if (create == nullptr) return NewStatus(TENON_NOT_FOUND, "the resource does not exist yet");
     if (tenon_status* status = create(argument, &handle->object)) return status;
     handle->destroy = destroy;
+    handle->object_type = View(type);
   }
-  if (destroy != nullptr && destroy != handle->destroy) return NewStatus(TENON_INVALID_ARGUMENT, "the resource is not what this op works on");
+  if (handle->object_type != View(type)) return NewStatus(TENON_INVALID_ARGUMENT, "the resource is not what this op works on");
   *out_object = handle->object;
   return nullptr;
 }

@@ -25,7 +25,7 @@ struct tenon_resource {
   tenon_resource() = default;
   tenon_resource(tenon_resource&& other) noexcept
       : value(std::move(other.value)), initialized(other.initialized), in_place(other.in_place), last_flags(other.last_flags), updates(other.updates),
-        commits(other.commits), object(std::exchange(other.object, nullptr)), destroy(other.destroy) {}
+        commits(other.commits), object(std::exchange(other.object, nullptr)), object_type(std::move(other.object_type)), destroy(other.destroy) {}
   ~tenon_resource() { Drop(); }
   static tenon_resource Of(tenon::testing::Tensor value) {
     tenon_resource made;
@@ -48,6 +48,7 @@ struct tenon_resource {
   uint32_t last_flags = 0;   // TENON_UPDATE_* of the latest update
   int updates = 0, commits = 0;
   void* object = nullptr;
+  std::string object_type;
   void (*destroy)(void*) = nullptr;
 };
 

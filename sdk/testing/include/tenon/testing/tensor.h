@@ -29,9 +29,13 @@ inline int64_t CountOf(const Dimensions& dims) {
 // Bytes of one element, or of its cell for strings, resources, references and variants.
 inline uint64_t CellSize(uint32_t dtype) {
   if (dtype == TENON_DT_STRING) return sizeof(tenon_string_cell);
-  return dtype == TENON_DT_RESOURCE || dtype == TENON_DT_VARIANT || dtype >= TENON_DT_REF ? sizeof(void*) : sdk::ElementSize(dtype);
+  return dtype == TENON_DT_RESOURCE || dtype == TENON_DT_VARIANT || (dtype >= TENON_DT_REF && dtype < 2 * TENON_DT_REF) ? sizeof(void*) : sdk::ElementSize(dtype);
 }
-inline uint64_t BytesOf(uint32_t dtype, const Dimensions& dims) { return static_cast<uint64_t>(CountOf(dims)) * CellSize(dtype); }
+inline uint64_t BytesOf(uint32_t dtype, const Dimensions& dims) {
+  const auto count = static_cast<uint64_t>(CountOf(dims));
+  const uint32_t packed = sdk::PackedBits(dtype);
+  return packed == 0 ? count * CellSize(dtype) : (count * packed + 7) / 8;
+}
 
 // A view of memory at `data`, which need not be the host's. dims lives as long as the view.
 inline tenon_tensor_view ViewOf(uint32_t dtype, const Dimensions& dims, void* data) {

@@ -156,7 +156,9 @@ class CollectiveNode {
         return nullptr;
       });
     };
-    tenon_status* status = c.services().resource_object(c.frame(), handle_, make, nullptr, &DropTable<Table>, &object);
+    // Of this library alone: another's table talks to another vendor's library.
+    const std::string type = Concat("tenon.CollectiveTable/", reinterpret_cast<uintptr_t>(&DropTable<Table>));
+    tenon_status* status = c.services().resource_object(c.frame(), handle_, ToSpan(type), make, nullptr, &DropTable<Table>, &object);
     if (status != nullptr) {
       const Outcome why = TakeStatus(status);
       if (why.code != TENON_INVALID_ARGUMENT) sdk::Fail(why.code, why.message);

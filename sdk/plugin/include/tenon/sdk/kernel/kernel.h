@@ -20,7 +20,7 @@
 //       "Scale", {.device_type = "CPU", .constraints = sdk::Constraints<sdk::Allowed<"T", TENON_DT_FLOAT>>::list});
 //
 // A class with `static void Supports(sdk::KernelQuery& query)` is asked first whether it takes a node: query.Fail(TENON_UNIMPLEMENTED, why)
-// leaves it to the next kernel. What on_load of TENON_PLUGIN_WITH made, where the plugin's options stand, is c.self<T>() in create, prepare
+// leaves it to the next kernel; with `static double Cost(KernelQuery& query)` it says the seconds that a run takes, for placing. What on_load of TENON_PLUGIN_WITH made, where the plugin's options stand, is c.self<T>() in create, prepare
 // and supports.
 //
 // A class with RunAsync(RunContext, Done) in place of Run is an asynchronous kernel: it keeps Done and calls it once, from any
@@ -410,6 +410,8 @@ concept HasPlan = requires { typename Kernel::Plan; };
 template <class Kernel>
 concept HasSupports = requires(KernelQuery& query) { Kernel::Supports(query); };
 template <class Kernel>
+concept HasCost = requires(KernelQuery& query) { Kernel::Cost(query); };
+template <class Kernel>
 concept HasRunAsync = requires(const Kernel& kernel, RunContext c, Done done) { kernel.RunAsync(c, done); };
 
 template <class Kernel>
@@ -438,6 +440,15 @@ struct Thunks {
     try {
       KernelQuery question(*query);
       Kernel::Supports(question);
+      return question.Finish();
+    } catch (...) {
+      return CurrentFailure();
+    }
+  }
+  static tenon_status* cost(const tenon_kernel_query* query, double* out_seconds) noexcept {
+    try {
+      KernelQuery question(*query);
+      *out_seconds = Kernel::Cost(question);
       return question.Finish();
     } catch (...) {
       return CurrentFailure();
@@ -528,6 +539,7 @@ constexpr tenon_kernel_registration Registration(std::string_view op, const Trai
     result.destroy_prepared = Thunks::destroy_prepared;
   }
   if constexpr (internal::HasSupports<Kernel>) result.supports = Thunks::supports;
+  if constexpr (internal::HasCost<Kernel>) result.cost = Thunks::cost;
   if constexpr (internal::HasRunAsync<Kernel>) {
     result.traits |= TENON_KERNEL_ASYNC;
     result.run_async = Thunks::run_async;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The services of works and functions, as kernels get them. Each checks what it is given: a wrong argument is a status, never a crash.
+#include "core/exec/kernel/work_services.h"
+
+#include <exception>
+#include <mutex>
+#include <string>
+
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/frame.h"
+
+namespace tenon::exec {
+namespace {
+
+template <typename Function>
+tenon_status* Answer(Function&& function) noexcept {
+  return Guarded(std::forward<Function>(function)).release();
+}
+
+tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
+  return Answer([&] { return work->Schedule(after_ns, flags, function, argument, out_token); });
+}
+
+tenon_status* AwaitDescriptor(tenon_work* work, int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument,
+                              uint64_t* out_token) {
+  return Answer([&] { return work->Await(descriptor, events, timeout_ns, function, argument, out_token); });
+}
+
+uint32_t Forget(tenon_work* work, uint64_t token) { return work->Forget(token) ? 1 : 0; }
+uint32_t IsCancelled(tenon_work* work) { return work->cancelled() ? 1 : 0; }
+
+tenon_status* AllocTensor(tenon_work* work, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+  return Answer([&]() -> Status {
+    if (shape.rank < 0 || shape.rank > TENON_MAX_RANK || (shape.rank > 0 && shape.dims == nullptr))
+      return Internal(StrCat(DescribePlugin(work->plugin()), " called alloc_tensor with rank ", shape.rank, shape.dims == nullptr ? " and dims NULL" : ""));
+    const SessionWorks::Entered entered(&work->session());
+    if (!entered) return SessionWorks::Closed();
+    TENON_ASSIGN_OR_RETURN(*out_view, NewTensor(work->session().pool(), dtype, shape, extra_bytes));
+    return Status::Ok();
+  });
+}
+
+tenon_status* Call(tenon_work* work, tenon_function* function, const tenon_tensor_view* const* arguments, uint64_t argument_count,
+                   tenon_tensor_view* out_results, uint64_t result_count) {
+  return Answer([&] { return work->Call(function, {arguments, argument_count}, {out_results, result_count}); });
+}
+
+void FunctionSignatureOf(const tenon_function* function, tenon_function_signature* out_info) {
+  *out_info = {{function->name.data(), function->name.size()}, function->argument_types.data(), function->result_types.data(), function->argument_types.size(),
+               function->result_types.size()};
+}
+
+void FunctionRetain(tenon_function* function) { function->references.fetch_add(1, std::memory_order_relaxed); }
+void FunctionRelease(tenon_function* function) {
+  if (function != nullptr && function->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete function;
+}
+
+tenon_status* BackgroundBegin(tenon_frame* frame, tenon_span name, tenon_work** out_work) {
+  return Answer([&]() -> Status {
+    const tenon_frame_context& context = *frame->context;
+    const Environment& env = *context.step->env;
+    if (env.works == nullptr) return Unimplemented("no work in the background here");
+    static const std::string kEngine;
+    const std::shared_ptr<tenon_work> work = tenon_work::Make(env.works, context.plugin == nullptr ? kEngine : *context.plugin,
+                                                              name.size == 0 ? context.node->name : std::string(View(name)), nullptr);
+    work->Keep();
+    *out_work = work.get();
+    return Status::Ok();
+  });
+}
+
+void BackgroundEnd(tenon_work* work) {
+  if (work != nullptr) work->EndBackground();
+}
+
+}  // namespace
+
+const tenon_work_services* WorkServices() {
+  static const tenon_work_services services = {
+      TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
+      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd};
+  return &services;
+}
+
+tenon_work* WorkOf(tenon_frame* frame) {
+  tenon_frame_context* const context = frame->context;
+  const Environment& env = *context->step->env;
+  std::lock_guard lock(context->step->mutex);  // any thread of the kernel's may be the first
+  // Who has no state, no functions and does not come back later is not looked after when it has run.
+  const bool may = std::string_view(context->function) == "run_async" || TouchesState(*context->node) || HasFunctions(*context->node);
+  if (context->work == nullptr && env.works != nullptr && may) {
+    static const std::string kEngine;
+    const Status made = Guarded([&] {
+      context->work = tenon_work::Make(env.works, context->plugin == nullptr ? kEngine : *context->plugin, context->node->name, context->step->cancellation);
+    });
+    if (!made.ok()) LogFailure(made);
+  }
+  return context->work.get();
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Function: a function of a graph's library as a kernel calls it; the session that has the graph runs it.
+#ifndef TENON_CORE_EXEC_WORK_FUNCTION_H_
+#define TENON_CORE_EXEC_WORK_FUNCTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/tensor/dtype.h"
+#include "tenon/kernel.h"
+
+namespace tenon {
+class Cancellation;
+}
+
+// The C ABI's opaque function. It may outlive its session: then it refuses to run.
+struct tenon_function {
+  tenon_function() = default;
+  tenon_function(const tenon_function&) = delete;
+  tenon_function& operator=(const tenon_function&) = delete;
+  virtual ~tenon_function() = default;
+
+  // A step. arguments: in host memory, as many as there are argument types. out_results: as many as there are result types; each gets a
+  // buffer with a reference for the caller, or none when it fails.
+  virtual tenon::Status Call(tenon::Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments,
+                             std::span<tenon_tensor_view> out_results) = 0;
+
+  std::string name;
+  std::vector<tenon::DType> argument_types, result_types;  // fixed
+  std::atomic<int64_t> references{1};
+};
+
+#endif  // TENON_CORE_EXEC_WORK_FUNCTION_H_

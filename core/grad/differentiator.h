@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Differentiator: walks a graph back from the ys to the xs, node by node and loop by loop, and gathers what arrives at the xs.
+#ifndef TENON_CORE_GRAD_DIFFERENTIATOR_H_
+#define TENON_CORE_GRAD_DIFFERENTIATOR_H_
+
+#include <vector>
+
+#include "core/grad/loop_gradient.h"
+#include "core/grad/node_gradient.h"
+
+namespace tenon::grad {
+
+class Differentiator {
+ public:
+  // All outlive it.
+  Differentiator(graph::Builder* builder, ForwardGraph* forward, const std::vector<graph::Edge>& ys, const std::vector<graph::Edge>& xs);
+
+  // Of the xs. initial: of the ys; empty: ones.
+  Result<std::vector<tenon_gradient>> Run(const std::vector<graph::Edge>& initial);
+
+ private:
+  Status CheckEnds() const;
+  Status Seed(const std::vector<graph::Edge>& initial, Arrived* arrived);
+  Status Walk(BackwardLoop* back, Arrived* arrived);
+  Status WalkItems(BackwardLoop* back, Arrived* arrived);
+  Status WalkNode(graph::NodeId id, BackwardLoop* back, Arrived* arrived);
+  // Whether a node is a part of a loop's form, and so has no gradient by itself.
+  bool IsOfLoop(const graph::Node& node) const;
+  bool LeadsToX(graph::Edge edge) const;
+
+  graph::Builder* builder_;
+  graph::Graph& graph_;
+  const ForwardGraph& forward_;
+  const std::vector<graph::Edge>& ys_;
+  const std::vector<graph::Edge>& xs_;
+  Between between_;
+  Sums sums_;
+  ForwardValues values_;
+  NodeGradient node_gradient_;
+  LoopGradient::Parts parts_;
+};
+
+}  // namespace tenon::grad
+
+#endif  // TENON_CORE_GRAD_DIFFERENTIATOR_H_

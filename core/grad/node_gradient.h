@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeGradient: the gradients of one node's inputs: by its op's function, or for what has branches by the dual branch.
+#ifndef TENON_CORE_GRAD_NODE_GRADIENT_H_
+#define TENON_CORE_GRAD_NODE_GRADIENT_H_
+
+#include <vector>
+
+#include "core/grad/sums.h"
+#include "core/graph/builder.h"
+#include "core/graph/op_registry.h"
+
+namespace tenon::grad {
+
+class NodeGradient {
+ public:
+  // Both outlive it.
+  NodeGradient(graph::Builder* builder, Sums* sums) : builder_(builder), sums_(*sums) {}
+
+  // dy: of the node's outputs. One an input. Adds nodes to the graph: `node` is no reference into it.
+  Result<std::vector<tenon_gradient>> Of(const graph::Node& node, const std::vector<tenon_gradient>& dy);
+
+ private:
+  struct HostArgs {
+    NodeGradient* self;
+    const graph::Node* node;
+  };
+  static tenon_status* DenseDy(const tenon_gradient_args* args, int32_t index, tenon_output* out_output);
+
+  Status OfSwitch(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status OfMerge(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status OfCall(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status OfOp(const graph::Node& node, const std::vector<tenon_gradient>& dy, std::vector<tenon_gradient>* dx);
+  Status CallFunction(const graph::Node& node, const graph::OpRegistry::GradientEntry& gradient, const std::vector<tenon_gradient>& dy,
+                      std::vector<tenon_gradient>* dx);
+  graph::OpRegistry::GradientEntry FunctionOf(const graph::OpDef& op) const;
+  Status Check(const graph::Node& node, size_t input, const tenon_gradient& gradient) const;
+  Status CheckOutput(const char* what, const tenon_output& output, DType type) const;
+
+  graph::Builder* builder_;
+  Sums& sums_;
+};
+
+}  // namespace tenon::grad
+
+#endif  // TENON_CORE_GRAD_NODE_GRADIENT_H_

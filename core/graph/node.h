@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node: what stands in a graph. Valid for its op: attributes complete (defaults filled in), input types fit.
+#ifndef TENON_CORE_GRAPH_NODE_H_
+#define TENON_CORE_GRAPH_NODE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/graph/edge.h"
+#include "core/graph/op_def.h"
+
+// The ABI's opaque node is the graph's own.
+struct tenon_node {};
+
+namespace tenon::graph {
+
+struct ArgRange {
+  int32_t begin = 0;
+  int32_t count = 0;
+};
+
+struct Node : tenon_node {
+  NodeId id;
+  std::string name;
+  const OpDef* op = nullptr;
+  AttrMap attrs;
+  std::vector<Edge> inputs;
+  std::vector<NodeId> controls;
+  std::string device;
+  std::vector<DType> input_types;   // with TENON_DT_REF where the op takes a reference
+  std::vector<DType> output_types;
+  std::vector<ArgRange> input_ranges;  // one an argument of the op
+  std::vector<ArgRange> output_ranges;
+
+  bool has(uint64_t trait) const { return op->has(trait); }
+  const AttrValue* FindAttr(std::string_view attr) const {
+    const auto it = attrs.find(attr);
+    return it == attrs.end() ? nullptr : &it->second;
+  }
+  // "node 'x' (MatMul)".
+  std::string Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
+};
+
+// What a new node is made of.
+struct NodeSpec {
+  const OpDef* op = nullptr;
+  std::string name;
+  std::vector<Edge> inputs;
+  std::vector<NodeId> controls;
+  AttrMap attrs;
+  std::string device;
+};
+
+// Of which version of its op a node is; an op that has no version has no such nodes.
+inline constexpr std::string_view kVersionAttr = "_op_version";
+// UNIMPLEMENTED: a node of this version needs a newer definition.
+Status CheckVersion(const OpDef& op, const AttrValue& version);
+
+// The ABI's questions about a Node.
+const tenon_node_services* NodeServices();
+inline const Node* FromC(const tenon_node* node) { return static_cast<const Node*>(node); }
+
+// A back edge: into a merge from a next-iteration.
+inline bool IsBackEdge(const Node& from, const Node& to) {
+  return from.has(TENON_OP_NEXT_ITERATION) && to.has(TENON_OP_MERGE);
+}
+
+}  // namespace tenon::graph
+
+#endif  // TENON_CORE_GRAPH_NODE_H_

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/graph/function_def.h"
+#include "core/session/session_function.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/graph/builder.h"
+#include "core/session/callable.h"
+#include "core/session/session.h"
+
+namespace tenon::session {
+namespace {
+
+thread_local int nested = 0;
+
+struct Nested {
+  Nested() { ++nested; }
+  ~Nested() { --nested; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+};
+
+}  // namespace
+
+FunctionCode::FunctionCode(Session* session, std::shared_ptr<exec::SessionWorks> works, graph::FunctionRef ref,
+                           std::shared_ptr<const graph::FunctionDef> definition, graph::FunctionSignature signature, std::string device)
+    : session_(session), works_(std::move(works)), ref_(std::move(ref)), definition_(std::move(definition)), signature_(std::move(signature)),
+      device_(std::move(device)) {}
+
+Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) {
+  const exec::SessionWorks::Entered entered(works_.get());
+  if (!entered) return exec::SessionWorks::Closed();
+  if (nested == kMostNestedCalls)
+    return ResourceExhausted(StrCat("function '", ref_.name, "' is called by functions that lie in one another deeper than ", kMostNestedCalls,
+                                    "; a recursion needs an end, or a loop"));
+  const Nested deeper;
+  auto callable = Ready(cancellation);
+  RunOptions options;
+  options.cancellation = cancellation;
+  Status status = callable.ok() ? (*callable)->RunKept(options, arguments.data(), session_->pool(), out_results) : callable.status();
+  return status.ok() ? status : std::move(status).Annotate(StrCat("function '", ref_.name, "'"));
+}
+
+// Who finds none makes one, and the first is kept: to wait for another maker could be to wait for each other.
+Result<std::shared_ptr<Callable>> FunctionCode::Ready(Cancellation* cancellation) {
+  {
+    std::lock_guard lock(mutex_);
+    if (callable_ != nullptr) return callable_;
+  }
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<Callable> made, Make(cancellation));
+  std::lock_guard lock(mutex_);
+  if (callable_ == nullptr) callable_ = std::move(made);
+  return callable_;
+}
+
+Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation) {
+  graph::Graph graph = session_->EmptyGraph();
+  graph::Builder builder(&graph);
+  optimize::Request request;
+  for (size_t i = 0; i < signature_.arguments.size(); ++i) {
+    graph::AttrMap attrs{{"T", graph::AttrValue::Type(signature_.arguments[i])}, {"index", graph::AttrValue::Int(static_cast<int64_t>(i))}};
+    TENON_ASSIGN_OR_RETURN(const graph::NodeId id, builder.AddRole("argument", {}, std::move(attrs), StrCat("argument_", i)));
+    request.feeds.push_back({id, 0});
+  }
+  graph::CallSite site{"a kernel's call", ref_.name, device_, request.feeds, signature_.results, ref_.attrs ? *ref_.attrs : graph::AttrMap(), {}};
+  TENON_RETURN_IF_ERROR(graph::AddFunctionBody(&graph, site, *definition_, &request.fetches, &request.targets));
+  RunOptions options;
+  options.cancellation = cancellation;
+  return session_->PrepareGraph(graph, std::move(request), options, &store_);
+}
+
+void FunctionCode::Drop() {
+  std::shared_ptr<Callable> dropped;  // goes without the lock
+  {
+    std::lock_guard lock(mutex_);
+    dropped.swap(callable_);
+  }
+  dropped.reset();
+  store_.Clear();
+}
+
+}  // namespace tenon::session
