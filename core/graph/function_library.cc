@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/graph/graphdef/convert.h"
+#include "core/graph/graphdef/function_proto.h"
 #include "core/graph/near_miss.h"
 
 namespace tenon::graph {

@@ -11,8 +11,6 @@
 
 namespace tenon::graph {
 
-struct FunctionDef;  // function_def.h
-
 // What to do with nodes whose op, or one of whose attributes, nobody here knows, and with all that read them.
 enum class Unknown {
   kRefuse,    // the graph
@@ -29,9 +27,6 @@ enum class Of {
 // name the node, its op and what is wrong. Constants whose bytes do not stand in the file (one repeated value) are
 // bounded: a few bytes of file cannot ask for more than 1 GiB.
 Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown = Unknown::kRefuse, Of of = Of::kWhole);
-
-// Whether what is known of them here is the same; not which function is their gradient.
-bool AreSameFunctions(const FunctionDef& a, const FunctionDef& b);
 
 // The graph as GraphDef: nodes in topological order, so that any reader can add them one by one.
 // A function that was read is written as it stood in the file, fields that are not known here too.

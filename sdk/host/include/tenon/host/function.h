@@ -227,7 +227,7 @@ inline std::vector<Output> Cond(Graph& graph, const Output& predicate, const std
 }
 
 // The last values of the variables: while condition(variables) holds, variables = body(variables). What the body gives back as it got it costs
-// nothing from turn to turn. Unlike the While of lambdas it may stand in a function's body that is called several times.
+// nothing from turn to turn.
 inline std::vector<Output> While(Graph& graph, const std::vector<Output>& variables, const Function& condition, const Function& body,
                                  const LoopOptions& options = {}) {
   const bool stateful = internal::AnyIsStateful(graph, {condition, body});
