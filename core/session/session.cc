@@ -196,7 +196,10 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
     definition = it->second;
   }
   TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
-  auto code = std::make_shared<FunctionCode>(this, env_.works, function, std::move(definition), std::move(signature), std::string(device));
+  const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store) {
+    return PrepareGraph(graph, std::move(request), options, store);
+  };
+  auto code = std::make_shared<FunctionCode>(FunctionHost{env_.works, pool_, [this] { return EmptyGraph(); }, prepare}, function, std::move(definition), std::move(signature), std::string(device));
   {
     std::lock_guard lock(functions_mutex_);
     std::erase_if(functions_, [](const auto& weak) { return weak.expired(); });

@@ -7,7 +7,6 @@
 #include "core/graph/builder.h"
 #include "core/graph/function_def.h"
 #include "core/session/callable.h"
-#include "core/session/session.h"
 
 namespace tenon::session {
 namespace {
@@ -23,13 +22,12 @@ struct Nested {
 
 }  // namespace
 
-FunctionCode::FunctionCode(Session* session, std::shared_ptr<exec::SessionWorks> works, graph::FunctionRef ref,
-                           std::shared_ptr<const graph::FunctionDef> definition, graph::FunctionSignature signature, std::string device)
-    : session_(session), works_(std::move(works)), ref_(std::move(ref)), definition_(std::move(definition)), signature_(std::move(signature)),
-      device_(std::move(device)) {}
+FunctionCode::FunctionCode(FunctionHost host, graph::FunctionRef ref, std::shared_ptr<const graph::FunctionDef> definition,
+                           graph::FunctionSignature signature, std::string device)
+    : host_(std::move(host)), ref_(std::move(ref)), definition_(std::move(definition)), signature_(std::move(signature)), device_(std::move(device)) {}
 
 Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results) {
-  const exec::SessionWorks::Entered entered(works_.get());
+  const exec::SessionWorks::Entered entered(host_.works.get());
   if (!entered) return exec::SessionWorks::Closed();
   if (nested == kMostNestedCalls)
     return ResourceExhausted(StrCat("function '", ref_.name, "' is called by functions that lie in one another deeper than ", kMostNestedCalls,
@@ -38,7 +36,7 @@ Status FunctionCode::Call(Cancellation* cancellation, std::span<const tenon_tens
   auto callable = Ready(cancellation);
   RunOptions options;
   options.cancellation = cancellation;
-  Status status = callable.ok() ? (*callable)->RunKept(options, arguments.data(), session_->pool(), out_results) : callable.status();
+  Status status = callable.ok() ? (*callable)->RunKept(options, arguments.data(), host_.pool, out_results) : callable.status();
   return status.ok() ? status : std::move(status).Annotate(StrCat("function '", ref_.name, "'"));
 }
 
@@ -55,7 +53,7 @@ Result<std::shared_ptr<Callable>> FunctionCode::Ready(Cancellation* cancellation
 }
 
 Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation) {
-  graph::Graph graph = session_->EmptyGraph();
+  graph::Graph graph = host_.empty_graph();
   graph::Builder builder(&graph);
   optimize::Request request;
   for (size_t i = 0; i < signature_.arguments.size(); ++i) {
@@ -67,7 +65,7 @@ Result<std::shared_ptr<Callable>> FunctionCode::Make(Cancellation* cancellation)
   TENON_RETURN_IF_ERROR(graph::AddFunctionBody(&graph, site, *definition_, &request.fetches, &request.targets));
   RunOptions options;
   options.cancellation = cancellation;
-  return session_->PrepareGraph(graph, std::move(request), options, &store_);
+  return host_.prepare(graph, std::move(request), options, &store_);
 }
 
 void FunctionCode::Drop() {

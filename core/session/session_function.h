@@ -5,6 +5,7 @@
 #ifndef TENON_CORE_SESSION_SESSION_FUNCTION_H_
 #define TENON_CORE_SESSION_SESSION_FUNCTION_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,21 +14,31 @@
 #include "core/exec/work/function.h"
 #include "core/exec/work/session_works.h"
 #include "core/graph/function_body.h"
+#include "core/optimize/optimize.h"
+#include "core/session/run_options.h"
 
 namespace tenon::session {
 
 class Callable;
-class Session;
 
 // Calls of functions on one thread that lie in one another, at most.
 inline constexpr int kMostNestedCalls = 32;
+
+// What a session does for its functions, for who has entered its works.
+struct FunctionHost {
+  std::shared_ptr<exec::SessionWorks> works;
+  BufferPool* pool;
+  std::function<graph::Graph()> empty_graph;  // with the library of the session's graph
+  std::function<Result<std::shared_ptr<Callable>>(const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store)>
+      prepare;
+};
 
 // What the session has of it.
 class FunctionCode {
  public:
   // ref: bound to `definition`; device: of the body's nodes that name none.
-  FunctionCode(Session* session, std::shared_ptr<exec::SessionWorks> works, graph::FunctionRef ref,
-               std::shared_ptr<const graph::FunctionDef> definition, graph::FunctionSignature signature, std::string device);
+  FunctionCode(FunctionHost host, graph::FunctionRef ref, std::shared_ptr<const graph::FunctionDef> definition,
+               graph::FunctionSignature signature, std::string device);
   Status Call(Cancellation* cancellation, std::span<const tenon_tensor_view* const> arguments, std::span<tenon_tensor_view> out_results);
   const graph::FunctionSignature& signature() const { return signature_; }
   // The session closes, and nobody is in a call.
@@ -37,8 +48,7 @@ class FunctionCode {
   Result<std::shared_ptr<Callable>> Ready(Cancellation* cancellation);
   Result<std::shared_ptr<Callable>> Make(Cancellation* cancellation);
 
-  Session* const session_;  // for who has entered its works
-  const std::shared_ptr<exec::SessionWorks> works_;
+  const FunctionHost host_;
   const graph::FunctionRef ref_;
   const std::shared_ptr<const graph::FunctionDef> definition_;
   const graph::FunctionSignature signature_;

@@ -271,13 +271,25 @@ tenon_status* GiveVariant(Result<tenon_variant*> made, tenon_variant** out_varia
   return nullptr;
 }
 
+// What a kernel puts into a variant: readers believe it. One without a type is an empty place; one without a buffer is refused where it is kept.
+tenon_status* CheckElement(const tenon_frame* frame, const char* service, const tenon_tensor_view& element) {
+  if (element.dtype == TENON_DT_INVALID || element.buffer == nullptr || element.dl.strides != nullptr) return nullptr;
+  std::string fault = FaultOf(element);
+  if (fault.empty()) fault = FaultOfCells(element);
+  return fault.empty() ? nullptr : Wrong(frame, StrCat("gave ", service, " ", fault));
+}
+
 tenon_status* VariantNew(tenon_frame* frame, tenon_span type, tenon_span metadata, const tenon_tensor_view* elements, uint64_t element_count,
                          tenon_variant** out_variant) {
+  for (uint64_t i = 0; elements != nullptr && i < element_count; ++i)
+    if (tenon_status* bad = CheckElement(frame, "variant_new", elements[i])) return bad;
   return GiveVariant(variant::New(frame->context->step->env->pool, View(type), View(metadata), elements, element_count), out_variant);
 }
 
 tenon_status* VariantDerive(tenon_frame* frame, const tenon_variant* base, tenon_span metadata, uint64_t element_count, uint64_t index,
                             const tenon_tensor_view* element, tenon_variant** out_variant) {
+  if (element != nullptr)
+    if (tenon_status* bad = CheckElement(frame, "variant_derive", *element)) return bad;
   const std::string_view bytes = metadata.data == nullptr ? std::string_view(base->metadata) : View(metadata);
   return GiveVariant(variant::Derive(frame->context->step->env->pool, *base, bytes, element_count, index, element), out_variant);
 }

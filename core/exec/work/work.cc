@@ -195,12 +195,10 @@ void tenon_work::Run(uint64_t token) {
   if (cancelled()) status = Status(tenon::Code::kCancelled, std::string(cancellation_->reason().message()));
   else if (item.timed_out) status = Status(tenon::Code::kDeadlineExceeded, "the descriptor was not ready in time");
   tenon::TellPlugin(plugin_, "scheduled function", &name_, nullptr, [&] { item.function(item.argument, status.release()); });
-  {
-    std::lock_guard lock(mutex_);
-    items_.erase(token);
-    back_.notify_all();
-  }
-  session_->End(item.may_wait);
+  std::lock_guard lock(mutex_);
+  session_->End(item.may_wait);  // before anybody is told: nothing of the session is touched after this
+  items_.erase(token);
+  back_.notify_all();
 }
 
 // ---- Functions ----
