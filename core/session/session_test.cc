@@ -136,7 +136,9 @@ Status RegisterOne(Runtime* runtime, const char* id, const tenon_capability& cap
 }
 
 TEST_F(SessionTest, AKernelFindsWhatAPluginBringsForItsDevice) {
-  static tenon_collective collective = {.struct_size = sizeof(tenon_collective), .device_type = TENON_SPAN("HOST")};
+  static tenon_collective collective{};
+  collective.struct_size = sizeof collective;
+  collective.device_type = Span("HOST");
   collective.make_token = [](tenon_plugin_self*, char*, uint64_t*) -> tenon_status* { return nullptr; };
   collective.leave = [](tenon_communicator*) {};
   static tenon_kernel_registration plus = *fakes::TinyKernelList()[0];

@@ -218,7 +218,7 @@ const tenon_kernel_package kKernelPackage = {TENON_HEAD(tenon_kernel_package), k
 
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(OPS, &kOpPackage),
                                           TENON_PROVIDES(KERNELS, &kKernelPackage),
-                                          {TENON_SPAN(TENON_TEST_ASYNC), &kControl}};
+                                          {TENON_SPAN(TENON_TEST_ASYNC), &kControl, 0}};
 
 }  // namespace
 

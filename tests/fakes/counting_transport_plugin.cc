@@ -54,7 +54,7 @@ tenon_transport Counted() {
 const tenon_transport kTransport = Counted();
 const tenon_test_counted kCounted = {[]() -> uint64_t { return sends; }, []() -> uint64_t { return bytes; }};
 
-const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &kTransport), {TENON_SPAN(TENON_TEST_COUNTED), &kCounted}};
+const tenon_capability kCapabilities[] = {TENON_PROVIDES(TRANSPORT, &kTransport), {TENON_SPAN(TENON_TEST_COUNTED), &kCounted, 0}};
 
 tenon_status* Load(const tenon_load_args* args, tenon_plugin_self** out_self) { return Wrapped()->load(args, out_self); }
 void Unload(tenon_plugin_self* self) { Wrapped()->unload(self); }

@@ -94,7 +94,7 @@ const tenon_test_crash kControl = {[] { return TheMachine().changes.load(); }, [
                                    [](int64_t change) { TheMachine().crash_at = change; }, Restart};
 
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(FILESYSTEM, &sdk::kFilesystemTable<System>),
-                                          {TENON_SPAN(TENON_TEST_CRASH), &kControl}};
+                                          {TENON_SPAN(TENON_TEST_CRASH), &kControl, 0}};
 
 }  // namespace
 }  // namespace tenon::fakes
