@@ -167,11 +167,11 @@ void tenon_work::HandOver(uint64_t token, bool timed_out) noexcept {
 
 // What still waits comes back now.
 void tenon_work::HandOverAll() noexcept {
-  for (;;) {
-    uint64_t token = 0, waits_for = 0;
+  for (uint64_t token = 0;;) {
+    uint64_t waits_for = 0;
     {
       std::lock_guard lock(mutex_);
-      const auto it = std::find_if(items_.begin(), items_.end(), [](const auto& item) { return item.second.state == Item::State::kWaits; });
+      const auto it = std::find_if(items_.upper_bound(token), items_.end(), [](const auto& item) { return item.second.state == Item::State::kWaits; });
       if (it == items_.end()) return;
       token = it->first;
       waits_for = std::exchange(it->second.waits_for, 0);
