@@ -106,7 +106,7 @@ class Runtime {
   exec::KernelRegistry kernels_;
   exec::HostThreads threads_;
   DeadlineWatcher deadlines_;
-  exec::EventLoop events_;
+  exec::EventLoop events_;  // after the threads, so that it ends before them: its thread hands work to them
   exec::TuningCache tuning_;
   exec::ResourceManager resources_;
   mutable std::mutex mutex_;

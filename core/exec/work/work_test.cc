@@ -38,8 +38,8 @@ class Work : public ::testing::Test {
   }
   std::shared_ptr<tenon_work> Of(Cancellation* step) { return tenon_work::Make(session_, "vendor.plugin", "node", step); }
 
-  EventLoop loop_;
   HostThreads threads_{2};
+  EventLoop loop_;  // ends first: its thread hands work to the others
   std::shared_ptr<SessionWorks> session_ = std::make_shared<SessionWorks>(&loop_, &threads_, nullptr);
   Cancellation step_;
 };
