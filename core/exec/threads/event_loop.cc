@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -43,7 +42,12 @@ Result<uint64_t> EventLoop::Add(Entry entry) {
   const bool earliest = times_.empty() || until < times_.begin()->first;
   const bool looks = entry.descriptor >= 0;
   entries_.emplace(number, std::move(entry));
-  if (until != kNever) times_.emplace(until, number);
+  try {
+    if (until != kNever) times_.emplace(until, number);
+  } catch (...) {  // without memory: it was not taken
+    entries_.erase(number);
+    throw;
+  }
   if (looks || earliest) Wake();
   return number;
 }
@@ -66,15 +70,9 @@ bool EventLoop::Forget(uint64_t number) {
   if (it == entries_.end()) return false;
   forgotten = std::move(it->second);
   entries_.erase(it);
-  ForgetTime(forgotten.until_ns, number);
+  times_.erase({forgotten.until_ns, number});
   if (forgotten.descriptor >= 0) Wake();  // it may be closed now, and be another's next
   return true;
-}
-
-void EventLoop::ForgetTime(uint64_t until_ns, uint64_t number) {
-  const auto [first, last] = times_.equal_range(until_ns);
-  const auto time = std::find_if(first, last, [number](const auto& each) { return each.second == number; });
-  if (time != last) times_.erase(time);
 }
 
 void EventLoop::Wake() const {
@@ -113,7 +111,7 @@ void EventLoop::Await(std::unique_lock<std::mutex>* lock) {
 void EventLoop::Take(uint64_t number, bool timed_out, std::vector<Due>* out) {
   const auto it = entries_.find(number);
   if (it == entries_.end()) return;  // forgotten meanwhile
-  ForgetTime(it->second.until_ns, number);
+  times_.erase({it->second.until_ns, number});
   out->push_back({std::move(it->second.callback), timed_out && it->second.descriptor >= 0});
   entries_.erase(it);
 }

@@ -11,7 +11,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -56,11 +58,10 @@ class EventLoop {
   void Await(std::unique_lock<std::mutex>* lock);
   void TakeDue(std::vector<Due>* out);
   void Take(uint64_t number, bool timed_out, std::vector<Due>* out);
-  void ForgetTime(uint64_t until_ns, uint64_t number);
 
   std::mutex mutex_;
   std::map<uint64_t, Entry> entries_;  // by number
-  std::multimap<uint64_t, uint64_t> times_;  // numbers by time, of those that have one
+  std::set<std::pair<uint64_t, uint64_t>> times_;  // with their numbers, of those that have one
   std::vector<uint64_t> ready_;  // what the last poll found; the loop's own
   uint64_t next_ = 1;
   int wake_[2] = {-1, -1};  // a pipe

@@ -29,6 +29,7 @@ void SessionWorks::Add(const std::shared_ptr<tenon_work>& work) {
   std::lock_guard lock(mutex_);
   std::erase_if(background_, [](const auto& weak) { return weak.expired(); });
   background_.push_back(work);
+  if (closed_.load()) work->Cancel(Closed());  // it came too late for Close() to see it
 }
 
 void SessionWorks::Close(const Status& reason) noexcept {
@@ -79,19 +80,22 @@ Status tenon_work::Take(tenon_done_function function, void* argument, bool may_w
   return kept;
 }
 
-// The event loop has it under this number, or it is dropped.
-void tenon_work::Wait(uint64_t token, tenon::Result<uint64_t> number, Status* out_status) {
-  if (!number.ok()) {
-    *out_status = number.status();
-    (void)Forget(token);
-    return;
-  }
+// ask() -> Result<uint64_t>: the event loop has it under this number. What fails, or throws, is not taken, unless it has come back already.
+template <typename Ask>
+Status tenon_work::Wait(uint64_t token, const Ask& ask) {
+  uint64_t number = 0;
+  const Status asked = tenon::Guarded([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(number, ask());
+    return Status::Ok();
+  });
+  if (!asked.ok()) return Forget(token) ? asked : Status::Ok();
   {
     std::lock_guard lock(mutex_);
-    if (const auto it = items_.find(token); it != items_.end()) it->second.waits_for = *number;
+    if (const auto it = items_.find(token); it != items_.end()) it->second.waits_for = number;
   }
   // Cancelled before it was there to be seen.
   if (cancelled()) HandOverAll();
+  return Status::Ok();
 }
 
 Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
@@ -101,14 +105,12 @@ Status tenon_work::Schedule(uint64_t after_ns, uint32_t flags, tenon_done_functi
   uint64_t token = 0;
   TENON_RETURN_IF_ERROR(Take(function, argument, (flags & TENON_WORK_MAY_WAIT) != 0, &token));
   if (out_token != nullptr) *out_token = token;
-  Status status;
   if (after_ns == 0) {
     HandOver(token, false);
-  } else {
-    const uint64_t now = tenon::NowNs(), when = after_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + after_ns;
-    Wait(token, session_->loop()->At(when, [self = shared_from_this(), token](bool) { self->HandOver(token, false); }), &status);
+    return Status::Ok();
   }
-  return status;
+  const uint64_t now = tenon::NowNs(), when = after_ns > UINT64_MAX - 1 - now ? UINT64_MAX - 1 : now + after_ns;
+  return Wait(token, [&] { return session_->loop()->At(when, [self = shared_from_this(), token](bool) { self->HandOver(token, false); }); });
 }
 
 Status tenon_work::Await(int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument, uint64_t* out_token) {
@@ -123,10 +125,8 @@ Status tenon_work::Await(int32_t descriptor, uint32_t events, uint64_t timeout_n
   const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) | ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
   const uint64_t now = tenon::NowNs();
   const uint64_t until = timeout_ns == 0 || timeout_ns > UINT64_MAX - 1 - now ? EventLoop::kNever : now + timeout_ns;
-  Status status;
-  Wait(token, session_->loop()->WhenReady(descriptor, polled, until, [self = shared_from_this(), token](bool timed_out) { self->HandOver(token, timed_out); }),
-       &status);
-  return status;
+  const auto ready = [self = shared_from_this(), token](bool timed_out) { self->HandOver(token, timed_out); };
+  return Wait(token, [&] { return session_->loop()->WhenReady(descriptor, polled, until, ready); });
 }
 
 bool tenon_work::Forget(uint64_t token) {
@@ -192,8 +192,8 @@ void tenon_work::Run(uint64_t token) {
     item = it->second;
   }
   Status status;
-  if (cancelled()) status = Status(tenon::Code::kCancelled, std::string(cancellation_->reason().message()));
-  else if (item.timed_out) status = Status(tenon::Code::kDeadlineExceeded, "the descriptor was not ready in time");
+  if (cancelled()) status = Status::Of(tenon::Code::kCancelled, cancellation_->reason().message());
+  else if (item.timed_out) status = Status::Of(tenon::Code::kDeadlineExceeded, "the descriptor was not ready in time");
   tenon::TellPlugin(plugin_, "scheduled function", &name_, nullptr, [&] { item.function(item.argument, status.release()); });
   std::lock_guard lock(mutex_);
   session_->End(item.may_wait);  // before anybody is told: nothing of the session is touched after this
@@ -245,7 +245,7 @@ bool tenon_work::AllBack() const {
 }
 
 void tenon_work::EndBackground() {
-  Cancel(Status(tenon::Code::kCancelled, StrCat("the background work '", name_, "' was ended")));
+  Cancel(Status::Of(tenon::Code::kCancelled, "the background work '", name_, "' was ended"));
   std::shared_ptr<tenon_work> kept;  // goes without the lock
   std::unique_lock lock(mutex_);
   back_.wait(lock, [this] { return AllBack(); });

@@ -61,7 +61,8 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
   tenon_work(std::shared_ptr<tenon::exec::SessionWorks> session, const std::string& plugin, std::string name, tenon::Cancellation* step)
       : session_(std::move(session)), plugin_(plugin), name_(std::move(name)), cancellation_(step == nullptr ? &own_ : step) {}
   Status Take(tenon_done_function function, void* argument, bool may_wait, uint64_t* out_token);
-  void Wait(uint64_t token, tenon::Result<uint64_t> number, Status* out_status);
+  template <typename Ask>
+  Status Wait(uint64_t token, const Ask& ask);
   void HandOver(uint64_t token, bool timed_out) noexcept;
   void HandOverAll() noexcept;
   void Run(uint64_t token);
