@@ -7,6 +7,7 @@
 
 #include "core/base/json_escape.h"
 #include "core/exec/dataflow/dynamic_instance.h"
+#include "core/exec/device/step.h"
 #include "core/exec/lower/lower.h"
 #include "core/exec/program/instance.h"
 #include "core/graph/graph.h"

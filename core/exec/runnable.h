@@ -30,6 +30,10 @@ class Run {
   virtual void ReturnInstances() {}
 };
 
+struct RunnableCounts {
+  uint64_t bindings_built = 0, nodes_folded = 0;
+};
+
 // Any thread.
 class Runnable {
  public:
@@ -38,9 +42,7 @@ class Runnable {
   virtual std::unique_ptr<Run> NewRun() = 0;
   // JSON: how each node runs.
   virtual std::string Explain() const = 0;
-  struct Counts {
-    uint64_t bindings_built = 0, nodes_folded = 0;
-  };
+  using Counts = RunnableCounts;
   virtual Counts counts() const { return {}; }
   // nullptr: more than one plan, or none in this process.
   virtual const Plan* plan() const { return nullptr; }

@@ -2,7 +2,9 @@
 #include "core/graph/branch_analysis.h"
 
 #include "core/base/checked.h"
+#include "core/graph/frame_id.h"
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 
 namespace tenon::graph {
 

@@ -15,9 +15,12 @@
 #include <tuple>
 #include <vector>
 
-#include "core/graph/loop_analysis.h"
+#include "core/graph/frame_id.h"
+#include "core/graph/graph.h"
 
 namespace tenon::graph {
+
+class LoopAnalysis;
 
 // Blocks of branches lie in each other; deeper conditionals are refused (why_not).
 using RegionId = Id<struct RegionKind>;

@@ -2,6 +2,7 @@
 #include "core/graph/branch_analysis.h"
 
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 
 #include "tests/fakes/tiny_ops.h"
 

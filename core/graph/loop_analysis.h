@@ -11,6 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/graph/edge.h"
+#include "core/graph/frame_id.h"
 
 namespace tenon::graph {
 
@@ -23,8 +24,6 @@ struct LoopVariable {
 };
 
 // Walks over loops go into each other; so loops may not lie in each other without end.
-using FrameId = Id<struct FrameKind>;
-inline constexpr FrameId kStep{0};  // the frame that is no loop
 
 inline constexpr int kDeepestLoop = 256;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 
 namespace tenon::partition {
 

@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/partition/channel_id.h"
 
 namespace tenon::partition {
 
 inline constexpr int32_t kMaxDepth = 6;  // loops around a value that crosses
-
-using ChannelId = Id<struct ChannelKind>;
 
 struct Channel {
   std::string name;        // of the value: attribute tensor_name of its send and receive

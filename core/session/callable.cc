@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/cancellation.h"
 #include "core/base/clock.h"
+#include "core/exec/device/device.h"
+#include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
+#include "core/exec/runnable.h"
 #include "core/session/device_trace.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
+#include "core/session/steps.h"
 #include "core/tensor/view_check.h"
 
 namespace tenon::session {
@@ -42,6 +47,11 @@ struct Callable::Context {
 Callable::Callable(std::shared_ptr<const void> session, Steps* steps, std::shared_ptr<exec::Runnable> runnable, std::vector<Feed> feeds,
                    std::vector<const exec::Device*> fetch_devices)
     : session_(std::move(session)), steps_(steps), runnable_(std::move(runnable)), feeds_(std::move(feeds)), fetch_devices_(std::move(fetch_devices)) {}
+
+std::string Callable::Explain() const { return runnable_->Explain(); }
+exec::RunnableCounts Callable::counts() const { return runnable_->counts(); }
+const exec::Plan* Callable::plan() const { return runnable_->plan(); }
+uint64_t Callable::FixedProgram(const tenon_tensor_view* const* feeds) const { return runnable_->FixedProgram(feeds); }
 
 Callable::~Callable() {
   for (const auto& context : contexts_) context->run->ReturnInstances();

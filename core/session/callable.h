@@ -10,13 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/step.h"
-#include "core/exec/plan/plan.h"
-#include "core/exec/runnable.h"
 #include "core/session/run_options.h"
-#include "core/session/steps.h"
+#include "core/tensor/tensor.h"
+
+namespace tenon::exec {
+class Plan;
+class Runnable;
+struct Device;
+struct RunnableCounts;
+}  // namespace tenon::exec
 
 namespace tenon::session {
+
+struct Steps;
 
 class Callable : public std::enable_shared_from_this<Callable> {
  public:
@@ -35,11 +41,11 @@ class Callable : public std::enable_shared_from_this<Callable> {
   ~Callable();
 
   // JSON: how each node runs.
-  std::string Explain() const { return runnable_->Explain(); }
-  exec::Runnable::Counts counts() const { return runnable_->counts(); }
+  std::string Explain() const;
+  exec::RunnableCounts counts() const;
   // nullptr: more than one plan, or none in this process.
-  const exec::Plan* plan() const { return runnable_->plan(); }
-  uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const { return runnable_->FixedProgram(feeds); }
+  const exec::Plan* plan() const;
+  uint64_t FixedProgram(const tenon_tensor_view* const* feeds) const;
   size_t feed_count() const { return feeds_.size(); }
   size_t fetch_count() const { return fetch_devices_.size(); }
   const exec::Device* fetch_device(size_t i) const { return fetch_devices_[i]; }

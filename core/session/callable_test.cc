@@ -8,7 +8,12 @@
 #include <chrono>
 #include <thread>
 
+#include "core/base/cancellation.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
+#include "core/exec/runnable.h"
 #include "core/session/runtime.h"
+#include "core/session/steps.h"
 
 namespace tenon::session {
 namespace {

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/plugin_call.h"
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
+
 namespace tenon::session {
 namespace {
 

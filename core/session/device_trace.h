@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "core/trace/trace.h"
 #include "tenon/ext/draft/profile.h"
+
+namespace tenon::exec {
+struct Device;
+struct Environment;
+}  // namespace tenon::exec
 
 namespace tenon::session {
 

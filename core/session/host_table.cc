@@ -3,6 +3,7 @@
 #include "core/base/log.h"
 #include "core/files/files.h"
 #include "core/session/runtime.h"
+#include "core/tensor/buffer.h"
 #include "tenon/ext/files.h"
 
 namespace tenon::session {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/session/placement.h"
 
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_question.h"
 #include "core/exec/kernel/node_runner.h"
 #include "core/exec/plan/plan.h"
 #include "core/place/device_name.h"

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "core/place/place.h"
+
+namespace tenon::exec {
+struct Environment;
+}
 
 namespace tenon::session {
 

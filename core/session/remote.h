@@ -9,8 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/plan/plan.h"
-#include "core/exec/runnable.h"
+#include "core/base/status.h"
+#include "core/exec/plan/plan_options.h"
+#include "core/graph/graph.h"
+
+namespace tenon::exec {
+class Runnable;
+struct Device;
+struct Environment;
+}  // namespace tenon::exec
 
 namespace tenon::session {
 
@@ -22,9 +29,11 @@ class Remote {
   virtual const std::vector<exec::Device>& devices() const = 0;
   // graph: just the nodes to run, each with the whole name of its device. env: for what the host evaluates itself.
   // What comes gives its fetches in host memory, in buffers of their own.
-  virtual Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                           std::vector<graph::NodeId> targets, const exec::Environment& env,
-                                                           const exec::Plan::Options& options) = 0;
+  virtual Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                           std::vector<graph::Edge> fetches,
+                                                           std::vector<graph::NodeId> targets,
+                                                           const exec::Environment& env,
+                                                           const exec::PlanOptions& options) = 0;
 };
 
 }  // namespace tenon::session

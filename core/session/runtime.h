@@ -6,24 +6,39 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "core/exec/device/environment.h"
-#include "core/exec/device/resources.h"
-#include "core/exec/kernel/kernel_registry.h"
-#include "core/exec/kernel/tuning_cache.h"
-#include "core/exec/threads/event_loop.h"
-#include "core/exec/threads/host_threads.h"
-#include "core/graph/op_registry.h"
-#include "tenon/ext/draft/place.h"
-#include "tenon/ext/draft/transport.h"
+#include "core/base/status.h"
+#include "tenon/abi.h"
+
+struct tenon_placer;
+struct tenon_transport;
+
+namespace tenon {
+class DeadlineWatcher;
+class PluginInstance;
+namespace exec {
+class EventLoop;
+class HostThreads;
+class KernelRegistry;
+class ResourceManager;
+class TuningCache;
+struct CapabilityEntry;
+struct CompilerEntry;
+struct Device;
+}  // namespace exec
+namespace graph {
+class OpRegistry;
+}
+}  // namespace tenon
 
 namespace tenon::session {
 
 // The table that plugins get; one for the process.
 const tenon_host* HostTable();
+
+struct DeviceChoice;
 
 class Runtime {
  public:
@@ -47,30 +62,26 @@ class Runtime {
   void DropResources();
   // Something that a plugin may still use, at any time, and that must not be freed; nor may this runtime.
   void KeepForEver(std::shared_ptr<const void> kept);
-  bool keeps_for_ever() const { return keeps_for_ever_.load(); }
+  bool keeps_for_ever() const;
 
-  graph::OpRegistry& ops() { return ops_; }
-  const graph::OpRegistry& ops() const { return ops_; }
-  exec::KernelRegistry& kernels() { return kernels_; }
-  const exec::KernelRegistry& kernels() const { return kernels_; }
-  exec::HostThreads& threads() { return threads_; }
-  DeadlineWatcher& deadlines() { return deadlines_; }
-  exec::EventLoop& events() { return events_; }
-  exec::TuningCache& tuning() { return tuning_; }
+  graph::OpRegistry& ops();
+  const graph::OpRegistry& ops() const;
+  exec::KernelRegistry& kernels();
+  const exec::KernelRegistry& kernels() const;
+  exec::HostThreads& threads();
+  DeadlineWatcher& deadlines();
+  exec::EventLoop& events();
+  exec::TuningCache& tuning();
   // Resources of named containers, shared by sessions.
-  exec::ResourceManager& resources() { return resources_; }
+  exec::ResourceManager& resources();
   // Devices found, those with a problem too.
   std::vector<exec::Device> devices() const;
   // Compilers of device types, as they were registered.
   std::vector<exec::CompilerEntry> compilers() const;
   // What a plugin brought for a device type under a capability id of its own; NOT_FOUND says which there are.
   Result<exec::CapabilityEntry> FindCapability(std::string_view id, std::string_view device_type) const;
-  // The devices of a session. wish: a name, a type, or part of a name, or nothing.
-  struct Choice {
-    std::vector<const exec::Device*> devices;  // the first runs on the host's memory; the others may not
-    size_t wished = 0;                         // the one that was asked for
-  };
-  Result<Choice> ChooseDevices(std::string_view wish) const;
+  // DeviceList::Choose.
+  Result<DeviceChoice> ChooseDevices(std::string_view wish) const;
   // The placer that a plugin brought; NOT_FOUND names those that there are.
   struct Placer {
     const tenon_placer* table = nullptr;
@@ -89,38 +100,12 @@ class Runtime {
   const std::string& task() const { return task_; }
 
  private:
-  void CloseDevice(exec::Device* device);
   std::shared_ptr<PluginInstance> InstanceOf(const std::string& id, tenon_plugin_self* self);
-  enum class Stage { kOps, kTables, kDevices };
-  static Stage StageOf(std::string_view capability);
   Status RegisterTable(const tenon_capability& capability, const std::shared_ptr<PluginInstance>& plugin,
                        std::map<std::string, std::string>* refused, Counts* counts);
-  static Status Ask(exec::Device* device);
-  // What a synchronous device allocates must be memory of the host.
-  static Status Believe(const tenon_device_properties& properties, exec::Device* device);
-  static Status TryMemory(const exec::Device& device);
-  void AddDevice(exec::Device device);
-  Status OpenDevices(const tenon_device_driver& driver, tenon_plugin_self* self, const std::string& plugin, uint32_t* count);
 
-  graph::OpRegistry ops_;
-  exec::KernelRegistry kernels_;
-  exec::HostThreads threads_;
-  DeadlineWatcher deadlines_;
-  exec::EventLoop events_;  // after the threads, so that it ends before them: its thread hands work to them
-  exec::TuningCache tuning_;
-  exec::ResourceManager resources_;
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<exec::Device>> devices_;
-  std::vector<exec::CompilerEntry> compilers_;
-  std::vector<exec::CapabilityEntry> capabilities_;
-  // Every plugin that was loaded, for ever: graphs have its ops still, and one that comes back is the same.
-  std::map<std::string, std::shared_ptr<PluginInstance>, std::less<>> instances_;
-  std::map<std::string, Placer, std::less<>> placers_;  // by plugin
-  struct TransportEntry {
-    std::string plugin;
-    Transport transport;
-  };
-  std::map<std::string, TransportEntry, std::less<>> transports_;  // by scheme
+  struct State;
+  const std::unique_ptr<State> state_;
   std::atomic<bool> keeps_for_ever_{false};
   std::string task_ = "/job:localhost/replica:0/task:0";
 };

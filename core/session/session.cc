@@ -5,20 +5,32 @@
 #include <chrono>
 
 #include "core/base/clock.h"
+#include "core/base/live_objects.h"
 #include "core/base/log.h"
 #include "core/exec/bindings.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/resources.h"
 #include "core/exec/device/transfer.h"
+#include "core/exec/kernel/kernel_instance.h"
+#include "core/exec/kernel/kernel_refusal.h"
+#include "core/exec/kernel/kernel_registry.h"
+#include "core/exec/kernel/node_runner.h"
 #include "core/exec/parts/parted_plan.h"
 #include "core/exec/plan/claims.h"
 #include "core/exec/plan/make_plan.h"
+#include "core/exec/plan/step_times.h"
 #include "core/graph/function_def.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
 #include "core/graph/node_name.h"
 #include "core/graph/shape_inference.h"
 #include "core/place/device_name.h"
+#include "core/session/device_list.h"
 #include "core/session/remote.h"
+#include "core/session/runtime.h"
 #include "core/session/session_function.h"
+#include "core/session/session_placer.h"
+#include "core/session/steps.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::session {
@@ -64,10 +76,28 @@ std::string CacheKey(const std::vector<std::string_view>& feeds, const std::vect
 
 // ---- Session ----
 
+struct Session::State {
+  std::vector<std::unique_ptr<LiveObject>> devices_in_use;  // whose plugins must stay
+  exec::Environment env;
+  exec::Environment placement_env;  // the devices that steps run on
+  exec::ResourceManager resources;
+  exec::KernelStore store;
+  Steps steps;
+};
+
+Session::Session(Runtime* runtime, SessionOptions options)
+    : runtime_(runtime), state_(std::make_unique<State>()), options_(std::move(options)), graph_(&runtime->ops()) {}
+
+const exec::SessionDevice& Session::device(int32_t index) const { return state_->env.devices[index]; }
+
+Planning Session::StartPlanning(const RunOptions& options) {
+  return Planning(&runtime_->deadlines(), &closed_, pool_, options);
+}
+
 Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOptions options) {
   TENON_RETURN_IF_ERROR(CheckOptions(options));
   TENON_ASSIGN_OR_RETURN(PlacementOptions placement, PlacementOptions::Of(options));
-  TENON_ASSIGN_OR_RETURN(const Runtime::Choice choice, runtime->ChooseDevices(options.device));
+  TENON_ASSIGN_OR_RETURN(const DeviceChoice choice, runtime->ChooseDevices(options.device));
   std::shared_ptr<Session> session(new Session(runtime, std::move(options)));
   const auto make_pool = [&](const exec::Device* device) {
     const SessionOptions& given = session->options_;
@@ -75,11 +105,11 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
                               given.budget ? given.budget(*device) : nullptr);
   };
   session->pool_ = make_pool(choice.devices[0]);
-  exec::Environment& env = session->env_;
+  exec::Environment& env = session->state_->env;
   env.ops = &runtime->ops();
   env.kernels = &runtime->kernels();
   env.pool = session->pool_;
-  env.resources = &session->resources_;
+  env.resources = &session->state_->resources;
   env.shared = &runtime->resources();
   env.threads = &runtime->threads();
   for (const exec::Device* device : choice.devices) {
@@ -95,12 +125,12 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
       for (int i = 0; i < device->queues->size(); ++i) env.queues.push_back({device->queues->queue(i), own.index});
     }
     env.devices.push_back(own);
-    session->devices_in_use_.push_back(std::make_unique<LiveObject>(device->plugin));
+    session->state_->devices_in_use.push_back(std::make_unique<LiveObject>(device->plugin));
   }
   if (session->options_.unnamed != nullptr) env.resources = session->options_.unnamed;
-  session->placement_env_ = env;
+  session->state_->placement_env = env;
   if (const Remote* remote = session->options_.remote.get(); remote != nullptr) {
-    std::vector<exec::SessionDevice>& devices = session->placement_env_.devices;
+    std::vector<exec::SessionDevice>& devices = session->state_->placement_env.devices;
     devices.clear();
     for (const exec::Device& device : remote->devices()) {
       exec::SessionDevice& own = devices.emplace_back();
@@ -112,7 +142,8 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
     }
   }
   if (!session->options_.device.empty()) placement.default_device = choice.devices[choice.wished]->name;
-  session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->placement_env_, &session->graph_, &session->graph_mutex_, std::move(placement));
+  session->placer_ = std::make_unique<SessionPlacer>(runtime, &session->state_->placement_env, &session->graph_,
+                                                     &session->graph_mutex_, std::move(placement));
   env.compilers = [runtime] { return runtime->compilers(); };
   env.capabilities = [runtime](std::string_view id, std::string_view device_type) { return runtime->FindCapability(id, device_type); };
   env.tuning = &runtime->tuning();
@@ -121,17 +152,17 @@ Result<std::shared_ptr<Session>> Session::Create(Runtime* runtime, SessionOption
   env.seed = session->options_.seed;
   env.precision = session->options_.precision;
   env.capture = session->options_.capture;
-  session->steps_.runtime = runtime;
-  session->steps_.env = &env;
-  if (session->options_.record_costs) session->steps_.recorder = session->placer_.get();
+  session->state_->steps.runtime = runtime;
+  session->state_->steps.env = &env;
+  if (session->options_.record_costs) session->state_->steps.recorder = session->placer_.get();
   return session;
 }
 
 Session::~Session() {
   Close();
-  store_.Clear();
-  resources_.Clear("");
-  for (const exec::SessionDevice& device : env_.devices)
+  state_->store.Clear();
+  state_->resources.Clear("");
+  for (const exec::SessionDevice& device : state_->env.devices)
     if (device.queued()) device.pool->Close();
   if (pool_ != nullptr) pool_->Close();
 }
@@ -144,17 +175,18 @@ void CancelClosed(Cancellation* cancellation) noexcept { cancellation->Cancel(Cl
 }  // namespace
 
 void Session::Close() {
-  steps_.closing.store(true);
+  state_->steps.closing.store(true);
   CancelClosed(&closed_);
-  exec::SessionWorks* const works = env_.works.get();  // none when the session could not be made
+  exec::SessionWorks* const works = state_->env.works.get();  // none when the session could not be made
   if (works != nullptr) works->Close(ClosedStatus());
-  std::unique_lock lock(steps_.mutex);
+  std::unique_lock lock(state_->steps.mutex);
   const auto patience = std::chrono::steady_clock::now() + kClosePatience;
-  while (steps_.active.load() > 0 || (works != nullptr && !works->idle())) {
+  while (state_->steps.active.load() > 0 || (works != nullptr && !works->idle())) {
     if (std::chrono::steady_clock::now() >= patience) {
-      Log(TENON_LOG_ERROR, StrCat(steps_.active.load(), " steps of the session, and ", works == nullptr ? 0 : works->pending(),
-                                  " things in the background, have not ended within ", kClosePatience.count(),
-                                  " s after they were cancelled; what they have is kept until the process ends"));
+      Log(TENON_LOG_ERROR,
+          StrCat(state_->steps.active.load(), " steps of the session, and ", works == nullptr ? 0 : works->pending(),
+                 " things in the background, have not ended within ", kClosePatience.count(),
+                 " s after they were cancelled; what they have is kept until the process ends"));
       if (auto self = weak_from_this().lock()) runtime_->KeepForEver(std::move(self));
       break;
     }
@@ -162,7 +194,7 @@ void Session::Close() {
       if (auto callable = weak.lock()) callable->CancelRunning(&CancelClosed);
     idle_.wait_for(lock, std::chrono::milliseconds(1));
   }
-  const bool idle = steps_.active.load() == 0 && (works == nullptr || works->idle());
+  const bool idle = state_->steps.active.load() == 0 && (works == nullptr || works->idle());
   lock.unlock();
   if (idle) DropFunctions();
   std::lock_guard cache(cache_mutex_);
@@ -199,7 +231,9 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
   const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store) {
     return PrepareGraph(graph, std::move(request), options, store);
   };
-  auto code = std::make_shared<FunctionCode>(FunctionHost{env_.works, pool_, [this] { return EmptyGraph(); }, prepare}, function, std::move(definition), std::move(signature), std::string(device));
+  auto code =
+      std::make_shared<FunctionCode>(FunctionHost{state_->env.works, pool_, [this] { return EmptyGraph(); }, prepare},
+                                     function, std::move(definition), std::move(signature), std::string(device));
   {
     std::lock_guard lock(functions_mutex_);
     std::erase_if(functions_, [](const auto& weak) { return weak.expired(); });
@@ -232,16 +266,18 @@ Result<graph::Graph> Session::Optimize(graph::Graph graph, optimize::Request* re
 Result<graph::Graph> Session::InlineCalls(graph::Graph graph, optimize::Request* request) const {
   const auto has_kernel = [this](const graph::Node& node) {
     const auto wanted = place::DeviceName::Parse(node.device);
-    return std::any_of(placement_env_.devices.begin(), placement_env_.devices.end(), [&](const exec::SessionDevice& own) {
-      const auto name = place::DeviceName::Parse(own.device->name);
-      return (!wanted.ok() || !name.ok() || wanted->Matches(*name)) && !env_.kernels->Find(node, own.device->type).empty();
-    });
+    return std::any_of(state_->placement_env.devices.begin(), state_->placement_env.devices.end(),
+                       [&](const exec::SessionDevice& own) {
+                         const auto name = place::DeviceName::Parse(own.device->name);
+                         return (!wanted.ok() || !name.ok() || wanted->Matches(*name)) &&
+                                !state_->env.kernels->Find(node, own.device->type).empty();
+                       });
   };
   return optimize::InlineCalls(std::move(graph), request, has_kernel);
 }
 
-exec::Plan::Options Session::PlanOptions() const {
-  exec::Plan::Options options;
+exec::PlanOptions Session::PlanOptions() const {
+  exec::PlanOptions options;
   options.early_transfers = options_.debug.early_transfers;
   options.transfer_precision = static_cast<exec::TransferPrecision>(options_.debug.transfer_precision);
   options.force_dynamic = options_.executor == kDynamicExecutor;
@@ -268,10 +304,11 @@ Shape DeclaredShape(const graph::Graph& graph, graph::Edge feed) {
 }  // namespace
 
 const exec::Device* Session::OwnerOf(const std::vector<int32_t>& memories, size_t i) const {
-  return memories.empty() || memories[i] == 0 ? nullptr : env_.devices[memories[i]].device;
+  return memories.empty() || memories[i] == 0 ? nullptr : state_->env.devices[memories[i]].device;
 }
 
-Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options, exec::KernelStore* store) {
+Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optimize::Request request,
+                                                       exec::PlanOptions options, exec::KernelStore* store) {
   std::vector<Callable::Feed> feeds;
   for (size_t i = 0; i < request.feeds.size(); ++i) {
     const graph::Edge feed = request.feeds[i];
@@ -281,29 +318,33 @@ Result<std::shared_ptr<Callable>> Session::NewCallable(graph::Graph graph, optim
   for (size_t i = 0; i < request.fetches.size(); ++i) fetch_devices.push_back(OwnerOf(request.fetch_memories, i));
   options.feed_memories = std::move(request.feed_memories);
   options.fetch_memories = std::move(request.fetch_memories);
-  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> runnable, NewRunnable(std::move(graph), std::move(request), std::move(options), store));
-  auto callable = std::make_shared<Callable>(shared_from_this(), &steps_, std::move(runnable), std::move(feeds), std::move(fetch_devices));
+  TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> runnable,
+                         NewRunnable(std::move(graph), std::move(request), std::move(options), store));
+  auto callable = std::make_shared<Callable>(shared_from_this(), &state_->steps, std::move(runnable), std::move(feeds),
+                                             std::move(fetch_devices));
   plans_built_.fetch_add(1);
-  std::lock_guard lock(steps_.mutex);
+  std::lock_guard lock(state_->steps.mutex);
   std::erase_if(callables_, [](const auto& weak) { return weak.expired(); });
   callables_.push_back(callable);
   return callable;
 }
 
-Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options,
-                                                             exec::KernelStore* store) {
+Result<std::shared_ptr<exec::Runnable>> Session::NewRunnable(graph::Graph graph, optimize::Request request,
+                                                             exec::PlanOptions options, exec::KernelStore* store) {
   const bool whole = options.part == nullptr;
   if (whole && options_.remote != nullptr)
-    return options_.remote->MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches), std::move(request.targets), env_, options);
+    return options_.remote->MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches),
+                                     std::move(request.targets), state_->env, options);
   if (whole && options_.debug.partition) {
-    TENON_ASSIGN_OR_RETURN(std::shared_ptr<exec::Runnable> parts,
-                           exec::PartedPlan::Create(std::move(graph), std::move(request.feeds), std::move(request.fetches),
-                                                    std::move(request.targets), env_, store, std::move(options)));
+    TENON_ASSIGN_OR_RETURN(
+        std::shared_ptr<exec::Runnable> parts,
+        exec::PartedPlan::Create(std::move(graph), std::move(request.feeds), std::move(request.fetches),
+                                 std::move(request.targets), state_->env, store, std::move(options)));
     return parts;
   }
   TENON_ASSIGN_OR_RETURN(std::shared_ptr<const exec::Plan> plan,
-                         exec::MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches), std::move(request.targets),
-                                        env_, store, std::move(options)));
+                         exec::MakePlan(std::move(graph), std::move(request.feeds), std::move(request.fetches),
+                                        std::move(request.targets), state_->env, store, std::move(options)));
   return std::shared_ptr<exec::Runnable>(std::make_shared<exec::Bindings>(std::move(plan)));
 }
 
@@ -311,7 +352,7 @@ Result<std::shared_ptr<Callable>> Session::MakeCallable(graph::Graph graph, opti
   TENON_ASSIGN_OR_RETURN(graph, Optimize(std::move(graph), &request));
   auto times = std::make_shared<exec::StepTimes>();
   TENON_RETURN_IF_ERROR(placer_->Place(request, &graph, times.get()));
-  exec::Plan::Options options = PlanOptions();
+  exec::PlanOptions options = PlanOptions();
   options.times = std::move(times);
   return NewCallable(std::move(graph), std::move(request), std::move(options), store);
 }
@@ -320,20 +361,23 @@ Result<std::shared_ptr<Callable>> Session::PrepareGraph(const graph::Graph& grap
                                                         exec::KernelStore* store) {
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(graph::Graph pruned, optimize::Prune(graph, &request));
-  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &store_ : store);
+  return MakeCallable(std::move(pruned), std::move(request), store == nullptr ? &state_->store : store);
 }
 
-Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                       std::vector<graph::NodeId> targets, std::shared_ptr<const exec::PartInfo> part) {
-  if (steps_.closing.load()) return Status(Code::kCancelled, "the session is closed");
+Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                       std::vector<graph::Edge> fetches,
+                                                       std::vector<graph::NodeId> targets,
+                                                       std::shared_ptr<const exec::PartInfo> part) {
+  if (state_->steps.closing.load()) return Status(Code::kCancelled, "the session is closed");
   const Planning planning = StartPlanning({});
   {
     const std::unique_lock lock(graph_mutex_);  // kernels that call functions look here
     for (const auto& function : graph.library()) graph_.library().insert(function);
   }
-  exec::Plan::Options options = PlanOptions();
+  exec::PlanOptions options = PlanOptions();
   options.part = std::move(part);
-  return NewCallable(std::move(graph), {std::move(feeds), std::move(fetches), std::move(targets)}, std::move(options), &store_);
+  return NewCallable(std::move(graph), {std::move(feeds), std::move(fetches), std::move(targets)}, std::move(options),
+                     &state_->store);
 }
 
 namespace {
@@ -382,7 +426,7 @@ Result<int32_t> Session::FindDevice(std::string_view name) const {
   TENON_ASSIGN_OR_RETURN(const place::DeviceName wanted, place::DeviceName::Parse(name));
   int32_t found = -1;
   std::string known;
-  for (const exec::SessionDevice& each : env_.devices) {
+  for (const exec::SessionDevice& each : state_->env.devices) {
     known += StrCat(known.empty() ? "" : ", ", each.device->name);
     TENON_ASSIGN_OR_RETURN(const place::DeviceName own, place::DeviceName::Parse(each.device->name));
     if (!wanted.Matches(own)) continue;
@@ -416,9 +460,9 @@ Result<Tensor> Session::CopyTo(const tenon_tensor_view& value, int32_t from, int
   }
   BufferPool* pool = to == 0 ? GlobalPool() : device(to).pool;
   TENON_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(pool, value.dtype, ShapeOf(value)));
-  const tenon_copy_args args = exec::CopyArgs(env_, DataOf(value), from, copy.data(), to, value.byte_size);
+  const tenon_copy_args args = exec::CopyArgs(state_->env, DataOf(value), from, copy.data(), to, value.byte_size);
   bool abandoned = false;
-  if (Status status = exec::CopyNow(env_, worker, args, "copy", nullptr, &abandoned); !status.ok()) {
+  if (Status status = exec::CopyNow(state_->env, worker, args, "copy", nullptr, &abandoned); !status.ok()) {
     if (abandoned) Retain(copy.buffer());  // it may still be written to
     return status;
   }
@@ -429,8 +473,9 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
                                                    const std::vector<std::string_view>& fetches,
                                                    const std::vector<std::string_view>& targets,
                                                    const std::vector<std::string_view>& feed_devices,
-                                                   const std::vector<std::string_view>& fetch_devices, const RunOptions& options) {
-  if (steps_.closing.load()) return Status(Code::kCancelled, "the session is closed");
+                                                   const std::vector<std::string_view>& fetch_devices,
+                                                   const RunOptions& options) {
+  if (state_->steps.closing.load()) return Status(Code::kCancelled, "the session is closed");
   const Planning planning = StartPlanning(options);
   TENON_ASSIGN_OR_RETURN(Pruned pruned, Prune(feeds, fetches, targets));
   optimize::Request& request = pruned.request;
@@ -440,7 +485,7 @@ Result<std::shared_ptr<Callable>> Session::Prepare(const std::vector<std::string
   if (options_.remote != nullptr && (std::any_of(request.feed_memories.begin(), request.feed_memories.end(), on_device) ||
                                      std::any_of(request.fetch_memories.begin(), request.fetch_memories.end(), on_device)))
     return Unimplemented("the steps of this session run in other processes; feed and fetch host memory");
-  return MakeCallable(std::move(pruned.graph), std::move(request), &store_);
+  return MakeCallable(std::move(pruned.graph), std::move(request), &state_->store);
 }
 
 Result<PlacementReport> Session::ExplainPlacement(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
@@ -456,7 +501,8 @@ Result<std::vector<place::Refusal>> Session::AskPlugins(graph::Graph placed, con
   if (options_.remote != nullptr) return refusals;
   exec::KernelStore store;  // no step's
   TENON_ASSIGN_OR_RETURN(const std::shared_ptr<const exec::Plan> plan,
-                         exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, env_, &store, PlanOptions()));
+                         exec::MakePlan(std::move(placed), request.feeds, request.fetches, request.targets, state_->env,
+                                        &store, PlanOptions()));
   graph::ShapeInference shapes(&plan->graph());
   (void)shapes.Run(plan->order()).ok();  // what is not known is not asked about
   for (const graph::NodeId id : plan->order()) {
@@ -484,7 +530,7 @@ Status Session::Run(const RunOptions& options, const std::vector<std::string_vie
     TENON_ASSIGN_OR_RETURN(callable, PrepareCached(feed_names, fetch_names, target_names, options));
     {
       std::lock_guard lock(cache_mutex_);
-      if (!steps_.closing.load()) callable = cache_.emplace(key, callable).first->second;
+      if (!state_->steps.closing.load()) callable = cache_.emplace(key, callable).first->second;
     }
     if (options.timeout_ns == 0) return callable->Run(options, feeds, out_fetches);
     // The planning's time is the step's.
@@ -512,14 +558,24 @@ Result<std::shared_ptr<Callable>> Session::PrepareCached(const std::vector<std::
 }
 
 SessionMetrics Session::metrics() const {
-  SessionMetrics out{steps_.ran.load(), plans_built_.load(), plans_reused_.load(), 0, pool_->bytes_in_use(), pool_->peak_bytes(), 0,
-                     nodes_merged_.load(), steps_.host_waits.load(), 0, 0, steps_.captured_launches.load()};
-  for (const exec::SessionDevice& device : env_.devices) {
+  SessionMetrics out{state_->steps.ran.load(),
+                     plans_built_.load(),
+                     plans_reused_.load(),
+                     0,
+                     pool_->bytes_in_use(),
+                     pool_->peak_bytes(),
+                     0,
+                     nodes_merged_.load(),
+                     state_->steps.host_waits.load(),
+                     0,
+                     0,
+                     state_->steps.captured_launches.load()};
+  for (const exec::SessionDevice& device : state_->env.devices) {
     if (!device.queued()) continue;
     out.device_bytes_in_use += device.pool->bytes_in_use();
     out.device_peak_bytes += device.pool->peak_bytes();
   }
-  std::lock_guard lock(steps_.mutex);
+  std::lock_guard lock(state_->steps.mutex);
   for (const auto& weak : callables_)
     if (auto callable = weak.lock()) {
       const exec::Runnable::Counts counts = callable->counts();

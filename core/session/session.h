@@ -14,18 +14,31 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/exec/device/resources.h"
-#include "core/exec/kernel/kernel_instance.h"
+#include "core/graph/graph.h"
 #include "core/optimize/optimize.h"
 #include "core/session/callable.h"
 #include "core/session/planning.h"
-#include "core/session/runtime.h"
 #include "core/session/session_options.h"
-#include "core/session/session_placer.h"
+
+struct tenon_function;
+
+namespace tenon::exec {
+class KernelStore;
+struct PartInfo;
+struct PlanOptions;
+struct SessionDevice;
+}  // namespace tenon::exec
+
+namespace tenon::place {
+struct Refusal;
+}
 
 namespace tenon::session {
 
 class FunctionCode;
+class Runtime;
+class SessionPlacer;
+struct PlacementReport;
 
 struct SessionMetrics {
   uint64_t steps, plans_built, plans_reused, bindings_built, bytes_in_use, peak_bytes, nodes_folded, nodes_merged, host_waits,
@@ -57,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<int32_t> FindDevice(std::string_view name) const;
   // A copy of a value, which lies in the memory `from`, in the memory `to` (0: the host's, else the number of a device).
   Result<Tensor> CopyTo(const tenon_tensor_view& value, int32_t from, int32_t to);
-  const exec::SessionDevice& device(int32_t index) const { return env_.devices[index]; }
+  const exec::SessionDevice& device(int32_t index) const;
   // Prepare, cached by names, and Run.
   Status Run(const RunOptions& options, const std::vector<std::string_view>& feed_names,
              const tenon_tensor_view* const* feeds, const std::vector<std::string_view>& fetch_names,
@@ -86,44 +99,43 @@ class Session : public std::enable_shared_from_this<Session> {
   // With the library of the session's graph and no node.
   graph::Graph EmptyGraph() const;
   // What this thread plans while the answer lives ends with the session, and with what the options say.
-  Planning StartPlanning(const RunOptions& options) { return Planning(&runtime_->deadlines(), &closed_, pool_, options); }
+  Planning StartPlanning(const RunOptions& options);
 
  private:
-  Session(Runtime* runtime, SessionOptions options) : runtime_(runtime), options_(std::move(options)), graph_(&runtime->ops()) {}
+  Session(Runtime* runtime, SessionOptions options);
   // Another try without the cached callables, if their plans are what takes the memory.
   Result<std::shared_ptr<Callable>> PrepareCached(const std::vector<std::string_view>& feeds, const std::vector<std::string_view>& fetches,
                                                   const std::vector<std::string_view>& targets, const RunOptions& options);
   // What they refuse of a placed graph; nothing where none is asked: without compiling, or in other processes.
   Result<std::vector<place::Refusal>> AskPlugins(graph::Graph placed, const optimize::Request& request);
-  Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices, const char* what,
-                      std::vector<int32_t>* out) const;
-  Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request, exec::KernelStore* store);
-  Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request, exec::Plan::Options options, exec::KernelStore* store);
-  Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request, exec::Plan::Options options,
-                                                      exec::KernelStore* store);
+  Status FindMemories(const std::vector<std::string_view>& names, const std::vector<std::string_view>& devices,
+                      const char* what, std::vector<int32_t>* out) const;
+  Result<std::shared_ptr<Callable>> MakeCallable(graph::Graph graph, optimize::Request request,
+                                                 exec::KernelStore* store);
+  Result<std::shared_ptr<Callable>> NewCallable(graph::Graph graph, optimize::Request request,
+                                                exec::PlanOptions options, exec::KernelStore* store);
+  Result<std::shared_ptr<exec::Runnable>> NewRunnable(graph::Graph graph, optimize::Request request,
+                                                      exec::PlanOptions options, exec::KernelStore* store);
   void DropFunctions();
   // A function of the graph, for kernels; a reference is the caller's.
   Result<tenon_function*> MakeFunction(const graph::FunctionRef& function, std::string_view device);
   // In whose memory the i-th lies; nullptr: the host's.
   const exec::Device* OwnerOf(const std::vector<int32_t>& memories, size_t i) const;
-  exec::Plan::Options PlanOptions() const;
+  exec::PlanOptions PlanOptions() const;
   // Inlines calls and merges common subexpressions.
   Result<graph::Graph> Optimize(graph::Graph graph, optimize::Request* request);
 
+  struct State;  // what its steps work with
+
   Runtime* runtime_;
-  std::vector<std::unique_ptr<LiveObject>> devices_in_use_;  // whose plugins must stay
+  const std::unique_ptr<State> state_;
   SessionOptions options_;
   std::unique_ptr<SessionPlacer> placer_;
   mutable std::shared_mutex graph_mutex_;
   graph::Graph graph_;
   BufferPool* pool_ = nullptr;
-  exec::Environment env_;
-  exec::Environment placement_env_;  // the devices that steps run on
-  exec::ResourceManager resources_;
-  exec::KernelStore store_;
   std::mutex cache_mutex_;
   std::unordered_map<std::string, std::shared_ptr<Callable>> cache_;
-  mutable Steps steps_;
   std::condition_variable idle_;
   std::vector<std::weak_ptr<Callable>> callables_;  // the steps' mutex guards them
   std::mutex functions_mutex_;

@@ -6,6 +6,7 @@
 
 #include "core/graph/builder.h"
 #include "core/graph/function_def.h"
+#include "core/graph/graph.h"
 #include "core/session/callable.h"
 
 namespace tenon::session {

@@ -4,8 +4,13 @@
 #include <algorithm>
 
 #include "core/base/log.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/plan/plan.h"
+#include "core/exec/plan/step_times.h"
 #include "core/graph/function_body.h"
 #include "core/place/external_placer.h"
+#include "core/session/placement.h"
+#include "core/session/runtime.h"
 
 namespace tenon::session {
 namespace {

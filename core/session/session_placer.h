@@ -16,17 +16,23 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/exec/plan/plan.h"
 #include "core/optimize/optimize.h"
 #include "core/place/cost_model.h"
 #include "core/place/explain.h"
+#include "core/place/place.h"
 #include "core/place/placement_file.h"
-#include "core/session/placement.h"
-#include "core/session/runtime.h"
 #include "core/session/session_options.h"
 #include "core/trace/trace.h"
 
+namespace tenon::exec {
+class Plan;
+struct Environment;
+struct StepTimes;
+}  // namespace tenon::exec
+
 namespace tenon::session {
+
+class Runtime;
 
 struct PlacementOptions {
   // What a session's options say of placement, but for the default device. INVALID_ARGUMENT names the line of a text that cannot be read.

@@ -6,6 +6,8 @@
 #include <latch>
 #include <thread>
 
+#include "core/session/runtime.h"
+#include "core/session/session_placer.h"
 #include "tenon/ext/draft/collective.h"
 #include "tests/fakes/tiny_kernels.h"
 

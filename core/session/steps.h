@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <mutex>
 
-#include "core/exec/device/environment.h"
+namespace tenon::exec {
+struct Environment;
+}
 
 namespace tenon::session {
 

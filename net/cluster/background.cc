@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/base/log.h"
+#include "core/exec/threads/host_threads.h"
 
 namespace tenon::cluster {
 

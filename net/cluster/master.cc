@@ -6,6 +6,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/json_escape.h"
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
+#include "core/exec/runnable.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/partition/partition.h"
 #include "core/place/device_name.h"
@@ -46,7 +50,8 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
   };
   ClusterPlan(Master* master, graph::Graph graph, const exec::Environment& env) : master_(master), graph_(std::move(graph)), env_(env) {}
 
-  Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets, const exec::Plan::Options& options);
+  Status Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
+              const exec::PlanOptions& options);
   std::unique_ptr<exec::Run> NewRun() override;
   std::string Explain() const override;
   bool gives_own_buffers() const override { return true; }
@@ -61,7 +66,8 @@ class ClusterPlan : public exec::Runnable, public std::enable_shared_from_this<C
     return std::any_of(master_->devices_.begin(), master_->devices_.end(),
                        [&](const exec::Device& device) { return device.name == node.device && !device.synchronous; });
   }
-  Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers, const exec::Plan::Options& options);
+  Status Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
+                  const exec::PlanOptions& options);
   size_t TaskOf(const std::string& name) const {
     const auto at = std::find_if(master_->tasks_.begin(), master_->tasks_.end(), [&](const auto& each) { return each.task.name() == name; });
     return static_cast<size_t>(at - master_->tasks_.begin());
@@ -276,8 +282,8 @@ std::string ClusterPlan::Explain() const {
   return out + "\n]\n";
 }
 
-Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
-                         const exec::Plan::Options& options) {
+Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
+                         std::vector<graph::NodeId> targets, const exec::PlanOptions& options) {
   fetch_count_ = fetches.size();
   partition::PartitionRequest request;
   request.graph = &graph_;
@@ -309,8 +315,8 @@ Status ClusterPlan::Make(std::vector<graph::Edge> feeds, std::vector<graph::Edge
   return Status::Ok();
 }
 
-Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned& all, const std::vector<uint32_t>& numbers,
-                             const exec::Plan::Options& options) {
+Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned& all,
+                             const std::vector<uint32_t>& numbers, const exec::PlanOptions& options) {
   const auto index = static_cast<size_t>(part - all.parts.data());
   graph::Graph& graph = part->graph;
   for (const graph::NodeId id : graph.ids())
@@ -355,9 +361,11 @@ Status ClusterPlan::Register(partition::Part* part, const partition::Partitioned
   return status.ok() ? std::move(status) : std::move(status).Annotate(master_->Where(task));
 }
 
-Result<std::shared_ptr<exec::Runnable>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                              std::vector<graph::NodeId> targets, const exec::Environment& env,
-                                                              const exec::Plan::Options& options) {
+Result<std::shared_ptr<exec::Runnable>> Master::MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                         std::vector<graph::Edge> fetches,
+                                                         std::vector<graph::NodeId> targets,
+                                                         const exec::Environment& env,
+                                                         const exec::PlanOptions& options) {
   TENON_RETURN_IF_ERROR(lost());
   auto plan = std::make_shared<ClusterPlan>(this, std::move(graph), env);
   TENON_RETURN_IF_ERROR(plan->Make(std::move(feeds), std::move(fetches), std::move(targets), options));

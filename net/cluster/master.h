@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/exec/parts/channel_shapes.h"
+#include "core/exec/plan/plan_options.h"
 #include "core/session/remote.h"
 #include "core/session/session_options.h"
 #include "net/cluster/network.h"
@@ -54,9 +55,10 @@ class Master : public session::Remote {
   TaskReport Report(size_t task) const;
 
   const std::vector<exec::Device>& devices() const override { return devices_; }
-  Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds, std::vector<graph::Edge> fetches,
-                                                        std::vector<graph::NodeId> targets, const exec::Environment& env,
-                                                        const exec::Plan::Options& options) override;
+  Result<std::shared_ptr<exec::Runnable>> MakePlan(graph::Graph graph, std::vector<graph::Edge> feeds,
+                                                   std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
+                                                   const exec::Environment& env,
+                                                   const exec::PlanOptions& options) override;
 
  private:
   friend class ClusterPlan;

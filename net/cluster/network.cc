@@ -5,8 +5,10 @@
 #include <condition_variable>
 #include <optional>
 
+#include "core/base/cancellation.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "tenon/ext/draft/transport.h"
 
 namespace tenon::cluster {
 

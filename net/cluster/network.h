@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "core/base/cancellation.h"
 #include "core/session/runtime.h"
+#include "tenon/ext/draft/transport.h"
 
 namespace tenon::cluster {
 

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/exchange/rendezvous.h"
+#include "core/exec/exchange/rendezvous_key.h"
+#include "core/tensor/tensor.h"
 #include "net/cluster/cluster.pb.h"
 
 namespace tenon::cluster {

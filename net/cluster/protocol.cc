@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include "core/exec/device/device.h"
+
 namespace tenon::cluster {
 
 void Describe(const exec::Device& device, DeviceInfo* out) {

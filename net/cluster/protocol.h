@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "core/base/cancellation.h"
 #include "net/cluster/network.h"
 #include "net/cluster/packet.h"
 

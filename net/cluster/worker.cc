@@ -6,6 +6,9 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/exec/device/device.h"
+#include "core/exec/device/resources.h"
+#include "core/session/device_list.h"
 #include "net/cluster/protocol.h"
 #include "net/cluster/worker_step.h"
 
@@ -110,7 +113,12 @@ void Worker::Watch() {
 }
 
 Worker::Worker(session::Runtime* runtime, WorkerOptions options)
-    : runtime_(runtime), options_(std::move(options)), started_ns_(NowNs()), metrics_(options_.task, options_.tasks), background_(runtime, options_.task) {
+    : runtime_(runtime),
+      options_(std::move(options)),
+      started_ns_(NowNs()),
+      metrics_(options_.task, options_.tasks),
+      unnamed_(std::make_unique<exec::ResourceManager>()),
+      background_(runtime, options_.task) {
   const auto choice = runtime_->ChooseDevices("");
   if (!choice.ok()) return;  // who opens a session is told
   for (const exec::Device* device : choice->devices)
@@ -211,7 +219,7 @@ Status Worker::Stop(uint64_t deadline_ns) {
 Worker::~Worker() {
   if (!stop_ && network_ != nullptr && watch_.joinable()) (void)Stop(NowNs()).ok();
   if (finisher_.joinable()) finisher_.join();
-  unnamed_.ClearAll();
+  unnamed_->ClearAll();
 }
 
 }  // namespace tenon::cluster

@@ -28,6 +28,11 @@
 #include "net/cluster/worker_session.h"
 #include "net/cluster/worker_step.h"
 
+namespace tenon::exec {
+class ResourceManager;
+struct Device;
+}  // namespace tenon::exec
+
 namespace tenon::cluster {
 
 struct WorkerOptions {
@@ -119,7 +124,7 @@ class Worker {
   uint64_t incarnation_ = 0, started_ns_ = 0;
   WorkerMetrics metrics_;
   std::vector<WorkerState::Memory> memories_;  // fixed; the host's first
-  exec::ResourceManager unnamed_;
+  const std::unique_ptr<exec::ResourceManager> unnamed_;
   Background background_;
   StepServices services_;  // with the network
   std::unique_ptr<Network> network_;

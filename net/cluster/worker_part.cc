@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/exec/exchange/transfer_precision.h"
+#include "core/exec/plan/plan.h"
 #include "core/graph/graphdef/convert.h"
 #include "net/cluster/protocol.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/exec/plan/plan_options.h"
 #include "core/session/session.h"
 #include "net/cluster/metrics.h"
 #include "net/cluster/packet.h"

@@ -6,6 +6,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/trace/trace.h"
 #include "net/cluster/planted.h"
 #include "net/cluster/protocol.h"
 #include "net/cluster/step_order.h"

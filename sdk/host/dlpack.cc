@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors to and from DLPack's managed tensors.
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace

@@ -2,6 +2,7 @@
 // The functions of app.h.
 #include "core/graph/function_library.h"
 #include "core/graph/make_function.h"
+#include "core/graph/op_registry.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace

@@ -3,10 +3,15 @@
 #include <cstring>
 
 #include "core/grad/gradients.h"
+#include "core/graph/builder.h"
 #include "core/graph/graphdef/convert.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+tenon_app_graph::tenon_app_graph(tenon_runtime* owner)
+    : runtime(owner), graph(&owner->runtime.ops()), builder(std::make_unique<graph::Builder>(&graph)) {}
+tenon_app_graph::~tenon_app_graph() = default;
 
 namespace {
 
@@ -65,14 +70,14 @@ tenon_status* tenon_graph_add_node(tenon_app_graph* graph, const tenon_node_spec
   return host::Guard([&]() -> Status {
     const size_t before = graph->graph.size();
     TENON_RETURN_IF_ERROR(host::TakeFunctions(graph, *spec));
-    graph->builder.set_device(std::string(View(device)));
-    Status status(graph->builder.c()->add_node(&graph->builder, spec, out_node));
-    graph->builder.set_device("");
+    graph->builder->set_device(std::string(View(device)));
+    Status status(graph->builder->c()->add_node(graph->builder.get(), spec, out_node));
+    graph->builder->set_device("");
     if (!status.ok()) return status;
-    status = graph->builder.Check(graph::NodeId(*out_node));
+    status = graph->builder->Check(graph::NodeId(*out_node));
     if (!status.ok()) {
       graph->graph.Truncate(before);
-      graph->builder.Forget();
+      graph->builder->Forget();
     }
     return status;
   });
@@ -87,7 +92,7 @@ tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_
     if (edge.node > n.id && !graph::IsBackEdge(graph->graph.node(edge.node), n))
       return InvalidArgument(StrCat(n.Describe(), ": an edge may lead back only from a next-iteration to a merge"));
     TENON_RETURN_IF_ERROR(graph->graph.SetInput(n.id, index, edge));
-    graph->builder.Forget();
+    graph->builder->Forget();
     return Status::Ok();
   });
 }
@@ -95,7 +100,7 @@ tenon_status* tenon_graph_set_input(tenon_app_graph* graph, int64_t node, int32_
 tenon_status* tenon_graph_add_constant(tenon_app_graph* graph, tenon_span name, const tenon_tensor_view* value, tenon_output* out_output) {
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::CopyOf(GlobalPool(), *value));
-    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph->builder.Constant(std::move(tensor), View(name)));
+    TENON_ASSIGN_OR_RETURN(const graph::Edge edge, graph->builder->Constant(std::move(tensor), View(name)));
     *out_output = graph::ToC(edge);
     return Status::Ok();
   });
@@ -151,7 +156,7 @@ uint32_t tenon_graph_output_dtype(const tenon_app_graph* graph, tenon_output out
 tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph, tenon_output output, tenon_shape* out_shape) {
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, output));
-    *out_shape = const_cast<tenon_app_graph*>(graph)->builder.Facts(edge).shape.c();
+    *out_shape = const_cast<tenon_app_graph*>(graph)->builder->Facts(edge).shape.c();
     return Status::Ok();
   });
 }
@@ -166,13 +171,16 @@ tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_outp
     if (initial != nullptr) {
       TENON_ASSIGN_OR_RETURN(first, CheckEdges(graph, initial, y_count));
     }
-    TENON_ASSIGN_OR_RETURN(std::vector<tenon_gradient> gradients, grad::AddGradients(&graph->builder, y_edges, x_edges, first));
+    TENON_ASSIGN_OR_RETURN(std::vector<tenon_gradient> gradients,
+                           grad::AddGradients(graph->builder.get(), y_edges, x_edges, first));
     std::copy(gradients.begin(), gradients.end(), out_gradients);
     return Status::Ok();
   });
 }
 
-void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) { graph->builder.set_scope(std::string(View(scope))); }
+void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) {
+  graph->builder->set_scope(std::string(View(scope)));
+}
 
 tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count) {
   return host::Guard([&]() -> Status {
@@ -181,7 +189,7 @@ tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64
       TENON_RETURN_IF_ERROR(CheckNode(graph, nodes[i]));
       controls.push_back(graph::NodeId(nodes[i]));
     }
-    graph->builder.set_controls(std::move(controls));
+    graph->builder->set_controls(std::move(controls));
     return Status::Ok();
   });
 }

@@ -13,27 +13,32 @@
 #include <vector>
 
 #include "core/base/plugin_call.h"
-#include "core/graph/builder.h"
-#include "core/files/file_grants.h"
-#include "core/files/mounts.h"
+#include "core/graph/graph.h"
 #include "core/session/partial_run.h"
+#include "core/session/runtime.h"
 #include "core/session/session.h"
 #include "plugins/loader.h"
 #include "sdk/host/read_options.h"
 #include "tenon/app.h"
 
-namespace tenon::cluster {
+namespace tenon {
+namespace cluster {
 class Master;
 }
+namespace exec {
+struct Device;
+}
+namespace graph {
+class Builder;
+}
+}  // namespace tenon
 
 struct tenon_text {
   std::string text;
 };
 
 struct tenon_tensor {
-  explicit tenon_tensor(tenon::Tensor value, const tenon::exec::Device* in = nullptr) : tensor(std::move(value)), device(in), view(tensor.view()) {
-    if (device != nullptr) tenon::exec::MarkDevice(&view, *device);
-  }
+  explicit tenon_tensor(tenon::Tensor value, const tenon::exec::Device* in = nullptr);
   std::atomic<int64_t> references{1};
   const tenon::Tensor tensor;
   const tenon::exec::Device* const device;  // whose memory it lies in; nullptr: the host's
@@ -45,12 +50,8 @@ struct tenon_cancellation {
 };
 
 struct tenon_runtime {
-  tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads)
-      : loader(host, std::move(loader_options)), runtime(threads) {}
-  ~tenon_runtime() {
-    tenon::files::Mounts::The().RemoveOpener(this);
-    tenon::files::FileGrants::Lift(this);
-  }
+  tenon_runtime(const tenon_host* host, tenon::plugins::LoaderOptions loader_options, uint32_t threads);
+  ~tenon_runtime();
   // Opens the packages that provide an op (or kernels of it, or a device) and registers them.
   void OpenForOp(std::string_view op);
   void OpenForKernels(std::string_view op);
@@ -86,18 +87,16 @@ struct tenon_runtime {
   std::set<std::string, std::less<>> warned;         // paths of refused packages
   std::map<std::string, tenon::plugins::LoadReport> failures;  // of registering, by path
   // What spans given out point into.
-  mutable std::vector<tenon::plugins::LoadReport> reports;
-  mutable std::vector<const tenon::graph::OpDef*> ops;
-  mutable std::vector<tenon::exec::KernelEntry> kernels;
-  mutable std::vector<std::string> kernel_types;
-  mutable std::vector<tenon::exec::Device> devices;
+  struct Lists;
+  const std::unique_ptr<Lists> lists;
 };
 
 struct tenon_app_graph {
-  explicit tenon_app_graph(tenon_runtime* owner) : runtime(owner), graph(&owner->runtime.ops()), builder(&graph) {}
+  explicit tenon_app_graph(tenon_runtime* owner);
+  ~tenon_app_graph();
   tenon_runtime* runtime;
   tenon::graph::Graph graph;
-  tenon::graph::Builder builder;
+  const std::unique_ptr<tenon::graph::Builder> builder;
   const tenon_app_graph* outer = nullptr;  // of a function's body: the graph whose functions it knows too
   // The library as a list, made when it is asked for; empty: not made since the library changed.
   mutable std::vector<std::shared_ptr<const tenon::graph::FunctionDef>> functions;

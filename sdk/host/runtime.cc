@@ -9,10 +9,14 @@
 #include "core/base/log.h"
 #include "core/base/plugin_call.h"
 #include "core/base/table_check.h"
-#include "core/place/device_name.h"
+#include "core/exec/device/device.h"
+#include "core/exec/kernel/kernel_registry.h"
+#include "core/exec/kernel/tuning_cache.h"
 #include "core/files/file_grants.h"
 #include "core/files/files.h"
 #include "core/files/mounts.h"
+#include "core/graph/op_registry.h"
+#include "core/place/device_name.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -23,6 +27,22 @@ constexpr char kNameCrashes[] = "TENON_NAME_CRASHES";
 std::vector<std::string> OpsOf(const tenon_plugin& plugin);
 
 }  // namespace
+
+struct tenon_runtime::Lists {
+  std::vector<plugins::LoadReport> reports;
+  std::vector<const graph::OpDef*> ops;
+  std::vector<exec::KernelEntry> kernels;
+  std::vector<std::string> kernel_types;
+  std::vector<exec::Device> devices;
+};
+
+tenon_runtime::tenon_runtime(const tenon_host* host, plugins::LoaderOptions loader_options, uint32_t threads)
+    : loader(host, std::move(loader_options)), runtime(threads), lists(std::make_unique<Lists>()) {}
+
+tenon_runtime::~tenon_runtime() {
+  files::Mounts::The().RemoveOpener(this);
+  files::FileGrants::Lift(this);
+}
 
 plugins::OptionList tenon_runtime::OptionsFor(std::string_view id) const {
   plugins::OptionList out;
@@ -382,19 +402,27 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
 
 uint64_t tenon_runtime_report_count(const tenon_runtime* runtime) {
   std::lock_guard lock(runtime->mutex);
-  runtime->reports = runtime->Reports();
-  return runtime->reports.size();
+  runtime->lists->reports = runtime->Reports();
+  return runtime->lists->reports.size();
 }
 
 tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index, tenon_load_report* out_report) {
   return host::Guard([&]() -> Status {
     std::lock_guard lock(runtime->mutex);
-    if (runtime->reports.empty()) runtime->reports = runtime->Reports();
-    if (index >= runtime->reports.size()) return OutOfList("report", index, runtime->reports.size());
-    const plugins::LoadReport& report = runtime->reports[index];
-    const tenon_load_report value = {TENON_HEAD(tenon_load_report), Span(report.path), Span(report.id), Span(report.version),
-                                     Span(plugins::ReasonName(report.reason)), Span(report.text), Span(report.missing),
-                                     Span(report.hint), OutcomeCode(report.outcome), report.op_count, report.kernel_count,
+    if (runtime->lists->reports.empty()) runtime->lists->reports = runtime->Reports();
+    if (index >= runtime->lists->reports.size()) return OutOfList("report", index, runtime->lists->reports.size());
+    const plugins::LoadReport& report = runtime->lists->reports[index];
+    const tenon_load_report value = {TENON_HEAD(tenon_load_report),
+                                     Span(report.path),
+                                     Span(report.id),
+                                     Span(report.version),
+                                     Span(plugins::ReasonName(report.reason)),
+                                     Span(report.text),
+                                     Span(report.missing),
+                                     Span(report.hint),
+                                     OutcomeCode(report.outcome),
+                                     report.op_count,
+                                     report.kernel_count,
                                      report.device_count};
     return Status(host::WriteOut(value, out_report));
   });
@@ -402,16 +430,16 @@ tenon_status* tenon_runtime_report(const tenon_runtime* runtime, uint64_t index,
 
 uint64_t tenon_runtime_op_count(const tenon_runtime* runtime) {
   std::lock_guard lock(runtime->mutex);
-  runtime->ops = runtime->runtime.ops().All();
-  return runtime->ops.size();
+  runtime->lists->ops = runtime->runtime.ops().All();
+  return runtime->lists->ops.size();
 }
 
 tenon_status* tenon_runtime_op(const tenon_runtime* runtime, uint64_t index, tenon_op_info* out_info) {
   return host::Guard([&]() -> Status {
     std::lock_guard lock(runtime->mutex);
-    if (runtime->ops.empty()) runtime->ops = runtime->runtime.ops().All();
-    if (index >= runtime->ops.size()) return OutOfList("op", index, runtime->ops.size());
-    return Status(host::WriteOut(InfoOf(*runtime->ops[index]), out_info));
+    if (runtime->lists->ops.empty()) runtime->lists->ops = runtime->runtime.ops().All();
+    if (index >= runtime->lists->ops.size()) return OutOfList("op", index, runtime->lists->ops.size());
+    return Status(host::WriteOut(InfoOf(*runtime->lists->ops[index]), out_info));
   });
 }
 
@@ -424,20 +452,25 @@ tenon_status* tenon_runtime_find_op(const tenon_runtime* runtime, tenon_span nam
 
 uint64_t tenon_runtime_kernel_count(const tenon_runtime* runtime) {
   std::lock_guard lock(runtime->mutex);
-  runtime->kernels = runtime->runtime.kernels().All();
-  runtime->kernel_types.clear();
-  for (const auto& entry : runtime->kernels) runtime->kernel_types.push_back(exec::DescribeConstraints(*entry.registration));
-  return runtime->kernels.size();
+  runtime->lists->kernels = runtime->runtime.kernels().All();
+  runtime->lists->kernel_types.clear();
+  for (const auto& entry : runtime->lists->kernels)
+    runtime->lists->kernel_types.push_back(exec::DescribeConstraints(*entry.registration));
+  return runtime->lists->kernels.size();
 }
 
 tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index, tenon_kernel_info* out_info) {
   return host::Guard([&]() -> Status {
     std::lock_guard lock(runtime->mutex);
-    if (runtime->kernels.empty()) tenon_runtime_kernel_count(runtime);
-    if (index >= runtime->kernels.size()) return OutOfList("kernel", index, runtime->kernels.size());
-    const exec::KernelEntry& entry = runtime->kernels[index];
-    const tenon_kernel_info value = {TENON_HEAD(tenon_kernel_info), entry.registration->op, entry.registration->device_type,
-                                     Span(entry.plugin()), Span(runtime->kernel_types[index]), entry.registration->priority,
+    if (runtime->lists->kernels.empty()) tenon_runtime_kernel_count(runtime);
+    if (index >= runtime->lists->kernels.size()) return OutOfList("kernel", index, runtime->lists->kernels.size());
+    const exec::KernelEntry& entry = runtime->lists->kernels[index];
+    const tenon_kernel_info value = {TENON_HEAD(tenon_kernel_info),
+                                     entry.registration->op,
+                                     entry.registration->device_type,
+                                     Span(entry.plugin()),
+                                     Span(runtime->lists->kernel_types[index]),
+                                     entry.registration->priority,
                                      entry.registration->traits};
     return Status(host::WriteOut(value, out_info));
   });
@@ -446,21 +479,29 @@ tenon_status* tenon_runtime_kernel(const tenon_runtime* runtime, uint64_t index,
 uint64_t tenon_runtime_device_count(const tenon_runtime* runtime) {
   const_cast<tenon_runtime*>(runtime)->OpenDevices();
   std::lock_guard lock(runtime->mutex);
-  runtime->devices = runtime->runtime.devices();
-  return runtime->devices.size();
+  runtime->lists->devices = runtime->runtime.devices();
+  return runtime->lists->devices.size();
 }
 
 tenon_status* tenon_runtime_device(const tenon_runtime* runtime, uint64_t index, tenon_device_info* out_info) {
   return host::Guard([&]() -> Status {
     std::lock_guard lock(runtime->mutex);
-    if (runtime->devices.empty()) tenon_runtime_device_count(runtime);
-    if (index >= runtime->devices.size()) return OutOfList("device", index, runtime->devices.size());
-    const exec::Device& device = runtime->devices[index];
-    const tenon_device_info value = {TENON_HEAD(tenon_device_info), Span(device.name), Span(device.type), Span(device.plugin),
-                                     Span(device.model), Span(device.problem), device.memory_bytes, Span(device.memory_kinds),
-                                     device.queues == nullptr ? 0 : static_cast<uint32_t>(device.queues->compute_count()),
-                                     device.queues == nullptr ? 0u : 2u, static_cast<uint32_t>(device.properties.dl_device_type),
-                                     device.properties.dl_device_id};
+    if (runtime->lists->devices.empty()) tenon_runtime_device_count(runtime);
+    if (index >= runtime->lists->devices.size()) return OutOfList("device", index, runtime->lists->devices.size());
+    const exec::Device& device = runtime->lists->devices[index];
+    const tenon_device_info value = {
+        TENON_HEAD(tenon_device_info),
+        Span(device.name),
+        Span(device.type),
+        Span(device.plugin),
+        Span(device.model),
+        Span(device.problem),
+        device.memory_bytes,
+        Span(device.memory_kinds),
+        device.queues == nullptr ? 0 : static_cast<uint32_t>(device.queues->compute_count()),
+        device.queues == nullptr ? 0u : 2u,
+        static_cast<uint32_t>(device.properties.dl_device_type),
+        device.properties.dl_device_id};
     return Status(host::WriteOut(value, out_info));
   });
 }

@@ -2,6 +2,11 @@
 // The sessions of app.h.
 #include <cstring>
 
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/threads/host_threads.h"
+#include "core/session/session_placer.h"
+#include "core/trace/trace.h"
 #include "net/cluster/master.h"
 #include "sdk/host/objects.h"
 #include "sdk/host/read_options.h"

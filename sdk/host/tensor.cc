@@ -5,9 +5,15 @@
 #include <mutex>
 #include <string>
 
+#include "core/exec/device/device.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
+
+tenon_tensor::tenon_tensor(Tensor value, const exec::Device* in)
+    : tensor(std::move(value)), device(in), view(tensor.view()) {
+  if (device != nullptr) exec::MarkDevice(&view, *device);
+}
 
 extern "C" {
 

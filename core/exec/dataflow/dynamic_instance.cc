@@ -8,6 +8,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/clock.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/device/transfer.h"
 #include "core/exec/kernel/outputs.h"
 #include "core/exec/threads/host_threads.h"

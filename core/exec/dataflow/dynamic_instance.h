@@ -29,6 +29,9 @@
 #include "core/exec/dataflow/dynamic_plan.h"
 #include "core/exec/device/queue_work.h"
 #include "core/exec/exchange/rendezvous.h"
+#include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/kernel_instance.h"
+#include "core/exec/kernel/node_runner.h"
 
 namespace tenon::exec {
 

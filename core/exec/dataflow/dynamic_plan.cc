@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/node_runner.h"
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 
 namespace tenon::exec {
 

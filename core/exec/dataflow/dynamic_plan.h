@@ -15,7 +15,11 @@
 
 #include "core/exec/plan/device_constants.h"
 #include "core/exec/plan/plan.h"
-#include "core/graph/loop_analysis.h"
+#include "core/graph/frame_id.h"
+
+namespace tenon::graph {
+class LoopAnalysis;
+}
 
 namespace tenon::exec {
 

@@ -7,6 +7,8 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/exec/device/async_calls.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/trace/trace.h"
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/exec/dataflow/dynamic_instance.h"
+#include "core/exec/device/environment.h"
 #include "core/exec/device/transfer.h"
 
 namespace tenon::exec {

@@ -2,6 +2,7 @@
 // Sends and receives in the dynamic executor. A receive leaves its receiver at the rendezvous and comes back through the
 // inbox, so that nothing else of the step waits for it.
 #include "core/exec/dataflow/dynamic_instance.h"
+#include "core/exec/device/step.h"
 #include "core/exec/exchange/values.h"
 
 namespace tenon::exec {

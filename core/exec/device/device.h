@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/id.h"
 #include "core/base/adopt.h"
 #include "core/base/plugin_call.h"
+#include "core/exec/device/queue_id.h"
 #include "core/tensor/buffer.h"
 #include "tenon/device.h"
 
@@ -76,8 +76,6 @@ const T* ExtensionOf(const Device& device, std::string_view id) {
 
 // Lets what is given to the device's queues from now on wait for a native stream (ext/draft/native_handle.h). UNIMPLEMENTED without.
 Status WaitForStream(const Device& device, void* stream);
-
-using QueueId = Id<struct QueueKind>;  // of a session; none: the host, where it stands for who works
 
 // A device as a session uses it.
 struct SessionDevice {

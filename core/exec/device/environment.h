@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/exec/device/compiler_entry.h"
 #include "core/exec/device/device.h"
-#include "tenon/ext/draft/compile.h"
 #include "tenon/kernel.h"
 
 namespace tenon::graph {
@@ -25,13 +25,6 @@ class KernelRegistry;
 class ResourceManager;
 class SessionWorks;
 class TuningCache;
-
-// A compiler of a device type.
-struct CompilerEntry {
-  std::string plugin;
-  const tenon_compiler* table = nullptr;
-  tenon_plugin_self* self = nullptr;
-};
 
 // What a plugin brings for a device type under a capability id of its own ("tenon.collective/1"), for kernels.
 struct CapabilityEntry {

@@ -34,15 +34,6 @@ void NotePassed(void* number, tenon_status* status) {
 
 }  // namespace
 
-Result<std::shared_ptr<Timeline>> Timeline::Create(const Device* device) {
-  tenon_semaphore* semaphore = nullptr;
-  Status status = CallPlugin(device->plugin, "semaphore_create", [&] { return device->driver->semaphore_create(device->handle, 0, &semaphore); });
-  if (status.ok() && semaphore == nullptr)
-    status = Internal(StrCat(DescribePlugin(device->plugin), ": its semaphore_create() gave success and no semaphore"));
-  if (!status.ok()) return std::move(status).Annotate(StrCat("a timeline of ", device->name));
-  return std::shared_ptr<Timeline>(new Timeline(device, semaphore));
-}
-
 const Device& QueueWork::DeviceOf(QueueId queue) const {
   return *env_->devices[env_->queues[queue].device].device;
 }

@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "core/base/cancellation.h"
+#include "core/exec/device/queue_id.h"
 #include "core/exec/device/timeline.h"
+#include "core/tensor/buffer.h"
 #include "tenon/ext/draft/capture.h"
 
 struct tenon_resource;
@@ -27,6 +29,7 @@ struct tenon_resource;
 namespace tenon::exec {
 
 struct Environment;
+struct SessionDevice;
 struct Step;
 
 class QueueWork {

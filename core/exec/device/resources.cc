@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/exec/device/device.h"
 #include "tenon/kernel.h"
 
 tenon_resource::~tenon_resource() {

@@ -22,8 +22,12 @@
 #include <vector>
 
 #include "core/base/cancellation.h"
-#include "core/exec/device/timeline.h"
+#include "core/exec/device/write_point.h"
 #include "core/tensor/tensor.h"
+
+namespace tenon::exec {
+struct Device;
+}
 
 // The C ABI's opaque handle.
 struct tenon_resource {

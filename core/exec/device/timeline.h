@@ -5,40 +5,31 @@
 
 #include <memory>
 
-#include "core/exec/device/device.h"
+#include "core/base/status.h"
+#include "tenon/device.h"
 
 namespace tenon::exec {
+
+struct Device;
 
 // Any thread.
 class Timeline {
  public:
   static Result<std::shared_ptr<Timeline>> Create(const Device* device);
-  ~Timeline() {
-    TellPlugin(device_->plugin, "semaphore_destroy", [this] { device_->driver->semaphore_destroy(semaphore_); });
-  }
+  ~Timeline();
   Timeline(const Timeline&) = delete;
   Timeline& operator=(const Timeline&) = delete;
 
   const Device& device() const { return *device_; }
   tenon_semaphore* semaphore() const { return semaphore_; }
   // The value reached, and the failure if there is one.
-  Status Query(uint64_t* value) const {
-    return CallPlugin(device_->plugin, "semaphore_query", [&] { return device_->driver->semaphore_query(semaphore_, value); });
-  }
-  void Fail(Status status) const {
-    TellPlugin(device_->plugin, "semaphore_fail", [&] { device_->driver->semaphore_fail(semaphore_, status.release()); });
-  }
+  Status Query(uint64_t* value) const;
+  void Fail(Status status) const;
 
  private:
   Timeline(const Device* device, tenon_semaphore* semaphore) : device_(device), semaphore_(semaphore) {}
   const Device* device_;
   tenon_semaphore* semaphore_;
-};
-
-// When a variable's last write is done.
-struct WritePoint {
-  std::shared_ptr<Timeline> timeline;
-  uint64_t value = 0;
 };
 
 }  // namespace tenon::exec

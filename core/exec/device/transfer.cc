@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/device/transfer.h"
 
+#include "core/exec/device/environment.h"
+
 namespace tenon::exec {
 
 Result<tenon_tensor_view> NewCopyTarget(const Environment& env, const tenon_tensor_view& value, int32_t memory) {

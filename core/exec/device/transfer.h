@@ -3,11 +3,12 @@
 #ifndef TENON_CORE_EXEC_DEVICE_TRANSFER_H_
 #define TENON_CORE_EXEC_DEVICE_TRANSFER_H_
 
-#include "core/exec/device/environment.h"
 #include "core/exec/device/queue_work.h"
 #include "core/exec/device/resources.h"
 
 namespace tenon::exec {
+
+struct Environment;
 
 // Memories are numbered: 0 the host's, else the number of a device with queues.
 

@@ -12,32 +12,16 @@
 #ifndef TENON_CORE_EXEC_EXCHANGE_RENDEZVOUS_H_
 #define TENON_CORE_EXEC_EXCHANGE_RENDEZVOUS_H_
 
-#include <array>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/exec/exchange/rendezvous_key.h"
 #include "core/tensor/tensor.h"
 
 namespace tenon::exec {
-
-struct RendezvousKey {
-  static constexpr int32_t kMaxDepth = 6;  // loops around a value
-
-  int32_t channel = -1;
-  int32_t depth = 0;
-  std::array<int64_t, kMaxDepth> turns{};  // of the loops, the outermost first; zero beyond depth
-
-  bool operator==(const RendezvousKey&) const = default;
-  // The key of a value in one more loop.
-  RendezvousKey Within(int64_t turn) const {
-    RendezvousKey inner = *this;
-    inner.turns[inner.depth++] = turn;
-    return inner;
-  }
-};
 
 // A value in the host's memory on its way, or a dead one. Holds a reference to its buffer.
 class Message {

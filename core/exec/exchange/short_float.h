@@ -10,10 +10,9 @@
 #include <cstdint>
 
 #include "core/exec/exchange/rendezvous.h"
+#include "core/exec/exchange/transfer_precision.h"
 
 namespace tenon::exec {
-
-enum class TransferPrecision : uint32_t { kFull, kTruncated, kNearest };
 
 inline uint16_t Shorten(float value, TransferPrecision precision) {
   const auto bits = std::bit_cast<uint32_t>(value);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/plugin_call.h"
+#include "core/exec/device/resources.h"
 #include "core/exec/work/work.h"
 #include "core/tensor/view_check.h"
 

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/late_updates.h"
 #include "core/exec/kernel/place.h"
 #include "core/graph/node.h"
 #include "tenon/kernel.h"
+
+namespace tenon::exec {
+struct LateUpdates;
+}
 
 // Behind tenon_frame.context. Pins are buffers that a kernel read from variables; they are released after its run.
 struct tenon_frame_context {

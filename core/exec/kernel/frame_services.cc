@@ -5,6 +5,10 @@
 
 #include "core/base/clock.h"
 #include "core/exec/device/environment.h"
+#include "core/exec/device/late_updates.h"
+#include "core/exec/device/queue_work.h"
+#include "core/exec/device/resources.h"
+#include "core/exec/device/step.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/work_services.h"
 #include "core/exec/threads/host_threads.h"

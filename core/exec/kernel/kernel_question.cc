@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/log.h"
+#include "core/exec/device/environment.h"
 #include "core/exec/threads/host_threads.h"
 
 namespace tenon::exec {

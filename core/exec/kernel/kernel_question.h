@@ -6,20 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_refusal.h"
 #include "core/exec/kernel/kernel_registry.h"
 #include "core/graph/shape_inference.h"
 
 namespace tenon::exec {
 
-// A kernel that did not take a node.
-struct KernelRefusal {
-  std::string plugin;
-  std::string reason;
-};
-
-// NOT_FOUND with what each said.
-Status NobodyTakes(const graph::Node& node, const std::vector<KernelRefusal>& refusals);
+struct Environment;
+struct SessionDevice;
 
 // What prepare() and compile() see of an edge: its shape, and its value when that is known.
 tenon_tensor_view ShapeView(DType dtype, const graph::OutputFacts& facts, bool with_value);

@@ -4,10 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
+#include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/kernel_instance.h"
+#include "core/exec/kernel/kernel_question.h"
+#include "core/exec/kernel/place.h"
 #include "core/exec/kernel/prepare_services.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
 #include "core/tensor/allowance.h"
+#include "core/tensor/buffer.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {

@@ -12,13 +12,20 @@
 #include <span>
 #include <vector>
 
-#include "core/exec/device/environment.h"
-#include "core/exec/kernel/frame.h"
-#include "core/exec/kernel/kernel_instance.h"
-#include "core/exec/kernel/kernel_question.h"
+#include "core/exec/device/queue_id.h"
+#include "core/exec/kernel/kernel_refusal.h"
+#include "core/exec/kernel/kernel_registry.h"
 #include "core/graph/shape_inference.h"
 
 namespace tenon::exec {
+
+class KernelInstance;
+class KernelQuestion;
+class KernelStore;
+class QueueWork;
+struct Environment;
+struct Place;
+struct SessionDevice;
 
 // Numbers that name the dims of a value: equal numbers, equal dims, forever. A call takes kShapeIds of them, from the
 // one returned.

@@ -4,6 +4,7 @@
 #define TENON_CORE_EXEC_KERNEL_OUTPUTS_H_
 
 #include "core/exec/kernel/frame.h"
+#include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/kernel/node_runner.h"
 
 namespace tenon::exec {

@@ -2,6 +2,8 @@
 #include "core/exec/kernel/place.h"
 
 #include "core/exec/device/environment.h"
+#include "core/exec/device/queue_work.h"
+#include "core/exec/device/step.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {
@@ -22,5 +24,7 @@ BufferPool* PoolOf(const Step& step, const Place& place, size_t output) {
 void MarkOutput(const Place& place, size_t output, tenon_tensor_view* view) {
   if (!place.host_output(output)) MarkDevice(view, *place.device->device);
 }
+
+const Device* MemoryOf(const Place& place) { return place.device == nullptr ? nullptr : place.device->device; }
 
 }  // namespace tenon::exec

@@ -3,9 +3,8 @@
 #ifndef TENON_CORE_EXEC_KERNEL_PLACE_H_
 #define TENON_CORE_EXEC_KERNEL_PLACE_H_
 
-#include "core/exec/device/device.h"
-#include "core/exec/device/queue_work.h"
-#include "core/exec/device/step.h"
+#include "core/exec/device/queue_id.h"
+#include "core/tensor/buffer.h"
 #include "tenon/kernel.h"
 
 namespace tenon::graph {
@@ -13,6 +12,11 @@ struct Node;
 }
 
 namespace tenon::exec {
+
+class QueueWork;
+struct Device;
+struct SessionDevice;
+struct Step;
 
 // On the host by default.
 struct Place {
@@ -29,7 +33,7 @@ void SetPlace(const Place& place, const graph::Node& node, tenon_frame* frame);
 BufferPool* PoolOf(const Step& step, const Place& place, size_t output);
 void MarkOutput(const Place& place, size_t output, tenon_tensor_view* view);
 // The device whose memory a kernel's variables lie in; nullptr: the host's.
-inline const Device* MemoryOf(const Place& place) { return place.device == nullptr ? nullptr : place.device->device; }
+const Device* MemoryOf(const Place& place);
 
 }  // namespace tenon::exec
 

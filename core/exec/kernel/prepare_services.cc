@@ -2,6 +2,8 @@
 #include "core/exec/kernel/prepare_services.h"
 
 #include "core/base/plugin_call.h"
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
 #include "core/exec/kernel/tuning_cache.h"
 #include "core/tensor/allowance.h"
 #include "core/tensor/buffer.h"

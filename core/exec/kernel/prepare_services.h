@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "tenon/kernel.h"
+
+namespace tenon::exec {
+struct Environment;
+struct SessionDevice;
+}  // namespace tenon::exec
 
 // Of one prepare(), on its thread.
 struct tenon_prepare_context {

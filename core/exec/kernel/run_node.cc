@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/run_node.h"
 
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/kernel/outputs.h"
 #include "core/tensor/allowance.h"
 

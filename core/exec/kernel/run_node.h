@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/exec/device/step.h"
 #include "core/exec/kernel/node_runner.h"
 
 namespace tenon::exec {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/kernel/frame.h"
 
 namespace tenon::exec {

@@ -8,6 +8,8 @@
 #include <unordered_set>
 
 #include "core/base/checked.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/lower/memory_planner.h"
 
 namespace tenon::exec {

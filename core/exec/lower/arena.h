@@ -6,13 +6,14 @@
 #ifndef TENON_CORE_EXEC_LOWER_ARENA_H_
 #define TENON_CORE_EXEC_LOWER_ARENA_H_
 
-#include "core/exec/device/environment.h"
 #include "core/exec/program/program_code.h"
 
 namespace tenon::exec {
 
-// Gives slots their last positions, makes aliases of what can be written in place, and gives offsets to slots, to the workspaces of
-// queues (whose sizes stand in workspace_offset before), and sizes to the arenas.
+struct Environment;
+
+// Gives slots their last positions, makes aliases of what can be written in place, and gives offsets to slots, to the
+// workspaces of queues (whose sizes stand in workspace_offset before), and sizes to the arenas.
 void ShareMemory(const Environment& env, ProgramCode* code);
 
 }  // namespace tenon::exec

@@ -6,6 +6,9 @@
 
 #include <climits>
 
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
+
 namespace tenon::exec {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "core/exec/kernel/frame.h"
 #include "core/exec/lower/emitter.h"
 #include "core/graph/graph.h"
 #include "core/place/cost_model.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/exec/device/environment.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {

@@ -18,11 +18,13 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "core/exec/program/program_code.h"
 #include "core/graph/edge.h"
+#include "tenon/device.h"
 
 namespace tenon::exec {
+
+struct Environment;
 
 class Synchronizer {
  public:

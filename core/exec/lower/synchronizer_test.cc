@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/exec/device/device.h"
+#include "core/exec/device/environment.h"
 #include "core/graph/graph.h"
 
 #include "tests/fakes/tiny_ops.h"

@@ -11,11 +11,12 @@
 #include <mutex>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "core/graph/graph.h"
 #include "core/partition/parts.h"
 
 namespace tenon::exec {
+
+struct Environment;
 
 class ChannelShapes {
  public:

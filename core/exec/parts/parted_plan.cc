@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/plan/make_plan.h"
+#include "core/exec/plan/step_times.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {

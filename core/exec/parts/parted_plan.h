@@ -18,6 +18,8 @@
 
 #include "core/exec/parts/channel_shapes.h"
 #include "core/exec/bindings.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/partition/partition.h"
 

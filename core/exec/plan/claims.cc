@@ -6,6 +6,9 @@
 #include <set>
 
 #include "core/base/checked.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_question.h"
+#include "core/exec/kernel/node_runner.h"
 #include "core/exec/plan/plan.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"

@@ -14,14 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/device/environment.h"
 #include "core/base/live_objects.h"
+#include "core/exec/device/compiler_entry.h"
 #include "core/graph/cursor.h"
 #include "core/graph/shape_inference.h"
 
 namespace tenon::exec {
 
 class Plan;
+struct SessionDevice;
 
 class Claims {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/plan/device_constants.h"
 
+#include "core/exec/device/environment.h"
 #include "core/exec/device/transfer.h"
 #include "core/tensor/allowance.h"
 

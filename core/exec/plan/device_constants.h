@@ -7,10 +7,11 @@
 #include <mutex>
 #include <utility>
 
-#include "core/exec/device/environment.h"
 #include "core/tensor/tensor.h"
 
 namespace tenon::exec {
+
+struct Environment;
 
 class DeviceConstants {
  public:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/plan/make_plan.h"
 
+#include "core/exec/device/environment.h"
 #include "core/exec/plan/claims.h"
 #include "core/exec/plan/transfer_order.h"
 #include "core/graph/graph.h"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/node_runner.h"
 #include "core/graph/graph.h"
 #include "core/partition/transfers.h"
 
@@ -14,7 +16,8 @@ bool NeedsKernel(const graph::Node& node) {
   return !node.has(kByEngine);
 }
 
-Plan::Plan(graph::Graph graph, const Environment& env) : graph_(std::move(graph)), env_(env) {}
+Plan::Plan(graph::Graph graph, const Environment& env)
+    : graph_(std::move(graph)), env_(std::make_shared<const Environment>(env)) {}
 
 Result<std::shared_ptr<Plan>> Plan::Create(graph::Graph graph, std::vector<graph::Edge> feeds,
                                            std::vector<graph::Edge> fetches, std::vector<graph::NodeId> targets,
@@ -73,7 +76,7 @@ Status Plan::MakeRunners(KernelStore* store) {
   uses_queues_ = std::any_of(options_.feed_memories.begin(), options_.feed_memories.end(), on_device) ||
                  std::any_of(options_.fetch_memories.begin(), options_.fetch_memories.end(), on_device);
   std::map<std::string_view, int32_t> devices;
-  for (const SessionDevice& device : env_.devices) devices.emplace(device.device->name, device.index);
+  for (const SessionDevice& device : env_->devices) devices.emplace(device.device->name, device.index);
   for (graph::NodeId id : order_) {
     const graph::Node& node = graph_.node(id);
     if (const auto it = devices.find(node.device); it != devices.end()) device_of_[id] = it->second;
@@ -83,10 +86,14 @@ Status Plan::MakeRunners(KernelStore* store) {
     if (node.has(TENON_OP_SEND | TENON_OP_RECV) && !ChannelOf(id))
       return Unimplemented(StrCat(node.Describe(), ": sends and receives run in the parts of a graph that the engine itself has partitioned"));
     if (!NeedsKernel(node)) continue;
-    TENON_ASSIGN_OR_RETURN(runners_[id], NodeRunner::Create(node, env_, store, DeviceOf(id)));
+    TENON_ASSIGN_OR_RETURN(runners_[id], NodeRunner::Create(node, *env_, store, DeviceOf(id)));
     TENON_RETURN_IF_ERROR(runners_[id]->KnowHandles(graph_));
   }
   return Status::Ok();
+}
+
+int32_t Plan::MemoryOfDevice(graph::NodeId node) const {
+  return env_->devices.empty() ? 0 : env_->devices[DeviceOf(node)].memory;
 }
 
 int32_t Plan::MemoryOf(graph::Edge edge) const {
@@ -108,7 +115,7 @@ int32_t Plan::MemoryWanted(const graph::Node& node, int32_t input) const {
 }
 
 Status Plan::AddTransfers() {
-  const auto device = [this](int32_t memory) -> const SessionDevice& { return env_.devices[memory]; };
+  const auto device = [this](int32_t memory) -> const SessionDevice& { return env_->devices[memory]; };
   partition::Memories memories;
   memories.of = [this](graph::Edge edge) { return MemoryOf(edge); };
   memories.wanted = [this](const graph::Node& node, int32_t input) { return MemoryWanted(node, input); };

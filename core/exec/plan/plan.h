@@ -10,42 +10,23 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/exec/kernel/node_runner.h"
-#include "core/exec/exchange/short_float.h"
-#include "core/exec/plan/step_times.h"
+#include "core/base/status.h"
+#include "core/exec/plan/plan_options.h"
 #include "core/graph/graph.h"
-#include "core/partition/parts.h"
 
 namespace tenon::exec {
 
 class Claims;
-using partition::ChannelId;
-
-// What a part of a partitioned graph knows of its sends and receives.
-struct PartInfo {
-  graph::NodeMap<ChannelId> channels;   // of sends and receives; none: it is another
-  IdVector<ChannelId, bool> may_be_dead;
-  graph::NodeMap<bool> nodes_may_be_dead;
-  int32_t device = 0;             // of the environment's, that the part is for
-  TransferPrecision precision = TransferPrecision::kFull;
-};
+class KernelStore;
+class NodeRunner;
+struct Environment;
 
 // Whether a node runs a kernel; others the executors do themselves.
 bool NeedsKernel(const graph::Node& node);
 
 class Plan {
  public:
-  struct Options {
-    bool force_dynamic = false;
-    bool fold = true;
-    uint32_t schedule_seed = 0;
-    bool compile = true;  // devices' compilers may take whole sets of nodes
-    TransferPrecision transfer_precision = TransferPrecision::kFull;  // of what goes from part to part
-    bool early_transfers = false;  // values go to devices as soon as they are there; else when they are needed
-    std::vector<int32_t> feed_memories, fetch_memories;  // where each lies: 0 the host's, else the number of a device with queues; empty: 0
-    std::shared_ptr<const StepTimes> times;  // nullptr: nothing is known
-    std::shared_ptr<const PartInfo> part;  // nullptr: the plan is of a whole graph, without sends and receives
-  };
+  using Options = PlanOptions;
 
   // As MakePlan says; without the order of transfers, and what compilers take.
   static Result<std::shared_ptr<Plan>> Create(graph::Graph graph, std::vector<graph::Edge> feeds,
@@ -60,7 +41,7 @@ class Plan {
   const std::vector<graph::NodeId>& targets() const { return targets_; }
   // Topological; the nodes that a step may run.
   const std::vector<graph::NodeId>& order() const { return order_; }
-  const Environment& env() const { return env_; }
+  const Environment& env() const { return *env_; }
   const Options& options() const { return options_; }
   // The device that a node is placed on, by its `device`; the first when it names none.
   int32_t DeviceOf(graph::NodeId node) const { return device_of_[node]; }
@@ -103,14 +84,14 @@ class Plan {
   void FindReceives();
   int32_t MemoryWanted(const graph::Node& node, int32_t input) const;
   // Of a value that the engine itself makes or passes on.
-  int32_t MemoryOfDevice(graph::NodeId node) const { return env_.devices.empty() ? 0 : env_.devices[DeviceOf(node)].memory; }
+  int32_t MemoryOfDevice(graph::NodeId node) const;
 
   graph::Graph graph_;
   std::vector<graph::Edge> feeds_, fetches_;
   std::map<graph::Edge, int> feed_of_;
   std::vector<graph::NodeId> targets_, order_, receives_;
   std::unordered_map<graph::NodeId, graph::NodeId> waits_;
-  Environment env_;
+  std::shared_ptr<const Environment> env_;
   Options options_;
   graph::NodeMap<std::shared_ptr<NodeRunner>> runners_;
   graph::NodeMap<int32_t> device_of_, transfer_from_;

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/node_runner.h"
 #include "core/exec/plan/plan.h"
+#include "core/exec/plan/step_times.h"
 #include "core/graph/graph.h"
+#include "core/graph/loop_analysis.h"
 #include "core/partition/deadness.h"
 #include "core/partition/schedule_receives.h"
 

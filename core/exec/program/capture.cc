@@ -16,6 +16,8 @@
 #include <algorithm>
 
 #include "core/base/log.h"
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/program/instance.h"
 
 namespace tenon::exec {

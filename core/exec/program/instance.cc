@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/exec/device/environment.h"
+#include "core/exec/kernel/kernel_instance.h"
 #include "core/graph/graph.h"
 
 namespace tenon::exec {

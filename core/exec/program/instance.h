@@ -9,7 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "core/exec/device/late_updates.h"
 #include "core/exec/device/queue_work.h"
+#include "core/exec/device/step.h"
 #include "core/exec/exchange/rendezvous.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/program/program.h"

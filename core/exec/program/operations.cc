@@ -2,7 +2,9 @@
 // What each kind of operation does in a step.
 #include <cstring>
 
+#include "core/exec/device/environment.h"
 #include "core/exec/device/transfer.h"
+#include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/kernel/run_node.h"
 #include "core/exec/program/instance.h"
 
