@@ -27,7 +27,7 @@ struct tenon_frame_context {
   std::array<tenon_buffer*, 4> pins{};
   std::vector<tenon_buffer*> more_pins;
   tenon::exec::LateUpdates* late = nullptr;
-  std::shared_ptr<tenon_work> work;  // of the run, once it was asked for
+  tenon_work* work = nullptr;  // of the run, once it was asked for; kept until ReleasePins
 
   // Whether ReleasePins has something to do.
   bool holds() const { return pin_count != 0 || work != nullptr; }

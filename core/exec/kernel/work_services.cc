@@ -87,17 +87,19 @@ tenon_work* WorkOf(tenon_frame* frame) {
   tenon_frame_context* const context = frame->context;
   const Environment& env = *context->step->env;
   std::lock_guard lock(context->step->mutex);  // any thread of the kernel's may be the first
-  if (context->work != nullptr || env.works == nullptr) return context->work.get();
+  if (context->work != nullptr || env.works == nullptr) return context->work;
   // Who has no state, no functions and does not come back later is not looked after when it has run.
   const bool may = std::string_view(context->function) == "run_async" || TouchesState(*context->node) || HasFunctions(*context->node);
   if (may) {
     static const std::string kEngine;
     const Status made = Guarded([&] {
-      context->work = tenon_work::Make(env.works, context->plugin == nullptr ? kEngine : *context->plugin, context->node->name, context->step->cancellation);
+      const auto made = tenon_work::Make(env.works, context->plugin == nullptr ? kEngine : *context->plugin, context->node->name, context->step->cancellation);
+      made->Keep();
+      context->work = made.get();
     });
     if (!made.ok()) LogFailure(made);
   }
-  return context->work.get();
+  return context->work;
 }
 
 }  // namespace tenon::exec

@@ -222,6 +222,7 @@ void tenon_work::Cancel(const Status& reason) noexcept {
 }
 
 void tenon_work::EndStep() {
+  const std::shared_ptr<tenon_work> kept = std::move(kept_);  // until the end of this
   subscription_.End();
   size_t left = 0;
   for (;; ++left) {

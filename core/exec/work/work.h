@@ -44,7 +44,7 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
   void Cancel(const Status& reason) noexcept;
   // The step's kernel is done. What has not come is dropped, and the plugin named.
   void EndStep();
-  // A plugin has it, until EndBackground(), which cancels and waits until all has come back that is not being called on this thread.
+  // A plugin or a frame has it, until EndStep(), or EndBackground(), which cancels and waits until all has come back that is not being called on this thread.
   void Keep() { kept_ = shared_from_this(); }
   void EndBackground();
 
