@@ -50,6 +50,13 @@ Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const Functio
   return Status::Ok();
 }
 
+Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {
+  FunctionLibrary sum = *to;
+  for (const auto& [name, function] : from) TENON_RETURN_IF_ERROR(AddFunction(&sum, function));
+  *to = std::move(sum);
+  return Status::Ok();
+}
+
 Status CheckGradient(const FunctionDef& function, const FunctionDef& gradient) {
   std::vector<FunctionDef::Arg> wanted = function.inputs;
   wanted.insert(wanted.end(), function.outputs.begin(), function.outputs.end());
@@ -96,6 +103,13 @@ Status CopyFunction(const FunctionLibrary& from, std::string_view name, Function
   return std::move(status).Annotate(StrCat("copying function '", name, "'"));
 }
 
+Status CopyCalled(const Graph& graph, const FunctionLibrary& from, FunctionLibrary* to) {
+  for (const NodeId id : graph.ids())
+    for (const std::string_view name : CalledBy(graph.node(id).op->name, graph.node(id).attrs, from))
+      if (from.contains(name) && !to->contains(name)) TENON_RETURN_IF_ERROR(CopyFunction(from, name, to));
+  return Status::Ok();
+}
+
 Status SetGradient(FunctionLibrary* library, std::string_view function, std::string_view gradient) {
   TENON_ASSIGN_OR_RETURN(const auto of, FindFunction(*library, function));
   TENON_ASSIGN_OR_RETURN(const auto derivative, FindFunction(*library, gradient));
@@ -109,10 +123,10 @@ Status SetGradient(FunctionLibrary* library, std::string_view function, std::str
   return Status::Ok();
 }
 
-std::vector<std::string_view> CalledBy(const FunctionDef::BodyNode& node, const FunctionLibrary& library) {
+std::vector<std::string_view> CalledBy(std::string_view op, const AttrMap& attrs, const FunctionLibrary& library) {
   std::vector<std::string_view> names;
-  if (library.contains(node.op)) names.push_back(node.op);
-  AddNames(node.attrs, &names);
+  if (library.contains(op)) names.push_back(op);
+  AddNames(attrs, &names);
   return names;
 }
 
