@@ -50,9 +50,16 @@ Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const Functio
   return Status::Ok();
 }
 
+void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionLibrary* library) {
+  std::set<std::string> known(library->registered_gradients.begin(), library->registered_gradients.end());
+  for (const std::string& gradient : gradients)
+    if (known.insert(gradient).second) library->registered_gradients.push_back(gradient);
+}
+
 Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {
   FunctionLibrary sum = *to;
   for (const auto& [name, function] : from) TENON_RETURN_IF_ERROR(AddFunction(&sum, function));
+  AddRegisteredGradients(from.registered_gradients, &sum);
   *to = std::move(sum);
   return Status::Ok();
 }

@@ -4,6 +4,7 @@
 #define TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace tenon::graph {
 
 // Adds it. One of that name that is the same is fine, and what only one of the two names as its gradient stays; ALREADY_EXISTS: they differ.
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function);
+// Adds what it does not have.
+void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionLibrary* library);
 // Adds all of `from`, or none where one cannot be added.
 Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to);
 
