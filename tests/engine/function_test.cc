@@ -476,6 +476,16 @@ TEST_F(GivenGradients, AreAskedByCalls) {
   EXPECT_EQ(values[4][0], 9);
 }
 
+// Where the function runs, runs its gradient.
+TEST_F(GivenGradients, AreAskedByCallsThatSayWhere) {
+  const Output where = g.StringConst("/device:CPU:0", "where");
+  const Output y = g.Op("RemoteCall", {where, a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
+  const auto d = g.Gradients({y}, {a, where});
+  EXPECT_EQ(Run({d[0].dense})[0][0], 103);
+  EXPECT_FALSE(d[1].dense.valid()) << "a name has no gradient";
+  EXPECT_NE(d[0].dense.name().find("RemoteCall"), std::string::npos) << d[0].dense.name();
+}
+
 TEST_F(GivenGradients, AreAskedInLoopsBranchesAndMaps) {
   const Function outer = Define(
       g, "outer", [this](Graph& b, const Outputs& v) { return b.Call(f, {v[0]}); }, one);
