@@ -6,6 +6,7 @@
 
 #include "core/graph/graphdef/function_proto.h"
 #include "core/graph/near_miss.h"
+#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
 namespace {
@@ -39,6 +40,12 @@ bool MayBe(const std::vector<FunctionDef::Arg>& a, const std::vector<FunctionDef
 }
 
 }  // namespace
+
+Status CheckFunctionName(const OpRegistry& ops, std::string_view name) {
+  const OpDef* const op = ops.FindOrNull(name);
+  if (op == nullptr) return Status::Ok();
+  return AlreadyExists(StrCat("'", name, "' is an op of package '", op->package, "'; give the function another name"));
+}
 
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function) {
   const auto [it, fresh] = library->emplace(function->name, function);

@@ -13,6 +13,9 @@
 
 namespace tenon::graph {
 
+// A function may not have the name of an op: as in TensorFlow, where a node of that name would be a call. ALREADY_EXISTS names the op's package.
+Status CheckFunctionName(const OpRegistry& ops, std::string_view name);
+
 // Adds it. One of that name that is the same is fine, and what only one of the two names as its gradient stays; ALREADY_EXISTS: they differ.
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function);
 // Adds what it does not have.

@@ -257,10 +257,12 @@ std::vector<std::string_view> OfLibrary(std::string_view graph_def, int number) 
 }
 
 // file_bytes: of each of its functions.
-Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, FunctionLibrary& library, int64_t* budget) {
+Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, Graph* graph, int64_t* budget) {
+  FunctionLibrary& library = graph->library();
   for (int i = 0; i < proto.function_size(); ++i) {
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(proto.function(i), budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
+    if (Status status = CheckFunctionName(graph->registry(), function.name); !status.ok()) return std::move(status).Annotate("the graph's library");
     function.file_bytes = file_bytes[static_cast<size_t>(i)];
     TENON_RETURN_IF_ERROR(AddFunction(&library, std::make_shared<const FunctionDef>(std::move(function))));
   }
@@ -365,7 +367,7 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   FunctionLibrary library = graph->library();
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
-  Status status = ImportLibrary(def.library(), functions, graph->library(), &budget);
+  Status status = ImportLibrary(def.library(), functions, graph, &budget);
   const std::vector<std::string_view> gradients = OfLibrary(bytes, tensorflow::FunctionDefLibrary::kRegisteredGradientsFieldNumber);
   AddRegisteredGradients({gradients.begin(), gradients.end()}, &graph->library());
   if (status.ok()) status = Importer(def, graph, unknown, of).Run();

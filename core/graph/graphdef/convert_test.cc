@@ -263,6 +263,8 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
        "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
       {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
       {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
+      {[](auto* def) { def->mutable_library()->add_function()->mutable_signature()->set_name("Plus"); },
+       "ALREADY_EXISTS: the graph's library: 'Plus' is an op of package 'tiny'; give the function another name"},
       {[](auto* def) {
          auto* again = def->mutable_library()->add_function()->mutable_signature();
          again->set_name("f");
