@@ -4,16 +4,17 @@
 #define TENON_CORE_GRAD_CALL_GRADIENT_H_
 
 #include <string>
+#include <vector>
 
+#include "core/graph/builder.h"
 #include "core/graph/graph.h"
-#include "core/graph/op_def.h"
 
 namespace tenon::grad {
 
 // The function that the library names as the gradient of the one that the node calls; empty: there is none, or it calls none.
 std::string GradientOfCall(const graph::Graph& graph, const graph::Node& node);
-// Attributes of the call, or of its attribute f, that the gradient's function has too.
-graph::AttrMap BoundBy(const graph::Node& call, const graph::OpDef& op);
+// A call of that, with these inputs: where the call runs, when its first input says where (TENON_OP_REMOTE). It stands first in `inputs` too.
+Result<graph::NodeId> AddGradientCall(graph::Builder* builder, const graph::Node& call, const std::string& gradient, std::vector<graph::Edge> inputs);
 
 }  // namespace tenon::grad
 

@@ -56,19 +56,19 @@ Status NodeGradient::OfCall(const Node& node, const std::vector<tenon_gradient>&
     TENON_ASSIGN_OR_RETURN(const Edge dense, sums_.DenseOrZeros(dy[k], {node.id, static_cast<int32_t>(k)}));
     inputs.push_back(dense);
   }
-  TENON_ASSIGN_OR_RETURN(const graph::OpDef* const op, graph.FunctionOp(gradient));
   const std::vector<NodeId> before = builder_->controls();
   builder_->set_controls(sums_.Controls());
-  auto call = builder_->Add(gradient, std::move(inputs), BoundBy(node, *op));
+  const auto call = AddGradientCall(builder_, node, gradient, std::move(inputs));
   builder_->set_controls(before);
   if (!call.ok()) return Status(call.status()).Annotate(StrCat("a call of '", gradient, "', which is the gradient of its function"));
-  const size_t given = graph.node(*call).output_types.size();
-  if (given != dx->size())
-    return InvalidArgument(StrCat("'", gradient, "', which is the gradient of its function, gives ", given, " values for ", dx->size(), " inputs"));
-  for (size_t i = 0; i < dx->size(); ++i) {
+  const size_t first = node.has(TENON_OP_REMOTE) ? 1 : 0;  // of the function's inputs
+  const size_t given = graph.node(*call).output_types.size(), wanted = dx->size() - first;
+  if (given != wanted)
+    return InvalidArgument(StrCat("'", gradient, "', which is the gradient of its function, gives ", given, " values for ", wanted, " inputs"));
+  for (size_t i = first; i < dx->size(); ++i) {
     if (!MayCarry(BaseType(graph.TypeOf(node.inputs[i])))) continue;
-    (*dx)[i] = Dense({*call, static_cast<int32_t>(i)});
-    TENON_RETURN_IF_ERROR(CheckOutput(StrCat("'", gradient, "' gives input ", i).c_str(), (*dx)[i].dense, node.input_types[i]));
+    (*dx)[i] = Dense({*call, static_cast<int32_t>(i - first)});
+    TENON_RETURN_IF_ERROR(CheckOutput(StrCat("'", gradient, "' gives input ", i - first).c_str(), (*dx)[i].dense, node.input_types[i]));
   }
   return Status::Ok();
 }

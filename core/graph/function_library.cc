@@ -6,6 +6,7 @@
 
 #include "core/graph/graphdef/function_proto.h"
 #include "core/graph/near_miss.h"
+#include "core/graph/op_registry.h"
 
 namespace tenon::graph {
 namespace {
@@ -40,6 +41,12 @@ bool MayBe(const std::vector<FunctionDef::Arg>& a, const std::vector<FunctionDef
 
 }  // namespace
 
+Status CheckFunctionName(const OpRegistry& ops, std::string_view name) {
+  const OpDef* const op = ops.FindOrNull(name);
+  if (op == nullptr) return Status::Ok();
+  return AlreadyExists(StrCat("'", name, "' is an op of package '", op->package, "'; give the function another name"));
+}
+
 Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const FunctionDef>& function) {
   const auto [it, fresh] = library->emplace(function->name, function);
   if (fresh || it->second == function) return Status::Ok();
@@ -47,6 +54,20 @@ Status AddFunction(FunctionLibrary* library, const std::shared_ptr<const Functio
   if (!AreSameFunctions(*it->second, *function) || (!before.empty() && !now.empty() && before != now))
     return AlreadyExists(StrCat("there are two functions '", function->name, "', and they are not the same"));
   if (before.empty() && !now.empty()) it->second = function;
+  return Status::Ok();
+}
+
+void AddRegisteredGradients(const std::vector<std::string>& gradients, FunctionLibrary* library) {
+  std::set<std::string> known(library->registered_gradients.begin(), library->registered_gradients.end());
+  for (const std::string& gradient : gradients)
+    if (known.insert(gradient).second) library->registered_gradients.push_back(gradient);
+}
+
+Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {
+  FunctionLibrary sum = *to;
+  for (const auto& [name, function] : from) TENON_RETURN_IF_ERROR(AddFunction(&sum, function));
+  AddRegisteredGradients(from.registered_gradients, &sum);
+  *to = std::move(sum);
   return Status::Ok();
 }
 
@@ -96,6 +117,13 @@ Status CopyFunction(const FunctionLibrary& from, std::string_view name, Function
   return std::move(status).Annotate(StrCat("copying function '", name, "'"));
 }
 
+Status CopyCalled(const Graph& graph, const FunctionLibrary& from, FunctionLibrary* to) {
+  for (const NodeId id : graph.ids())
+    for (const std::string_view name : CalledBy(graph.node(id).op->name, graph.node(id).attrs, from))
+      if (from.contains(name) && !to->contains(name)) TENON_RETURN_IF_ERROR(CopyFunction(from, name, to));
+  return Status::Ok();
+}
+
 Status SetGradient(FunctionLibrary* library, std::string_view function, std::string_view gradient) {
   TENON_ASSIGN_OR_RETURN(const auto of, FindFunction(*library, function));
   TENON_ASSIGN_OR_RETURN(const auto derivative, FindFunction(*library, gradient));
@@ -109,10 +137,10 @@ Status SetGradient(FunctionLibrary* library, std::string_view function, std::str
   return Status::Ok();
 }
 
-std::vector<std::string_view> CalledBy(const FunctionDef::BodyNode& node, const FunctionLibrary& library) {
+std::vector<std::string_view> CalledBy(std::string_view op, const AttrMap& attrs, const FunctionLibrary& library) {
   std::vector<std::string_view> names;
-  if (library.contains(node.op)) names.push_back(node.op);
-  AddNames(node.attrs, &names);
+  if (library.contains(op)) names.push_back(op);
+  AddNames(attrs, &names);
   return names;
 }
 

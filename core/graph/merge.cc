@@ -62,11 +62,6 @@ class Merger {
   std::vector<NodeId> fresh_;
 };
 
-Status AddFunctions(const FunctionLibrary& from, FunctionLibrary* to) {
-  for (const auto& [name, function] : from) TENON_RETURN_IF_ERROR(AddFunction(to, function));
-  return Status::Ok();
-}
-
 }  // namespace
 
 Status Merge(const Graph& from, Graph* to) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/graph/function_library.h"
 #include "core/graph/graph.h"
 #include "core/partition/partition.h"
 
@@ -18,7 +19,8 @@ class Merger {
 
   Result<graph::Graph> Merge() {
     graph::Graph out(&partitioned_.parts[0].graph.registry());
-    out.library() = partitioned_.parts[0].graph.library();
+    for (const Part& part : partitioned_.parts)
+      TENON_RETURN_IF_ERROR(graph::AddFunctions(part.graph.library(), &out.library()));
     out.set_producer(partitioned_.parts[0].graph.producer());
     // Those that were taken, by their ids in the whole graph.
     std::vector<std::tuple<graph::NodeId, size_t, graph::NodeId>> nodes;

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "core/graph/function_library.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
 #include "core/partition/deadness.h"
@@ -74,7 +75,6 @@ class Partitioner {
       if (fresh) {
         Part& part = out_.parts.emplace_back(&graph_.registry());
         part.device = it->first;
-        part.graph.library() = graph_.library();
         part.graph.set_producer(graph_.producer());
       }
       items_[id].part = it->second;
@@ -422,6 +422,8 @@ class Partitioner {
       part_at(ItemList::Of(edge.node)).fetch_numbers.push_back(static_cast<int32_t>(i));
     }
     for (graph::NodeId target : request_.targets) part_at(ItemList::Of(target)).targets.push_back(items_[target].node);
+    for (Part& part : out_.parts)
+      TENON_RETURN_IF_ERROR(graph::CopyCalled(part.graph, graph_.library(), &part.graph.library()));
     out_.feeds = request_.feeds;
     out_.fetches = request_.fetches;
     return std::move(out_);

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "core/graph/function_def.h"
 #include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 #include "tests/fakes/tiny_ops.h"
@@ -163,6 +164,38 @@ TEST_F(PartitionTest, LeavesAGraphOnOneDeviceAsItIs) {
   ASSERT_EQ(parted.parts.size(), 1u);
   EXPECT_TRUE(parted.channels.empty());
   EXPECT_EQ(Difference(parted.parts[0].graph, graph), "");
+}
+
+TEST_F(PartitionTest, APartHasTheFunctionsThatItsNodesNameAndTheyCall) {
+  const auto define = [this](const std::string& name, const std::string& calls) {
+    graph::FunctionDef function;
+    function.name = name;
+    if (!calls.empty())
+      function.nodes.push_back({"call", "Call", "", {}, {{"f", graph::AttrValue::Function({calls, nullptr})}}});
+    graph.library()[name] = std::make_shared<const graph::FunctionDef>(std::move(function));
+  };
+  define("outer", "inner");
+  define("inner", "missing");
+  define("other", "");
+  define("nobodys", "");
+  const Edge a = On(0, Feed(TENON_DT_FLOAT, {}, "a"));
+  const auto naming = [](const char* name) {
+    return graph::AttrMap{{"_f", graph::AttrValue::Function({name, nullptr})}};
+  };
+  On(1, Add("Plus", {a, a}, naming("outer")));
+  On(2, Add("Plus", {a, a}, naming("other")));
+  const Partitioned parted = Parted();
+  const auto names = [&](int device) {
+    std::set<std::string> found;
+    for (const auto& [name, function] : PartOn(parted, device)->graph.library()) found.insert(name);
+    return found;
+  };
+  EXPECT_EQ(names(0), std::set<std::string>());
+  EXPECT_EQ(names(1), (std::set<std::string>{"inner", "outer"}));
+  EXPECT_EQ(names(2), std::set<std::string>{"other"});
+  auto merged = Merge(parted);
+  ASSERT_TRUE(merged.ok()) << merged.status().ToString();
+  EXPECT_EQ(merged->library().size(), 3u);
 }
 
 TEST_F(PartitionTest, RepeatsSmallConstantsAndSendsLargeOnes) {

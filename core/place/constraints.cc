@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/place/constraints.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/graph/graph.h"
@@ -22,6 +23,13 @@ class Names {
     DeviceSets::Members members(devices_.size());
     for (DeviceId device : devices_.ids()) members[device] = wish.Matches(parsed_[device]);
     return known_[text] = sets_->Intern(members);
+  }
+  // Whether a name, which SetOf() has read, says a task that has none of the devices.
+  bool IsOfAnotherTask(const std::string& text) const {
+    DeviceName task = *DeviceName::Parse(text);
+    task.type.reset();
+    task.id.reset();
+    return std::none_of(parsed_.begin(), parsed_.end(), [&](const DeviceName& device) { return task.Matches(device); });
   }
 
  private:
@@ -115,6 +123,8 @@ Result<Constraints> FindConstraints(const Request& request, DeviceSets* sets) {
     if (!wish.ok()) return std::move(wish).status().Annotate(node.Describe());
     if (sets->empty(*wish)) {
       const std::string what = StrCat(node.Describe(), " wants ", text, ", and no device is named so; there are: ", DeviceList(*request.devices));
+      if (request.one_task && names.IsOfAnotherTask(text))
+        return FailedPrecondition(StrCat(what, "; what is planned at a task, as a function that a kernel calls, runs on its devices"));
       if (!request.soft_placement) return NotFound(StrCat(what, "; soft placement would put it elsewhere"));
       out.notes.push_back(StrCat(what, "; it goes elsewhere"));
       wish = DeviceSets::kAll;

@@ -86,6 +86,16 @@ TEST(Place, ANameThatNoDeviceHasIsAnErrorOrANote) {
   EXPECT_NE(placement.notes[0].find("/device:FAST:7"), std::string::npos);
 }
 
+TEST(Place, AtOneTaskANameOfAnotherIsAnErrorEvenSoft) {
+  PlaceMaker g;
+  const Edge a = g.Seconds({}, 1, 4, "a");
+  g.Pin(a, "/job:other/device:FAST:0");
+  g.request.soft_placement = g.request.one_task = true;
+  EXPECT_TRUE(Says(g.Error(), "node 'a' (Work) wants /job:other/device:FAST:0")) << g.Error().ToString();
+  g.Pin(a, "/job:localhost/device:FAST:7");
+  EXPECT_EQ(g.Placed().notes.size(), 1u);
+}
+
 TEST(Place, AMalformedNameIsAnErrorEvenSoft) {
   PlaceMaker g;
   g.Pin(g.Seconds({}, 1, 4, "a"), "/device:FAST:x");

@@ -67,6 +67,7 @@ struct Request {
 
   std::string default_device;   // for nodes that name none; may be partial
   bool soft_placement = false;  // a device name that cannot hold is dropped with a note, not an error
+  bool one_task = false;  // of a cluster, whose other devices are not among these: a name of another task is an error, soft placement or not
   const PlacementFile* file = nullptr;  // goes before the nodes' own device names
   // Whole device names of nodes whose state lives there already, by node name; nothing moves them.
   const std::unordered_map<std::string, std::string>* homes = nullptr;

@@ -20,6 +20,7 @@
 #include "core/exec/plan/make_plan.h"
 #include "core/exec/plan/step_times.h"
 #include "core/graph/function_def.h"
+#include "core/graph/function_library.h"
 #include "core/graph/graphdef/convert.h"
 #include "core/graph/merge.h"
 #include "core/graph/node_name.h"
@@ -223,9 +224,7 @@ Result<tenon_function*> Session::MakeFunction(const graph::FunctionRef& function
   std::shared_ptr<const graph::FunctionDef> definition;
   {
     const std::shared_lock lock(graph_mutex_);
-    const auto it = graph_.library().find(function.name);
-    if (it == graph_.library().end()) return NotFound(StrCat("the graph's library has no function '", function.name, "'"));
-    definition = it->second;
+    TENON_ASSIGN_OR_RETURN(definition, graph::FindFunction(graph_.library(), function.name));
   }
   TENON_ASSIGN_OR_RETURN(graph::FunctionSignature signature, graph::SignatureOf(*definition, function.attrs ? *function.attrs : graph::AttrMap()));
   const auto prepare = [this](const graph::Graph& graph, optimize::Request request, const RunOptions& options, exec::KernelStore* store) {
@@ -372,7 +371,7 @@ Result<std::shared_ptr<Callable>> Session::PreparePart(graph::Graph graph, std::
   const Planning planning = StartPlanning({});
   {
     const std::unique_lock lock(graph_mutex_);  // kernels that call functions look here
-    for (const auto& function : graph.library()) graph_.library().insert(function);
+    TENON_RETURN_IF_ERROR(graph::AddFunctions(graph.library(), &graph_.library()));
   }
   exec::PlanOptions options = PlanOptions();
   options.part = std::move(part);

@@ -47,6 +47,7 @@ struct SessionOptions {
   // What this session's pools in a device's memory share with other sessions', and are charged to; empty: nothing.
   std::function<std::shared_ptr<MemoryBudget>(const exec::Device& device)> budget;
   exec::ResourceManager* unnamed = nullptr;  // the unnamed container, shared with other sessions; nullptr: the session's own
+  bool one_task = false;  // of a cluster; what other tasks have is not this session's
 };
 
 #undef TENON_OPTION

@@ -59,6 +59,7 @@ const RunsByName& RunsOn(const Measured& measured, const exec::SessionDevice& de
 Result<PlacementOptions> PlacementOptions::Of(const SessionOptions& options) {
   PlacementOptions placement;
   placement.soft_placement = options.soft_placement;
+  placement.one_task = options.one_task;
   placement.placer = options.placer;
   if (!options.placement.empty()) {
     const std::string_view source = options.placement_source.empty() ? std::string_view("the placement") : options.placement_source;
@@ -80,6 +81,7 @@ Result<place::Request> SessionPlacer::RequestFor(const graph::Graph& graph, cons
   TENON_ASSIGN_OR_RETURN(place::Request request, MakePlaceRequest(graph, feeds, fetches, *env_, devices_));
   request.default_device = options_.default_device;
   request.soft_placement = options_.soft_placement;
+  request.one_task = options_.one_task;
   request.homes = &homes_;
   request.costs = &options_.costs;
   if (options_.file) request.file = &*options_.file;

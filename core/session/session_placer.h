@@ -39,7 +39,7 @@ struct PlacementOptions {
   static Result<PlacementOptions> Of(const SessionOptions& options);
 
   std::string default_device;  // whole name; empty: none
-  bool soft_placement = true;
+  bool soft_placement = true, one_task = false;
   std::string placer;  // id of the plugin that chooses; empty: the engine
   std::optional<place::PlacementFile> file;
   place::CostModel costs;

@@ -6,6 +6,8 @@
 #include <latch>
 #include <thread>
 
+#include "core/exec/plan/plan.h"
+#include "core/graph/function_def.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
 #include "tenon/ext/draft/collective.h"
@@ -113,6 +115,25 @@ TEST_F(SessionTest, GrowsByNodesThatItDoesNotKnow) {
   Expect("y", 3, 6);
 }
 
+// A part's functions are the session's; who says something else of one of them is refused, and leaves nothing behind.
+TEST_F(SessionTest, KnowsOneFunctionOfAName) {
+  const auto part_with = [this](std::vector<std::pair<std::string, std::string>> functions) {
+    graph::Graph part(&runtime_.ops());
+    for (auto& [name, op] : functions) {
+      graph::FunctionDef function;
+      function.name = name;
+      function.nodes.push_back({"n", op, "", {}, {}});
+      part.library()[name] = std::make_shared<const graph::FunctionDef>(std::move(function));
+    }
+    return session_->PreparePart(std::move(part), {}, {}, {}, std::make_shared<exec::PartInfo>()).status();
+  };
+  ASSERT_TRUE(part_with({{"f", "Plus"}}).ok());
+  EXPECT_TRUE(part_with({{"f", "Plus"}}).ok());
+  EXPECT_EQ(part_with({{"a", "Plus"}, {"f", "Copy"}}).ToString(),
+            "ALREADY_EXISTS: there are two functions 'f', and they are not the same");
+  EXPECT_EQ(session_->EmptyGraph().library().size(), 1u);
+}
+
 // What a kernel of the test found in create().
 struct Found {
   const void* table = nullptr;
@@ -138,7 +159,8 @@ Status RegisterOne(Runtime* runtime, const char* id, const tenon_capability& cap
 }
 
 TEST_F(SessionTest, AKernelFindsWhatAPluginBringsForItsDevice) {
-  static tenon_collective collective{};
+  static tenon_collective collective;
+  collective = {};  // also when the test is repeated
   collective.struct_size = sizeof collective;
   collective.device_type = Span("HOST");
   collective.make_token = [](tenon_plugin_self*, char*, uint64_t*) -> tenon_status* { return nullptr; };

@@ -28,7 +28,7 @@ class ChainNode : public sdk::NodeContext {
   // Its attributes' failure, if there was one, as an exception.
   void Done() { sdk::Check(Finish()); }
   sdk::WindowAttributes Window() const {
-    tenon_create_args args{TENON_HEAD(tenon_create_args), services_, node_, nullptr, nullptr, nullptr};
+    tenon_create_args args{TENON_HEAD(tenon_create_args), services_, node_, nullptr, nullptr, nullptr, nullptr};
     sdk::CreateContext context(args);
     sdk::WindowAttributes window(context, "");
     sdk::Check(context.Finish());
@@ -292,7 +292,7 @@ std::unique_ptr<Executable> Builder::Build() {
 
   const auto inputs = static_cast<int32_t>(args_.input_count);
   tenon_prepare_args prepare{TENON_HEAD(tenon_prepare_args), views_.data(), views_.data() + inputs, inputs, 1, args_.precision,
-                             args_.threads, args_.device, nullptr, 0};
+                             args_.threads, args_.device, nullptr, 0, nullptr, nullptr, nullptr};
   sdk::PrepareContext c(prepare);
   using From = Epilogue::Vector::From;
   int64_t scale_at = 0, shift_at = 0;

@@ -191,14 +191,14 @@ class Builder {
     const tenon_node* node = cursor_.node(cursor_.graph, id);
     const tenon_kernel_registration* kernel = PlannedKernel(op);
     if (kernel == nullptr) sdk::Fail(TENON_UNIMPLEMENTED, op, " is not compiled");
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), cursor_.node_services, node, nullptr, nullptr, args_.device};
+    const tenon_create_args create = {TENON_HEAD(tenon_create_args), cursor_.node_services, node, nullptr, nullptr, args_.device, nullptr};
     RegionStep step = {NodePlan(kernel, create), std::string(sdk::ToText(cursor_.node_services->name(node))), {}};
     const int32_t inputs = InputCount(id), outputs = cursor_.node_services->output_count(node);
     std::vector<const View*> views;
     for (int32_t i = 0; i < inputs; ++i) views.push_back(&ViewOf(Source(id, i)));
     for (int32_t k = 0; k < outputs; ++k) views.push_back(&ViewOf({id, k, 0}));
     tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), views.data(), views.data() + inputs, inputs, outputs,
-                                  args_.precision, 1, args_.device, nullptr, 0};
+                                  args_.precision, 1, args_.device, nullptr, 0, nullptr, nullptr, nullptr};
     step.plan.Prepare(prepare);
     const PreparedWork& work = step.plan.work();
     if (!work.ready) sdk::Fail(TENON_UNIMPLEMENTED, op, " '", step.name, "': an argument is not constant in this plan");

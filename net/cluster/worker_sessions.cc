@@ -72,6 +72,7 @@ Status Worker::Open(tenon_peer* peer, tenon_span request, Reply reply) {
   if (asked.incarnation() != incarnation_) return Status(Code::kAborted, StrCat("task ", options_.task, " has been started again since it was greeted"));
   const std::string given = Say(options);
   if (!asked.isolate()) options.unnamed = unnamed_.get();
+  options.one_task = true;
   options.budget = [this](const exec::Device& device) { return BudgetOf(device); };
   auto session = std::make_shared<WorkerSession>();
   TENON_ASSIGN_OR_RETURN(session->session, session::Session::Create(runtime_, std::move(options)));

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tenon/sdk/kernel/resource.h"
+
 namespace tenon::ops {
 using namespace sdk;
 
@@ -28,10 +30,14 @@ enum class Order { kFifo, kPadding, kShuffle };
 
 constexpr tenon_span kQueueType = TENON_SPAN("tenon.Queue");
 
-void DropQueue(void* object) noexcept {
-  const std::unique_ptr<std::shared_ptr<Queue>> queue(static_cast<std::shared_ptr<Queue>*>(object));
-  (*queue)->Abandon();
-}
+// The container's: who waits has the queue too, and is told when it goes.
+struct HeldQueue {
+  explicit HeldQueue(const QueueOptions& options) : queue(std::make_shared<Queue>(options)) {}
+  ~HeldQueue() { queue->Abandon(); }
+  HeldQueue(const HeldQueue&) = delete;
+  HeldQueue& operator=(const HeldQueue&) = delete;
+  const std::shared_ptr<Queue> queue;
+};
 
 template <Order kOrder>
 struct MakeQueue {
@@ -59,28 +65,14 @@ struct MakeQueue {
     c.Check(args.services->resource_handle(args.context, ToSpan(container), ToSpan(o.name), ToSpan("queue"), 0, &handle));
   }
   void Run(RunContext c) const {
-    void* object = nullptr;
-    Check(c.services().resource_object(
-        c.frame(), handle, kQueueType,
-        [](void* argument, void** out_object) noexcept -> tenon_status* {
-          return Guard([&]() -> tenon_status* {
-            *out_object = new std::shared_ptr<Queue>(std::make_shared<Queue>(*static_cast<const QueueOptions*>(argument)));
-            return nullptr;
-          });
-        },
-        const_cast<QueueOptions*>(&options), &DropQueue, &object));
-    (*static_cast<std::shared_ptr<Queue>*>(object))->CheckSame(options);
+    ObjectOf<HeldQueue>(c, handle, kQueueType, [this] { return std::make_unique<HeldQueue>(options); }).queue->CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
   QueueOptions options;
   tenon_resource* handle = nullptr;
 };
 
-std::shared_ptr<Queue> QueueOf(const RunContext& c) {
-  void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), kQueueType, nullptr, nullptr, nullptr, &object));
-  return *static_cast<std::shared_ptr<Queue>*>(object);
-}
+std::shared_ptr<Queue> QueueOf(const RunContext& c) { return ObjectOf<HeldQueue>(c, c.resource(0), kQueueType).queue; }
 
 void CheckTimeout(CreateContext& c) {
   if (c.Int("timeout_ms") != -1) c.Fail(TENON_INVALID_ARGUMENT, "timeout_ms is not supported; give the step a deadline");

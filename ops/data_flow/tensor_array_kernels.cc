@@ -2,6 +2,8 @@
 // Kernels of tensor arrays. They run on the host, wherever the values come from.
 #include "tensor_array.h"
 
+#include "tenon/sdk/kernel/resource.h"
+
 namespace tenon::ops {
 using namespace sdk;
 
@@ -9,26 +11,13 @@ namespace {
 
 constexpr tenon_span kArrayType = TENON_SPAN("tenon.TensorArray");
 
-void DropArray(void* object) noexcept { delete static_cast<TensorArray*>(object); }
-
-TensorArray& ArrayOf(const RunContext& c) {
-  void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), kArrayType, nullptr, nullptr, nullptr, &object));
-  return *static_cast<TensorArray*>(object);
-}
+TensorArray& ArrayOf(const RunContext& c) { return ObjectOf<TensorArray>(c, c.resource(0), kArrayType); }
 
 // A handle for the array, which lives until the step ends. In a loop each turn has its own.
 tenon_resource* Keep(const RunContext& c, std::unique_ptr<TensorArray> array) {
   tenon_resource* handle = nullptr;
   Check(c.services().step_resource(c.frame(), ToSpan("tensor_array"), &handle));
-  void* object = nullptr;
-  Check(c.services().resource_object(
-      c.frame(), handle, kArrayType,
-      [](void* argument, void** out_object) noexcept -> tenon_status* {
-        *out_object = static_cast<std::unique_ptr<TensorArray>*>(argument)->release();
-        return nullptr;
-      },
-      &array, &DropArray, &object));
+  (void)ObjectOf<TensorArray>(c, handle, kArrayType, [&array] { return std::move(array); });
   return handle;
 }
 

@@ -5,6 +5,7 @@
 
 #include "table.h"
 #include "text_file.h"
+#include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/kernel/step_memory.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 
@@ -16,8 +17,6 @@ namespace {
 enum class Kind { kFixed, kMutable, kMutableRows };
 
 constexpr tenon_span kTableType = TENON_SPAN("tenon.Table");
-
-void DropTable(void* object) noexcept { delete static_cast<Table*>(object); }
 
 template <Kind kKind>
 struct MakeTable {
@@ -37,30 +36,14 @@ struct MakeTable {
     c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(options.name), ToSpan("table"), 0, &handle));
   }
   void Run(RunContext c) const {
-    void* object = nullptr;
-    Check(c.services().resource_object(
-        c.frame(), handle, kTableType,
-        [](void* argument, void** out_object) noexcept -> tenon_status* {
-          try {
-            *out_object = new Table(*static_cast<const TableOptions*>(argument));
-            return nullptr;
-          } catch (...) {
-            return CurrentFailure();
-          }
-        },
-        const_cast<TableOptions*>(&options), &DropTable, &object));
-    static_cast<Table*>(object)->CheckSame(options);
+    ObjectOf<Table>(c, handle, kTableType, [this] { return std::make_unique<Table>(options); }).CheckSame(options);
     *c.output<tenon_resource*>(0) = handle;
   }
   TableOptions options;
   tenon_resource* handle = nullptr;
 };
 
-Table& TableOf(const RunContext& c) {
-  void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), kTableType, nullptr, nullptr, nullptr, &object));
-  return *static_cast<Table*>(object);
-}
+Table& TableOf(const RunContext& c) { return ObjectOf<Table>(c, c.resource(0), kTableType); }
 
 struct Find {
   void Run(RunContext c) const { TableOf(c).Find(c, 0, c.input_view(1), c.input_view(2)); }

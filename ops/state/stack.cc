@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks: values that a loop keeps for its gradient. A stack lives for one step and holds what was pushed
 // without copying it, where it already lives in a buffer.
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "tenon/sdk/kernel/kept_tensor.h"
+#include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/op/op.h"
 
 namespace tenon::ops {
@@ -61,37 +63,17 @@ class Stack {
 
 constexpr tenon_span kStackType = TENON_SPAN("tenon.Stack");
 
-void DropStack(void* object) noexcept { delete static_cast<Stack*>(object); }
-
-Stack& StackOf(const RunContext& c) {
-  void* object = nullptr;
-  Check(c.services().resource_object(c.frame(), c.resource(0), kStackType, nullptr, nullptr, nullptr, &object));
-  return *static_cast<Stack*>(object);
-}
+Stack& StackOf(const RunContext& c) { return ObjectOf<Stack>(c, c.resource(0), kStackType); }
 
 struct MakeStack {
   explicit MakeStack(CreateContext& c) : element_type(c.Type("elem_type")), name(c.String("stack_name")) {
     if (name.empty()) name = c.name();
   }
   void Run(RunContext c) const {
-    struct Arguments {
-      const MakeStack* self;
-      int64_t max_size;
-    } arguments = {this, *c.input<int32_t>(0)};
     tenon_resource* handle = nullptr;
     // A fresh one at every run: in a loop each turn has its own.
     Check(c.services().step_resource(c.frame(), ToSpan("stack"), &handle));
-    void* object = nullptr;
-    Check(c.services().resource_object(
-        c.frame(), handle, kStackType,
-        [](void* argument, void** out_object) noexcept -> tenon_status* {
-          return Guard([&]() -> tenon_status* {
-            const auto& a = *static_cast<const Arguments*>(argument);
-            *out_object = new Stack(a.self->name, a.self->element_type, a.max_size);
-            return nullptr;
-          });
-        },
-        &arguments, &DropStack, &object));
+    (void)ObjectOf<Stack>(c, handle, kStackType, [&] { return std::make_unique<Stack>(name, element_type, *c.input<int32_t>(0)); });
     *c.output<tenon_resource*>(0) = handle;
   }
   uint32_t element_type;

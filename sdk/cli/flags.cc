@@ -76,7 +76,7 @@ void RuntimeFlags::AddTo(CLI::App& command) {
       ->type_name("NAME:COUNT")
       ->allow_extra_args(false);
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
-  command.add_option("--tuning-folder", tuning_folder, "Keep here what kernels find out about this machine, for later runs (default: nowhere)")->type_name("FOLDER");
+  command.add_option("--tuning-folder", tuning_folder, "Keep here what kernels find out about this machine, for later runs: 4,096 files at most, of which the oldest go (default: nowhere)")->type_name("FOLDER");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
       ->type_name("LEVEL");
   command.add_flag("--no-search", no_search, "Load only what --plugin names, not the installed plugins");

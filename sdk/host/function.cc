@@ -73,17 +73,11 @@ Status TakeCalled(const FunctionDef& function, const graph::FunctionLibrary& of_
   return Status::Ok();
 }
 
-Status CheckName(const tenon_app_graph& graph, const std::string& name) {
-  const graph::OpDef* const op = graph.graph.registry().FindOrNull(name);
-  if (op == nullptr) return Status::Ok();
-  return AlreadyExists(StrCat("'", name, "' is an op of package '", op->package, "'; give the function another name"));
-}
-
 Status Define(tenon_app_graph* graph, const tenon_function_spec& spec) {
   if (spec.body == nullptr) return InvalidArgument("its body is no graph: NULL");
   if (spec.body->runtime != graph->runtime) return InvalidArgument("its body is a graph of another runtime; make the body with the graph's runtime");
   TENON_ASSIGN_OR_RETURN(FunctionSource source, ReadSource(spec));
-  TENON_RETURN_IF_ERROR(CheckName(*graph, source.name));
+  TENON_RETURN_IF_ERROR(graph::CheckFunctionName(graph->graph.registry(), source.name));
   TENON_ASSIGN_OR_RETURN(FunctionDef function, graph::MakeFunction(spec.body->graph, std::move(source)));
   graph::FunctionLibrary& library = graph->graph.library();
   if (spec.gradient.size != 0) {

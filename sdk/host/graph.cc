@@ -5,6 +5,7 @@
 #include "core/grad/gradients.h"
 #include "core/graph/builder.h"
 #include "core/graph/graphdef/convert.h"
+#include "sdk/host/call_shape.h"
 #include "sdk/host/objects.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
@@ -156,7 +157,7 @@ uint32_t tenon_graph_output_dtype(const tenon_app_graph* graph, tenon_output out
 tenon_status* tenon_graph_output_shape(const tenon_app_graph* graph, tenon_output output, tenon_shape* out_shape) {
   return host::Guard([&]() -> Status {
     TENON_ASSIGN_OR_RETURN(const graph::Edge edge, CheckEdge(graph, output));
-    *out_shape = const_cast<tenon_app_graph*>(graph)->builder->Facts(edge).shape.c();
+    *out_shape = const_cast<tenon_app_graph*>(graph)->Lend(host::ShapeOf(const_cast<tenon_app_graph*>(graph)->builder.get(), edge));
     return Status::Ok();
   });
 }

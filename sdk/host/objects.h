@@ -3,8 +3,10 @@
 #ifndef TENON_SDK_HOST_OBJECTS_H_
 #define TENON_SDK_HOST_OBJECTS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -100,6 +102,12 @@ struct tenon_app_graph {
   const tenon_app_graph* outer = nullptr;  // of a function's body: the graph whose functions it knows too
   // The library as a list, made when it is asked for; empty: not made since the library changed.
   mutable std::vector<std::shared_ptr<const tenon::graph::FunctionDef>> functions;
+  // Lives as long as the graph.
+  tenon_shape Lend(tenon::Shape shape) {
+    const auto known = std::find(lent.begin(), lent.end(), shape);
+    return (known == lent.end() ? lent.emplace_back(std::move(shape)) : *known).c();
+  }
+  std::list<tenon::Shape> lent;
 };
 
 struct tenon_session {

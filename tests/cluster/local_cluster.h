@@ -45,9 +45,10 @@ class LocalCluster {
   const std::vector<ClusterTask>& tasks() const { return tasks_; }
   const std::string& address(size_t task = 0) const { return tasks_[task].address; }
 
-  Session Client(const Graph& graph, SessionOptions options = {}) const {
+  // runtime: the graph's.
+  Session Client(const Graph& graph, SessionOptions options = {}, const Runtime& runtime = TheRuntime()) const {
     options.master = address();
-    auto session = Session::Create(TheRuntime(), graph, options);
+    auto session = Session::Create(runtime, graph, options);
     if (!session.ok()) {
       Fail(session.status());
       std::abort();  // NOLINT: nothing can be tested without one

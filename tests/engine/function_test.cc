@@ -368,6 +368,47 @@ TEST_F(FunctionsOfGraphs, AreMappedWithinFunctions) {
   ExpectNear(values[1], {4 * 0.125, -4, 32}, "their gradients");
 }
 
+// What the bodies say is known without an element.
+TEST_F(FunctionsOfGraphs, AreMappedOverNoElement) {
+  const Function f = DefineTanhSum(g);
+  const Function nested = Define(
+      g, "nested", [&](Graph& b, const Outputs& v) { return b.Op("Cast", {b.Call(f, {v[0], v[0]}).output(1)}, {{"DstT", DType::kFloat}}); }, {{DType::kDouble, {-1}}});
+  const Output x = g.Placeholder("x", DType::kDouble, {-1, 3});
+  const Outputs mapped = MapFunction(g, f, {x, x});
+  const Output of_nested = At(MapFunction(g, nested, {x}), 0), d = g.Gradients({mapped[0]}, {x})[0].dense;
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  for (const int64_t count : {0, 2}) {
+    const std::vector<double> values(static_cast<size_t>(3 * count), 0.5);
+    const auto found = RunOnce(g, {{"x", View(values, {count, 3})}}, {mapped[0], mapped[1], of_nested, d});
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_EQ(found[0].shape(), (Shape{count}));
+    for (size_t i = 1; i < 4; ++i) EXPECT_EQ(found[i].shape(), (Shape{count, 3})) << i;
+    EXPECT_EQ(found[1].dtype(), DType::kDouble);
+    EXPECT_EQ(found[2].dtype(), DType::kFloat);
+  }
+}
+
+TEST_F(FunctionsOfGraphs, AreMappedOverNoElementWhereNothingSaysTheShape) {
+  const Function square = Define(g, "square", [](Graph& b, const Outputs& v) { return b.Op("Square", {v[0]}); }, {DType::kDouble});
+  const Function says = Define(g, "says", [](Graph& b, const Outputs& v) { return b.Op("EnsureShape", {b.Op("Square", {v[0]})}, {{"shape", Shape{2}}}); }, {DType::kDouble});
+  const Output x = g.Placeholder("x", DType::kDouble, Shape::Unknown());
+  const Output open = At(MapFunction(g, square, {x}), 0), said = At(MapFunction(g, says, {x}), 0);
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const std::vector<double> none;
+  ExpectText(session->Run({{"x", View(none, {0, 2})}}, {open}).status(), Code::kInvalidArgument, "their shape <unknown rank> is not fully known");
+  const auto found = session->Run({{"x", View(none, {0, 2})}}, {said});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)[0].shape(), (Shape{0, 2}));
+}
+
+TEST_F(FunctionsOfGraphs, SayTheShapesOfTheirCalls) {
+  const Operation y = g.Call(DefineTanhSum(g), {X(), W()}, "y");
+  EXPECT_EQ(y.output(0).shape(), Shape());
+  EXPECT_EQ(y.output(1).shape(), Shape{3});
+}
+
 TEST_F(FunctionsOfGraphs, AreMappedOverAsManyElements) {
   const Function f = DefineTanhSum(g);
   const Output y = At(MapFunction(g, f, {g.Const(std::vector<double>(6), {2, 3}), g.Const(std::vector<double>(9), {3, 3})}), 0);
@@ -474,6 +515,16 @@ TEST_F(GivenGradients, AreAskedByCalls) {
   EXPECT_EQ(values[2][0], 103);
   EXPECT_EQ(values[3][0], 203);
   EXPECT_EQ(values[4][0], 9);
+}
+
+// Where the function runs, runs its gradient.
+TEST_F(GivenGradients, AreAskedByCallsThatSayWhere) {
+  const Output where = g.StringConst("/device:CPU:0", "where");
+  const Output y = g.Op("RemoteCall", {where, a}, {{"f", f}, {"Tout", std::vector<DType>{DType::kDouble}}});
+  const auto d = g.Gradients({y}, {a, where});
+  EXPECT_EQ(Run({d[0].dense})[0][0], 103);
+  EXPECT_FALSE(d[1].dense.valid()) << "a name has no gradient";
+  EXPECT_NE(d[0].dense.name().find("RemoteCall"), std::string::npos) << d[0].dense.name();
 }
 
 TEST_F(GivenGradients, AreAskedInLoopsBranchesAndMaps) {

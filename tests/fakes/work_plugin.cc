@@ -18,6 +18,7 @@
 #include <mutex>
 #include <string>
 
+#include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/kernel/string_tensor.h"
 #include "tenon/sdk/kernel/work.h"
 #include "tenon/sdk/op/op.h"
@@ -251,18 +252,7 @@ struct MakeSource {
     if (c.ok()) c.Check(c.args().services->resource_handle(c.args().context, ToSpan(container), ToSpan(name), ToSpan("source"), 0, &handle));
   }
   void Run(RunContext c) const {
-    void* object = nullptr;
-    Check(c.services().resource_object(
-        c.frame(), handle, kSourceType,
-        [](void* argument, void** out_object) noexcept -> tenon_status* {
-          return Guard([&]() -> tenon_status* {
-            const auto* self = static_cast<const MakeSource*>(argument);
-            *out_object = new Source(self->f, self->ahead);
-            return nullptr;
-          });
-        },
-        const_cast<MakeSource*>(this), [](void* source) noexcept { delete static_cast<Source*>(source); }, &object));
-    static_cast<Source*>(object)->Serve(c);
+    ObjectOf<Source>(c, handle, kSourceType, [this] { return std::make_unique<Source>(f, ahead); }).Serve(c);
     *c.output<tenon_resource*>(0) = handle;
   }
   Function f;
@@ -273,9 +263,7 @@ TENON_KERNEL(kSourceKernel) = Registration<MakeSource>("TestSource", {.flags = T
 
 struct TakeNext {
   void RunAsync(RunContext c, Done done) const {
-    void* object = nullptr;
-    Check(c.services().resource_object(c.frame(), c.resource(0), kSourceType, nullptr, nullptr, nullptr, &object));
-    static_cast<Source*>(object)->Next(c, done);
+    ObjectOf<Source>(c, c.resource(0), kSourceType).Next(c, done);
   }
 };
 TENON_KERNEL(kNextKernel) = Registration<TakeNext>("TestNext", {});

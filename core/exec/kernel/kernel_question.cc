@@ -31,20 +31,41 @@ uint32_t ThreadsOf(const Environment& env) { return env.threads == nullptr ? 1 :
 
 }  // namespace
 
-KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
-                               const std::vector<const graph::OutputFacts*>& inputs, const std::vector<graph::OutputFacts>& outputs)
-    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(inputs.size()) {
-  for (size_t i = 0; i < inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], *inputs[i], true));
-  for (size_t i = 0; i < outputs.size(); ++i) views_.push_back(ShapeView(node.output_types[i], outputs[i], false));
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, size_t input_count)
+    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(input_count) {}
+
+void KernelQuestion::Point() {
   for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
 }
 
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device,
+                               const std::vector<const graph::OutputFacts*>& inputs, const std::vector<graph::OutputFacts>& outputs)
+    : KernelQuestion(node, env, device, inputs.size()) {
+  for (size_t i = 0; i < inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], *inputs[i], true));
+  for (size_t i = 0; i < outputs.size(); ++i) views_.push_back(ShapeView(node.output_types[i], outputs[i], false));
+  Point();
+}
+
+KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const graph::ShapeInference& shapes)
+    : KernelQuestion(node, env, device, node.inputs.size()) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) views_.push_back(ShapeView(node.input_types[i], shapes.facts(node.inputs[i]), true));
+  for (size_t k = 0; k < node.output_types.size(); ++k)
+    views_.push_back(ShapeView(node.output_types[k], shapes.facts({node.id, static_cast<int32_t>(k)}), false));
+  Point();
+}
+
 KernelQuestion::KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device)
-    : node_(node), env_(env), device_(device == nullptr ? nullptr : device->device->handle), input_count_(node.input_types.size()) {
+    : KernelQuestion(node, env, device, node.input_types.size()) {
   const graph::OutputFacts unknown;
   for (const DType type : node.input_types) views_.push_back(ShapeView(type, unknown, false));
   for (const DType type : node.output_types) views_.push_back(ShapeView(type, unknown, false));
-  for (const tenon_tensor_view& view : views_) pointers_.push_back(&view);
+  Point();
+}
+
+bool KernelQuestion::HasShapes() const {
+  return std::all_of(views_.begin(), views_.end(), [](const tenon_tensor_view& view) {
+    return view.dl.ndim >= 0 && std::all_of(view.dl.shape, view.dl.shape + view.dl.ndim, [](int64_t dim) { return dim >= 0; });
+  });
 }
 
 tenon_kernel_query KernelQuestion::Query() const {
@@ -89,14 +110,8 @@ double KernelQuestion::Seconds(const KernelEntry& kernel) const {
 
 double SecondsOf(const graph::Node& node, const Environment& env, const SessionDevice* device, const KernelEntry& kernel, const graph::ShapeInference& shapes) {
   if (kernel.registration->cost == nullptr) return 0;
-  std::vector<const graph::OutputFacts*> inputs;
-  std::vector<graph::OutputFacts> outputs;
-  for (const graph::Edge& edge : node.inputs) inputs.push_back(&shapes.facts(edge));
-  for (size_t k = 0; k < node.output_types.size(); ++k) outputs.push_back(shapes.facts({node.id, static_cast<int32_t>(k)}));
-  const auto known = [](const graph::OutputFacts& facts) { return facts.shape.fully_known(); };
-  if (!std::all_of(outputs.begin(), outputs.end(), known) || !std::all_of(inputs.begin(), inputs.end(), [&](const auto* facts) { return known(*facts); }))
-    return 0;
-  return KernelQuestion(node, env, device, inputs, outputs).Seconds(kernel);
+  const KernelQuestion question(node, env, device, shapes);
+  return question.HasShapes() ? question.Seconds(kernel) : 0;
 }
 
 tenon_prepare_args KernelQuestion::PrepareArgs() const {

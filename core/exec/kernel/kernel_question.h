@@ -24,6 +24,8 @@ class KernelQuestion {
   // device: that the node is placed on; nullptr: none. Facts of a value count as constant.
   KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const std::vector<const graph::OutputFacts*>& inputs,
                  const std::vector<graph::OutputFacts>& outputs);
+  // Of what was inferred for the node's graph.
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, const graph::ShapeInference& shapes);
   // Of unknown shapes.
   KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device);
   KernelQuestion(const KernelQuestion&) = delete;
@@ -36,8 +38,12 @@ class KernelQuestion {
   // For a kernel that takes it, but for the instance. They point into this question.
   tenon_prepare_args PrepareArgs() const;
   const tenon_tensor_view& output(size_t k) const { return views_[input_count_ + k]; }
+  // Whether all of them are known.
+  bool HasShapes() const;
 
  private:
+  KernelQuestion(const graph::Node& node, const Environment& env, const SessionDevice* device, size_t input_count);
+  void Point();
   tenon_kernel_query Query() const;  // but for the instance
 
   const graph::Node& node_;

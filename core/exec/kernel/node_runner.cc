@@ -149,11 +149,7 @@ std::vector<KernelRefusal> NodeRunner::refusals() const {
 
 std::vector<KernelRefusal> NodeRunner::RefusalsFor(const graph::ShapeInference& shapes) const {
   std::vector<KernelRefusal> all = refused_at_once_;
-  std::vector<const graph::OutputFacts*> inputs;
-  for (const graph::Edge& edge : node_->inputs) inputs.push_back(&shapes.facts(edge));
-  std::vector<graph::OutputFacts> outputs;
-  for (size_t k = 0; k < node_->output_types.size(); ++k) outputs.push_back(shapes.facts({node_->id, static_cast<int32_t>(k)}));
-  const KernelQuestion question(*node_, *env_, device_, inputs, outputs);
+  const KernelQuestion question(*node_, *env_, device_, shapes);
   for (const KernelEntry& kernel : candidates_)
     if (Status status = question.Ask(kernel); !status.ok()) all.push_back({kernel.plugin(), std::string(status.message())});
   return all;

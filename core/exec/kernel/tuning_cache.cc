@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/exec/kernel/tuning_files.h"
 
 namespace tenon::exec {
 namespace {
@@ -139,10 +140,18 @@ void TuningCache::Keep(const std::string& key, std::string value) {
   }
 }
 
+void TuningCache::MakeRoomFor(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return;
+  const size_t dropped = DropOldest(folder_, most_files_);
+  if (dropped == 0 || std::exchange(dropped_, true)) return;
+  Log(TENON_LOG_INFO, StrCat("the folder '", folder_, "' has ", most_files_, " files of what kernels found out, as many as it may; the ", dropped, " oldest were removed"));
+}
+
 void TuningCache::Put(const std::string& key, std::string_view value) {
   std::lock_guard lock(mutex_);
   Keep(key, std::string(value));
   if (folder_.empty()) return;
+  MakeRoomFor(PathOf(key));
   if (Status status = Write(key, value); !status.ok() && !std::exchange(complained_, true))
     Log(TENON_LOG_WARNING, std::move(status).Annotate("what a kernel found out stays in this process").message());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/exec/kernel/tuning_cache.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,6 +77,44 @@ TEST_F(Tuning, ALinkIsNotFollowed) {
   std::filesystem::create_symlink(elsewhere, path);
   EXPECT_EQ(Found("key").status().code(), Code::kNotFound);
   std::filesystem::remove(elsewhere);
+}
+
+TEST_F(Tuning, AFullFolderLosesWhatWasWrittenFirst) {
+  constexpr size_t kMost = 32;
+  TuningCache cache(kMost);
+  ASSERT_TRUE(cache.UseFolder(folder_).ok());
+  const auto files = [this] { return std::distance(std::filesystem::directory_iterator(folder_), {}); };
+  const auto date_newest = [this](int64_t second) {  // not by the clock
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      struct stat info {};
+      ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
+      const timespec times[2] = {{second, 0}, {second, 0}};
+      if (info.st_mtim.tv_sec > 1'000'000) {
+        ASSERT_EQ(utimensat(AT_FDCWD, entry.path().c_str(), times, 0), 0);
+      }
+    }
+  };
+  const std::string foreign = folder_ + "/notes.txt", left = folder_ + "/0123456789abcdef.tuning.aBcDeF";
+  std::ofstream(foreign) << "somebody's";
+  date_newest(1);
+  for (size_t i = 0; i < kMost; ++i) {
+    cache.Put("key " + std::to_string(i), "value");
+    date_newest(static_cast<int64_t>(10 + i));
+  }
+  EXPECT_EQ(files(), kMost + 1);
+  cache.Put("key 3", "newer");
+  EXPECT_EQ(files(), kMost + 1) << "one that is there needs no room";
+  date_newest(100);
+  std::ofstream(left) << "of a process that ended meanwhile";
+  date_newest(2);
+  cache.Put("key 32", "value");
+  EXPECT_EQ(files(), kMost - 2 + 1 + 1) << "a sixteenth is free, but for the new one; and the notes";
+  for (const size_t gone : {0, 1}) EXPECT_EQ(Found("key " + std::to_string(gone)).status().code(), Code::kNotFound) << gone;
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  EXPECT_EQ(*Found("key 3"), "newer");
+  EXPECT_EQ(*Found("key 2"), "value");
+  EXPECT_EQ(*cache.Get("key 0"), "value") << "in the process it stays";
 }
 
 TEST_F(Tuning, ForgetsTheOldestWhenItIsFull) {

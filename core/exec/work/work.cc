@@ -221,7 +221,7 @@ void tenon_work::Cancel(const Status& reason) noexcept {
   HandOverAll();
 }
 
-void tenon_work::EndStep() {
+void tenon_work::EndStep() noexcept {
   const std::shared_ptr<tenon_work> kept = std::move(kept_);  // until the end of this
   subscription_.End();
   size_t left = 0;
@@ -236,8 +236,11 @@ void tenon_work::EndStep() {
     (void)Forget(token);
   }
   if (left == 0) return;
-  tenon::Log(TENON_LOG_ERROR, StrCat(tenon::DescribePlugin(plugin_), ": node '", name_, "' was done while ", left,
-                                     " things that it had scheduled were still to come; they are dropped"));
+  const Status said = tenon::Guarded([&] {
+    tenon::Log(TENON_LOG_ERROR, StrCat(tenon::DescribePlugin(plugin_), ": node '", name_, "' was done while ", left,
+                                       " things that it had scheduled were still to come; they are dropped"));
+  });
+  if (!said.ok()) tenon::Log(TENON_LOG_ERROR, "a node was done while things that it had scheduled were still to come; they are dropped, and there is no memory to name it");
 }
 
 bool tenon_work::AllBack() const {

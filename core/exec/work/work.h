@@ -43,7 +43,7 @@ struct tenon_work : std::enable_shared_from_this<tenon_work> {
   // In the background: what is to come back comes with the reason.
   void Cancel(const Status& reason) noexcept;
   // The step's kernel is done. What has not come is dropped, and the plugin named.
-  void EndStep();
+  void EndStep() noexcept;
   // A plugin or a frame has it, until EndStep(), or EndBackground(), which cancels and waits until all has come back that is not being called on this thread.
   void Keep() { kept_ = shared_from_this(); }
   void EndBackground();

@@ -44,6 +44,8 @@ class Work : public ::testing::Test {
   Cancellation step_;
 };
 
+static_assert(noexcept(std::declval<tenon_work&>().EndStep()), "a kernel that is done has nobody to tell");
+
 constexpr uint64_t kHour = 3'600'000'000'000;
 
 TEST_F(Work, ComesAfterItsTimeOnAThreadOfTheHost) {

@@ -248,19 +248,21 @@ class Importer {
   int64_t budget_ = kConstantBudget;
 };
 
-// The bytes of the functions of a GraphDef.
-std::vector<std::string_view> FunctionsOf(std::string_view graph_def) {
-  std::vector<std::string_view> functions;
+// The bytes of the members of that number of a GraphDef's library: its functions, say.
+std::vector<std::string_view> OfLibrary(std::string_view graph_def, int number) {
+  std::vector<std::string_view> members;
   for (const std::string_view library : MembersOf(graph_def, tensorflow::GraphDef::kLibraryFieldNumber))
-    for (const std::string_view function : MembersOf(library, tensorflow::FunctionDefLibrary::kFunctionFieldNumber)) functions.push_back(function);
-  return functions;
+    for (const std::string_view member : MembersOf(library, number)) members.push_back(member);
+  return members;
 }
 
 // file_bytes: of each of its functions.
-Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, FunctionLibrary& library, int64_t* budget) {
+Status ImportLibrary(const tensorflow::FunctionDefLibrary& proto, const std::vector<std::string_view>& file_bytes, Graph* graph, int64_t* budget) {
+  FunctionLibrary& library = graph->library();
   for (int i = 0; i < proto.function_size(); ++i) {
     TENON_ASSIGN_OR_RETURN(FunctionDef function, FunctionFromProto(proto.function(i), budget));
     if (function.name.empty()) return InvalidArgument("a function has no name");
+    if (Status status = CheckFunctionName(graph->registry(), function.name); !status.ok()) return std::move(status).Annotate("the graph's library");
     function.file_bytes = file_bytes[static_cast<size_t>(i)];
     TENON_RETURN_IF_ERROR(AddFunction(&library, std::make_shared<const FunctionDef>(std::move(function))));
   }
@@ -285,6 +287,10 @@ bool WriteLibrary(const FunctionLibrary& library, std::string* out) {
   std::string bytes;
   if (!WriteInOrder(gradients, &bytes)) return false;
   out->append(bytes);
+  for (const std::string& gradient : library.registered_gradients) {
+    if (out->size() + gradient.size() > INT32_MAX - 64) return false;
+    AddMember(tensorflow::FunctionDefLibrary::kRegisteredGradientsFieldNumber, gradient, out);
+  }
   return true;
 }
 
@@ -335,8 +341,9 @@ thread_local ChargedGraphDef* ChargedGraphDef::current_ = nullptr;
 
 // Of what a library's functions are made of here: names, body nodes, attributes; tensors have been charged.
 uint64_t BytesOf(const tensorflow::FunctionDefLibrary& library) {
-  constexpr uint64_t kFunction = 1024, kNode = 512;
+  constexpr uint64_t kFunction = 1024, kNode = 512, kGradient = 128;
   uint64_t bytes = 2 * library.ByteSizeLong();  // what is read, and the functions' bytes in the file
+  bytes += kGradient * static_cast<uint64_t>(library.registered_gradients_size());
   for (const auto& function : library.function()) bytes += kFunction + kNode * static_cast<uint64_t>(function.node_def_size());
   return bytes;
 }
@@ -350,7 +357,7 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   TENON_RETURN_IF_ERROR(read.Parse(bytes));
   const tensorflow::GraphDef& def = read.def();
   TENON_RETURN_IF_ERROR(CheckVersions(def.versions()));
-  const std::vector<std::string_view> functions = FunctionsOf(bytes);
+  const std::vector<std::string_view> functions = OfLibrary(bytes, tensorflow::FunctionDefLibrary::kFunctionFieldNumber);
   if (functions.size() != static_cast<size_t>(def.library().function_size()))
     return Internal(StrCat("a GraphDef of ", def.library().function_size(), " functions has the bytes of ", functions.size()));
   const uint64_t library_bytes = BytesOf(def.library());
@@ -360,7 +367,9 @@ Status ImportGraphDef(std::string_view bytes, Graph* graph, Unknown unknown, Of 
   FunctionLibrary library = graph->library();
   int64_t budget = kConstantBudget;
   if (size == 0) graph->set_producer(def.versions().producer());
-  Status status = ImportLibrary(def.library(), functions, graph->library(), &budget);
+  Status status = ImportLibrary(def.library(), functions, graph, &budget);
+  const std::vector<std::string_view> gradients = OfLibrary(bytes, tensorflow::FunctionDefLibrary::kRegisteredGradientsFieldNumber);
+  AddRegisteredGradients({gradients.begin(), gradients.end()}, &graph->library());
   if (status.ok()) status = Importer(def, graph, unknown, of).Run();
   if (!status.ok()) {
     graph->Truncate(size);

@@ -7,6 +7,7 @@
 #include "core/graph/graph.h"
 #include "core/graph/graphdef/graph.pb.h"
 #include "core/graph/graphdef/tensor_proto.h"
+#include "core/graph/merge.h"
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::graph {
@@ -174,6 +175,35 @@ TEST(GraphDef, WritesAFunctionThatItReadByteForByte) {
   EXPECT_EQ(ImportGraphDef(Member(2, Member(1, known)), &graph).code(), Code::kAlreadyExists) << "without two attributes";
 }
 
+// Which function is the gradient of which op in a saved model: nothing here asks, and who reads what is written may.
+TEST(GraphDef, CarriesRegisteredGradients) {
+  // An op's type before the function, and a member that nobody knows.
+  const std::string first = Member(2, "CustomGradient-7") + Member(1, "f") + Member(9, "later"), second = Member(1, "b") + Member(2, "A");
+  const auto library = [](const std::vector<std::string>& gradients) {
+    std::string bytes = Member(1, Member(1, Member(1, "f")));
+    for (const std::string& gradient : gradients) bytes += Member(3, gradient);
+    return Member(2, bytes);
+  };
+  const auto written = [](const Graph& graph) { return *ExportGraphDef(graph); };
+  Graph graph(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(library({first, second}), &graph).ok());
+  const std::string bytes = written(graph);
+  EXPECT_LT(bytes.find(first), bytes.find(second));
+  EXPECT_NE(bytes.find(second), std::string::npos);
+  ASSERT_TRUE(ImportGraphDef(library({second}), &graph).ok());
+  EXPECT_EQ(written(graph), bytes) << "once";
+  EXPECT_EQ(written(graph.Clone()), bytes);
+  Graph other(&fakes::TinyOps());
+  ASSERT_TRUE(ImportGraphDef(library({second}), &other).ok());
+  ASSERT_TRUE(Merge(graph, &other).ok());
+  EXPECT_LT(written(other).find(second), written(other).find(first));
+  tensorflow::GraphDef broken;
+  broken.mutable_library()->add_registered_gradients()->set_gradient_func("g");
+  broken.add_node()->set_op("Nowhere");
+  EXPECT_FALSE(ImportGraphDef(Bytes(broken), &graph).ok());
+  EXPECT_EQ(written(graph), bytes) << "all or nothing";
+}
+
 TEST(GraphDef, BindsGradientsToFunctions) {
   const auto library = [](const std::vector<const char*>& functions, const char* of, const char* gradient) {
     tensorflow::GraphDef def;
@@ -233,6 +263,8 @@ TEST(GraphDef, SaysWhatIsWrongAndAddsNothing) {
        "INVALID_ARGUMENT: node 'c' (Nothing): attribute '_x': there is no element type 99"},
       {[](auto* def) { (*AddNode(def, "c", "Nothing")->mutable_attr())[""].set_i(1); }, "INVALID_ARGUMENT: node 'c' (Nothing): an attribute has no name"},
       {[](auto* def) { def->mutable_library()->add_function(); }, "INVALID_ARGUMENT: a function has no name"},
+      {[](auto* def) { def->mutable_library()->add_function()->mutable_signature()->set_name("Plus"); },
+       "ALREADY_EXISTS: the graph's library: 'Plus' is an op of package 'tiny'; give the function another name"},
       {[](auto* def) {
          auto* again = def->mutable_library()->add_function()->mutable_signature();
          again->set_name("f");

@@ -33,9 +33,10 @@ class Mapper {
     const Function turn = Define(
         graph_, UniqueName("element"), [this](Graph& body, const std::vector<Output>& v) { return Turn(body, v); }, Types());
     const std::vector<Output> last = While(graph_, variables, condition, turn, options_);
+    result_shapes_.resize(result_types_.size(), Shape::Unknown());
     std::vector<Output> results;
     for (size_t k = 0; graph_.status().ok() && k < result_types_.size(); ++k)
-      results.push_back(graph_.Op("TensorListStack", {last[2 + k], graph_.Const(int32_t{-1})}, {{"element_dtype", result_types_[k]}}));
+      results.push_back(graph_.Op("TensorListStack", {last[2 + k], ShapeAsValue(graph_, result_shapes_[k])}, {{"element_dtype", result_types_[k]}}));
     return results;
   }
 
@@ -66,16 +67,26 @@ class Mapper {
       elements.push_back(body.Op("TensorListGetItem", {v[first_list + i], v[0], ElementShape(body, xs_[i])}, {{"element_dtype", xs_[i].dtype()}}));
     const Operation call = body.Call(function_, elements);
     next[0] = body.Op("AddV2", {v[0], body.Const(int32_t{1})});
-    for (size_t k = 0; k < result_types_.size(); ++k)
-      next[2 + k] = body.Op("TensorListSetItem", {v[2 + k], v[0], call.output(static_cast<int32_t>(k))});
+    for (size_t k = 0; k < result_types_.size(); ++k) {
+      const Output result = call.output(static_cast<int32_t>(k));
+      result_shapes_.push_back(result.shape());
+      next[2 + k] = body.Op("TensorListSetItem", {v[2 + k], v[0], result});
+    }
     return next;
   }
   static Output ElementShape(Graph& body, const Output& x) {
     const Shape shape = x.shape();
-    if (!shape.has_rank() || shape.rank() == 0) return body.Const(int32_t{-1});
+    if (!shape.has_rank() || shape.rank() == 0) return ShapeAsValue(body, Shape::Unknown());
+    std::vector<int64_t> dims;
+    for (int i = 1; i < shape.rank(); ++i) dims.push_back(shape[i]);
+    return ShapeAsValue(body, Shape(dims));
+  }
+  // As the ops of lists take it: -1 is what is not known.
+  static Output ShapeAsValue(Graph& graph, const Shape& shape) {
+    if (!shape.has_rank()) return graph.Const(int32_t{-1});
     std::vector<int32_t> dims;
-    for (int i = 1; i < shape.rank(); ++i) dims.push_back(shape[i] > INT32_MAX ? -1 : static_cast<int32_t>(shape[i]));
-    return body.Const(dims, Shape{static_cast<int64_t>(dims.size())});
+    for (int i = 0; i < shape.rank(); ++i) dims.push_back(shape[i] > INT32_MAX ? -1 : static_cast<int32_t>(shape[i]));
+    return graph.Const(dims, Shape{static_cast<int64_t>(dims.size())});
   }
 
   std::vector<Argument> Types() const {
@@ -95,13 +106,16 @@ class Mapper {
   const std::vector<Output>& xs_;
   const LoopOptions& options_;
   const std::vector<DType> result_types_;
+  std::vector<Shape> result_shapes_;  // of one element, as far as the function's body says it
 };
 
 }  // namespace internal
 
 // Runs the function for each element of the xs along their first axis, which is as long for all, and stacks each of its results: results[k][i] =
 // function(xs[0][i], xs[1][i], ...)[k]. The function takes one value for each x. Gradients go through it, and it may stand in a function's body. The
-// results of all elements have one shape; where there is no element, nothing says that shape, and the step fails with INVALID_ARGUMENT.
+// results of all elements have one shape. Where there is no element, the results have none, each of the shape that the function's body says for elements of the
+// xs' shapes, as far as these are known when the graph is made; where that leaves a dimension open, the step fails with INVALID_ARGUMENT. A function that
+// ends in EnsureShape says it.
 inline std::vector<Output> MapFunction(Graph& graph, const Function& function, const std::vector<Output>& xs, const LoopOptions& options = {"map"}) {
   return internal::Mapper(graph, function, xs, options).Run();
 }

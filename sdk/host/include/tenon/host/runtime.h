@@ -35,7 +35,7 @@ struct RuntimeOptions {
   uint32_t threads = 0;    // of a step, the caller's included; 0: as many as cores
   uint32_t log_level = 0;  // TENON_LOG_* + 1, what is below is not written; 0: warnings
   std::string task;        // that this process is in a cluster, "/job:worker/task:1"
-  std::string tuning_folder;  // where kernels keep what they find out, for later processes; this user's alone. Empty: nowhere
+  std::string tuning_folder;  // where kernels keep what they find out, for later processes; this user's alone, 4,096 files at most, of which the oldest go. Empty: nowhere
 };
 
 class Runtime {

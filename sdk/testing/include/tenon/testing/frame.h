@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The services behind a kernel's frame, as the engine's are: outputs, memory, parallel work, cancellation, resources and variables.
+// The services behind a kernel's frame, as the engine's are: outputs, memory, parallel work, cancellation, resources, variables, and what comes later.
 //
 // parallel_for runs uneven shares one after the other, not in their order, so that a kernel that depends on where a range begins is
 // found. What the engine refuses (a wrong index, set_output of memory that lives in no buffer) is refused here with a status.
-// Variants, calls of functions and traces are not offered.
+// Variants, calls of functions and traces are not offered. What comes later is in the hands of the test: works.h.
 #ifndef TENON_TESTING_FRAME_H_
 #define TENON_TESTING_FRAME_H_
 
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,8 +48,19 @@ struct tenon_frame_context {
   std::atomic<bool> cancelled{false};
   std::atomic<tenon_done_function> on_cancel{nullptr};
   void* on_cancel_argument = nullptr;
+  bool may_work = false;  // the kernel is asynchronous, or has state
+  std::mutex work_mutex = {};
+  tenon_work* work = nullptr;
 
+  // Gives how much of it was still to come.
+  size_t EndWork() {
+    const std::lock_guard lock(work_mutex);
+    may_work = false;
+    tenon_work* const ended = std::exchange(work, nullptr);
+    return ended == nullptr ? 0 : step->works->EndStep(ended);
+  }
   ~tenon_frame_context() {
+    (void)EndWork();
     for (tenon_buffer* buffer : kept) tenon::testing::Release(buffer);
   }
 };
@@ -194,6 +206,67 @@ inline void VariableEndUpdate(tenon_frame* frame, tenon_resource* variable, uint
   frame->context->updates.erase(found);
 }
 
+// ---- What comes later ----
+
+inline tenon_status* Schedule(tenon_work* work, uint64_t after_ns, uint32_t flags, tenon_done_function function, void* argument, uint64_t* out_token) {
+  if ((flags & ~TENON_WORK_MAY_WAIT) != 0) {
+    return NewStatus(TENON_UNIMPLEMENTED, "the flags " + std::to_string(flags) + " of schedule(); TENON_WORK_MAY_WAIT is known");
+  }
+  return work->works->Take(work, after_ns, flags != 0, -1, 0, function, argument, out_token);
+}
+inline tenon_status* AwaitDescriptor(tenon_work* work, int32_t descriptor, uint32_t events, uint64_t timeout_ns, tenon_done_function function, void* argument,
+                                     uint64_t* out_token) {
+  constexpr uint32_t kEvents = TENON_WORK_READABLE | TENON_WORK_WRITABLE;
+  if (events == 0 || (events & ~kEvents) != 0) {
+    return NewStatus(TENON_INVALID_ARGUMENT, "the events " + std::to_string(events) + " of await_descriptor(); TENON_WORK_READABLE, TENON_WORK_WRITABLE or both");
+  }
+  const auto polled = static_cast<short>(((events & TENON_WORK_READABLE) != 0 ? POLLIN : 0) | ((events & TENON_WORK_WRITABLE) != 0 ? POLLOUT : 0));
+  pollfd one = {descriptor, polled, 0};
+  if (descriptor < 0 || poll(&one, 1, 0) < 0 || (one.revents & POLLNVAL) != 0) {
+    return NewStatus(TENON_INVALID_ARGUMENT, std::to_string(descriptor) + " is no open descriptor");
+  }
+  return work->works->Take(work, timeout_ns == 0 ? Works::kNever : timeout_ns, false, descriptor, polled, function, argument, out_token);
+}
+inline tenon_status* BackgroundBegin(tenon_frame* frame, tenon_span name, tenon_work** out_work) {
+  const tenon_frame_context& context = *frame->context;
+  *out_work = context.step->works->BeginBackground(name.size == 0 ? context.node->name : String(name));
+  return nullptr;
+}
+inline const tenon_work_services* WorkServices() {
+  static const tenon_work_services services = [] {
+    tenon_work_services s = {};
+    s.struct_size = sizeof s;
+    s.schedule = Schedule;
+    s.await_descriptor = AwaitDescriptor;
+    s.forget = [](tenon_work* work, uint64_t token) -> uint32_t { return work->works->Forget(work, token) ? 1 : 0; };
+    s.is_cancelled = [](tenon_work* work) -> uint32_t { return work->cancelled() ? 1 : 0; };
+    s.alloc_tensor = [](tenon_work*, uint32_t dtype, tenon_shape shape, uint64_t extra_bytes, tenon_tensor_view* out_view) {
+      return AllocTensor(nullptr, dtype, shape, extra_bytes, out_view);
+    };
+    s.call = [](tenon_work*, tenon_function*, const tenon_tensor_view* const*, uint64_t, tenon_tensor_view*, uint64_t) {
+      return NewStatus(TENON_UNIMPLEMENTED, "the host for tests calls no functions; try the kernel in a runtime");
+    };
+    s.function_signature = [](const tenon_function*, tenon_function_signature* out_info) { *out_info = {}; };
+    s.function_retain = [](tenon_function*) {};
+    s.function_release = [](tenon_function*) {};
+    s.background_begin = BackgroundBegin;
+    s.background_end = [](tenon_work* work) {
+      if (work != nullptr) std::shared_ptr<Works>(work->works)->EndBackground(work);
+    };
+    return s;
+  }();
+  return &services;
+}
+// nullptr as in the engine: the kernel neither comes later nor has state.
+inline tenon_work* WorkOf(tenon_frame* frame) {
+  tenon_frame_context& context = *frame->context;
+  const std::lock_guard lock(context.work_mutex);
+  if (context.work != nullptr || !context.may_work) return context.work;
+  context.work = context.step->works->BeginStep(context.node->name, &context.step->is_cancelled);
+  if (context.cancelled) context.work->Cancel();
+  return context.work;
+}
+
 inline const tenon_frame_services* FrameServices() {
   static const tenon_frame_services services = [] {
     tenon_frame_services s = {};
@@ -219,6 +292,8 @@ inline const tenon_frame_services* FrameServices() {
     s.device_extension = [](tenon_frame* frame, tenon_span id) -> const void* {
       return frame->context->step->extension ? frame->context->step->extension(View(id)) : nullptr;
     };
+    s.work_services = WorkServices();
+    s.work = WorkOf;
     return s;
   }();
   return &services;

@@ -129,6 +129,7 @@ class Call {
     context_.step = &step;
     context_.place = options_.place;
     context_.cancelled = options_.cancelled;
+    context_.may_work = kernel_.run == nullptr || HasState();
     context_.on_host.resize(outputs_.size(), options_.place.device == nullptr);
     for (int index : options_.host_outputs) context_.on_host[static_cast<size_t>(index)] = 1;
     Outcome ready = object.made();
@@ -158,10 +159,16 @@ class Call {
     }
     return tensors;
   }
-  // As the step's cancellation would.
+  // As the step's cancellation would. What the kernel has asked for (works.h) comes before this returns.
   void Cancel(uint32_t code = TENON_CANCELLED) {
     context_.cancelled = true;
     if (const tenon_done_function told = context_.on_cancel) told(context_.on_cancel_argument, NewStatus(code, "the step was cancelled"));
+    tenon_work* work = nullptr;
+    {
+      const std::lock_guard lock(context_.work_mutex);
+      work = context_.work;
+    }
+    if (work != nullptr) context_.step->works->Cancel(work);
   }
   // Whether nothing was written behind an output, the workspace or a variable's new value.
   bool intact() const {
@@ -171,6 +178,11 @@ class Call {
   }
 
  private:
+  bool HasState() const {
+    const auto is_handle = [](const tenon_tensor_view& view) { return view.dtype == TENON_DT_RESOURCE || view.dtype >= TENON_DT_REF; };
+    return (kernel_.traits & TENON_KERNEL_STATEFUL) != 0 || std::any_of(inputs_.begin(), inputs_.end(), is_handle) ||
+           std::any_of(outputs_.begin(), outputs_.end(), is_handle);
+  }
   bool Dynamic(size_t i) const { return (kernel_.dynamic_outputs >> std::min<size_t>(i, 63) & 1) != 0; }
 
   Outcome Prepare() {
@@ -235,6 +247,9 @@ class Call {
       if (Dynamic(i) && outputs_[i].dl.data == nullptr) outcome_ = NewStatus(TENON_INTERNAL, "the kernel has not made output " + std::to_string(i));
     }
     if (!intact()) outcome_ = NewStatus(TENON_INTERNAL, node_.op + " wrote behind its output, its workspace or a variable");
+    if (const size_t left = context_.EndWork(); left > 0) {
+      outcome_ = NewStatus(TENON_INTERNAL, node_.op + " was done while " + std::to_string(left) + " things that it had scheduled were still to come");
+    }
     ++ends_;
   }
 
@@ -292,8 +307,10 @@ class KernelCase {
     package_ = &package;
     return *this;
   }
+  // What runs leave to be called later.
+  Works& works() const { return *step_->works; }
 
-  // outputs: what the op's shape function would say. Every run is one of the same kernel object.
+  // outputs: what the op's shape function would say. Every run is one of the same kernel object. What it asks to be called for later is called until it is done.
   Result Run(std::vector<Tensor> inputs, std::vector<Tensor> outputs) {
     const tenon_kernel_registration* const kernel = FindKernel(*package_, node_.op, dtype_);
     if (kernel == nullptr) return Result(NewStatus(TENON_NOT_FOUND, "no kernel of " + node_.op));
@@ -305,6 +322,9 @@ class KernelCase {
     for (const Tensor& output : outputs) out.push_back(output.view()), node_.output_types.push_back(output.dtype);
     if (object_ == nullptr) object_ = std::make_unique<KernelObject>(*kernel, node_, *step_);
     const Call call(*kernel, *object_, node_, *step_, in, out, options_);
+    if (!step_->works->RunUntil([&] { return call.done(); })) {
+      return Result(NewStatus(TENON_INTERNAL, node_.op + " has not called done, and nothing that it has asked for is to come"));
+    }
     Result result(call.outcome());
     if (call.outcome().ok()) result.outputs = call.outputs();
     return result;
@@ -355,9 +375,10 @@ class PendingCall {
 
 // Runs the kernels of one step one after the other, each with a kernel object of its own.
 struct KernelRunner : Step {
-  // A kernel that ends at once.
+  // A kernel that ends at once, or by what it asks to be called for later.
   Outcome Run(const tenon_kernel_registration& kernel, const Node& node, const std::vector<const Tensor*>& inputs) {
     const PendingCall call(kernel, node, inputs, *this);
+    (void)works->RunUntil([&] { return call.done(); });
     outputs = call.outputs();
     return call.outcome();
   }

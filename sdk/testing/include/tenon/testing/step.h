@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of one test share: resources by name (variables, queues), those that end with the step, and whether it was cancelled.
+// What kernels of one test share: resources by name (variables, queues), those that end with the step, what they have asked to be called for later, and whether it
+// was cancelled.
 //
 //   Variable v = Variable::Of(Make<float>({2}, {1, 2}));
 //   kernel.Run({Handle(v), Make<float>({2}, {10, 20})}, {});
 //   EXPECT_EQ(Values<float>(v.value), (std::vector<float>{11, 22}));
 //
-// One thread at a time, but for is_cancelled.
+// One thread at a time, but for is_cancelled and works.
 #ifndef TENON_TESTING_STEP_H_
 #define TENON_TESTING_STEP_H_
 
@@ -18,6 +19,7 @@
 
 #include "tenon/kernel.h"
 #include "tenon/testing/tensor.h"
+#include "tenon/testing/works.h"
 
 // The C ABI's opaque resource: an object of a plugin, or a variable's value, which lies where its kernels work (bytes of a
 // foreign buffer on a device).
@@ -86,6 +88,7 @@ struct Step {
   // What the device's driver offers to kernels, by id; empty: nothing. From any thread.
   std::function<const void*(std::string_view id)> extension = nullptr;
   std::function<bool()> is_cancelled = nullptr;  // empty: no. Asked from any thread
+  std::shared_ptr<Works> works = Works::OfStep();  // the last member: closed before resources end
 };
 
 }  // namespace tenon::testing

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "tenon/sdk/kernel/kernel.h"
+#include "tenon/sdk/kernel/resource.h"
 #include "tenon/sdk/outcome.h"
 
 namespace tenon::sdk {
@@ -149,29 +150,23 @@ class CollectiveNode {
   // The session's table, which a plugin makes when it is the first.
   template <class Table>
   std::shared_ptr<Table> TableOf(const RunContext& c) const {
-    void* object = nullptr;
-    const auto make = [](void*, void** out_object) noexcept -> tenon_status* {
-      return Guard([&]() -> tenon_status* {
-        *out_object = new std::shared_ptr<Table>(std::make_shared<Table>());
-        return nullptr;
-      });
-    };
     // Of this library alone: another's table talks to another vendor's library.
-    const std::string type = Concat("tenon.CollectiveTable/", reinterpret_cast<uintptr_t>(&DropTable<Table>));
-    tenon_status* status = c.services().resource_object(c.frame(), handle_, ToSpan(type), make, nullptr, &DropTable<Table>, &object);
+    const std::string type = Concat("tenon.CollectiveTable/", reinterpret_cast<uintptr_t>(&MakeTable<Table>));
+    std::shared_ptr<Table>* table = nullptr;
+    tenon_status* const status = FindOrMake(c, handle_, ToSpan(type), &MakeTable<Table>, &table);
     if (status != nullptr) {
       const Outcome why = TakeStatus(status);
       if (why.code != TENON_INVALID_ARGUMENT) sdk::Fail(why.code, why.message);
       sdk::Fail(TENON_INVALID_ARGUMENT, "members of ", of_version_2_ ? "collectives of one session" : proto_.name,
                 " are run by two plugins; put all of them on devices of one plugin, or all on the host");
     }
-    return *static_cast<std::shared_ptr<Table>*>(object);
+    return *table;
   }
 
  private:
   template <class Table>
-  static void DropTable(void* object) noexcept {
-    delete static_cast<std::shared_ptr<Table>*>(object);
+  static std::unique_ptr<std::shared_ptr<Table>> MakeTable() {
+    return std::make_unique<std::shared_ptr<Table>>(std::make_shared<Table>());
   }
   static CollectiveMerge MergeOf(std::string_view text) {
     if (text == "Mul" || text == "prod") return CollectiveMerge::kMultiply;

@@ -14,7 +14,7 @@
 //   };
 //
 // What is to come back comes exactly once, on a thread of the host's, unless Forget() says that it will not. It must not throw. tenon/kernel.h has the rules and
-// bounds. Any thread, unless it says otherwise.
+// bounds. Any thread, unless it says otherwise. tenon/testing/works.h calls it in a test, and says when.
 #ifndef TENON_SDK_KERNEL_WORK_H_
 #define TENON_SDK_KERNEL_WORK_H_
 
