@@ -2,7 +2,6 @@
 // The contract of bin/tenon that scripts rely on, tested through the program itself.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/cli/program.h"
 #include "tenon/data/file.h"
 #include "tenon/data/npy.h"
 #include "tenon/data/npz.h"
@@ -30,12 +30,6 @@ using host::Runtime;
 using host::Status;
 using host::Tensor;
 using Json = nlohmann::json;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
 
 class Contract : public testing::Test {
  protected:
@@ -114,18 +108,7 @@ class Contract : public testing::Test {
 
   static std::string At(const std::string& name) { return folder_ + "/" + name; }
 
-  // Runs bin/tenon in the folder.
-  // before: what the shell does first.
-  static Outcome Tenon(const std::string& arguments, const std::string& before = "") {
-    const std::string command =
-        "cd '" + folder_ + "' && " + before + " '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
-    const int status = std::system(command.c_str());
-    Outcome outcome;
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    outcome.out = *data::ReadFile(At("out.txt"));
-    outcome.err = *data::ReadFile(At("err.txt"));
-    return outcome;
-  }
+  static Outcome Tenon(const std::string& arguments, const std::string& before = "") { return RunTenon(folder_, arguments, before); }
   // It fails as the contract says: a code from 1 to 125, nothing on stdout, one line on stderr.
   static Outcome Fails(const std::string& arguments, const std::string& before = "") {
     Outcome outcome = Tenon(arguments, before);

@@ -31,7 +31,13 @@ struct RuntimeFlags {
 
   void AddTo(CLI::App& command);
   host::Result<host::RuntimeOptions> Options() const;
+  // Ends the command (WrongFlag) where a plugin has no option that was given.
   host::Result<host::Runtime> Create() const;
+  // The same of options that a command has added to.
+  host::Result<host::Runtime> CreateWith(const host::RuntimeOptions& options) const;
+
+ private:
+  void RefuseOptions(const host::Status& status) const;
 };
 
 // --deadline, and a flag for each option of a session that has one (tenon/session_options.h).

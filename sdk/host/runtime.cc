@@ -14,6 +14,7 @@
 #include "core/files/files.h"
 #include "core/files/mounts.h"
 #include "sdk/host/objects.h"
+#include "tenon/sdk/near_miss.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 
@@ -225,12 +226,14 @@ Status OpenForOptions(tenon_runtime* runtime) {
     if (option[0] == kEngine || runtime->opened.contains(option[0])) continue;
     bool known = false;
     std::string ids;
+    sdk::NearMiss near(option[0]);
     for (const auto& package : runtime->loader.packages()) {
       if (!package->manifest) continue;
       known = known || package->manifest->id == option[0];
+      near.Try(package->manifest->id);
       ids += (ids.empty() ? "" : ", ") + package->manifest->id;
     }
-    if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'; found: ", ids));
+    if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'", near.Hint(), " (found: ", ids, ")"));
     if (Status status = runtime->OpenNamed(option[0]); !status.ok())
       return std::move(status).Annotate(StrCat("option '", option[0], ".", option[1], "=", option[2], "'"));
   }

@@ -84,7 +84,7 @@ Status Serve(const WorkerArguments& arguments) {
   // Whoever may connect chooses the graphs, and so the paths that their ops open: none but those that were granted.
   options.plugin_options.push_back({"tenon", "files", ""});
   for (const std::string& grant : arguments.files) options.plugin_options.push_back({"tenon", "files", grant});
-  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
+  TENON_TRY_ASSIGN(host::Runtime runtime, arguments.runtime.CreateWith(options));
   TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
   std::unique_ptr<MetricsServer> metrics;
   if (!arguments.metrics.empty()) {
