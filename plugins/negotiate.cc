@@ -246,7 +246,8 @@ bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vect
       sdk::NearMiss near(key);
       for (uint64_t k = 0; k < plugin.option_count; ++k) near.Try(View(plugin.options[k].key));
       return Fail(out_report, Reason::kUnknownOption, StrCat("it has no option '", key, "'"),
-                  known.empty() ? std::string("it has no options at all") : "known options: " + known + near.Hint(), key);
+                  known.empty() ? std::string("it has no options at all") : "known options: " + known + near.Hint(),
+                  key);
     }
   }
   for (uint64_t i = 0; i < plugin.option_count; ++i) {

@@ -20,6 +20,9 @@ TEST(NearMiss, LeavesLongNamesAlone) {
   EXPECT_EQ(hint(huge, huge.substr(1)), "");
   EXPECT_EQ(hint("MatMul", "MatMull"), "; did you mean 'MatMull'?");
   EXPECT_EQ(hint("MatMul", "Conv2D"), "");
+  EXPECT_EQ(hint("yy", "y"), "; did you mean 'y'?");
+  EXPECT_EQ(hint("y", "x"), "");
+  EXPECT_EQ(hint("", "x"), "");
 }
 
 TEST(EditDistance, CountsWhatWasTypedWrong) {

@@ -43,12 +43,14 @@ std::string CommandName(const CLI::App& app) {
 }
 
 // A word that no command knows is the reason for whatever the parser then misses.
-int RefuseCommandLine(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words, bool json) {
-  const bool by_words = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+int RefuseCommandLine(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words,
+                      bool json) {
+  const bool by_words = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                        dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   Slip slip = by_words ? FindSlip(app, words) : Slip();
   if (slip.what.empty()) slip = {CommandName(app), error.what()};
-  const std::string help = "`" + slip.command + " --help` shows what it takes";
-  return PrintError(slip.command, host::Status(host::Code::kInvalidArgument, slip.what + (slip.what.ends_with('?') ? " " : "; ") + help), kWrongCommandLine, json);
+  const std::string text = Join(slip.what, "`" + slip.command + " --help` shows what it takes");
+  return PrintError(slip.command, host::Status(host::Code::kInvalidArgument, text), kWrongCommandLine, json);
 }
 
 host::Status Act(const Action& action) {
@@ -62,7 +64,8 @@ host::Status Act(const Action& action) {
   } catch (const std::exception& error) {
     status = host::Status(host::Code::kInternal, error.what());
   }
-  if (std::fflush(stdout) != 0 && status.ok()) return host::Status(host::Code::kDataLoss, "standard output could not be written");
+  if (std::fflush(stdout) != 0 && status.ok())
+    return host::Status(host::Code::kDataLoss, "standard output could not be written");
   return status;
 }
 
@@ -81,7 +84,8 @@ int Main(int argc, const char* const* argv) {
   // The process is ours: a plugin that ends it is named.
   setenv("TENON_NAME_CRASHES", "1", 0);
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const bool json = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") != std::find(words.begin(), words.end(), "--");
+  const bool json = std::find(words.begin(), std::find(words.begin(), words.end(), "--"), "--json") !=
+                    std::find(words.begin(), words.end(), "--");
   CLI::App app("Tenon: a dataflow engine in which everything is a plugin", "tenon");
   Action action;
   app.require_subcommand(1);

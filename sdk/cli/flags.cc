@@ -74,11 +74,13 @@ Status CheckDevices(const host::Runtime& runtime, const std::string& text) {
   for (const tenon_device_info& device : runtime.Devices()) {
     if (host::Text(device.plugin) != wanted.plugin) continue;
     if (device.name.size > 0) ++found;
-    else problem = host::Text(device.problem);
+    else
+      problem = host::Text(device.problem);
   }
   if (found >= wanted.count) return Status();
-  return Status(Code::kNotFound, "--devices " + text + ": " + wanted.plugin + " has " + std::to_string(found) + " of " + std::to_string(wanted.count) +
-                                     " devices" + (problem.empty() ? "" : ": " + problem));
+  return Status(Code::kNotFound, "--devices " + text + ": " + wanted.plugin + " has " + std::to_string(found) + " of " +
+                                     std::to_string(wanted.count) + " devices" +
+                                     (problem.empty() ? "" : ": " + problem));
 }
 
 }  // namespace
@@ -193,10 +195,14 @@ Result<uint64_t> ParseNumber(std::string_view text) {
 // What is wrong with a flag's text; "" when nothing is, or it is not known before the file is read.
 std::string Problem(OptionKind kind, std::string_view names, const std::string& text) {
   switch (kind) {
-    case OptionKind::SIZE: return Said(ParseSize(text));
-    case OptionKind::NUMBER: return Said(ParseNumber(text));
-    case OptionKind::CHOICE: return Said(ChoiceOf(names, text));
-    case OptionKind::TIME: return Said(ParseTime(text));
+    case OptionKind::SIZE:
+      return Said(ParseSize(text));
+    case OptionKind::NUMBER:
+      return Said(ParseNumber(text));
+    case OptionKind::CHOICE:
+      return Said(ChoiceOf(names, text));
+    case OptionKind::TIME:
+      return Said(ParseTime(text));
     default: return "";
   }
 }
@@ -243,7 +249,9 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
     }
     return Status();
   });
-  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")->type_name("TIME")->check([](const std::string& text) { return Said(ParseTime(text)); });
+  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")
+      ->type_name("TIME")
+      ->check([](const std::string& text) { return Said(ParseTime(text)); });
 }
 
 Result<host::SessionOptions> SessionFlags::Options() const {

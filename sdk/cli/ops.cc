@@ -11,9 +11,11 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/generate_ops.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/tensor_names.h"
 #include "tenon/data/file.h"
 #include "tenon/model/coverage.h"
 
@@ -123,9 +125,10 @@ void PrintUses(const std::vector<model::OpUse>& uses) {
   fmt::print("{}", table.Format());
   for (const model::OpUse& use : uses) {
     if (!use.package.empty()) continue;
-    fmt::print("\n{}: {}\n", use.op, use.why);
+    fmt::print("\n{}: {}\n", Printable(use.op), Printable(use.why));
     for (const model::OpUse::Place& place : use.places) {
-      fmt::print("  node '{}'{}\n", place.node, place.function.empty() ? "" : " in function '" + place.function + "'");
+      fmt::print("  node '{}'{}\n", Printable(place.node),
+                 place.function.empty() ? "" : " in function '" + Printable(place.function) + "'");
     }
     const auto more = use.nodes - static_cast<int64_t>(use.places.size());
     if (more > 0) fmt::print("  and {} more\n", more);
@@ -140,9 +143,10 @@ Result<std::vector<const data::NodeView*>> ReachedNodes(const OpsArguments& argu
     TENON_TRY_ASSIGN(named, flags.Choose(file));
   }
   if (arguments.fetches.empty()) return model::ReachOfModel(file, index, named);
+  TENON_TRY_ASSIGN(const TensorNames names, TensorNames::Of(file, named));
   std::vector<std::string> targets;
   for (const std::string& fetch : arguments.fetches) {
-    TENON_TRY_ASSIGN(std::string target, FetchName(named, fetch));
+    TENON_TRY_ASSIGN(std::string target, names.Fetch(fetch));
     targets.push_back(std::move(target));
   }
   return index.Reach({}, targets);
@@ -153,11 +157,10 @@ Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
   const ModelFlags flags{arguments.coverage, arguments.tags, arguments.signature};
   const std::string where = "graph '" + arguments.coverage + "'";
   TENON_TRY_ASSIGN(const model::ModelFile file, flags.Open());
-  const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
-  if (!index.ok()) return index.status().Annotate(where);
-  const Result<std::vector<const data::NodeView*>> nodes = ReachedNodes(arguments, flags, file, *index);
+  TENON_TRY_ASSIGN(const model::GraphIndex index, IndexOf(file));
+  const Result<std::vector<const data::NodeView*>> nodes = ReachedNodes(arguments, flags, file, index);
   if (!nodes.ok()) return nodes.status().Annotate(where);
-  const std::vector<model::OpUse> uses = model::FindCoverage(runtime, *index, *nodes);
+  const std::vector<model::OpUse> uses = model::FindCoverage(runtime, index, *nodes);
   if (arguments.json) PrintJson(UsesJson(uses));
   else PrintUses(uses);
   const auto missing = std::count_if(uses.begin(), uses.end(), [](const model::OpUse& use) { return use.package.empty(); });

@@ -10,8 +10,10 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/tensor_names.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 
@@ -34,20 +36,25 @@ struct PlaceArguments {
   SessionFlags session;
 };
 
-// What is not said is what the signature says; names become the graph's.
-Status FillIn(const model::Signature& signature, PlaceArguments* arguments) {
+// What is not said is what the signature says.
+void FillIn(const model::Signature& signature, PlaceArguments* arguments) {
   if (arguments->fetches.empty() && arguments->targets.empty()) {
     for (const model::TensorInfo& output : signature.outputs) arguments->fetches.push_back(output.key);
   }
   if (arguments->feeds.empty()) {
     for (const model::TensorInfo& input : signature.inputs) arguments->feeds.push_back(input.key);
   }
+}
+
+// Names become the graph's.
+Status Translate(const TensorNames& names, PlaceArguments* arguments) {
   for (std::string& feed : arguments->feeds) {
-    TENON_TRY_ASSIGN(feed, FeedName(&signature, feed));
+    TENON_TRY_ASSIGN(feed, names.Feed(feed));
   }
   for (std::string& fetch : arguments->fetches) {
-    TENON_TRY_ASSIGN(fetch, FetchName(&signature, fetch));
+    TENON_TRY_ASSIGN(fetch, names.Fetch(fetch));
   }
+  for (const std::string& target : arguments->targets) names.CheckNode("--target", target);
   return Status();
 }
 
@@ -88,7 +95,7 @@ void PrintDevices(const Json& placement) {
     table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
   fmt::print("{}", table.Format());
-  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", note.get<std::string>());
+  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", Printable(note.get<std::string>()));
 }
 
 void PrintCosts(const Json& costs) {
@@ -131,18 +138,20 @@ Status PlaceGraph(PlaceArguments arguments) {
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open(limit.left()));
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
   const std::string where = "graph '" + arguments.model.graph + "'";
-  if (signature != nullptr) {
-    TENON_TRY(FillIn(*signature, &arguments));
-  } else {
-    const host::Result<data::GraphView> graph = data::ParseGraphDef(file.graph_def());
-    if (!graph.ok()) return graph.status().Annotate(where);
-    FillIn(*graph, &arguments);
-  }
+  TENON_TRY_ASSIGN(const TensorNames names, TensorNames::Of(file, signature));
+  if (signature != nullptr)
+    FillIn(*signature, &arguments);
+  else
+    FillIn(names.graph(), &arguments);
+  TENON_TRY(Translate(names, &arguments));
   TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   if (Status status = session.Extend(file.graph_def()); !status.ok()) return status.Annotate(where);
-  const auto names = [](const std::vector<std::string>& texts) { return std::vector<Name>(texts.begin(), texts.end()); };
-  host::Result<host::Placement> placed = session.Place(names(arguments.feeds), names(arguments.fetches), names(arguments.targets));
+  const auto as_names = [](const std::vector<std::string>& texts) {
+    return std::vector<Name>(texts.begin(), texts.end());
+  };
+  host::Result<host::Placement> placed =
+      session.Place(as_names(arguments.feeds), as_names(arguments.fetches), as_names(arguments.targets));
   if (!placed.ok()) return placed.status().Annotate(where);
   if (!arguments.svg.empty()) TENON_TRY(data::ReplaceFile(arguments.svg, {placed->svg}, data::Durability::kQuick));
   if (!arguments.write.empty()) TENON_TRY(data::ReplaceFile(arguments.write, {placed->file}, data::Durability::kQuick));

@@ -20,9 +20,11 @@ struct Outcome {
 
 // In a folder, which gets the files out.txt and err.txt. before: what the shell does first.
 inline Outcome RunTenon(const std::string& folder, const std::string& arguments, const std::string& before = "") {
-  const std::string command = "cd '" + folder + "' && " + before + " '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
+  const std::string command =
+      "cd '" + folder + "' && " + before + " '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, *data::ReadFile(folder + "/out.txt"), *data::ReadFile(folder + "/err.txt")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, *data::ReadFile(folder + "/out.txt"),
+          *data::ReadFile(folder + "/err.txt")};
 }
 
 }  // namespace tenon::cli

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sdk/cli/line/printable.h"
+
 namespace tenon::cli {
 namespace {
 
@@ -18,7 +20,10 @@ size_t Width(const std::string& text) {
 
 Table::Table(std::vector<std::string> heads) { rows_.push_back(std::move(heads)); }
 
-void Table::Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+void Table::Add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = Printable(cell);
+  rows_.push_back(std::move(cells));
+}
 
 std::string Table::Format(int indent) const {
   std::vector<size_t> widths(rows_[0].size(), 0);

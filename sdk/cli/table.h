@@ -11,7 +11,7 @@ namespace tenon::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> heads);
-  // As many cells as heads.
+  // As many cells as heads; they may hold what strangers wrote (line/printable.h).
   void Add(std::vector<std::string> cells);
   // indent: spaces before each line.
   std::string Format(int indent = 0) const;

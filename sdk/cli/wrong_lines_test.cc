@@ -77,7 +77,8 @@ TEST_F(WrongLines, Flags) {
            {"run g --devices tpu_sim", 2, "--devices: 'tpu_sim' is not of the form NAME:COUNT"},
            {"run g --devices ''", 2, "--devices: '' is not of the form NAME:COUNT"},
            {"run g --devices tpu_sim:two", 2, "--devices: 'tpu_sim:two' is not of the form NAME:COUNT"},
-           {"devices --devices nowhere:1", 2, "--devices nowhere:1: option 'tenon.nowhere.devices': there is no package 'tenon.nowhere'"},
+           {"devices --devices nowhere:1", 2,
+            "--devices nowhere:1: option 'tenon.nowhere.devices': there is no package 'tenon.nowhere'"},
            {"run g --option foo", 2, "--option: 'foo' is not of the form PLUGIN.KEY=VALUE"},
            {"run g --option ''", 2, "--option: '' is not of the form"},
        })
@@ -87,8 +88,10 @@ TEST_F(WrongLines, Flags) {
 // The plugin is not left out in silence, whatever the command.
 TEST_F(WrongLines, OptionsOfPlugins) {
   for (const char* command : {"plugins", "devices", "ops", "run g", "place g", "inspect g"})
-    Check({(std::string(command) + " --option tenon.cpu.device=1").c_str(), 2, "it has no option 'device'; known options: devices; did you mean 'devices'?"});
-  Check({"plugins --option tenon.cpi.devices=1", 2, "there is no package 'tenon.cpi'; did you mean 'tenon.cpu'? (found: "});
+    Check({(std::string(command) + " --option tenon.cpu.device=1").c_str(), 2,
+           "it has no option 'device'; known options: devices; did you mean 'devices'?"});
+  Check({"plugins --option tenon.cpi.devices=1", 2,
+         "there is no package 'tenon.cpi'; did you mean 'tenon.cpu'? (found: "});
   Check({"plugins --option tenon.cpu.devices=some", 2, "option 'devices' is 'some', not a whole number"});
   Check({"plugins --option tenon.fles=.", 2, "the engine's own options are: files"});
 }
@@ -107,9 +110,11 @@ TEST_F(WrongLines, AsJson) {
 TEST_F(WrongLines, HelpAndVersions) {
   const Outcome version = RunTenon(folder_, "-V");
   EXPECT_EQ(version.code, 0);
-  for (const char* part : {"tenon ", "\nworkers: protocol ", "\nplugins: ABI "}) EXPECT_NE(version.out.find(part), std::string::npos) << version.out;
+  for (const char* part : {"tenon ", "\nworkers: protocol ", "\nplugins: ABI "})
+    EXPECT_NE(version.out.find(part), std::string::npos) << version.out;
   EXPECT_EQ(RunTenon(folder_, "--version").out, version.out);
-  for (const char* topic : {"", "commands", "environment", "exit-codes", "plugins", "files", "json", "run", "train digits"}) {
+  for (const char* topic :
+       {"", "commands", "environment", "exit-codes", "plugins", "files", "json", "run", "train digits"}) {
     const Outcome help = RunTenon(folder_, std::string("help ") + topic);
     EXPECT_EQ(help.code, 0) << topic << help.err;
     EXPECT_GT(help.out.size(), 200u) << topic;

@@ -9,10 +9,10 @@
 #include "core/base/log.h"
 #include "core/base/plugin_call.h"
 #include "core/base/table_check.h"
-#include "core/place/device_name.h"
 #include "core/files/file_grants.h"
 #include "core/files/files.h"
 #include "core/files/mounts.h"
+#include "core/place/device_name.h"
 #include "sdk/host/objects.h"
 #include "tenon/sdk/near_miss.h"
 
@@ -233,7 +233,9 @@ Status OpenForOptions(tenon_runtime* runtime) {
       near.Try(package->manifest->id);
       ids += (ids.empty() ? "" : ", ") + package->manifest->id;
     }
-    if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'", near.Hint(), " (found: ", ids, ")"));
+    if (!known)
+      return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'",
+                             near.Hint(), " (found: ", ids, ")"));
     if (Status status = runtime->OpenNamed(option[0]); !status.ok())
       return std::move(status).Annotate(StrCat("option '", option[0], ".", option[1], "=", option[2], "'"));
   }

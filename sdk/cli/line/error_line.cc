@@ -25,7 +25,8 @@ std::string ErrorJson(const std::string& command, const host::Status& status, in
 
 // Of a wrong command line the sentence says it all.
 std::string ErrorText(const std::string& command, const host::Status& status, int exit_code) {
-  return command + ": " + Printable(WithoutLineEnd(exit_code == kWrongCommandLine ? status.message() : status.ToString()));
+  return command + ": " +
+         Printable(WithoutLineEnd(exit_code == kWrongCommandLine ? status.message() : status.ToString()));
 }
 
 }  // namespace

@@ -38,9 +38,11 @@ CLI::App* FindCommand(CLI::App& app, const std::string& name) {
     near.Try(topic.name);
     names += (names.empty() ? "" : ", ") + std::string(topic.name);
   }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) near.Try(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    near.Try(command->get_name());
   const std::string hint = near.Hint();
-  WrongFlag("TOPIC", "there is no help on " + Quoted(name) + (hint.empty() ? "; topics are the commands, and " + names : hint));
+  WrongFlag("TOPIC",
+            "there is no help on " + Quoted(name) + (hint.empty() ? "; topics are the commands, and " + names : hint));
 }
 
 Status Help(CLI::App& app, const std::vector<std::string>& words) {
@@ -65,24 +67,26 @@ Status Help(CLI::App& app, const std::vector<std::string>& words) {
 }  // namespace
 
 std::string VersionText() {
-  return fmt::format("tenon {}\nworkers: protocol {}\nplugins: ABI {}.{}, layout {:016x}", host::Version(), TENON_PROTOCOL, TENON_ABI_MAJOR, TENON_ABI_MINOR,
-                     TENON_LAYOUT_HASH);
+  return fmt::format("tenon {}\nworkers: protocol {}\nplugins: ABI {}.{}, layout {:016x}", host::Version(),
+                     TENON_PROTOCOL, TENON_ABI_MAJOR, TENON_ABI_MINOR, TENON_LAYOUT_HASH);
 }
 
 void AddVersionTo(CLI::App& app) {
-  app.set_version_flag("-V,--version", VersionText(), "Print the versions: of Tenon, of the workers' protocol and of the plugins' ABI");
+  app.set_version_flag("-V,--version", VersionText(),
+                       "Print the versions: of Tenon, of the workers' protocol and of the plugins' ABI");
   app.get_formatter()->label("Positionals", "Words");
 }
 
 void AddFooterTo(CLI::App& app) {
-  app.footer("Examples:\n"
-             "  tenon inspect model                              what stands in it\n"
-             "  tenon run model --feed x=x.npy --fetch y=y.npy   run it on arrays from files\n"
-             "  tenon plugins                                    what is loaded, what is not, and why\n\n"
-             "Exit codes: 0 done; 1 the work failed; 2 the command line is wrong.\n"
-             "Environment: TENON_PLUGIN_PATH, TF_CONFIG, NO_COLOR and others: `tenon help environment`.\n\n"
-             "More:\n" +
-             TopicList());
+  app.footer(
+      "Examples:\n"
+      "  tenon inspect model                              what stands in it\n"
+      "  tenon run model --feed x=x.npy --fetch y=y.npy   run it on arrays from files\n"
+      "  tenon plugins                                    what is loaded, what is not, and why\n\n"
+      "Exit codes: 0 done; 1 the work failed; 2 the command line is wrong.\n"
+      "Environment: TENON_PLUGIN_PATH, TF_CONFIG, NO_COLOR and others: `tenon help environment`.\n\n"
+      "More:\n" +
+      TopicList());
 }
 
 void AddHelpCommand(CLI::App& app, Action& action) {

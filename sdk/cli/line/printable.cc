@@ -31,7 +31,8 @@ bool IsCharacter(uint32_t code, size_t size) {
 
 // C0, C1, and what turns the direction of the text around it.
 bool IsControl(uint32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ std::string Printable(std::string_view text) {
   while (!text.empty()) {
     const size_t size = CharacterSize(text);
     const std::string_view piece = text.substr(0, size == 0 ? 1 : size);
-    if (size > 0 && !IsControl(Decode(piece))) out += piece;
+    if (size > 0 && !IsControl(Decode(piece)))
+      out += piece;
     else
       for (char byte : piece) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     text.remove_prefix(piece.size());

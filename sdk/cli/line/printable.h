@@ -8,7 +8,8 @@
 
 namespace tenon::cli {
 
-// Control characters, and bytes that are no UTF-8, as "\x1b"; all else as it is. A file's names can neither colour a terminal nor begin a line.
+// Control characters, and bytes that are no UTF-8, as "\x1b"; all else as it is. A file's names can neither colour a
+// terminal nor begin a line.
 std::string Printable(std::string_view text);
 
 // Bytes of the UTF-8 character that a text begins with; 0: it begins with none.

@@ -60,8 +60,10 @@ class Walk {
   Slip Over(const std::vector<std::string>& words) {
     for (size_t i = 0; i < words.size() && slip_.what.empty() && words[i] != "--"; ++i) {
       const bool is_flag = words[i].size() > 1 && words[i][0] == '-';
-      if (is_flag) i += Flag(words[i]);
-      else Word(words[i]);
+      if (is_flag)
+        i += Flag(words[i]);
+      else
+        Word(words[i]);
     }
     if (slip_.what.empty() && HasCommands(*at_)) slip_.what = "a command is missing; there are: " + CommandsOf(*at_);
     return slip_;
@@ -74,7 +76,8 @@ class Walk {
     const std::string flag = word.substr(0, equals);
     const CLI::Option* option = at_->get_option_no_throw(flag);
     if (option == nullptr) slip_.what = NoFlag(*at_, flag);
-    return option == nullptr || equals != std::string::npos ? 0 : static_cast<size_t>(option->get_items_expected_max() > 0);
+    return option == nullptr || equals != std::string::npos ? 0
+                                                            : static_cast<size_t>(option->get_items_expected_max() > 0);
   }
 
   void Word(const std::string& word) {
@@ -94,6 +97,12 @@ class Walk {
 };
 
 }  // namespace
+
+std::string Join(std::string text, const std::string& more) {
+  if (more.empty()) return text;
+  text += text.ends_with('?') ? " " : "; ";
+  return text + more;
+}
 
 std::string Quoted(std::string_view word) {
   constexpr size_t kMost = 200;

@@ -21,6 +21,9 @@ struct Slip {
 // The first word that the commands do not know. words: without the program's name.
 Slip FindSlip(const CLI::App& app, const std::vector<std::string>& words);
 
+// A text and what follows it: after a question a sentence may end.
+std::string Join(std::string text, const std::string& more);
+
 // A word of the command line, no longer than a line wants it.
 std::string Quoted(std::string_view word);
 

@@ -7,7 +7,8 @@
 
 namespace tenon::cli {
 
-// Ends the command: Main says "FLAG: what". Nobody on the way can act on it, so it is thrown, as CLI11 throws what it finds itself.
+// Ends the command: Main says "FLAG: what". Nobody on the way can act on it, so it is thrown, as CLI11 throws what it
+// finds itself.
 [[noreturn]] void WrongFlag(const std::string& flag, const std::string& what);
 
 }  // namespace tenon::cli

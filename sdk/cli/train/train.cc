@@ -19,7 +19,7 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
-#include "sdk/cli/run.h"
+#include "sdk/cli/run/run.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
 #include "sdk/cli/train/timeline.h"

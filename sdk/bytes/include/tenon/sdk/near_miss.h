@@ -35,8 +35,7 @@ class NearMiss {
   // product.
   static constexpr size_t kLongest = 128;
 
-  explicit NearMiss(std::string_view wrong)
-      : wrong_(wrong), best_(wrong.size() > kLongest ? 0 : wrong.size() / 3 + 1) {}
+  explicit NearMiss(std::string_view wrong) : wrong_(wrong), best_(Farthest(wrong.size())) {}
   void Try(std::string_view known) {
     const size_t apart = known.size() > wrong_.size() ? known.size() - wrong_.size() : wrong_.size() - known.size();
     if (apart >= best_) return;
@@ -49,6 +48,12 @@ class NearMiss {
   std::string Hint() const { return found_.empty() ? "" : "; did you mean '" + std::string(found_) + "'?"; }
 
  private:
+  // One slip in two to five characters, two in six to eight, ...
+  static constexpr size_t Farthest(size_t size) {
+    if (size > kLongest) return 0;
+    return size < 2 ? 1 : std::max<size_t>(size / 3 + 1, 2);
+  }
+
   const std::string_view wrong_;
   size_t best_;  // what is as far apart is not like it
   std::string_view found_;
