@@ -14,6 +14,7 @@
 #include "core/base/live_objects.h"
 #include "core/files/mounts.h"
 #include "tenon/ext/draft/collective.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::session {
 namespace {
@@ -369,8 +370,12 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
   std::lock_guard lock(mutex_);
   if (const auto found = transports_.find(scheme); found != transports_.end()) return found->second.transport;
   std::string known;
-  for (const auto& [name, entry] : transports_) known += StrCat(known.empty() ? "" : ", ", name);
-  return NotFound(StrCat("no loaded plugin brings the transport '", scheme, "'; those that are there: ", known.empty() ? "none" : known));
+  sdk::NearMiss near(scheme);
+  for (const auto& [name, entry] : transports_) {
+    known += StrCat(known.empty() ? "" : ", ", name);
+    near.Try(name);
+  }
+  return NotFound(StrCat("no plugin brings the transport '", scheme, "'", near.Hint(), " (those that are there: ", known.empty() ? "none" : known, ")"));
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const {

@@ -173,6 +173,8 @@ void tenon_runtime::OpenById(const std::string& id) {
 Result<session::Runtime::Transport> tenon_runtime::FindTransport(const std::string& scheme) {
   if (auto found = runtime.FindTransport(scheme); found.ok()) return found;
   OpenById("tenon.net." + scheme);
+  if (auto found = runtime.FindTransport(scheme); found.ok()) return found;
+  OpenThoseWith(TENON_CAPABILITY_TRANSPORT);  // strangers', and all that the error names
   return runtime.FindTransport(scheme);
 }
 
@@ -180,11 +182,16 @@ void tenon_runtime::OpenForFilesystem(std::string_view scheme) {
   std::lock_guard lock(mutex);
   const std::string named = StrCat("tenon.files.", scheme);
   OpenById(named);
+  if (!opened.contains(named)) OpenThoseWith(TENON_CAPABILITY_FILESYSTEM);
+}
+
+void tenon_runtime::OpenThoseWith(std::string_view capability) {
+  std::lock_guard lock(mutex);
   for (const auto& package : loader.packages()) {
-    if (!package->manifest || package->manifest->id.starts_with("tenon.files.")) continue;
+    if (!package->manifest) continue;
     const auto& brings = package->manifest->capabilities;
-    const auto is_filesystem = [](const plugins::ManifestCapability& each) { return each.id == TENON_CAPABILITY_FILESYSTEM; };
-    if (std::any_of(brings.begin(), brings.end(), is_filesystem)) OpenPackage(package->manifest->id);
+    const auto is_it = [&](const plugins::ManifestCapability& each) { return each.id == capability; };
+    if (std::any_of(brings.begin(), brings.end(), is_it)) OpenPackage(package->manifest->id);
   }
 }
 

@@ -155,14 +155,19 @@ class DigitJob {
     if (!options.master.empty()) options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     Result<TrainingReport> report = RunOnce(options);
+    std::string said;  // until something else is wrong, or it went on in between
     for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {
       // The tasks need a moment to come back; what lasts longer than the user's patience is the answer.
       if (std::chrono::steady_clock::now() > until) break;
-      progress.Say("lost: " + report.status().message() + "; going on from the last checkpoint");
+      const std::string why = report.status().message();
+      if (why != said) progress.Say("lost: " + why + "; trying again from the last checkpoint, for " + arguments_.recover);
+      said = why;
       const int64_t before = trainer_->step();
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       report = RunOnce(options);
-      if (trainer_->step() > before) until = std::chrono::steady_clock::now() + patience;
+      if (trainer_->step() == before) continue;
+      said.clear();
+      until = std::chrono::steady_clock::now() + patience;
     }
     progress.Finish();
     if (!report.ok()) return report.status();
@@ -308,7 +313,7 @@ class DigitJob {
                correct_);
     if (trainer_) {
       TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
-      fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
+      fmt::print("{}\n", WorkTable(*runtime_, explanation));
     }
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
     TENON_TRY(Serve());
