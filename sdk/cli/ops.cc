@@ -87,7 +87,7 @@ Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
   if (kernels.empty())
     fmt::print("  no kernel is loaded\n");
   else
-    fmt::print("{}", table.Format(2));
+    table.Print(2);
   return Status();
 }
 
@@ -102,7 +102,7 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   if (arguments.json)
     PrintJson(json);
   else
-    fmt::print("{}", table.Format());
+    table.Print();
   return Status();
 }
 
@@ -122,7 +122,7 @@ Json UsesJson(const std::vector<model::OpUse>& uses) {
 void PrintUses(const std::vector<model::OpUse>& uses) {
   Table table({"OP", "NODES", "PLUGIN"});
   for (const model::OpUse& use : uses) table.Add({use.op, std::to_string(use.nodes), use.package.empty() ? "missing" : use.package});
-  fmt::print("{}", table.Format());
+  table.Print();
   for (const model::OpUse& use : uses) {
     if (!use.package.empty()) continue;
     fmt::print("\n{}: {}\n", Printable(use.op), Printable(use.why));

@@ -94,7 +94,7 @@ void PrintDevices(const Json& placement) {
   for (const Json& device : placement["devices"]) {
     table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
-  fmt::print("{}", table.Format());
+  table.Print();
   for (const Json& note : placement["notes"]) fmt::print("note: {}\n", Printable(note.get<std::string>()));
 }
 
@@ -105,7 +105,8 @@ void PrintCosts(const Json& costs) {
     table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()), Duration(cost["static_seconds"]),
                Duration(cost["measured_seconds"]), fmt::format("{:.2f} x", cost["ratio"].get<double>())});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
 }
 
 void PrintNodes(const Json& placement, bool explain) {
@@ -114,14 +115,16 @@ void PrintNodes(const Json& placement, bool explain) {
     table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]), Duration(node["start"]),
                Duration(node["finish"]), node[explain ? "why" : "reason"].get<std::string>()});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
   if (!explain) return;
   Table transfers({"TRANSFER", "FROM", "TO", "BYTES", "START", "FINISH"});
   for (const Json& span : placement["transfer_spans"]) {
     transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]), Duration(span["start"]),
                    Duration(span["finish"])});
   }
-  fmt::print("\n{}", transfers.Format());
+  fmt::print("\n");
+  transfers.Print();
 }
 
 // The nodes that devices' compilers were asked about and left to their kernels.
@@ -129,7 +132,8 @@ void PrintRefusals(const Json& refusals) {
   Table table({"NOT COMPILED", "COMPILER", "WHY"});
   for (const Json& refusal : refusals)
     table.Add({refusal["node"].get<std::string>(), refusal["plugin"].get<std::string>(), refusal["reason"].get<std::string>()});
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
 }
 
 Status PlaceGraph(PlaceArguments arguments) {

@@ -64,7 +64,7 @@ void PrintIndex(const CheckpointIndex& index) {
                FormatBytes(static_cast<double>(tensor.bytes)),
                tensor.parts > 1 ? fmt::format("in {} slices", tensor.parts) : ""});
   }
-  fmt::print("{}", table.Format());
+  table.Print();
 }
 
 [[noreturn]] void RefuseName(const CheckpointIndex& index, const std::string& name) {

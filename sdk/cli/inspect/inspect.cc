@@ -206,7 +206,8 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
   for (const auto& [op, count] : ops) {
     table.Add({op, std::to_string(count), summary.unknown_ops.contains(op) ? "no loaded plugin has it" : ""});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
 }
 
 // Of a model: of the checkpoint beside it.
