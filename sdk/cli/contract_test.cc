@@ -497,6 +497,19 @@ TEST_F(Contract, CountsTheParametersThatASignatureReaches) {
   EXPECT_GT(json["ops"]["VarHandleOp"], narrow["ops"]["VarHandleOp"]);
 }
 
+// What is wrong with the session is told without the graph.
+TEST_F(Contract, NamesTheFlagAndNotTheGraph) {
+  const std::string run = "run graph.pb --feed x=x.npy --fetch y ";
+  for (const auto& [flags, says] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"--placement none.txt", "tenon run: NOT_FOUND: --placement: cannot read 'none.txt'"},
+           {"--credentials none.json", "tenon run: NOT_FOUND: --credentials: cannot read 'none.json'"},
+           {"--device TPU:7", "tenon run: NOT_FOUND: there is no device 'TPU:7'; there are: "},
+           {"--master nowhere://x", "tenon run: NOT_FOUND: the cluster of nowhere://x: no plugin brings the transport 'nowhere'"},
+           {"--trace /proc/none/t.json", "tenon run: NOT_FOUND: --trace: "},
+           {"--tags serve", "tenon run: --tags: they choose a graph of a SavedModel, and 'graph.pb' is a GraphDef"}})
+    ExpectHas(Fails(run + flags).err, says);
+}
+
 TEST_F(Contract, ChecksFeedsAtTheDoor) {
   ExpectHas(Fails("run various.pb --feed dims=x.npy --fetch filled").err,
             "feed 'dims' (Placeholder) is int32[1], 'x.npy' is float32[2,2]");

@@ -251,12 +251,12 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
   });
   command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")
       ->type_name("TIME")
-      ->check([](const std::string& text) { return Said(ParseTime(text)); });
+      ->check(CheckTime);
 }
 
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
-  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char*, const char*, std::string_view names, auto member) -> Status {
+  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char*, std::string_view names, auto member) -> Status {
     auto& value = member(options);
     const std::string& text = Given(name);
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
@@ -265,7 +265,7 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     }
     // Costs are added to the file, which there may not be yet.
     if (text.empty() || (std::string_view(name) == "costs" && access(text.c_str(), F_OK) != 0)) return Status();
-    return Read(kind, names, text, &value);
+    return Read(kind, names, text, &value).Annotate(flag);
   }));
   options.placement_source = Given("placement");
   if (!options.costs.empty()) options.costs_source = Given("costs");
@@ -309,6 +309,9 @@ Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
   if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
   return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
 }
+
+std::string CheckSize(const std::string& text) { return Said(ParseSize(text)); }
+std::string CheckTime(const std::string& text) { return Said(ParseTime(text)); }
 
 Result<uint32_t> ParseLogLevel(std::string_view text) {
   constexpr std::pair<std::string_view, uint32_t> kLevels[] = {{"", 0},

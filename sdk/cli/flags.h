@@ -61,6 +61,9 @@ struct SessionFlags {
 host::Result<uint64_t> ParseSize(std::string_view text);
 // "2", "500ms", "1.5s", "10us", "3min", "1h"; without a unit: seconds.
 host::Result<std::chrono::nanoseconds> ParseTime(std::string_view text);
+// For CLI11: what is wrong with a text of these; "": nothing.
+std::string CheckSize(const std::string& text);
+std::string CheckTime(const std::string& text);
 // "debug", "info", "warning", "error" -> what tenon_runtime_options.log_level wants; "" -> 0.
 host::Result<uint32_t> ParseLogLevel(std::string_view text);
 // "PLUGIN.KEY=VALUE"; the plugin's id may hold dots.

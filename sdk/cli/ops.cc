@@ -12,6 +12,8 @@
 #include "sdk/cli/generate_ops.h"
 #include "sdk/cli/json.h"
 #include "sdk/cli/line/printable.h"
+#include "sdk/cli/line/slips.h"
+#include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
@@ -64,7 +66,9 @@ Json OpJson(const tenon_op_info& op) {
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
-  TENON_TRY_ASSIGN(const tenon_op_info op, runtime.FindOp(arguments.name));
+  const Result<tenon_op_info> found = runtime.FindOp(arguments.name);
+  if (!found.ok()) WrongFlag("NAME", found.status().message());
+  const tenon_op_info op = *found;
   const Json kernels = KernelsJson(runtime, arguments.name);
   if (arguments.json) {
     Json json = OpJson(op);
@@ -175,10 +179,8 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
     TENON_TRY_ASSIGN(Signature signature, ParseSignature(op));
     signatures.push_back(std::move(signature));
   }
-  if (signatures.empty()) {
-    return Status(host::Code::kNotFound,
-                  "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
-  }
+  if (signatures.empty() && !from.empty()) WrongFlag("--from", "no op is loaded from " + Quoted(from) + "; `tenon plugins` lists what is");
+  if (signatures.empty()) return Status(host::Code::kNotFound, "no op is loaded");
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
   return data::ReplaceFile(path, {text}, data::Durability::kQuick);
 }

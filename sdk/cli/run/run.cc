@@ -47,6 +47,7 @@ class Runner {
     TENON_TRY(ChooseFetches());
     TENON_TRY_ASSIGN(feeds_, ReadFeeds(arguments_.feeds, *names_, limit));
     if (whole_signature_) CheckInputs();
+    TENON_TRY(OpenSession());
     Status status = RunSteps();
     if (!status.ok()) return Explained(status);
     return WriteResults();
@@ -95,12 +96,17 @@ class Runner {
     return Status();
   }
 
-  Status RunSteps() {
-    TENON_TRY(FeedDefaults());
+  // Where it fails, it is not for the graph.
+  Status OpenSession() {
     TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
     options.record_costs = !arguments_.session.Given("costs").empty();
     TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
     TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
+    return Status();
+  }
+
+  Status RunSteps() {
+    TENON_TRY(FeedDefaults());
     TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
     if (!arguments_.init.empty()) TENON_TRY(CheckFiles(arguments_.init));
     TENON_TRY(Initialize());
@@ -188,7 +194,7 @@ class Runner {
   Status WriteResults() {
     if (repeat_.interrupted() && callable_) return TellInterrupted();
     TENON_TRY(WriteFiles(fetches_, values_, *names_).Annotate("graph '" + arguments_.model.graph + "'"));
-    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick));
+    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
     if (arguments_.json) {
       PrintJson(ResultsJson());
       return Status();

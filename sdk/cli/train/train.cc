@@ -19,6 +19,7 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/run/run.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
@@ -182,9 +183,9 @@ class DigitJob {
     if (arguments_.timeline || !arguments_.checkpoint_folder.empty())
       return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
     if (options.master.empty())
-      return Status(Code::kInvalidArgument, "--mode " + arguments_.between.mode + " shares variables on a cluster; give --cluster FILE or --master ADDRESS");
+      WrongFlag("--mode " + arguments_.between.mode, "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
     if (arguments_.between.backups > 0 && arguments_.between.mode != "sync")
-      return Status(Code::kInvalidArgument, "--backups means something with --mode sync alone");
+      WrongFlag("--backups", "it means something with --mode sync alone");
     options.seed = digits.seed;
     replicas_.emplace(*runtime_, data_, digits, options, arguments_.between);
     train::Progress progress(stdout, {"accuracy"});
@@ -210,7 +211,7 @@ class DigitJob {
       if (!device.starts_with('/')) device = "/device:" + device;
     }
     if (arguments_.cluster.empty()) return Status();
-    if (!digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, "--replica-devices: on a cluster replicas stand on its workers");
+    if (!digits->replica_devices.empty()) WrongFlag("--replica-devices", "on a cluster replicas stand on its workers");
     TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Read(arguments_.cluster));
     std::string first;
     for (const host::ClusterTask& task : cluster.tasks) {
@@ -241,7 +242,7 @@ class DigitJob {
     const bool all_gpus = std::all_of(devices.begin(), devices.end(), is_gpu) && static_cast<int64_t>(different.size()) >= digits->replicas;
     digits->mirrored = arguments_.mirrored == "on" || (arguments_.mirrored == "auto" && all_gpus && digits->replicas > 1 && !arguments_.between.wanted());
     if (arguments_.mirrored == "on" && arguments_.between.wanted())
-      return Status(host::Code::kInvalidArgument, "--mirrored on: with --mode " + arguments_.between.mode + " replicas share their variables");
+      WrongFlag("--mirrored on", "with --mode " + arguments_.between.mode + " replicas share their variables");
     return Status();
   }
 
@@ -419,7 +420,11 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("X");
   digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")
       ->capture_default_str()
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check([](const std::string& name) {
+        const auto kind = train::OptimizerKindFromName(name);
+        return kind.ok() ? std::string() : kind.status().message();
+      });
   digits->add_flag("--primitive-optimizer", arguments->primitive,
                    "Build the optimizer of primitive ops, without its fused op");
   digits->add_option("--checkpoint-steps", arguments->checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
@@ -466,7 +471,7 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--replica", arguments->between.replica, "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
       ->type_name("K")
       ->check(CLI::NonNegativeNumber);
-  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str();
+  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str()->check(CheckTime);
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);
   digits->callback([arguments, &action] { action = [arguments] { return DigitJob(*arguments).Run(); }; });
