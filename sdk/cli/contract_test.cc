@@ -273,6 +273,18 @@ TEST_F(Contract, PlacesAGraphAndSaysWhy) {
   Works("run graph.pb --feed x=x.npy --fetch y --placement all.place" + devices);
 }
 
+// The predicted and the measured step are drawn alike.
+TEST_F(Contract, DrawsSteps) {
+  Works("place graph.pb --fetch y --svg predicted.svg");
+  Works("run graph.pb --feed x=x.npy --fetch y=y.npy --svg measured.svg");
+  for (const char* name : {"predicted", "measured"}) {
+    const std::string svg = *data::ReadFile(At(std::string(name) + ".svg"));
+    ExpectHas(svg, std::string(name) + " step: ");
+    ExpectHas(svg, "<title>y (Relu): ");
+    EXPECT_TRUE(svg.ends_with("</svg>\n")) << svg;
+  }
+}
+
 TEST_F(Contract, SaysWhatCompilersRefuse) {
   if (access(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu_onednn.so", R_OK) != 0) GTEST_SKIP() << "devices/cpu_onednn is left out of this build";
   const std::string place = "place convolutions.pb --explain";

@@ -211,6 +211,9 @@ void AddOpsCommand(CLI::App& app, Action& action) {
   command->add_option("--tags", arguments->tags, "With --coverage: which graph of a SavedModel")->type_name("TAGS");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
+  command->footer("Examples:\n"
+                  "  tenon ops MatMul                          its signature, and who has kernels\n"
+                  "  tenon ops --coverage model                exit code 1 where an op is missing");
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });
 }
 

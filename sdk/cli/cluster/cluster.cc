@@ -270,6 +270,9 @@ void AddClusterCommand(CLI::App& app, Action& action) {
   up.add_option("--worker-option", arguments->worker_options, "A word for each `tenon worker`, such as --threads=1; may be repeated")
       ->type_name("WORD")
       ->allow_extra_args(false);
+  up.footer("Examples:\n"
+            "  tenon cluster up --workers 2 --ps 1 --files .\n"
+            "  tenon run graph.pb --fetch y --master ADDRESS --credentials FILE    with the words that it says");
   up.callback([arguments, &action] { action = [arguments] { return Up(*arguments); }; });
 }
 

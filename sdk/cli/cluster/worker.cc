@@ -136,6 +136,9 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
   command.add_option("--max-message", arguments->max_message, "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")->type_name("SIZE")->check(CheckSize);
   arguments->runtime.AddTo(command);
+  command.footer("Environment: TF_CONFIG, and the launchers' numbers: `tenon help environment`.\n\n"
+                 "Example:\n"
+                 "  tenon worker --cluster cluster.json --job worker --task 0 --credentials secret.json --files /data:ro");
   command.callback([arguments, &action] { action = [arguments] { return Serve(*arguments); }; });
 }
 

@@ -253,7 +253,10 @@ void AddInspectCommand(CLI::App& app, Action& action) {
   arguments->runtime.AddTo(*command);
   command->footer(
       "Counted are the parameters that the signatures reach; --signature narrows it to one, and the ops too.\n"
-      "GRAPH may be a checkpoint: its prefix, or its .index file.");
+      "GRAPH may be a checkpoint: its prefix, or its .index file.\n\n"
+                  "Examples:\n"
+                  "  tenon inspect model --signature train\n"
+                  "  tenon inspect checkpoints/model.ckpt-300 --values global_step");
   command->callback([arguments, &action] { action = [arguments] { return Inspect(*arguments); }; });
 }
 

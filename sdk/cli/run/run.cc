@@ -17,6 +17,7 @@
 #include "sdk/cli/run/repeat.h"
 #include "sdk/cli/run/results.h"
 #include "sdk/cli/tensor_names.h"
+#include "sdk/cli/timeline/svg_timeline.h"
 #include "tenon/data/file.h"
 #include "tenon/model/load.h"
 
@@ -159,7 +160,7 @@ class Runner {
   Status RepeatSteps() {
     std::vector<View> feeds;
     for (const Feed& feed : feeds_) feeds.emplace_back(feed.value);
-    const bool traced = !arguments_.trace.empty() || !arguments_.session.Given("costs").empty();
+    const bool traced = !arguments_.trace.empty() || !arguments_.svg.empty() || !arguments_.session.Given("costs").empty();
     return repeat_.Run([&](bool is_last) -> Status {
       RunOptions options = run_options_;
       if (traced && is_last) options.trace = &trace_;
@@ -194,7 +195,7 @@ class Runner {
   Status WriteResults() {
     if (repeat_.interrupted() && callable_) return TellInterrupted();
     TENON_TRY(WriteFiles(fetches_, values_, *names_).Annotate("graph '" + arguments_.model.graph + "'"));
-    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
+    TENON_TRY(WriteTrace());
     if (arguments_.json) {
       PrintJson(ResultsJson());
       return Status();
@@ -203,6 +204,12 @@ class Runner {
     if (arguments_.explain) fmt::print("{}\n", explanation_);
     if (arguments_.time && repeat_.done() > 0) fmt::print("{}\n", repeat_.Text());
     return Status();
+  }
+  Status WriteTrace() const {
+    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
+    if (arguments_.svg.empty()) return Status();
+    TENON_TRY_ASSIGN(const Timeline timeline, MeasuredTimeline(trace_));
+    return data::ReplaceFile(arguments_.svg, {DrawTimeline(timeline)}, data::Durability::kQuick).Annotate("--svg");
   }
   // What was measured so far; files are those of whole runs.
   Status TellInterrupted() const {
@@ -271,6 +278,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
   run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
+  run->add_option("--svg", arguments->svg, "Draw the last step, as `tenon place --svg` draws the predicted one")->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
@@ -278,10 +286,13 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--json", arguments->json, "Print the results as JSON");
   arguments->runtime.AddTo(*run);
   arguments->session.AddTo(*run);
-  run->footer(
-      "NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed "
-      "where none is named.\n"
-      "Strings are arrays of dtype S<n>.");
+  run->footer("NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed where none is named.\n"
+              "Strings are arrays of dtype S<n>. Ctrl-C ends --repeat after the step that runs, with the times so far.\n\n"
+              "Examples:\n"
+              "  tenon run model --feed x=x.npy                            all outputs of the signature\n"
+              "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
+              "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
+              "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg");
   run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
 }
 
