@@ -493,6 +493,7 @@ TEST_F(Contract, InspectsACheckpoint) {
   EXPECT_EQ(Works("inspect " + kModel + " --values w").out, Works("inspect " + prefix + " --values w").out);
   ExpectHas(Fails("inspect " + prefix + " --values ww").err, "has no tensor 'ww'; did you mean 'w'?");
   ExpectHas(Fails("inspect graph.pb --values w").err, "'graph.pb' has no checkpoint beside it");
+  ExpectHas(Fails("inspect " + prefix + " --signature x").err, "--signature: it chooses a part of a model, and '" + prefix + "' is a checkpoint");
 }
 
 // Keras writes each variable once for every function that it exports.

@@ -23,49 +23,6 @@ using host::Status;
 
 Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-
-// A positive number and one of the units; "" is the first unit's name.
-Result<double> ParseWithUnit(std::string_view text, std::string_view what, const std::vector<Unit>& units) {
-  double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(parsed.ptr, static_cast<size_t>(text.data() + text.size() - parsed.ptr));
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit; });
-  if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0 || found == units.end()) {
-    std::string names;
-    for (const Unit& known : units)
-      names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
-    return Bad("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
-  }
-  return number * found->factor;
-}
-
-struct DeviceCount {
-  std::string plugin;  // "tenon.tpu_sim"
-  uint64_t count = 0;
-};
-
-// "tpu_sim:2"
-Result<DeviceCount> ParseDevices(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  const Status bad = Bad("'" + std::string(text) + "' is not of the form NAME:COUNT, such as tpu_sim:2");
-  if (colon == std::string_view::npos || colon == 0) return bad;
-  const std::string_view number = text.substr(colon + 1);
-  DeviceCount wanted{"tenon." + std::string(text.substr(0, colon)), 0};
-  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), wanted.count);
-  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size()) return bad;
-  return wanted;
-}
-
-// What is wrong with a flag's text, for CLI11; "": nothing.
-template <typename Value>
-std::string Said(const Result<Value>& result) {
-  return result.ok() ? std::string() : result.status().message();
-}
-
 // That --devices NAME:COUNT was followed: all of them are there.
 Status CheckDevices(const host::Runtime& runtime, const std::string& text) {
   TENON_TRY_ASSIGN(const DeviceCount wanted, ParseDevices(text));
@@ -103,16 +60,16 @@ void RuntimeFlags::AddTo(CLI::App& command) {
   command.add_option("--option", plugin_options, "Set an option of a plugin; may be repeated")
       ->type_name("PLUGIN.KEY=VALUE")
       ->allow_extra_args(false)
-      ->check([](const std::string& text) { return Said(ParsePluginOption(text)); });
+      ->check([](const std::string& text) { return WhatIsWrong(ParsePluginOption(text)); });
   command.add_option("--devices", devices, "So many devices of the plugin tenon.NAME, as tpu_sim:2; may be repeated")
       ->type_name("NAME:COUNT")
       ->allow_extra_args(false)
-      ->check([](const std::string& text) { return Said(ParseDevices(text)); });
+      ->check([](const std::string& text) { return WhatIsWrong(ParseDevices(text)); });
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
   command.add_option("--tuning-folder", tuning_folder, "Keep here what kernels find out about this machine, for later runs (default: nowhere)")->type_name("FOLDER");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
       ->type_name("LEVEL")
-      ->check([](const std::string& text) { return Said(ParseLogLevel(text)); });
+      ->check([](const std::string& text) { return WhatIsWrong(ParseLogLevel(text)); });
   command.add_flag("--no-search", no_search, "Load only what --plugin names, not the installed plugins");
 }
 
@@ -196,13 +153,13 @@ Result<uint64_t> ParseNumber(std::string_view text) {
 std::string Problem(OptionKind kind, std::string_view names, const std::string& text) {
   switch (kind) {
     case OptionKind::SIZE:
-      return Said(ParseSize(text));
+      return WhatIsWrong(ParseSize(text));
     case OptionKind::NUMBER:
-      return Said(ParseNumber(text));
+      return WhatIsWrong(ParseNumber(text));
     case OptionKind::CHOICE:
-      return Said(ChoiceOf(names, text));
+      return WhatIsWrong(ChoiceOf(names, text));
     case OptionKind::TIME:
-      return Said(ParseTime(text));
+      return WhatIsWrong(ParseTime(text));
     default: return "";
   }
 }
@@ -281,64 +238,6 @@ Result<data::ReadLimit> SessionFlags::Files() const {
   if (Given("memory_limit").empty()) return data::ReadLimit();
   TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(Given("memory_limit")));
   return data::ReadLimit(bytes);
-}
-
-Result<uint64_t> ParseSize(std::string_view text) {
-  constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
-  TENON_TRY_ASSIGN(const double bytes, ParseWithUnit(text, "size",
-                                                     {{"", 1},
-                                                      {"B", 1},
-                                                      {"k", kKi},
-                                                      {"K", kKi},
-                                                      {"KiB", kKi},
-                                                      {"M", kMi},
-                                                      {"MiB", kMi},
-                                                      {"G", kGi},
-                                                      {"GiB", kGi},
-                                                      {"T", kTi},
-                                                      {"TiB", kTi}}));
-  if (bytes >= 9.2e18 || bytes < 1) return Bad("'" + std::string(text) + "' is no size that memory can have");
-  return static_cast<uint64_t>(bytes);
-}
-
-Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
-  TENON_TRY_ASSIGN(
-      const double nanoseconds,
-      ParseWithUnit(text, "time",
-                    {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
-  if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
-  return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
-}
-
-std::string CheckSize(const std::string& text) { return Said(ParseSize(text)); }
-std::string CheckTime(const std::string& text) { return Said(ParseTime(text)); }
-
-Result<uint32_t> ParseLogLevel(std::string_view text) {
-  constexpr std::pair<std::string_view, uint32_t> kLevels[] = {{"", 0},
-                                                               {"debug", TENON_LOG_DEBUG + 1},
-                                                               {"info", TENON_LOG_INFO + 1},
-                                                               {"warning", TENON_LOG_WARNING + 1},
-                                                               {"error", TENON_LOG_ERROR + 1}};
-  for (const auto& [name, level] : kLevels) {
-    if (name == text) return level;
-  }
-  return Bad("'" + std::string(text) + "': there are debug, info, warning and error");
-}
-
-Result<host::PluginOption> ParsePluginOption(std::string_view text) {
-  const size_t equals = text.find('=');
-  const size_t dot = text.substr(0, equals).rfind('.');
-  if (equals == std::string_view::npos || dot == std::string_view::npos || dot == 0 || dot + 1 == equals) {
-    return Bad("'" + std::string(text) + "' is not of the form PLUGIN.KEY=VALUE");
-  }
-  return host::PluginOption{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1, equals - dot - 1)),
-                            std::string(text.substr(equals + 1))};
-}
-
-std::pair<std::string, std::string> SplitAssignment(std::string_view text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) return {std::string(text), ""};
-  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
 }  // namespace tenon::cli

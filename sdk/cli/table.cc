@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -114,7 +115,7 @@ std::string Table::Format(size_t indent, size_t width) const {
 void Table::Print(size_t indent) const {
   const std::string text = Format(indent, TerminalWidth());
   const size_t head = text.find('\n');
-  fmt::print("{}{}", Bold(text.substr(0, head)), text.substr(head));
+  std::fputs((Bold(text.substr(0, head)) + text.substr(head)).c_str(), stdout);  // Main looks whether it was written
 }
 
 std::string FormatBytes(double bytes) {

@@ -25,14 +25,6 @@ constexpr int64_t kFirstWithShapes = 24;
 
 bool IsPlaceholder(const NodeView& node) { return node.op == "Placeholder" || node.op == "PlaceholderWithDefault"; }
 
-bool Fits(const host::Shape& expected, const host::Shape& found) {
-  if (!expected.has_rank()) return true;
-  if (expected.rank() != found.rank()) return false;
-  for (size_t i = 0; i < found.dims().size(); ++i)
-    if (expected[i] >= 0 && expected[i] != found[i]) return false;
-  return true;
-}
-
 const TensorInfo* FindInfo(const std::vector<TensorInfo>* infos, std::string_view key) {
   for (size_t i = 0; infos != nullptr && i < infos->size(); ++i)
     if ((*infos)[i].key == key) return &(*infos)[i];
@@ -103,7 +95,7 @@ Status TensorNames::CheckFeed(const std::string& given, const std::string& tenso
                               const std::string& file) const {
   const Expected expected = ExpectedOf(given, tensor);
   const bool same_type = expected.dtype == host::DType::kInvalid || expected.dtype == value.dtype();
-  if (same_type && Fits(expected.shape, value.shape())) return Status();
+  if (same_type && model::Fits(expected.shape, value.shape())) return Status();
   const std::string inputs =
       signature_ != nullptr && signature_->inputs.size() > 1 ? "; its inputs: " + InfosText(signature_->inputs) : "";
   return Status(Code::kInvalidArgument, "graph '" + file_->path() + "': " + expected.what + " is " +

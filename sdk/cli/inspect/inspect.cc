@@ -210,6 +210,13 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
   table.Print();
 }
 
+Status InspectValues(const Runtime& runtime, const InspectArguments& arguments) {
+  const std::string& path = arguments.model.graph;
+  for (const auto& [flag, text] : {std::pair("--signature", arguments.model.signature), std::pair("--tags", arguments.model.tags)})
+    if (!text.empty()) WrongFlag(flag, "it chooses a part of a model, and '" + path + "' is a checkpoint");
+  return InspectCheckpoint(runtime, path, arguments.values, arguments.json);
+}
+
 // Of a model: of the checkpoint beside it.
 Status InspectValuesOf(const Runtime& runtime, const model::ModelFile& file, const InspectArguments& arguments) {
   if (file.checkpoint().empty()) WrongFlag("--values", "'" + file.path() + "' has no checkpoint beside it");
@@ -219,8 +226,7 @@ Status InspectValuesOf(const Runtime& runtime, const model::ModelFile& file, con
 Status Inspect(const InspectArguments& arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime,
                    arguments.runtime.Create());  // whose plugins may bring the file system of the path
-  if (model::IsCheckpoint(arguments.model.graph))
-    return InspectCheckpoint(runtime, arguments.model.graph, arguments.values, arguments.json);
+  if (model::IsCheckpoint(arguments.model.graph)) return InspectValues(runtime, arguments);
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
   if (!arguments.values.empty()) return InspectValuesOf(runtime, file, arguments);
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
