@@ -172,7 +172,8 @@ Result<std::shared_ptr<Mount>> Mounts::Find(std::string_view scheme) {
     names += StrCat(names.empty() ? "" : ", ", name);
     near.Try(name);
   }
-  return NotFound(StrCat("no plugin brings the file system '", scheme, "'", near.Hint(), near.Hint().empty() ? "; install" : " Install", " one ('tenon.files.", scheme,
+  return NotFound(StrCat("no plugin brings the file system '", scheme, "'", near.Hint(),
+                         near.Hint().empty() ? "; install" : " Install", " one ('tenon.files.", scheme,
                          "'), or load one that has it. Those that are there: ", names.empty() ? "none" : names));
 }
 

@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "core/base/adopt.h"
+#include "core/base/live_objects.h"
 #include "core/base/log.h"
 #include "core/base/table_check.h"
-#include "core/base/live_objects.h"
 #include "core/files/mounts.h"
 #include "tenon/ext/draft/collective.h"
 #include "tenon/sdk/near_miss.h"
@@ -375,7 +375,8 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
     known += StrCat(known.empty() ? "" : ", ", name);
     near.Try(name);
   }
-  return NotFound(StrCat("no plugin brings the transport '", scheme, "'", near.Hint(), " (those that are there: ", known.empty() ? "none" : known, ")"));
+  return NotFound(StrCat("no plugin brings the transport '", scheme, "'", near.Hint(),
+                         " (those that are there: ", known.empty() ? "none" : known, ")"));
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const {

@@ -54,7 +54,8 @@ Status Worker::Hello(tenon_span request, Reply reply) {
   HelloRequest asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
   if (asked.protocol() != kProtocol)
-    return FailedPrecondition(StrCat("the master (", asked.version(), ") speaks protocol ", asked.protocol(), ", this worker (", kVersion, ") ", kProtocol,
+    return FailedPrecondition(StrCat("the master (", asked.version(), ") speaks protocol ", asked.protocol(),
+                                     ", this worker (", kVersion, ") ", kProtocol,
                                      "; let both be of one version (`tenon --version` says which)"));
   HelloReply answer;
   answer.set_protocol(kProtocol);

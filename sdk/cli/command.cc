@@ -64,7 +64,7 @@ host::Status Act(const Action& action) {
   } catch (const std::exception& error) {
     status = host::Status(host::Code::kInternal, error.what());
   }
-  if (std::fflush(stdout) != 0 && status.ok())
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && status.ok())
     return host::Status(host::Code::kDataLoss, "standard output could not be written");
   return status;
 }

@@ -493,7 +493,8 @@ TEST_F(Contract, InspectsACheckpoint) {
   EXPECT_EQ(Works("inspect " + kModel + " --values w").out, Works("inspect " + prefix + " --values w").out);
   ExpectHas(Fails("inspect " + prefix + " --values ww").err, "has no tensor 'ww'; did you mean 'w'?");
   ExpectHas(Fails("inspect graph.pb --values w").err, "'graph.pb' has no checkpoint beside it");
-  ExpectHas(Fails("inspect " + prefix + " --signature x").err, "--signature: it chooses a part of a model, and '" + prefix + "' is a checkpoint");
+  ExpectHas(Fails("inspect " + prefix + " --signature x").err,
+            "--signature: it chooses a part of a model, and '" + prefix + "' is a checkpoint");
 }
 
 // Keras writes each variable once for every function that it exports.
@@ -517,7 +518,8 @@ TEST_F(Contract, NamesTheFlagAndNotTheGraph) {
            {"--placement none.txt", "tenon run: NOT_FOUND: --placement: cannot read 'none.txt'"},
            {"--credentials none.json", "tenon run: NOT_FOUND: --credentials: cannot read 'none.json'"},
            {"--device TPU:7", "tenon run: NOT_FOUND: there is no device 'TPU:7'; there are: "},
-           {"--master nowhere://x", "tenon run: NOT_FOUND: the cluster of nowhere://x: no plugin brings the transport 'nowhere'"},
+           {"--master nowhere://x",
+            "tenon run: NOT_FOUND: the cluster of nowhere://x: no plugin brings the transport 'nowhere'"},
            {"--trace /proc/none/t.json", "tenon run: NOT_FOUND: --trace: "},
            {"--tags serve", "tenon run: --tags: they choose a graph of a SavedModel, and 'graph.pb' is a GraphDef"}})
     ExpectHas(Fails(run + flags).err, says);

@@ -213,7 +213,8 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
 
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
-  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char*, std::string_view names, auto member) -> Status {
+  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char*, std::string_view names,
+                            auto member) -> Status {
     auto& value = member(options);
     const std::string& text = Given(name);
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {

@@ -14,7 +14,10 @@ namespace tenon::cli {
 using host::Result;
 
 void ModelFlags::AddTo(CLI::App& command) {
-  command.add_option("GRAPH", graph, "A GraphDef or MetaGraphDef file, binary or text, or a SavedModel folder")->required()->type_name("")->check([](const std::string& path) { return std::string(path.empty() ? "the name of the file is empty" : ""); });
+  command.add_option("GRAPH", graph, "A GraphDef or MetaGraphDef file, binary or text, or a SavedModel folder")
+      ->required()
+      ->type_name("")
+      ->check([](const std::string& path) { return std::string(path.empty() ? "the name of the file is empty" : ""); });
   command.add_option("--tags", tags, "Which graph of a SavedModel: the one with these tags, separated by commas (default: serve)")->type_name("TAGS");
   command.add_option("--signature", signature, "Which signature; names may then be its inputs and outputs (default: serving_default, or the only one)")
       ->type_name("NAME");
@@ -29,7 +32,8 @@ Result<model::ModelFile> ModelFlags::Open(uint64_t most_bytes) const {
   }
   TENON_TRY_ASSIGN(model::ModelFile file, model::ModelFile::Open(graph, options));
   if (!tags.empty() && file.form() != model::Form::kSavedModel)
-    WrongFlag("--tags", "they choose a graph of a SavedModel, and '" + graph + "' is a " + std::string(model::FormName(file.form())));
+    WrongFlag("--tags", "they choose a graph of a SavedModel, and '" + graph + "' is a " +
+                            std::string(model::FormName(file.form())));
   return file;
 }
 

@@ -179,7 +179,8 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
     TENON_TRY_ASSIGN(Signature signature, ParseSignature(op));
     signatures.push_back(std::move(signature));
   }
-  if (signatures.empty() && !from.empty()) WrongFlag("--from", "no op is loaded from " + Quoted(from) + "; `tenon plugins` lists what is");
+  if (signatures.empty() && !from.empty())
+    WrongFlag("--from", "no op is loaded from " + Quoted(from) + "; `tenon plugins` lists what is");
   if (signatures.empty()) return Status(host::Code::kNotFound, "no op is loaded");
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
   return data::ReplaceFile(path, {text}, data::Durability::kQuick);
@@ -211,9 +212,10 @@ void AddOpsCommand(CLI::App& app, Action& action) {
   command->add_option("--tags", arguments->tags, "With --coverage: which graph of a SavedModel")->type_name("TAGS");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
-  command->footer("Examples:\n"
-                  "  tenon ops MatMul                          its signature, and who has kernels\n"
-                  "  tenon ops --coverage model                exit code 1 where an op is missing");
+  command->footer(
+      "Examples:\n"
+      "  tenon ops MatMul                          its signature, and who has kernels\n"
+      "  tenon ops --coverage model                exit code 1 where an op is missing");
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });
 }
 

@@ -83,11 +83,12 @@ std::string Short(const Json& device) {
 }
 
 void PrintDevices(const Json& placement) {
-  fmt::print("predicted step: {}, {} transfers of {}\n\n", SecondsText(placement["seconds"]), placement["transfers"].get<int64_t>(),
-             FormatBytes(placement["transfer_bytes"]));
+  fmt::print("predicted step: {}, {} transfers of {}\n\n", SecondsText(placement["seconds"]),
+             placement["transfers"].get<int64_t>(), FormatBytes(placement["transfer_bytes"]));
   Table table({"DEVICE", "NODES", "BUSY", "PEAK MEMORY"});
   for (const Json& device : placement["devices"]) {
-    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), SecondsText(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
+    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()),
+               SecondsText(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
   table.Print();
   for (const Json& note : placement["notes"]) fmt::print("note: {}\n", Printable(note.get<std::string>()));
@@ -97,8 +98,9 @@ void PrintCosts(const Json& costs) {
   Table table({"OP", "NODES", "STATIC", "MEASURED", "APART BY"});
   for (const Json& cost : costs) {
     const std::string op = cost["op"].get<std::string>();
-    table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()), SecondsText(cost["static_seconds"]),
-               SecondsText(cost["measured_seconds"]), fmt::format("{:.2f} x", cost["ratio"].get<double>())});
+    table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()),
+               SecondsText(cost["static_seconds"]), SecondsText(cost["measured_seconds"]),
+               fmt::format("{:.2f} x", cost["ratio"].get<double>())});
   }
   fmt::print("\n");
   table.Print();
@@ -107,16 +109,17 @@ void PrintCosts(const Json& costs) {
 void PrintNodes(const Json& placement, bool explain) {
   Table table({"NODE", "OP", "DEVICE", "START", "FINISH", "WHY"});
   for (const Json& node : placement["nodes"]) {
-    table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]), SecondsText(node["start"]),
-               SecondsText(node["finish"]), node[explain ? "why" : "reason"].get<std::string>()});
+    table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]),
+               SecondsText(node["start"]), SecondsText(node["finish"]),
+               node[explain ? "why" : "reason"].get<std::string>()});
   }
   fmt::print("\n");
   table.Print();
   if (!explain) return;
   Table transfers({"TRANSFER", "FROM", "TO", "BYTES", "START", "FINISH"});
   for (const Json& span : placement["transfer_spans"]) {
-    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]), SecondsText(span["start"]),
-                   SecondsText(span["finish"])});
+    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]),
+                   SecondsText(span["start"]), SecondsText(span["finish"])});
   }
   fmt::print("\n");
   transfers.Print();
@@ -154,7 +157,9 @@ Status PlaceGraph(PlaceArguments arguments) {
   if (!placed.ok()) return placed.status().Annotate(where);
   if (!arguments.write.empty()) TENON_TRY(data::ReplaceFile(arguments.write, {placed->file}, data::Durability::kQuick));
   const Json placement = Json::parse(placed->json);
-  if (!arguments.svg.empty()) TENON_TRY(data::ReplaceFile(arguments.svg, {DrawTimeline(PredictedTimeline(placement))}, data::Durability::kQuick).Annotate("--svg"));
+  if (!arguments.svg.empty())
+    TENON_TRY(data::ReplaceFile(arguments.svg, {DrawTimeline(PredictedTimeline(placement))}, data::Durability::kQuick)
+                  .Annotate("--svg"));
   if (arguments.json) {
     PrintJson(placement);
     return Status();
@@ -184,10 +189,12 @@ void AddPlaceCommand(CLI::App& app, Action& action) {
   place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");
   arguments->runtime.AddTo(*place);
   arguments->session.AddTo(*place);
-  place->footer("NAME is `node` or `node:k`, or of the signature. Times are what the cost model predicts; --costs FILE of `tenon run` makes them better."
-                "\n\nExamples:\n"
-                "  tenon place model --devices tpu_sim:2 --explain\n"
-                "  tenon place graph.pb --fetch y --svg step.svg --write step.place");
+  place->footer(
+      "NAME is `node` or `node:k`, or of the signature. Times are what the cost model predicts; --costs FILE of `tenon "
+      "run` makes them better."
+      "\n\nExamples:\n"
+      "  tenon place model --devices tpu_sim:2 --explain\n"
+      "  tenon place graph.pb --fetch y --svg step.svg --write step.place");
   place->callback([arguments, &action] { action = [arguments] { return PlaceGraph(*arguments); }; });
 }
 

@@ -15,8 +15,8 @@
 namespace tenon::cli {
 namespace {
 
-constexpr size_t kBetween = 2;    // spaces
-constexpr size_t kLeastCell = 8;  // no column is made narrower
+constexpr size_t kBetween = 2;     // spaces
+constexpr size_t kLeastCell = 8;   // no column is made narrower
 constexpr size_t kLeastLast = 16;  // which goes on in further lines before others are cut
 
 bool Continues(char c) { return (c & 0xc0) == 0x80; }
@@ -54,7 +54,9 @@ std::vector<std::string> Wrap(std::string_view text, size_t width) {
   return lines;
 }
 
-size_t Sum(const std::vector<size_t>& widths) { return std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1)); }
+size_t Sum(const std::vector<size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1));
+}
 
 // A row's lines: its cells, the last one in as many lines as it takes.
 std::string FormatRow(const std::vector<std::string>& row, const std::vector<size_t>& widths, size_t indent) {

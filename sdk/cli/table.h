@@ -13,8 +13,8 @@ class Table {
   explicit Table(std::vector<std::string> heads);
   // As many cells as heads; they may hold what strangers wrote (line/printable.h).
   void Add(std::vector<std::string> cells);
-  // indent: spaces before each line. width: of the lines at most, by columns that keep the ends of their cells, and a last one that goes on in
-  // further lines; 0: as wide as it comes.
+  // indent: spaces before each line. width: of the lines at most, by columns that keep the ends of their cells, and a
+  // last one that goes on in further lines; 0: as wide as it comes.
   std::string Format(size_t indent = 0, size_t width = 0) const;
   // On standard output, for the terminal that it is.
   void Print(size_t indent = 0) const;

@@ -201,14 +201,16 @@ class LocalTasks {
                                                 : "ended with exit code " + std::to_string(WEXITSTATUS(status));
     std::string text = "task " + task.name() + " " + how;
     // Each line was said when it came.
-    if (!arguments_.restart) return Status(Code::kUnavailable, text + (task.last.empty() ? "" : "; its last line: " + task.last.back()));
+    if (!arguments_.restart)
+      return Status(Code::kUnavailable, text + (task.last.empty() ? "" : "; its last line: " + task.last.back()));
     if (!task.last.empty()) text += "; its last lines:";
     for (const std::string& line : task.last) text += "\n  " + Printable(line);
     const std::optional<std::chrono::nanoseconds> pause = task.policy.Died(Now());
     if (!pause) {
       const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(task.policy.limits().window).count();
-      return Status(Code::kUnavailable, "task " + task.name() + " has died " + std::to_string(task.policy.deaths()) + " times within " +
-                                            std::to_string(minutes) + " minutes and is not started again. At last, it " + how +
+      return Status(Code::kUnavailable, "task " + task.name() + " has died " + std::to_string(task.policy.deaths()) +
+                                            " times within " + std::to_string(minutes) +
+                                            " minutes and is not started again. At last, it " + how +
                                             (task.last.empty() ? "" : "; its last line: " + task.last.back()));
     }
     std::printf("%s\n", text.c_str());
@@ -233,7 +235,8 @@ class LocalTasks {
   std::optional<PrivateFolder> folder_;
   std::deque<Task> tasks_;
   std::string file_;
-  std::string credentials_;  // what a client gives to be let in; empty: the transport asks the system whose process it is
+  std::string
+      credentials_;    // what a client gives to be let in; empty: the transport asks the system whose process it is
   bool told_ = false;  // how to use the cluster
 };
 
@@ -270,9 +273,10 @@ void AddClusterCommand(CLI::App& app, Action& action) {
   up.add_option("--worker-option", arguments->worker_options, "A word for each `tenon worker`, such as --threads=1; may be repeated")
       ->type_name("WORD")
       ->allow_extra_args(false);
-  up.footer("Examples:\n"
-            "  tenon cluster up --workers 2 --ps 1 --files .\n"
-            "  tenon run graph.pb --fetch y --master ADDRESS --credentials FILE    with the words that it says");
+  up.footer(
+      "Examples:\n"
+      "  tenon cluster up --workers 2 --ps 1 --files .\n"
+      "  tenon run graph.pb --fetch y --master ADDRESS --credentials FILE    with the words that it says");
   up.callback([arguments, &action] { action = [arguments] { return Up(*arguments); }; });
 }
 

@@ -40,8 +40,8 @@ std::vector<std::string> TaskLines::Make(const std::vector<tenon_task_state>& ta
     Take(tasks[i], now, &task);
     std::string name(host::Text(tasks[i].name));
     if (const size_t replica = name.find("/replica:0"); replica != std::string::npos) name.erase(replica, 10);
-    lines.push_back(fmt::format("  {}  {}  {:.1f} MB held  heard {:.1f} s ago", name, task.Rates(), static_cast<double>(task.said.bytes_in_use) / kMegabyte,
-                                now - task.heard));
+    lines.push_back(fmt::format("  {}  {}  {:.1f} MB held  heard {:.1f} s ago", name, task.Rates(),
+                                static_cast<double>(task.said.bytes_in_use) / kMegabyte, now - task.heard));
   }
   return lines;
 }

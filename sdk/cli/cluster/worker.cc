@@ -2,11 +2,10 @@
 // `tenon worker`: this process as a task of a cluster, until it gets SIGTERM or SIGINT.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "sdk/cli/cluster/cluster_file.h"
@@ -47,7 +46,8 @@ Result<std::string> OwnName(const WorkerArguments& arguments, ClusterFile cluste
   if (arguments.task >= 0) cluster.task = arguments.task;
   if (!cluster.job.empty() && cluster.task >= 0) return TaskName(cluster.job, cluster.task);
   TENON_TRY_ASSIGN(const int rank, LauncherRank());
-  if (rank < 0) WrongFlag("--job", "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
+  if (rank < 0)
+    WrongFlag("--job", "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
   if (static_cast<size_t>(rank) >= cluster.tasks.size())
     return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
   return cluster.tasks[static_cast<size_t>(rank)].name;
@@ -124,21 +124,33 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
                   "(memory://); may be repeated. Without it they touch no file")
       ->type_name("PATH[:ro]")
       ->allow_extra_args(false);
-  command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")->type_name("TIME")->capture_default_str()->check(CheckTime);
+  command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->check(CheckTime);
   command.add_option("--metrics", arguments->metrics, "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
       ->type_name("ADDRESS");
   command.add_flag("--metrics-plaintext", arguments->metrics_plaintext, "ADDRESS may be another than loopback: whoever reaches it reads the metrics, unencrypted");
-  command.add_option("--memory-limit", arguments->memory_limit, "Most memory of values and variables of all sessions, in the host's memory and in each device's, such as 4G")
-      ->type_name("SIZE")->check(CheckSize);
+  command
+      .add_option(
+          "--memory-limit", arguments->memory_limit,
+          "Most memory of values and variables of all sessions, in the host's memory and in each device's, such as 4G")
+      ->type_name("SIZE")
+      ->check(CheckSize);
   command.add_option("--max-sessions", arguments->max_sessions, "Most sessions of masters at once")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
-  command.add_option("--max-message", arguments->max_message, "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")->type_name("SIZE")->check(CheckSize);
+  command
+      .add_option("--max-message", arguments->max_message,
+                  "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")
+      ->type_name("SIZE")
+      ->check(CheckSize);
   arguments->runtime.AddTo(command);
-  command.footer("Environment: TF_CONFIG, and the launchers' numbers: `tenon help environment`.\n\n"
-                 "Example:\n"
-                 "  tenon worker --cluster cluster.json --job worker --task 0 --credentials secret.json --files /data:ro");
+  command.footer(
+      "Environment: TF_CONFIG, and the launchers' numbers: `tenon help environment`.\n\n"
+      "Example:\n"
+      "  tenon worker --cluster cluster.json --job worker --task 0 --credentials secret.json --files /data:ro");
   command.callback([arguments, &action] { action = [arguments] { return Serve(*arguments); }; });
 }
 

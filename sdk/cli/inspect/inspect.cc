@@ -212,7 +212,8 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
 
 Status InspectValues(const Runtime& runtime, const InspectArguments& arguments) {
   const std::string& path = arguments.model.graph;
-  for (const auto& [flag, text] : {std::pair("--signature", arguments.model.signature), std::pair("--tags", arguments.model.tags)})
+  for (const auto& [flag, text] :
+       {std::pair("--signature", arguments.model.signature), std::pair("--tags", arguments.model.tags)})
     if (!text.empty()) WrongFlag(flag, "it chooses a part of a model, and '" + path + "' is a checkpoint");
   return InspectCheckpoint(runtime, path, arguments.values, arguments.json);
 }
@@ -260,9 +261,9 @@ void AddInspectCommand(CLI::App& app, Action& action) {
   command->footer(
       "Counted are the parameters that the signatures reach; --signature narrows it to one, and the ops too.\n"
       "GRAPH may be a checkpoint: its prefix, or its .index file.\n\n"
-                  "Examples:\n"
-                  "  tenon inspect model --signature train\n"
-                  "  tenon inspect checkpoints/model.ckpt-300 --values global_step");
+      "Examples:\n"
+      "  tenon inspect model --signature train\n"
+      "  tenon inspect checkpoints/model.ckpt-300 --values global_step");
   command->callback([arguments, &action] { action = [arguments] { return Inspect(*arguments); }; });
 }
 

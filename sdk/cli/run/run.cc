@@ -160,7 +160,8 @@ class Runner {
   Status RepeatSteps() {
     std::vector<View> feeds;
     for (const Feed& feed : feeds_) feeds.emplace_back(feed.value);
-    const bool traced = !arguments_.trace.empty() || !arguments_.svg.empty() || !arguments_.session.Given("costs").empty();
+    const bool traced =
+        !arguments_.trace.empty() || !arguments_.svg.empty() || !arguments_.session.Given("costs").empty();
     return repeat_.Run([&](bool is_last) -> Status {
       RunOptions options = run_options_;
       if (traced && is_last) options.trace = &trace_;
@@ -206,7 +207,8 @@ class Runner {
     return Status();
   }
   Status WriteTrace() const {
-    if (!arguments_.trace.empty()) TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
+    if (!arguments_.trace.empty())
+      TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
     if (arguments_.svg.empty()) return Status();
     TENON_TRY_ASSIGN(const Timeline timeline, MeasuredTimeline(trace_));
     return data::ReplaceFile(arguments_.svg, {DrawTimeline(timeline)}, data::Durability::kQuick).Annotate("--svg");
@@ -278,7 +280,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
   run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
   run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
-  run->add_option("--svg", arguments->svg, "Draw the last step, as `tenon place --svg` draws the predicted one")->type_name("FILE");
+  run->add_option("--svg", arguments->svg, "Draw the last step, as `tenon place --svg` draws the predicted one")
+      ->type_name("FILE");
   run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
   run->add_flag("--allow-files", arguments->allow_files,
                 "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
@@ -286,13 +289,15 @@ void AddRunCommand(CLI::App& app, Action& action) {
   run->add_flag("--json", arguments->json, "Print the results as JSON");
   arguments->runtime.AddTo(*run);
   arguments->session.AddTo(*run);
-  run->footer("NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed where none is named.\n"
-              "Strings are arrays of dtype S<n>. Ctrl-C ends --repeat after the step that runs, with the times so far.\n\n"
-              "Examples:\n"
-              "  tenon run model --feed x=x.npy                            all outputs of the signature\n"
-              "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
-              "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
-              "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg");
+  run->footer(
+      "NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed "
+      "where none is named.\n"
+      "Strings are arrays of dtype S<n>. Ctrl-C ends --repeat after the step that runs, with the times so far.\n\n"
+      "Examples:\n"
+      "  tenon run model --feed x=x.npy                            all outputs of the signature\n"
+      "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg");
   run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
 }
 

@@ -14,17 +14,22 @@ namespace tenon::cli {
 namespace {
 
 // Pixels.
-constexpr double kLeft = 20, kWidth = 1160, kTop = 60, kRow = 64, kBar = 28, kThinnest = 0.1, kLegendBox = 12, kLegendCell = 290, kLegendLine = 20;
+constexpr double kLeft = 20, kWidth = 1160, kTop = 60, kRow = 64, kBar = 28, kThinnest = 0.1, kLegendBox = 12,
+                 kLegendCell = 290, kLegendLine = 20;
 constexpr double kCharacter = 8;
 constexpr size_t kLegendAcross = 4, kMostLegend = 20;
 
 std::string Escape(std::string_view text) {
   std::string out;
   for (char c : Printable(text)) {
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else out += c;
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else
+      out += c;
   }
   return out;
 }
@@ -36,11 +41,14 @@ std::string Colour(std::string_view kind) {
   return fmt::format("hsl({},60%,70%)", hash % 360);
 }
 
-std::string Label(double x, double y, std::string_view text) { return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>\n", x, y, Escape(text)); }
+std::string Label(double x, double y, std::string_view text) {
+  return fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>\n", x, y, Escape(text));
+}
 
 class Drawing {
  public:
-  explicit Drawing(const Timeline& timeline) : timeline_(timeline), scale_(timeline.seconds > 0 ? kWidth / timeline.seconds : 0) {}
+  explicit Drawing(const Timeline& timeline)
+      : timeline_(timeline), scale_(timeline.seconds > 0 ? kWidth / timeline.seconds : 0) {}
 
   std::string Draw() {
     std::string bars, lines, names;
@@ -49,10 +57,13 @@ class Drawing {
     for (size_t i = 0; i < timeline_.rows.size(); ++i) names += Label(kLeft, Y(i) - 5, timeline_.rows[i]);
     const double bottom = kTop + kRow * static_cast<double>(timeline_.rows.size());
     const std::string legend = Legend(bottom + kLegendLine);
-    const std::string title = timeline_.title + (left_out_ > 0 ? fmt::format("; {} are too short to be seen", left_out_) : "");
+    const std::string title =
+        timeline_.title + (left_out_ > 0 ? fmt::format("; {} are too short to be seen", left_out_) : "");
     return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.2f}\" height=\"{:.2f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-               "<style>.t{{stroke:#c33;stroke-width:1;opacity:.6}}.g{{stroke:#ddd}}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.2f}\" height=\"{:.2f}\" "
+               "font-family=\"sans-serif\" font-size=\"12\">\n"
+               "<style>.t{{stroke:#c33;stroke-width:1;opacity:.6}}.g{{stroke:#ddd}}</style>\n<rect width=\"100%\" "
+               "height=\"100%\" fill=\"#fff\"/>\n",
                kWidth + 2 * kLeft, bottom + kLegendLine * (2 + static_cast<double>(legend_lines_))) +
            Label(kLeft, 20, title) + Axis(bottom) + names + lines + bars + legend + "</svg>\n";
   }
@@ -77,17 +88,23 @@ class Drawing {
     left_out_ += width < kThinnest;
     if (width < kThinnest) return "";
     seconds_of_[bar.kind] += bar.end - bar.begin;
-    const std::string name = width > kCharacter * static_cast<double>(bar.name.size()) ? Label(X(bar.begin) + 3, Y(bar.row) + 18, bar.name) : "";
-    return fmt::format("<g><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" stroke=\"#555\" stroke-width=\".3\"/>"
-                       "<title>{} ({}): {} + {}</title>{}</g>\n",
-                       X(bar.begin), Y(bar.row), width, kBar, Colour(bar.kind), Escape(bar.name), Escape(bar.kind), SecondsText(bar.begin),
-                       SecondsText(bar.end - bar.begin), name);
+    const std::string name = width > kCharacter * static_cast<double>(bar.name.size())
+                                 ? Label(X(bar.begin) + 3, Y(bar.row) + 18, bar.name)
+                                 : "";
+    return fmt::format(
+        "<g><rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"{}\" stroke=\"#555\" "
+        "stroke-width=\".3\"/>"
+        "<title>{} ({}): {} + {}</title>{}</g>\n",
+        X(bar.begin), Y(bar.row), width, kBar, Colour(bar.kind), Escape(bar.name), Escape(bar.kind),
+        SecondsText(bar.begin), SecondsText(bar.end - bar.begin), name);
   }
 
   std::string Line(const TimelineTransfer& transfer) const {
     const bool down = transfer.from < transfer.to;
-    return fmt::format("<line class=\"t\" x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\"><title>{}</title></line>\n", X(transfer.begin),
-                       Y(transfer.from) + (down ? kBar : 0), X(transfer.end), Y(transfer.to) + (down ? 0 : kBar), Escape(transfer.name));
+    return fmt::format(
+        "<line class=\"t\" x1=\"{:.2f}\" y1=\"{:.2f}\" x2=\"{:.2f}\" y2=\"{:.2f}\"><title>{}</title></line>\n",
+        X(transfer.begin), Y(transfer.from) + (down ? kBar : 0), X(transfer.end), Y(transfer.to) + (down ? 0 : kBar),
+        Escape(transfer.name));
   }
 
   // The ops that take longest, in their colours.
@@ -97,8 +114,10 @@ class Drawing {
     kinds.resize(std::min(kinds.size(), kMostLegend));
     std::string out;
     for (size_t i = 0; i < kinds.size(); ++i) {
-      const double x = kLeft + kLegendCell * static_cast<double>(i % kLegendAcross), y = top + kLegendLine * static_cast<double>(i / kLegendAcross);
-      out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", x, y, kLegendBox, kLegendBox, Colour(kinds[i].first));
+      const double x = kLeft + kLegendCell * static_cast<double>(i % kLegendAcross),
+                   y = top + kLegendLine * static_cast<double>(i / kLegendAcross);
+      out += fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", x, y, kLegendBox,
+                         kLegendBox, Colour(kinds[i].first));
       out += Label(x + kLegendBox + 6, y + kLegendBox - 2, kinds[i].first + "  " + SecondsText(kinds[i].second));
     }
     legend_lines_ = (kinds.size() + kLegendAcross - 1) / kLegendAcross;
@@ -125,16 +144,20 @@ std::string DrawTimeline(const Timeline& timeline) { return Drawing(timeline).Dr
 Timeline PredictedTimeline(const Json& placement) {
   Timeline timeline;
   timeline.seconds = placement.value("seconds", 0.0);
-  timeline.title = fmt::format("predicted step: {}, {} transfers of {}", SecondsText(timeline.seconds), placement.value("transfers", int64_t{0}),
-                               FormatBytes(placement.value("transfer_bytes", 0.0)));
+  timeline.title =
+      fmt::format("predicted step: {}, {} transfers of {}", SecondsText(timeline.seconds),
+                  placement.value("transfers", int64_t{0}), FormatBytes(placement.value("transfer_bytes", 0.0)));
   for (const Json& device : placement["devices"]) timeline.rows.push_back(device.value("name", ""));
   for (const Json& node : placement["nodes"]) {
     if (!node.contains("start")) continue;
-    timeline.bars.push_back({RowOf(timeline, node.value("device", "")), node.value("name", ""), node.value("op", ""), node["start"], node["finish"]});
+    timeline.bars.push_back({RowOf(timeline, node.value("device", "")), node.value("name", ""), node.value("op", ""),
+                             node["start"], node["finish"]});
   }
   for (const Json& span : placement["transfer_spans"]) {
-    const std::string what = fmt::format("{}: {}, {}", span.value("value", ""), FormatBytes(span.value("bytes", 0.0)), SecondsText(span.value("finish", 0.0) - span.value("start", 0.0)));
-    timeline.transfers.push_back({RowOf(timeline, span.value("from", "")), RowOf(timeline, span.value("to", "")), what, span["start"], span["finish"]});
+    const std::string what = fmt::format("{}: {}, {}", span.value("value", ""), FormatBytes(span.value("bytes", 0.0)),
+                                         SecondsText(span.value("finish", 0.0) - span.value("start", 0.0)));
+    timeline.transfers.push_back({RowOf(timeline, span.value("from", "")), RowOf(timeline, span.value("to", "")), what,
+                                  span["start"], span["finish"]});
   }
   return timeline;
 }
@@ -147,7 +170,8 @@ host::Result<Timeline> MeasuredTimeline(std::string_view trace) {
   timeline.seconds = (host.end - host.begin) * kMicrosecond;
   timeline.title = "measured step: " + SecondsText(timeline.seconds);
   for (const TraceSpan& span : host.spans)
-    timeline.bars.push_back({RowOf(timeline, span.row), span.name, span.kind, (span.begin - host.begin) * kMicrosecond, (span.end - host.begin) * kMicrosecond});
+    timeline.bars.push_back({RowOf(timeline, span.row), span.name, span.kind, (span.begin - host.begin) * kMicrosecond,
+                             (span.end - host.begin) * kMicrosecond});
   return timeline;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A time line as a picture: a row for each device or thread, a bar for each node, a line for each transfer, and which colour is which op. What
-// was predicted and what was measured are drawn alike.
+// A time line as a picture: a row for each device or thread, a bar for each node, a line for each transfer, and which
+// colour is which op. What was predicted and what was measured are drawn alike.
 #ifndef TENON_CLI_TIMELINE_SVG_TIMELINE_H_
 #define TENON_CLI_TIMELINE_SVG_TIMELINE_H_
 

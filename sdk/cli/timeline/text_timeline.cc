@@ -27,8 +27,10 @@ std::string Draw(const std::vector<const TraceSpan*>& spans, double begin, doubl
   }
   std::string line;
   for (size_t i = 0; i < busy.size(); ++i) {
-    if (busy[i] <= 0) line += waits[i] >= 0.5 ? '~' : ' ';
-    else line += ".-=#"[std::min(3, static_cast<int>(busy[i] * 4))];
+    if (busy[i] <= 0)
+      line += waits[i] >= 0.5 ? '~' : ' ';
+    else
+      line += ".-=#"[std::min(3, static_cast<int>(busy[i] * 4))];
   }
   return line;
 }
@@ -51,7 +53,8 @@ host::Result<std::string> FormatTimeline(std::string_view trace, int width) {
     for (const TraceSpan& span : clock.spans) rows[span.row].push_back(&span);
     if (!rows.empty()) out += fmt::format("{}, {}:\n", clock.name, FormatMicroseconds(clock.end - clock.begin));
     for (const auto& [row, spans] : rows)
-      out += fmt::format("  {:{}} |{}| {}\n", row, widest, Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), width), spans.size());
+      out += fmt::format("  {:{}} |{}| {}\n", row, widest,
+                         Draw(spans, clock.begin, std::max(clock.end, clock.begin + 1e-3), width), spans.size());
   }
   return out + "  busy: . - = # of the time; ~ waiting; on the right the number of spans\n";
 }

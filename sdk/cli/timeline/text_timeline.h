@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline: a step's trace as text, a line for each row: the host, each queue of each device, by the host's clock and by the
-// devices' own.
+// Timeline: a step's trace as text, a line for each row: the host, each queue of each device, by the host's clock and
+// by the devices' own.
 #ifndef TENON_CLI_TIMELINE_TEXT_TIMELINE_H_
 #define TENON_CLI_TIMELINE_TEXT_TIMELINE_H_
 

@@ -51,7 +51,8 @@ TEST(SvgTimeline, DrawsWhatWasMeasured) {
 }
 
 TEST(SvgTimeline, DrawsWhatIsPredictedWithItsTransfers) {
-  const Json placement = Json::parse(R"({"seconds": 2e-6, "transfers": 1, "transfer_bytes": 8, "devices": [{"name": "CPU:0"}, {"name": "TPU:0"}],
+  const Json placement = Json::parse(
+      R"({"seconds": 2e-6, "transfers": 1, "transfer_bytes": 8, "devices": [{"name": "CPU:0"}, {"name": "TPU:0"}],
     "nodes": [{"name": "a", "op": "Add", "device": "CPU:0", "start": 0, "finish": 1e-6}, {"name": "dead", "op": "Mul", "device": "CPU:0"}],
     "transfer_spans": [{"value": "a:0", "from": "CPU:0", "to": "TPU:0", "bytes": 8, "start": 1e-6, "finish": 2e-6}]})");
   const std::string svg = DrawTimeline(PredictedTimeline(placement));

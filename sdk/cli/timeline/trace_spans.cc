@@ -27,8 +27,10 @@ class Reader {
 
   void TakeName(const Json& event) {
     const std::string name = event.value("args", Json::object()).value("name", "");
-    if (event.value("name", "") == "process_name") processes_[Process(event)] = name;
-    else threads_[{Process(event), Thread(event)}] = name;
+    if (event.value("name", "") == "process_name")
+      processes_[Process(event)] = name;
+    else
+      threads_[{Process(event), Thread(event)}] = name;
   }
 
   void TakeSpan(const Json& event) {
@@ -37,13 +39,17 @@ class Reader {
     const std::string group = process == processes_.end() ? "host" : process->second;
     const std::string line = thread == threads_.end() ? "" : thread->second;
     const bool own = group.ends_with(kOwn);
-    TraceSpan span{own ? line : line.empty() ? group : group + " " + line, event.value("name", ""), event.value("cat", ""), event.value("ts", 0.0), 0};
+    TraceSpan span{own            ? line
+                   : line.empty() ? group
+                                  : group + " " + line,
+                   event.value("name", ""), event.value("cat", ""), event.value("ts", 0.0), 0};
     span.end = span.begin + event.value("dur", 0.0);
     Add(own ? ClockOf(group.substr(0, group.size() - kOwn.size()) + " by its own clock") : clocks_[0], std::move(span));
   }
 
   TraceClock& ClockOf(const std::string& name) {
-    const auto found = std::find_if(clocks_.begin(), clocks_.end(), [&](const TraceClock& each) { return each.name == name; });
+    const auto found =
+        std::find_if(clocks_.begin(), clocks_.end(), [&](const TraceClock& each) { return each.name == name; });
     return found == clocks_.end() ? clocks_.emplace_back(TraceClock{name, {}, 0, 0}) : *found;
   }
 
@@ -62,7 +68,8 @@ class Reader {
 
 host::Result<std::vector<TraceClock>> ReadTrace(std::string_view trace) {
   const Json json = Json::parse(trace, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("traceEvents")) return host::Status(host::Code::kInvalidArgument, "the trace is no JSON with traceEvents");
+  if (!json.is_object() || !json.contains("traceEvents"))
+    return host::Status(host::Code::kInvalidArgument, "the trace is no JSON with traceEvents");
   return Reader(json["traceEvents"]).clocks();
 }
 

@@ -12,9 +12,9 @@
 namespace tenon::cli {
 
 struct TraceSpan {
-  std::string row;   // "host worker 1", "TPU:0 queue 0"
-  std::string name;  // a node, or what ran
-  std::string kind;  // its op, "copy", "wait"
+  std::string row;            // "host worker 1", "TPU:0 queue 0"
+  std::string name;           // a node, or what ran
+  std::string kind;           // its op, "copy", "wait"
   double begin = 0, end = 0;  // microseconds of the clock
 };
 

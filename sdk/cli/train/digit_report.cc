@@ -106,7 +106,8 @@ std::string DeviceTable(const Json& nodes) {
     ++work.nodes;
   }
   Table table({"DEVICE", "NODES", "OPS"});
-  for (const auto& [device, work] : works) table.Add({device, std::to_string(work.nodes), std::to_string(work.ops.size())});
+  for (const auto& [device, work] : works)
+    table.Add({device, std::to_string(work.nodes), std::to_string(work.ops.size())});
   return table.Format(2);
 }
 
@@ -116,7 +117,8 @@ std::string WorkTable(const host::Runtime& runtime, const std::string& explanati
   const Json nodes = Json::parse(explanation, nullptr, false);
   if (!nodes.is_array()) return "The engine did not say who did the work of a training step.\n";
   const auto is_remote = [](const Json& node) { return node.value("op_plugin", "").empty(); };
-  if (std::all_of(nodes.begin(), nodes.end(), is_remote)) return "These devices of the cluster did the work of a training step:\n" + DeviceTable(nodes);
+  if (std::all_of(nodes.begin(), nodes.end(), is_remote))
+    return "These devices of the cluster did the work of a training step:\n" + DeviceTable(nodes);
   return "These plugins did the work of a training step:\n" + PluginTable(runtime, nodes);
 }
 

@@ -161,7 +161,8 @@ class DigitJob {
       // The tasks need a moment to come back; what lasts longer than the user's patience is the answer.
       if (std::chrono::steady_clock::now() > until) break;
       const std::string why = report.status().message();
-      if (why != said) progress.Say("lost: " + why + "; trying again from the last checkpoint, for " + arguments_.recover);
+      if (why != said)
+        progress.Say("lost: " + why + "; trying again from the last checkpoint, for " + arguments_.recover);
       said = why;
       const int64_t before = trainer_->step();
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -183,7 +184,8 @@ class DigitJob {
     if (arguments_.timeline || !arguments_.checkpoint_folder.empty())
       return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
     if (options.master.empty())
-      WrongFlag("--mode " + arguments_.between.mode, "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
+      WrongFlag("--mode " + arguments_.between.mode,
+                "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
     if (arguments_.between.backups > 0 && arguments_.between.mode != "sync")
       WrongFlag("--backups", "it means something with --mode sync alone");
     options.seed = digits.seed;
@@ -471,7 +473,10 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--replica", arguments->between.replica, "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
       ->type_name("K")
       ->check(CLI::NonNegativeNumber);
-  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str()->check(CheckTime);
+  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->check(CheckTime);
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);
   digits->callback([arguments, &action] { action = [arguments] { return DigitJob(*arguments).Run(); }; });

@@ -8,7 +8,8 @@
 
 namespace tenon::sdk {
 
-// The end of a label that is too long: nodes of one function or layer have their beginnings in common. Whole characters of UTF-8.
+// The end of a label that is too long: nodes of one function or layer have their beginnings in common. Whole characters
+// of UTF-8.
 constexpr std::string_view EndOfLabel(std::string_view label, size_t room) {
   if (label.size() <= room) return label;
   label.remove_prefix(label.size() - room);
