@@ -240,7 +240,7 @@ TEST_F(LoaderTest, RefusesALibraryThatIsNotWhatItsManifestSays) {
 TEST_F(LoaderTest, AnUnknownOptionIsAnErrorThatNamesTheKnownOnes) {
   const LoadReport report = Refused(FixturePath("good"), {{"greting", "x"}});
   EXPECT_EQ(report.reason, Reason::kUnknownOption);
-  EXPECT_EQ(report.hint, "known options: greeting, count, ratio, loud");
+  EXPECT_EQ(report.hint, "known options: greeting, count, ratio, loud; did you mean 'greeting'?");
   EXPECT_EQ(Refused(FixturePath("good"), {{"count", "many"}}).reason, Reason::kBadOption);
 }
 

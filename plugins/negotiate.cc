@@ -12,6 +12,7 @@
 #include "tenon/ext/draft/place.h"
 #include "tenon/kernel.h"
 #include "tenon/op.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::plugins {
 namespace {
@@ -242,8 +243,11 @@ bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vect
   };
   for (const auto& [key, value] : given) {
     if (!declared(key)) {
+      sdk::NearMiss near(key);
+      for (uint64_t k = 0; k < plugin.option_count; ++k) near.Try(View(plugin.options[k].key));
       return Fail(out_report, Reason::kUnknownOption, StrCat("it has no option '", key, "'"),
-                  known.empty() ? std::string("it has no options at all") : "known options: " + known, key);
+                  known.empty() ? std::string("it has no options at all") : "known options: " + known + near.Hint(),
+                  key);
     }
   }
   for (uint64_t i = 0; i < plugin.option_count; ++i) {

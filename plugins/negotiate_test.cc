@@ -177,7 +177,7 @@ TEST_F(Options, ThatAreUnknownAreErrorsThatNameTheKnownOnes) {
   EXPECT_EQ(report_.reason, Reason::kUnknownOption);
   EXPECT_EQ(report_.missing, "nmae");
   EXPECT_EQ(report_.text, "it has no option 'nmae'");
-  EXPECT_EQ(report_.hint, "known options: name, count, ratio, loud");
+  EXPECT_EQ(report_.hint, "known options: name, count, ratio, loud; did you mean 'name'?");
   answer.plugin.option_count = 0;
   EXPECT_FALSE(Check({{"name", "x"}}));
   EXPECT_EQ(report_.hint, "it has no options at all");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/near_miss.h"
+
 namespace tenon::files {
 namespace {
 
@@ -165,8 +167,13 @@ Result<std::shared_ptr<Mount>> Mounts::Find(std::string_view scheme) {
   const std::lock_guard lock(mutex_);
   for (const auto& mount : mounts_) there.insert(mount->scheme());
   std::string names;
-  for (std::string_view name : there) names += StrCat(names.empty() ? "" : ", ", name);
-  return NotFound(StrCat("no plugin brings the file system '", scheme, "'; install one ('tenon.files.", scheme,
+  sdk::NearMiss near(scheme);
+  for (std::string_view name : there) {
+    names += StrCat(names.empty() ? "" : ", ", name);
+    near.Try(name);
+  }
+  return NotFound(StrCat("no plugin brings the file system '", scheme, "'", near.Hint(),
+                         near.Hint().empty() ? "; install" : " Install", " one ('tenon.files.", scheme,
                          "'), or load one that has it. Those that are there: ", names.empty() ? "none" : names));
 }
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/graph/graphdef/function_proto.h"
-#include "core/graph/near_miss.h"
 #include "core/graph/op_registry.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::graph {
 namespace {
@@ -82,7 +82,7 @@ Status CheckGradient(const FunctionDef& function, const FunctionDef& gradient) {
 
 Result<std::shared_ptr<const FunctionDef>> FindFunction(const FunctionLibrary& library, std::string_view name) {
   if (const auto it = library.find(name); it != library.end()) return it->second;
-  NearMiss near(name);
+  sdk::NearMiss near(name);
   if (library.size() <= 5000)
     for (const auto& [known, function] : library) near.Try(known);
   return NotFound(StrCat("the graph's library has no function '", name, "'", near.Hint(), " (it has ", library.size(), ")"));

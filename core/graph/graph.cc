@@ -6,8 +6,8 @@
 
 #include "core/base/checked.h"
 #include "core/graph/function_def.h"
-#include "core/graph/near_miss.h"
 #include "core/graph/node_name.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::graph {
 namespace {
@@ -243,7 +243,7 @@ NodeId Graph::Find(std::string_view name) const {
 Result<NodeId> Graph::Get(std::string_view name) const {
   if (const NodeId id = Find(name); id) return id;
   if (const auto it = missing_.find(name); it != missing_.end()) return it->second;
-  NearMiss near(name);
+  sdk::NearMiss near(name);
   if (nodes_.size() <= 5000)
     for (const auto& node : nodes_) near.Try(node->name);
   return NotFound(StrCat("the graph has no node '", name, "'", near.Hint()));

@@ -6,7 +6,7 @@
 
 #include "core/base/adopt.h"
 #include "core/base/table_check.h"
-#include "core/graph/near_miss.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::graph {
 namespace {
@@ -165,7 +165,7 @@ Result<const OpDef*> OpRegistry::Find(std::string_view name) const {
   std::lock_guard lock(mutex_);
   if (const auto it = elsewhere_.find(name); it != elsewhere_.end())
     return NotFound(StrCat("op '", name, "' is not loaded; ", it->second));
-  NearMiss near(name);
+  sdk::NearMiss near(name);
   for (const auto& [known, entry] : ops_) near.Try(known);
   return NotFound(StrCat("no loaded plugin has the op '", name, "'", near.Hint(), " (", ops_.size(), " ops are loaded)"));
 }

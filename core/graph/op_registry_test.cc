@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "core/graph/near_miss.h"
 #include "tests/fakes/tiny_ops.h"
 
 namespace tenon::graph {
@@ -170,30 +169,6 @@ TEST(OpRegistry, OpensPackagesWhenAnOpIsFirstAskedFor) {
     EXPECT_TRUE(RegisterOps(&registry, {&late}).ok());
   });
   EXPECT_TRUE(registry.Find("Late").ok());
-}
-
-// Names of strangers may have megabytes: to compare two of them would take their product.
-TEST(NearMiss, LeavesLongNamesAlone) {
-  const std::string longest(NearMiss::kLongest, 'a'), longer(NearMiss::kLongest + 1, 'a'), huge(1 << 24, 'a');
-  const auto hint = [](std::string_view wrong, std::string_view known) {
-    NearMiss near(wrong);
-    near.Try(known);
-    return near.Hint();
-  };
-  EXPECT_EQ(hint(longest, longest.substr(1) + "b"), "; did you mean '" + longest.substr(1) + "b'?");
-  EXPECT_EQ(hint(longer, longest), "");
-  EXPECT_EQ(hint(longest, huge), "");
-  EXPECT_EQ(hint(huge, huge.substr(1)), "");
-  EXPECT_EQ(hint("MatMul", "MatMull"), "; did you mean 'MatMull'?");
-  EXPECT_EQ(hint("MatMul", "Conv2D"), "");
-}
-
-TEST(EditDistance, CountsInsertionsDeletionsAndChanges) {
-  EXPECT_EQ(EditDistance("", ""), 0u);
-  EXPECT_EQ(EditDistance("", "abc"), 3u);
-  EXPECT_EQ(EditDistance("abc", ""), 3u);
-  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
-  EXPECT_EQ(EditDistance("MatMul", "MatMul"), 0u);
 }
 
 }  // namespace

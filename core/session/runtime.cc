@@ -19,6 +19,7 @@
 #include "core/graph/op_registry.h"
 #include "core/session/device_list.h"
 #include "core/session/plugin_tables.h"
+#include "tenon/sdk/near_miss.h"
 
 namespace tenon::session {
 namespace {
@@ -201,9 +202,13 @@ Result<Runtime::Transport> Runtime::FindTransport(std::string_view scheme) const
   if (const auto found = state_->transports.find(scheme); found != state_->transports.end())
     return found->second.transport;
   std::string known;
-  for (const auto& [name, entry] : state_->transports) known += StrCat(known.empty() ? "" : ", ", name);
-  return NotFound(StrCat("no loaded plugin brings the transport '", scheme,
-                         "'; those that are there: ", known.empty() ? "none" : known));
+  sdk::NearMiss near(scheme);
+  for (const auto& [name, entry] : state_->transports) {
+    known += StrCat(known.empty() ? "" : ", ", name);
+    near.Try(name);
+  }
+  return NotFound(StrCat("no plugin brings the transport '", scheme, "'", near.Hint(),
+                         " (those that are there: ", known.empty() ? "none" : known, ")"));
 }
 
 int64_t Runtime::LiveObjects(std::string_view id) const {

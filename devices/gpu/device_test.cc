@@ -197,7 +197,9 @@ TEST(Profile, TellsWhenWatchedWorkRanAndNothingElse) {
   ASSERT_EQ(Text(device.profile->watch(device.device, 1)), "");
   EXPECT_EQ(device.Fill(queue, data, 64, 1, Submission{{}, nullptr, 0, "filling"}), "");
   EXPECT_EQ(device.Finish(queue), "");
-  EXPECT_EQ(device.CopyWithin(other, data, static_cast<char*>(data) + 64, 64, Submission{{}, nullptr, 0, std::string(100, 'c')}), "");
+  EXPECT_EQ(device.CopyWithin(other, data, static_cast<char*>(data) + 64, 64,
+                              Submission{{}, nullptr, 0, "start" + std::string(63, 'c')}),
+            "");
   EXPECT_EQ(device.Finish(other), "");
   EXPECT_EQ(Text(device.profile->watch(device.device, 0)), "");
   EXPECT_EQ(device.Fill(queue, data, 64, 2), "");

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tenon/sdk/device/label.h"
+
 namespace tenon::gpu {
 namespace {
 
@@ -90,7 +92,7 @@ Profile::Piece::Piece(Profile* profile, uint64_t queue, Stream stream, tenon_spa
   pending.begin = begin;
   pending.span = {};
   pending.span.queue = queue;
-  CopyText(sdk::ToText(label), pending.span.name);
+  CopyText(sdk::EndOfLabel(sdk::ToText(label), sizeof(pending.span.name) - 1), pending.span.name);
   CopyText(kind, pending.span.kind);
   traced_ = profile_->traces_ && profile_->tracer_->Begin(number_);
 }

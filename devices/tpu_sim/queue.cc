@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "driver.h"
+#include "tenon/sdk/device/label.h"
 #include "tenon/sdk/kernel/kernel.h"
 
 namespace tenon::tpu_sim {
@@ -228,7 +229,7 @@ void Queue::Do(Work& work) {
     span.kind = work.kind;
     span.code = outcome.code;
     const std::string_view name = work.label.empty() ? std::string_view(work.what) : std::string_view(work.label);
-    std::memcpy(span.name, name.data(), std::min(name.size(), sizeof(span.name) - 1));
+    sdk::EndOfLabel(name, sizeof(span.name) - 1).copy(span.name, sizeof(span.name) - 1);
     device_->Log(span);
   }
   Settle(work, outcome);

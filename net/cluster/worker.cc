@@ -57,8 +57,9 @@ Status Worker::Hello(tenon_span request, Reply reply) {
   HelloRequest asked;
   TENON_RETURN_IF_ERROR(InPacket::Parse(request, &asked).status());
   if (asked.protocol() != kProtocol)
-    return FailedPrecondition(StrCat("the master (", asked.version(), ") speaks protocol ", asked.protocol(), ", this worker ", kProtocol,
-                                     "; let both be of one version"));
+    return FailedPrecondition(StrCat("the master (", asked.version(), ") speaks protocol ", asked.protocol(),
+                                     ", this worker (", kVersion, ") ", kProtocol,
+                                     "; let both be of one version (`tenon --version` says which)"));
   HelloReply answer;
   answer.set_protocol(kProtocol);
   answer.set_incarnation(incarnation_);

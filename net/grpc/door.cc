@@ -237,8 +237,14 @@ tenon_status* GrpcDoor::Connect(std::string_view text, uint64_t deadline_ns, std
   const grpc::StatusCode code = status.error_code();
   const bool refused = code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::FAILED_PRECONDITION;
   const bool stranger = code == grpc::StatusCode::OK || code == grpc::StatusCode::UNIMPLEMENTED;
+  // What a listener with TLS does when something else than a greeting of TLS comes.
+  const bool hung_up = !security_.tls && code == grpc::StatusCode::UNAVAILABLE &&
+                       status.error_message().find("Socket closed") != std::string::npos;
   return sdk::Failure(refused ? static_cast<uint32_t>(code) : TENON_UNAVAILABLE,
-                      stranger ? "who listens there is no endpoint of Tenon's: " : "", status.error_message());
+                      stranger ? "who listens there is no endpoint of Tenon's: " : "", status.error_message(),
+                      hung_up ? "; it may ask for TLS, and this side speaks without: give credentials with its "
+                                "authority (--credentials FILE)"
+                              : "");
 }
 
 // ---- The end ----

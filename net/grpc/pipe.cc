@@ -241,8 +241,8 @@ void GrpcPipe::Finished(bool) {
 tenon_status* GrpcPipe::WhyBroken() const {
   if (misread_) return sdk::Failure(TENON_INVALID_ARGUMENT, "what came from ", name_, " is no frame of Tenon's");
   const grpc::Status& status = stream_->status();
-  if (status.ok()) return sdk::Failure(TENON_UNAVAILABLE, name_, " closed the connection, or it was lost");
-  return sdk::Failure(TENON_UNAVAILABLE, "the connection to ", name_, " was lost: ", status.error_message());
+  // Whose connection it was, says who had it.
+  return sdk::Failure(TENON_UNAVAILABLE, status.ok() ? "the other side closed it" : status.error_message().c_str());
 }
 
 void GrpcPipe::Close() {

@@ -25,12 +25,13 @@ void AddInspectCommand(CLI::App& app, Action& action);
 void AddClusterCommand(CLI::App& app, Action& action);
 void AddWorkerCommand(CLI::App& app, Action& action);
 void AddPlaceCommand(CLI::App& app, Action& action);
+void AddHelpCommand(CLI::App& app, Action& action);
 
 // Folder of the running program, for data that is installed beside it; empty when the system does not tell.
 std::string ProgramFolder();
 
-// Parses, acts, and says what went wrong in one line on stderr. 0; 1 when the work failed; 2 when the command line is
-// wrong.
+// Parses, acts, and says what went wrong in one line on stderr (line/error_line.h). 0; 1 when the work failed; 2 when
+// the command line is wrong.
 int Main(int argc, const char* const* argv);
 
 }  // namespace tenon::cli

@@ -2,7 +2,6 @@
 // The contract of bin/tenon that scripts rely on, tested through the program itself.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sdk/cli/program.h"
 #include "tenon/data/file.h"
 #include "tenon/data/npy.h"
 #include "tenon/data/npz.h"
@@ -30,12 +30,6 @@ using host::Runtime;
 using host::Status;
 using host::Tensor;
 using Json = nlohmann::json;
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
 
 class Contract : public testing::Test {
  protected:
@@ -114,17 +108,8 @@ class Contract : public testing::Test {
 
   static std::string At(const std::string& name) { return folder_ + "/" + name; }
 
-  // Runs bin/tenon in the folder.
-  // before: what the shell does first.
   static Outcome Tenon(const std::string& arguments, const std::string& before = "") {
-    const std::string command =
-        "cd '" + folder_ + "' && " + before + " '" TENON_TEST_BUILD_DIR "/bin/tenon' " + arguments + " >out.txt 2>err.txt";
-    const int status = std::system(command.c_str());
-    Outcome outcome;
-    outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    outcome.out = *data::ReadFile(At("out.txt"));
-    outcome.err = *data::ReadFile(At("err.txt"));
-    return outcome;
+    return RunTenon(folder_, arguments, before);
   }
   // It fails as the contract says: a code from 1 to 125, nothing on stdout, one line on stderr.
   static Outcome Fails(const std::string& arguments, const std::string& before = "") {
@@ -157,12 +142,12 @@ TEST_F(Contract, FetchesIntoAFile) {
 }
 
 TEST_F(Contract, PrintsAFetchWithoutAFile) {
-  EXPECT_EQ("y: float[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed x:0=x.npy --fetch y").out);
+  EXPECT_EQ("y: float32[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed x:0=x.npy --fetch y").out);
 }
 
 TEST_F(Contract, FeedsAnyEdge) {
-  EXPECT_EQ("z: float[2,2]\n[[-2, 4],\n [6, -8]]\n", Works("run graph.pb --feed x=x.npy --fetch z").out);
-  EXPECT_EQ("z: float[2,2]\n[[-1, 2],\n [3, -4]]\n", Works("run graph.pb --feed z=x.npy --fetch z").out);
+  EXPECT_EQ("z: float32[2,2]\n[[-2, 4],\n [6, -8]]\n", Works("run graph.pb --feed x=x.npy --fetch z").out);
+  EXPECT_EQ("z: float32[2,2]\n[[-1, 2],\n [3, -4]]\n", Works("run graph.pb --feed z=x.npy --fetch z").out);
 }
 
 TEST_F(Contract, RunsInitOnceAndTargetsInEachStep) {
@@ -190,8 +175,8 @@ TEST_F(Contract, KeepsSeveralArraysInAnNpz) {
 TEST_F(Contract, FeedsFromAnNpz) {
   Works("run graph.pb --feed x=x.npy --fetch y=feeds.npz");
   // The file holds one array, y, which any name may take; by its own name, y is the feed.
-  EXPECT_EQ("z: float[2,2]\n[[0, 4],\n [6, 0]]\n", Works("run graph.pb --feed x=feeds.npz --fetch z").out);
-  EXPECT_EQ("y: float[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed feeds.npz --fetch y").out);
+  EXPECT_EQ("z: float32[2,2]\n[[0, 4],\n [6, 0]]\n", Works("run graph.pb --feed x=feeds.npz --fetch z").out);
+  EXPECT_EQ("y: float32[2,2]\n[[0, 2],\n [3, 0]]\n", Works("run graph.pb --feed feeds.npz --fetch y").out);
 }
 
 TEST_F(Contract, CarriesStrings) {
@@ -204,7 +189,7 @@ TEST_F(Contract, CarriesStrings) {
 TEST_F(Contract, PrintsJson) {
   const Json json = Json::parse(Works("run graph.pb --feed x=x.npy --fetch y --json --time --repeat 3").out);
   EXPECT_EQ(Json({{0, 2}, {3, 0}}), json["fetches"]["y"]["value"]);
-  EXPECT_EQ("float", json["fetches"]["y"]["dtype"]);
+  EXPECT_EQ("float32", json["fetches"]["y"]["dtype"]);
   EXPECT_EQ(3, json["step"]["steps"]);
 }
 
@@ -288,6 +273,18 @@ TEST_F(Contract, PlacesAGraphAndSaysWhy) {
   Works("run graph.pb --feed x=x.npy --fetch y --placement all.place" + devices);
 }
 
+// The predicted and the measured step are drawn alike.
+TEST_F(Contract, DrawsSteps) {
+  Works("place graph.pb --fetch y --svg predicted.svg");
+  Works("run graph.pb --feed x=x.npy --fetch y=y.npy --svg measured.svg");
+  for (const char* name : {"predicted", "measured"}) {
+    const std::string svg = *data::ReadFile(At(std::string(name) + ".svg"));
+    ExpectHas(svg, std::string(name) + " step: ");
+    ExpectHas(svg, "<title>y (Relu): ");
+    EXPECT_TRUE(svg.ends_with("</svg>\n")) << svg;
+  }
+}
+
 TEST_F(Contract, SaysWhatCompilersRefuse) {
   if (access(TENON_TEST_BUILD_DIR "/lib/tenon/plugins/tenon_cpu_onednn.so", R_OK) != 0) GTEST_SKIP() << "devices/cpu_onednn is left out of this build";
   const std::string place = "place convolutions.pb --explain";
@@ -348,19 +345,21 @@ TEST_F(Contract, InspectsAGraph) {
   EXPECT_TRUE(graph["unknown_ops"].empty());
 }
 
-// A SavedModel that TensorFlow wrote; its x is float[?, 3], its y float[?, 2].
+// A SavedModel that TensorFlow wrote; its x is float32[?, 3], its y float32[?, 2].
 const std::string kModel = TENON_TEST_SOURCE_DIR "/tests/golden/models/v1";
 
 TEST_F(Contract, RunsASignatureByItsOwnNames) {
   const std::vector<float> values = {1, 2, -1, 0.5f, 0, 4};
   ASSERT_TRUE(data::WriteNpy(At("rows.npy"), *Tensor::From(std::span<const float>(values), {2, 3})).ok());
-  ExpectHas(Works("run " + kModel + " --feed x=rows.npy").out, "y: float[2,2]");
+  ExpectHas(Works("run " + kModel + " --feed x=rows.npy").out, "y: float32[2,2]");
   Works("run " + kModel + " --signature serving_default --feed x=rows.npy --fetch y=named.npy --fetch y:0=graph.npy");
   EXPECT_EQ(*data::ReadFile(At("named.npy")), *data::ReadFile(At("graph.npy")));
   ExpectHas(Works("run " + kModel + " --signature asset").out, "assets/vocabulary.txt");
   EXPECT_EQ(Json::parse(Works("run " + kModel + " --signature asset --json").out)["signature"], "asset");
-  ExpectHas(Fails("run " + kModel).err, "signature 'serving_default' wants 'x', float[?,3]; give --feed x=FILE.npy");
-  ExpectHas(Fails("run " + kModel + " --signature predict").err, "no signature 'predict'; it has: 'asset', 'serving_default'");
+  ExpectHas(Fails("run " + kModel).err, "signature 'serving_default' wants 'x', float32[?,3]; give --feed x=FILE.npy");
+  ExpectHas(
+      Fails("run " + kModel + " --signature predict").err,
+      "has no signature 'predict'; its signatures: asset (none) -> (path string[]); serving_default (x float32[?,3])");
   ExpectHas(Fails("run " + kModel + " --tags train").err, "it has: {serve}, {serve, tpu}");
   ExpectHas(Fails("run graph.pb --signature a --fetch y").err, "'graph.pb' is a GraphDef, which has none");
 }
@@ -372,7 +371,7 @@ TEST_F(Contract, FeedsTheDefaultsOfASignature) {
   ASSERT_TRUE(data::WriteNpy(At("line.npy"), *Tensor::From(std::span<const float>(line), {2})).ok());
   ExpectHas(Works("run " + model + " --feed x=three.npy").out, "[1.5, 4, 9]");
   ExpectHas(Works("run " + model + " --feed x=three.npy --feed line=line.npy").out, "[3.5, 6.5, 12.5]");
-  ExpectHas(Works("inspect " + model).out, "in  line  float[2]  (has a default)");
+  ExpectHas(Works("inspect " + model).out, "in  line  float32[2]  (has a default)");
 }
 
 TEST_F(Contract, PlacesAndInspectsASavedModel) {
@@ -381,11 +380,13 @@ TEST_F(Contract, PlacesAndInspectsASavedModel) {
   EXPECT_EQ(model["form"], "SavedModel");
   EXPECT_EQ(model["tags"], Json({"serve"}));
   EXPECT_EQ(model["signatures"]["serving_default"]["inputs"][0]["name"], "x");
-  EXPECT_EQ(model["signatures"]["serving_default"]["outputs"][0]["shape"], "[?,2]");
+  EXPECT_EQ(model["signatures"]["serving_default"]["outputs"][0]["shape"], Json({-1, 2}));
   EXPECT_EQ(model["assets"], Json({"vocabulary.txt"}));
-  EXPECT_EQ(model["memory"]["variables"], (3 * 2 + 2 + 1) * 4 + 16) << "floats, and the cell of a string";
+  EXPECT_EQ(model["memory"]["variables"], (3 * 2 + 2 + 1) * 4);
+  EXPECT_EQ(model["memory"]["variables_in_graph"], (3 * 2 + 2 + 1) * 4 + 16)
+      << "and the cell of a string, for the other signature";
   EXPECT_GT(model["memory"]["step_peak"], 0);
-  ExpectHas(Works("inspect " + kModel).out, "in  x  float[?,3]");
+  ExpectHas(Works("inspect " + kModel).out, "in  x  float32[?,3]");
 }
 
 TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
@@ -394,7 +395,7 @@ TEST_F(Contract, RunsTextGraphsAndWhatOfThemIsKnown) {
     node { name: "odd" op: "Frobnicate" input: "x" }
     node { name: "after" op: "Relu" input: "odd" attr { key: "T" value { type: DT_FLOAT } } }
     node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } })"}).ok());
-  ExpectHas(Works("run partly.pbtxt --feed x=x.npy --fetch y").out, "y: float[2,2]");
+  ExpectHas(Works("run partly.pbtxt --feed x=x.npy --fetch y").out, "y: float32[2,2]");
   ExpectHas(Fails("run partly.pbtxt --feed x=x.npy --fetch after").err, "node 'odd': no loaded plugin has the op 'Frobnicate'");
   const Outcome all = Tenon("ops --coverage partly.pbtxt");
   EXPECT_EQ(all.code, 1);
@@ -457,7 +458,8 @@ TEST_F(Contract, SaysWhatAFileIsThatIsNone) {
 TEST_F(Contract, SaysWhatIsNoGraph) {
   const auto says = [&](const std::string& name, std::string_view bytes, const std::string& kind) {
     ASSERT_TRUE(data::ReplaceFile(At(name), {bytes}).ok());
-    for (const char* command : {"inspect ", "place ", "run --fetch y "}) ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
+    for (const char* command : {"inspect ", "place ", "run "})
+      ExpectHas(Fails(command + name).err, "'" + name + "': it is " + kind);
   };
   says("empty.pb", "", "empty");
   says("m.onnx", std::string_view("\x08\x08\x12\x07pytorch\x1a\x03" "2.1\x3a\x02\x12\x00\x42\x02\x10\x0f", 24), "an ONNX model");
@@ -466,10 +468,134 @@ TEST_F(Contract, SaysWhatIsNoGraph) {
   says("m.tflite", std::string_view("\x1c\0\0\0TFL3 and more", 16), "a TensorFlow Lite model");
   says("array.pb", *data::ReadFile(At("x.npy")), "a NumPy array");
   const std::string index = *data::ReadFile(kModel + "/variables/variables.index");
-  says("ckpt.index", index, "part of a checkpoint");
-  ExpectHas(Fails("inspect ckpt").err, "'ckpt': it is the prefix of a checkpoint");
+  says("not_an.idx", index, "part of a checkpoint");
+  ASSERT_TRUE(data::ReplaceFile(At("ckpt.index"), {index}).ok());
+  ExpectHas(Fails("run ckpt").err, "'ckpt': it is the prefix of a checkpoint");
+  ExpectHas(Fails("run ckpt.data-00000-of-00001").err, "it is part of a checkpoint");
   ASSERT_TRUE(data::MakeFolder(At("nothing")).ok());
   ExpectHas(Fails("inspect nothing").err, "'nothing' is a folder without saved_model.pb");
+}
+
+TEST_F(Contract, InspectsACheckpoint) {
+  const std::string prefix = kModel + "/variables/variables";
+  const Json whole = Json::parse(Works("inspect " + prefix + " --json").out);
+  EXPECT_EQ(whole["form"], "checkpoint");
+  const auto find = [&](const std::string& name) {
+    for (const Json& tensor : whole["tensors"])
+      if (tensor["name"] == name) return tensor;
+    return Json();
+  };
+  EXPECT_EQ(find("w")["shape"], Json({3, 2}));
+  EXPECT_EQ(find("w")["dtype"], "float32");
+  EXPECT_EQ(find("w")["bytes"], 24);
+  EXPECT_EQ(Works("inspect " + prefix).out, Works("inspect " + prefix + ".index").out);
+  ExpectHas(Works("inspect " + prefix + " --values w").out, "w: float32[3,2]\n[[");
+  EXPECT_EQ(Works("inspect " + kModel + " --values w").out, Works("inspect " + prefix + " --values w").out);
+  ExpectHas(Fails("inspect " + prefix + " --values ww").err, "has no tensor 'ww'; did you mean 'w'?");
+  ExpectHas(Fails("inspect graph.pb --values w").err, "'graph.pb' has no checkpoint beside it");
+  ExpectHas(Fails("inspect " + prefix + " --signature x").err,
+            "--signature: it chooses a part of a model, and '" + prefix + "' is a checkpoint");
+}
+
+// Keras writes each variable once for every function that it exports.
+TEST_F(Contract, CountsTheParametersThatASignatureReaches) {
+  const std::string model = TENON_TEST_SOURCE_DIR "/tests/golden/models/keras_dense";
+  const Json json = Json::parse(Works("inspect " + model + " --json").out);
+  EXPECT_EQ(json["parameters"]["variables"], 26);
+  EXPECT_EQ(json["parameters"]["variables_in_graph"], 78);
+  ExpectHas(Works("inspect " + model).out,
+            "parameters: 26 in variables, 0 in constants; the whole graph has 78 in variables");
+  const Json narrow = Json::parse(Works("inspect " + model + " --signature serve --json").out);
+  EXPECT_EQ(narrow["parameters"]["variables"], 26);
+  EXPECT_EQ(narrow["ops"]["VarHandleOp"], 4);
+  EXPECT_GT(json["ops"]["VarHandleOp"], narrow["ops"]["VarHandleOp"]);
+}
+
+// What is wrong with the session is told without the graph.
+TEST_F(Contract, NamesTheFlagAndNotTheGraph) {
+  const std::string run = "run graph.pb --feed x=x.npy --fetch y ";
+  for (const auto& [flags, says] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"--placement none.txt", "tenon run: NOT_FOUND: --placement: cannot read 'none.txt'"},
+           {"--credentials none.json", "tenon run: NOT_FOUND: --credentials: cannot read 'none.json'"},
+           {"--device TPU:7", "tenon run: NOT_FOUND: there is no device 'TPU:7'; there are: "},
+           {"--master nowhere://x",
+            "tenon run: NOT_FOUND: the cluster of nowhere://x: no plugin brings the transport 'nowhere'"},
+           {"--trace /proc/none/t.json", "tenon run: NOT_FOUND: --trace: "},
+           {"--tags serve", "tenon run: --tags: they choose a graph of a SavedModel, and 'graph.pb' is a GraphDef"}})
+    ExpectHas(Fails(run + flags).err, says);
+}
+
+TEST_F(Contract, ChecksFeedsAtTheDoor) {
+  ExpectHas(Fails("run various.pb --feed dims=x.npy --fetch filled").err,
+            "feed 'dims' (Placeholder) is int32[1], 'x.npy' is float32[2,2]");
+  ExpectHas(Fails("run various.pb --feed text=x.npy --fetch same_text").err,
+            "feed 'text' (Placeholder) is string[?], 'x.npy' is float32[2,2]");
+  const Outcome unknown = Fails("run graph.pb --feed xs=x.npy --fetch y");
+  EXPECT_EQ(unknown.code, 2);
+  ExpectHas(unknown.err,
+            "--feed: 'xs': graph 'graph.pb' has no such node; did you mean 'x'? its placeholders: x float32");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --fetch yy").err,
+            "--fetch: 'yy': graph 'graph.pb' has no such node; did you mean 'y'?");
+  ExpectHas(Fails("run graph.pb --feed x=x.npy --target yy").err,
+            "--target: 'yy': graph 'graph.pb' has no such node; did you mean 'y'?");
+  ExpectHas(Fails("run counter.pb --init inti --fetch value").err,
+            "--init: 'inti': graph 'counter.pb' has no such node; did you mean 'init'?");
+  ExpectHas(Fails("place graph.pb --fetch yy").err, "did you mean 'y'?");
+  ExpectHas(Fails("run " + kModel + " --feed X=x.npy").err,
+            "neither signature 'serving_default' nor graph '" + kModel + "' has it; its inputs: x float32[?,3]");
+  ExpectHas(Fails("run " + kModel + " --signature asst").err,
+            "has no signature 'asst'; did you mean 'asset'? its signatures: asset (none) -> (path string[])");
+}
+
+// Two signatures of which neither is the usual one, in a SavedModel without its variables.
+TEST_F(Contract, ListsTheSignaturesWhereNoneIsChosen) {
+  ASSERT_TRUE(data::MakeFolder(At("two")).ok());
+  ASSERT_TRUE(data::ReplaceFile(At("two/saved_model.pbtxt"), {R"(
+    saved_model_schema_version: 1
+    meta_graphs {
+      meta_info_def { tags: "serve" }
+      graph_def {
+        node { name: "a" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+        node { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape {} } } }
+        node { name: "r" op: "ReadVariableOp" input: "v" attr { key: "dtype" value { type: DT_FLOAT } } }
+        node { name: "twice" op: "AddV2" input: "a" input: "a" attr { key: "T" value { type: DT_FLOAT } } }
+        node { name: "names" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } }
+        node { name: "restore" op: "NoOp" }
+      }
+      saver_def { filename_tensor_name: "names:0" save_tensor_name: "names:0" restore_op_name: "restore" }
+      signature_def { key: "double" value { inputs { key: "x" value { name: "a:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } } } }
+                                            outputs { key: "y" value { name: "twice:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } } } } } }
+      signature_def { key: "weight" value { outputs { key: "w" value { name: "r:0" dtype: DT_FLOAT tensor_shape {} } } } }
+    })"})
+                  .ok());
+  const std::string all =
+      "choose one of its signatures with --signature NAME: double (x float32[?]) -> (y float32[?]); weight (none) -> "
+      "(w float32[])";
+  for (const char* line : {"run two", "run two --feed x=x.npy", "run two --feed a=x.npy --fetch y"}) {
+    const Outcome outcome = Fails(line);
+    EXPECT_EQ(outcome.code, 2) << line;
+    ExpectHas(outcome.err, all);
+  }
+  ExpectHas(Fails("run two --signature double --feed x=x.npy").err,
+            "input 'x' of signature 'double' is float32[?], 'x.npy' is float32[2,2]");
+  const std::string gone = Fails("run two --signature weight").err;
+  ExpectHas(gone,
+            "the values of the model's variables are gone: there is no 'two/variables/variables.index'; copy the whole "
+            "folder again");
+  EXPECT_EQ(Json::parse(Works("inspect two --json").out)["parameters"]["variables"], 1);
+  EXPECT_EQ(Json::parse(Works("inspect two --signature double --json").out)["parameters"]["variables"], 0);
+}
+
+// Names of a stranger's graph: an escape sequence, and what would be a line of its own.
+TEST_F(Contract, ShowsNoNameToATerminalAsItIs) {
+  ASSERT_TRUE(data::ReplaceFile(At("sly.pbtxt"), {R"(node { name: "a\033[31m" op: "No\nOp\377" })"}).ok());
+  const Outcome shown = Works("inspect sly.pbtxt"), placed = Tenon("place sly.pbtxt"),
+                missing = Tenon("ops --coverage sly.pbtxt");
+  for (const Outcome* outcome : {&shown, &placed, &missing}) {
+    for (const std::string& text : {outcome->out, outcome->err})
+      EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+  }
+  ExpectHas(shown.out, "No\\x0aOp\\xff");
 }
 
 TEST_F(Contract, FindsNothingAndSaysSoOnOtherFileSystems) {
@@ -490,8 +616,9 @@ TEST_F(Contract, ReadsNoFileBeyondTheMemoryLimit) {
 }
 
 TEST_F(Contract, NamesTheFileThatDoesNotFitASignature) {
-  ExpectHas(Fails("run " + kModel + " --feed x=x.npy").err, "input 'x' of signature 'serving_default' is float[?,3], 'x.npy' is float[2,2]");
-  ExpectHas(Fails("run " + kModel + " --feed x=text.npy").err, "is float[?,3], 'text.npy' is string[2]");
+  ExpectHas(Fails("run " + kModel + " --feed x=x.npy").err,
+            "input 'x' of signature 'serving_default' is float32[?,3], 'x.npy' is float32[2,2]");
+  ExpectHas(Fails("run " + kModel + " --feed x=text.npy").err, "is float32[?,3], 'text.npy' is string[2]");
 }
 
 TEST_F(Contract, AFileThatMayNotGrowIsAnError) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "sdk/cli/line/wrong_flag.h"
 #include "tenon/data/file.h"
 #include "tenon/session_options.h"
 
@@ -22,48 +23,35 @@ using host::Status;
 
 Status Bad(std::string text) { return Status(Code::kInvalidArgument, std::move(text)); }
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-
-// A positive number and one of the units; "" is the first unit's name.
-Result<double> ParseWithUnit(std::string_view text, std::string_view what, const std::vector<Unit>& units) {
-  double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(parsed.ptr, static_cast<size_t>(text.data() + text.size() - parsed.ptr));
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == unit; });
-  if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0 || found == units.end()) {
-    std::string names;
-    for (const Unit& known : units)
-      names += (names.empty() || known.name.empty() ? "" : ", ") + std::string(known.name);
-    return Bad("'" + std::string(text) + "' is no " + std::string(what) + "; a number and one of the units " + names);
-  }
-  return number * found->factor;
-}
-
-}  // namespace
-
-namespace {
-
 // That --devices NAME:COUNT was followed: all of them are there.
 Status CheckDevices(const host::Runtime& runtime, const std::string& text) {
-  const size_t colon = text.rfind(':');
-  const std::string plugin = "tenon." + text.substr(0, colon);
-  uint64_t wanted = 0, found = 0;
-  if (std::from_chars(text.data() + colon + 1, text.data() + text.size(), wanted).ec != std::errc()) return Status();  // the plugin has judged it
+  TENON_TRY_ASSIGN(const DeviceCount wanted, ParseDevices(text));
+  uint64_t found = 0;
   std::string problem;
   for (const tenon_device_info& device : runtime.Devices()) {
-    if (std::string_view(device.plugin.data, device.plugin.size) != plugin) continue;
+    if (host::Text(device.plugin) != wanted.plugin) continue;
     if (device.name.size > 0) ++found;
-    else problem = std::string(device.problem.data, device.problem.size);
+    else
+      problem = host::Text(device.problem);
   }
-  if (found >= wanted) return Status();
-  return Status(Code::kNotFound, "--devices " + text + ": " + plugin + " has " + std::to_string(found) + " of " + std::to_string(wanted) +
-                                     " devices" + (problem.empty() ? "" : ": " + problem));
+  if (found >= wanted.count) return Status();
+  return Status(Code::kNotFound, "--devices " + text + ": " + wanted.plugin + " has " + std::to_string(found) + " of " +
+                                     std::to_string(wanted.count) + " devices" +
+                                     (problem.empty() ? "" : ": " + problem));
 }
 
 }  // namespace
+
+// An option that no plugin has, or not with this value, is a wrong word of the command line; all else is not.
+void RuntimeFlags::RefuseOptions(const Status& status) const {
+  constexpr std::string_view kOption = "option '";
+  if (!status.message().starts_with(kOption)) return;
+  for (const std::string& text : devices) {
+    const std::string option = std::string(kOption) + "tenon." + text.substr(0, text.rfind(':')) + ".devices";
+    if (status.message().starts_with(option)) WrongFlag("--devices " + text, status.message());
+  }
+  WrongFlag("--option", status.message().substr(kOption.size() - 1));
+}
 
 void RuntimeFlags::AddTo(CLI::App& command) {
   command.add_option("--plugin", plugins, "Load this plugin besides the installed ones; may be repeated")
@@ -71,14 +59,17 @@ void RuntimeFlags::AddTo(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_option("--option", plugin_options, "Set an option of a plugin; may be repeated")
       ->type_name("PLUGIN.KEY=VALUE")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) { return WhatIsWrong(ParsePluginOption(text)); });
   command.add_option("--devices", devices, "So many devices of the plugin tenon.NAME, as tpu_sim:2; may be repeated")
       ->type_name("NAME:COUNT")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) { return WhatIsWrong(ParseDevices(text)); });
   command.add_option("--threads", threads, "Threads of a step (default: as many as cores)")->type_name("N");
   command.add_option("--tuning-folder", tuning_folder, "Keep here what kernels find out about this machine, for later runs: 4,096 files at most, of which the oldest go (default: nowhere)")->type_name("FOLDER");
   command.add_option("--log", log_level, "Log from this level on: debug, info, warning (default) or error")
-      ->type_name("LEVEL");
+      ->type_name("LEVEL")
+      ->check([](const std::string& text) { return WhatIsWrong(ParseLogLevel(text)); });
   command.add_flag("--no-search", no_search, "Load only what --plugin names, not the installed plugins");
 }
 
@@ -93,10 +84,8 @@ Result<host::RuntimeOptions> RuntimeFlags::Options() const {
     options.plugin_options.push_back(std::move(option));
   }
   for (const std::string& text : devices) {
-    const size_t colon = text.rfind(':');
-    if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-      return Bad("--devices '" + text + "': it must be NAME:COUNT, such as tpu_sim:2");
-    options.plugin_options.push_back({"tenon." + text.substr(0, colon), "devices", text.substr(colon + 1)});
+    TENON_TRY_ASSIGN(const DeviceCount wanted, ParseDevices(text));
+    options.plugin_options.push_back({wanted.plugin, "devices", std::to_string(wanted.count)});
   }
   options.threads = threads;
   options.tuning_folder = tuning_folder;
@@ -107,7 +96,13 @@ Result<host::RuntimeOptions> RuntimeFlags::Options() const {
 
 Result<host::Runtime> RuntimeFlags::Create() const {
   TENON_TRY_ASSIGN(const host::RuntimeOptions options, Options());
-  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
+  return CreateWith(options);
+}
+
+Result<host::Runtime> RuntimeFlags::CreateWith(const host::RuntimeOptions& options) const {
+  Result<host::Runtime> created = host::Runtime::Create(options);
+  if (!created.ok()) RefuseOptions(created.status());
+  TENON_TRY_ASSIGN(host::Runtime runtime, std::move(created));
   // The host takes names that do not end in .so for folders to search; what is no folder is meant as a library here.
   for (const std::string& path : options.plugins) {
     struct stat info = {};
@@ -156,12 +151,15 @@ Result<uint64_t> ParseNumber(std::string_view text) {
 
 // What is wrong with a flag's text; "" when nothing is, or it is not known before the file is read.
 std::string Problem(OptionKind kind, std::string_view names, const std::string& text) {
-  const auto said = [](const auto& result) { return result.ok() ? std::string() : std::string(result.status().message()); };
   switch (kind) {
-    case OptionKind::SIZE: return said(ParseSize(text));
-    case OptionKind::NUMBER: return said(ParseNumber(text));
-    case OptionKind::CHOICE: return said(ChoiceOf(names, text));
-    case OptionKind::TIME: return said(ParseTime(text));
+    case OptionKind::SIZE:
+      return WhatIsWrong(ParseSize(text));
+    case OptionKind::NUMBER:
+      return WhatIsWrong(ParseNumber(text));
+    case OptionKind::CHOICE:
+      return WhatIsWrong(ChoiceOf(names, text));
+    case OptionKind::TIME:
+      return WhatIsWrong(ParseTime(text));
     default: return "";
   }
 }
@@ -208,12 +206,15 @@ void SessionFlags::AddTo(CLI::App& command, bool with_seed) {
     }
     return Status();
   });
-  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")->type_name("TIME");
+  command.add_option("--deadline", deadline, "Longest time of one step, and of preparing it, such as 500ms")
+      ->type_name("TIME")
+      ->check(CheckTime);
 }
 
 Result<host::SessionOptions> SessionFlags::Options() const {
   host::SessionOptions options;
-  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char*, const char*, std::string_view names, auto member) -> Status {
+  TENON_TRY(ForEachFlag([&](const char* name, OptionKind kind, const char* flag, const char*, std::string_view names,
+                            auto member) -> Status {
     auto& value = member(options);
     const std::string& text = Given(name);
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
@@ -222,7 +223,7 @@ Result<host::SessionOptions> SessionFlags::Options() const {
     }
     // Costs are added to the file, which there may not be yet.
     if (text.empty() || (std::string_view(name) == "costs" && access(text.c_str(), F_OK) != 0)) return Status();
-    return Read(kind, names, text, &value);
+    return Read(kind, names, text, &value).Annotate(flag);
   }));
   options.placement_source = Given("placement");
   if (!options.costs.empty()) options.costs_source = Given("costs");
@@ -238,61 +239,6 @@ Result<data::ReadLimit> SessionFlags::Files() const {
   if (Given("memory_limit").empty()) return data::ReadLimit();
   TENON_TRY_ASSIGN(const uint64_t bytes, ParseSize(Given("memory_limit")));
   return data::ReadLimit(bytes);
-}
-
-Result<uint64_t> ParseSize(std::string_view text) {
-  constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
-  TENON_TRY_ASSIGN(const double bytes, ParseWithUnit(text, "size",
-                                                     {{"", 1},
-                                                      {"B", 1},
-                                                      {"k", kKi},
-                                                      {"K", kKi},
-                                                      {"KiB", kKi},
-                                                      {"M", kMi},
-                                                      {"MiB", kMi},
-                                                      {"G", kGi},
-                                                      {"GiB", kGi},
-                                                      {"T", kTi},
-                                                      {"TiB", kTi}}));
-  if (bytes >= 9.2e18 || bytes < 1) return Bad("'" + std::string(text) + "' is no size that memory can have");
-  return static_cast<uint64_t>(bytes);
-}
-
-Result<std::chrono::nanoseconds> ParseTime(std::string_view text) {
-  TENON_TRY_ASSIGN(
-      const double nanoseconds,
-      ParseWithUnit(text, "time",
-                    {{"", 1e9}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}));
-  if (nanoseconds >= 9e18 || nanoseconds < 1) return Bad("'" + std::string(text) + "' is no time that a step can have");
-  return std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
-}
-
-Result<uint32_t> ParseLogLevel(std::string_view text) {
-  constexpr std::pair<std::string_view, uint32_t> kLevels[] = {{"", 0},
-                                                               {"debug", TENON_LOG_DEBUG + 1},
-                                                               {"info", TENON_LOG_INFO + 1},
-                                                               {"warning", TENON_LOG_WARNING + 1},
-                                                               {"error", TENON_LOG_ERROR + 1}};
-  for (const auto& [name, level] : kLevels) {
-    if (name == text) return level;
-  }
-  return Bad("--log '" + std::string(text) + "': there are debug, info, warning and error");
-}
-
-Result<host::PluginOption> ParsePluginOption(std::string_view text) {
-  const size_t equals = text.find('=');
-  const size_t dot = text.substr(0, equals).rfind('.');
-  if (equals == std::string_view::npos || dot == std::string_view::npos || dot == 0 || dot + 1 == equals) {
-    return Bad("--option '" + std::string(text) + "' is not of the form PLUGIN.KEY=VALUE");
-  }
-  return host::PluginOption{std::string(text.substr(0, dot)), std::string(text.substr(dot + 1, equals - dot - 1)),
-                            std::string(text.substr(equals + 1))};
-}
-
-std::pair<std::string, std::string> SplitAssignment(std::string_view text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) return {std::string(text), ""};
-  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
 }
 
 }  // namespace tenon::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that every command that runs a graph takes, and the texts that they are made of.
+// The options that every command that runs a graph takes.
 #ifndef TENON_CLI_FLAGS_H_
 #define TENON_CLI_FLAGS_H_
 
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "sdk/cli/line/values.h"
 #include "tenon/data/file.h"
 #include "tenon/tenon.h"
 
@@ -31,7 +32,13 @@ struct RuntimeFlags {
 
   void AddTo(CLI::App& command);
   host::Result<host::RuntimeOptions> Options() const;
+  // Ends the command (WrongFlag) where a plugin has no option that was given.
   host::Result<host::Runtime> Create() const;
+  // The same of options that a command has added to.
+  host::Result<host::Runtime> CreateWith(const host::RuntimeOptions& options) const;
+
+ private:
+  void RefuseOptions(const host::Status& status) const;
 };
 
 // --deadline, and a flag for each option of a session that has one (tenon/session_options.h).
@@ -50,17 +57,6 @@ struct SessionFlags {
   // What files may take: the session's limit.
   host::Result<data::ReadLimit> Files() const;
 };
-
-// "1000", "64k", "512M", "1.5GiB": bytes; k, M, G and T are powers of 1024.
-host::Result<uint64_t> ParseSize(std::string_view text);
-// "2", "500ms", "1.5s", "10us", "3min", "1h"; without a unit: seconds.
-host::Result<std::chrono::nanoseconds> ParseTime(std::string_view text);
-// "debug", "info", "warning", "error" -> what tenon_runtime_options.log_level wants; "" -> 0.
-host::Result<uint32_t> ParseLogLevel(std::string_view text);
-// "PLUGIN.KEY=VALUE"; the plugin's id may hold dots.
-host::Result<host::PluginOption> ParsePluginOption(std::string_view text);
-// "NAME=FILE" at the first '='; FILE is empty when there is none.
-std::pair<std::string, std::string> SplitAssignment(std::string_view text);
 
 }  // namespace tenon::cli
 

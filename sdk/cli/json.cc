@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "sdk/cli/describe.h"
 #include "sdk/cli/print_tensor.h"
 
 namespace tenon::cli {
@@ -31,7 +32,7 @@ Json Nested(const Tensor& tensor, const std::vector<int64_t>& dims, size_t axis,
 
 Json TensorJson(const Tensor& tensor) {
   Json json;
-  json["dtype"] = host::DTypeName(tensor.dtype());
+  json["dtype"] = DTypeText(tensor.dtype());
   json["shape"] = tensor.shape().dims();
   uint64_t at = 0;
   json["value"] = Nested(tensor, tensor.shape().dims(), 0, &at);

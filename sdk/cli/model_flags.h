@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options that name a model and a part of it, and the names by which a user may then call its tensors.
+// The options that name a model and a part of it.
 #ifndef TENON_CLI_MODEL_FLAGS_H_
 #define TENON_CLI_MODEL_FLAGS_H_
 
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/model/graph_index.h"
 #include "tenon/model/model_file.h"
 #include "tenon/tenon.h"
 
@@ -23,14 +24,17 @@ struct ModelFlags {
 
   void AddTo(CLI::App& command);
   host::Result<model::ModelFile> Open(uint64_t most_bytes = UINT64_MAX) const;
-  // The signature that is meant: the one that is named; else `serving_default`, or the only one; else none (nullptr), and names are the
-  // graph's. An error when the named one is not there. It lives as long as the file.
+  // The signature that is meant: the one that is named; else `serving_default`, or the only one; else none (nullptr),
+  // and names are the graph's. Ends the command (WrongFlag) when the named one is not there. It lives as long as the
+  // file.
   host::Result<const model::Signature*> Choose(const model::ModelFile& file) const;
+
+ private:
+  [[noreturn]] void Refuse(const model::MetaGraph& meta) const;
 };
 
-// A name as the graph knows it: a key of the signature's inputs or outputs, or a tensor of the graph ("node", "node:1").
-host::Result<std::string> FeedName(const model::Signature* signature, const std::string& name);
-host::Result<std::string> FetchName(const model::Signature* signature, const std::string& name);
+// A model's graph; INVALID_ARGUMENT where the file holds none.
+host::Result<model::GraphIndex> IndexOf(const model::ModelFile& file);
 
 }  // namespace tenon::cli
 

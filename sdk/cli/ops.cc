@@ -11,9 +11,13 @@
 #include "sdk/cli/flags.h"
 #include "sdk/cli/generate_ops.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
+#include "sdk/cli/line/slips.h"
+#include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/tensor_names.h"
 #include "tenon/data/file.h"
 #include "tenon/model/coverage.h"
 
@@ -62,7 +66,9 @@ Json OpJson(const tenon_op_info& op) {
 }
 
 Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
-  TENON_TRY_ASSIGN(const tenon_op_info op, runtime.FindOp(arguments.name));
+  const Result<tenon_op_info> found = runtime.FindOp(arguments.name);
+  if (!found.ok()) WrongFlag("NAME", found.status().message());
+  const tenon_op_info op = *found;
   const Json kernels = KernelsJson(runtime, arguments.name);
   if (arguments.json) {
     Json json = OpJson(op);
@@ -85,7 +91,7 @@ Status ShowOp(const Runtime& runtime, const OpsArguments& arguments) {
   if (kernels.empty())
     fmt::print("  no kernel is loaded\n");
   else
-    fmt::print("{}", table.Format(2));
+    table.Print(2);
   return Status();
 }
 
@@ -100,7 +106,7 @@ Status ListOps(const Runtime& runtime, const OpsArguments& arguments) {
   if (arguments.json)
     PrintJson(json);
   else
-    fmt::print("{}", table.Format());
+    table.Print();
   return Status();
 }
 
@@ -120,12 +126,13 @@ Json UsesJson(const std::vector<model::OpUse>& uses) {
 void PrintUses(const std::vector<model::OpUse>& uses) {
   Table table({"OP", "NODES", "PLUGIN"});
   for (const model::OpUse& use : uses) table.Add({use.op, std::to_string(use.nodes), use.package.empty() ? "missing" : use.package});
-  fmt::print("{}", table.Format());
+  table.Print();
   for (const model::OpUse& use : uses) {
     if (!use.package.empty()) continue;
-    fmt::print("\n{}: {}\n", use.op, use.why);
+    fmt::print("\n{}: {}\n", Printable(use.op), Printable(use.why));
     for (const model::OpUse::Place& place : use.places) {
-      fmt::print("  node '{}'{}\n", place.node, place.function.empty() ? "" : " in function '" + place.function + "'");
+      fmt::print("  node '{}'{}\n", Printable(place.node),
+                 place.function.empty() ? "" : " in function '" + Printable(place.function) + "'");
     }
     const auto more = use.nodes - static_cast<int64_t>(use.places.size());
     if (more > 0) fmt::print("  and {} more\n", more);
@@ -140,9 +147,10 @@ Result<std::vector<const data::NodeView*>> ReachedNodes(const OpsArguments& argu
     TENON_TRY_ASSIGN(named, flags.Choose(file));
   }
   if (arguments.fetches.empty()) return model::ReachOfModel(file, index, named);
+  TENON_TRY_ASSIGN(const TensorNames names, TensorNames::Of(file, named));
   std::vector<std::string> targets;
   for (const std::string& fetch : arguments.fetches) {
-    TENON_TRY_ASSIGN(std::string target, FetchName(named, fetch));
+    TENON_TRY_ASSIGN(std::string target, names.Fetch(fetch));
     targets.push_back(std::move(target));
   }
   return index.Reach({}, targets);
@@ -153,11 +161,10 @@ Status ShowCoverage(const Runtime& runtime, const OpsArguments& arguments) {
   const ModelFlags flags{arguments.coverage, arguments.tags, arguments.signature};
   const std::string where = "graph '" + arguments.coverage + "'";
   TENON_TRY_ASSIGN(const model::ModelFile file, flags.Open());
-  const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
-  if (!index.ok()) return index.status().Annotate(where);
-  const Result<std::vector<const data::NodeView*>> nodes = ReachedNodes(arguments, flags, file, *index);
+  TENON_TRY_ASSIGN(const model::GraphIndex index, IndexOf(file));
+  const Result<std::vector<const data::NodeView*>> nodes = ReachedNodes(arguments, flags, file, index);
   if (!nodes.ok()) return nodes.status().Annotate(where);
-  const std::vector<model::OpUse> uses = model::FindCoverage(runtime, *index, *nodes);
+  const std::vector<model::OpUse> uses = model::FindCoverage(runtime, index, *nodes);
   if (arguments.json) PrintJson(UsesJson(uses));
   else PrintUses(uses);
   const auto missing = std::count_if(uses.begin(), uses.end(), [](const model::OpUse& use) { return use.package.empty(); });
@@ -172,10 +179,9 @@ Status WriteWrappers(const Runtime& runtime, const std::string& path, const std:
     TENON_TRY_ASSIGN(Signature signature, ParseSignature(op));
     signatures.push_back(std::move(signature));
   }
-  if (signatures.empty()) {
-    return Status(host::Code::kNotFound,
-                  "no op is loaded" + (from.empty() ? "" : " from '" + from + "'; `tenon plugins` lists what is"));
-  }
+  if (signatures.empty() && !from.empty())
+    WrongFlag("--from", "no op is loaded from " + Quoted(from) + "; `tenon plugins` lists what is");
+  if (signatures.empty()) return Status(host::Code::kNotFound, "no op is loaded");
   TENON_TRY_ASSIGN(const std::string text, GenerateOps(signatures));
   return data::ReplaceFile(path, {text}, data::Durability::kQuick);
 }
@@ -206,6 +212,10 @@ void AddOpsCommand(CLI::App& app, Action& action) {
   command->add_option("--tags", arguments->tags, "With --coverage: which graph of a SavedModel")->type_name("TAGS");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
+  command->footer(
+      "Examples:\n"
+      "  tenon ops MatMul                          its signature, and who has kernels\n"
+      "  tenon ops --coverage model                exit code 1 where an op is missing");
   command->callback([arguments, &action] { action = [arguments] { return Ops(*arguments); }; });
 }
 

@@ -10,8 +10,11 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
+#include "sdk/cli/tensor_names.h"
+#include "sdk/cli/timeline/svg_timeline.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 
@@ -34,20 +37,25 @@ struct PlaceArguments {
   SessionFlags session;
 };
 
-// What is not said is what the signature says; names become the graph's.
-Status FillIn(const model::Signature& signature, PlaceArguments* arguments) {
+// What is not said is what the signature says.
+void FillIn(const model::Signature& signature, PlaceArguments* arguments) {
   if (arguments->fetches.empty() && arguments->targets.empty()) {
     for (const model::TensorInfo& output : signature.outputs) arguments->fetches.push_back(output.key);
   }
   if (arguments->feeds.empty()) {
     for (const model::TensorInfo& input : signature.inputs) arguments->feeds.push_back(input.key);
   }
+}
+
+// Names become the graph's.
+Status Translate(const TensorNames& names, PlaceArguments* arguments) {
   for (std::string& feed : arguments->feeds) {
-    TENON_TRY_ASSIGN(feed, FeedName(&signature, feed));
+    TENON_TRY_ASSIGN(feed, names.Feed(feed));
   }
   for (std::string& fetch : arguments->fetches) {
-    TENON_TRY_ASSIGN(fetch, FetchName(&signature, fetch));
+    TENON_TRY_ASSIGN(fetch, names.Fetch(fetch));
   }
+  for (const std::string& target : arguments->targets) names.CheckNode("--target", target);
   return Status();
 }
 
@@ -74,47 +82,47 @@ std::string Short(const Json& device) {
   return at == std::string::npos ? name : name.substr(at + 8);
 }
 
-std::string Duration(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} us", seconds * 1e6);
-}
-
 void PrintDevices(const Json& placement) {
-  fmt::print("predicted step: {}, {} transfers of {}\n\n", Duration(placement["seconds"]), placement["transfers"].get<int64_t>(),
-             FormatBytes(placement["transfer_bytes"]));
+  fmt::print("predicted step: {}, {} transfers of {}\n\n", SecondsText(placement["seconds"]),
+             placement["transfers"].get<int64_t>(), FormatBytes(placement["transfer_bytes"]));
   Table table({"DEVICE", "NODES", "BUSY", "PEAK MEMORY"});
   for (const Json& device : placement["devices"]) {
-    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()), Duration(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
+    table.Add({Short(device["name"]), std::to_string(device["nodes"].get<int64_t>()),
+               SecondsText(device["busy_seconds"]), FormatBytes(device["peak_bytes"])});
   }
-  fmt::print("{}", table.Format());
-  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", note.get<std::string>());
+  table.Print();
+  for (const Json& note : placement["notes"]) fmt::print("note: {}\n", Printable(note.get<std::string>()));
 }
 
 void PrintCosts(const Json& costs) {
   Table table({"OP", "NODES", "STATIC", "MEASURED", "APART BY"});
   for (const Json& cost : costs) {
     const std::string op = cost["op"].get<std::string>();
-    table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()), Duration(cost["static_seconds"]),
-               Duration(cost["measured_seconds"]), fmt::format("{:.2f} x", cost["ratio"].get<double>())});
+    table.Add({op.empty() ? "(all)" : op, std::to_string(cost["nodes"].get<int64_t>()),
+               SecondsText(cost["static_seconds"]), SecondsText(cost["measured_seconds"]),
+               fmt::format("{:.2f} x", cost["ratio"].get<double>())});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
 }
 
 void PrintNodes(const Json& placement, bool explain) {
   Table table({"NODE", "OP", "DEVICE", "START", "FINISH", "WHY"});
   for (const Json& node : placement["nodes"]) {
-    table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]), Duration(node["start"]),
-               Duration(node["finish"]), node[explain ? "why" : "reason"].get<std::string>()});
+    table.Add({node["name"].get<std::string>(), node["op"].get<std::string>(), Short(node["device"]),
+               SecondsText(node["start"]), SecondsText(node["finish"]),
+               node[explain ? "why" : "reason"].get<std::string>()});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
   if (!explain) return;
   Table transfers({"TRANSFER", "FROM", "TO", "BYTES", "START", "FINISH"});
   for (const Json& span : placement["transfer_spans"]) {
-    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]), Duration(span["start"]),
-                   Duration(span["finish"])});
+    transfers.Add({span["value"].get<std::string>(), Short(span["from"]), Short(span["to"]), FormatBytes(span["bytes"]),
+                   SecondsText(span["start"]), SecondsText(span["finish"])});
   }
-  fmt::print("\n{}", transfers.Format());
+  fmt::print("\n");
+  transfers.Print();
 }
 
 // The nodes that devices' compilers were asked about and left to their kernels.
@@ -122,7 +130,8 @@ void PrintRefusals(const Json& refusals) {
   Table table({"NOT COMPILED", "COMPILER", "WHY"});
   for (const Json& refusal : refusals)
     table.Add({refusal["node"].get<std::string>(), refusal["plugin"].get<std::string>(), refusal["reason"].get<std::string>()});
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
 }
 
 Status PlaceGraph(PlaceArguments arguments) {
@@ -131,22 +140,26 @@ Status PlaceGraph(PlaceArguments arguments) {
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open(limit.left()));
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
   const std::string where = "graph '" + arguments.model.graph + "'";
-  if (signature != nullptr) {
-    TENON_TRY(FillIn(*signature, &arguments));
-  } else {
-    const host::Result<data::GraphView> graph = data::ParseGraphDef(file.graph_def());
-    if (!graph.ok()) return graph.status().Annotate(where);
-    FillIn(*graph, &arguments);
-  }
+  TENON_TRY_ASSIGN(const TensorNames names, TensorNames::Of(file, signature));
+  if (signature != nullptr)
+    FillIn(*signature, &arguments);
+  else
+    FillIn(names.graph(), &arguments);
+  TENON_TRY(Translate(names, &arguments));
   TENON_TRY_ASSIGN(const host::SessionOptions options, arguments.session.Options());
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
   if (Status status = session.Extend(file.graph_def()); !status.ok()) return status.Annotate(where);
-  const auto names = [](const std::vector<std::string>& texts) { return std::vector<Name>(texts.begin(), texts.end()); };
-  host::Result<host::Placement> placed = session.Place(names(arguments.feeds), names(arguments.fetches), names(arguments.targets));
+  const auto as_names = [](const std::vector<std::string>& texts) {
+    return std::vector<Name>(texts.begin(), texts.end());
+  };
+  host::Result<host::Placement> placed =
+      session.Place(as_names(arguments.feeds), as_names(arguments.fetches), as_names(arguments.targets));
   if (!placed.ok()) return placed.status().Annotate(where);
-  if (!arguments.svg.empty()) TENON_TRY(data::ReplaceFile(arguments.svg, {placed->svg}, data::Durability::kQuick));
   if (!arguments.write.empty()) TENON_TRY(data::ReplaceFile(arguments.write, {placed->file}, data::Durability::kQuick));
   const Json placement = Json::parse(placed->json);
+  if (!arguments.svg.empty())
+    TENON_TRY(data::ReplaceFile(arguments.svg, {DrawTimeline(PredictedTimeline(placement))}, data::Durability::kQuick)
+                  .Annotate("--svg"));
   if (arguments.json) {
     PrintJson(placement);
     return Status();
@@ -176,7 +189,12 @@ void AddPlaceCommand(CLI::App& app, Action& action) {
   place->add_option("--write", arguments->write, "Write a placement file, for --placement")->type_name("FILE");
   arguments->runtime.AddTo(*place);
   arguments->session.AddTo(*place);
-  place->footer("NAME is `node` or `node:k`, or of the signature. Times are what the cost model predicts; --costs FILE of `tenon run` makes them better.");
+  place->footer(
+      "NAME is `node` or `node:k`, or of the signature. Times are what the cost model predicts; --costs FILE of `tenon "
+      "run` makes them better."
+      "\n\nExamples:\n"
+      "  tenon place model --devices tpu_sim:2 --explain\n"
+      "  tenon place graph.pb --fetch y --svg step.svg --write step.place");
   place->callback([arguments, &action] { action = [arguments] { return PlaceGraph(*arguments); }; });
 }
 

@@ -73,7 +73,8 @@ Status ListPlugins(const ListArguments& arguments) {
     if (report.missing.size > 0) troubles += fmt::format("  missing: {}\n", Copy(report.missing));
     if (report.hint.size > 0) troubles += fmt::format("  what helps: {}\n", Copy(report.hint));
   }
-  fmt::print("{}{}", table.Format(), troubles);
+  table.Print();
+  fmt::print("{}", troubles);
   return Status();
 }
 
@@ -101,7 +102,7 @@ Status ListDevices(const ListArguments& arguments) {
   if (arguments.json)
     PrintJson(json);
   else
-    fmt::print("{}", table.Format());
+    table.Print();
   return Status();
 }
 

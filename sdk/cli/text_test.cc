@@ -4,6 +4,7 @@
 
 #include "sdk/cli/flags.h"
 #include "sdk/cli/generate_ops.h"
+#include "sdk/cli/line/printable.h"
 #include "sdk/cli/print_tensor.h"
 #include "sdk/cli/signature.h"
 #include "sdk/cli/table.h"
@@ -44,6 +45,43 @@ TEST(Table, MakesColumnsAsWideAsTheirWidestCell) {
   table.Add({"wide cell", "x"});
   table.Add({"\xc3\xa9", ""});
   EXPECT_EQ("A          LONG\nwide cell  x\n\xc3\xa9\n", table.Format());
+}
+
+TEST(Table, FitsATerminalAndKeepsTheEndsOfNames) {
+  Table table({"NODE", "OP", "WHY"});
+  table.Add(
+      {"StatefulPartitionedCall/functional/dense/MatMul", "MatMul", "the step is shortest so, as far as is known"});
+  table.Add({"x", "Cast", "only device"});
+  const std::string fitted = table.Format(0, 50);
+  EXPECT_EQ(fitted,
+            "NODE                      OP      WHY\n"
+            "\xe2\x80\xa6"
+            "functional/dense/MatMul  MatMul  the step is\n"
+            "                                  shortest so, as\n"
+            "                                  far as is known\n"
+            "x                         Cast    only device\n")
+      << fitted;
+  EXPECT_EQ(table.Format(0, 200), table.Format());
+  EXPECT_NE(table.Format(0, 1).find("the"), std::string::npos)
+      << "narrower than anything: no crash, nothing lost of the last column";
+}
+
+TEST(Table, BreaksWhatHasNoSpacesAndNoCharacter) {
+  Table table({"A", "B"});
+  table.Add({"a", "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"});
+  EXPECT_EQ(table.Format(0, 11),
+            "A  B\na  \xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\n   \xc3\xa9\xc3\xa9\n");
+}
+
+TEST(Printable, LetsNothingThroughThatActsOnATerminal) {
+  EXPECT_EQ(Printable("plain \xc3\xa9 \xe6\xbc\xa2"), "plain \xc3\xa9 \xe6\xbc\xa2");
+  EXPECT_EQ(Printable("\x1b[31m\n\t\x7f"), "\\x1b[31m\\x0a\\x09\\x7f");
+  EXPECT_EQ(Printable("\xff\xc3"), "\\xff\\xc3") << "no UTF-8";
+  EXPECT_EQ(Printable("\xc0\xaf \xed\xa0\x80"), "\\xc0\\xaf \\xed\\xa0\\x80") << "too long, and half of a pair";
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "31m \xe2\x80\xae"),
+            "\\xc2\\x9b31m \\xe2\\x80\\xae")
+      << "C1, and what turns the text around";
 }
 
 TEST(FormatTensor, NestsBrackets) {

@@ -60,10 +60,11 @@ struct tenon_runtime {
   void OpenDevices();
   // The package of that id, if there is one.
   void OpenById(const std::string& id);
-  // The transport of a scheme, its package opened when it is ours: "tenon.net.SCHEME".
+  // The transport of a scheme, its package opened: "tenon.net.SCHEME", or else every one that brings transports.
   tenon::Result<tenon::session::Runtime::Transport> FindTransport(const std::string& scheme);
-  // The package named for the scheme ("tenon.files.SCHEME") and strangers' that bring file systems.
+  // The package named for the scheme ("tenon.files.SCHEME"), or else every one that brings file systems.
   void OpenForFilesystem(std::string_view scheme);
+  void OpenThoseWith(std::string_view capability);
   void OpenPackage(const std::string& id);
   void NoteOps(const tenon::plugins::Manifest& manifest, std::string_view why);
   void NoteRefused();

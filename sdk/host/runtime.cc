@@ -18,6 +18,7 @@
 #include "core/graph/op_registry.h"
 #include "core/place/device_name.h"
 #include "sdk/host/objects.h"
+#include "tenon/sdk/near_miss.h"
 
 using namespace tenon;  // NOLINT: this file implements C functions of the global namespace
 
@@ -192,6 +193,8 @@ void tenon_runtime::OpenById(const std::string& id) {
 Result<session::Runtime::Transport> tenon_runtime::FindTransport(const std::string& scheme) {
   if (auto found = runtime.FindTransport(scheme); found.ok()) return found;
   OpenById("tenon.net." + scheme);
+  if (auto found = runtime.FindTransport(scheme); found.ok()) return found;
+  OpenThoseWith(TENON_CAPABILITY_TRANSPORT);  // strangers', and all that the error names
   return runtime.FindTransport(scheme);
 }
 
@@ -199,11 +202,16 @@ void tenon_runtime::OpenForFilesystem(std::string_view scheme) {
   std::lock_guard lock(mutex);
   const std::string named = StrCat("tenon.files.", scheme);
   OpenById(named);
+  if (!opened.contains(named)) OpenThoseWith(TENON_CAPABILITY_FILESYSTEM);
+}
+
+void tenon_runtime::OpenThoseWith(std::string_view capability) {
+  std::lock_guard lock(mutex);
   for (const auto& package : loader.packages()) {
-    if (!package->manifest || package->manifest->id.starts_with("tenon.files.")) continue;
+    if (!package->manifest) continue;
     const auto& brings = package->manifest->capabilities;
-    const auto is_filesystem = [](const plugins::ManifestCapability& each) { return each.id == TENON_CAPABILITY_FILESYSTEM; };
-    if (std::any_of(brings.begin(), brings.end(), is_filesystem)) OpenPackage(package->manifest->id);
+    const auto is_it = [&](const plugins::ManifestCapability& each) { return each.id == capability; };
+    if (std::any_of(brings.begin(), brings.end(), is_it)) OpenPackage(package->manifest->id);
   }
 }
 
@@ -245,12 +253,16 @@ Status OpenForOptions(tenon_runtime* runtime) {
     if (option[0] == kEngine || runtime->opened.contains(option[0])) continue;
     bool known = false;
     std::string ids;
+    sdk::NearMiss near(option[0]);
     for (const auto& package : runtime->loader.packages()) {
       if (!package->manifest) continue;
       known = known || package->manifest->id == option[0];
+      near.Try(package->manifest->id);
       ids += (ids.empty() ? "" : ", ") + package->manifest->id;
     }
-    if (!known) return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'; found: ", ids));
+    if (!known)
+      return NotFound(StrCat("option '", option[0], ".", option[1], "': there is no package '", option[0], "'",
+                             near.Hint(), " (found: ", ids, ")"));
     if (Status status = runtime->OpenNamed(option[0]); !status.ok())
       return std::move(status).Annotate(StrCat("option '", option[0], ".", option[1], "=", option[2], "'"));
   }

@@ -75,16 +75,17 @@ std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph,
   return Counter(runtime, graph).Run(nodes);
 }
 
-Result<std::vector<const NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph, const Signature* signature) {
-  const MetaGraph& meta = file.meta();
-  if (meta.signatures.empty()) {
-    std::vector<const NodeView*> all;
-    for (const NodeView& node : graph.graph().nodes) all.push_back(&node);
-    return all;
-  }
+namespace {
+
+std::vector<const NodeView*> AllNodes(const GraphIndex& graph) {
+  std::vector<const NodeView*> all;
+  for (const NodeView& node : graph.graph().nodes) all.push_back(&node);
+  return all;
+}
+
+// The tensors that calls of one signature, or (nullptr) of all, ask for.
+std::vector<std::string> OutputsOf(const MetaGraph& meta, const Signature* signature) {
   std::vector<std::string> targets;
-  if (!file.checkpoint().empty() && !meta.saver.restore_op.empty()) targets.push_back(meta.saver.restore_op);
-  if (!meta.main_op.empty()) targets.push_back(meta.main_op);
   for (const Signature& each : meta.signatures) {
     if (signature != nullptr && signature != &each) continue;
     for (const TensorInfo& output : each.outputs) {
@@ -92,7 +93,37 @@ Result<std::vector<const NodeView*>> ReachOfModel(const ModelFile& file, const G
       else targets.insert(targets.end(), output.parts.begin(), output.parts.end());
     }
   }
+  return targets;
+}
+
+}  // namespace
+
+Result<std::vector<const NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph,
+                                                  const Signature* signature) {
+  const MetaGraph& meta = file.meta();
+  if (meta.signatures.empty()) return AllNodes(graph);
+  std::vector<std::string> targets = OutputsOf(meta, signature);
+  if (!file.checkpoint().empty() && !meta.saver.restore_op.empty()) targets.push_back(meta.saver.restore_op);
+  if (!meta.main_op.empty()) targets.push_back(meta.main_op);
   return graph.Reach({}, targets);
+}
+
+Result<std::vector<const NodeView*>> ReachOfCall(const ModelFile& file, const GraphIndex& graph,
+                                                 const Signature* signature) {
+  if (file.meta().signatures.empty()) return AllNodes(graph);
+  return graph.Reach({}, OutputsOf(file.meta(), signature));
+}
+
+std::vector<const NodeView*> WithFunctions(const GraphIndex& graph, const std::vector<const NodeView*>& nodes) {
+  std::vector<const NodeView*> all = nodes;
+  std::set<const FunctionView*> seen;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const FunctionView* function : graph.FunctionsOf(*all[i])) {
+      if (!seen.insert(function).second) continue;
+      for (const NodeView& node : function->nodes) all.push_back(&node);
+    }
+  }
+  return all;
 }
 
 }  // namespace tenon::model

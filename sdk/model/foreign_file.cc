@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/model/foreign_file.h"
 
-#include "tenon/data/file.h"
+#include "sdk/model/index_table.h"
+#include "tenon/model/checkpoint.h"
 #include "tenon/sdk/wire.h"
 
 namespace tenon::model {
@@ -12,18 +13,26 @@ struct Magic {
   std::string_view bytes;
   std::string_view kind;
 };
-constexpr std::string_view kCheckpoint = "part of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
+#define TENON_HOLDS_VALUES                                                                                      \
+  "which holds values and no graph; `tenon inspect` shows them, and to run a model give the graph's file or a " \
+  "SavedModel's folder"
+constexpr std::string_view kCheckpoint = "part of a checkpoint, " TENON_HOLDS_VALUES,
+                           kPrefix = "the prefix of a checkpoint, " TENON_HOLDS_VALUES;
+#undef TENON_HOLDS_VALUES
 constexpr Magic kMagics[] = {
-    {0, "PK\x03\x04", "a ZIP archive, as .keras, .npz and .pt files are; export the model as a SavedModel"},
-    {0, "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras saves weights; export the model as a SavedModel"},
+    {0, "PK\x03\x04",
+     "a ZIP archive, as .keras, .npz and .pt files are; export the model as a SavedModel: model.export('folder') in "
+     "Keras"},
+    {0, "\x89HDF\r\n\x1a\n",
+     "an HDF5 file, as Keras saves weights; export the model as a SavedModel: model.export('folder') in Keras"},
     {4, "TFL3", "a TensorFlow Lite model; give the model that it was made of"},
     {0, "\x93NUMPY", "a NumPy array, which is given with --feed"},
-    {0, "\x7f" "ELF", "a program or a library; plugins are given with --plugin"},
+    {0,
+     "\x7f"
+     "ELF",
+     "a program or a library; plugins are given with --plugin"},
     {0, "model_checkpoint_path:", kCheckpoint},
 };
-// At the end of LevelDB's tables, which the index of a checkpoint is.
-constexpr std::string_view kTableEnd = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
-constexpr size_t kTableFooter = 48;
 
 // Its version, a number, then texts, and the graph under 7. A GraphDef has messages first, a SavedModel no 7.
 bool LooksLikeOnnx(std::string_view bytes) {
@@ -48,13 +57,13 @@ std::string_view ForeignKind(std::string_view bytes) {
     if (bytes.size() >= magic.at && bytes.substr(magic.at).starts_with(magic.bytes)) return magic.kind;
   }
   if (bytes.size() >= kTableFooter && bytes.ends_with(kTableEnd)) return kCheckpoint;
-  if (LooksLikeOnnx(bytes)) return "an ONNX model; convert it to a SavedModel";
+  if (LooksLikeOnnx(bytes)) return "an ONNX model; convert it to a SavedModel, with onnx2tf for example";
   return "";
 }
 
-std::string_view MissingKind(const std::string& path) {
-  if (!data::FileExists(path + ".index")) return "";
-  return "the prefix of a checkpoint, which holds values and no graph; give the graph's file or a SavedModel's folder";
+std::string_view NamedKind(const std::string& path) {
+  if (!IsCheckpoint(path)) return "";
+  return CheckpointPrefix(path) == path ? kPrefix : kCheckpoint;
 }
 
 }  // namespace tenon::model

@@ -10,8 +10,8 @@ namespace tenon::model {
 
 // "an ONNX model"; what to give instead stands with it. "": nothing that is known.
 std::string_view ForeignKind(std::string_view bytes);
-// Of a path where there is no file: "the prefix of a checkpoint, ...", or "".
-std::string_view MissingKind(const std::string& path);
+// Of a path alone: "the prefix of a checkpoint, ...", or "".
+std::string_view NamedKind(const std::string& path);
 
 }  // namespace tenon::model
 

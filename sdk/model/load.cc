@@ -117,9 +117,15 @@ class Loader {
   std::vector<std::pair<std::string, Tensor>> feeds_;  // paths of assets
 };
 
+std::string TypeOf(DType dtype, const Shape& shape) {
+  return host::DTypeName(dtype) + (shape.has_rank() ? shape.ToString() : " of any shape");
+}
+
+// "x float[?,3], y int64[]".
 std::string KeysOf(const std::vector<TensorInfo>& infos) {
   std::string keys;
-  for (const TensorInfo& info : infos) keys += (keys.empty() ? "" : ", ") + info.key;
+  for (const TensorInfo& info : infos)
+    keys += (keys.empty() ? "" : ", ") + info.key + " " + TypeOf(info.dtype, info.shape);
   return keys.empty() ? "none" : keys;
 }
 
@@ -130,8 +136,10 @@ Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTen
   for (const auto& [key, value] : given) {
     const TensorInfo* info = signature.FindInput(key);
     if (info == nullptr) return Status(Code::kInvalidArgument, where + " has no input '" + key + "'; it has: " + KeysOf(signature.inputs));
-    if (value.dtype() != info->dtype) {
-      return Status(Code::kInvalidArgument, where + ": input '" + key + "' is " + host::DTypeName(info->dtype) + ", found " + host::DTypeName(value.dtype()));
+    const bool dense = info->kind == TensorInfo::Kind::kDense;
+    if (value.dtype() != info->dtype || (dense && !Fits(info->shape, value.shape()))) {
+      return Status(Code::kInvalidArgument, where + ": input '" + key + "' is " + TypeOf(info->dtype, info->shape) +
+                                                ", found " + TypeOf(value.dtype(), value.shape()));
     }
     TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, *info));
     feeds.push_back({std::move(tensor), View(value)});

@@ -84,9 +84,11 @@ TEST(LoadModel, SaysWhatASignatureWants) {
   const Result<Model> model = LoadModel(JoinPath(kModels, "module"));
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->Run("predict", {}).status().message(), "the model has no signature 'predict'; it has: 'calls', 'serving_default'");
-  EXPECT_EQ(model->Run("serving_default", {}).status().message(), "signature 'serving_default': input 'x' is missing; the inputs are: x");
+  EXPECT_EQ(model->Run("serving_default", {}).status().message(),
+            "signature 'serving_default': input 'x' is missing; the inputs are: x float[?,3]");
   const Tensor number = *Tensor::Scalar(int64_t{1});
-  EXPECT_EQ(model->Run("serving_default", {{"x", number}}).status().message(), "signature 'serving_default': input 'x' is float, found int64");
+  EXPECT_EQ(model->Run("serving_default", {{"x", number}}).status().message(),
+            "signature 'serving_default': input 'x' is float[?,3], found int64[]");
   EXPECT_EQ(model->Run("calls", {{"x", number}}).status().message(), "signature 'calls' has no input 'x'; it has: none");
 }
 

@@ -167,6 +167,14 @@ const TensorInfo* FindIn(const std::vector<TensorInfo>& infos, std::string_view 
 
 }  // namespace
 
+bool Fits(const Shape& wanted, const Shape& found) {
+  if (!wanted.has_rank()) return true;
+  if (wanted.rank() != found.rank()) return false;
+  for (size_t i = 0; i < found.dims().size(); ++i)
+    if (wanted[i] >= 0 && wanted[i] != found[i]) return false;
+  return true;
+}
+
 const TensorInfo* Signature::FindInput(std::string_view key) const { return FindIn(inputs, key); }
 const TensorInfo* Signature::FindOutput(std::string_view key) const { return FindIn(outputs, key); }
 

@@ -104,12 +104,9 @@ Status ModelFile::OpenFile(const std::string& file, const OpenOptions& options) 
 }
 
 Status ModelFile::Read(const std::string& file, uint64_t most_bytes, Content* content) {
-  Result<data::MappedFile> opened = data::MappedFile::Open(file, data::ReadLimit(most_bytes));
-  if (!opened.ok()) {
-    const std::string_view kind = opened.status().code() == Code::kNotFound ? MissingKind(file) : std::string_view();
-    return kind.empty() ? opened.status() : Status(Code::kInvalidArgument, "it is " + std::string(kind));
-  }
-  data::MappedFile mapped = *std::move(opened);
+  if (const std::string_view kind = NamedKind(file); !kind.empty())
+    return Status(Code::kInvalidArgument, "it is " + std::string(kind));
+  TENON_TRY_ASSIGN(data::MappedFile mapped, data::MappedFile::Open(file, data::ReadLimit(most_bytes)));
   if (const std::string_view kind = ForeignKind(mapped.bytes()); !kind.empty()) return Status(Code::kInvalidArgument, "it is " + std::string(kind));
   auto bytes = std::make_shared<Bytes>(std::move(mapped));
   bytes_ = bytes;

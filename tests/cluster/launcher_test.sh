@@ -85,7 +85,7 @@ cat "$folder/said"
 ((${code:-0} == 0)) || fail "the example ended with code $code"
 for task in /job:ps/task:0 /job:worker/task:0 /job:worker/task:1; do
   grep -q "^$task listens at grpc://localhost:222" "$folder/said" || fail "$task did not listen"
-  grep -q "^  $task  .* steps/s" "$folder/said" || fail "$task took no part"
+  grep -q "^  $task  .* MB held" "$folder/said" || fail "$task took no part"
   grep -q "^$task ends" "$folder/said" || fail "$task was not ended"
 done
 grep -q "^Trained 30 steps" "$folder/said" || fail "it did not train"

@@ -168,7 +168,7 @@ TEST_P(MetricsTest, TrainingSaysNowAndThenWhatEachTaskDoes) {
   ASSERT_NE(said, nullptr);
   std::map<std::string, int> lines;
   for (char line[4096]; std::fgets(line, sizeof(line), said) != nullptr;)
-    if (const std::string text(line); text.starts_with("  /job:") && text.find(" steps/s  in ") != std::string::npos) ++lines[text.substr(2, text.find("  ", 2) - 2)];
+    if (const std::string text(line); text.starts_with("  /job:") && text.find(" MB held  heard ") != std::string::npos) ++lines[text.substr(2, text.find("  ", 2) - 2)];
   EXPECT_EQ(pclose(said), 0);
   std::filesystem::remove_all(folder);
   EXPECT_EQ(lines, (std::map<std::string, int>{{"/job:ps/task:0", 11}, {"/job:worker/task:0", 11}, {"/job:worker/task:1", 11}}));

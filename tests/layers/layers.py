@@ -27,13 +27,13 @@ def application(*rooms):
 
 RULES = {
     "plugin_api": ((), ()),
-    "core": (("plugin_api",), ()),
+    "core": (("plugin_api", "sdk/bytes"), ()),
     "core/graph/graphdef": (("core", "plugin_api"), ("protobuf",)),
-    "plugins": (("core", "plugin_api"), ("boost", "json")),
+    "plugins": (("core", "plugin_api", "sdk/bytes"), ("boost", "json")),
     "net/cluster": (("core", "plugin_api"), ("protobuf",)),
     "sdk/plugin": (("plugin_api",), ()),
     "sdk/testing": (("plugin_api", "sdk/plugin"), ("GoogleTest",)),
-    "sdk/host": (("plugins", "net/cluster", "core", "plugin_api"), ("protobuf", "spdlog", "fmt")),
+    "sdk/host": (("plugins", "net/cluster", "core", "plugin_api", "sdk/bytes"), ("protobuf", "spdlog", "fmt")),
     "sdk/bytes": ((), ()),
     "sdk/data": APPLICATION,
     "sdk/train": application("sdk/data"),

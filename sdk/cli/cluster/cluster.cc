@@ -23,6 +23,8 @@
 #include "sdk/cli/cluster/private_folder.h"
 #include "sdk/cli/cluster/restart_policy.h"
 #include "sdk/cli/command.h"
+#include "sdk/cli/line/printable.h"
+#include "sdk/cli/line/wrong_flag.h"
 
 namespace tenon::cli {
 namespace {
@@ -70,10 +72,6 @@ class LocalTasks {
     for (Task& task : tasks_) TENON_TRY(Spawn(task));
     return Status();
   }
-  const std::string& file() const { return file_; }
-  std::string master() const { return tasks_.back().address; }
-  // What a client gives to be let in; empty: the transport asks the system whose process it is.
-  const std::string& credentials() const { return credentials_; }
 
   // Until SIGINT or SIGTERM, or (without --restart) a task has died.
   Status Watch(int signals) {
@@ -91,6 +89,8 @@ class LocalTasks {
   }
 
  private:
+  std::string master() const { return tasks_.back().address; }
+
   struct Task {
     std::string job;
     int number;
@@ -99,6 +99,7 @@ class LocalTasks {
     int output = -1;
     std::string line{};
     std::deque<std::string> last{};
+    bool listens = false;  // it has said so
     RestartPolicy policy{};
     std::optional<std::chrono::nanoseconds> due{};  // when it is started again
     std::string name() const { return TaskName(job, number); }
@@ -167,13 +168,29 @@ class LocalTasks {
         task.line += buffer[i];
         continue;
       }
-      std::printf("%s: %s\n", task.name().c_str(), task.line.c_str());
+      Say(task);
       task.last.push_back(std::move(task.line));
       task.line.clear();
       if (task.last.size() > kLastLines) task.last.pop_front();
     }
     std::fflush(stdout);
     return size == 0 ? Died(task) : Status();
+  }
+
+  // A line of its own, under its name, which many begin with.
+  void Say(Task& task) {
+    const std::string line = Printable(task.line);
+    std::printf("%s%s\n", line.starts_with(task.name()) ? "" : (task.name() + ": ").c_str(), line.c_str());
+    task.listens = task.listens || line.starts_with(task.name() + " listens at ");
+    const auto listens = [](const Task& each) { return each.listens; };
+    if (!told_ && std::all_of(tasks_.begin(), tasks_.end(), listens)) TellHowToUseIt();
+  }
+
+  // When it can be.
+  void TellHowToUseIt() {
+    std::printf("the cluster stands in %s; use it with --master %s%s\n", file_.c_str(), master().c_str(),
+                credentials_.empty() ? "" : (" --credentials " + credentials_).c_str());
+    told_ = true;
   }
 
   Status Died(Task& task) {
@@ -183,14 +200,18 @@ class LocalTasks {
     const std::string how = WIFSIGNALED(status) ? std::string("was killed by ") + strsignal(WTERMSIG(status))
                                                 : "ended with exit code " + std::to_string(WEXITSTATUS(status));
     std::string text = "task " + task.name() + " " + how;
+    // Each line was said when it came.
+    if (!arguments_.restart)
+      return Status(Code::kUnavailable, text + (task.last.empty() ? "" : "; its last line: " + task.last.back()));
     if (!task.last.empty()) text += "; its last lines:";
-    for (const std::string& line : task.last) text += "\n  " + line;
-    if (!arguments_.restart) return Status(Code::kUnavailable, text);
+    for (const std::string& line : task.last) text += "\n  " + Printable(line);
     const std::optional<std::chrono::nanoseconds> pause = task.policy.Died(Now());
     if (!pause) {
       const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(task.policy.limits().window).count();
-      return Status(Code::kUnavailable, "task " + task.name() + " has died " + std::to_string(task.policy.deaths()) + " times within " +
-                                            std::to_string(minutes) + " minutes and is not started again. At last, " + text);
+      return Status(Code::kUnavailable, "task " + task.name() + " has died " + std::to_string(task.policy.deaths()) +
+                                            " times within " + std::to_string(minutes) +
+                                            " minutes and is not started again. At last, it " + how +
+                                            (task.last.empty() ? "" : "; its last line: " + task.last.back()));
     }
     std::printf("%s\n", text.c_str());
     std::printf("task %s is started again in %lld ms\n", task.name().c_str(),
@@ -213,11 +234,14 @@ class LocalTasks {
   const UpArguments& arguments_;
   std::optional<PrivateFolder> folder_;
   std::deque<Task> tasks_;
-  std::string file_, credentials_;
+  std::string file_;
+  std::string
+      credentials_;    // what a client gives to be let in; empty: the transport asks the system whose process it is
+  bool told_ = false;  // how to use the cluster
 };
 
 Status Up(const UpArguments& arguments) {
-  if (arguments.workers + arguments.ps == 0) return Status(Code::kInvalidArgument, "a cluster has at least one task");
+  if (arguments.workers + arguments.ps == 0) WrongFlag("--workers", "a cluster has at least one task");
   sigset_t taken;
   sigemptyset(&taken);
   for (int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&taken, signal);
@@ -226,9 +250,6 @@ Status Up(const UpArguments& arguments) {
   if (signals < 0) return System("waiting for signals");
   LocalTasks tasks(arguments);
   TENON_TRY(tasks.Start());
-  std::printf("the cluster stands in %s; use it with --master %s%s\n", tasks.file().c_str(), tasks.master().c_str(),
-              tasks.credentials().empty() ? "" : (" --credentials " + tasks.credentials()).c_str());
-  std::fflush(stdout);
   Status status = tasks.Watch(signals);
   close(signals);
   return status;
@@ -252,6 +273,10 @@ void AddClusterCommand(CLI::App& app, Action& action) {
   up.add_option("--worker-option", arguments->worker_options, "A word for each `tenon worker`, such as --threads=1; may be repeated")
       ->type_name("WORD")
       ->allow_extra_args(false);
+  up.footer(
+      "Examples:\n"
+      "  tenon cluster up --workers 2 --ps 1 --files .\n"
+      "  tenon run graph.pb --fetch y --master ADDRESS --credentials FILE    with the words that it says");
   up.callback([arguments, &action] { action = [arguments] { return Up(*arguments); }; });
 }
 

@@ -11,6 +11,12 @@ constexpr double kNewsSeconds = 0.1;  // tasks say something new at most that of
 
 }  // namespace
 
+// What was heard once is a count; what lies between two such is a rate.
+std::string TaskLines::Task::Rates() const {
+  if (!has_rates) return fmt::format("{} steps so far", said.steps);
+  return fmt::format("{:.0f} steps/s  in {:.1f} MB/s  out {:.1f} MB/s", steps, in / kMegabyte, out / kMegabyte);
+}
+
 void TaskLines::Take(const tenon_task_state& state, double now, Task* task) {
   const double heard = now - static_cast<double>(state.silent_ns) / 1e9;
   const double since = heard - task->heard;
@@ -18,6 +24,7 @@ void TaskLines::Take(const tenon_task_state& state, double now, Task* task) {
   // One that has been started again counts from zero.
   const bool goes_on = task->heard >= 0 && state.steps >= task->said.steps && state.bytes_sent >= task->said.bytes_sent;
   const auto rate = [&](uint64_t tenon_task_state::*member) { return goes_on ? static_cast<double>(state.*member - task->said.*member) / since : 0.0; };
+  task->has_rates = goes_on;
   task->steps = rate(&tenon_task_state::steps);
   task->in = rate(&tenon_task_state::bytes_received);
   task->out = rate(&tenon_task_state::bytes_sent);
@@ -33,9 +40,8 @@ std::vector<std::string> TaskLines::Make(const std::vector<tenon_task_state>& ta
     Take(tasks[i], now, &task);
     std::string name(host::Text(tasks[i].name));
     if (const size_t replica = name.find("/replica:0"); replica != std::string::npos) name.erase(replica, 10);
-    lines.push_back(fmt::format("  {}  {:.0f} steps/s  in {:.1f} MB/s  out {:.1f} MB/s  {:.1f} MB held  heard {:.1f} s ago", name, task.steps,
-                                task.in / kMegabyte, task.out / kMegabyte, static_cast<double>(task.said.bytes_in_use) / kMegabyte,
-                                now - task.heard));
+    lines.push_back(fmt::format("  {}  {}  {:.1f} MB held  heard {:.1f} s ago", name, task.Rates(),
+                                static_cast<double>(task.said.bytes_in_use) / kMegabyte, now - task.heard));
   }
   return lines;
 }

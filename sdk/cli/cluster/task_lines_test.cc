@@ -19,7 +19,8 @@ tenon_task_state Said(uint64_t silent_ns, uint64_t steps, uint64_t received, uin
 
 TEST(TaskLines, TellWhatATaskDidSinceItWasHeardOfBefore) {
   TaskLines lines;
-  EXPECT_EQ(lines.Make({Said(0, 100, 0, 0)}, 10)[0], "  /job:ps/task:0  0 steps/s  in 0.0 MB/s  out 0.0 MB/s  8.1 MB held  heard 0.0 s ago");
+  EXPECT_EQ(lines.Make({Said(0, 100, 0, 0)}, 10)[0],
+            "  /job:ps/task:0  100 steps so far  8.1 MB held  heard 0.0 s ago");
   EXPECT_EQ(lines.Make({Said(300'000'000, 160, 750'000, 6'000'000)}, 10.8)[0],
             "  /job:ps/task:0  120 steps/s  in 1.5 MB/s  out 12.0 MB/s  8.1 MB held  heard 0.3 s ago");
   EXPECT_EQ(lines.Make({Said(400'000'000, 160, 750'000, 6'000'000)}, 10.9)[0],
@@ -30,7 +31,7 @@ TEST(TaskLines, TellWhatATaskDidSinceItWasHeardOfBefore) {
 TEST(TaskLines, ATaskThatWasStartedAgainCountsFromZero) {
   TaskLines lines;
   lines.Make({Said(0, 100, 10, 10)}, 10);
-  EXPECT_EQ(lines.Make({Said(0, 3, 1, 1)}, 20)[0], "  /job:ps/task:0  0 steps/s  in 0.0 MB/s  out 0.0 MB/s  8.1 MB held  heard 0.0 s ago");
+  EXPECT_EQ(lines.Make({Said(0, 3, 1, 1)}, 20)[0], "  /job:ps/task:0  3 steps so far  8.1 MB held  heard 0.0 s ago");
 }
 
 }  // namespace

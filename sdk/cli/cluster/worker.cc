@@ -2,17 +2,17 @@
 // `tenon worker`: this process as a task of a cluster, until it gets SIGTERM or SIGINT.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "sdk/cli/cluster/cluster_file.h"
 #include "sdk/cli/cluster/metrics_server.h"
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
+#include "sdk/cli/line/wrong_flag.h"
 #include "tenon/data/file.h"
 
 namespace tenon::cli {
@@ -37,7 +37,7 @@ struct WorkerArguments {
 Result<ClusterFile> ReadCluster(const std::string& path) {
   if (!path.empty()) return ClusterFile::Read(path);
   if (const char* given = std::getenv("TF_CONFIG"); given != nullptr) return ClusterFile::Parse(given, "TF_CONFIG");
-  return Status(Code::kInvalidArgument, "which cluster? Give --cluster FILE, or set TF_CONFIG");
+  WrongFlag("--cluster", "which cluster? Give --cluster FILE, or set TF_CONFIG");
 }
 
 // Which task of the cluster this process is: as it was told, or by its launcher's number.
@@ -46,7 +46,8 @@ Result<std::string> OwnName(const WorkerArguments& arguments, ClusterFile cluste
   if (arguments.task >= 0) cluster.task = arguments.task;
   if (!cluster.job.empty() && cluster.task >= 0) return TaskName(cluster.job, cluster.task);
   TENON_TRY_ASSIGN(const int rank, LauncherRank());
-  if (rank < 0) return Status(Code::kInvalidArgument, "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
+  if (rank < 0)
+    WrongFlag("--job", "which task is this? Give --job NAME and --task N, or start it with mpirun, srun or torchrun");
   if (static_cast<size_t>(rank) >= cluster.tasks.size())
     return Status(Code::kInvalidArgument, "the launcher started process " + std::to_string(rank) + ", the cluster has " + std::to_string(cluster.tasks.size()) + " tasks");
   return cluster.tasks[static_cast<size_t>(rank)].name;
@@ -84,7 +85,7 @@ Status Serve(const WorkerArguments& arguments) {
   // Whoever may connect chooses the graphs, and so the paths that their ops open: none but those that were granted.
   options.plugin_options.push_back({"tenon", "files", ""});
   for (const std::string& grant : arguments.files) options.plugin_options.push_back({"tenon", "files", grant});
-  TENON_TRY_ASSIGN(host::Runtime runtime, host::Runtime::Create(options));
+  TENON_TRY_ASSIGN(host::Runtime runtime, arguments.runtime.CreateWith(options));
   TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
   std::unique_ptr<MetricsServer> metrics;
   if (!arguments.metrics.empty()) {
@@ -123,18 +124,33 @@ void AddWorkerCommand(CLI::App& app, Action& action) {
                   "(memory://); may be repeated. Without it they touch no file")
       ->type_name("PATH[:ro]")
       ->allow_extra_args(false);
-  command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")->type_name("TIME")->capture_default_str();
+  command.add_option("--patience", arguments->patience, "How long running steps may go on after SIGTERM")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->check(CheckTime);
   command.add_option("--metrics", arguments->metrics, "Show metrics in Prometheus' text format at http://ADDRESS/metrics, such as 127.0.0.1:9100; port 0: any")
       ->type_name("ADDRESS");
   command.add_flag("--metrics-plaintext", arguments->metrics_plaintext, "ADDRESS may be another than loopback: whoever reaches it reads the metrics, unencrypted");
-  command.add_option("--memory-limit", arguments->memory_limit, "Most memory of values and variables of all sessions, in the host's memory and in each device's, such as 4G")
-      ->type_name("SIZE");
+  command
+      .add_option(
+          "--memory-limit", arguments->memory_limit,
+          "Most memory of values and variables of all sessions, in the host's memory and in each device's, such as 4G")
+      ->type_name("SIZE")
+      ->check(CheckSize);
   command.add_option("--max-sessions", arguments->max_sessions, "Most sessions of masters at once")
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20));
-  command.add_option("--max-message", arguments->max_message, "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")->type_name("SIZE");
+  command
+      .add_option("--max-message", arguments->max_message,
+                  "Largest message (feeds, fetches, one value), such as 64M (default: 4G)")
+      ->type_name("SIZE")
+      ->check(CheckSize);
   arguments->runtime.AddTo(command);
+  command.footer(
+      "Environment: TF_CONFIG, and the launchers' numbers: `tenon help environment`.\n\n"
+      "Example:\n"
+      "  tenon worker --cluster cluster.json --job worker --task 0 --credentials secret.json --files /data:ro");
   command.callback([arguments, &action] { action = [arguments] { return Serve(*arguments); }; });
 }
 

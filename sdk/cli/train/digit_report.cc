@@ -76,12 +76,8 @@ std::string Describe(const Work& work) {
   return text;
 }
 
-}  // namespace
-
-std::string PluginTable(const host::Runtime& runtime, const std::string& explanation) {
+std::string PluginTable(const host::Runtime& runtime, const Json& nodes) {
   std::map<std::string, Work> works;
-  const Json nodes = Json::parse(explanation, nullptr, false);
-  if (!nodes.is_array()) return "  (the engine did not say)\n";
   for (const Json& node : nodes) {
     Work& definer = works[node.value("op_plugin", "")];
     definer.ops.insert(node.value("op", ""));
@@ -99,6 +95,31 @@ std::string PluginTable(const host::Runtime& runtime, const std::string& explana
     table.Add({work->first, std::string(host::Text(report.version)), Describe(work->second)});
   }
   return table.Format(2);
+}
+
+// Of a cluster the tasks' own plugins work, which they do not name.
+std::string DeviceTable(const Json& nodes) {
+  std::map<std::string, Work> works;
+  for (const Json& node : nodes) {
+    Work& work = works[node.value("device", "")];
+    work.ops.insert(node.value("op", ""));
+    ++work.nodes;
+  }
+  Table table({"DEVICE", "NODES", "OPS"});
+  for (const auto& [device, work] : works)
+    table.Add({device, std::to_string(work.nodes), std::to_string(work.ops.size())});
+  return table.Format(2);
+}
+
+}  // namespace
+
+std::string WorkTable(const host::Runtime& runtime, const std::string& explanation) {
+  const Json nodes = Json::parse(explanation, nullptr, false);
+  if (!nodes.is_array()) return "The engine did not say who did the work of a training step.\n";
+  const auto is_remote = [](const Json& node) { return node.value("op_plugin", "").empty(); };
+  if (std::all_of(nodes.begin(), nodes.end(), is_remote))
+    return "These devices of the cluster did the work of a training step:\n" + DeviceTable(nodes);
+  return "These plugins did the work of a training step:\n" + PluginTable(runtime, nodes);
 }
 
 std::string DrawDigits(const train::DigitSet& digits, std::span<const int64_t> answers) {

@@ -12,8 +12,8 @@
 
 namespace tenon::cli {
 
-// Which plugins ran how many nodes of a step, from Callable::Explain and the load reports.
-std::string PluginTable(const host::Runtime& runtime, const std::string& explanation);
+// Which plugins ran how many nodes of a step, from Callable::Explain and the load reports; of a cluster, which devices.
+std::string WorkTable(const host::Runtime& runtime, const std::string& explanation);
 
 // A few digits as shades of ink, those that were read wrongly among them.
 std::string DrawDigits(const train::DigitSet& digits, std::span<const int64_t> answers);

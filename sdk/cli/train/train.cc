@@ -19,10 +19,11 @@
 #include "sdk/cli/command.h"
 #include "sdk/cli/flags.h"
 #include "sdk/cli/json.h"
-#include "sdk/cli/run.h"
+#include "sdk/cli/line/wrong_flag.h"
+#include "sdk/cli/run/run.h"
+#include "sdk/cli/timeline/text_timeline.h"
 #include "sdk/cli/train/digit_replicas.h"
 #include "sdk/cli/train/digit_report.h"
-#include "sdk/cli/train/timeline.h"
 #include "tenon/data/file.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/data/npy.h"
@@ -155,14 +156,20 @@ class DigitJob {
     if (!options.master.empty()) options.owner = "tenon train digits " + Absolute(Options().checkpoint_folder);
     TENON_TRY_ASSIGN(const std::chrono::nanoseconds patience, ParseTime(arguments_.recover));
     Result<TrainingReport> report = RunOnce(options);
+    std::string said;  // until something else is wrong, or it went on in between
     for (auto until = std::chrono::steady_clock::now() + patience; IsLoss(report.status()) && !options.master.empty() && !stop_requested;) {
       // The tasks need a moment to come back; what lasts longer than the user's patience is the answer.
       if (std::chrono::steady_clock::now() > until) break;
-      progress.Say("lost: " + report.status().message() + "; going on from the last checkpoint");
+      const std::string why = report.status().message();
+      if (why != said)
+        progress.Say("lost: " + why + "; trying again from the last checkpoint, for " + arguments_.recover);
+      said = why;
       const int64_t before = trainer_->step();
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       report = RunOnce(options);
-      if (trainer_->step() > before) until = std::chrono::steady_clock::now() + patience;
+      if (trainer_->step() == before) continue;
+      said.clear();
+      until = std::chrono::steady_clock::now() + patience;
     }
     progress.Finish();
     if (!report.ok()) return report.status();
@@ -177,9 +184,10 @@ class DigitJob {
     if (arguments_.timeline || !arguments_.checkpoint_folder.empty())
       return Status(Code::kUnimplemented, "--mode " + arguments_.between.mode + " keeps no checkpoints, and draws no timeline");
     if (options.master.empty())
-      return Status(Code::kInvalidArgument, "--mode " + arguments_.between.mode + " shares variables on a cluster; give --cluster FILE or --master ADDRESS");
+      WrongFlag("--mode " + arguments_.between.mode,
+                "it shares variables on a cluster; give --cluster FILE or --master ADDRESS");
     if (arguments_.between.backups > 0 && arguments_.between.mode != "sync")
-      return Status(Code::kInvalidArgument, "--backups means something with --mode sync alone");
+      WrongFlag("--backups", "it means something with --mode sync alone");
     options.seed = digits.seed;
     replicas_.emplace(*runtime_, data_, digits, options, arguments_.between);
     train::Progress progress(stdout, {"accuracy"});
@@ -205,7 +213,7 @@ class DigitJob {
       if (!device.starts_with('/')) device = "/device:" + device;
     }
     if (arguments_.cluster.empty()) return Status();
-    if (!digits->replica_devices.empty()) return Status(host::Code::kInvalidArgument, "--replica-devices: on a cluster replicas stand on its workers");
+    if (!digits->replica_devices.empty()) WrongFlag("--replica-devices", "on a cluster replicas stand on its workers");
     TENON_TRY_ASSIGN(const ClusterFile cluster, ClusterFile::Read(arguments_.cluster));
     std::string first;
     for (const host::ClusterTask& task : cluster.tasks) {
@@ -236,7 +244,7 @@ class DigitJob {
     const bool all_gpus = std::all_of(devices.begin(), devices.end(), is_gpu) && static_cast<int64_t>(different.size()) >= digits->replicas;
     digits->mirrored = arguments_.mirrored == "on" || (arguments_.mirrored == "auto" && all_gpus && digits->replicas > 1 && !arguments_.between.wanted());
     if (arguments_.mirrored == "on" && arguments_.between.wanted())
-      return Status(host::Code::kInvalidArgument, "--mirrored on: with --mode " + arguments_.between.mode + " replicas share their variables");
+      WrongFlag("--mirrored on", "with --mode " + arguments_.between.mode + " replicas share their variables");
     return Status();
   }
 
@@ -308,7 +316,7 @@ class DigitJob {
                correct_);
     if (trainer_) {
       TENON_TRY_ASSIGN(const std::string explanation, trainer_->callable().Explain());
-      fmt::print("These plugins did the work of a training step:\n{}\n", PluginTable(*runtime_, explanation));
+      fmt::print("{}\n", WorkTable(*runtime_, explanation));
     }
     fmt::print("{}", DrawDigits(data_.held_out, answers_.data<int64_t>()));
     TENON_TRY(Serve());
@@ -414,7 +422,11 @@ void AddDigits(CLI::App& train, Action& action) {
       ->type_name("X");
   digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")
       ->capture_default_str()
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->check([](const std::string& name) {
+        const auto kind = train::OptimizerKindFromName(name);
+        return kind.ok() ? std::string() : kind.status().message();
+      });
   digits->add_flag("--primitive-optimizer", arguments->primitive,
                    "Build the optimizer of primitive ops, without its fused op");
   digits->add_option("--checkpoint-steps", arguments->checkpoint_steps, "A checkpoint each N steps; 0: not by steps")
@@ -461,7 +473,10 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--replica", arguments->between.replica, "With --mode async or sync: run this replica alone, from 0; others run theirs elsewhere")
       ->type_name("K")
       ->check(CLI::NonNegativeNumber);
-  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")->type_name("TIME")->capture_default_str();
+  digits->add_option("--recover", arguments->recover, "On a cluster: how long to try to go on after a task is lost")
+      ->type_name("TIME")
+      ->capture_default_str()
+      ->check(CheckTime);
   arguments->runtime.AddTo(*digits);
   arguments->session.AddTo(*digits, /*with_seed=*/false);
   digits->callback([arguments, &action] { action = [arguments] { return DigitJob(*arguments).Run(); }; });

@@ -35,6 +35,13 @@ std::vector<OpUse> FindCoverage(const Runtime& runtime, const GraphIndex& graph,
 // without signatures: every node.
 Result<std::vector<const data::NodeView*>> ReachOfModel(const ModelFile& file, const GraphIndex& graph, const Signature* signature);
 
+// The same without what loading runs: what the signatures' outputs are made of.
+Result<std::vector<const data::NodeView*>> ReachOfCall(const ModelFile& file, const GraphIndex& graph,
+                                                       const Signature* signature);
+// Some nodes and the nodes of every function that they call, directly or not, each once.
+std::vector<const data::NodeView*> WithFunctions(const GraphIndex& graph,
+                                                 const std::vector<const data::NodeView*>& nodes);
+
 }  // namespace tenon::model
 
 #endif  // TENON_MODEL_COVERAGE_H_

@@ -27,6 +27,9 @@ struct TensorInfo {
   std::string_view default_value;  // of a caller who gives none: a serialized TensorProto; empty: there is none (DefaultOf)
 };
 
+// Whether a value of that shape may be given where one of this is wanted: its rank, and every size that is known.
+bool Fits(const Shape& wanted, const Shape& found);
+
 // A function of the graph that the model's author named.
 struct Signature {
   std::string name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline: a step's trace as text, a line for each row: the host, each queue of each device, by the host's clock and by the
-// devices' own.
-#ifndef TENON_CLI_TRAIN_TIMELINE_H_
-#define TENON_CLI_TRAIN_TIMELINE_H_
+// Timeline: a step's trace as text, a line for each row: the host, each queue of each device, by the host's clock and
+// by the devices' own.
+#ifndef TENON_CLI_TIMELINE_TEXT_TIMELINE_H_
+#define TENON_CLI_TIMELINE_TEXT_TIMELINE_H_
 
 #include <string>
 #include <string_view>
@@ -16,4 +16,4 @@ host::Result<std::string> FormatTimeline(std::string_view trace, int width);
 
 }  // namespace tenon::cli
 
-#endif  // TENON_CLI_TRAIN_TIMELINE_H_
+#endif  // TENON_CLI_TIMELINE_TEXT_TIMELINE_H_

@@ -20,6 +20,7 @@ struct RunArguments {
   std::vector<std::string> targets;
   std::vector<std::string> init;
   std::string trace;  // a file for the last step's trace
+  std::string svg;    // and one for a picture of it
   uint64_t repeat = 1;
   bool time = false;
   bool json = false;

@@ -4,96 +4,41 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
-#include <unordered_set>
 
 #include "sdk/cli/command.h"
+#include "sdk/cli/describe.h"
 #include "sdk/cli/flags.h"
+#include "sdk/cli/inspect/checkpoint_view.h"
+#include "sdk/cli/inspect/summary.h"
 #include "sdk/cli/json.h"
+#include "sdk/cli/line/printable.h"
+#include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/model_flags.h"
 #include "sdk/cli/table.h"
 #include "tenon/data/graph_def.h"
 #include "tenon/data/number_text.h"
+#include "tenon/model/checkpoint.h"
+#include "tenon/model/coverage.h"
 #include "tenon/model/graph_index.h"
 #include "tenon/model/load.h"
 
 namespace tenon::cli {
 namespace {
 
+using data::GraphView;
+using data::NodeView;
 using host::DType;
 using host::Result;
 using host::Runtime;
-using host::Shape;
 using host::Status;
-using data::GraphView;
-using data::NodeView;
 
 struct InspectArguments {
   ModelFlags model;
+  std::string values;  // --values NAME, of a checkpoint
   bool json = false;
   RuntimeFlags runtime;
 };
-
-// How many there are, and what they take.
-struct Size {
-  int64_t elements = 0;
-  int64_t bytes = 0;
-  void Add(DType dtype, const Shape& shape) {
-    const int64_t count = std::max<int64_t>(shape.element_count(), 0);
-    elements += count;
-    bytes += count * static_cast<int64_t>(host::DTypeSize(dtype));
-  }
-};
-
-struct Summary {
-  std::map<std::string, int64_t> ops;
-  Size variables;
-  Size constants;
-  std::vector<const NodeView*> inputs;
-  std::vector<const NodeView*> outputs;
-  std::set<std::string> unknown_ops;
-  int64_t peak_bytes = -1;           // of a step of the signature; -1: not known
-  std::vector<std::string> peak_notes;  // what the prediction rests on, or why there is none
-};
-
-bool IsVariable(const NodeView& node) {
-  return node.op == "VarHandleOp" || node.op == "VariableV2" || node.op == "Variable";
-}
-
-// What a node is and holds, wherever it stands.
-void Count(const NodeView& node, const model::GraphIndex& graph, Summary& summary) {
-  if (graph.FindFunction(node.op) == nullptr) ++summary.ops[std::string(node.op)];
-  if (IsVariable(node)) {
-    summary.variables.Add(node.TypeAttr("dtype"), node.ShapeAttr("shape"));
-  } else if (node.op == "Const") {
-    const auto [dtype, shape] = node.TensorAttr("value");
-    summary.constants.Add(dtype, shape);
-  }
-}
-
-// An input is a node that asks to be fed; an output is a node with inputs whose values nobody takes.
-Summary Summarize(const model::GraphIndex& index) {
-  Summary summary;
-  std::unordered_set<std::string_view> consumed;
-  for (const NodeView& node : index.graph().nodes) {
-    for (std::string_view input : node.inputs) consumed.insert(data::NodeOfInput(input));
-  }
-  for (const NodeView& node : index.graph().nodes) {
-    Count(node, index, summary);
-    if (IsVariable(node) || node.op == "Const") continue;
-    if (node.op == "Placeholder" || node.op == "PlaceholderWithDefault") {
-      summary.inputs.push_back(&node);
-    } else if (!node.inputs.empty() && !consumed.contains(node.name)) {
-      summary.outputs.push_back(&node);
-    }
-  }
-  for (const data::FunctionView& function : index.functions()) {
-    for (const NodeView& node : function.nodes) Count(node, index, summary);
-  }
-  return summary;
-}
 
 // The memory that a step of the signature takes at most, as placing it predicts.
 Result<Json> PlaceSignature(const Runtime& runtime, const model::ModelFile& file, const model::Signature& signature) {
@@ -112,7 +57,8 @@ Result<Json> PlaceSignature(const Runtime& runtime, const model::ModelFile& file
   return Json::parse(placement.json);
 }
 
-void PredictPeak(const Runtime& runtime, const model::ModelFile& file, const model::Signature& signature, Summary& summary) {
+void PredictPeak(const Runtime& runtime, const model::ModelFile& file, const model::Signature& signature,
+                 Summary& summary) {
   const Result<Json> placed = PlaceSignature(runtime, file, signature);
   if (!placed.ok()) {
     summary.peak_notes.push_back("a step's peak cannot be told: " + placed.status().message());
@@ -128,8 +74,8 @@ Json NodesJson(const std::vector<const NodeView*>& nodes) {
   for (const NodeView* node : nodes) {
     Json entry = {{"name", std::string(node->name)}, {"op", std::string(node->op)}};
     if (node->TypeAttr("dtype") != DType::kInvalid) {
-      entry["dtype"] = host::DTypeName(node->TypeAttr("dtype"));
-      entry["shape"] = node->ShapeAttr("shape").ToString();
+      entry["dtype"] = DTypeText(node->TypeAttr("dtype"));
+      entry["shape"] = ShapeJson(node->ShapeAttr("shape"));
     }
     json.push_back(std::move(entry));
   }
@@ -139,7 +85,10 @@ Json NodesJson(const std::vector<const NodeView*>& nodes) {
 Json TensorsJson(const std::vector<model::TensorInfo>& infos) {
   Json json = Json::array();
   for (const model::TensorInfo& info : infos) {
-    Json entry = {{"name", info.key}, {"tensor", info.tensor}, {"dtype", host::DTypeName(info.dtype)}, {"shape", info.shape.ToString()}};
+    Json entry = {{"name", info.key},
+                  {"tensor", info.tensor},
+                  {"dtype", DTypeText(info.dtype)},
+                  {"shape", ShapeJson(info.shape)}};
     if (!info.parts.empty()) entry["parts"] = info.parts;
     if (!info.default_value.empty()) entry["has_default"] = true;
     json.push_back(std::move(entry));
@@ -160,8 +109,9 @@ Json ModelJson(const model::ModelFile& file) {
   for (const model::Asset& asset : meta.assets) json["assets"].push_back(asset.file);
   json["signatures"] = Json::object();
   for (const model::Signature& signature : meta.signatures) {
-    json["signatures"][signature.name] = {
-        {"method", signature.method}, {"inputs", TensorsJson(signature.inputs)}, {"outputs", TensorsJson(signature.outputs)}};
+    json["signatures"][signature.name] = {{"method", signature.method},
+                                          {"inputs", TensorsJson(signature.inputs)},
+                                          {"outputs", TensorsJson(signature.outputs)}};
   }
   return json;
 }
@@ -171,8 +121,12 @@ Json SummaryJson(const model::ModelFile& file, const GraphView& graph, const Sum
   json["nodes"] = graph.nodes.size();
   json["functions"] = graph.functions.size();
   json["producer"] = graph.producer;
-  json["parameters"] = {{"variables", summary.variables.elements}, {"constants", summary.constants.elements}};
-  json["memory"] = {{"variables", summary.variables.bytes}, {"constants", summary.constants.bytes}};
+  json["parameters"] = {{"variables", summary.reached.variables.elements},
+                        {"constants", summary.reached.constants.elements},
+                        {"variables_in_graph", summary.whole.variables.elements}};
+  json["memory"] = {{"variables", summary.reached.variables.bytes},
+                    {"constants", summary.reached.constants.bytes},
+                    {"variables_in_graph", summary.whole.variables.bytes}};
   if (summary.peak_bytes >= 0) json["memory"]["step_peak"] = summary.peak_bytes;
   if (!summary.peak_notes.empty()) json["memory"]["notes"] = summary.peak_notes;
   json["inputs"] = NodesJson(summary.inputs);
@@ -184,20 +138,24 @@ Json SummaryJson(const model::ModelFile& file, const GraphView& graph, const Sum
 
 void PrintTensors(const char* what, const std::vector<model::TensorInfo>& infos) {
   for (const model::TensorInfo& info : infos) {
-    const char* kind = info.kind == model::TensorInfo::Kind::kSparse ? "  (sparse)" : info.kind == model::TensorInfo::Kind::kComposite ? "  (several parts)" : "";
-    fmt::print("  {} {}  {}{}{}{}\n", what, info.key, host::DTypeName(info.dtype), info.shape.ToString(), kind,
+    const char* kind = info.kind == model::TensorInfo::Kind::kSparse      ? "  (sparse)"
+                       : info.kind == model::TensorInfo::Kind::kComposite ? "  (several parts)"
+                                                                          : "";
+    fmt::print("  {} {}  {}{}{}\n", what, Printable(info.key), TensorText(info.dtype, info.shape), kind,
                info.default_value.empty() ? "" : "  (has a default)");
   }
 }
 
 void PrintModel(const model::ModelFile& file) {
   const model::MetaGraph& meta = file.meta();
-  for (const std::string& note : file.notes()) fmt::print("note: {}\n", note);
+  for (const std::string& note : file.notes()) fmt::print("note: {}\n", Printable(note));
   if (file.form() == model::Form::kGraphDef) return;
-  fmt::print("{}: TensorFlow {}, {}\n", model::FormName(file.form()), meta.tensorflow_version.empty() ? "?" : meta.tensorflow_version,
-             file.checkpoint().empty() ? "no variables beside it" : "variables in " + file.checkpoint());
+  fmt::print("{}: TensorFlow {}, {}\n", model::FormName(file.form()),
+             meta.tensorflow_version.empty() ? "?" : Printable(meta.tensorflow_version),
+             file.checkpoint().empty() ? "no variables beside it" : "variables in " + Printable(file.checkpoint()));
   for (const model::Signature& signature : meta.signatures) {
-    fmt::print("\nsignature {}{}\n", signature.name, signature.method.empty() ? "" : "  (" + signature.method + ")");
+    fmt::print("\nsignature {}{}\n", Printable(signature.name),
+               signature.method.empty() ? "" : "  (" + Printable(signature.method) + ")");
     PrintTensors("in ", signature.inputs);
     PrintTensors("out", signature.outputs);
   }
@@ -209,21 +167,35 @@ void PrintNodes(const char* title, const std::vector<const NodeView*>& nodes) {
   constexpr size_t kMost = 40;
   for (size_t i = 0; i < nodes.size() && i < kMost; ++i) {
     const DType dtype = nodes[i]->TypeAttr("dtype");
-    fmt::print("  {}  ({}){}\n", nodes[i]->name, nodes[i]->op,
-               dtype == DType::kInvalid ? "" : "  " + host::DTypeName(dtype) + nodes[i]->ShapeAttr("shape").ToString());
+    fmt::print("  {}  ({}){}\n", Printable(nodes[i]->name), Printable(nodes[i]->op),
+               dtype == DType::kInvalid ? "" : "  " + TensorText(dtype, nodes[i]->ShapeAttr("shape")));
   }
   if (nodes.size() > kMost) fmt::print("  and {} more\n", nodes.size() - kMost);
 }
 
+std::string BytesText(int64_t bytes) { return FormatBytes(static_cast<double>(bytes)); }
+
+// What a caller gets; what else stands in the graph (an optimizer's, a second copy for training) is said beside it.
+void PrintParameters(const model::ModelFile& file, const Summary& summary) {
+  const Parameters &own = summary.reached, &whole = summary.whole;
+  const bool more = whole.variables.elements > own.variables.elements;
+  fmt::print(
+      "\nparameters: {} in variables, {} in constants{}\n", data::FormatCount(own.variables.elements),
+      data::FormatCount(own.constants.elements),
+      more ? fmt::format("; the whole graph has {} in variables", data::FormatCount(whole.variables.elements)) : "");
+  fmt::print("memory: {} of variables, {} of constants{}\n", BytesText(own.variables.bytes),
+             BytesText(own.constants.bytes),
+             summary.peak_bytes < 0 ? "" : ", " + BytesText(summary.peak_bytes) + " at the peak of a step (predicted)");
+  if (!file.meta().signatures.empty() && more)
+    fmt::print("note: counted is what the signatures reach; --signature NAME counts one of them\n");
+}
+
 void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Summary& summary) {
-  fmt::print("{}: {} nodes, {} functions, producer {}\n", file.path(), graph.nodes.size(), graph.functions.size(),
-             graph.producer);
+  fmt::print("{}: {} nodes, {} functions, producer {}\n", Printable(file.path()), graph.nodes.size(),
+             graph.functions.size(), graph.producer);
   PrintModel(file);
-  fmt::print("parameters: {} in variables, {} in constants\n", data::FormatCount(summary.variables.elements),
-             data::FormatCount(summary.constants.elements));
-  fmt::print("memory: {} of variables, {} of constants{}\n", FormatBytes(static_cast<double>(summary.variables.bytes)), FormatBytes(static_cast<double>(summary.constants.bytes)),
-             summary.peak_bytes < 0 ? "" : ", " + FormatBytes(static_cast<double>(summary.peak_bytes)) + " at the peak of a step (predicted)");
-  for (const std::string& note : summary.peak_notes) fmt::print("note: {}\n", note);
+  PrintParameters(file, summary);
+  for (const std::string& note : summary.peak_notes) fmt::print("note: {}\n", Printable(note));
   if (file.meta().signatures.empty()) {
     PrintNodes("inputs", summary.inputs);
     PrintNodes("outputs", summary.outputs);
@@ -234,24 +206,43 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
   for (const auto& [op, count] : ops) {
     table.Add({op, std::to_string(count), summary.unknown_ops.contains(op) ? "no loaded plugin has it" : ""});
   }
-  fmt::print("\n{}", table.Format());
+  fmt::print("\n");
+  table.Print();
+}
+
+Status InspectValues(const Runtime& runtime, const InspectArguments& arguments) {
+  const std::string& path = arguments.model.graph;
+  for (const auto& [flag, text] :
+       {std::pair("--signature", arguments.model.signature), std::pair("--tags", arguments.model.tags)})
+    if (!text.empty()) WrongFlag(flag, "it chooses a part of a model, and '" + path + "' is a checkpoint");
+  return InspectCheckpoint(runtime, path, arguments.values, arguments.json);
+}
+
+// Of a model: of the checkpoint beside it.
+Status InspectValuesOf(const Runtime& runtime, const model::ModelFile& file, const InspectArguments& arguments) {
+  if (file.checkpoint().empty()) WrongFlag("--values", "'" + file.path() + "' has no checkpoint beside it");
+  return InspectCheckpoint(runtime, file.checkpoint(), arguments.values, arguments.json);
 }
 
 Status Inspect(const InspectArguments& arguments) {
-  TENON_TRY_ASSIGN(const Runtime runtime, arguments.runtime.Create());  // whose plugins may bring the file system of the path
+  TENON_TRY_ASSIGN(const Runtime runtime,
+                   arguments.runtime.Create());  // whose plugins may bring the file system of the path
+  if (model::IsCheckpoint(arguments.model.graph)) return InspectValues(runtime, arguments);
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
+  if (!arguments.values.empty()) return InspectValuesOf(runtime, file, arguments);
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
-  const Result<model::GraphIndex> index = model::GraphIndex::Build(file.graph_def());
-  if (!index.ok()) return index.status().Annotate("graph '" + arguments.model.graph + "'");
-  Summary summary = Summarize(*index);
+  TENON_TRY_ASSIGN(const model::GraphIndex index, IndexOf(file));
+  const Result<std::vector<const NodeView*>> reached = model::ReachOfCall(file, index, signature);
+  if (!reached.ok()) return reached.status().Annotate("graph '" + arguments.model.graph + "'");
+  Summary summary = Summarize(index, *reached, !arguments.model.signature.empty());
   for (const auto& [op, count] : summary.ops) {
     if (!runtime.FindOp(op).ok()) summary.unknown_ops.insert(op);
   }
   if (signature != nullptr) PredictPeak(runtime, file, *signature, summary);
   if (arguments.json)
-    PrintJson(SummaryJson(file, index->graph(), summary));
+    PrintJson(SummaryJson(file, index.graph(), summary));
   else
-    PrintSummary(file, index->graph(), summary);
+    PrintSummary(file, index.graph(), summary);
   return Status();
 }
 
@@ -259,10 +250,20 @@ Status Inspect(const InspectArguments& arguments) {
 
 void AddInspectCommand(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what stands in a model: signatures, parameters, memory, ops");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show what stands in a model or a checkpoint: signatures, parameters, memory, ops; tensors");
   arguments->model.AddTo(*command);
+  command
+      ->add_option("--values", arguments->values, "Of a checkpoint, or of the one beside the model: print this tensor")
+      ->type_name("NAME");
   command->add_flag("--json", arguments->json, "Print JSON");
   arguments->runtime.AddTo(*command);
+  command->footer(
+      "Counted are the parameters that the signatures reach; --signature narrows it to one, and the ops too.\n"
+      "GRAPH may be a checkpoint: its prefix, or its .index file.\n\n"
+      "Examples:\n"
+      "  tenon inspect model --signature train\n"
+      "  tenon inspect checkpoints/model.ckpt-300 --values global_step");
   command->callback([arguments, &action] { action = [arguments] { return Inspect(*arguments); }; });
 }
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tenon inspect` of a checkpoint: its tensors, or the values of one.
+#ifndef TENON_CLI_INSPECT_CHECKPOINT_VIEW_H_
+#define TENON_CLI_INSPECT_CHECKPOINT_VIEW_H_
+
+#include <string>
+
+#include "tenon/tenon.h"
+
+namespace tenon::cli {
+
+// values: the tensor to print; "": the list of all.
+host::Status InspectCheckpoint(const host::Runtime& runtime, const std::string& path, const std::string& values,
+                               bool json);
+
+}  // namespace tenon::cli
+
+#endif  // TENON_CLI_INSPECT_CHECKPOINT_VIEW_H_

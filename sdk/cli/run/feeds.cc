@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/run/feeds.h"
+
+#include "sdk/cli/flags.h"
+#include "sdk/cli/line/slips.h"
+#include "sdk/cli/line/wrong_flag.h"
+#include "tenon/data/npy.h"
+#include "tenon/data/npz.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Code;
+using host::Result;
+using host::Status;
+using host::Tensor;
+
+// The array for NAME in an .npz file: the one of this name, or the only one. The others are not unpacked.
+Result<Tensor> Pick(const std::string& file, const std::string& name, data::ReadLimit& limit) {
+  TENON_TRY_ASSIGN(const data::NpzArchive archive, data::NpzArchive::Open(file, limit));
+  for (size_t i = 0; i < archive.size(); ++i) {
+    if (ShortTensor(archive.name(i)) == ShortTensor(name)) return archive.Read(i, limit);
+  }
+  if (archive.size() == 1) return archive.Read(0, limit);
+  std::string keys;
+  for (size_t i = 0; i < archive.size(); ++i) keys += (keys.empty() ? "" : ", ") + std::string(archive.name(i));
+  return Status(Code::kNotFound, "'" + file + "' has no array '" + name + "'; it has: " + keys);
+}
+
+Status ReadArchive(const std::string& file, std::vector<Feed>& feeds, data::ReadLimit& limit) {
+  TENON_TRY_ASSIGN(const data::NpzArchive archive, data::NpzArchive::Open(file, limit));
+  TENON_TRY_ASSIGN(data::NamedTensors tensors, archive.ReadAll(limit));
+  for (auto& [key, tensor] : tensors) feeds.push_back({key, tensor, file, ""});
+  return Status();
+}
+
+Status ReadFeed(const std::string& name, const std::string& file, std::vector<Feed>& feeds, data::ReadLimit& limit) {
+  if (file.empty()) return ReadArchive(name, feeds, limit);
+  TENON_TRY_ASSIGN(Tensor tensor, file.ends_with(".npz") ? Pick(file, name, limit) : data::ReadNpy(file, limit));
+  feeds.push_back({name, std::move(tensor), file, ""});
+  return Status();
+}
+
+// Before the file is read: its name may be what was mistyped.
+Status ReadNamed(const std::string& text, const TensorNames& names, std::vector<Feed>& feeds, data::ReadLimit& limit) {
+  const auto [name, file] = SplitAssignment(text);
+  if (name.empty() || (file.empty() && !name.ends_with(".npz")))
+    WrongFlag("--feed", Quoted(text) + " is not of the form NAME=FILE.npy, NAME=FILE.npz or FILE.npz");
+  std::string op;
+  if (!file.empty()) {
+    TENON_TRY_ASSIGN(const std::string tensor, names.Feed(name));
+    op = names.OpOf(tensor);
+  }
+  return ReadFeed(name, file, feeds, limit).Annotate("feed '" + name + "'" + op);
+}
+
+}  // namespace
+
+Result<std::vector<Feed>> ReadFeeds(const std::vector<std::string>& texts, const TensorNames& names,
+                                    data::ReadLimit& limit) {
+  std::vector<Feed> feeds;
+  for (const std::string& text : texts) TENON_TRY(ReadNamed(text, names, feeds, limit));
+  for (Feed& feed : feeds) {
+    TENON_TRY_ASSIGN(feed.tensor, names.Feed(feed.name));
+    TENON_TRY(names.CheckFeed(feed.name, feed.tensor, feed.value, feed.file));
+  }
+  return feeds;
+}
+
+std::string_view ShortTensor(std::string_view name) {
+  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/cli/run/run.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sdk/cli/command.h"
+#include "sdk/cli/describe.h"
+#include "sdk/cli/json.h"
+#include "sdk/cli/line/wrong_flag.h"
+#include "sdk/cli/run/feeds.h"
+#include "sdk/cli/run/repeat.h"
+#include "sdk/cli/run/results.h"
+#include "sdk/cli/tensor_names.h"
+#include "sdk/cli/timeline/svg_timeline.h"
+#include "tenon/data/file.h"
+#include "tenon/model/load.h"
+
+namespace tenon::cli {
+namespace {
+
+using host::Callable;
+using host::Code;
+using host::Name;
+using host::Result;
+using host::RunOptions;
+using host::Runtime;
+using host::Session;
+using host::Status;
+using host::Tensor;
+using host::View;
+
+class Runner {
+ public:
+  explicit Runner(const RunArguments& arguments) : arguments_(arguments), repeat_(arguments.repeat) {}
+
+  Status Run() {
+    TENON_TRY_ASSIGN(runtime_, arguments_.runtime.Create());  // whose plugins may bring the file systems of the paths
+    TENON_TRY_ASSIGN(data::ReadLimit limit, arguments_.session.Files());
+    TENON_TRY_ASSIGN(model_, arguments_.model.Open(limit.left()));
+    TENON_TRY_ASSIGN(signature_, arguments_.model.Choose(*model_));
+    TENON_TRY_ASSIGN(names_, TensorNames::Of(*model_, signature_));
+    TENON_TRY(ChooseFetches());
+    TENON_TRY_ASSIGN(feeds_, ReadFeeds(arguments_.feeds, *names_, limit));
+    if (whole_signature_) CheckInputs();
+    TENON_TRY(OpenSession());
+    Status status = RunSteps();
+    if (!status.ok()) return Explained(status);
+    return WriteResults();
+  }
+
+ private:
+  // Where nothing is asked for, all that the signature gives.
+  Status ChooseFetches() {
+    whole_signature_ = arguments_.fetches.empty() && arguments_.targets.empty() && arguments_.init.empty();
+    for (const std::string& target : arguments_.targets) names_->CheckNode("--target", target);
+    for (const std::string& node : arguments_.init) names_->CheckNode("--init", node);
+    if (whole_signature_ && signature_ == nullptr) RefuseNothing();
+    TENON_TRY_ASSIGN(fetches_, whole_signature_ ? FetchesOf(*signature_) : ReadFetches(arguments_.fetches, *names_));
+    return Status();
+  }
+  [[noreturn]] void RefuseNothing() const {
+    const std::string choice = names_->Choice();
+    const std::string& graph = arguments_.model.graph;
+    if (!choice.empty())
+      WrongFlag("--signature", "nothing to run: '" + graph +
+                                   "' has several signatures, and none of them is serving_default; " + choice);
+    WrongFlag("--fetch", "nothing to run: give --fetch NAME or --target NODE; `tenon inspect " + graph +
+                             "` lists the graph's outputs");
+  }
+
+  // A signature that is run as a whole wants all its inputs; some have defaults.
+  void CheckInputs() const {
+    for (const model::TensorInfo& input : signature_->inputs) {
+      if (IsFed(input) || input.kind != model::TensorInfo::Kind::kDense || !input.default_value.empty()) continue;
+      const std::string all = signature_->inputs.size() > 1 ? "; its inputs: " + InfosText(signature_->inputs) : "";
+      WrongFlag("--feed", "graph '" + arguments_.model.graph + "': signature '" + signature_->name + "' wants '" +
+                              input.key + "', " + TensorText(input.dtype, input.shape) + "; give --feed " + input.key +
+                              "=FILE.npy" + all);
+    }
+  }
+  bool IsFed(const model::TensorInfo& input) const {
+    return std::any_of(feeds_.begin(), feeds_.end(), [&](const Feed& feed) { return feed.tensor == input.tensor; });
+  }
+  Status FeedDefaults() {
+    for (size_t i = 0; whole_signature_ && i < signature_->inputs.size(); ++i) {
+      const model::TensorInfo& input = signature_->inputs[i];
+      if (input.default_value.empty() || IsFed(input)) continue;
+      TENON_TRY_ASSIGN(Tensor value, model::DefaultOf(*runtime_, *signature_, input));
+      feeds_.push_back({input.key, std::move(value), "", input.tensor});
+    }
+    return Status();
+  }
+
+  // Where it fails, it is not for the graph.
+  Status OpenSession() {
+    TENON_TRY_ASSIGN(host::SessionOptions options, arguments_.session.Options());
+    options.record_costs = !arguments_.session.Given("costs").empty();
+    TENON_TRY_ASSIGN(run_options_.timeout, arguments_.session.Deadline());
+    TENON_TRY_ASSIGN(session_, Session::Create(*runtime_, options));
+    return Status();
+  }
+
+  Status RunSteps() {
+    TENON_TRY(FeedDefaults());
+    TENON_TRY(model::LoadInto(*runtime_, *model_, *session_, run_options_));
+    if (!arguments_.init.empty()) TENON_TRY(CheckFiles(arguments_.init));
+    TENON_TRY(Initialize());
+    if (fetches_.empty() && arguments_.targets.empty()) return Status();
+    std::vector<Name> feed_names, fetch_names, target_names(arguments_.targets.begin(), arguments_.targets.end());
+    for (const Feed& feed : feeds_) feed_names.emplace_back(feed.tensor);
+    for (const Fetch& fetch : fetches_) fetch_names.emplace_back(fetch.tensor);
+    std::vector<std::string> runs = arguments_.targets;
+    for (const Fetch& fetch : fetches_) runs.push_back(fetch.tensor);
+    TENON_TRY(CheckFiles(runs));
+    TENON_TRY_ASSIGN(callable_, session_->Prepare(feed_names, fetch_names, target_names, {}, {}, run_options_));
+    TENON_TRY(RepeatSteps());
+    if (!arguments_.session.Given("costs").empty()) {
+      TENON_TRY_ASSIGN(const std::string costs, session_->Costs());
+      TENON_TRY(data::ReplaceFile(arguments_.session.Given("costs"), {costs}, data::Durability::kQuick));
+    }
+    if (arguments_.explain) {
+      TENON_TRY_ASSIGN(explanation_, callable_->Explain());
+    }
+    return Status();
+  }
+
+  // A stranger's model touches no file. A path may be what the user feeds to a tensor of the graph by its name; an
+  // input of a signature is data.
+  Status CheckFiles(const std::vector<std::string>& runs) const {
+    if (arguments_.allow_files) return Status();
+    std::vector<std::string> fed, chosen;
+    for (const Feed& feed : feeds_) {
+      fed.push_back(feed.tensor);
+      const auto is_it = [&](const model::TensorInfo& input) {
+        return ShortTensor(input.tensor) == ShortTensor(feed.tensor);
+      };
+      if (signature_ == nullptr || std::none_of(signature_->inputs.begin(), signature_->inputs.end(), is_it))
+        chosen.push_back(feed.tensor);
+    }
+    return model::CheckRun(*runtime_, *model_, fed, chosen, runs);
+  }
+
+  // Each node once, in order, with the feeds that the steps get: a graph's restore node reads its file's name from one.
+  Status Initialize() {
+    std::vector<host::Feed> feeds;
+    for (const Feed& feed : feeds_) feeds.push_back({feed.tensor, View(feed.value)});
+    for (const std::string& node : arguments_.init) {
+      Status done = session_->Run(feeds, {}, {node}, run_options_).status();
+      if (!done.ok()) return done.Annotate("--init '" + node + "'");
+    }
+    return Status();
+  }
+
+  Status RepeatSteps() {
+    std::vector<View> feeds;
+    for (const Feed& feed : feeds_) feeds.emplace_back(feed.value);
+    const bool traced =
+        !arguments_.trace.empty() || !arguments_.svg.empty() || !arguments_.session.Given("costs").empty();
+    return repeat_.Run([&](bool is_last) -> Status {
+      RunOptions options = run_options_;
+      if (traced && is_last) options.trace = &trace_;
+      TENON_TRY_ASSIGN(values_, callable_->Run(feeds, options));
+      return Status();
+    });
+  }
+
+  // The engine names nodes and ops; the file is ours to name. A feed that the engine refuses is named with its file
+  // too.
+  Status Explained(const Status& status) const {
+    std::string text = "graph '" + arguments_.model.graph + "'";
+    for (const Feed& feed : feeds_) {
+      const std::string name(ShortTensor(feed.tensor));
+      const bool named = status.message().find("'" + name + "'") != std::string::npos ||
+                         status.message().find("'" + name + ":0'") != std::string::npos;
+      if (!named) continue;
+      text += ", feed '" + feed.name + "'" + names_->OpOf(feed.tensor) + " from '" + feed.file + "'";
+      break;
+    }
+    return Status(status.code(), text + ": " + status.message() + WhatIsGone(status));
+  }
+  // A SavedModel that was copied without its values.
+  std::string WhatIsGone(const Status& status) const {
+    const bool wants_values = !model_->meta().saver.restore_op.empty() && model_->checkpoint().empty();
+    if (status.code() != Code::kFailedPrecondition || model_->form() != model::Form::kSavedModel || !wants_values)
+      return "";
+    return "; the values of the model's variables are gone: there is no '" +
+           data::JoinPath(model_->folder(), "variables/variables.index") + "'; copy the whole folder again";
+  }
+
+  Status WriteResults() {
+    if (repeat_.interrupted() && callable_) return TellInterrupted();
+    TENON_TRY(WriteFiles(fetches_, values_, *names_).Annotate("graph '" + arguments_.model.graph + "'"));
+    TENON_TRY(WriteTrace());
+    if (arguments_.json) {
+      PrintJson(ResultsJson());
+      return Status();
+    }
+    PrintValues(fetches_, values_);
+    if (arguments_.explain) fmt::print("{}\n", explanation_);
+    if (arguments_.time && repeat_.done() > 0) fmt::print("{}\n", repeat_.Text());
+    return Status();
+  }
+  Status WriteTrace() const {
+    if (!arguments_.trace.empty())
+      TENON_TRY(data::ReplaceFile(arguments_.trace, {trace_}, data::Durability::kQuick).Annotate("--trace"));
+    if (arguments_.svg.empty()) return Status();
+    TENON_TRY_ASSIGN(const Timeline timeline, MeasuredTimeline(trace_));
+    return data::ReplaceFile(arguments_.svg, {DrawTimeline(timeline)}, data::Durability::kQuick).Annotate("--svg");
+  }
+  // What was measured so far; files are those of whole runs.
+  Status TellInterrupted() const {
+    if (arguments_.json)
+      PrintJson({{"graph", arguments_.model.graph}, {"step", StepJson()}});
+    else
+      fmt::print("{}\n", repeat_.Text());
+    return Status(Code::kCancelled, fmt::format("graph '{}': interrupted after step {} of {}", arguments_.model.graph,
+                                                repeat_.done(), repeat_.steps()));
+  }
+
+  Json StepJson() const {
+    const auto [least, median] = repeat_.LeastAndMedian();
+    return {{"min_us", least}, {"median_us", median}, {"steps", repeat_.done()}};
+  }
+  Json ResultsJson() const {
+    Json json;
+    json["graph"] = arguments_.model.graph;
+    if (signature_ != nullptr) json["signature"] = signature_->name;
+    json["fetches"] = ValuesJson(fetches_, values_);
+    if (arguments_.explain) json["explain"] = Json::parse(explanation_, nullptr, false);
+    if (arguments_.time && repeat_.done() > 0) json["step"] = StepJson();
+    return json;
+  }
+
+  const RunArguments& arguments_;
+  std::vector<Feed> feeds_;
+  std::vector<Fetch> fetches_;
+  std::optional<model::ModelFile> model_;
+  const model::Signature* signature_ = nullptr;
+  std::optional<TensorNames> names_;
+  bool whole_signature_ = false;
+  std::optional<Runtime> runtime_;
+  std::optional<Session> session_;
+  std::optional<Callable> callable_;
+  RunOptions run_options_;
+  std::vector<Tensor> values_;
+  Repeat repeat_;
+  std::string trace_;
+  std::string explanation_;
+};
+
+}  // namespace
+
+Status RunGraph(const RunArguments& arguments) { return Runner(arguments).Run(); }
+
+void AddRunCommand(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* run = app.add_subcommand("run", "Run a graph on arrays from files");
+  arguments->model.AddTo(*run);
+  run->add_option("--feed", arguments->feeds,
+                  "Give a tensor its value: NAME=FILE.npy, NAME=FILE.npz or FILE.npz; may be repeated")
+      ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  run->add_option("--fetch", arguments->fetches, "Write a tensor to an .npy or .npz file, or print it; may be repeated")
+      ->type_name("NAME[=FILE]")
+      ->allow_extra_args(false);
+  run->add_option("--target", arguments->targets, "Run a node for its effect in each step; may be repeated")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  run->add_option("--init", arguments->init, "Run a node once first; may be repeated")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+  run->add_option("--repeat", arguments->repeat, "Run the step so often, in one session")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40));
+  run->add_flag("--time", arguments->time, "Print the least and the median time of a step");
+  run->add_option("--trace", arguments->trace, "Write the last step's trace (for chrome://tracing)")->type_name("FILE");
+  run->add_option("--svg", arguments->svg, "Draw the last step, as `tenon place --svg` draws the predicted one")
+      ->type_name("FILE");
+  run->add_flag("--explain", arguments->explain, "Print how each node runs, as JSON");
+  run->add_flag("--allow-files", arguments->allow_files,
+                "Of a SavedModel: its graph may read and write files that it names itself; without it, it touches none "
+                "but its own while it is loaded");
+  run->add_flag("--json", arguments->json, "Print the results as JSON");
+  arguments->runtime.AddTo(*run);
+  arguments->session.AddTo(*run);
+  run->footer(
+      "NAME is `node` or `node:k`, or an input or output of the signature; of a signature all outputs are printed "
+      "where none is named.\n"
+      "Strings are arrays of dtype S<n>. Ctrl-C ends --repeat after the step that runs, with the times so far.\n\n"
+      "Examples:\n"
+      "  tenon run model --feed x=x.npy                            all outputs of the signature\n"
+      "  tenon run model --signature train --feed x=x.npy --fetch loss=loss.npy\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --repeat 100 --time\n"
+      "  tenon run graph.pb --feed x=x.npy --fetch y --trace step.json --svg step.svg");
+  run->callback([arguments, &action] { action = [arguments] { return RunGraph(*arguments); }; });
+}
+
+}  // namespace tenon::cli
