@@ -187,13 +187,13 @@ class KeptGraph {
   explicit KeptGraph(Bench& bench) : capture_(*static_cast<const tenon_graph_capture*>(
                                          bench.device.driver->get_extension(bench.device.device, Span(TENON_EXTENSION_GRAPH_CAPTURE)))) {
     kernel_ = FindKernel(bench.tested, node_);
-    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr, bench.device.device};
+    const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node_, nullptr, nullptr, bench.device.device, nullptr};
     EXPECT_EQ(Text(kernel_->create(&create, &object_)), "");
     void* const y_data = bench.device.Memory(12);
     tenon_tensor_view x = ViewOf(TENON_DT_FLOAT, dims_, bench.device.Memory(12)), y = ViewOf(TENON_DT_FLOAT, dims_, y_data), out = x;
     const tenon_tensor_view* inputs[] = {&x, &y};
     tenon_tensor_view* outputs[] = {&out};
-    tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0};
+    tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0, nullptr, nullptr, nullptr};
     EXPECT_EQ(Text(kernel_->prepare(object_, &prepare)), "");
     prepared_ = prepare.out_prepared;
     tenon_frame frame = {};

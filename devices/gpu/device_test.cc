@@ -122,7 +122,7 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   ASSERT_NE(kernel, nullptr);
   EXPECT_NE(kernel->traits & TENON_KERNEL_CAPTURE_SAFE, 0u);
   const tenon_node node = {"FloorDiv", {{"T", Type{TENON_DT_INT32}}}, {TENON_DT_INT32, TENON_DT_INT32}, {TENON_DT_INT32}};
-  const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr, bench.device.device};
+  const tenon_create_args create = {TENON_HEAD(tenon_create_args), NodeServices(), &node, nullptr, nullptr, bench.device.device, nullptr};
   tenon_kernel* object = nullptr;
   ASSERT_EQ(Text(kernel->create(&create, &object)), "");
   std::vector<int64_t> dims = {3};
@@ -131,7 +131,7 @@ TEST(Capture, KeepsKernelsAndLaunchesThemAgainWithWhatStandsThereThen) {
   tenon_tensor_view x = ViewOf(TENON_DT_INT32, dims, a), y = ViewOf(TENON_DT_INT32, dims, b), out = x;
   const tenon_tensor_view* inputs[] = {&x, &y};
   tenon_tensor_view* outputs[] = {&out};
-  tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0};
+  tenon_prepare_args prepare = {TENON_HEAD(tenon_prepare_args), inputs, inputs, 2, 1, TENON_PRECISION_STRICT, 1, bench.device.device, nullptr, 0, nullptr, nullptr, nullptr};
   ASSERT_EQ(Text(kernel->prepare(object, &prepare)), "");
   tenon_queue* keeping = nullptr;
   ASSERT_EQ(Text(capture->begin(bench.queue, &keeping)), "");
