@@ -2,7 +2,8 @@
 # find_package(Tenon [COMPONENTS plugin testing app]) gives, from a prefix that may be moved as a whole:
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
-#   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::tenon (component data)
+#   Tenon::host        the same for C++: tenon/host, and C++20, which it needs (component app)
+#   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::host (component data)
 #   Tenon::train       the training library over Tenon::data (component train)
 #   Tenon::model       models as files: read, run and written, over Tenon::data (component model)
 #   Tenon::testing     the headers of tests of plugins, in C++20 (component testing)
@@ -46,6 +47,12 @@ if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/
       IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon.so"
       INTERFACE_INCLUDE_DIRECTORIES "${Tenon_PREFIX}/include")
   endif()
+  if(NOT TARGET Tenon::host)
+    add_library(Tenon::host INTERFACE IMPORTED)
+    set_target_properties(Tenon::host PROPERTIES
+      INTERFACE_LINK_LIBRARIES Tenon::tenon
+      INTERFACE_COMPILE_FEATURES cxx_std_20)
+  endif()
 endif()
 
 set(Tenon_data_FOUND FALSE)
@@ -56,7 +63,7 @@ if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
     add_library(Tenon::data STATIC IMPORTED)
     set_target_properties(Tenon::data PROPERTIES
       IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_data.a"
-      INTERFACE_LINK_LIBRARIES "Tenon::tenon;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
+      INTERFACE_LINK_LIBRARIES "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
   endif()
 endif()
 

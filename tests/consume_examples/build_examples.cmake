@@ -46,6 +46,17 @@ if(NOT output STREQUAL "8 -27\n12 27\n1,234,567\nno archive\n")
   message(FATAL_ERROR "cube_program printed: ${output}")
 endif()
 
+# Without CMake: pkg-config says what a compiler needs, C++20 among it.
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  run("${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${PREFIX}/lib/pkgconfig" "${pkg_config}" --cflags --libs tenon-train tenon-model)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  file(MAKE_DIRECTORY "${FOLDER}/by_pkg_config")
+  run("${CXX}" "${SOURCE}/tests/consume_examples/cube_program/main.cc" "-I${FOLDER}" ${flags} "-Wl,-rpath,${PREFIX}/lib"
+      -o "${FOLDER}/by_pkg_config/cube_program")
+  run("${FOLDER}/by_pkg_config/cube_program" "${CUBE}")
+endif()
+
 # The plugin that README.md shows: what stands there is what is built.
 file(READ "${SOURCE}/README.md" readme)
 string(FIND "${readme}" "```c\n" begin)
