@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/graph/function_body.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_body.h"
+#include "core/graph/function/function_def.h"
 
 namespace tenon::grad {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients of library functions, as functions. One may need the other: a body may hold the gradient of a function.
 #include "core/grad/gradients.h"
-#include "core/graph/make_function.h"
+#include "core/graph/function/make_function.h"
 
 #include "core/grad/sums.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::grad {

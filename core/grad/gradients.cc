@@ -6,7 +6,7 @@
 #include "core/grad/call_gradient.h"
 #include "core/grad/differentiator.h"
 #include "core/graph/graph.h"
-#include "core/graph/inline_call.h"
+#include "core/graph/function/inline_call.h"
 
 namespace tenon::grad {
 namespace {

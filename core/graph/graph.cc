@@ -5,7 +5,7 @@
 #include <queue>
 
 #include "core/base/checked.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/node_name.h"
 #include "tenon/sdk/near_miss.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/graph.h"
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/node_name.h"
 
 #include "tests/fakes/tiny_ops.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/graph/function_library.h"
+#include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 
 namespace tenon::graph {

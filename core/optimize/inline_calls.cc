@@ -3,7 +3,7 @@
 
 #include "core/grad/gradients.h"
 #include "core/graph/graph.h"
-#include "core/graph/inline_call.h"
+#include "core/graph/function/inline_call.h"
 #include "core/optimize/optimize.h"
 
 namespace tenon::optimize {

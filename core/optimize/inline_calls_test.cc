@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/optimize/optimize.h"
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "tests/fakes/tiny_ops.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/graph/function_library.h"
+#include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 #include "core/partition/partition.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/graph/function_library.h"
+#include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
 #include "core/partition/deadness.h"

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
 #include "tests/fakes/tiny_ops.h"

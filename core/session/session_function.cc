@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/graph/builder.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "core/session/callable.h"
 

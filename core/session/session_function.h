@@ -13,7 +13,7 @@
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/exec/work/function.h"
 #include "core/exec/work/session_works.h"
-#include "core/graph/function_body.h"
+#include "core/graph/function/function_body.h"
 #include "core/optimize/optimize.h"
 #include "core/session/run_options.h"
 

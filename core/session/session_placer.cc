@@ -7,7 +7,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/plan/plan.h"
 #include "core/exec/plan/step_times.h"
-#include "core/graph/function_body.h"
+#include "core/graph/function/function_body.h"
 #include "core/place/external_placer.h"
 #include "core/session/placement.h"
 #include "core/session/runtime.h"

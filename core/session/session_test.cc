@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/exec/plan/plan.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/session/runtime.h"
 #include "core/session/session_placer.h"
 #include "tenon/ext/draft/collective.h"

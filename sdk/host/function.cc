@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of app.h.
-#include "core/graph/function_library.h"
-#include "core/graph/make_function.h"
+#include "core/graph/function/function_library.h"
+#include "core/graph/function/make_function.h"
 #include "core/graph/op_registry.h"
 #include "sdk/host/objects.h"
 

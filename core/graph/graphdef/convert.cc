@@ -8,8 +8,8 @@
 #include <new>
 #include <queue>
 
-#include "core/graph/function_def.h"
-#include "core/graph/function_library.h"
+#include "core/graph/function/function_def.h"
+#include "core/graph/function/function_library.h"
 #include "core/graph/graph.h"
 #include "core/graph/graphdef/function_proto.h"
 #include "core/graph/graphdef/graph.pb.h"

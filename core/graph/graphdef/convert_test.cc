@@ -3,7 +3,7 @@
 
 #include <sys/mman.h>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "core/graph/graphdef/graph.pb.h"
 #include "core/graph/graphdef/tensor_proto.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 
 namespace tensorflow {
 class FunctionDef;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/function_body.h"
+#include "core/graph/function/function_body.h"
 
 #include <algorithm>
 #include <charconv>

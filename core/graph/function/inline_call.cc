@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/inline_call.h"
+#include "core/graph/function/inline_call.h"
 
 #include <algorithm>
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
 #include "core/graph/builder.h"
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_registry.h"
 #include "core/tensor/allowance.h"

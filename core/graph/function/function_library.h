@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a library: adding, copying with what they call, and which call which.
-#ifndef TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
-#define TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
+#ifndef TENON_CORE_GRAPH_FUNCTION_FUNCTION_LIBRARY_H_
+#define TENON_CORE_GRAPH_FUNCTION_FUNCTION_LIBRARY_H_
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::graph {
@@ -45,4 +45,4 @@ inline std::vector<std::string_view> CalledBy(const FunctionDef::BodyNode& node,
 
 }  // namespace tenon::graph
 
-#endif  // TENON_CORE_GRAPH_FUNCTION_LIBRARY_H_
+#endif  // TENON_CORE_GRAPH_FUNCTION_FUNCTION_LIBRARY_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of a graph as a function of a library: what inlining undoes.
-#ifndef TENON_CORE_GRAPH_MAKE_FUNCTION_H_
-#define TENON_CORE_GRAPH_MAKE_FUNCTION_H_
+#ifndef TENON_CORE_GRAPH_FUNCTION_MAKE_FUNCTION_H_
+#define TENON_CORE_GRAPH_FUNCTION_MAKE_FUNCTION_H_
 
 #include <string>
 #include <vector>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/graph.h"
 
 namespace tenon::graph {
@@ -34,4 +34,4 @@ Result<FunctionDef> MakeFunction(const Graph& graph, FunctionSource source);
 
 }  // namespace tenon::graph
 
-#endif  // TENON_CORE_GRAPH_MAKE_FUNCTION_H_
+#endif  // TENON_CORE_GRAPH_FUNCTION_MAKE_FUNCTION_H_

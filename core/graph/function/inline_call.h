@@ -4,12 +4,12 @@
 // A call (trait CALL) becomes the function's body. A conditional (BRANCH) becomes switches, the bodies of its branches and merges; of
 // several branches each is asked for in turn. A loop (WHILE) becomes a frame with the bodies of its condition and body; what the body gives
 // back as it got it is a constant of the frame. Any other node becomes what its op's decomposition says.
-#ifndef TENON_CORE_GRAPH_INLINE_CALL_H_
-#define TENON_CORE_GRAPH_INLINE_CALL_H_
+#ifndef TENON_CORE_GRAPH_FUNCTION_INLINE_CALL_H_
+#define TENON_CORE_GRAPH_FUNCTION_INLINE_CALL_H_
 
 #include <memory>
 
-#include "core/graph/function_body.h"
+#include "core/graph/function/function_body.h"
 #include "core/graph/node.h"
 
 namespace tenon::graph {
@@ -27,4 +27,4 @@ Result<std::unique_ptr<Node>> InlineCall(Graph* graph, NodeId call);
 
 }  // namespace tenon::graph
 
-#endif  // TENON_CORE_GRAPH_INLINE_CALL_H_
+#endif  // TENON_CORE_GRAPH_FUNCTION_INLINE_CALL_H_

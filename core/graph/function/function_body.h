@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of a library function, built into a graph: one call of it.
-#ifndef TENON_CORE_GRAPH_FUNCTION_BODY_H_
-#define TENON_CORE_GRAPH_FUNCTION_BODY_H_
+#ifndef TENON_CORE_GRAPH_FUNCTION_FUNCTION_BODY_H_
+#define TENON_CORE_GRAPH_FUNCTION_FUNCTION_BODY_H_
 
 #include <string>
 #include <vector>
 
-#include "core/graph/function_def.h"
+#include "core/graph/function/function_def.h"
 #include "core/graph/edge.h"
 
 namespace tenon::graph {
@@ -38,4 +38,4 @@ Status AddFunctionBody(Graph* graph, const CallSite& site, const FunctionDef& fu
 
 }  // namespace tenon::graph
 
-#endif  // TENON_CORE_GRAPH_FUNCTION_BODY_H_
+#endif  // TENON_CORE_GRAPH_FUNCTION_FUNCTION_BODY_H_

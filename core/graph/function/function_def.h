@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FunctionDef: a function of a graph's library.
-#ifndef TENON_CORE_GRAPH_FUNCTION_DEF_H_
-#define TENON_CORE_GRAPH_FUNCTION_DEF_H_
+#ifndef TENON_CORE_GRAPH_FUNCTION_FUNCTION_DEF_H_
+#define TENON_CORE_GRAPH_FUNCTION_FUNCTION_DEF_H_
 
 #include <map>
 #include <string>
@@ -38,4 +38,4 @@ struct FunctionDef {
 
 }  // namespace tenon::graph
 
-#endif  // TENON_CORE_GRAPH_FUNCTION_DEF_H_
+#endif  // TENON_CORE_GRAPH_FUNCTION_FUNCTION_DEF_H_

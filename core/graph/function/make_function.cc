@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/make_function.h"
+#include "core/graph/function/make_function.h"
 
 #include <algorithm>
 #include <set>
 
-#include "core/graph/function_def.h"
-#include "core/graph/function_library.h"
+#include "core/graph/function/function_def.h"
+#include "core/graph/function/function_library.h"
 #include "core/graph/node_name.h"
 #include "core/graph/op_registry.h"
 
