@@ -264,7 +264,7 @@ const tenon_perf_recorder kRecorder = {[] {
                                        }};
 
 const tenon_capability kCapabilities[] = {TENON_PROVIDES(KERNELS, &kPackage),
-                                          {TENON_SPAN(TENON_PERF_RECORDER), &kRecorder}};
+                                          {TENON_SPAN(TENON_PERF_RECORDER), &kRecorder, 0}};
 
 }  // namespace
 
