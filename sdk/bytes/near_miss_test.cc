@@ -25,6 +25,19 @@ TEST(NearMiss, LeavesLongNamesAlone) {
   EXPECT_EQ(hint("", "x"), "");
 }
 
+TEST(NearMiss, LetsASharedScopeExcuseNothing) {
+  const auto hint = [](std::string_view wrong, std::string_view known) {
+    NearMiss near(wrong);
+    near.Try(known);
+    return near.Hint();
+  };
+  EXPECT_EQ(hint("tenon.absent", "tenon.ops.nn"), "") << "five slips in six letters";
+  EXPECT_EQ(hint("model/layer/bias", "model/layer/kernel"), "");
+  EXPECT_EQ(hint("tenon.cpi", "tenon.cpu"), "; did you mean 'tenon.cpu'?");
+  EXPECT_EQ(hint("tneon.cpu", "tenon.cpu"), "; did you mean 'tenon.cpu'?");
+  EXPECT_EQ(hint("tenon.", "tenon.cpu"), "");
+}
+
 TEST(EditDistance, CountsWhatWasTypedWrong) {
   EXPECT_EQ(EditDistance("", ""), 0u);
   EXPECT_EQ(EditDistance("", "run"), 3u);

@@ -211,9 +211,9 @@ CASES = [
     Case("nothing", ("option 'size' is 'many', not a whole number",), arguments=("--option", "test.wrong.size=many"), name="option.misfit"),
     Case("nothing", ("option 'size' is 0; it must be at least 1",), arguments=("--option", "test.wrong.size=0"), name="option.range"),
     Case("nothing", ("[1, 2, 3, 4]",), status=0, arguments=("--option", "test.wrong.size=7"), name="option.reaches_a_file"),
-    Case("nothing", ("option 'tenon.cpu.foo=1'", "it has no option 'foo'"), arguments=("--option", "tenon.cpu.foo=1"), name="option.of_an_installed_one"),
-    Case("nothing", ("there is no package 'test.absent'",), arguments=("--option", "test.absent.foo=1"), name="option.of_none"),
-    Case("nothing", ("there is no package 'tenon.absent'",), arguments=("--devices", "absent:2"), name="devices.absent"),
+    Case("nothing", ("'tenon.cpu.foo=1'", "it has no option 'foo'"), status=2, arguments=("--option", "tenon.cpu.foo=1"), name="option.of_an_installed_one"),
+    Case("nothing", ("there is no package 'test.absent'",), status=2, arguments=("--option", "test.absent.foo=1"), name="option.of_none"),
+    Case("nothing", ("there is no package 'tenon.absent'",), status=2, arguments=("--devices", "absent:2"), name="devices.absent"),
     # Devices.
     Case("device.nan", (PLUGIN + ": its properties() gave flops nan",), **ELSEWHERE),
     Case("device.infinite", (PLUGIN + ": its properties() gave bytes_per_second inf",), **ELSEWHERE),

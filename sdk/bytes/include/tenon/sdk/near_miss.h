@@ -38,8 +38,9 @@ class NearMiss {
   explicit NearMiss(std::string_view wrong) : wrong_(wrong), best_(Farthest(wrong.size())) {}
   void Try(std::string_view known) {
     const size_t apart = known.size() > wrong_.size() ? known.size() - wrong_.size() : wrong_.size() - known.size();
-    if (apart >= best_) return;
-    if (const size_t distance = EditDistance(wrong_, known); distance < best_) {
+    const size_t most = std::min(best_, Farthest(wrong_.size() - SharedScope(known)));
+    if (apart >= most) return;
+    if (const size_t distance = EditDistance(wrong_, known); distance < most) {
       best_ = distance;
       found_ = known;
     }
@@ -52,6 +53,14 @@ class NearMiss {
   static constexpr size_t Farthest(size_t size) {
     if (size > kLongest) return 0;
     return size < 2 ? 1 : std::max<size_t>(size / 3 + 1, 2);
+  }
+
+  // Bytes of "tenon.ops." or "layer/" that both begin with: nobody mistyped these, so they allow for no slips.
+  size_t SharedScope(std::string_view known) const {
+    size_t shared = 0;
+    for (size_t i = 0; i < std::min(known.size(), wrong_.size()) && known[i] == wrong_[i]; ++i)
+      if (known[i] == '.' || known[i] == '/') shared = i + 1;
+    return shared;
   }
 
   const std::string_view wrong_;
