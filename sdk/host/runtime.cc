@@ -142,7 +142,7 @@ Status tenon_runtime::OpenNamed(const std::string& id) {
 
 void tenon_runtime::OpenForOp(std::string_view op) {
   std::lock_guard lock(mutex);
-  if (!opened_ops.insert(std::string(op)).second) return;
+  if (opened_ops.contains(op)) return;
   const auto has = [op](const plugins::Manifest& manifest) { return std::find(manifest.ops.begin(), manifest.ops.end(), op) != manifest.ops.end(); };
   const auto differentiates = [op](const plugins::Manifest& manifest) {
     return !op.empty() && std::find(manifest.gradients.begin(), manifest.gradients.end(), op) != manifest.gradients.end();
@@ -153,6 +153,7 @@ void tenon_runtime::OpenForOp(std::string_view op) {
     const plugins::Manifest& manifest = *package->manifest;
     const bool brings = !manifest.ops.empty() && (op.empty() || has(manifest));
     if (!brings && !differentiates(manifest)) continue;
+    opened_ops.emplace(op);  // names that nobody has are not kept: graphs of strangers bring any number of them
     OpenPackage(manifest.id);
     there = there || brings;
   }

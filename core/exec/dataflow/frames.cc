@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames and their iterations: made, used again, and let go.
 #include "core/exec/dataflow/dynamic_instance.h"
-#include "core/exec/device/environment.h"
 
 #include <algorithm>
+
+#include "core/exec/device/environment.h"
 
 namespace tenon::exec {
 
