@@ -11,6 +11,7 @@
 #include "core/exec/lower/lower.h"
 #include "core/exec/program/instance.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/tensor/allowance.h"
 
 namespace tenon::exec {

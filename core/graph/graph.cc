@@ -207,6 +207,8 @@ Status Complete(Node& node, const std::vector<DType>& found) {
 
 }  // namespace
 
+std::string Node::Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
+
 Status CheckVersion(const OpDef& op, const AttrValue& version) {
   if (version.kind() != TENON_ATTR_INT) return InvalidArgument(StrCat("attribute '", kVersionAttr, "' is no int"));
   if (version.i() <= op.version) return Status::Ok();
@@ -304,6 +306,7 @@ std::string Graph::UniqueName(std::string_view wish) const {
 
 // All but id, op and name.
 Status Graph::Fill(NodeSpec spec, Node* node) const {
+  node->traits = node->op->traits;
   node->attrs = std::move(spec.attrs);
   node->inputs = std::move(spec.inputs);
   node->controls = std::move(spec.controls);

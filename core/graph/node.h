@@ -7,13 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "core/graph/attr.h"
 #include "core/graph/edge.h"
-#include "core/graph/op_def.h"
+#include "tenon/op.h"
 
 // The ABI's opaque node is the graph's own.
 struct tenon_node {};
 
 namespace tenon::graph {
+
+struct OpDef;
 
 struct ArgRange {
   int32_t begin = 0;
@@ -32,14 +35,15 @@ struct Node : tenon_node {
   std::vector<DType> output_types;
   std::vector<ArgRange> input_ranges;  // one an argument of the op
   std::vector<ArgRange> output_ranges;
+  uint64_t traits = 0;  // the op's
 
-  bool has(uint64_t trait) const { return op->has(trait); }
+  bool has(uint64_t trait) const { return (traits & trait) != 0; }
   const AttrValue* FindAttr(std::string_view attr) const {
     const auto it = attrs.find(attr);
     return it == attrs.end() ? nullptr : &it->second;
   }
   // "node 'x' (MatMul)".
-  std::string Describe() const { return StrCat("node '", name, "' (", op->name, ")"); }
+  std::string Describe() const;
 };
 
 // What a new node is made of.

@@ -2,6 +2,7 @@
 // The ABI's questions about a node, answered from graph::Node.
 #include "core/base/checked.h"
 #include "core/graph/node.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::graph {
 namespace {

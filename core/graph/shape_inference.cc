@@ -6,7 +6,9 @@
 
 #include "core/base/checked.h"
 #include "core/base/plugin_call.h"
+#include "core/graph/constraint.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/tensor/allowance.h"
 
 // What a shape function's context points at.

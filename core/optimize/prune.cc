@@ -2,6 +2,7 @@
 #include <set>
 
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/optimize/optimize.h"
 
 namespace tenon::optimize {

@@ -10,6 +10,7 @@
 
 #include "core/base/plugin_call.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::place {
 namespace {

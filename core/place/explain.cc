@@ -7,6 +7,7 @@
 
 #include "core/base/json_escape.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/place/constraints.h"
 
 namespace tenon::place {

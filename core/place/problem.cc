@@ -8,6 +8,7 @@
 
 #include "core/graph/graph.h"
 #include "core/graph/loop_analysis.h"
+#include "core/graph/op_def.h"
 #include "core/place/cost_model.h"
 
 namespace tenon::place {

@@ -11,6 +11,7 @@
 #include "core/exec/device/step.h"
 #include "core/exec/runnable.h"
 #include "core/graph/graphdef/convert.h"
+#include "core/graph/op_def.h"
 #include "core/partition/partition.h"
 #include "core/place/device_name.h"
 #include "core/trace/trace.h"

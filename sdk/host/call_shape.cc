@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/shape_inference.h"
 #include "core/optimize/optimize.h"
 #include "tenon/op.h"

@@ -5,6 +5,7 @@
 #include "core/grad/gradients.h"
 #include "core/graph/builder.h"
 #include "core/graph/graphdef/convert.h"
+#include "core/graph/op_def.h"
 #include "sdk/host/call_shape.h"
 #include "sdk/host/objects.h"
 

@@ -10,6 +10,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_def.h"
 #include "core/trace/trace.h"
 
 namespace tenon::exec {

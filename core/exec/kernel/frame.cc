@@ -8,6 +8,7 @@
 #include "core/base/plugin_call.h"
 #include "core/exec/device/resources.h"
 #include "core/exec/work/work.h"
+#include "core/graph/op_def.h"
 #include "core/tensor/view_check.h"
 
 namespace tenon::exec {

@@ -8,6 +8,7 @@
 #include "core/exec/device/resources.h"
 #include "core/exec/kernel/frame.h"
 #include "core/exec/kernel/work_services.h"
+#include "core/graph/op_def.h"
 
 // What a kernel's create() gets.
 struct tenon_create_context {

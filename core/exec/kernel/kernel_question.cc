@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/exec/device/environment.h"
 #include "core/exec/threads/host_threads.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::exec {
 

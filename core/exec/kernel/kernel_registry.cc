@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "core/base/plugin_call.h"
 #include "core/base/table_check.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::exec {
 namespace {

@@ -13,6 +13,7 @@
 #include "core/exec/kernel/prepare_services.h"
 #include "core/exec/threads/host_threads.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/tensor/allowance.h"
 #include "core/tensor/buffer.h"
 #include "core/trace/trace.h"

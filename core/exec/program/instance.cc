@@ -7,6 +7,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/kernel/kernel_instance.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 
 namespace tenon::exec {
 namespace {
