@@ -26,7 +26,8 @@ ROOM = Path(__file__).resolve().parents[1]
 HASH_HEADER = "tenon/layout_hash.h"
 DRAFT = "tenon/ext/draft/"
 # For applications, not plugins: compiled here, and versioned apart.
-APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h")
+APPLICATION = ("tenon/app.h", "tenon/session_options.h", "tenon/dlpack.h", "tenon/model.h", "tenon/train.h")
+TAGGED_APPLICATION = ("tenon/model.h", "tenon/train.h")  # app.h is older than its tags
 # The headers that speak of each hash, with all that they include. What every plugin has to do with is the handshake's.
 HANDSHAKE = ("tenon/abi.h", "tenon/status.h")
 CAPABILITIES = {"OPS": "tenon/op.h", "GRADIENTS": "tenon/op.h", "KERNELS": "tenon/kernel.h", "DEVICE": "tenon/device.h", "COMPILER": DRAFT + "compile.h",
@@ -98,8 +99,8 @@ def squeeze(text):
 
 
 def without_tags(text):
-    """Takes TENON_THREAD(...) and TENON_OWN(...) away; their arguments may hold one level of parentheses."""
-    return squeeze(re.sub(r"\bTENON_(?:THREAD|OWN)\s*\((?:[^()]|\([^()]*\))*\)", " ", text))
+    """Takes TENON_THREAD(...), TENON_OWN(...) and TENON_NULLABLE(...) away; their arguments may hold one level of parentheses."""
+    return squeeze(re.sub(r"\bTENON_(?:THREAD|OWN|NULLABLE)\s*\((?:[^()]|\([^()]*\))*\)", " ", text))
 
 
 def body_end(text, begin):
@@ -185,12 +186,19 @@ def list_of_parameters(bare):
     return pointer.end() - 1 if pointer else bare.find("(")
 
 
+def nullables(statement):
+    """The names in TENON_NULLABLE."""
+    found = re.search(r"\bTENON_NULLABLE\s*\(([^()]*)\)", statement)
+    return [squeeze(name) for name in found.group(1).split(",")] if found else []
+
+
 def tags_of(statement, names):
     """"any borrow", with the number of a parameter in place of its name."""
     tags = re.findall(r"\bTENON_(?:THREAD|OWN)\s*\(((?:[^()]|\([^()]*\))*)\)", statement)
     numbered = [re.sub(r"\((\w+)", lambda found: f"({names.index(found.group(1)) if found.group(1) in names else found.group(1)}", tag)
                 for tag in tags]
-    return " ".join(squeeze(tag).replace(" ", "") for tag in numbered)
+    nullable = [str(names.index(name)) if name in names else name for name in nullables(statement)]
+    return " ".join([squeeze(tag).replace(" ", "") for tag in numbered] + ([f"null({','.join(nullable)})"] if nullable else []))
 
 
 def type_of(statement):
@@ -303,6 +311,18 @@ def declarations(code):
                 yield plain.group(1), statement
 
 
+def pointers(statement):
+    """The parameters that are pointers, and "return" where that is one."""
+    bare = squeeze(without_tags(statement).replace("TENON_EXPORT", ""))
+    begin = list_of_parameters(bare)
+    found = {"return"} if "*" in re.sub(r"\(\s*\*.*", "", bare[:begin]) else set()
+    for each in split_parameters(bare[begin + 1:end_of_group(bare, begin) - 1]):
+        name, declaration = parameter(each)
+        if name and ("*" in declaration or "[" in declaration):
+            found.add(name)
+    return found
+
+
 def check_tag_values(name, statement):
     problems = []
     threads = re.findall(r"\bTENON_THREAD\s*\(\s*(\w*)\s*\)", statement)
@@ -319,7 +339,8 @@ def check_tag_values(name, statement):
             problems.append(f"{name}: TENON_OWN({own}); known: borrow, static, give(x), take(x)")
         elif moved and moved.group(1) not in parameters:
             problems.append(f"{name}: TENON_OWN({own}) names no parameter")
-    return problems
+    return problems + [f"{name}: TENON_NULLABLE names '{each}', which is no pointer that crosses" for each in nullables(statement)
+                       if each not in pointers(statement)]
 
 
 def check_tags(headers):
@@ -540,7 +561,7 @@ def append_only(old, new):
 
 def check_all(room=ROOM):
     include = room / "include"
-    headers = read_headers(include)
+    headers = read_headers(include) + [header for header in read_application(include) if header.path in TAGGED_APPLICATION]
     return check_compiles(include) + check_structs(headers) + check_tags(headers) + check_layout(room) + check_released(room)
 
 

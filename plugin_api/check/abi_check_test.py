@@ -117,6 +117,15 @@ class Planted(unittest.TestCase):
         self.assert_one(abi_check.check_tags(self.headers(self.changed("OWN(give(out_thing))", "OWN(give(out_other))"))),
                         "out_other", "no parameter")
 
+    def test_what_may_be_null_is_a_pointer_that_crosses(self):
+        function = "TENON_EXPORT TENON_THREAD(any) TENON_OWN(borrow) TENON_NULLABLE({}) const tenon_pair* tenon_open(const tenon_pair* of, uint32_t x);\n"
+        for good in ("of", "of, return"):
+            self.assertEqual([], abi_check.check_tags(self.headers(GOOD + function.format(good))))
+        for bad in ("x", "other"):
+            self.assert_one(abi_check.check_tags(self.headers(GOOD + function.format(bad))), "tenon_open", f"'{bad}'")
+        self.assertEqual("const tenon_pair* tenon_open(const tenon_pair*, uint32_t) [any borrow null(0,return)]",
+                         abi_check.type_of(function.format("of, return")))
+
     def test_a_type_without_fixed_width_is_refused(self):
         for kind in ("bool", "size_t", "long", "enum tenon_kind"):
             text = self.changed("  uint64_t count;", f"  {kind} count;")

@@ -3,6 +3,7 @@
 #   Tenon::plugin      the headers of a plugin, with tenon_add_plugin(name SOURCES ...) to build it
 #   Tenon::tenon       libtenon.so with tenon/app.h, where the prefix has it (component app)
 #   Tenon::host        the same for C++: tenon/host, and C++20, which it needs (component app)
+#   Tenon::model_c    models and training through C, tenon/model.h and tenon/train.h (component model_c)
 #   Tenon::data        arrays, archives and GraphDefs as files, over Tenon::host (component data)
 #   Tenon::train       the training library over Tenon::data (component train)
 #   Tenon::model       models as files: read, run and written, over Tenon::data (component model)
@@ -55,6 +56,17 @@ if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/
   endif()
 endif()
 
+set(Tenon_model_c_FOUND FALSE)
+if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model_c.so")
+  set(Tenon_model_c_FOUND TRUE)
+  if(NOT TARGET Tenon::model_c)
+    add_library(Tenon::model_c SHARED IMPORTED)
+    set_target_properties(Tenon::model_c PROPERTIES
+      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_model_c.so"
+      INTERFACE_LINK_LIBRARIES Tenon::tenon)
+  endif()
+endif()
+
 set(Tenon_data_FOUND FALSE)
 if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
   set(Tenon_data_FOUND TRUE)
@@ -96,6 +108,6 @@ endif()
 foreach(component IN LISTS Tenon_FIND_COMPONENTS)
   if(Tenon_FIND_REQUIRED_${component} AND NOT Tenon_${component}_FOUND)
     set(Tenon_FOUND FALSE)
-    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, testing, app, data, train, model).")
+    set(Tenon_NOT_FOUND_MESSAGE "${Tenon_PREFIX} has no component '${component}' of Tenon (known: plugin, testing, app, model_c, data, train, model).")
   endif()
 endforeach()

@@ -183,6 +183,7 @@ tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, const tenon_outp
 void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope) {
   graph->builder->set_scope(std::string(View(scope)));
 }
+tenon_span tenon_graph_get_scope(const tenon_app_graph* graph) { return Span(graph->builder->scope()); }
 
 tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count) {
   return host::Guard([&]() -> Status {
@@ -194,6 +195,12 @@ tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64
     graph->builder->set_controls(std::move(controls));
     return Status::Ok();
   });
+}
+
+uint64_t tenon_graph_get_control_inputs(const tenon_app_graph* graph, int64_t* out_nodes, uint64_t capacity) {
+  const std::vector<graph::NodeId>& controls = graph->builder->controls();
+  for (uint64_t i = 0; i < std::min<uint64_t>(capacity, controls.size()); ++i) out_nodes[i] = controls[i].number();
+  return controls.size();
 }
 
 }  // extern "C"

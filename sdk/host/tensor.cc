@@ -24,8 +24,18 @@ tenon_span tenon_status_message(const tenon_status* status) {
 }
 tenon_span tenon_status_code_name(uint32_t code) { return Span(CodeName(static_cast<Code>(code))); }
 void tenon_status_release(tenon_status* status) { ReleaseStatus(status); }
+tenon_status* tenon_status_create(uint32_t code, tenon_span message) {
+  return host::Guard([&] { return Status(code > TENON_UNAUTHENTICATED ? Code::kUnknown : static_cast<Code>(code), std::string(View(message))); });
+}
 
 tenon_span tenon_text_span(const tenon_text* text) { return text == nullptr ? tenon_span{"", 0} : Span(text->text); }
+tenon_text* tenon_text_create(tenon_span text) {
+  try {
+    return new tenon_text{std::string(View(text))};
+  } catch (...) {
+    return nullptr;
+  }
+}
 void tenon_text_release(tenon_text* text) { delete text; }
 
 tenon_status* tenon_tensor_create(uint32_t dtype, tenon_shape shape, const void* data, uint64_t bytes, tenon_tensor** out_tensor) {

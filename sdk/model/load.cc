@@ -130,19 +130,21 @@ std::string KeysOf(const std::vector<TensorInfo>& infos) {
 }
 
 // The given tensors as feeds of a signature's inputs, with defaults where none is given: all of them, and no others.
-Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedTensors& given, const NamedTensors& defaults) {
+Result<std::vector<host::Feed>> Feeds(const Signature& signature, const NamedViews& given, const NamedTensors& defaults) {
   const std::string where = "signature '" + signature.name + "'";
   std::vector<host::Feed> feeds;
   for (const auto& [key, value] : given) {
     const TensorInfo* info = signature.FindInput(key);
     if (info == nullptr) return Status(Code::kInvalidArgument, where + " has no input '" + key + "'; it has: " + KeysOf(signature.inputs));
+    const auto same = [&](const auto& each) { return each.first == key; };
+    if (std::count_if(given.begin(), given.end(), same) > 1) return Status(Code::kInvalidArgument, where + ": input '" + key + "' is given twice");
     const bool dense = info->kind == TensorInfo::Kind::kDense;
     if (value.dtype() != info->dtype || (dense && !Fits(info->shape, value.shape()))) {
       return Status(Code::kInvalidArgument, where + ": input '" + key + "' is " + TypeOf(info->dtype, info->shape) +
                                                 ", found " + TypeOf(value.dtype(), value.shape()));
     }
     TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, *info));
-    feeds.push_back({std::move(tensor), View(value)});
+    feeds.push_back({std::move(tensor), value});
   }
   for (const TensorInfo& info : signature.inputs) {
     if (std::any_of(given.begin(), given.end(), [&](const auto& each) { return each.first == info.key; })) continue;
@@ -239,7 +241,11 @@ void Model::NoteRefused(const Runtime& runtime) {
 
 Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options, FileAccess access) {
   TENON_TRY_ASSIGN(Session session, Session::Create(runtime, options));
-  TENON_TRY(LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
+  return LoadInto(runtime, file, std::move(session), access);
+}
+
+Result<Model> Model::LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access) {
+  TENON_TRY(model::LoadInto(runtime, file, session).Annotate("model '" + file.path() + "'"));
   Model model(file, std::move(session));
   if (access == FileAccess::kNone && file.form() == Form::kSavedModel) model.NoteRefused(runtime);
   for (const Signature& signature : model.meta().signatures)
@@ -253,20 +259,47 @@ Result<Model> Model::Load(const Runtime& runtime, const ModelFile& file, const h
 
 Result<const Signature*> Model::FindSignature(std::string_view name) const { return model::FindSignature(meta(), name); }
 
-Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs, const host::RunOptions& options) const {
+// Of a signature that may run: one that would touch files is an error.
+Result<std::vector<host::Name>> Model::OutputsOf(const Signature& signature) const {
+  std::vector<host::Name> names;
+  for (const TensorInfo& output : signature.outputs) {
+    TENON_TRY_ASSIGN(std::string tensor, TensorOf(signature, output));
+    names.emplace_back(std::move(tensor));
+  }
+  const auto refused = refused_.find(signature.name);
+  if (refused != refused_.end()) return Status(refused->second).Annotate("signature '" + signature.name + "'");
+  return names;
+}
+
+Result<std::vector<Tensor>> Model::RunViews(std::string_view name, const NamedViews& inputs, const host::RunOptions& options) const {
+  static const NamedTensors kNone;
   TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
   const auto defaults = defaults_.find(name);
-  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs, defaults == defaults_.end() ? NamedTensors() : defaults->second));
-  std::vector<host::Name> fetches;
-  for (const TensorInfo& output : signature->outputs) {
-    TENON_TRY_ASSIGN(std::string tensor, TensorOf(*signature, output));
-    fetches.emplace_back(std::move(tensor));
-  }
-  if (const auto refused = refused_.find(name); refused != refused_.end()) return Status(refused->second).Annotate("signature '" + signature->name + "'");
-  TENON_TRY_ASSIGN(std::vector<Tensor> values, session_.Run(feeds, fetches, {}, options));
+  TENON_TRY_ASSIGN(const std::vector<host::Feed> feeds, Feeds(*signature, inputs, defaults == defaults_.end() ? kNone : defaults->second));
+  TENON_TRY_ASSIGN(const std::vector<host::Name> fetches, OutputsOf(*signature));
+  return session_.Run(feeds, fetches, {}, options);
+}
+
+Result<NamedTensors> Model::Run(std::string_view name, const NamedTensors& inputs, const host::RunOptions& options) const {
+  NamedViews views;
+  for (const auto& [key, value] : inputs) views.emplace_back(key, value);
+  TENON_TRY_ASSIGN(std::vector<Tensor> values, RunViews(name, views, options));
+  TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
   NamedTensors outputs;
   for (size_t i = 0; i < values.size(); ++i) outputs.emplace_back(signature->outputs[i].key, std::move(values[i]));
   return outputs;
+}
+
+Result<host::Callable> Model::Prepare(std::string_view name, const std::vector<std::string>& input_devices,
+                                      const std::vector<std::string>& output_devices, const host::RunOptions& ends) const {
+  TENON_TRY_ASSIGN(const Signature* signature, FindSignature(name));
+  std::vector<host::Name> feeds;
+  for (const TensorInfo& input : signature->inputs) {
+    TENON_TRY_ASSIGN(std::string tensor, TensorOf(*signature, input));
+    feeds.emplace_back(std::move(tensor));
+  }
+  TENON_TRY_ASSIGN(const std::vector<host::Name> fetches, OutputsOf(*signature));
+  return session_.Prepare(feeds, fetches, {}, input_devices, output_devices, ends);
 }
 
 }  // namespace tenon::model

@@ -124,8 +124,10 @@ Status EventWriter::AddScalars(int64_t step, const std::vector<std::pair<std::st
     value.Float(kValueSimpleValue, number);
     summary.Bytes(kSummaryValue, value.bytes());
   }
-  return Add(step, kEventSummary, summary.bytes());
+  return AddSummary(step, summary.bytes());
 }
+
+Status EventWriter::AddSummary(int64_t step, std::string_view summary) { return Add(step, kEventSummary, summary); }
 
 Status EventWriter::AddStart(int64_t step) {
   sdk::WireWriter log;

@@ -39,7 +39,8 @@ const Variable& Model::Make(std::string_view name, DType dtype, const Shape& sha
   variable.initial =
       graph_.AddNode("AssignVariableOp", {variable.handle, initial}, {{"dtype", dtype}}, std::string(name) + "/Assign");
   variable.value = graph_.Op("ReadVariableOp", {variable.handle}, {{"dtype", dtype}}, std::string(name) + "/Read");
-  return variables_.emplace_back(std::move(variable));
+  static const Variable none;
+  return graph_.status().ok() ? variables_.emplace_back(std::move(variable)) : none;  // half a variable is none
 }
 
 void Model::BeginReplica(int64_t replica, std::string_view device) {
@@ -105,7 +106,8 @@ const Variable& Model::State(std::string_view name, const Shape& shape, float in
 const Variable& Model::Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
   if (const Variable* known = Find(name)) return *known;
   if (replica_ > 0) return Mirror(name, shape);
-  Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);
+  const Variable& made = Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);
+  if (!graph_.status().ok()) return made;
   variables_.back().rows = true;
   return variables_.back();
 }

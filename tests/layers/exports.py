@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the built libraries export: libtenon.so tenon_* alone, a plugin its entry point alone; and libtenon.so's size.
+"""What the built libraries export: libtenon.so and libtenon_model_c.so tenon_* alone, a plugin its entry point alone; and libtenon.so's size.
 
 usage: exports.py BUILD_FOLDER
 """
@@ -26,9 +26,11 @@ def main():
     faults = []
     host = lib / "libtenon.so"
     names = exported(host)
-    others = sorted(name for name in names if not name.startswith("tenon_") and name != VERSION)
-    if not names or others:
-        faults.append(f"{host} exports {len(names)} names, of which not tenon_*: {', '.join(others[:10])}")
+    for library in (host, lib / "libtenon_model_c.so"):
+        own = exported(library)
+        others = sorted(name for name in own if not name.startswith("tenon_") and name != VERSION)
+        if not own or others:
+            faults.append(f"{library} exports {len(own)} names, of which not tenon_*: {', '.join(others[:10])}")
     plugins = sorted((lib / "tenon" / "plugins").glob("*.so"))
     if not plugins:
         faults.append(f"no plugins in {lib}/tenon/plugins")

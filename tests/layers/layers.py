@@ -38,6 +38,7 @@ RULES = {
     "sdk/data": APPLICATION,
     "sdk/train": application("sdk/data"),
     "sdk/model": application("sdk/data"),
+    "sdk/model_c": application("sdk/data", "sdk/train", "sdk/model"),
     "sdk/cli": application("sdk/data", "sdk/train", "sdk/model"),  # `tenon train` runs the training library's jobs
     "sdk/python": APPLICATION,
     # An example is either an application or a stranger's package.
@@ -50,7 +51,8 @@ RULES = {
 PACKAGE_ROOMS = ("ops", "devices", "net", "files")
 # Boost: the loader, and the fibers of an emulated grid; of it, Beast: the server of a worker's metrics. JSON: manifests in plugins, what `--json` prints in the command line, and credentials.
 PRIVATE_LIBRARIES = {"boost": ("plugins", "devices/gpu"), "beast": ("sdk/cli",), "json": ("plugins", "sdk/cli", "net/grpc")}
-PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h")
+PUBLIC_HOST_API = ("sdk/host/include/", "plugin_api/include/tenon/app.h", "plugin_api/include/tenon/session_options.h",
+                   "plugin_api/include/tenon/model.h", "plugin_api/include/tenon/train.h")
 
 # Inside core: a folder may include itself and the folders named here.
 CORE_BELOW = {

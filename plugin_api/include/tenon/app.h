@@ -21,6 +21,9 @@
 #include "tenon/status.h"
 #include "tenon/tensor.h"
 
+/* A tag as those of abi.h: these arguments, or what is returned, may be NULL. Of functions that have it or TENON_THREAD every other pointer may not. */
+#define TENON_NULLABLE(...)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,8 +44,12 @@ TENON_EXPORT uint32_t tenon_status_code(const tenon_status* status); /* TENON_OK
 TENON_EXPORT tenon_span tenon_status_message(const tenon_status* status);
 TENON_EXPORT tenon_span tenon_status_code_name(uint32_t code); /* "INVALID_ARGUMENT" */
 TENON_EXPORT void tenon_status_release(tenon_status* status);
+/* For who gives statuses on, as a library above this one: NULL for TENON_OK. An unknown code is taken for TENON_UNKNOWN; without memory for
+ * it the status says so. */
+TENON_EXPORT tenon_status* tenon_status_create(uint32_t code, tenon_span message);
 
-/* A string that a function made. */
+/* A string that a function made. tenon_text_create copies; NULL: there is no memory for it. */
+TENON_EXPORT tenon_text* tenon_text_create(tenon_span text);
 TENON_EXPORT tenon_span tenon_text_span(const tenon_text* text);
 TENON_EXPORT void tenon_text_release(tenon_text* text);
 
@@ -244,8 +251,12 @@ TENON_EXPORT tenon_status* tenon_graph_add_gradients(tenon_app_graph* graph, con
                                                      const tenon_output* initial, struct tenon_gradient* out_gradients);
 /* Nodes added from now on get the prefix "scope/" (nested names with slashes; "" is none), unless their name has one. */
 TENON_EXPORT void tenon_graph_set_scope(tenon_app_graph* graph, tenon_span scope);
+/* Borrowed until it is set again. */
+TENON_EXPORT tenon_span tenon_graph_get_scope(const tenon_app_graph* graph);
 /* Nodes added from now on wait for these nodes; replaces the earlier list. */
 TENON_EXPORT tenon_status* tenon_graph_set_control_inputs(tenon_app_graph* graph, const int64_t* nodes, uint64_t count);
+/* How many they are; the first `capacity` of them are written. */
+TENON_EXPORT uint64_t tenon_graph_get_control_inputs(const tenon_app_graph* graph, int64_t* out_nodes, uint64_t capacity);
 
 /* ---- Functions: a graph's library ----
  *

@@ -118,7 +118,9 @@ struct GraphState {
   GraphState() = default;
   GraphState(const GraphState&) = delete;
   GraphState& operator=(const GraphState&) = delete;
-  ~GraphState() { tenon_graph_release(graph); }
+  ~GraphState() {
+    if (owned) tenon_graph_release(graph);
+  }
 
   void ApplyScope() const {
     std::string path;
@@ -136,6 +138,7 @@ struct GraphState {
   }
 
   tenon_app_graph* graph = nullptr;
+  bool owned = true;
   Status status;
   std::vector<std::string> scopes;
   struct Level {
@@ -161,6 +164,19 @@ class Graph {
     return graph;
   }
 
+  // One that was made through C, and stays its owner's, who outlives this. Begins in the scope and with the control inputs that it has, and
+  // leaves it with them.
+  static Graph Borrow(tenon_app_graph* graph) {
+    auto state = std::make_unique<internal::GraphState>();
+    state->graph = graph;
+    state->owned = false;
+    if (const std::string_view scope = Text(tenon_graph_get_scope(graph)); !scope.empty()) state->scopes.emplace_back(scope);
+    std::vector<int64_t> nodes(tenon_graph_get_control_inputs(graph, nullptr, 0));
+    tenon_graph_get_control_inputs(graph, nodes.data(), nodes.size());
+    if (!nodes.empty()) state->control_inputs.push_back({std::move(nodes), false});
+    return Graph(std::move(state));
+  }
+
   // An empty graph for the body of a function of this one (host/function.h). It knows this one's functions; this one stays as it is while
   // the body is built, and longer than it.
   Graph Body() const {
@@ -177,6 +193,9 @@ class Graph {
   void Fail(Status status) {
     if (state_->status.ok()) state_->status = std::move(status);
   }
+
+  // The first failure, which is forgotten: the graph goes on as it is, with what was added before the failure.
+  Status TakeFailure() { return std::exchange(state_->status, Status()); }
 
   // Adds them under their own names, whatever scopes are open. Nothing is added when one of them is wrong, and the graph stays usable.
   Status ImportMore(std::string_view graph_def) {

@@ -65,6 +65,9 @@ class Runtime {
     return Runtime(runtime);
   }
 
+  // One that was made through C, and stays its owner's, who outlives this.
+  static Runtime Borrow(tenon_runtime* runtime) { return Runtime(runtime, false); }
+
   tenon_runtime* get() const { return runtime_.get(); }
 
   // A path with a slash. Failing, it says why the plugin was rejected; the load report says more.
@@ -98,9 +101,12 @@ class Runtime {
 
  private:
   struct Releaser {
-    void operator()(tenon_runtime* runtime) const { tenon_runtime_release(runtime); }
+    void operator()(tenon_runtime* runtime) const {
+      if (owned) tenon_runtime_release(runtime);
+    }
+    bool owned = true;
   };
-  explicit Runtime(tenon_runtime* runtime) : runtime_(runtime) {}
+  explicit Runtime(tenon_runtime* runtime, bool owned = true) : runtime_(runtime, Releaser{owned}) {}
 
   template <typename Info>
   std::vector<Info> All(uint64_t (*count)(const tenon_runtime*),

@@ -61,14 +61,19 @@ class Cancellation {
     TENON_TRY(Status::Take(tenon_cancellation_create(&cancellation)));
     return Cancellation(cancellation);
   }
+  // One that was made through C, and stays its owner's, who outlives this.
+  static Cancellation Borrow(tenon_cancellation* cancellation) { return Cancellation(cancellation, false); }
   void Cancel() { tenon_cancellation_cancel(get()); }
   tenon_cancellation* get() const { return cancellation_.get(); }
 
  private:
   struct Releaser {
-    void operator()(tenon_cancellation* cancellation) const { tenon_cancellation_release(cancellation); }
+    void operator()(tenon_cancellation* cancellation) const {
+      if (owned) tenon_cancellation_release(cancellation);
+    }
+    bool owned = true;
   };
-  explicit Cancellation(tenon_cancellation* cancellation) : cancellation_(cancellation) {}
+  explicit Cancellation(tenon_cancellation* cancellation, bool owned = true) : cancellation_(cancellation, Releaser{owned}) {}
   std::unique_ptr<tenon_cancellation, Releaser> cancellation_;
 };
 
@@ -145,6 +150,8 @@ inline std::vector<Tensor> TakeAll(const std::vector<tenon_tensor*>& tensors) {
 class Callable {
  public:
   tenon_callable* get() const { return callable_.get(); }
+  // For the C API; the caller releases it, and this holds nothing any more.
+  tenon_callable* Give() { return callable_.release(); }
   size_t feed_count() const { return feed_count_; }
   size_t fetch_count() const { return fetch_count_; }
 
@@ -332,6 +339,11 @@ class Session {
     return session;
   }
 
+  // One that was made through C, and stays its owner's, who outlives this.
+  static Session Borrow(tenon_session* session) { return Session(session, false); }
+  // The same, released with this.
+  static Session Take(tenon_session* session) { return Session(session); }
+
   tenon_session* get() const { return session_.get(); }
 
   // Adds the nodes whose names the session has not; what it has with the same op stays as it is. The graph is copied, and may go or grow.
@@ -448,9 +460,12 @@ class Session {
 
  private:
   struct Releaser {
-    void operator()(tenon_session* session) const { tenon_session_release(session); }
+    void operator()(tenon_session* session) const {
+      if (owned) tenon_session_release(session);
+    }
+    bool owned = true;
   };
-  explicit Session(tenon_session* session) : session_(session) {}
+  explicit Session(tenon_session* session, bool owned = true) : session_(session, Releaser{owned}) {}
   std::unique_ptr<tenon_session, Releaser> session_;
 };
 

@@ -165,6 +165,12 @@ class View {
     if (reinterpret_cast<uintptr_t>(data) % 64 == 0) view_.flags |= TENON_VIEW_ALIGNED64;
   }
 
+  // One that the C API gave; what it points to must live as long as its elements.
+  explicit View(const tenon_tensor_view& view) : dims_(view.dl.shape, view.dl.shape + view.dl.ndim), view_(view) {}
+
+  DType dtype() const { return tensor_ ? tensor_.dtype() : static_cast<DType>(view_.dtype); }
+  Shape shape() const { return tensor_ ? tensor_.shape() : Shape(dims_); }
+
   // As the C API takes it; borrows from this object. All zero for a Tensor that holds nothing.
   tenon_tensor_view c_view() const {
     if (tensor_) return *tensor_.view();

@@ -40,6 +40,7 @@ Status CheckRun(const Runtime& runtime, const ModelFile& file, const std::vector
                 const std::vector<std::string>& targets);
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedViews = std::vector<std::pair<std::string, View>>;
 
 // A signature's tensor in the graph, by which a session knows it. Sparse and composite ones have no single tensor: an error that
 // names their parts.
@@ -54,6 +55,8 @@ class Model {
  public:
   static Result<Model> Load(const Runtime& runtime, const ModelFile& file, const host::SessionOptions& options = {},
                             FileAccess access = FileAccess::kNone);
+  // Into a session that has no nodes yet.
+  static Result<Model> LoadInto(const Runtime& runtime, const ModelFile& file, Session session, FileAccess access = FileAccess::kNone);
 
   const Session& session() const { return session_; }
   Session& session() { return session_; }
@@ -64,12 +67,19 @@ class Model {
   // Every output of a signature. Inputs: all of it, by key, but for those that have a default; INVALID_ARGUMENT names what is
   // missing, unknown or of another type; PERMISSION_DENIED what would touch files.
   Result<NamedTensors> Run(std::string_view signature, const NamedTensors& inputs, const host::RunOptions& options = {}) const;
+  // The same from the caller's memory; the outputs in the signature's order.
+  Result<std::vector<Tensor>> RunViews(std::string_view signature, const NamedViews& inputs, const host::RunOptions& options = {}) const;
+  // A signature prepared once, for many calls: takes every input, in the signature's order, and gives every output. What follows is
+  // Session::Prepare's.
+  Result<host::Callable> Prepare(std::string_view signature, const std::vector<std::string>& input_devices = {},
+                                 const std::vector<std::string>& output_devices = {}, const host::RunOptions& ends = {}) const;
 
  private:
   Model(ModelFile file, Session session) : file_(std::move(file)), session_(std::move(session)) {}
   ModelFile file_;
   Session session_;
   void NoteRefused(const Runtime& runtime);
+  Result<std::vector<host::Name>> OutputsOf(const Signature& signature) const;
 
   std::map<std::string, NamedTensors, std::less<>> defaults_;  // by signature
   std::map<std::string, Status, std::less<>> refused_;         // signatures that would touch files

@@ -48,6 +48,8 @@ class EventWriter {
   Status AddGraph(std::string_view graph_def);
   // Tags and values at a step.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, float>>& values);
+  // A serialized Summary, as the summary ops give it: of histograms, of merged ones.
+  Status AddSummary(int64_t step, std::string_view summary);
   // Says that a run begins again at this step: viewers drop what a killed run wrote at this step and later.
   Status AddStart(int64_t step);
   // A checkpoint was written.
