@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "sdk/train/gate.h"
+
 namespace tenon::train {
 
 LossScaler::LossScaler(Model& model, const LossScaling& options) : graph_(model.graph()), options_(options) {
@@ -45,19 +47,12 @@ Output LossScaler::Finite() {
 }
 
 Output LossScaler::Gate(Output gradient) {
-  return is_dynamic() ? graph_.AddNode("Switch", {gradient, Finite()}).output(1) : gradient;
+  return is_dynamic() ? train::Gate(graph_, Finite()).While(gradient) : gradient;
 }
 
 Operation LossScaler::Finish(const std::vector<Operation>& applied) {
   if (!is_dynamic()) return Group(graph_, applied, "update");
-  // One side is dead; the merge takes the other.
-  const Operation sides = graph_.AddNode("Switch", {graph_.Const(0.0f), Finite()});
-  Output done;
-  {
-    auto after = graph_.ControlDependencies(applied);
-    done = graph_.Op("Identity", {sides.output(1)});
-  }
-  const Operation either = graph_.AddNode("Merge", {sides.output(0), done});
+  const Operation either = train::Gate(graph_, Finite()).Either(applied);
   const Output one = graph_.Const(1.0f), zero = graph_.Const(0.0f);
   const Output good = graph_.Op("AddV2", {good_steps_->value, one});
   const Output grows = graph_.Op("GreaterEqual", {good, graph_.Const(static_cast<float>(options_.growth))});

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "sdk/train/accumulator.h"
+#include "sdk/train/applier.h"
 #include "tenon/train/saver_nodes.h"
 
 namespace tenon::train {
@@ -15,129 +17,6 @@ Output Dense(Graph& graph, const host::Gradient& gradient) {
                          {{"shrink_axis_mask", 1}});
   return graph.Op("UnsortedSegmentSum", {gradient.dense, gradient.indices, rows});
 }
-
-// Builds the nodes that apply one gradient to one variable.
-class Applier {
- public:
-  Applier(Model& model, Output learning_rate, const OptimizerOptions& options)
-      : model_(model), graph_(model.graph()), rate_(learning_rate), options_(options) {
-    if (options.kind == OptimizerOptions::Kind::kAdam) {
-      beta1_power_ = &model.State("beta1_power", Shape(), options.beta1);
-      beta2_power_ = &model.State("beta2_power", Shape(), options.beta2);
-    }
-  }
-
-  Operation Apply(const Variable& variable, Output gradient) {
-    switch (options_.kind) {
-      case OptimizerOptions::Kind::kGradientDescent:
-        return GradientDescent(variable, gradient);
-      case OptimizerOptions::Kind::kMomentum:
-        return Momentum(variable, gradient);
-      case OptimizerOptions::Kind::kAdam:
-        return Adam(variable, gradient);
-      case OptimizerOptions::Kind::kAdagrad:
-        return Adagrad(variable, gradient);
-    }
-    return Operation();
-  }
-
-  // Changes the rows that `indices` name; the values of a row that comes twice are added first, as a dense gradient would have them.
-  Operation ApplyRows(const Variable& variable, Output values, Output indices) {
-    const Operation unique = graph_.AddNode("Unique", {indices});
-    const Output rows = unique.output(0);
-    const Output g = graph_.Op("UnsortedSegmentSum", {values, unique.output(1), graph_.Op("Size", {rows})});
-    const Output down = Mul(rate_, Constant(-1));
-    if (options_.kind == OptimizerOptions::Kind::kGradientDescent) return AddRows(variable, rows, Mul(g, down));
-    if (options_.kind == OptimizerOptions::Kind::kAdagrad) {
-      const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
-      const Operation squares = AddRows(slot, rows, graph_.Op("Square", {g}));
-      auto after = graph_.ControlDependencies({squares});
-      const Output accumulated = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
-      return AddRows(variable, rows, Div(Mul(g, down), Sqrt(accumulated)));
-    }
-    graph_.Fail(Status(Code::kUnimplemented, "'" + variable.name + "' is changed by rows, but momentum and adam move every row in every step; "
-                                             "train it with sgd or adagrad"));
-    return Operation();
-  }
-
-  // What changes once a step, after all variables.
-  std::vector<Operation> Finish(const std::vector<Operation>& applied) {
-    if (beta1_power_ == nullptr) return applied;
-    auto after = graph_.ControlDependencies(applied);
-    return {Assign(*beta1_power_, Mul(beta1_power_->value, Constant(options_.beta1))),
-            Assign(*beta2_power_, Mul(beta2_power_->value, Constant(options_.beta2)))};
-  }
-
- private:
-  Output Constant(float value) { return graph_.Const(value); }
-  Output Mul(Output a, Output b) { return graph_.Op("Mul", {a, b}); }
-  Output Add(Output a, Output b) { return graph_.Op("AddV2", {a, b}); }
-  Output Sub(Output a, Output b) { return graph_.Op("Sub", {a, b}); }
-  Output Div(Output a, Output b) { return graph_.Op("RealDiv", {a, b}); }
-  Output Sqrt(Output a) { return graph_.Op("Sqrt", {a}); }
-  Operation Assign(const Variable& variable, Output value) {
-    return graph_.AddNode("AssignVariableOp", {variable.handle, value}, {{"dtype", variable.dtype}});
-  }
-  Operation Subtract(const Variable& variable, Output amount) {
-    return graph_.AddNode("AssignSubVariableOp", {variable.handle, amount}, {{"dtype", variable.dtype}});
-  }
-  Operation AddRows(const Variable& variable, Output rows, Output values) {
-    return graph_.AddNode("ResourceScatterAdd", {variable.handle, rows, values}, {{"dtype", variable.dtype}});
-  }
-  const Variable& Slot(const Variable& variable, const char* name, float initial = 0) {
-    return model_.State(variable.name + "/" + name, variable.shape, initial, variable.device);
-  }
-
-  Operation GradientDescent(const Variable& variable, Output g) {
-    if (options_.fused) return graph_.AddNode("ResourceApplyGradientDescent", {variable.handle, rate_, g});
-    return Subtract(variable, Mul(rate_, g));
-  }
-
-  Operation Momentum(const Variable& variable, Output g) {
-    const Variable& slot = Slot(variable, "Momentum");
-    Output momentum = Constant(options_.momentum);
-    if (options_.fused) {
-      return graph_.AddNode("ResourceApplyMomentum", {variable.handle, slot.handle, rate_, g, momentum},
-                            {{"use_nesterov", options_.nesterov}});
-    }
-    Output accumulated = Add(Mul(slot.value, momentum), g);
-    Output direction = options_.nesterov ? Add(g, Mul(accumulated, momentum)) : accumulated;
-    return Both(Assign(slot, accumulated), Subtract(variable, Mul(rate_, direction)));
-  }
-
-  Operation Adam(const Variable& variable, Output g) {
-    const Variable& m = Slot(variable, "Adam");
-    const Variable& v = Slot(variable, "Adam_1");
-    Output epsilon = Constant(options_.epsilon);
-    if (options_.fused) {
-      return graph_.AddNode("ResourceApplyAdam",
-                            {variable.handle, m.handle, v.handle, beta1_power_->value, beta2_power_->value, rate_,
-                             Constant(options_.beta1), Constant(options_.beta2), epsilon, g});
-    }
-    Output one = Constant(1);
-    Output rate = Div(Mul(rate_, Sqrt(Sub(one, beta2_power_->value))), Sub(one, beta1_power_->value));
-    Output new_m = Add(m.value, Mul(Sub(g, m.value), Constant(1 - options_.beta1)));
-    Output new_v = Add(v.value, Mul(Sub(graph_.Op("Square", {g}), v.value), Constant(1 - options_.beta2)));
-    Operation moments = Both(Assign(m, new_m), Assign(v, new_v));
-    return Both(moments, Subtract(variable, Div(Mul(rate, new_m), Add(Sqrt(new_v), epsilon))));
-  }
-
-  Operation Adagrad(const Variable& variable, Output g) {
-    const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
-    if (options_.fused) return graph_.AddNode("ResourceApplyAdagrad", {variable.handle, slot.handle, rate_, g});
-    Output accumulated = Add(slot.value, graph_.Op("Square", {g}));
-    return Both(Assign(slot, accumulated), Subtract(variable, Div(Mul(rate_, g), Sqrt(accumulated))));
-  }
-
-  Operation Both(const Operation& a, const Operation& b) { return Group(graph_, {a, b}, "apply"); }
-
-  Model& model_;
-  Graph& graph_;
-  Output rate_;
-  const OptimizerOptions& options_;
-  const Variable* beta1_power_ = nullptr;
-  const Variable* beta2_power_ = nullptr;
-};
 
 // A gradient to apply: whole, or the rows that `rows` names.
 struct Applied {
@@ -165,6 +44,30 @@ Applied MeanOf(Graph& graph, LossScaler& scaler, const Variable& variable, const
   return {&variable, scaler.Unscaled(sum, share), which};
 }
 
+// Rows that come twice are added first, so that a table of rows is clipped as a dense one.
+void ClipAll(Graph& graph, const Clipping& clipping, std::vector<Applied>* gradients) {
+  if (clipping.kind == Clipping::Kind::kNone) return;
+  std::vector<Output> values;
+  for (Applied& each : *gradients) {
+    if (each.rows.valid()) {
+      const Operation unique = graph.AddNode("Unique", {each.rows});
+      each.value = graph.Op("UnsortedSegmentSum", {each.value, unique.output(1), graph.Op("Size", {unique.output(0)})});
+      each.rows = unique.output(0);
+    }
+    values.push_back(each.value);
+  }
+  values = Clip(graph, values, clipping);
+  for (size_t i = 0; i < values.size(); ++i) (*gradients)[i].value = values[i];
+}
+
+// What only one client's Minimize does.
+void RefuseScalingAndAccumulation(Graph& graph, const OptimizerOptions& options, const std::string& whose) {
+  if (options.loss_scaling.kind != LossScaling::Kind::kNone)
+    graph.Fail(Status(Code::kUnimplemented, whose + " are not scaled; loss scaling is for one copy of the variables and one client (Minimize)"));
+  if (options.accumulate != 1)
+    graph.Fail(Status(Code::kUnimplemented, whose + " are not accumulated; that is for one copy of the variables and one client (Minimize)"));
+}
+
 }  // namespace
 
 Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
@@ -172,12 +75,14 @@ Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name) {
   constexpr std::pair<std::string_view, Kind> kKinds[] = {{"sgd", Kind::kGradientDescent},
                                                           {"momentum", Kind::kMomentum},
                                                           {"adam", Kind::kAdam},
-                                                          {"adagrad", Kind::kAdagrad}};
+                                                          {"adagrad", Kind::kAdagrad},
+                                                          {"rmsprop", Kind::kRmsProp},
+                                                          {"adadelta", Kind::kAdadelta}};
   for (const auto& [known, kind] : kKinds) {
     if (known == name) return kind;
   }
   return Status(Code::kInvalidArgument,
-                "there is no optimizer '" + std::string(name) + "'; there are sgd, momentum, adam and adagrad");
+                "there is no optimizer '" + std::string(name) + "'; there are sgd, momentum, adam, adagrad, rmsprop and adadelta");
 }
 
 Operation Minimize(Model& model, Output loss, Output learning_rate, const OptimizerOptions& options) {
@@ -201,15 +106,15 @@ std::vector<Output> DenseGradients(Model& model, Output loss) {
 Operation ApplyGradients(Model& model, const std::vector<Output>& gradients, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   auto scope = graph.Scope("train");
-  if (options.loss_scaling.kind != LossScaling::Kind::kNone)
-    graph.Fail(Status(Code::kUnimplemented, "gradients that several clients bring are not scaled; loss scaling is for one client's Minimize"));
+  RefuseScalingAndAccumulation(graph, options, "gradients that a caller brings");
   Applier applier(model, learning_rate, options);
   const std::vector<const Variable*> variables = model.trainable();
+  const std::vector<Output> clipped = Clip(graph, gradients, options.clipping);
   std::vector<Operation> applied;
-  for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
-    if (!gradients[i].valid()) continue;
+  for (size_t i = 0; i < variables.size() && i < clipped.size(); ++i) {
+    if (!clipped[i].valid()) continue;
     auto on = graph.Device(variables[i]->device);
-    applied.push_back(applier.Apply(*variables[i], gradients[i]));
+    applied.push_back(applier.Apply(*variables[i], clipped[i]));
   }
   if (applied.empty()) graph.Fail(Status(Code::kInvalidArgument, "there is no gradient to apply"));
   return Group(graph, applier.Finish(applied), "update");
@@ -234,7 +139,10 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
     }
   }
   auto scope = graph.Scope("train");
+  if (scaler.is_dynamic() && options.accumulate != 1)
+    graph.Fail(Status(Code::kUnimplemented, "gradients of several steps are not accumulated under a dynamic loss scale, which leaves steps out; take a fixed one"));
   Applier applier(model, learning_rate, options);
+  Accumulator accumulator(model, options.accumulate);
   const float share = 1.0f / static_cast<float>(replicas.size());
   const auto device = [&](const Variable& variable) { return graph.Device(replicas.size() > 1 || variable.rows ? variable.device : ""); };
   std::vector<Applied> gradients;
@@ -243,17 +151,21 @@ Operation Minimize(Model& model, const std::vector<Replica>& replicas, Output le
     auto on = device(*variables[i]);
     gradients.push_back(MeanOf(graph, scaler, *variables[i], parts[i], share));
   }
+  for (Applied& each : gradients) {
+    auto on = device(*each.variable);
+    each.value = accumulator.Mean(*each.variable, scaler.Gate(each.value));
+  }
+  ClipAll(graph, options.clipping, &gradients);
   std::vector<Operation> applied;
   for (const Applied& each : gradients) {
     auto on = device(*each.variable);
-    const Output value = scaler.Gate(each.value);
-    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, value, each.rows) : applier.Apply(*each.variable, value));
+    applied.push_back(each.rows.valid() ? applier.ApplyRows(*each.variable, each.value, each.rows) : applier.Apply(*each.variable, each.value));
   }
   if (applied.empty()) {
     graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[0].loss.name() + "' depends on no trainable variable"));
     return Operation();
   }
-  return scaler.Finish(applier.Finish(applied));
+  return accumulator.Finish(scaler.Finish(applier.Finish(applied)));
 }
 
 namespace {
@@ -280,8 +192,7 @@ Status CheckMirrored(const std::vector<Replica>& replicas) {
 Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, Output learning_rate, const OptimizerOptions& options) {
   Graph& graph = model.graph();
   if (Status status = CheckMirrored(replicas); !status.ok()) graph.Fail(std::move(status));
-  if (options.loss_scaling.kind != LossScaling::Kind::kNone)
-    graph.Fail(Status(Code::kUnimplemented, "gradients of mirrored replicas are not scaled; loss scaling is for one copy of the variables (Minimize)"));
+  RefuseScalingAndAccumulation(graph, options, "gradients of mirrored replicas");
   if (!graph.status().ok()) return Operation();
   std::vector<Operation> updates;
   for (size_t k = 0; k < replicas.size(); ++k) {
@@ -297,7 +208,8 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
     auto scope = graph.Scope("train");
     model.BeginReplica(static_cast<int64_t>(k), replicas[k].device);
     Applier applier(model, learning_rate, options);
-    std::vector<Operation> applied, before;
+    std::vector<Operation> before;
+    std::vector<Output> means(variables.size());
     for (size_t i = 0; i < variables.size() && i < gradients.size(); ++i) {
       if (gradients[i].kind == host::Gradient::Kind::kNone) continue;
       const Output own = Dense(graph, gradients[i]);
@@ -311,8 +223,12 @@ Operation MinimizeMirrored(Model& model, const std::vector<Replica>& replicas, O
                               {"subdiv_offsets", std::vector<int64_t>{}}});
       }
       before = {mean};
-      applied.push_back(applier.Apply(*variables[i], mean.output(0)));
+      means[i] = mean.output(0);
     }
+    means = Clip(graph, means, options.clipping);
+    std::vector<Operation> applied;
+    for (size_t i = 0; i < means.size(); ++i)
+      if (means[i].valid()) applied.push_back(applier.Apply(*variables[i], means[i]));
     if (applied.empty()) {
       graph.Fail(Status(Code::kInvalidArgument, "the loss '" + replicas[k].loss.name() + "' depends on no trainable variable of replica " + std::to_string(k)));
       break;

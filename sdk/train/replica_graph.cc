@@ -46,6 +46,8 @@ ReplicaGraph::ReplicaGraph(Model& model, Output loss, Output learning_rate, cons
     Deliver(gradients, boxes);
     Apply(gradients, boxes, learning_rate, optimizer);
   } else {
+    if (optimizer.accumulate != 1)
+      graph.Fail(Status(Code::kUnimplemented, "asynchronous replicas do not accumulate gradients: they would share the sums; each applies its own at once"));
     update_ = Count(Minimize(model, loss, learning_rate, optimizer));
     auto after = graph.ControlDependencies({update_});
     after_ = graph.Op("ReadVariableOp", {global_step_}, {{"dtype", DType::kInt64}});

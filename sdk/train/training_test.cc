@@ -75,10 +75,10 @@ TEST_P(Optimizers, AgreeWhetherFusedOrPrimitive) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::Values("sgd", "momentum", "adam", "adagrad"));
+INSTANTIATE_TEST_SUITE_P(All, Optimizers, testing::Values("sgd", "momentum", "adam", "adagrad", "rmsprop"));
 
 TEST(Optimizer, NamesTheOnesThatThereAre) {
-  EXPECT_EQ("there is no optimizer 'sdg'; there are sgd, momentum, adam and adagrad",
+  EXPECT_EQ("there is no optimizer 'sdg'; there are sgd, momentum, adam, adagrad, rmsprop and adadelta",
             OptimizerKindFromName("sdg").status().message());
 }
 

@@ -420,7 +420,7 @@ void AddDigits(CLI::App& train, Action& action) {
   digits->add_option("--learning-rate", arguments->digits.learning_rate, "At the beginning; it falls to a fiftieth")
       ->capture_default_str()
       ->type_name("X");
-  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam or adagrad")
+  digits->add_option("--optimizer", arguments->optimizer, "sgd, momentum, adam, adagrad, rmsprop or adadelta (which wants a learning rate near 1)")
       ->capture_default_str()
       ->type_name("NAME")
       ->check([](const std::string& name) {

@@ -8,22 +8,30 @@
 //   Adam             m += (1-b1)(g-m); v += (1-b2)(g^2-v); var -= lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(v) + epsilon)
 //                    (Kingma and Ba 2015, with epsilon where TensorFlow has it)
 //   Adagrad          a += g^2; var -= lr g / sqrt(a)                        (Duchi et al. 2011; a begins at 0.1)
-// Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
+//   RMSProp          s += (1-rho)(g^2-s); m = rms_momentum m + lr g / sqrt(s + epsilon); var -= m      (Tieleman and Hinton 2012; s begins at 1)
+//                    (centered: c += (1-rho)(g-c), and s - c^2 under the root: Graves 2013)
+//   Adadelta         s += (1-rho)(g^2-s); d = g sqrt(u + epsilon) / sqrt(s + epsilon); u += (1-rho)(d^2-u); var -= lr d   (Zeiler 2012: lr 1)
+// The first values of slots and the places of epsilon are TensorFlow's (tf.compat.v1.train). Centered RMSProp and Adadelta have no fused op and are
+// of primitive ops always. Of variables that are changed by rows (Embedding), averages move in the steps that have a gradient for their row alone, as
+// TensorFlow's do. Slots are variables of the model ("<variable>/Adam"), so a checkpoint holds them.
 #ifndef TENON_TRAIN_OPTIMIZER_H_
 #define TENON_TRAIN_OPTIMIZER_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tenon/train/base.h"
+#include "tenon/train/clipping.h"
 #include "tenon/train/loss_scaling.h"
 #include "tenon/train/model.h"
 
 namespace tenon::train {
 
 struct OptimizerOptions {
-  enum class Kind { kGradientDescent, kMomentum, kAdam, kAdagrad };
+  enum class Kind { kGradientDescent, kMomentum, kAdam, kAdagrad, kRmsProp, kAdadelta };
   Kind kind = Kind::kAdam;
   float momentum = 0.9f;
   bool nesterov = false;
@@ -31,11 +39,21 @@ struct OptimizerOptions {
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
   float initial_accumulator = 0.1f;
+  std::optional<float> rho = std::nullopt;  // how much of an average stays in a step; none: 0.9 for RMSProp, 0.95 for Adadelta
+  float rms_momentum = 0;  // of RMSProp
+  bool centered = false;   // RMSProp by the gradients' variance
   bool fused = true;  // one op a variable; false: primitive ops
   LossScaling loss_scaling;  // of Minimize alone; the others refuse it
+  Clipping clipping;         // of what is applied
+  // So many steps' gradients are applied at once, their mean by the last of the steps, which is one step with all their examples where each loss is a
+  // mean over as many. The learning rate is that of the last. Sums and count are variables, so that a run goes on between two updates where it
+  // was killed. Of Minimize alone, without loss scaling and without rows; refused elsewhere.
+  int64_t accumulate = 1;
+
+  float decay() const { return rho ? *rho : kind == Kind::kAdadelta ? 0.95f : 0.9f; }
 };
 
-// "sgd", "momentum", "adam", "adagrad".
+// "sgd", "momentum", "adam", "adagrad", "rmsprop", "adadelta".
 Result<OptimizerOptions::Kind> OptimizerKindFromName(std::string_view name);
 
 // Adds the gradients of `loss` with respect to the model's trainable variables and the nodes that apply them. The node

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/train/applier.h"
+
+namespace tenon::train {
+
+Applier::Applier(Model& model, Output learning_rate, const OptimizerOptions& options)
+    : model_(model), graph_(model.graph()), rate_(learning_rate), options_(options) {
+  if (options.kind == OptimizerOptions::Kind::kAdam) {
+    beta1_power_ = &model.State("beta1_power", Shape(), options.beta1);
+    beta2_power_ = &model.State("beta2_power", Shape(), options.beta2);
+  }
+}
+
+Operation Applier::Apply(const Variable& variable, Output gradient) {
+  switch (options_.kind) {
+    case OptimizerOptions::Kind::kGradientDescent:
+      return GradientDescent(variable, gradient);
+    case OptimizerOptions::Kind::kMomentum:
+      return Momentum(variable, gradient);
+    case OptimizerOptions::Kind::kAdam:
+      return Adam(variable, gradient);
+    case OptimizerOptions::Kind::kAdagrad:
+      return Adagrad(variable, gradient);
+    case OptimizerOptions::Kind::kRmsProp:
+    case OptimizerOptions::Kind::kAdadelta:
+      return OfAverages(variable, gradient);
+  }
+  return Operation();
+}
+
+bool Applier::MovesEveryRow() const {
+  using Kind = OptimizerOptions::Kind;
+  return options_.kind == Kind::kMomentum || options_.kind == Kind::kAdam || (options_.kind == Kind::kRmsProp && options_.rms_momentum != 0);
+}
+
+Operation Applier::ApplyRows(const Variable& variable, Output values, Output indices) {
+  if (MovesEveryRow()) {
+    graph_.Fail(Status(Code::kUnimplemented, "'" + variable.name + "' is changed by rows, but momentum (of rmsprop too) and adam move every row in "
+                                             "every step; train it with sgd, adagrad, rmsprop without momentum or adadelta"));
+    return Operation();
+  }
+  const Operation unique = graph_.AddNode("Unique", {indices});
+  const Output rows = unique.output(0);
+  const Output g = graph_.Op("UnsortedSegmentSum", {values, unique.output(1), graph_.Op("Size", {rows})});
+  if (options_.kind == OptimizerOptions::Kind::kGradientDescent)
+    return ChangeRows("ResourceScatterAdd", variable, rows, Mul(g, Mul(rate_, Constant(-1))));
+  if (options_.kind == OptimizerOptions::Kind::kAdagrad) return AdagradRows(variable, g, rows);
+  return OfAveragesRows(variable, g, rows);
+}
+
+std::vector<Operation> Applier::Finish(const std::vector<Operation>& applied) {
+  if (beta1_power_ == nullptr) return applied;
+  auto after = graph_.ControlDependencies(applied);
+  return {Assign(*beta1_power_, Mul(beta1_power_->value, Constant(options_.beta1))),
+          Assign(*beta2_power_, Mul(beta2_power_->value, Constant(options_.beta2)))};
+}
+
+Operation Applier::GradientDescent(const Variable& variable, Output g) {
+  if (options_.fused) return graph_.AddNode("ResourceApplyGradientDescent", {variable.handle, rate_, g});
+  return Subtract(variable, Mul(rate_, g));
+}
+
+Operation Applier::Momentum(const Variable& variable, Output g) {
+  const Variable& slot = Slot(variable, "Momentum");
+  Output momentum = Constant(options_.momentum);
+  if (options_.fused) {
+    return graph_.AddNode("ResourceApplyMomentum", {variable.handle, slot.handle, rate_, g, momentum},
+                          {{"use_nesterov", options_.nesterov}});
+  }
+  Output accumulated = Add(Mul(slot.value, momentum), g);
+  Output direction = options_.nesterov ? Add(g, Mul(accumulated, momentum)) : accumulated;
+  return Both(Assign(slot, accumulated), Subtract(variable, Mul(rate_, direction)));
+}
+
+Operation Applier::Adam(const Variable& variable, Output g) {
+  const Variable& m = Slot(variable, "Adam");
+  const Variable& v = Slot(variable, "Adam_1");
+  Output epsilon = Constant(options_.epsilon);
+  if (options_.fused) {
+    return graph_.AddNode("ResourceApplyAdam",
+                          {variable.handle, m.handle, v.handle, beta1_power_->value, beta2_power_->value, rate_,
+                           Constant(options_.beta1), Constant(options_.beta2), epsilon, g});
+  }
+  Output one = Constant(1);
+  Output rate = Div(Mul(rate_, Sqrt(Sub(one, beta2_power_->value))), Sub(one, beta1_power_->value));
+  Output new_m = Add(m.value, Mul(Sub(g, m.value), Constant(1 - options_.beta1)));
+  Output new_v = Add(v.value, Mul(Sub(Square(g), v.value), Constant(1 - options_.beta2)));
+  Operation moments = Both(Assign(m, new_m), Assign(v, new_v));
+  return Both(moments, Subtract(variable, Div(Mul(rate, new_m), Add(Sqrt(new_v), epsilon))));
+}
+
+Operation Applier::Adagrad(const Variable& variable, Output g) {
+  const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
+  if (options_.fused) return graph_.AddNode("ResourceApplyAdagrad", {variable.handle, slot.handle, rate_, g});
+  Output accumulated = Add(slot.value, Square(g));
+  return Both(Assign(slot, accumulated), Subtract(variable, Div(Mul(rate_, g), Sqrt(accumulated))));
+}
+
+Operation Applier::AdagradRows(const Variable& variable, Output g, Output rows) {
+  const Variable& slot = Slot(variable, "Adagrad", options_.initial_accumulator);
+  const Operation squares = ChangeRows("ResourceScatterAdd", slot, rows, Square(g));
+  auto after = graph_.ControlDependencies({squares});
+  const Output accumulated = graph_.Op("ResourceGather", {slot.handle, rows}, {{"dtype", slot.dtype}});
+  return ChangeRows("ResourceScatterAdd", variable, rows, Div(Mul(g, Mul(rate_, Constant(-1))), Sqrt(accumulated)));
+}
+
+// ---- RMSProp and AdaDelta ----
+
+std::vector<const Variable*> Applier::SlotsOf(const Variable& variable) {
+  if (options_.kind == OptimizerOptions::Kind::kAdadelta) return {&Slot(variable, "Adadelta"), &Slot(variable, "Adadelta_1")};
+  std::vector<const Variable*> slots{&Slot(variable, "RMSProp", 1), &Slot(variable, "RMSProp_1")};
+  if (options_.centered) slots.push_back(&Slot(variable, "RMSProp_2"));
+  return slots;
+}
+
+Applier::Step Applier::Averaged(Output g, const std::vector<Output>& slots) {
+  return options_.kind == OptimizerOptions::Kind::kAdadelta ? Adadelta(g, slots) : RmsProp(g, slots);
+}
+
+// slots: the squares' average, the momentum, and where it is centered the gradients' average.
+Applier::Step Applier::RmsProp(Output g, const std::vector<Output>& slots) {
+  std::vector<Output> next{Averaging(slots[0], Square(g))};
+  Output spread = next[0];
+  Output mean;
+  if (options_.centered) {
+    mean = Averaging(slots[2], g);
+    spread = Sub(spread, Square(mean));
+  }
+  const Output increment = Div(Mul(rate_, g), Sqrt(Add(spread, Constant(options_.epsilon))));
+  next.push_back(Add(Mul(slots[1], Constant(options_.rms_momentum)), increment));
+  if (options_.centered) next.push_back(mean);
+  return {next[1], next};
+}
+
+// slots: the averages of the gradients' squares and of the steps'.
+Applier::Step Applier::Adadelta(Output g, const std::vector<Output>& slots) {
+  const Output epsilon = Constant(options_.epsilon);
+  const Output squares = Averaging(slots[0], Square(g));
+  const Output step = Mul(g, Div(Sqrt(Add(slots[1], epsilon)), Sqrt(Add(squares, epsilon))));
+  return {Mul(rate_, step), {squares, Averaging(slots[1], Square(step))}};
+}
+
+Operation Applier::OfAverages(const Variable& variable, Output g) {
+  const std::vector<const Variable*> slots = SlotsOf(variable);
+  if (options_.fused && options_.kind == OptimizerOptions::Kind::kRmsProp && !options_.centered) {
+    return graph_.AddNode("ResourceApplyRMSProp", {variable.handle, slots[0]->handle, slots[1]->handle, rate_, Constant(options_.decay()),
+                                                   Constant(options_.rms_momentum), Constant(options_.epsilon), g});
+  }
+  std::vector<Output> values;
+  for (const Variable* slot : slots) values.push_back(slot->value);
+  const Step step = Averaged(g, values);
+  std::vector<Operation> all{Subtract(variable, step.amount)};
+  for (size_t i = 0; i < slots.size(); ++i) all.push_back(Assign(*slots[i], step.slots[i]));
+  return Group(graph_, all, "apply");
+}
+
+Operation Applier::OfAveragesRows(const Variable& variable, Output g, Output rows) {
+  const std::vector<const Variable*> slots = SlotsOf(variable);
+  std::vector<Output> values;
+  for (const Variable* slot : slots) values.push_back(graph_.Op("ResourceGather", {slot->handle, rows}, {{"dtype", slot->dtype}}));
+  const Step step = Averaged(g, values);
+  std::vector<Operation> all{ChangeRows("ResourceScatterSub", variable, rows, step.amount)};
+  for (size_t i = 0; i < slots.size(); ++i) all.push_back(ChangeRows("ResourceScatterUpdate", *slots[i], rows, step.slots[i]));
+  return Group(graph_, all, "apply");
+}
+
+}  // namespace tenon::train
