@@ -2,6 +2,7 @@
 // Training through C: a line is fitted, saved, restored and recorded; and what a caller gets wrong.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "tenon/data/file.h"
@@ -76,7 +77,7 @@ class Line : public testing::Test {
 
 TEST_F(Line, IsFittedByEachOptimizer) {
   Build();
-  for (const char* name : {"sgd", "momentum", "adam", "adagrad"}) {
+  for (const char* name : {"sgd", "momentum", "adam", "adagrad", "rmsprop"}) {
     auto options = Sized<tenon_optimizer_options>();
     options.name = Span(name);
     if (std::string(name) == "momentum") {
@@ -89,6 +90,26 @@ TEST_F(Line, IsFittedByEachOptimizer) {
     for (int i = 0; i < 300; ++i) ASSERT_TRUE(session.RunTargets({NameOf(update_)}).ok());
     EXPECT_LT(Value(session, loss_), before * 0.2f) << name;
   }
+}
+
+TEST_F(Line, ItsGradientsAreClippedAndAccumulated) {
+  Build();
+  auto options = Sized<tenon_optimizer_options>();
+  options.name = TENON_SPAN("sgd");
+  options.clip = TENON_CLIP_GLOBAL_NORM;
+  options.clip_limit = 1;
+  options.accumulate = 2;
+  ASSERT_EQ(Minimize(&options), "OK");
+  Session session = Begin();
+  ASSERT_TRUE(session.RunTargets({NameOf(update_)}).ok());
+  EXPECT_EQ(Value(session, w_), 0.5f) << "changed by the first of two steps";
+  ASSERT_TRUE(session.RunTargets({NameOf(update_)}).ok());
+  const float dw = Value(session, w_) - 0.5f, db = Value(session, b_);
+  EXPECT_NEAR(std::sqrt(dw * dw + db * db), 0.1f, 1e-6) << "the rate times a gradient of norm 1";
+  options.clip_limit = 0;
+  EXPECT_TRUE(Minimize(&options).starts_with("INVALID_ARGUMENT: gradients cannot be clipped at"));
+  options.clip = 9;
+  EXPECT_EQ(Minimize(&options), "INVALID_ARGUMENT: 'clip' is 9; give one of TENON_CLIP_*");
 }
 
 TEST_F(Line, WhatIsDoneToGradientsInBetweenCounts) {

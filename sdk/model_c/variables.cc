@@ -92,10 +92,17 @@ Status Add(tenon_variables* variables, const tenon_variable_spec& spec, tenon_va
   return WriteStruct(InfoOf(made), out_info);
 }
 
+Result<train::Clipping> ReadClipping(const tenon_optimizer_options& options) {
+  using Kind = train::Clipping::Kind;
+  constexpr Kind kKinds[] = {Kind::kNone, Kind::kValue, Kind::kNorm, Kind::kGlobalNorm};
+  if (options.clip >= std::size(kKinds)) return Status(Code::kInvalidArgument, "'clip' is " + std::to_string(options.clip) + "; give one of TENON_CLIP_*");
+  return train::Clipping{kKinds[options.clip], options.clip_limit};
+}
+
 Result<train::OptimizerOptions> ReadOptimizer(const tenon_optimizer_options* given) {
   tenon_optimizer_options options;
   TENON_TRY(ReadStruct(given, false, "options", &options));
-  constexpr uint32_t kKnown = (TENON_OPTIMIZER_LOSS_SCALE << 1) - 1;
+  constexpr uint32_t kKnown = (TENON_OPTIMIZER_RHO << 1) - 1;
   if ((options.given & ~kKnown) != 0) return Status(Code::kInvalidArgument, "'given' has a bit that is none of TENON_OPTIMIZER_*");
   train::OptimizerOptions out;
   if (options.name.size != 0) {
@@ -112,6 +119,12 @@ Result<train::OptimizerOptions> ReadOptimizer(const tenon_optimizer_options* giv
   take(TENON_OPTIMIZER_LOSS_SCALE, options.loss_scale, &out.loss_scaling.scale);
   if ((options.given & TENON_OPTIMIZER_LOSS_SCALE) != 0) out.loss_scaling.kind = train::LossScaling::Kind::kFixed;
   if (options.dynamic_loss_scale != 0) out.loss_scaling.kind = train::LossScaling::Kind::kDynamic;
+  if ((options.given & TENON_OPTIMIZER_RHO) != 0) out.rho = options.rho;
+  out.rms_momentum = options.rms_momentum;
+  out.centered = options.centered != 0;
+  TENON_TRY_ASSIGN(out.clipping, ReadClipping(options));
+  if (options.accumulate > INT64_MAX) return Status(Code::kInvalidArgument, "'accumulate' is " + std::to_string(options.accumulate));
+  if (options.accumulate != 0) out.accumulate = static_cast<int64_t>(options.accumulate);
   out.nesterov = options.nesterov != 0;
   out.fused = options.primitive == 0;
   return out;

@@ -100,11 +100,18 @@ tenon_status* tenon_variables_initializer(tenon_variables* variables, int64_t* o
 #define TENON_OPTIMIZER_EPSILON (1u << 3)
 #define TENON_OPTIMIZER_INITIAL_ACCUMULATOR (1u << 4)
 #define TENON_OPTIMIZER_LOSS_SCALE (1u << 5)
+#define TENON_OPTIMIZER_RHO (1u << 6)
+
+/* How gradients are made smaller where they are too large, before they are applied. */
+#define TENON_CLIP_NONE 0u
+#define TENON_CLIP_VALUE 1u       /* each element to [-clip_limit, clip_limit] */
+#define TENON_CLIP_NORM 2u        /* each variable's gradient to that norm */
+#define TENON_CLIP_GLOBAL_NORM 3u /* all together to that norm */
 
 typedef struct tenon_optimizer_options {
   uint32_t struct_size;
   uint32_t must_understand;
-  tenon_span name; /* "sgd", "momentum", "adam", "adagrad"; empty: "adam". INVALID_ARGUMENT lists those that there are */
+  tenon_span name; /* "sgd", "momentum", "adam", "adagrad", "rmsprop", "adadelta"; empty: "adam". INVALID_ARGUMENT lists those that there are */
   uint32_t given;  /* TENON_OPTIMIZER_* */
   float momentum;  /* 0.9 */
   float beta1;     /* 0.9 */
@@ -115,6 +122,13 @@ typedef struct tenon_optimizer_options {
   uint32_t dynamic_loss_scale; /* 1: loss_scale (32768 when not given) is the first; it follows what the gradients can bear */
   uint32_t nesterov;  /* 1: of momentum */
   uint32_t primitive; /* 1: of primitive ops in place of one op for each variable */
+  float rho;          /* how much of an average stays in a step: 0.9 of rmsprop, 0.95 of adadelta */
+  float rms_momentum; /* of rmsprop */
+  uint32_t centered;  /* 1: rmsprop by the gradients' variance */
+  uint32_t clip;      /* TENON_CLIP_* */
+  float clip_limit;   /* positive, where something is clipped */
+  uint32_t reserved;
+  uint64_t accumulate; /* so many steps' gradients are applied at once, their mean, by the last of them; of tenon_variables_minimize. 0: 1 */
 } tenon_optimizer_options;
 
 /* Adds the gradients of the loss (a float scalar) with respect to the trainable variables, and nodes that apply them; out_node has run when all
