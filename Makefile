@@ -16,7 +16,7 @@ RUN_DEVICES := $(foreach device,$(DEVICES),--devices $(device))
 # What the job does not need is not built for it; a folder that has all of it stays as it is.
 RUN_TARGETS := job $(foreach device,$(DEVICES),tenon_$(firstword $(subst :, ,$(device))))
 RUN_ON_GPU := $(filter cuda:% rocm:%,$(DEVICES))
-NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF
+NOT_FOR_RUN := -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_GRPC=OFF -DTENON_PYTHON_PACKAGE=OFF
 RUN_MINUTES := $(shell echo $$((1 + 11 / $(JOBS))))
 
 run: ## Build what the job needs, then train a network on handwritten digits (DEVICES=tpu_sim:2: on simulated devices too).

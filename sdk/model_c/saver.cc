@@ -37,7 +37,7 @@ tenon_status* tenon_saver_create(tenon_variables* variables, tenon_span folder, 
     if (folder.size == 0) return Status(Code::kInvalidArgument, "'folder' is empty");
     TENON_TRY_ASSIGN(train::SaverOptions options, ReadOptions(given));
     auto saver = std::make_unique<tenon_saver>(variables, Copy(folder), std::move(options));
-    TENON_TRY(variables->graph.TakeFailure());
+    TENON_TRY(variables->graph.TakeStatus());
     *out_saver = saver.release();
     return Status();
   });

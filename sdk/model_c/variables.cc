@@ -19,7 +19,7 @@ tenon_status* Build(tenon_variables* variables, Function function) {
   return Guard([&]() -> Status {
     TENON_TRY(Given({{variables, "variables"}}));
     const Status status = function();
-    const Status failure = variables->graph.TakeFailure();
+    const Status failure = variables->graph.TakeStatus();
     return status.ok() ? failure : status;
   });
 }

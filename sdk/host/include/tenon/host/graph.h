@@ -193,9 +193,8 @@ class Graph {
   void Fail(Status status) {
     if (state_->status.ok()) state_->status = std::move(status);
   }
-
-  // The first failure, which is forgotten: the graph goes on as it is, with what was added before the failure.
-  Status TakeFailure() { return std::exchange(state_->status, Status()); }
+  // The first failure, or success, which the graph then forgets: what failed added nothing, so that it can go on. For callers who look after each call.
+  Status TakeStatus() { return std::exchange(state_->status, Status()); }
 
   // Adds them under their own names, whatever scopes are open. Nothing is added when one of them is wrong, and the graph stays usable.
   Status ImportMore(std::string_view graph_def) {

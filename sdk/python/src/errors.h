@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures on their way to Python: a Status becomes an exception of tenon.errors.
+//
+// In C++ a failure travels as StatusError; what leaves a bound function is a tenon.Error of the code's own class. An error that Python itself raised
+// (in a callback, or by a signal's handler) travels as nanobind's python_error.
+#ifndef TENON_PYTHON_ERRORS_H_
+#define TENON_PYTHON_ERRORS_H_
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "tenon/tenon.h"
+
+namespace tenon::python {
+
+namespace nb = nanobind;
+using host::Code, host::DType, host::Result, host::Shape, host::Status, host::Tensor, host::View;
+
+class StatusError : public std::exception {
+ public:
+  explicit StatusError(Status status) : status_(std::move(status)) {}
+  const char* what() const noexcept override { return status_.message().c_str(); }
+  const Status& status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+[[noreturn]] inline void Fail(Code code, std::string message) { throw StatusError(Status(code, std::move(message))); }
+[[noreturn]] inline void FailInvalid(std::string message) { Fail(Code::kInvalidArgument, std::move(message)); }
+
+inline void Check(Status status) {
+  if (!status.ok()) throw StatusError(std::move(status));
+}
+template <typename T>
+T Take(Result<T> result) {
+  if (!result.ok()) throw StatusError(result.status());
+  return *std::move(result);
+}
+
+// Each in its file: what the module holds.
+void BindErrors(nb::module_& module);
+void BindDTypes(nb::module_& module);
+void BindTensors(nb::module_& module);
+void BindRuntimes(nb::module_& module);
+void BindGraphs(nb::module_& module);
+void BindSessions(nb::module_& module);
+void BindModels(nb::module_& module);
+void BindTraining(nb::module_& module);
+
+}  // namespace tenon::python
+
+#endif  // TENON_PYTHON_ERRORS_H_

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "interrupt.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tenon::python {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kBetweenSignals = 10ms;  // that a handler may wait while a long call runs
+constexpr int64_t kQuickNs = 300'000;   // of a call: beside more, handing it over is little
+
+unsigned long main_thread = 0;  // NOLINT: Python's type
+
+bool OnMainThread() { return PyThread_get_thread_ident() == main_thread; }
+
+// ---- Long calls: a second thread ----
+
+// The second thread. It lives as long as the process, and is never joined.
+class Runner {
+ public:
+  Runner() { std::thread([this] { Loop(); }).detach(); }
+  void Start(std::function<void()> job) {
+    const std::lock_guard lock(mutex_);
+    job_ = std::move(job);
+    done_ = false;
+    changed_.notify_all();
+  }
+  // Whether it is done by then.
+  bool Wait(std::chrono::milliseconds longest) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, longest, [this] { return done_; });
+  }
+
+ private:
+  void Loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return job_ != nullptr; });
+      const auto job = std::exchange(job_, nullptr);
+      lock.unlock();
+      job();
+      lock.lock();
+      done_ = true;
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> job_;
+  bool done_ = false;
+};
+
+Runner* idle_runner = nullptr;  // of the main thread alone; a handler that makes a call while one is under way gets another
+
+bool WaitWithoutLock(Runner& runner, std::chrono::milliseconds longest) {
+  const nb::gil_scoped_release unlocked;
+  return runner.Wait(longest);
+}
+
+Status RunOnRunner(const CancellableWork& work, host::Cancellation& cancellation) {
+  Runner* runner = idle_runner == nullptr ? new Runner : idle_runner;
+  idle_runner = nullptr;
+  Status status;
+  runner->Start([&] { status = work(cancellation); });
+  while (!WaitWithoutLock(*runner, kBetweenSignals)) {
+    if (PyErr_CheckSignals() == 0) continue;
+    const nb::python_error raised;  // takes the error over while we wait
+    cancellation.Cancel();
+    while (!WaitWithoutLock(*runner, 1h)) {
+    }
+    idle_runner = runner;
+    throw raised;
+  }
+  idle_runner = runner;
+  return status;
+}
+
+// ---- Quick calls: a watcher of signals ----
+
+// Reads what Python's own handler in C writes, and cancels the call that the main thread makes. It lives as long as the process.
+class Watcher {
+ public:
+  // NULL where there are no descriptors left: then nobody watches.
+  static Watcher* Start() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return nullptr;
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    return new Watcher(ends[0], ends[1]);
+  }
+  // With the interpreter's lock, as Python wants it.
+  void Begin(host::Cancellation& cancellation) {
+    const int others = SetWakeupFd(write_end_);
+    const std::lock_guard lock(mutex_);
+    cancellation_ = &cancellation;
+    others_ = others;
+    cancelled_ = false;
+  }
+  // Whether a signal ended the call.
+  bool End() {
+    SetWakeupFd(others_);
+    const std::lock_guard lock(mutex_);
+    cancellation_ = nullptr;
+    return std::exchange(cancelled_, false);
+  }
+
+ private:
+  Watcher(int read_end, int write_end) : read_end_(read_end), write_end_(write_end) {
+    std::thread([this] { Loop(); }).detach();
+  }
+  // Gives the one before; -1: there was none. Python's function, as its C one is not for everybody.
+  static int SetWakeupFd(int descriptor) {
+    static PyObject* const set = nb::object(nb::module_::import_("signal").attr("set_wakeup_fd")).release().ptr();
+    const auto number = nb::steal(PyLong_FromLong(descriptor));
+    const auto before = nb::steal(PyObject_CallOneArg(set, number.ptr()));
+    if (before.is_valid()) return static_cast<int>(PyLong_AsLong(before.ptr()));
+    PyErr_Clear();  // somebody has closed it meanwhile
+    return descriptor == -1 ? -1 : SetWakeupFd(-1);
+  }
+  void Loop() {
+    for (unsigned char number; read(read_end_, &number, 1) == 1;) {
+      ForwardToOthers(number);
+      if (number == SIGINT && HandlerIsPythons()) CancelCall();
+    }
+  }
+  // To whoever else wants to know of signals, as asyncio.
+  void ForwardToOthers(unsigned char number) {
+    const std::lock_guard lock(mutex_);
+    if (cancellation_ != nullptr && others_ >= 0 && write(others_, &number, 1) != 1) return;  // it is full, and so awake
+  }
+  static bool HandlerIsPythons() {
+    const nb::gil_scoped_acquire locked;
+    try {
+      const nb::module_ signal = nb::module_::import_("signal");
+      return signal.attr("getsignal")(int{SIGINT}).is(nb::object(signal.attr("default_int_handler")));
+    } catch (const nb::python_error&) {
+      return false;
+    }
+  }
+  void CancelCall() {
+    const std::lock_guard lock(mutex_);
+    if (cancellation_ == nullptr) return;  // it has ended by itself
+    cancellation_->Cancel();
+    cancelled_ = true;
+  }
+
+  const int read_end_, write_end_;
+  std::mutex mutex_;
+  host::Cancellation* cancellation_ = nullptr;
+  int others_ = -1;
+  bool cancelled_ = false;
+};
+
+Watcher* watcher = nullptr;
+
+Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation) {
+  if (watcher == nullptr) watcher = Watcher::Start();
+  if (watcher == nullptr) return RunOnRunner(work, cancellation);
+  watcher->Begin(cancellation);
+  Status status;
+  {
+    const nb::gil_scoped_release unlocked;
+    status = work(cancellation);
+  }
+  if (watcher->End() && PyErr_CheckSignals() != 0) throw nb::python_error();
+  return status;
+}
+
+}  // namespace
+
+void FindMainThread() { main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident")); }
+
+void AfterFork() {
+  idle_runner = nullptr;  // their threads are not here
+  watcher = nullptr;
+  main_thread = PyThread_get_thread_ident();
+}
+
+Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host::Cancellation* cancellation) {
+  // Used again until it has cancelled something. A call within a handler, while another is under way, makes one of its own.
+  thread_local std::unique_ptr<host::Cancellation> kept;
+  std::unique_ptr<host::Cancellation> own = std::move(kept);
+  if (cancellation == nullptr) {
+    if (own == nullptr) own = std::make_unique<host::Cancellation>(Take(host::Cancellation::Create()));
+    cancellation = own.get();
+  }
+  Status status;
+  if (OnMainThread()) {
+    const auto begin = Clock::now();
+    status = history.last_ns.load(std::memory_order_relaxed) < kQuickNs ? RunWatched(work, *cancellation) : RunOnRunner(work, *cancellation);
+    history.last_ns.store(std::chrono::nanoseconds(Clock::now() - begin).count(), std::memory_order_relaxed);
+  } else {
+    const nb::gil_scoped_release unlocked;
+    status = work(*cancellation);
+  }
+  kept = std::move(own);
+  return status;
+}
+
+}  // namespace tenon::python

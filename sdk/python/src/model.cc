@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models as files (sdk/model): loaded, run by a signature's names or by the graph's, written.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+#include <set>
+
+#include "graph.h"
+#include "interrupt.h"
+#include "session.h"
+#include "tenon/data/file.h"
+#include "tenon/data/graph_def.h"
+#include "tenon/model/load.h"
+#include "tenon/model/write_saved_model.h"
+
+namespace tenon::python {
+namespace {
+
+struct ModelBox {
+  std::shared_ptr<const host::Runtime> runtime;
+  std::shared_ptr<model::Model> model;
+  bool allow_files = false;
+  // Steps by the graph's names that may run: each is looked at once.
+  std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
+  std::set<std::vector<std::string>> checked = {};
+  std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
+};
+
+nb::str ToStr(std::string_view text) { return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")); }
+
+ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options, bool allow_files) {
+  const host::SessionOptions session_options = ToSessionOptions(options);
+  const nb::gil_scoped_release unlocked;
+  const model::ModelFile file = Take(model::ModelFile::Open(path, {.tags = tags}));
+  const auto access = allow_files ? model::FileAccess::kAny : model::FileAccess::kNone;
+  return {runtime.runtime, ReleasedWithoutLock(Take(model::Model::Load(*runtime.runtime, file, session_options, access))), allow_files};
+}
+
+nb::list FromInfos(const std::vector<model::TensorInfo>& infos) {
+  nb::list list;
+  for (const model::TensorInfo& info : infos)
+    list.append(nb::make_tuple(ToStr(info.key), FromDType(info.dtype), FromShape(info.shape), !info.default_value.empty(), ToStr(info.tensor)));
+  return list;
+}
+
+nb::list Signatures(const ModelBox& self) {
+  nb::list list;
+  for (const model::Signature& signature : self.model->meta().signatures)
+    list.append(nb::make_tuple(ToStr(signature.name), ToStr(signature.method), FromInfos(signature.inputs), FromInfos(signature.outputs)));
+  return list;
+}
+
+nb::dict RunSignature(const ModelBox& self, const std::string& name, nb::dict inputs, nb::object timeout, nb::object cancellation) {
+  const model::Signature& signature = *Take(self.model->FindSignature(name));
+  model::NamedTensors values;
+  for (const auto& [key, value] : inputs) {
+    const auto input = nb::cast<std::string>(key);
+    const model::TensorInfo* info = signature.FindInput(input);
+    values.emplace_back(input, ToTensor(value, info == nullptr ? DType::kInvalid : info->dtype, false, "signature '" + name + "': input '" + input + "'"));
+  }
+  host::RunOptions options = ToRunOptions(timeout);
+  model::NamedTensors outputs;
+  Check(RunInterruptibly(
+      *self.history,
+      [&](const host::Cancellation& stop) -> Status {
+        options.cancellation = &stop;
+        TENON_TRY_ASSIGN(outputs, self.model->Run(name, values, options));
+        return Status();
+      },
+      ToCancellation(cancellation)));
+  nb::dict results;
+  for (const auto& [key, value] : outputs) results[ToStr(key)] = FromTensor(value, self.runtime);
+  return results;
+}
+
+// Throws PERMISSION_DENIED where a step by these names would touch files of the model's choice.
+void CheckRun(ModelBox& self, const std::vector<std::string>& feeds, const std::vector<std::string>& targets) {
+  if (self.allow_files) return;
+  std::vector<std::string> key = feeds;
+  key.emplace_back();  // no tensor's name
+  key.insert(key.end(), targets.begin(), targets.end());
+  const nb::gil_scoped_release unlocked;
+  const std::lock_guard lock(*self.mutex);
+  if (self.checked.contains(key)) return;
+  Check(model::CheckRun(*self.runtime, self.model->file(), feeds, feeds, targets));
+  self.checked.insert(std::move(key));
+}
+
+void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph_def, const std::string& folder, nb::list signatures,
+           const std::vector<std::string>& tags, bool replace) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  model::WriteOptions options;
+  options.tags = tags;
+  options.replace = replace;
+  for (const nb::handle signature : signatures) {
+    model::SignatureSpec& spec = options.signatures.emplace_back();
+    spec.name = nb::cast<std::string>(signature[0]);
+    spec.inputs = nb::cast<Pairs>(signature[1]);
+    spec.outputs = nb::cast<Pairs>(signature[2]);
+    spec.method = nb::cast<std::string>(signature[3]);
+  }
+  const std::string_view bytes(graph_def.c_str(), graph_def.size());
+  const nb::gil_scoped_release unlocked;
+  Check(model::WriteSavedModel(*runtime.runtime, *Live(session), bytes, folder, options));
+}
+
+void BindFiles(nb::module_& module) {
+  module.def("_write_file", [](const std::string& path, nb::bytes bytes) {
+    const std::string_view piece(bytes.c_str(), bytes.size());
+    const nb::gil_scoped_release unlocked;
+    Check(data::ReplaceFile(path, {piece}));
+  });
+  module.def("_freeze", [](const SessionBox& session, nb::bytes graph_def, const std::vector<std::string>& outputs) {
+    std::string frozen;
+    {
+      const nb::gil_scoped_release unlocked;
+      frozen = Take(data::Freeze(*Live(session), {graph_def.c_str(), graph_def.size()}, outputs));
+    }
+    return nb::bytes(frozen.data(), frozen.size());
+  });
+}
+
+}  // namespace
+
+void BindModels(nb::module_& module) {
+  nb::class_<ModelBox>(module, "ModelBase", nb::is_weak_referenceable())
+      .def("__init__", [](ModelBox* self, const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options,
+                          bool allow_files) { new (self) ModelBox(Load(runtime, path, tags, options, allow_files)); })
+      .def("_signatures", &Signatures)
+      .def("_run_signature", &RunSignature, nb::arg("name"), nb::arg("inputs"), nb::arg("timeout").none(), nb::arg("cancellation").none())
+      .def("_check_run", &CheckRun)
+      .def("_session_of", [](const ModelBox& self, SessionBox& session) {
+        session.runtime = self.runtime;
+        session.session = std::shared_ptr<host::Session>(self.model, &self.model->session());
+      })
+      .def_prop_ro("path", [](const ModelBox& self) { return self.model->file().path(); })
+      .def_prop_ro("form", [](const ModelBox& self) { return std::string(model::FormName(self.model->file().form())); }, "\"SavedModel\", \"GraphDef\", \"MetaGraph\"")
+      .def_prop_ro("tags", [](const ModelBox& self) { return self.model->meta().tags; })
+      .def_prop_ro("notes", [](const ModelBox& self) { return self.model->file().notes(); }, "What was passed over, one sentence each.")
+      .def("graph_def", [](const ModelBox& self) {
+        const std::string_view bytes = self.model->file().graph_def();
+        return nb::bytes(bytes.data(), bytes.size());
+      }, "The graph's bytes, as the file holds them.");
+  module.def("_write_saved_model", &Write);
+  BindFiles(module);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "graph.h"
+#include "interrupt.h"
+#include "tenon/sdk/near_miss.h"
+#include "tenon/session_options.h"
+
+namespace tenon::python {
+namespace {
+
+// ---- Options ----
+
+std::chrono::nanoseconds ToTime(nb::handle seconds, const char* what) {
+  if (seconds.is_none()) return std::chrono::nanoseconds{0};
+  const double value = nb::cast<double>(nb::float_(seconds));
+  if (!(value > 0) || value > 9e9) FailInvalid(std::string(what) + " is a positive number of seconds; found " + nb::cast<std::string>(nb::repr(seconds)));
+  return std::chrono::nanoseconds{std::max<int64_t>(1, std::llround(value * 1e9))};
+}
+
+uint64_t ToChoice(nb::handle value, const char* name, std::string_view names) {
+  const auto wanted = nb::cast<std::string>(nb::str(value));
+  uint64_t number = 0;
+  for (std::string_view left = names; !left.empty(); ++number) {
+    const size_t bar = left.find('|');
+    if (left.substr(0, bar) == wanted) return number;
+    left = bar == std::string_view::npos ? std::string_view() : left.substr(bar + 1);
+  }
+  std::string choices(names);
+  for (size_t at = 0; (at = choices.find('|', at)) != std::string::npos;) choices.replace(at, 1, ", ");
+  FailInvalid(std::string("the option '") + name + "' is one of: " + choices + "; found '" + wanted + "'");
+}
+
+using Setter = std::function<void(host::SessionOptions&, nb::handle)>;
+using Setters = std::map<std::string, Setter, std::less<>>;
+
+const Setters& OptionSetters() {
+  static const Setters setters = [] {
+    Setters made;
+#define TENON_PUT_SIZE(to, name, names) to.name = nb::cast<uint64_t>(given);
+#define TENON_PUT_NUMBER(to, name, names) to.name = nb::cast<uint64_t>(given);
+#define TENON_PUT_CHOICE(to, name, names) to.name = static_cast<decltype(to.name)>(ToChoice(given, #name, names));
+#define TENON_PUT_SWITCH(to, name, names) to.name = nb::cast<bool>(given);
+#define TENON_PUT_TEXT(to, name, names) to.name = nb::cast<std::string>(given);
+#define TENON_PUT_FILE(to, name, names) to.name = nb::cast<std::string>(given);
+#define TENON_PUT_TIME(to, name, names) to.name = ToTime(given, "the option '" #name "'");
+#define TENON_PUT(name, kind, value, reach, flag, help, names) \
+  made[#name] = [](host::SessionOptions& options, nb::handle given) { TENON_PUT_##kind(options, name, names) };
+#define TENON_PUT_DEBUG(name, kind, value, reach, flag, help, names) \
+  made[#name] = [](host::SessionOptions& options, nb::handle given) { TENON_PUT_##kind(options.debug, name, names) };
+    TENON_SESSION_OPTIONS(TENON_PUT)
+    TENON_DEBUG_OPTIONS(TENON_PUT_DEBUG)
+    return made;
+  }();
+  return setters;
+}
+
+// ---- Steps ----
+
+nb::list FromTensors(const std::vector<Tensor>& tensors, const std::shared_ptr<const host::Runtime>& runtime) {
+  nb::list values;
+  for (const Tensor& tensor : tensors) values.append(FromTensor(tensor, runtime));
+  return values;
+}
+
+std::vector<host::Name> ToNames(nb::handle list) {
+  std::vector<host::Name> names;
+  for (const nb::handle name : nb::iter(list)) names.emplace_back(NameOfTensor(name));
+  return names;
+}
+
+DType TypeOf(nb::handle type) { return type.is_none() ? DType::kInvalid : nb::cast<ElementType>(type).value; }
+
+// Gives the fetches and, where it was asked for, the trace.
+nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::list targets, nb::object timeout,
+               nb::object cancellation, bool trace) {
+  std::vector<host::Feed> feeds;
+  std::vector<nb::object> keeps;
+  for (size_t i = 0; i < nb::len(feed_names); ++i) {
+    const std::string name = NameOfTensor(feed_names[i]);
+    FedValue value = ToView(values[i], TypeOf(types[i]), "feed '" + name + "'");
+    feeds.push_back({name, std::move(value.view)});
+    keeps.push_back(std::move(value.keeps));
+  }
+  const std::vector<host::Name> fetch_names = ToNames(fetches), target_names = ToNames(targets);
+  host::RunOptions options = ToRunOptions(timeout);
+  std::string trace_text;
+  if (trace) options.trace = &trace_text;
+  std::vector<Tensor> fetched;
+  const auto session = Live(self);
+  Check(RunInterruptibly(
+      *self.history,
+      [&](const host::Cancellation& stop) -> Status {
+        options.cancellation = &stop;
+        TENON_TRY_ASSIGN(fetched, session->Run(feeds, fetch_names, target_names, options));
+        return Status();
+      },
+      ToCancellation(cancellation)));
+  return nb::make_tuple(FromTensors(fetched, self.runtime), trace ? nb::object(nb::str(trace_text.data(), trace_text.size())) : nb::none());
+}
+
+// ---- Callables ----
+
+// Results in the form in which the fetches were given.
+struct Form {
+  enum class Kind { kOne, kList, kTuple, kDict };
+  Kind kind = Kind::kList;
+  std::vector<int> positions;  // of each result among the fetches; -1: None, of a node that was run
+  nb::object keys;             // of a dict
+
+  nb::object Pack(const std::vector<Tensor>& fetched, const std::shared_ptr<const host::Runtime>& runtime) const {
+    const auto one = [&](size_t i) { return positions[i] < 0 ? nb::none() : FromTensor(fetched[static_cast<size_t>(positions[i])], runtime); };
+    if (kind == Kind::kOne) return one(0);
+    if (kind == Kind::kDict) {
+      nb::dict values;
+      for (size_t i = 0; i < positions.size(); ++i) values[keys[i]] = one(i);
+      return values;
+    }
+    nb::list values;
+    for (size_t i = 0; i < positions.size(); ++i) values.append(one(i));
+    return kind == Kind::kTuple ? nb::object(nb::tuple(values)) : values;
+  }
+};
+
+struct CallableBox {
+  std::shared_ptr<const host::Runtime> runtime;
+  std::shared_ptr<host::Session> session;
+  std::shared_ptr<host::Callable> callable;
+  std::vector<std::string> feed_names;
+  std::vector<std::string> feeds_in_words;  // "feed 'x'"
+  std::vector<DType> feed_types;
+  Form form;
+  std::vector<std::string> fetch_names;
+  std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
+};
+
+FedValues FeedsOf(const CallableBox& self, nb::handle args, nb::handle kwargs) {
+  const size_t given = nb::len(args), named = kwargs.is_valid() ? nb::len(kwargs) : 0;
+  FedValues values;
+  values.views.reserve(self.feed_names.size());
+  values.keeps.reserve(self.feed_names.size());
+  if (given + named != self.feed_names.size() || given > self.feed_names.size()) {
+    std::string names;
+    for (const std::string& name : self.feed_names) names += (names.empty() ? "" : ", ") + name;
+    FailInvalid("the callable takes " + std::to_string(self.feed_names.size()) + " feeds (" + names + "); found " + std::to_string(given + named));
+  }
+  for (size_t i = 0; i < self.feed_names.size(); ++i) {
+    if (i < given) {
+      values.Add(ToView(args[i], self.feed_types[i], self.feeds_in_words[i]));
+      continue;
+    }
+    PyObject* value = PyDict_GetItemString(kwargs.ptr(), self.feed_names[i].c_str());
+    if (value == nullptr) FailInvalid(self.feeds_in_words[i] + " is missing");
+    values.Add(ToView(value, self.feed_types[i], self.feeds_in_words[i]));
+  }
+  return values;
+}
+
+nb::object CallWith(const CallableBox& self, const FedValues& feeds, host::RunOptions options, host::Cancellation* cancellation) {
+  std::vector<Tensor> fetched;
+  Check(RunInterruptibly(
+      *self.history,
+      [&](const host::Cancellation& stop) -> Status {
+        options.cancellation = &stop;
+        TENON_TRY_ASSIGN(fetched, self.callable->Run(feeds.views, options));
+        return Status();
+      },
+      cancellation));
+  return self.form.Pack(fetched, self.runtime);
+}
+
+nb::object Call(const CallableBox& self, nb::args args, nb::kwargs kwargs) { return CallWith(self, FeedsOf(self, args, kwargs), {}, nullptr); }
+
+nb::object RunCallable(const CallableBox& self, nb::object feeds, nb::object timeout, nb::object cancellation, bool trace) {
+  host::RunOptions options = ToRunOptions(timeout);
+  std::string trace_text;
+  if (trace) options.trace = &trace_text;
+  nb::object values = CallWith(self, FeedsOf(self, nb::tuple(feeds), nb::handle()), options, ToCancellation(cancellation));
+  return trace ? nb::object(nb::make_tuple(values, nb::str(trace_text.data(), trace_text.size()))) : values;
+}
+
+CallableBox Prepare(const SessionBox& self, nb::list feeds, nb::list types, nb::list fetches, nb::list targets, int kind, const std::vector<int>& positions,
+                    nb::object keys, const std::vector<std::string>& feed_devices, const std::vector<std::string>& fetch_devices, nb::object timeout) {
+  const auto session = Live(self);
+  CallableBox made{self.runtime, session, nullptr, {}, {}, {}, {static_cast<Form::Kind>(kind), positions, keys}, {}, std::make_shared<CallHistory>()};
+  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
+  for (const nb::handle type : types) made.feed_types.push_back(TypeOf(type));
+  for (const host::Name& name : feed_names) made.feed_names.push_back(name.text());
+  for (const host::Name& name : fetch_names) made.fetch_names.push_back(name.text());
+  for (const host::Name& name : feed_names) made.feeds_in_words.push_back("feed '" + name.text() + "'");
+  host::RunOptions options = ToRunOptions(timeout);
+  std::optional<host::Callable> callable;
+  CallHistory preparing;
+  Check(RunInterruptibly(preparing, [&](const host::Cancellation& stop) -> Status {
+    options.cancellation = &stop;
+    TENON_TRY_ASSIGN(callable, session->Prepare(feed_names, fetch_names, target_names, feed_devices, fetch_devices, options));
+    return Status();
+  }));
+  made.callable = ReleasedWithoutLock(std::move(*callable));
+  return made;
+}
+
+std::string ReprOfCallable(const CallableBox& self) {
+  std::string text = "<tenon.Callable (";
+  for (size_t i = 0; i < self.feed_names.size(); ++i) text += (i > 0 ? ", " : "") + self.feed_names[i] + ": " + NameOf(self.feed_types[i]);
+  text += ") -> ";
+  for (size_t i = 0; i < self.fetch_names.size(); ++i) text += (i > 0 ? ", " : "") + self.fetch_names[i];
+  return text + (self.fetch_names.empty() ? "nothing>" : ">");
+}
+
+// ---- Questions ----
+
+nb::dict Metrics(const SessionBox& self) {
+  const tenon_session_metrics metrics = Take(Live(self)->Metrics());
+  nb::dict values;
+#define TENON_PUT_METRIC(name) values[#name] = metrics.name;
+  TENON_PUT_METRIC(steps)
+  TENON_PUT_METRIC(plans_built)
+  TENON_PUT_METRIC(plans_reused)
+  TENON_PUT_METRIC(bindings_built)
+  TENON_PUT_METRIC(bytes_in_use)
+  TENON_PUT_METRIC(peak_bytes)
+  TENON_PUT_METRIC(nodes_folded)
+  TENON_PUT_METRIC(nodes_merged)
+  TENON_PUT_METRIC(host_waits)
+  TENON_PUT_METRIC(device_bytes_in_use)
+  TENON_PUT_METRIC(device_peak_bytes)
+  TENON_PUT_METRIC(captured_launches)
+#undef TENON_PUT_METRIC
+  return values;
+}
+
+nb::list Tasks(const SessionBox& self) {
+  nb::list tasks;
+  for (const tenon_task_state& state : Take(Live(self)->Tasks())) {
+    nb::dict task;
+    task["name"] = std::string(host::Text(state.name));
+    task["address"] = std::string(host::Text(state.address));
+    task["silent_seconds"] = static_cast<double>(state.silent_ns) * 1e-9;
+    task["steps"] = state.steps;
+    task["bytes_in_use"] = state.bytes_in_use;
+    task["sessions"] = state.sessions;
+    tasks.append(task);
+  }
+  return tasks;
+}
+
+nb::tuple Place(const SessionBox& self, nb::list feeds, nb::list fetches, nb::list targets) {
+  const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
+  host::Placement placement;
+  {
+    const nb::gil_scoped_release unlocked;
+    placement = Take(Live(self)->Place(feed_names, fetch_names, target_names));
+  }
+  return nb::make_tuple(placement.json, placement.svg, placement.file);
+}
+
+TensorBox CopyTensor(const SessionBox& self, nb::object value, const std::string& device) {
+  const Tensor tensor = ToTensor(value, DType::kInvalid, false, "the tensor");
+  const nb::gil_scoped_release unlocked;
+  return {Take(Live(self)->CopyTensor(tensor, device)), self.runtime};
+}
+
+}  // namespace
+
+std::shared_ptr<host::Session> Live(const SessionBox& session) {
+  if (session.session == nullptr) Fail(Code::kFailedPrecondition, "the session is closed");
+  return session.session;
+}
+
+host::SessionOptions ToSessionOptions(nb::dict options) {
+  host::SessionOptions made;
+  for (const auto& [key, value] : options) {
+    const auto name = nb::cast<std::string>(key);
+    const auto setter = OptionSetters().find(name);
+    if (setter == OptionSetters().end()) {
+      sdk::NearMiss near(name);
+      for (const auto& [known, set] : OptionSetters()) near.Try(known);
+      FailInvalid("a session has no option '" + name + "'" + near.Hint());
+    }
+    try {
+      setter->second(made, value);
+    } catch (const nb::cast_error&) {
+      FailInvalid("the option '" + name + "' cannot be " + nb::cast<std::string>(nb::repr(value)));
+    }
+  }
+  return made;
+}
+
+host::RunOptions ToRunOptions(nb::handle timeout) {
+  host::RunOptions options;
+  options.timeout = ToTime(timeout, "a timeout");
+  return options;
+}
+
+host::Cancellation* ToCancellation(nb::handle cancellation) {
+  return cancellation.is_none() ? nullptr : &nb::cast<CancellationBox&>(cancellation).cancellation;
+}
+
+void BindSessions(nb::module_& module) {
+  nb::class_<CancellationBox>(module, "Cancellation", "Stops steps that were given it, those under way and later ones, from another thread.")
+      .def("__init__", [](CancellationBox* self) { new (self) CancellationBox{Take(host::Cancellation::Create())}; })
+      .def("cancel", [](CancellationBox& self) { self.cancellation.Cancel(); });
+  nb::class_<CallableBox>(module, "Callable", "Part of a graph that was prepared once, to be run often. Made by Session.prepare; many threads may call it.")
+      .def("__call__", &Call, "The results, in the form of the fetches. Feeds in the order of preparing, or by their names.")
+      .def("run", &RunCallable, nb::arg("feeds") = nb::make_tuple(), nb::kw_only(), nb::arg("timeout") = nb::none(), nb::arg("cancellation") = nb::none(),
+           nb::arg("trace") = false, "The same with a time limit in seconds or a Cancellation; trace=True: the results and the trace, Chrome's JSON.")
+      .def("_explain", [](const CallableBox& self) {
+        const nb::gil_scoped_release unlocked;
+        return Take(self.callable->Explain());
+      })
+      .def_ro("feed_names", &CallableBox::feed_names)
+      .def_ro("fetch_names", &CallableBox::fetch_names)
+      .def("__repr__", &ReprOfCallable);
+  nb::class_<SessionBox>(module, "SessionBase", nb::is_weak_referenceable())
+      .def(nb::init<>())
+      .def("_begin", [](SessionBox& self, const RuntimeBox& runtime, nb::dict options) {
+        const host::SessionOptions c_options = ToSessionOptions(options);
+        self.runtime = runtime.runtime;
+        const nb::gil_scoped_release unlocked;
+        self.session = ReleasedWithoutLock(Take(host::Session::Create(*self.runtime, c_options)));
+      })
+      .def("_extend_graph", [](SessionBox& self, const GraphHandle& graph) {
+        const Locked locked(*graph.box);
+        const nb::gil_scoped_release unlocked;
+        Check(Live(self)->Extend(graph.box->graph));
+      })
+      .def("_extend", [](SessionBox& self, nb::bytes graph_def) {
+        const nb::gil_scoped_release unlocked;
+        Check(Live(self)->Extend(std::string_view(graph_def.c_str(), graph_def.size())));
+      })
+      .def("_close", [](SessionBox& self) { self.session.reset(); })
+      .def("_run", &Run, nb::arg("feed_names"), nb::arg("values"), nb::arg("types"), nb::arg("fetches"), nb::arg("targets"), nb::arg("timeout").none(),
+           nb::arg("cancellation").none(), nb::arg("trace"))
+      .def("_prepare", &Prepare, nb::arg("feeds"), nb::arg("types"), nb::arg("fetches"), nb::arg("targets"), nb::arg("kind"), nb::arg("positions"),
+           nb::arg("keys").none(), nb::arg("feed_devices"), nb::arg("fetch_devices"), nb::arg("timeout").none())
+      .def("_place", &Place)
+      .def("_costs", [](const SessionBox& self) { return Take(Live(self)->Costs()); })
+      .def("_tasks", &Tasks)
+      .def("_wait_for_stream", [](const SessionBox& self, const std::string& device, uintptr_t stream) {
+        const nb::gil_scoped_release unlocked;
+        Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
+      })
+      .def("metrics", &Metrics, "Counters since the session began, and bytes in use now.")
+      .def("copy_tensor", &CopyTensor, nb::arg("tensor"), nb::arg("device"), "A copy in the memory of a device, or of the host (\"\").");
+}
+
+}  // namespace tenon::python

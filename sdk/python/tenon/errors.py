@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong, as exceptions: one class a code, all of them tenon.Error.
+
+`code` is the code's name ("INVALID_ARGUMENT"), `message` the text without it. Where the message names them, `node` and `op` are the node of a graph and
+its op, and `file` a path; else they are None.
+"""
+
+import os
+import re
+
+_NODE = re.compile(r"node '([^']*)'(?: \(([^)]*)\))?")
+_QUOTED = re.compile(r"'([^'\n]+)'")
+_PATH = re.compile(r"(?:\.{0,2}/|[A-Za-z][A-Za-z0-9+.-]*://)")
+
+
+class Error(RuntimeError):
+    """A call of Tenon's that failed."""
+
+    code = "UNKNOWN"
+
+    def __init__(self, message=""):
+        super().__init__(message)
+        self.message = str(message)
+        found = _NODE.search(self.message)
+        self.node = found.group(1) if found else None
+        self.op = found.group(2) if found else None
+        self.file = _file_in(self.message)
+
+
+class CancelledError(Error):
+    """The step was ended by whoever may end it."""
+
+
+class UnknownError(Error):
+    pass
+
+
+class InvalidArgumentError(Error, ValueError):
+    """Something given does not fit: a type, a shape, an attribute, an option."""
+
+
+class DeadlineExceededError(Error, TimeoutError):
+    """The timeout passed before the step ended."""
+
+
+class NotFoundError(Error, LookupError):
+    """There is nothing of that name; the message names near misses."""
+
+
+class AlreadyExistsError(Error):
+    pass
+
+
+class PermissionDeniedError(Error, PermissionError):
+    """It is not allowed: a file that a model would touch, a library that others may write."""
+
+
+class ResourceExhaustedError(Error):
+    """A limit is reached, of memory mostly."""
+
+
+class FailedPreconditionError(Error):
+    """Something must be done first: a variable has no value, a thing is still in use."""
+
+
+class AbortedError(Error):
+    pass
+
+
+class OutOfRangeError(Error):
+    """Behind the last element."""
+
+
+class UnimplementedError(Error, NotImplementedError):
+    pass
+
+
+class InternalError(Error):
+    """A fault of Tenon's or a plugin's own."""
+
+
+class UnavailableError(Error):
+    """A task or a device is lost; trying again may help."""
+
+
+class DataLossError(Error):
+    """A file is damaged."""
+
+
+class UnauthenticatedError(Error):
+    pass
+
+
+_CLASSES = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__[: -len("Error")]).upper(): kind
+    for kind in Error.__subclasses__()
+}
+for _code, _kind in _CLASSES.items():
+    _kind.code = _code
+
+
+def _file_in(message):
+    """The first quoted text that is a path, by its look or because it is there."""
+    nodes = {match.group(1) for match in _NODE.finditer(message)}
+    for text in _QUOTED.findall(message):
+        if text not in nodes and (_PATH.match(text) or ("." in text and os.path.lexists(text))):
+            return text
+    return None
+
+
+def make_error(code, message):
+    """The exception of a code by its name; the library calls it."""
+    error = _CLASSES.get(code, Error)(message)
+    error.code = code
+    return error
+
+
+__all__ = ["Error", *sorted(kind.__name__ for kind in _CLASSES.values())]
