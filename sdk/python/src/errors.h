@@ -41,6 +41,21 @@ T Take(Result<T> result) {
   return *std::move(result);
 }
 
+// Tells Python's collector of the objects that a bound T keeps (T::VisitKept gives them), so that a circle through it can be found. What breaks a circle is
+// one of Python's own objects in it.
+template <typename T>
+int Traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  int stopped = 0;
+  nb::inst_ptr<T>(self)->VisitKept([&](nb::handle kept) {
+    if (stopped == 0 && kept.is_valid()) stopped = visit(kept.ptr(), arg);
+  });
+  return stopped;
+}
+template <typename T>
+inline PyType_Slot traversed_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&Traverse<T>)}, {0, nullptr}};
+
 // Each in its file: what the module holds.
 void BindErrors(nb::module_& module);
 void BindDTypes(nb::module_& module);

@@ -122,6 +122,7 @@ class GuardBox {
     const Locked locked(BoxOf(graph_));
     guard_.emplace(begin_(BoxOf(graph_).graph));
   }
+  void VisitKept(const auto& visit) const { visit(graph_); }
   void Exit() {
     const Locked locked(BoxOf(graph_));
     guard_.reset();
@@ -302,7 +303,7 @@ auto Asking(Ask ask) {
 }
 
 void BindOutput(nb::module_& module) {
-  nb::class_<OutputBox>(module, "Output", "One end of an edge: an output of a node, which other nodes take, and sessions feed and fetch.")
+  nb::class_<OutputBox>(module, "Output", nb::type_slots(traversed_slots<OutputBox>), "One end of an edge: an output of a node, which other nodes take, and sessions feed and fetch.")
       .def_ro("graph", &OutputBox::graph)
       .def_prop_ro("name", Asking<OutputBox>([](const OutputBox& self) { return self.output.name(); }), "\"node\", or \"node:1\"")
       .def_prop_ro("dtype", Asking<OutputBox>([](const OutputBox& self) { return FromDType(self.output.dtype()); }))
@@ -326,7 +327,7 @@ void BindOutput(nb::module_& module) {
 }
 
 void BindOperation(nb::module_& module) {
-  nb::class_<OperationBox>(module, "Operation", "A node of a graph.")
+  nb::class_<OperationBox>(module, "Operation", nb::type_slots(traversed_slots<OperationBox>), "A node of a graph.")
       .def_ro("graph", &OperationBox::graph)
       .def_prop_ro("name", Asking<OperationBox>([](const OperationBox& self) { return self.operation.name(); }))
       .def_prop_ro("type", Asking<OperationBox>([](const OperationBox& self) { return self.operation.op(); }), "The op: \"MatMul\"")
@@ -381,7 +382,7 @@ std::string NameOfTensor(nb::handle value) {
 void BindGraphs(nb::module_& module) {
   BindOutput(module);
   BindOperation(module);
-  nb::class_<GuardBox>(module, "Block", "A `with` block over a graph: a scope, a device, or control dependencies.")
+  nb::class_<GuardBox>(module, "Block", nb::type_slots(traversed_slots<GuardBox>), "A `with` block over a graph: a scope, a device, or control dependencies.")
       .def("__enter__", [](GuardBox& self) { self.Enter(); })
       .def("__exit__", [](GuardBox& self, nb::args) { self.Exit(); });
   nb::class_<GraphHandle>(module, "GraphBase", nb::is_weak_referenceable())

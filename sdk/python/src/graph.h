@@ -58,10 +58,12 @@ auto Changed(GraphBox& box, const Change& change) {
 struct OutputBox {
   nb::object graph;  // a GraphHandle's
   host::Output output;
+  void VisitKept(const auto& visit) const { visit(graph); }
 };
 struct OperationBox {
   nb::object graph;
   host::Operation operation;
+  void VisitKept(const auto& visit) const { visit(graph); }
 };
 
 GraphBox& BoxOf(nb::handle graph);

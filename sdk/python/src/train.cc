@@ -26,6 +26,7 @@ struct ModelOfVariables {
   nb::object graph;
   std::unique_ptr<train::Model> model;
 
+  void VisitKept(const auto& visit) const { visit(graph); }
   template <typename Change>
   auto Do(const Change& change) {
     return Changed(BoxOf(graph), [&](host::Graph&) { return change(*model); });
@@ -104,6 +105,7 @@ train::SaverOptions ToSaverOptions(nb::dict given) {
 struct SaverBox {
   nb::object model;  // a ModelOfVariables
   std::unique_ptr<train::Saver> saver;
+  void VisitKept(const auto& visit) const { visit(model); }
 };
 
 SaverBox MakeSaver(nb::object model, const std::string& folder, nb::dict options) {
@@ -118,7 +120,10 @@ SaverBox MakeSaver(nb::object model, const std::string& folder, nb::dict options
 struct Raised {
   std::optional<nb::python_error> error;
   void Rethrow() {
-    if (error) throw nb::python_error(*error);
+    if (!error) return;
+    const nb::python_error thrown(*error);
+    error.reset();  // its frames keep whatever they use, this trainer too
+    throw thrown;
   }
 };
 
@@ -134,6 +139,9 @@ struct TrainerBox {
   Raised raised;
   FedValues fed;
 
+  void VisitKept(const auto& visit) const {
+    for (const nb::object* kept : {&model, &feed, &on_step, &on_message}) visit(*kept);
+  }
   Result<std::vector<View>> Feed(int64_t step) {
     const nb::gil_scoped_acquire locked;
     try {
@@ -264,7 +272,7 @@ void BindModel(nb::module_& module) {
       .def_static("constant", &Initializer::Constant, nb::arg("value"))
       .def_static("truncated_normal", &Initializer::TruncatedNormal, nb::arg("deviation"), "A normal distribution, cut at two deviations.")
       .def_static("he", &Initializer::He, nb::arg("fan_in"), "For layers followed by relu: deviation sqrt(2 / inputs of a unit).");
-  nb::class_<ModelOfVariables>(module, "TrainModelBase")
+  nb::class_<ModelOfVariables>(module, "TrainModelBase", nb::type_slots(traversed_slots<ModelOfVariables>))
       .def("__init__", [](ModelOfVariables* self, nb::object graph, uint64_t seed) {
         new (self) ModelOfVariables{graph, std::make_unique<train::Model>(BoxOf(graph).graph, seed)};
       })
@@ -294,7 +302,7 @@ void BindModel(nb::module_& module) {
 }
 
 void BindSaver(nb::module_& module) {
-  nb::class_<SaverBox>(module, "SaverBase")
+  nb::class_<SaverBox>(module, "SaverBase", nb::type_slots(traversed_slots<SaverBox>))
       .def("__init__", [](SaverBox* self, nb::object model, const std::string& folder, nb::dict options) { new (self) SaverBox(MakeSaver(model, folder, options)); })
       .def_prop_ro("folder", [](const SaverBox& self) { return self.saver->folder(); })
       .def("_save", [](SaverBox& self, const SessionBox& session, int64_t step, std::optional<double> metric) {
@@ -336,9 +344,10 @@ void BindTraining(nb::module_& module) {
   BindModel(module);
   BindSaver(module);
   BindEvents(module);
-  nb::class_<TrainerBox>(module, "TrainerBase")
+  nb::class_<TrainerBox>(module, "TrainerBase", nb::type_slots(traversed_slots<TrainerBox>))
       .def("__init__", &MakeTrainer, nb::arg("model"), nb::arg("loss"), nb::arg("metrics"), nb::arg("update"), nb::arg("feeds"), nb::arg("feed"),
            nb::arg("examples"), nb::arg("options"), nb::arg("on_step").none(), nb::arg("on_message").none())
+      .def_ro("model", &TrainerBox::model)
       .def_prop_ro("step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
       .def("_begin", &Begin)
       .def("_run", &RunTrainer)

@@ -41,6 +41,11 @@ def plugin_dir() -> str:
     return _folder("lib", "tenon", "plugins")
 
 
+def share_dir() -> str:
+    """The folder of data: digits.npy, and what examples there are."""
+    return _folder("share", "tenon")
+
+
 def program() -> str:
     """The command `tenon`."""
     return _folder("bin", "tenon")

@@ -7,6 +7,7 @@ and arrays that it gives become constants. Gradients go through all of these.
 """
 
 import functools
+import itertools
 import re
 from typing import Callable, NamedTuple, Optional
 
@@ -62,6 +63,16 @@ class _Traced:
         self.graph._add_function(name, self.inside, inputs, [value.name for value in inputs], outputs, names, self.effects, description, gradient)
         return name
 
+    def results(self, graph, node, count=None):
+        """What a call gives: its outputs, which wait for its effects; the node where there are none."""
+        outputs = node.outputs[:count]
+        if not outputs:
+            return node
+        if self.effects:
+            with graph, graph.control_dependencies([node]):
+                outputs = [ops.Identity(output) for output in outputs]
+        return self.pack(outputs)
+
     def pack(self, outputs):
         if self.single:
             return outputs[0] if outputs else None
@@ -69,19 +80,32 @@ class _Traced:
 
 
 def _free_name(graph, wish):
+    """Of no function of the graph, nor of one that a body inside the outermost graph has: they meet when the bodies become functions."""
+    outermost = graph
+    while outermost.around is not None:
+        outermost = outermost.around
     wish = re.sub(r"\W+", "_", wish).strip("_") or "function"
-    name, number = wish, 0
-    while True:
-        try:
-            graph._function(name)
-        except NotFoundError:
+    for number in itertools.count():
+        name = f"{wish}_{number}" if number else wish
+        if name not in outermost._taken_names and not _has_function(graph, name):
+            outermost._taken_names.add(name)
             return name
-        number += 1
-        name = f"{wish}_{number}"
+
+
+def _has_function(graph, name):
+    try:
+        graph._function(name)
+        return True
+    except NotFoundError:
+        return False
 
 
 def _as_outputs(graph, values, types=None):
     return [graph.lift(value) if isinstance(value, (Output, Operation)) else graph.constant(value, types[i] if types else None) for i, value in enumerate(values)]
+
+
+def _words(types):
+    return ", ".join(str(dtype) for dtype in types)
 
 
 def _union(*captures):
@@ -106,7 +130,7 @@ class Function:
         values = _as_outputs(graph, inputs, self.types)
         defined, traced = self._define(graph, [value.dtype for value in values], [value.shape for value in values])
         call = graph.add_node(defined, values + [graph.lift(value) for value in traced.captures], None, name or "")
-        return call if not traced.outputs else traced.pack(call.outputs)
+        return traced.results(graph, call)
 
     def name_in(self, graph: Graph) -> str:
         """Its name in a graph, for attributes that take a function. It must have types, and capture nothing."""
@@ -120,11 +144,12 @@ class Function:
     def _define(self, graph, types, shapes):
         for dtype, wanted in zip(types, self.types or types):
             if dtype != wanted:
-                raise InvalidArgumentError(f"function '{self.name}' takes {', '.join(map(str, self.types))}; found {', '.join(map(str, types))}")
-        key = (self, tuple(map(str, types)))
+                raise InvalidArgumentError(f"function '{self.name}' takes {_words(self.types)}; found {_words(types)}")
+        if self.types is not None:
+            shapes = [None] * len(types)  # one function for all
+        key = (self, tuple(str(dtype) for dtype in types), tuple(shapes))
         if key not in graph._definitions:
-            same = len(set(map(str, shapes))) and self.types is None
-            arguments = [(f"x{i}", dtype, shape if same else None) for i, (dtype, shape) in enumerate(zip(types, shapes))]
+            arguments = [(f"x{i}", dtype, shape) for i, (dtype, shape) in enumerate(zip(types, shapes))]
             traced = _Traced(graph, f"function '{self.name}'", self.body, arguments)
             gradient = self.gradient.name_in(graph) if isinstance(self.gradient, Function) else self.gradient or ""
             name = traced.define(self.name, traced.captures, output_names=self.output_names, description=self.description, gradient=gradient)
@@ -132,12 +157,13 @@ class Function:
         return graph._definitions[key]
 
     def __repr__(self):
-        types = "..." if self.types is None else ", ".join(map(str, self.types))
+        types = "..." if self.types is None else _words(self.types)
         return f"<tenon.Function {self.name}({types})>"
 
 
 def function(*types, name: Optional[str] = None, description: str = "", output_names=None, gradient=None):
-    """A decorator: calls of the function become calls of one function of the graph, that is defined once for each graph and types of arguments.
+    """A decorator: calls of the function become calls of one function of the graph, that is defined once for each graph and kind of arguments: their types and, where the
+    decorator names no types, their shapes, which the body then knows.
 
         @tenon.function                          # or @tenon.function("float32", "float32")
         def layer(x, w):
@@ -168,9 +194,11 @@ def cond(predicate, when_true: Callable, when_false: Callable, inputs=(), *, nam
     captures = _union(yes.captures, no.captures)
     branches = {"then_branch": yes.define(f"{name}_true", captures), "else_branch": no.define(f"{name}_false", captures)}
     op = "If" if _stateful(graph, *branches.values()) else "StatelessIf"
-    attrs = {**branches, "Tcond": predicate.dtype, "Tin": [v.dtype for v in values + captures], "Tout": [output.dtype for output in yes.outputs]}
+    attrs = {**branches, "Tcond": predicate.dtype, "Tin": [v.dtype for v in values + captures], "Tout": [output.dtype for output in yes.outputs],
+             "output_shapes": [_merged(a.shape, b.shape) for a, b in zip(yes.outputs, no.outputs)]}
     node = graph.add_node(op, [predicate, *values, *(graph.lift(value) for value in captures)], attrs, name)
-    return node if not yes.outputs else yes.pack(node.outputs)
+    yes.effects = yes.effects + no.effects
+    return yes.results(graph, node)
 
 
 class _Variable(NamedTuple):
@@ -208,9 +236,9 @@ def while_loop(condition: Callable, body: Callable, variables, *, name: str = "w
     captures = _union(test.captures, turn.captures)
     names = {"cond": test.define(f"{name}_condition", captures), "body": turn.define(f"{name}_body", captures, extra_outputs=captures)}
     op = "While" if _stateful(graph, *names.values()) else "StatelessWhile"
-    node = graph.add_node(op, values + [graph.lift(value) for value in captures], {**names, "parallel_iterations": parallel_iterations}, name)
-    last = node.outputs[: len(values)]
-    return last[0] if single else type(variables)(last)
+    node = graph.add_node(op, values + [graph.lift(value) for value in captures], {**names, "parallel_iterations": parallel_iterations, "output_shapes": shapes + [value.shape for value in captures]}, name)
+    turn.single, turn.kind = single, type(variables)
+    return turn.results(graph, node, len(values))
 
 
 def _shape_value(shape):

@@ -59,6 +59,7 @@ class Graph(_core.GraphBase):
         super().__init__()
         self.runtime = runtime or default_runtime()
         self._begin(self.runtime)
+        self._taken_names = set()  # of functions, in bodies too
         self._definitions = {}  # of tenon.function: what was defined here, by function and types
 
     @classmethod
@@ -138,14 +139,15 @@ class Graph(_core.GraphBase):
 
 
 class Body(Graph):
-    """The graph of a function's body. What it uses of the graphs around becomes an argument: `captures` has them, outer to inner."""
+    """The graph of a function's body. What it uses of the graphs around becomes an argument: `captures` has them, outer to inner,
+    `captured` inner to outer."""
 
     def __init__(self, around: Graph):
         _core.GraphBase.__init__(self)
         self.runtime, self.around = around.runtime, around
         self._begin_body(around)
         self._definitions = {}
-        self.captures = {}
+        self.captures, self.captured = {}, {}
 
     def lift(self, value):
         if not isinstance(value, Output) or value.graph is self:
@@ -155,9 +157,10 @@ class Body(Graph):
             graph = graph.around
         if graph is None:
             return super().lift(value)
-        outer = self.around.lift(value) if isinstance(self.around, Body) else value
+        outer = value  # of a graph further out, too: whoever calls this body lifts it
         if outer not in self.captures:
-            self.captures[outer] = self.argument(f"capture{len(self.captures)}", outer.dtype, outer.shape)
+            inner = self.argument(f"capture{len(self.captures)}", outer.dtype, outer.shape)
+            self.captures[outer], self.captured[inner] = inner, outer
         return self.captures[outer]
 
     def argument(self, name, dtype, shape):

@@ -91,7 +91,25 @@ class _Call:
                     constants.setdefault(argument.type_attr, []).append(value)
         for attr, values in constants.items():
             if attr not in self.types:
+                self.types[attr] = self.type_of_variable(attr)
+            if self.types[attr] is None:
                 self.types[attr] = _constant_type(self.definition, attr, values)
+
+    def type_of_variable(self, attr_name):
+        """What a variable whose handle is an input holds, where the op calls it by the name that the variable does: `dtype`."""
+        if attr_name != "dtype":
+            return None
+        for argument in self.definition.inputs:
+            handle = self.given[argument.name]
+            if argument.dtype == "resource" and isinstance(handle, Output):
+                while handle.op.type == "Placeholder" and handle in getattr(handle.graph, "captured", {}):
+                    handle = handle.graph.captured[handle]
+                try:
+                    found = handle.op.attr("dtype")
+                    return None if found == "resource" else found
+                except NotFoundError:
+                    return None
+        return None
 
     def input(self, argument, value):
         if isinstance(value, (Output, Operation)):

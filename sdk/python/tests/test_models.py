@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models as files: TensorFlow's against what TensorFlow computed, and ours written and read again."""
+
+import gc
+import json
+import re
+import shutil
+
+import numpy
+import pytest
+from conftest import MODELS
+
+import tenon
+
+GOLDENS = json.loads((MODELS / "models.json").read_text())
+
+
+def array(golden):
+    return numpy.array(golden["values"], golden["dtype"]).reshape(golden["shape"])
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_models_give_what_tensorflow_gives(name):
+    model = tenon.load(MODELS / name)
+    for case in GOLDENS[name]:
+        outputs = model.signatures[case["signature"]](**{key: array(value) for key, value in case["inputs"].items()})
+        assert outputs.keys() == case["outputs"].keys()
+        for key, golden in case["outputs"].items():
+            assert outputs[key].shape == tuple(golden["shape"]) and outputs[key].dtype == golden["dtype"]
+            numpy.testing.assert_allclose(outputs[key], array(golden), rtol=1e-5, atol=1e-5)
+
+
+def test_signatures_say_what_they_take():
+    model = tenon.load(MODELS / "module")
+    assert set(model.signatures) == {"calls", "serving_default"} and model.form == "SavedModel" and model.tags == ["serve"]
+    signature = model.signatures["serving_default"]
+    (x,) = signature.inputs
+    assert (x.name, x.dtype, x.shape, x.optional) == ("x", "float32", (None, 3), False) and x.tensor
+    assert [output.name for output in signature.outputs] == ["largest", "y"]
+    assert repr(signature) == "<tenon.Signature serving_default(x: float32[?, 3]) -> (largest: float32[], y: float32[?, 4])>" and repr(signature) in repr(model)
+    value = [[1.0, 2.0, 3.0]]
+    for call in (model(x=value), model(value), signature(value), signature.run({"x": value}), signature(numpy.array(value), timeout=60)):
+        numpy.testing.assert_array_equal(call["y"], model(x=value)["y"])
+    with pytest.raises(tenon.InvalidArgumentError, match=re.escape("input 'x' is missing; the inputs are: x float[?,3]")):
+        model()
+    with pytest.raises(tenon.InvalidArgumentError, match="has no input 'z'"):
+        model(z=1.0)
+    with pytest.raises(tenon.InvalidArgumentError):
+        model(x=[1.0])
+    with pytest.raises(tenon.InvalidArgumentError, match="by name"):
+        model(1, 2)
+
+
+def test_defaults_are_filled_in():
+    model = tenon.load(MODELS / "defaults")
+    line = next(spec for spec in model.signatures["serving_default"].inputs if spec.name == "line")
+    assert line.optional and "= default" in repr(line)
+    y = model(x=[1.0, 2.0])["y"]
+    assert y.shape == (2,) and not numpy.array_equal(y, model(x=[1.0, 2.0], line=[100.0, 7.0])["y"])
+
+
+def test_tags_and_assets():
+    model = tenon.load(MODELS / "v1", tags=("tpu", "serve"))
+    assert set(model.tags) == {"tpu", "serve"}
+    assert tenon.load(MODELS / "v1").signatures["asset"]()["path"].item() == str(MODELS / "v1" / "assets" / "vocabulary.txt").encode()
+    with pytest.raises(tenon.Error, match=re.escape("no graph with the tags {train}")) as caught:
+        tenon.load(MODELS / "v1", tags="train")
+    assert caught.value.file == str(MODELS / "v1" / "saved_model.pb")
+
+
+def test_tensors_by_their_names():
+    model = tenon.load(MODELS / "module")
+    signature = model.signatures["serving_default"]
+    x, y = signature.inputs[0].tensor, signature.outputs[1].tensor
+    value = numpy.ones((2, 3), numpy.float32)
+    want = model(x=value)["y"]
+    numpy.testing.assert_array_equal(model.run(y, {x: value}), want)
+    numpy.testing.assert_array_equal(model.prepare(y, [x])(value), want)
+    assert x.partition(":")[0] in model.graph()
+    with pytest.raises(tenon.NotFoundError):
+        model.run("nowhere:0")
+
+
+def test_a_model_may_touch_no_file_unless_it_is_let(tmp_path, graph):
+    prefix = tenon.placeholder("string", [], name="prefix")
+    secret = str(tmp_path / "secret")
+    tenon.Session(graph).run(tenon.ops.SaveV2(prefix, ["w"], [""], [[7.0]]), {prefix: secret})
+    (value,) = tenon.ops.RestoreV2(prefix, ["w"], [""], dtypes=["float32"])
+    tenon.save(tenon.Session(graph), tmp_path / "reader", inputs={"prefix": prefix}, outputs={"value": value})
+    model = tenon.load(tmp_path / "reader")
+    with pytest.raises(PermissionError) as caught:
+        model(prefix=secret)
+    assert caught.value.op == "RestoreV2"
+    with pytest.raises(tenon.PermissionDeniedError):
+        model.run(value.name)
+    assert model.run(value.name, {"prefix": secret}).tolist() == [7]  # a tensor of the graph that the caller names himself
+    assert tenon.load(tmp_path / "reader", allow_files=True)(prefix=secret)["value"].tolist() == [7]
+
+
+def test_what_is_saved_is_loaded(tmp_path, graph):
+    model = tenon.train.Model(graph)
+    x = tenon.placeholder("float32", [None, 3], name="x")
+    y = model.dense("layer", x, 2)
+    session = tenon.Session(graph, seed=3)
+    session.run(model.initialize_all())
+    folder = tmp_path / "model"
+    tenon.save(session, folder, inputs={"x": x}, outputs={"y": y}, signatures={"doubled": ({"x": "x"}, {"twice": y * 2.0})})
+    value = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+    want = session.run(y, {x: value})
+    loaded = tenon.load(folder)
+    numpy.testing.assert_array_equal(loaded(x=value)["y"], want)
+    numpy.testing.assert_array_equal(loaded.signatures["doubled"](x=value)["twice"], want * 2)
+    with pytest.raises(tenon.AlreadyExistsError):
+        tenon.save(session, folder, inputs={"x": x}, outputs={"y": y})
+    tenon.save(session, folder, inputs={"x": x}, outputs={"y": y}, replace=True)
+    assert list(tenon.load(folder).signatures) == ["serving_default"]
+    frozen = tenon.Graph.from_graph_def(tenon.freeze(session, [y]))
+    numpy.testing.assert_array_equal(tenon.Session(frozen).run(y.name, {"x": value}), want)
+    for wrong in (lambda: tenon.save(session, tmp_path / "none"), lambda: tenon.save(graph, tmp_path / "g", outputs={"y": y}), lambda: tenon.save(3, tmp_path / "g")):
+        with pytest.raises(tenon.InvalidArgumentError):
+            wrong()
+
+
+def test_models_run_in_many_threads_and_outlive_their_folder(tmp_path):
+    import threading
+
+    folder = shutil.copytree(MODELS / "keras_dense", tmp_path / "model")
+    model = tenon.load(folder)
+    shutil.rmtree(folder)
+    case = next(case for case in GOLDENS["keras_dense"] if case["signature"] == "serving_default")
+    inputs = {key: array(value) for key, value in case["inputs"].items()}
+    faults = []
+
+    def work():
+        for _ in range(20):
+            for key, value in model(**inputs).items():
+                if not numpy.allclose(value, array(case["outputs"][key]), rtol=1e-5, atol=1e-5):
+                    faults.append(key)
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    [thread.start() for thread in threads], [thread.join() for thread in threads]
+    assert faults == []
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_ten_thousand_loads_do_not_grow():
+    """What is in use halfway and at the end; a leak of a hundred bytes a load would be half a megabyte."""
+    half = 5000
+    value = numpy.ones((1, 3), numpy.float32)
+
+    def load_many(count):
+        for _ in range(count):
+            assert tenon.load(MODELS / "keras_dense")(value)["output_0"].shape == (1, 2)
+        gc.collect()
+
+    load_many(half)
+    middle = resident_bytes()
+    load_many(half)
+    assert resident_bytes() - middle < 4 << 20

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package itself: its command, its folders, its stubs, what importing it brings, and other libraries' arrays."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+import tenon
+
+
+def python(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+
+
+def test_python_m_tenon_is_the_command():
+    ran = python("-m", "tenon", "--version")
+    assert ran.returncode == 0 and tenon.__version__ in ran.stdout
+    assert python("-m", "tenon", "no-such-command").returncode == 2
+
+
+def test_folders():
+    assert os.path.isfile(os.path.join(tenon.include_dir(), "tenon", "plugin.h"))
+    assert os.path.isfile(os.path.join(tenon.cmake_dir(), "TenonConfig.cmake"))
+    assert any(name.endswith(".so") for name in os.listdir(tenon.plugin_dir()))
+    assert os.path.isfile(os.path.join(tenon.share_dir(), "digits.npy"))
+
+
+def test_stubs_are_beside_the_module():
+    folder = pathlib.Path(tenon.__file__).parent
+    stub = (folder / "_core.pyi").read_text()
+    assert (folder / "py.typed").exists()
+    compile(stub, "_core.pyi", "exec")
+    for name in ("class Tensor", "class Output", "class Callable", "def from_dlpack"):
+        assert name in stub
+
+
+def test_importing_needs_numpy_alone():
+    code = "import sys, numpy; before = set(sys.modules); import tenon; print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before} - set(sys.stdlib_module_names)))"
+    assert python("-c", code).stdout.split() == ["tenon"]
+    lazily = python("-c", "import sys, tenon; print('tenon.train' in sys.modules, tenon.train.Adam().kind, tenon.float8_e5m2)")
+    assert lazily.stdout.split() == ["False", "adam", "float8_e5m2"]
+
+
+def test_leaving_python_in_the_middle_of_things_is_quiet():
+    code = """
+import threading, numpy, tenon
+with tenon.Graph() as graph:
+    x = tenon.placeholder("float32", [], name="x")
+    y = tenon.while_loop(lambda v: v < 1e30, lambda v: v * 1.0, x)
+step = tenon.Session(graph).prepare(y, [x])
+step(2e30)
+kept = tenon.Tensor(numpy.ones(3))
+threading.Thread(target=step, args=(0.5,), daemon=True).start()
+print("end")
+"""
+    ran = python("-c", code)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "end\n", "")
+
+
+def test_pytorch_shares_memory():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    given = torch.arange(6, dtype=torch.float32)
+    tensor = tenon.from_dlpack(given)
+    assert tensor.address == given.data_ptr() and torch.from_dlpack(tensor).data_ptr() == given.data_ptr()
+    half = torch.ones(3, dtype=torch.bfloat16)
+    assert tenon.from_dlpack(half).dtype == "bfloat16"
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [None], name="x")
+        y = x * 2.0
+    numpy.testing.assert_array_equal(tenon.Session(graph).run(y, {x: given}), numpy.arange(6) * 2)
+    result = tenon.Session(graph).run(y, {x: given})
+    assert torch.from_dlpack(result.base).data_ptr() == result.__array_interface__["data"][0]
+
+
+def test_jax_shares_memory():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    given = jax.numpy.arange(6, dtype="float32")
+    assert tenon.from_dlpack(given).address == given.unsafe_buffer_pointer()
+    back = jax.numpy.from_dlpack(tenon.Tensor(numpy.arange(64, dtype=numpy.float32)))
+    numpy.testing.assert_array_equal(back, numpy.arange(64))

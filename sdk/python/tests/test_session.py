@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: forms of feeds and fetches, time limits, interrupts, threads, and what a session tells."""
+
+import _thread
+import json
+import os
+import signal
+import threading
+
+import numpy
+import pytest
+
+import tenon
+
+
+@pytest.fixture
+def doubled(graph):
+    x = tenon.placeholder("float32", [None], name="x")
+    tenon.ops.Mul(x, 2.0, name="y")
+    return graph
+
+
+def test_fetches_keep_their_form(doubled):
+    session = tenon.Session(doubled)
+    x, y = doubled["x"], doubled["y"]
+    feeds = {"x": [1.0]}
+    assert session.run("y", feeds).tolist() == [2]
+    assert [v.tolist() for v in session.run([x, y], feeds)] == [[1], [2]]
+    assert isinstance(session.run((y,), feeds), tuple)
+    assert session.run({"a": y, "b": "y:0", "c": y.op}, {x: [1.0]})["c"] is None
+    assert session.run(y.op, feeds) is None and session.run([], feeds, targets=[y]) == []
+    with pytest.raises(tenon.InvalidArgumentError, match="a fetch is"):
+        session.run(3, feeds)
+    with pytest.raises(tenon.Error, match="'x'"):
+        session.run("y")
+
+
+def test_a_graph_may_grow_between_steps(doubled):
+    session = tenon.Session(doubled)
+    session.run("y", {"x": [1.0]})
+    z = tenon.ops.Neg(doubled["y"], name="z")
+    assert session.run(z, {"x": [1.0]}).tolist() == [-2]
+
+
+def test_callables(doubled):
+    session = tenon.Session(doubled)
+    step = session.prepare({"y": "y", "x": doubled["x"]}, ["x"])
+    assert step([3])["y"].tolist() == [6] and step(x=[4])["y"].tolist() == [8]
+    assert (step.feed_names, step.fetch_names) == (["x"], ["y", "x"])
+    del session  # the callable keeps it
+    value, trace = step.run([[1.0]], trace=True, timeout=10)
+    assert value["y"].tolist() == [2] and json.loads(trace)
+    for wrong in (lambda: step(), lambda: step([1], [2]), lambda: step(z=[1]), lambda: step([1], x=[1])):
+        with pytest.raises(tenon.InvalidArgumentError):
+            wrong()
+    with pytest.raises(tenon.InvalidArgumentError, match="float32"):
+        step(numpy.array([1 + 1j]))
+    nodes = step.explain()
+    assert "CPU" in json.dumps(nodes)
+
+
+def test_fetched_memory_outlives_the_session(graph):
+    x = tenon.placeholder("float32", [None], name="x")
+    session = tenon.Session(graph)
+    kept = session.run(x + 1, {x: numpy.zeros(1000)})
+    session.close()
+    del session
+    assert kept.sum() == 1000
+
+
+def test_deadlines_and_cancellation(endless):
+    for _ in range(3):  # quick before
+        assert endless(2e30) > 1e30
+    with pytest.raises(TimeoutError) as caught:
+        endless.run([0.5], timeout=0.05)
+    assert caught.value.code == "DEADLINE_EXCEEDED"
+    cancellation = tenon.Cancellation()
+    threading.Timer(0.05, cancellation.cancel).start()
+    with pytest.raises(tenon.CancelledError):
+        endless.run([0.5], cancellation=cancellation)
+    with pytest.raises(tenon.InvalidArgumentError, match="positive"):
+        endless.run([0.5], timeout=-1)
+    assert endless(2e30) > 1e30
+
+
+@pytest.mark.parametrize("times_before", [0, 5])  # a first call, and one whose like were quick
+@pytest.mark.parametrize("interrupt", [_thread.interrupt_main, lambda: os.kill(os.getpid(), signal.SIGINT)])
+def test_keyboard_interrupt_ends_a_step(endless, interrupt, times_before):
+    for _ in range(times_before):
+        endless(2e30)
+    threading.Timer(0.1, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        endless(0.5)
+    assert endless(2e30) > 1e30
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_what_a_handler_raises_ends_a_long_step(graph, endless):
+    class Alarm(Exception):
+        pass
+
+    def ring(*unused):
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Alarm):
+            tenon.Session(graph).run(graph["endless"], {"x": 0.5})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_returns_ends_nothing_and_may_run_steps(graph, endless):
+    seen = []
+    before = signal.signal(signal.SIGALRM, lambda *unused: seen.append(endless(2e30) > 1e30))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        with pytest.raises(tenon.DeadlineExceededError):
+            tenon.Session(graph).run(graph["endless"], {"x": 0.5}, timeout=0.5)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen and all(seen)
+
+
+def test_sixty_four_threads_of_steps(graph):
+    x = tenon.placeholder("float32", [None], name="x")
+    session = tenon.Session(graph)
+    y = tenon.ops.Sum(x, 0) * 2.0
+    step = session.prepare(y, [x])
+    faults = []
+
+    def work(number):
+        for i in range(50):
+            value = step(numpy.full(100, number, numpy.float32)) if i % 2 else session.run(y, {x: numpy.full(100, number)})
+            if value != number * 200:
+                faults.append((number, value))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(64)]
+    [thread.start() for thread in threads], [thread.join() for thread in threads]
+    assert faults == [] and session.metrics()["steps"] == 64 * 50
+
+
+def test_other_threads_go_on_while_a_step_runs(endless):
+    """The interpreter's lock is given up: a thread that ends the endless step can run."""
+    cancellation = tenon.Cancellation()
+    done = threading.Event()
+
+    def step():
+        with pytest.raises(tenon.CancelledError):
+            endless.run([0.5], cancellation=cancellation)
+        done.set()
+
+    threading.Thread(target=step).start()
+    total = sum(range(10000))
+    cancellation.cancel()
+    assert done.wait(60) and total
+
+
+def test_a_forked_child_can_be_interrupted_and_makes_a_runtime_of_its_own():
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with tenon.Graph(tenon.Runtime()) as graph:
+                y = tenon.constant(1.0) + 1
+            code = 0 if tenon.Session(graph).run(y) == 2 else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_a_session_tells(doubled, tmp_path):
+    session = tenon.Session(doubled, seed=1, executor="dynamic")
+    trace = tenon.Trace()
+    session.run("y", {"x": [1.0]}, trace=trace)
+    assert any("y" in json.dumps(event) for event in trace.events())
+    trace.save(tmp_path / "trace.json")
+    assert json.loads((tmp_path / "trace.json").read_text())
+    placement = session.place("y", ["x"])
+    assert "y" in json.dumps(placement.explanation) and placement.svg.startswith("<") and "CPU" in placement.file
+    assert session.metrics()["steps"] == 1 and session.tasks() == []
+
+
+def test_a_closed_session_says_so(doubled):
+    with tenon.Session(doubled) as session:
+        step = session.prepare("y", ["x"])
+    with pytest.raises(tenon.FailedPreconditionError, match="closed"):
+        session.run("y", {"x": [1.0]})
+    assert repr(session) == "<tenon.Session, closed>" and step([1.0]).tolist() == [2]
+
+
+def test_random_steps_repeat_with_a_seed(graph):
+    y = tenon.ops.RandomUniform([3], dtype="float32")
+    first, second = (tenon.Session(graph, seed=7).run(y) for _ in range(2))
+    numpy.testing.assert_array_equal(first, second)
