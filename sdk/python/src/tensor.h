@@ -46,6 +46,8 @@ nb::object ToArray(const TensorBox& box);
 
 // A capsule of DLPack ("dltensor" or "dltensor_versioned"), or any object that makes one.
 Tensor TakeDLPack(nb::handle source);
+// The same of a device's memory that a session knows by name.
+Tensor TakeDLPackOn(const host::Session& session, const std::string& device, nb::handle source);
 
 }  // namespace tenon::python
 

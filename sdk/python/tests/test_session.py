@@ -183,6 +183,35 @@ def test_what_a_session_tells(doubled, tmp_path):
     assert session.metrics()["steps"] == 1 and session.tasks() == []
 
 
+def test_values_stay_on_a_device():
+    runtime = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    with tenon.Graph(runtime) as graph:
+        x = tenon.placeholder("float32", [None], name="x")
+        y = tenon.ops.Neg(x, name="y")
+    session = tenon.Session(graph, device="TPU:0")
+    step = session.prepare(y, [x], feed_devices=["TPU:0"], fetch_devices=["TPU:0"])
+    value = session.copy_tensor(numpy.array([1, 2], numpy.float32), "TPU:0")
+    there = step(step(value))
+    assert not there.on_host and "device's memory" in repr(there)
+    with pytest.raises(tenon.FailedPreconditionError, match="copy_tensor"):
+        there.numpy()
+    again = session.from_dlpack(there, "TPU:0")
+    assert again.address == there.address and again.__dlpack_device__() == there.__dlpack_device__() != (1, 0)
+    with pytest.raises(tenon.UnimplementedError):
+        tenon.from_dlpack(there)
+    del session, graph, runtime, step  # what lies there keeps the runtime
+    other = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    del other
+    assert there.shape == (2,)
+
+
+def test_values_come_back_from_a_device():
+    runtime = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    session = tenon.Session(runtime=runtime)
+    there = session.copy_tensor([1.0, 2.0], "TPU:0")
+    assert session.copy_tensor(there, "").numpy().tolist() == [1, 2]
+
+
 def test_a_closed_session_says_so(doubled):
     with tenon.Session(doubled) as session:
         step = session.prepare("y", ["x"])
