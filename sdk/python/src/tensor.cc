@@ -95,13 +95,12 @@ nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& 
 }
 
 // Python's numbers and lists as an array, as NumPy reads them.
-nb::object ArrayOf(nb::handle value, const std::string& what) {
-  PyObject* array = PyArray_FromAny(value.ptr(), nullptr, 0, 0, 0, nullptr);
-  if (array == nullptr) {
-    nb::python_error error;
-    FailInvalid(what + ": NumPy makes no array of it: " + error.what());
-  }
-  return nb::steal<nb::object>(array);
+// type: of the elements, a new reference; NULL: NumPy's choice.
+nb::object ArrayOf(nb::handle value, const std::string& what, PyArray_Descr* type = nullptr) {
+  PyObject* array = PyArray_FromAny(value.ptr(), type, 0, 0, 0, nullptr);
+  if (array != nullptr) return nb::steal<nb::object>(array);
+  nb::python_error error;
+  FailInvalid(what + ": NumPy makes no array of it: " + error.what());
 }
 
 DType TypeOfArray(nb::handle array, const std::string& what) {
@@ -188,6 +187,8 @@ FedValue FromString(nb::handle value, DType wanted, const std::string& what) {
 FedValue FromPython(nb::handle value, DType wanted, const std::string& what) {
   nb::object array = ArrayOf(value, what);
   DType found = TypeOfArray(array, what);
+  // As they were given: NumPy would make strings of what stands among them, and drop the zero bytes at their ends.
+  if (found == DType::kString) return FromArray(ArrayOf(value, what, PyArray_DescrFromType(NPY_OBJECT)), found, wanted, what);
   if (HasArrays(value)) return FromArray(std::move(array), found, wanted, what);
   if (wanted == DType::kInvalid) wanted = Narrow(array, found);
   const bool is_number = found != DType::kString && found != DType::kBool;

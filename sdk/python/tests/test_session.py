@@ -88,8 +88,8 @@ def test_deadlines_and_cancellation(endless):
 def test_keyboard_interrupt_ends_a_step(endless, interrupt, times_before):
     for _ in range(times_before):
         endless(2e30)
-    threading.Timer(0.1, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.1, interrupt).start()
         endless(0.5)
     assert endless(2e30) > 1e30
     assert signal.set_wakeup_fd(-1) == -1
@@ -104,24 +104,57 @@ def test_what_a_handler_raises_ends_a_long_step(graph, endless):
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(Alarm):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             tenon.Session(graph).run(graph["endless"], {"x": 0.5})
     finally:
         signal.signal(signal.SIGALRM, before)
 
 
 def test_a_handler_that_returns_ends_nothing_and_may_run_steps(graph, endless):
+    cancellation = tenon.Cancellation()
     seen = []
-    before = signal.signal(signal.SIGALRM, lambda *unused: seen.append(endless(2e30) > 1e30))
+
+    def ring(*unused):
+        seen.append(endless(2e30) > 1e30)
+        if len(seen) == 3:
+            cancellation.cancel()
+
+    before = signal.signal(signal.SIGALRM, ring)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        with pytest.raises(tenon.DeadlineExceededError):
-            tenon.Session(graph).run(graph["endless"], {"x": 0.5}, timeout=0.5)
+        with pytest.raises(tenon.CancelledError):
+            tenon.Session(graph).run(graph["endless"], {"x": 0.5}, cancellation=cancellation)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert seen and all(seen)
+    assert len(seen) >= 3 and all(seen)
+
+
+def test_who_waits_for_signals_by_a_descriptor_gets_them(endless):
+    """As asyncio does: also those that come while a quick kind of call is watched for them."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    cancellation = tenon.Cancellation()
+    got = []
+
+    def wait():
+        got.append(os.read(read_end, 1))
+        cancellation.cancel()
+
+    for _ in range(5):
+        endless(2e30)
+    before = signal.signal(signal.SIGALRM, lambda *unused: None)
+    threading.Thread(target=wait).start()
+    try:
+        assert signal.set_wakeup_fd(write_end) == -1
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(tenon.CancelledError):
+            endless.run([0.5], cancellation=cancellation)
+        assert signal.set_wakeup_fd(-1) == write_end and got == [bytes([signal.SIGALRM])]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        os.close(read_end), os.close(write_end)
 
 
 def test_sixty_four_threads_of_steps(graph):

@@ -165,8 +165,10 @@ def test_strings_of_every_kind():
         assert out.dtype == object and out.tolist() == want
     assert echo("string")("text").item() == b"text"
     assert echo("string")(b"zero \0 inside").item() == b"zero \0 inside"
-    with pytest.raises(tenon.InvalidArgumentError, match="element 1 is 3"):
-        echo("string")(numpy.array(["a", 3], dtype=object))
+    assert echo("string")([b"ends with zero\0", "é"]).tolist() == [b"ends with zero\0", "é".encode()]
+    for mixed in (numpy.array(["a", 3], dtype=object), ["a", 3]):
+        with pytest.raises(tenon.InvalidArgumentError, match="element 1 is 3"):
+            echo("string")(mixed)
 
 
 def test_pythons_numbers_become_what_the_feed_is():
