@@ -57,8 +57,8 @@ nb::object ToDLPack(const TensorBox& box, nb::object, const std::optional<std::t
   return MakeCapsule(tensor, max_version && std::get<0>(*max_version) >= 1);
 }
 
-template <typename Managed>
-Tensor TakeFrom(nb::handle capsule, const char* name, const char* used, tenon_status* (*take)(Managed*, tenon_tensor**)) {
+template <typename Managed, typename Taker>
+Tensor TakeFrom(nb::handle capsule, const char* name, const char* used, const Taker& take) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
   if (managed == nullptr) throw nb::python_error();
   tenon_tensor* tensor = nullptr;
@@ -93,14 +93,25 @@ std::string Repr(const TensorBox& box) {
   }
 }
 
-}  // namespace
-
-Tensor TakeDLPack(nb::handle source) {
+// take_old, take_versioned: the functions of the C API for either kind.
+template <typename Old, typename Versioned>
+Tensor TakeWith(nb::handle source, const Old& take_old, const Versioned& take_versioned) {
   const nb::object capsule = PyCapsule_CheckExact(source.ptr()) ? nb::borrow(source) : CapsuleOf(source);
   if (PyCapsule_IsValid(capsule.ptr(), kVersioned) != 0)
-    return TakeFrom<tenon_dl_managed_tensor_versioned>(capsule, kVersioned, kUsedVersioned, &tenon_tensor_from_dlpack_versioned);
-  if (PyCapsule_IsValid(capsule.ptr(), kOld) != 0) return TakeFrom<tenon_dl_managed_tensor>(capsule, kOld, kUsedOld, &tenon_tensor_from_dlpack);
+    return TakeFrom<tenon_dl_managed_tensor_versioned>(capsule, kVersioned, kUsedVersioned, take_versioned);
+  if (PyCapsule_IsValid(capsule.ptr(), kOld) != 0) return TakeFrom<tenon_dl_managed_tensor>(capsule, kOld, kUsedOld, take_old);
   FailInvalid("the capsule holds no DLPack tensor, or one that somebody has taken already");
+}
+
+}  // namespace
+
+Tensor TakeDLPack(nb::handle source) { return TakeWith(source, &tenon_tensor_from_dlpack, &tenon_tensor_from_dlpack_versioned); }
+
+Tensor TakeDLPackOn(const host::Session& session, const std::string& device, nb::handle source) {
+  const auto on = [&](auto take) {
+    return [&, take](auto* managed, tenon_tensor** tensor) { return take(session.get(), host::Span(device), managed, tensor); };
+  };
+  return TakeWith(source, on(&tenon_session_tensor_from_dlpack), on(&tenon_session_tensor_from_dlpack_versioned));
 }
 
 void BindTensors(nb::module_& module) {

@@ -163,7 +163,8 @@ class Watcher {
 
 Watcher* watcher = nullptr;
 
-Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation) {
+// spent: the cancellation was used, whether or not the call saw it.
+Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation, bool* spent) {
   if (watcher == nullptr) watcher = Watcher::Start();
   if (watcher == nullptr) return RunOnRunner(work, cancellation);
   watcher->Begin(cancellation);
@@ -172,7 +173,8 @@ Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation)
     const nb::gil_scoped_release unlocked;
     status = work(cancellation);
   }
-  if (watcher->End() && PyErr_CheckSignals() != 0) throw nb::python_error();
+  *spent = watcher->End();
+  if (*spent && PyErr_CheckSignals() != 0) throw nb::python_error();
   return status;
 }
 
@@ -195,15 +197,16 @@ Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host:
     cancellation = own.get();
   }
   Status status;
+  bool spent = false;
   if (OnMainThread()) {
     const auto begin = Clock::now();
-    status = history.last_ns.load(std::memory_order_relaxed) < kQuickNs ? RunWatched(work, *cancellation) : RunOnRunner(work, *cancellation);
+    status = history.last_ns.load(std::memory_order_relaxed) < kQuickNs ? RunWatched(work, *cancellation, &spent) : RunOnRunner(work, *cancellation);
     history.last_ns.store(std::chrono::nanoseconds(Clock::now() - begin).count(), std::memory_order_relaxed);
   } else {
     const nb::gil_scoped_release unlocked;
     status = work(*cancellation);
   }
-  kept = std::move(own);
+  if (!spent) kept = std::move(own);
   return status;
 }
 

@@ -345,10 +345,14 @@ void BindSessions(nb::module_& module) {
       .def("_place", &Place)
       .def("_costs", [](const SessionBox& self) { return Take(Live(self)->Costs()); })
       .def("_tasks", &Tasks)
-      .def("_wait_for_stream", [](const SessionBox& self, const std::string& device, uintptr_t stream) {
+      .def("from_dlpack", [](const SessionBox& self, nb::object source, const std::string& device) {
+        return TensorBox{TakeDLPackOn(*Live(self), device, source), self.runtime};
+      }, nb::arg("source"), nb::arg("device"), "A tensor over another library's memory of that device, without a copy. What that library still does to it has ended, "
+         "or is on a stream that wait_for_stream was told of.")
+      .def("wait_for_stream", [](const SessionBox& self, const std::string& device, uintptr_t stream) {
         const nb::gil_scoped_release unlocked;
         Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
-      })
+      }, nb::arg("device"), nb::arg("stream"), "Steps from now on use the device when what this native stream (its address) was given so far has ended.")
       .def("metrics", &Metrics, "Counters since the session began, and bytes in use now.")
       .def("copy_tensor", &CopyTensor, nb::arg("tensor"), nb::arg("device"), "A copy in the memory of a device, or of the host (\"\").");
 }

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -94,13 +95,12 @@ nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& 
 }
 
 // Python's numbers and lists as an array, as NumPy reads them.
-nb::object ArrayOf(nb::handle value, const std::string& what) {
-  PyObject* array = PyArray_FromAny(value.ptr(), nullptr, 0, 0, 0, nullptr);
-  if (array == nullptr) {
-    nb::python_error error;
-    FailInvalid(what + ": NumPy makes no array of it: " + error.what());
-  }
-  return nb::steal<nb::object>(array);
+// type: of the elements, a new reference; NULL: NumPy's choice.
+nb::object ArrayOf(nb::handle value, const std::string& what, PyArray_Descr* type = nullptr) {
+  PyObject* array = PyArray_FromAny(value.ptr(), type, 0, 0, 0, nullptr);
+  if (array != nullptr) return nb::steal<nb::object>(array);
+  nb::python_error error;
+  FailInvalid(what + ": NumPy makes no array of it: " + error.what());
 }
 
 DType TypeOfArray(nb::handle array, const std::string& what) {
@@ -187,6 +187,8 @@ FedValue FromString(nb::handle value, DType wanted, const std::string& what) {
 FedValue FromPython(nb::handle value, DType wanted, const std::string& what) {
   nb::object array = ArrayOf(value, what);
   DType found = TypeOfArray(array, what);
+  // As they were given: NumPy would make strings of what stands among them, and drop the zero bytes at their ends.
+  if (found == DType::kString) return FromArray(ArrayOf(value, what, PyArray_DescrFromType(NPY_OBJECT)), found, wanted, what);
   if (HasArrays(value)) return FromArray(std::move(array), found, wanted, what);
   if (wanted == DType::kInvalid) wanted = Narrow(array, found);
   const bool is_number = found != DType::kString && found != DType::kBool;
@@ -240,15 +242,33 @@ struct Lent {
   nb::object keeps;
 };
 
+// What threads of the engine gave back: they may hold locks of the engine, for which a thread with the interpreter's lock may be waiting. So they do not wait for that
+// lock; the main thread lets go of the arrays when it comes to it, and whoever lends the next.
+std::mutex given_back_mutex;
+std::vector<Lent*>& GivenBack() {
+  static auto* const all = new std::vector<Lent*>;
+  return *all;
+}
+
+int LetGo(void*) {
+  std::vector<Lent*> all;
+  {
+    const std::lock_guard lock(given_back_mutex);
+    all.swap(GivenBack());
+  }
+  for (Lent* lent : all) delete lent;
+  return 0;
+}
+
 void GiveBack(tenon_dl_managed_tensor* managed) {
   auto* lent = static_cast<Lent*>(managed->manager_ctx);
-  if (Py_IsInitialized() == 0) {  // the array is gone with its interpreter
-    lent->keeps.release();
-    delete lent;
-    return;
+  if (Py_IsInitialized() == 0) return;  // the array is gone with its interpreter
+  if (PyGILState_Check() != 0) return delete lent;
+  {
+    const std::lock_guard lock(given_back_mutex);
+    GivenBack().push_back(lent);
   }
-  const nb::gil_scoped_acquire locked;
-  delete lent;
+  Py_AddPendingCall(&LetGo, nullptr);  // where there are too many already, one of them does it
 }
 
 }  // namespace
@@ -260,6 +280,7 @@ Tensor ToTensor(nb::handle value, DType wanted, bool copy, const std::string& wh
   if (fed.tensor) return fed.tensor;
   const Shape shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
   if (copy || !HasDLPackType(dtype) || view.byte_size == 0) return Take(Tensor::FromBytes(dtype, shape, view.dl.data, view.byte_size));
+  LetGo(nullptr);
   auto lent = std::make_unique<Lent>();
   lent->dims = shape.dims();
   lent->keeps = std::move(fed.keeps);

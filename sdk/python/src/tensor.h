@@ -7,6 +7,8 @@
 #define TENON_PYTHON_TENSOR_H_
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "dtype.h"
@@ -16,8 +18,9 @@ namespace tenon::python {
 
 // Python's tenon.Tensor. What lies in a device's memory keeps its runtime.
 struct TensorBox {
+  TensorBox(Tensor value, std::shared_ptr<const void> its_runtime) : runtime(std::move(its_runtime)), tensor(std::move(value)) {}
+  std::shared_ptr<const void> runtime;  // outlives the tensor
   Tensor tensor;
-  std::shared_ptr<const void> runtime;
 };
 
 // A value that is fed: a tensor, or an array's memory, which the object keeps.
@@ -46,6 +49,8 @@ nb::object ToArray(const TensorBox& box);
 
 // A capsule of DLPack ("dltensor" or "dltensor_versioned"), or any object that makes one.
 Tensor TakeDLPack(nb::handle source);
+// The same of a device's memory that a session knows by name.
+Tensor TakeDLPackOn(const host::Session& session, const std::string& device, nb::handle source);
 
 }  // namespace tenon::python
 

@@ -131,8 +131,8 @@ struct Raised {
 // from on_step after a last checkpoint.
 struct TrainerBox {
   nb::object model, feed, on_step, on_message;
+  std::shared_ptr<host::Session> session;  // outlives the trainer's callable
   std::unique_ptr<train::Trainer> trainer;
-  std::shared_ptr<host::Session> session;
   std::vector<DType> feed_types;
   std::vector<std::string> metric_names;
   std::atomic<bool> stop{false};

@@ -74,8 +74,8 @@ class Session(_core.SessionBase):
     ("strict", "tf32", ...), optimize, compile, master, ...
 
     Fetches are Outputs, names ("node:1") or Operations, which are run and give None; alone, in a list, a tuple or a dict, and the results come in the same form. A result is a
-    read-only NumPy array over the tensor's own memory; strings are arrays of bytes objects; what NumPy cannot hold (resources, variants, what stays on a device)
-    is a tenon.Tensor.
+    read-only NumPy array over the tensor's own memory; strings are arrays of bytes objects; what NumPy cannot hold (variants, what stays on a device) is a
+    tenon.Tensor.
     """
 
     def __init__(self, graph: Optional[Graph] = None, *, runtime: Optional[Runtime] = None, **options):

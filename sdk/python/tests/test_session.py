@@ -88,8 +88,8 @@ def test_deadlines_and_cancellation(endless):
 def test_keyboard_interrupt_ends_a_step(endless, interrupt, times_before):
     for _ in range(times_before):
         endless(2e30)
-    threading.Timer(0.1, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.1, interrupt).start()
         endless(0.5)
     assert endless(2e30) > 1e30
     assert signal.set_wakeup_fd(-1) == -1
@@ -104,24 +104,57 @@ def test_what_a_handler_raises_ends_a_long_step(graph, endless):
 
     before = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(Alarm):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
             tenon.Session(graph).run(graph["endless"], {"x": 0.5})
     finally:
         signal.signal(signal.SIGALRM, before)
 
 
 def test_a_handler_that_returns_ends_nothing_and_may_run_steps(graph, endless):
+    cancellation = tenon.Cancellation()
     seen = []
-    before = signal.signal(signal.SIGALRM, lambda *unused: seen.append(endless(2e30) > 1e30))
+
+    def ring(*unused):
+        seen.append(endless(2e30) > 1e30)
+        if len(seen) == 3:
+            cancellation.cancel()
+
+    before = signal.signal(signal.SIGALRM, ring)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        with pytest.raises(tenon.DeadlineExceededError):
-            tenon.Session(graph).run(graph["endless"], {"x": 0.5}, timeout=0.5)
+        with pytest.raises(tenon.CancelledError):
+            tenon.Session(graph).run(graph["endless"], {"x": 0.5}, cancellation=cancellation)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert seen and all(seen)
+    assert len(seen) >= 3 and all(seen)
+
+
+def test_who_waits_for_signals_by_a_descriptor_gets_them(endless):
+    """As asyncio does: also those that come while a quick kind of call is watched for them."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    cancellation = tenon.Cancellation()
+    got = []
+
+    def wait():
+        got.append(os.read(read_end, 1))
+        cancellation.cancel()
+
+    for _ in range(5):
+        endless(2e30)
+    before = signal.signal(signal.SIGALRM, lambda *unused: None)
+    threading.Thread(target=wait).start()
+    try:
+        assert signal.set_wakeup_fd(write_end) == -1
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(tenon.CancelledError):
+            endless.run([0.5], cancellation=cancellation)
+        assert signal.set_wakeup_fd(-1) == write_end and got == [bytes([signal.SIGALRM])]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        os.close(read_end), os.close(write_end)
 
 
 def test_sixty_four_threads_of_steps(graph):
@@ -181,6 +214,35 @@ def test_what_a_session_tells(doubled, tmp_path):
     placement = session.place("y", ["x"])
     assert "y" in json.dumps(placement.explanation) and placement.svg.startswith("<") and "CPU" in placement.file
     assert session.metrics()["steps"] == 1 and session.tasks() == []
+
+
+def test_values_stay_on_a_device():
+    runtime = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    with tenon.Graph(runtime) as graph:
+        x = tenon.placeholder("float32", [None], name="x")
+        y = tenon.ops.Neg(x, name="y")
+    session = tenon.Session(graph, device="TPU:0")
+    step = session.prepare(y, [x], feed_devices=["TPU:0"], fetch_devices=["TPU:0"])
+    value = session.copy_tensor(numpy.array([1, 2], numpy.float32), "TPU:0")
+    there = step(step(value))
+    assert not there.on_host and "device's memory" in repr(there)
+    with pytest.raises(tenon.FailedPreconditionError, match="copy_tensor"):
+        there.numpy()
+    again = session.from_dlpack(there, "TPU:0")
+    assert again.address == there.address and again.__dlpack_device__() == there.__dlpack_device__() != (1, 0)
+    with pytest.raises(tenon.UnimplementedError):
+        tenon.from_dlpack(there)
+    del session, graph, runtime, step  # what lies there keeps the runtime
+    other = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    del other
+    assert there.shape == (2,)
+
+
+def test_values_come_back_from_a_device():
+    runtime = tenon.Runtime(options={"tenon.tpu_sim": {"devices": "1"}})
+    session = tenon.Session(runtime=runtime)
+    there = session.copy_tensor([1.0, 2.0], "TPU:0")
+    assert session.copy_tensor(there, "").numpy().tolist() == [1, 2]
 
 
 def test_a_closed_session_says_so(doubled):
