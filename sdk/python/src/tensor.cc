@@ -76,11 +76,12 @@ bool AllTrue(nb::handle array) { return nb::cast<bool>(nb::bool_(array.attr("all
 
 // The array in the wanted type; of the same kind, and integers unchanged.
 nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& what) {
-  const nb::object type = NumpyType(wanted);
-  auto* descr = reinterpret_cast<PyArray_Descr*>(type.ptr());
   const auto refuse = [&](const std::string& why) {
     FailInvalid(what + " is " + NameOf(wanted) + "; found " + Describe(found, ShapeOf(AsArray(array))) + why);
   };
+  if (wanted == DType::kString || wanted == DType::kResource || wanted == DType::kVariant) refuse("");
+  const nb::object type = NumpyType(wanted);
+  auto* descr = reinterpret_cast<PyArray_Descr*>(type.ptr());
   if (PyArray_DESCR(AsArray(array))->type_num == descr->type_num) return nb::borrow(array);  // codes of a quantized type
   // NumPy knows nothing of the kinds of ml_dtypes' types: all of them are numbers.
   const bool to_extension = descr->type_num >= NPY_USERDEF && PyTypeNum_ISNUMBER(PyArray_DESCR(AsArray(array))->type_num);
@@ -94,8 +95,7 @@ nb::object Cast(nb::handle array, DType found, DType wanted, const std::string& 
   return cast;
 }
 
-// Python's numbers and lists as an array, as NumPy reads them.
-// type: of the elements, a new reference; NULL: NumPy's choice.
+// Python's numbers and lists as an array, as NumPy reads them. type: of the elements, a new reference; NULL: NumPy's choice.
 nb::object ArrayOf(nb::handle value, const std::string& what, PyArray_Descr* type = nullptr) {
   PyObject* array = PyArray_FromAny(value.ptr(), type, 0, 0, 0, nullptr);
   if (array != nullptr) return nb::steal<nb::object>(array);
@@ -134,10 +134,8 @@ bool HasArrays(nb::handle value) {
 
 FedValue FromArray(nb::object array, DType found, DType wanted, const std::string& what) {
   if (found == DType::kString) {
-    if (wanted != DType::kInvalid && wanted != DType::kString) {
-      const DType unknown = DescrOf(AsArray(array)).attr("kind").equal(nb::str("O")) ? DType::kInvalid : found;
-      FailInvalid(what + " is " + NameOf(wanted) + "; found " + (unknown == found ? "strings" : "Python objects of other kinds"));
-    }
+    if (wanted != DType::kInvalid && wanted != DType::kString)
+      FailInvalid(what + " is " + NameOf(wanted) + "; found strings, or objects that are no numbers");
     return StringTensor(array, what);
   }
   if (wanted != DType::kInvalid && wanted != found) {
@@ -191,11 +189,10 @@ FedValue FromPython(nb::handle value, DType wanted, const std::string& what) {
   if (found == DType::kString) return FromArray(ArrayOf(value, what, PyArray_DescrFromType(NPY_OBJECT)), found, wanted, what);
   if (HasArrays(value)) return FromArray(std::move(array), found, wanted, what);
   if (wanted == DType::kInvalid) wanted = Narrow(array, found);
-  const bool is_number = found != DType::kString && found != DType::kBool;
   const bool empty = PyArray_SIZE(AsArray(array)) == 0;
   if (wanted == DType::kString && empty) return Take(Tensor::Strings(std::span<const std::string>(), ShapeOf(AsArray(array))));
   // An empty list is float64 to NumPy, and of any type to us; integers are numbers of every other kind.
-  if (empty || (is_number && found == DType::kInt64 && wanted != DType::kBool && wanted != DType::kString)) {
+  if (empty || (found == DType::kInt64 && wanted != DType::kBool && wanted != DType::kString)) {
     const nb::object type = NumpyType(wanted);
     auto cast = Steal(PyArray_CastToType(AsArray(array), reinterpret_cast<PyArray_Descr*>(nb::borrow(type).release().ptr()), 0));
     if (!empty && !AllTrue(Steal(PyObject_RichCompare(array.ptr(), cast.ptr(), Py_EQ))) &&

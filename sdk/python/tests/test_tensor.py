@@ -179,7 +179,7 @@ def test_pythons_numbers_become_what_the_feed_is():
     assert echo("int32")([]).shape == (0,)
     assert echo("string")([]).shape == (0,)
     assert echo("bool")(True).item() is True
-    for value, dtype in ((1.5, "int32"), ([256], "uint8"), ("a", "float32"), (1, "bool"), (2**31, "int32"), (None, "float32"), (object(), "float32"), ([[1], [1, 2]], "float32")):
+    for value, dtype in ((1.5, "int32"), ([256], "uint8"), ("a", "float32"), (1, "bool"), (2**31, "int32"), (None, "float32"), (object(), "float32"), ([1.5], "string"), (1, "string"), (numpy.ones(2), "string"), ([[1], [1, 2]], "float32")):
         with pytest.raises(tenon.InvalidArgumentError, match="feed 'x'"):
             echo(dtype)(value)
 
