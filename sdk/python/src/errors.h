@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "lock.h"
 #include "tenon/tenon.h"
 
 namespace tenon::python {

@@ -253,7 +253,7 @@ nb::list Gradients(nb::object graph, nb::list ys, nb::list xs, nb::list initial)
       if (output.graph() != BoxOf(graph).graph.get()) FailInvalid("'" + output.name() + "' belongs to another graph than the first of the ys");
   nb::list gradients;
   for (const host::Gradient& gradient : Changed(BoxOf(graph), [&](host::Graph& to) {
-         const nb::gil_scoped_release unlocked;
+         const WithoutLock unlocked;
          return to.Gradients(c_ys, c_xs, c_initial);
        })) {
     if (gradient.kind == host::Gradient::Kind::kNone)
@@ -424,7 +424,7 @@ void BindGraphs(nb::module_& module) {
       })
       .def("_import", [](GraphHandle& self, nb::bytes graph_def) {
         Changed(*self.box, [&](host::Graph& graph) {
-          const nb::gil_scoped_release unlocked;
+          const WithoutLock unlocked;
           Check(graph.ImportMore({graph_def.c_str(), graph_def.size()}));
           return true;
         });
@@ -433,7 +433,7 @@ void BindGraphs(nb::module_& module) {
         const Locked locked(*self.box);
         std::string bytes;
         {
-          const nb::gil_scoped_release unlocked;
+          const WithoutLock unlocked;
           bytes = Take(self.box->graph.Export());
         }
         return nb::bytes(bytes.data(), bytes.size());

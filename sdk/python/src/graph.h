@@ -36,7 +36,7 @@ class Locked {
  public:
   explicit Locked(GraphBox& box) : lock_(box.mutex, std::try_to_lock) {
     if (lock_.owns_lock()) return;
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     lock_.lock();
   }
 

@@ -2,6 +2,7 @@
 #include "interrupt.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -64,7 +65,7 @@ class Runner {
 Runner* idle_runner = nullptr;  // of the main thread alone; a handler that makes a call while one is under way gets another
 
 bool WaitWithoutLock(Runner& runner, std::chrono::milliseconds longest) {
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   return runner.Wait(longest);
 }
 
@@ -94,8 +95,7 @@ class Watcher {
   // NULL where there are no descriptors left: then nobody watches.
   static Watcher* Start() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return nullptr;
-    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return nullptr;
     return new Watcher(ends[0], ends[1]);
   }
   // With the interpreter's lock, as Python wants it.
@@ -105,13 +105,23 @@ class Watcher {
     cancellation_ = &cancellation;
     others_ = others;
     cancelled_ = false;
+    ++call_;
   }
-  // Whether a signal ended the call.
+  // Whether the call was cancelled. Throws what a handler raised.
   bool End() {
-    SetWakeupFd(others_);
+    SetWakeupFd(others_);  // first: whatever was written to us is a signal that Python knows of
+    bool cancelled = false;
+    {
+      const std::lock_guard lock(mutex_);
+      cancellation_ = nullptr;
+      cancelled = cancelled_;
+    }
+    if (PyErr_CheckSignals() == 0) return cancelled;
+    // What is said of this signal is not for the next call.
     const std::lock_guard lock(mutex_);
-    cancellation_ = nullptr;
-    return std::exchange(cancelled_, false);
+    for (unsigned char number; read(read_end_, &number, 1) == 1;) {
+    }
+    throw nb::python_error();
   }
 
  private:
@@ -128,18 +138,23 @@ class Watcher {
     return descriptor == -1 ? -1 : SetWakeupFd(-1);
   }
   void Loop() {
-    for (unsigned char number; read(read_end_, &number, 1) == 1;) {
-      ForwardToOthers(number);
-      if (number == SIGINT && HandlerIsPythons()) CancelCall();
+    for (pollfd ready{read_end_, POLLIN, 0};;) {
+      if (poll(&ready, 1, -1) != 1) continue;
+      uint64_t call = 0;
+      if (TakeSignal(&call) == SIGINT && HandlerIsPythons()) CancelCall(call);
     }
   }
-  // To whoever else wants to know of signals, as asyncio.
-  void ForwardToOthers(unsigned char number) {
+  // 0: somebody else took it. call: during which it came. Tells whoever else wants to know of signals, as asyncio.
+  int TakeSignal(uint64_t* call) {
     const std::lock_guard lock(mutex_);
-    if (cancellation_ != nullptr && others_ >= 0 && write(others_, &number, 1) != 1) return;  // it is full, and so awake
+    unsigned char number = 0;
+    if (read(read_end_, &number, 1) != 1) return 0;
+    *call = call_;
+    if (others_ >= 0 && write(others_, &number, 1) != 1) return number;  // it is full, and so awake
+    return number;
   }
   static bool HandlerIsPythons() {
-    const nb::gil_scoped_acquire locked;
+    const WithLock locked;
     try {
       const nb::module_ signal = nb::module_::import_("signal");
       return signal.attr("getsignal")(int{SIGINT}).is(nb::object(signal.attr("default_int_handler")));
@@ -147,9 +162,9 @@ class Watcher {
       return false;
     }
   }
-  void CancelCall() {
+  void CancelCall(uint64_t call) {
     const std::lock_guard lock(mutex_);
-    if (cancellation_ == nullptr) return;  // it has ended by itself
+    if (cancellation_ == nullptr || call != call_) return;  // it has ended by itself
     cancellation_->Cancel();
     cancelled_ = true;
   }
@@ -158,6 +173,7 @@ class Watcher {
   std::mutex mutex_;
   host::Cancellation* cancellation_ = nullptr;
   int others_ = -1;
+  uint64_t call_ = 0;
   bool cancelled_ = false;
 };
 
@@ -170,11 +186,10 @@ Status RunWatched(const CancellableWork& work, host::Cancellation& cancellation,
   watcher->Begin(cancellation);
   Status status;
   {
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     status = work(cancellation);
   }
   *spent = watcher->End();
-  if (*spent && PyErr_CheckSignals() != 0) throw nb::python_error();
   return status;
 }
 
@@ -203,7 +218,7 @@ Status RunInterruptibly(CallHistory& history, const CancellableWork& work, host:
     status = history.last_ns.load(std::memory_order_relaxed) < kQuickNs ? RunWatched(work, *cancellation, &spent) : RunOnRunner(work, *cancellation);
     history.last_ns.store(std::chrono::nanoseconds(Clock::now() - begin).count(), std::memory_order_relaxed);
   } else {
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     status = work(*cancellation);
   }
   if (!spent) kept = std::move(own);

@@ -32,7 +32,7 @@ nb::str ToStr(std::string_view text) { return nb::steal<nb::str>(PyUnicode_Decod
 
 ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options, bool allow_files) {
   const host::SessionOptions session_options = ToSessionOptions(options);
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   const model::ModelFile file = Take(model::ModelFile::Open(path, {.tags = tags}));
   const auto access = allow_files ? model::FileAccess::kAny : model::FileAccess::kNone;
   return {runtime.runtime, ReleasedWithoutLock(Take(model::Model::Load(*runtime.runtime, file, session_options, access))), allow_files};
@@ -81,7 +81,7 @@ void CheckRun(ModelBox& self, const std::vector<std::string>& feeds, const std::
   std::vector<std::string> key = feeds;
   key.emplace_back();  // no tensor's name
   key.insert(key.end(), targets.begin(), targets.end());
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   const std::lock_guard lock(*self.mutex);
   if (self.checked.contains(key)) return;
   Check(model::CheckRun(*self.runtime, self.model->file(), feeds, feeds, targets));
@@ -102,20 +102,20 @@ void Write(const RuntimeBox& runtime, const SessionBox& session, nb::bytes graph
     spec.method = nb::cast<std::string>(signature[3]);
   }
   const std::string_view bytes(graph_def.c_str(), graph_def.size());
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   Check(model::WriteSavedModel(*runtime.runtime, *Live(session), bytes, folder, options));
 }
 
 void BindFiles(nb::module_& module) {
   module.def("_write_file", [](const std::string& path, nb::bytes bytes) {
     const std::string_view piece(bytes.c_str(), bytes.size());
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     Check(data::ReplaceFile(path, {piece}));
   });
   module.def("_freeze", [](const SessionBox& session, nb::bytes graph_def, const std::vector<std::string>& outputs) {
     std::string frozen;
     {
-      const nb::gil_scoped_release unlocked;
+      const WithoutLock unlocked;
       frozen = Take(data::Freeze(*Live(session), {graph_def.c_str(), graph_def.size()}, outputs));
     }
     return nb::bytes(frozen.data(), frozen.size());

@@ -77,7 +77,7 @@ RuntimeBox MakeRuntime(const std::vector<std::string>& plugins, const std::map<s
   c_options.log_level = log_level;
   c_options.task = task;
   c_options.tuning_folder = tuning_folder;
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   return {ReleasedWithoutLock(Take(host::Runtime::Create(c_options)))};
 }
 
@@ -96,21 +96,21 @@ void BindRuntimes(nb::module_& module) {
         new (self) RuntimeBox(MakeRuntime(plugins, pairs, search, threads, log_level, task, tuning_folder));
       }, nb::arg("plugins"), nb::arg("options"), nb::arg("search"), nb::arg("threads"), nb::arg("log_level"), nb::arg("task"), nb::arg("tuning_folder"))
       .def("load_plugin", [](const RuntimeBox& self, const std::string& path) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(Mutable(self).LoadPlugin(path));
       }, nb::arg("path"), "Loads one more plugin, by a path with a slash.")
       .def("unload_plugin", [](const RuntimeBox& self, const std::string& id) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(Mutable(self).UnloadPlugin(id));
       }, nb::arg("id"), "Takes out what the plugin brought; an error says what of it is still in use.")
       .def("_open_all", [](const RuntimeBox& self) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Mutable(self).OpenAll();
       })
       .def("_devices", [](const RuntimeBox& self) {
         std::vector<tenon_device_info> devices;
         {
-          const nb::gil_scoped_release unlocked;
+          const WithoutLock unlocked;
           devices = self.runtime->Devices();
         }
         return ListOf(devices, &FromDevice);
@@ -120,7 +120,7 @@ void BindRuntimes(nb::module_& module) {
       .def("_find_op", [](const RuntimeBox& self, const std::string& name) {
         tenon_op_info info;
         {
-          const nb::gil_scoped_release unlocked;
+          const WithoutLock unlocked;
           info = Take(self.runtime->FindOp(name));
         }
         return FromOp(info);

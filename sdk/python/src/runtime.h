@@ -21,7 +21,7 @@ std::shared_ptr<T> ReleasedWithoutLock(T value) {
       delete last;
       return;
     }
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     delete last;
   });
 }

@@ -257,7 +257,7 @@ nb::tuple Place(const SessionBox& self, nb::list feeds, nb::list fetches, nb::li
   const std::vector<host::Name> feed_names = ToNames(feeds), fetch_names = ToNames(fetches), target_names = ToNames(targets);
   host::Placement placement;
   {
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     placement = Take(Live(self)->Place(feed_names, fetch_names, target_names));
   }
   return nb::make_tuple(placement.json, placement.svg, placement.file);
@@ -265,7 +265,7 @@ nb::tuple Place(const SessionBox& self, nb::list feeds, nb::list fetches, nb::li
 
 TensorBox CopyTensor(const SessionBox& self, nb::object value, const std::string& device) {
   const Tensor tensor = ToTensor(value, DType::kInvalid, false, "the tensor");
-  const nb::gil_scoped_release unlocked;
+  const WithoutLock unlocked;
   return {Take(Live(self)->CopyTensor(tensor, device)), self.runtime};
 }
 
@@ -314,7 +314,7 @@ void BindSessions(nb::module_& module) {
       .def("run", &RunCallable, nb::arg("feeds") = nb::make_tuple(), nb::kw_only(), nb::arg("timeout") = nb::none(), nb::arg("cancellation") = nb::none(),
            nb::arg("trace") = false, "The same with a time limit in seconds or a Cancellation; trace=True: the results and the trace, Chrome's JSON.")
       .def("_explain", [](const CallableBox& self) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         return Take(self.callable->Explain());
       })
       .def_ro("feed_names", &CallableBox::feed_names)
@@ -325,16 +325,16 @@ void BindSessions(nb::module_& module) {
       .def("_begin", [](SessionBox& self, const RuntimeBox& runtime, nb::dict options) {
         const host::SessionOptions c_options = ToSessionOptions(options);
         self.runtime = runtime.runtime;
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         self.session = ReleasedWithoutLock(Take(host::Session::Create(*self.runtime, c_options)));
       })
       .def("_extend_graph", [](SessionBox& self, const GraphHandle& graph) {
         const Locked locked(*graph.box);
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(Live(self)->Extend(graph.box->graph));
       })
       .def("_extend", [](SessionBox& self, nb::bytes graph_def) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(Live(self)->Extend(std::string_view(graph_def.c_str(), graph_def.size())));
       })
       .def("_close", [](SessionBox& self) { self.session.reset(); })
@@ -350,7 +350,7 @@ void BindSessions(nb::module_& module) {
       }, nb::arg("source"), nb::arg("device"), "A tensor over another library's memory of that device, without a copy. What that library still does to it has ended, "
          "or is on a stream that wait_for_stream was told of.")
       .def("wait_for_stream", [](const SessionBox& self, const std::string& device, uintptr_t stream) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(Live(self)->WaitForStream(device, reinterpret_cast<void*>(stream)));
       }, nb::arg("device"), nb::arg("stream"), "Steps from now on use the device when what this native stream (its address) was given so far has ended.")
       .def("metrics", &Metrics, "Counters since the session began, and bytes in use now.")

@@ -143,7 +143,7 @@ struct TrainerBox {
     for (const nb::object* kept : {&model, &feed, &on_step, &on_message}) visit(*kept);
   }
   Result<std::vector<View>> Feed(int64_t step) {
-    const nb::gil_scoped_acquire locked;
+    const WithLock locked;
     try {
       fed = FedValues();  // the step before has ended
       const nb::object values = feed(step);
@@ -164,7 +164,7 @@ struct TrainerBox {
     }
   }
   void OnStep(const train::StepReport& report) {
-    const nb::gil_scoped_acquire locked;
+    const WithLock locked;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       if (!on_step.is_none()) on_step(ReportOf(report));
@@ -174,7 +174,7 @@ struct TrainerBox {
     }
   }
   void OnMessage(const std::string& message) {
-    const nb::gil_scoped_acquire locked;
+    const WithLock locked;
     try {
       if (!on_message.is_none()) on_message(message);
     } catch (nb::python_error& error) {
@@ -239,7 +239,7 @@ void Begin(TrainerBox& self, const SessionBox& session) {
   self.session = Live(session);
   Status status;
   {
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     status = self.trainer->Begin(*self.session);
   }
   self.raised.Rethrow();
@@ -251,7 +251,7 @@ nb::dict RunTrainer(TrainerBox& self) {
   self.raised.error.reset();
   std::optional<Result<train::TrainingReport>> report;
   {
-    const nb::gil_scoped_release unlocked;
+    const WithoutLock unlocked;
     report = self.trainer->Run();
   }
   self.fed = FedValues();
@@ -306,23 +306,23 @@ void BindSaver(nb::module_& module) {
       .def("__init__", [](SaverBox* self, nb::object model, const std::string& folder, nb::dict options) { new (self) SaverBox(MakeSaver(model, folder, options)); })
       .def_prop_ro("folder", [](const SaverBox& self) { return self.saver->folder(); })
       .def("_save", [](SaverBox& self, const SessionBox& session, int64_t step, std::optional<double> metric) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         return Take(self.saver->Save(*Live(session), step, metric));
       }, nb::arg("session"), nb::arg("step"), nb::arg("metric").none())
       .def("_restore_newest", [](SaverBox& self, const SessionBox& session) {
         train::Restored restored;
         {
-          const nb::gil_scoped_release unlocked;
+          const WithoutLock unlocked;
           restored = Take(self.saver->RestoreNewest(*Live(session)));
         }
         return nb::make_tuple(restored.prefix, restored.step, restored.warnings);
       })
       .def("_restore_from", [](SaverBox& self, const SessionBox& session, const std::string& prefix) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(self.saver->RestoreFrom(*Live(session), prefix));
       })
       .def("clear", [](SaverBox& self) {
-        const nb::gil_scoped_release unlocked;
+        const WithoutLock unlocked;
         Check(self.saver->Clear());
       }, "Removes the folder's checkpoints.");
 }

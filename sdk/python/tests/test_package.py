@@ -8,6 +8,7 @@ import sys
 
 import numpy
 import pytest
+from conftest import MODELS
 
 import tenon
 
@@ -59,6 +60,26 @@ print("end")
 """
     ran = python("-c", code)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "end\n", "")
+
+
+def test_daemons_in_the_middle_of_steps_do_not_break_the_end():
+    code = """
+import threading, time, tenon
+with tenon.Graph() as graph:
+    x = tenon.placeholder("float32", [], name="x")
+    y = x + 1
+step = tenon.Session(graph).prepare(y, [x])
+model = tenon.load(MODEL)
+def work():
+    while True:
+        step(1.0), model([[1.0, 2.0, 3.0]])
+[threading.Thread(target=work, daemon=True).start() for _ in range(4)]
+time.sleep(0.1)
+print("end")
+""".replace("MODEL", repr(str(MODELS / "keras_dense")))
+    for _ in range(5):
+        ran = python("-c", code)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "end\n", "")
 
 
 def test_pytorch_shares_memory():

@@ -3,6 +3,7 @@
 
 import gc
 import glob
+import pathlib
 import subprocess
 import sys
 
@@ -119,7 +120,7 @@ def test_event_files(tmp_path):
         writer.add_graph(line.graph)
         writer.add_scalars(3, loss=0.5)
         writer.add_scalar_dict(4, {"a/b": 1})
-    data = open(writer.path, "rb").read()
+    data = pathlib.Path(writer.path).read_bytes()
     assert b"brain.Event:2" in data and b"loss" in data and b"a/b" in data
 
 
