@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sdk/model_c/c_test.h"
 #include "tenon/data/file.h"
 #include "tenon/model.h"
 #include "tests/engine/engine.h"
@@ -14,21 +15,11 @@ namespace tenon {
 namespace {
 
 using engine::TheRuntime;
+using model_c::Said, model_c::Sized;
 using host::Span, host::Status, host::Text;
 using Json = nlohmann::json;
 
 const std::string kModels = TENON_TEST_SOURCE_DIR "/tests/golden/models";
-
-// A struct of C's that says how large it is, and is zero else.
-template <typename T>
-T Sized() {
-  T value = {};
-  value.struct_size = sizeof(T);
-  return value;
-}
-
-// What C gave, with its code.
-std::string Said(tenon_status* status) { return Status::Take(status).ToString(); }
 
 struct Files {
   void operator()(tenon_model_file* file) const { tenon_model_file_release(file); }

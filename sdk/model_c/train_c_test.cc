@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "sdk/model_c/c_test.h"
 #include "tenon/data/file.h"
 #include "tenon/train.h"
 #include "tenon/train/event_file.h"
@@ -15,17 +16,8 @@ namespace tenon {
 namespace {
 
 using engine::TheRuntime;
+using model_c::Said, model_c::Sized;
 using host::Graph, host::Output, host::Session, host::Span, host::Status, host::Tensor, host::Text;
-
-// A struct of C's that says how large it is, and is zero else.
-template <typename T>
-T Sized() {
-  T value = {};
-  value.struct_size = sizeof(T);
-  return value;
-}
-
-std::string Said(tenon_status* status) { return Status::Take(status).ToString(); }
 
 // y = w x + b, fitted to y = 3 x - 1.
 class Line : public testing::Test {
