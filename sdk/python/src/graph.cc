@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "tensor.h"
+#include "text.h"
 
 namespace tenon::python {
 namespace {
@@ -67,7 +68,7 @@ nb::object FromElement(const tenon_attr_value& value, uint64_t i) {
       return bytes(span);
     }
     case TENON_ATTR_FUNCTION:
-      return nb::str(static_cast<const tenon_span*>(value.data)[i].data, static_cast<const tenon_span*>(value.data)[i].size);
+      return ToStr(static_cast<const tenon_span*>(value.data)[i]);
     case TENON_ATTR_INT:
       return nb::int_(static_cast<const int64_t*>(value.data)[i]);
     case TENON_ATTR_FLOAT:
@@ -213,17 +214,16 @@ void AddFunction(const GraphHandle& self, const std::string& name, const GraphHa
 }
 
 nb::dict FromFunction(const GraphHandle& self, const tenon_function_info& info) {
-  const auto text = [](tenon_span span) { return nb::str(span.data == nullptr ? "" : span.data, span.size); };
   const auto arguments = [&](uint32_t which) {
     nb::list list;
     for (const tenon_function_argument& argument : Take(host::FunctionArguments(self.box->graph, {std::string(host::Text(info.name))}, which)))
-      list.append(nb::make_tuple(text(argument.name), argument.dtype == TENON_DT_INVALID ? nb::none() : FromDType(static_cast<DType>(argument.dtype))));
+      list.append(nb::make_tuple(ToStr(argument.name), argument.dtype == TENON_DT_INVALID ? nb::none() : FromDType(static_cast<DType>(argument.dtype))));
     return list;
   };
   nb::dict function;
-  function["name"] = text(info.name);
-  function["description"] = text(info.description);
-  function["gradient"] = text(info.gradient);
+  function["name"] = ToStr(info.name);
+  function["description"] = ToStr(info.description);
+  function["gradient"] = ToStr(info.gradient);
   function["nodes"] = info.node_count;
   function["stateful"] = info.stateful != 0;
   function["inputs"] = arguments(TENON_FUNCTION_INPUT);

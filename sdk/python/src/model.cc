@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "graph.h"
 #include "interrupt.h"
@@ -14,6 +15,7 @@
 #include "tenon/data/graph_def.h"
 #include "tenon/model/load.h"
 #include "tenon/model/write_saved_model.h"
+#include "text.h"
 
 namespace tenon::python {
 namespace {
@@ -22,13 +24,12 @@ struct ModelBox {
   std::shared_ptr<const host::Runtime> runtime;
   std::shared_ptr<model::Model> model;
   bool allow_files = false;
-  // Steps by the graph's names that may run: each is looked at once.
+  using Names = std::vector<std::string>;
+  // Steps by the graph's names (fed, wanted) that may run: each is looked at once.
   std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
-  std::set<std::vector<std::string>> checked = {};
+  std::set<std::pair<Names, Names>> checked = {};
   std::shared_ptr<CallHistory> history = std::make_shared<CallHistory>();
 };
-
-nb::str ToStr(std::string_view text) { return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")); }
 
 ModelBox Load(const RuntimeBox& runtime, const std::string& path, const std::vector<std::string>& tags, nb::dict options, bool allow_files) {
   const host::SessionOptions session_options = ToSessionOptions(options);
@@ -78,9 +79,7 @@ nb::dict RunSignature(const ModelBox& self, const std::string& name, nb::dict in
 // Throws PERMISSION_DENIED where a step by these names would touch files of the model's choice.
 void CheckRun(ModelBox& self, const std::vector<std::string>& feeds, const std::vector<std::string>& targets) {
   if (self.allow_files) return;
-  std::vector<std::string> key = feeds;
-  key.emplace_back();  // no tensor's name
-  key.insert(key.end(), targets.begin(), targets.end());
+  std::pair key(feeds, targets);
   const WithoutLock unlocked;
   const std::lock_guard lock(*self.mutex);
   if (self.checked.contains(key)) return;

@@ -7,14 +7,10 @@
 #include <map>
 
 #include "interrupt.h"
+#include "text.h"
 
 namespace tenon::python {
 namespace {
-
-// Texts of plugins and files are bytes of strangers.
-nb::str ToStr(tenon_span span) {
-  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(span.data == nullptr ? "" : span.data, static_cast<Py_ssize_t>(span.size), "replace"));
-}
 
 nb::dict FromOp(const tenon_op_info& info) {
   nb::dict op;
