@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMostListed = 8;
 constexpr char kManifestEnding[] = ".json";
+constexpr char kApplication[] = "application:";
 
 // "1.10.0" is newer than "1.9.0"; what is no number counts as 0.
 std::vector<int> VersionParts(const std::string& version) {
@@ -71,6 +72,13 @@ std::string Join(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size() && i < kMostListed; ++i) text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > kMostListed) text += StrCat(" and ", names.size() - kMostListed, " more");
   return text;
+}
+
+OpenResult Already(const LoadedPlugin& plugin, const OptionList& options) {
+  OpenResult result{&plugin, plugin.report()};
+  result.report.outcome = Outcome::kAlreadyLoaded;
+  result.report.text = options.empty() ? "it was loaded before" : "it was loaded before; the options were not applied";
+  return result;
 }
 
 bool Has(const std::vector<std::string>& names, std::string_view name) {
@@ -280,35 +288,48 @@ OpenResult Loader::OpenFileWith(const std::string& path, const OptionsOf& option
   return result;
 }
 
+const LoadedPlugin* Loader::FindSame(FileIdentity identity) const {
+  const auto found = std::find_if(loaded_.begin(), loaded_.end(), [&](const auto& plugin) { return plugin->identity_ == identity; });
+  return found == loaded_.end() ? nullptr : found->get();
+}
+
 OpenResult Loader::OpenPackage(const Package& package, const OptionsOf& options_of) {
-  for (const auto& plugin : loaded_) {
-    if (plugin->identity_ != package.identity) continue;
-    const OptionList options = options_of(plugin->id());
-    OpenResult result{plugin.get(), plugin->report()};
-    result.report.outcome = Outcome::kAlreadyLoaded;
-    result.report.text = options.empty() ? "it was loaded before" : "it was loaded before; the options were not applied";
-    return result;
-  }
+  if (const LoadedPlugin* const plugin = FindSame(package.identity)) return Already(*plugin, options_of(plugin->id()));
   OpenResult result = OpenUnopened(package, options_of);
   Record(result.report);
   return result;
 }
 
+OpenResult Loader::Add(const tenon_plugin& plugin, const OptionsOf& options_of) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const FileIdentity identity{0, reinterpret_cast<uintptr_t>(&plugin)};  // of no file: those have a device
+  if (const LoadedPlugin* const same = FindSame(identity)) return Already(*same, options_of(same->id()));
+  OpenResult result;
+  tenon_plugin descriptor;
+  if (CheckPlugin(*host_, plugin, kApplication, &descriptor, &result.report)) {
+    result.report.path += result.report.id;
+    result = LoadChecked(descriptor, identity, options_of, result.report);
+  }
+  Record(result.report);
+  return result;
+}
+
+bool Loader::IsLoadedElsewhere(const std::string& id, const std::string& path, LoadReport* report) const {
+  const LoadedPlugin* other = FindLoaded(id);
+  if (other == nullptr) return false;
+  report->path = path;
+  report->id = id;
+  report->outcome = Outcome::kNotChosen;
+  report->reason = Reason::kDuplicateId;
+  report->text = StrCat("the package is loaded from ", other->path());
+  report->hint = "unload that one first";
+  return true;
+}
+
 OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options_of) {
   OpenResult result;
   LoadReport& report = result.report;
-  const auto duplicate = [&](const std::string& id) {
-    const LoadedPlugin* other = FindLoaded(id);
-    if (other == nullptr) return false;
-    report.path = package.path;
-    report.id = id;
-    report.outcome = Outcome::kNotChosen;
-    report.reason = Reason::kDuplicateId;
-    report.text = StrCat("the package is loaded from ", other->path());
-    report.hint = "unload that one first";
-    return true;
-  };
-  if (package.manifest && duplicate(package.manifest->id)) return result;
+  if (package.manifest && IsLoadedElsewhere(package.manifest->id, package.path, &report)) return result;
   const Library* library = nullptr;
   {
     const PluginCall mark(package.path, "its library's constructors");
@@ -323,27 +344,34 @@ OpenResult Loader::OpenUnopened(const Package& package, const OptionsOf& options
     const PluginCall mark(package.path, "tenon_plugin_query");
     if (!Negotiate(*host_, library->query(), package.path, &descriptor, &report)) return result;
   }
+  if (package.manifest && package.manifest->id != report.id) {
+    report.reason = Reason::kManifestMismatch;
+    report.text = StrCat("its manifest says '", package.manifest->id, "', the library says '", report.id, "'");
+    report.hint = "build the library again, or correct the manifest beside it";
+    return result;
+  }
+  return LoadChecked(descriptor, package.identity, options_of, std::move(report));
+}
 
+OpenResult Loader::LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of, LoadReport begun) {
+  OpenResult result;
+  LoadReport& report = result.report;
+  report = std::move(begun);
   const auto refuse = [&](Reason reason, std::string text, std::string hint) {
     report.reason = reason;
     report.text = std::move(text);
     report.hint = std::move(hint);
     return std::move(result);
   };
-  if (package.manifest && package.manifest->id != report.id) {
-    return refuse(Reason::kManifestMismatch,
-                  StrCat("its manifest says '", package.manifest->id, "', the library says '", report.id, "'"),
-                  "build the library again, or correct the manifest beside it");
-  }
   if (IsDisabled(report.id)) {
     return refuse(Reason::kDisabled, "the package is disabled in the load options", "take it off the list of disabled ids");
   }
-  if (duplicate(report.id)) return result;
+  if (IsLoadedElsewhere(report.id, report.path, &report)) return result;
   const OptionList options = options_of(report.id);
   std::vector<tenon_option> checked;
   if (!CheckOptions(descriptor, options, &checked, &report)) return result;
 
-  auto plugin = std::make_unique<LoadedPlugin>(descriptor, report, package.identity);
+  auto plugin = std::make_unique<LoadedPlugin>(descriptor, report, identity);
   const tenon_load_args args = {TENON_HEAD(tenon_load_args), host_, checked.data(), checked.size()};
   tenon_status* status = nullptr;
   NotePluginVersion(report.id, report.version);

@@ -115,6 +115,9 @@ class Loader {
   using OptionsOf = std::function<OptionList(std::string_view id)>;
   OpenResult OpenFileWith(const std::string& path, const OptionsOf& options_of);
 
+  // A plugin without a library: the application's own, in whose memory it stands. Its path in the reports is "application:" and its id.
+  OpenResult Add(const tenon_plugin& plugin, const OptionsOf& options_of);
+
   // FAILED_PRECONDITION with the list while objects live.
   Status Unload(std::string_view id, const LiveObjects& live);
 
@@ -129,6 +132,10 @@ class Loader {
   void Choose(std::vector<PackagePointer> usable);
   OpenResult OpenPackage(const Package& package, const OptionsOf& options_of);
   OpenResult OpenUnopened(const Package& package, const OptionsOf& options_of);
+  // The last step of both: load() of a descriptor that was checked, whose report is begun.
+  OpenResult LoadChecked(const tenon_plugin& descriptor, FileIdentity identity, const OptionsOf& options_of, LoadReport report);
+  bool IsLoadedElsewhere(const std::string& id, const std::string& path, LoadReport* report) const;
+  const LoadedPlugin* FindSame(FileIdentity identity) const;
   const LoadedPlugin* FindLoaded(std::string_view id) const;
   bool IsDisabled(const std::string& id) const;
   void Record(const LoadReport& report) { reports_[report.path] = report; }

@@ -230,7 +230,12 @@ bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const 
                 "nothing may be thrown across the C ABI; correct the plugin");
   }
   if (answer == nullptr) return CheckRefusal(args, out_report);
-  return CheckDescriptor(host, answer, out_plugin, out_report) && CheckCapabilities(host, *out_plugin, out_report);
+  return CheckPlugin(host, *answer, path, out_plugin, out_report);
+}
+
+bool CheckPlugin(const tenon_host& host, const tenon_plugin& answer, const std::string& path, tenon_plugin* out_plugin, LoadReport* out_report) {
+  out_report->path = path;
+  return CheckDescriptor(host, &answer, out_plugin, out_report) && CheckCapabilities(host, *out_plugin, out_report);
 }
 
 bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vector<tenon_option>* out_options,

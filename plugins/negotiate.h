@@ -28,6 +28,9 @@ bool CheckManifestAbi(const tenon_host& host, const Manifest& manifest, const st
 bool Negotiate(const tenon_host& host, tenon_plugin_query_function query, const std::string& path,
                tenon_plugin* out_plugin, LoadReport* out_report);
 
+// What follows the entry point's answer: the same of a descriptor that is at hand.
+bool CheckPlugin(const tenon_host& host, const tenon_plugin& answer, const std::string& path, tenon_plugin* out_plugin, LoadReport* out_report);
+
 // Checks the given options against the declared ones. *out_options gets every declared option that was given or has a
 // default; its spans point into `given` and the plugin.
 bool CheckOptions(const tenon_plugin& plugin, const OptionList& given, std::vector<tenon_option>* out_options,

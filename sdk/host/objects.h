@@ -69,6 +69,7 @@ struct tenon_runtime {
   void NoteOps(const tenon::plugins::Manifest& manifest, std::string_view why);
   void NoteRefused();
   tenon::Status OpenFile(const std::string& path);
+  tenon::Status AddPlugin(const tenon_plugin& plugin);
   // The package of that id, which somebody asked for by its name; why it cannot be had is an error.
   tenon::Status OpenNamed(const std::string& id);
   void Warn(const std::string& text) const;
@@ -78,6 +79,7 @@ struct tenon_runtime {
   void WarnOfRefused(Needs needs);
   // Registers what the loader opened; a failure becomes the package's report.
   tenon::Status Register(const tenon::plugins::OpenResult& opened);
+  tenon::Status RegisterNamed(const tenon::plugins::OpenResult& opened);  // what the caller asked for, which no package need know
   tenon::plugins::OptionList OptionsFor(std::string_view id) const;
   std::vector<tenon::plugins::LoadReport> Reports() const;
 

@@ -56,9 +56,13 @@ Status tenon_runtime::Register(const plugins::OpenResult& result) {
   if (result.plugin == nullptr)
     return FailedPrecondition(StrCat("plugin '", result.report.path, "': ", result.report.text,
                                      result.report.hint.empty() ? "" : "; ", result.report.hint));
-  if (result.report.outcome == plugins::Outcome::kAlreadyLoaded) return Status::Ok();
+  if (result.report.outcome == plugins::Outcome::kAlreadyLoaded) {
+    const auto failure = failures.find(result.report.path);
+    return failure == failures.end() ? Status::Ok() : FailedPrecondition(StrCat(DescribePlugin(result.plugin->id()), " ('", failure->first, "'): ", failure->second.text));
+  }
   opened.insert(result.plugin->id());
   auto counts = runtime.RegisterPlugin(*result.plugin->descriptor(), result.plugin->self());
+  failures.erase(result.report.path);
   if (counts.ok()) {
     for (const std::string& why : counts->refused_ops) Warn(StrCat(why, ". The plugin is loaded without it"));
     return Status::Ok();
@@ -126,7 +130,15 @@ void tenon_runtime::NoteRefused() {
 
 Status tenon_runtime::OpenFile(const std::string& path) {
   std::lock_guard lock(mutex);
-  const plugins::OpenResult result = loader.OpenFileWith(path, [this](std::string_view id) { return OptionsFor(id); });
+  return RegisterNamed(loader.OpenFileWith(path, [this](std::string_view id) { return OptionsFor(id); }));
+}
+
+Status tenon_runtime::AddPlugin(const tenon_plugin& plugin) {
+  std::lock_guard lock(mutex);
+  return RegisterNamed(loader.Add(plugin, [this](std::string_view id) { return OptionsFor(id); }));
+}
+
+Status tenon_runtime::RegisterNamed(const plugins::OpenResult& result) {
   // Ops that the installed packages have too mean what those say: they come first, and what differs of the file's is refused.
   if (result.plugin != nullptr && result.report.outcome == plugins::Outcome::kLoaded)
     for (const std::string& op : OpsOf(*result.plugin->descriptor())) OpenForOp(op);
@@ -380,6 +392,13 @@ tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path)
   return host::Guard([&] { return runtime->OpenFile(std::string(View(path))); });
 }
 
+tenon_status* tenon_runtime_add_plugin(tenon_runtime* runtime, const tenon_plugin* plugin) {
+  return host::Guard([&]() -> Status {
+    if (plugin == nullptr) return InvalidArgument("tenon_runtime_add_plugin: the plugin is NULL; give its descriptor, as tenon_plugin_query of a library does");
+    return runtime->AddPlugin(*plugin);
+  });
+}
+
 const tenon_files* tenon_runtime_files(void) { return files::Files(); }
 
 void tenon_runtime_open_all(tenon_runtime* runtime) {
@@ -403,9 +422,14 @@ tenon_status* tenon_runtime_unload_plugin(tenon_runtime* runtime, tenon_span id)
       const std::vector<std::string> used = live();
       return FailedPrecondition(StrCat("plugin '", name, "' is in use: ", used.empty() ? "one of its functions is being called" : used[0]));
     }
-    for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded())
-      if (plugin->id() == name) runtime->runtime.UnregisterPlugin(name);
+    std::string path;
+    for (const plugins::LoadedPlugin* plugin : runtime->loader.loaded()) {
+      if (plugin->id() != name) continue;
+      runtime->runtime.UnregisterPlugin(name);
+      path = plugin->path();
+    }
     TENON_RETURN_IF_ERROR(runtime->loader.Unload(name, live));
+    runtime->failures.erase(path);
     runtime->opened.erase(name);
     runtime->opened_ops.clear();
     runtime->opened_kernels.clear();

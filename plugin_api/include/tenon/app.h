@@ -116,6 +116,10 @@ TENON_EXPORT tenon_status* tenon_runtime_create(const tenon_runtime_options* opt
 TENON_EXPORT void tenon_runtime_release(tenon_runtime* runtime);
 /* Loads one more plugin by path (with a slash). The report says what happened; an error status when it was rejected. */
 TENON_EXPORT tenon_status* tenon_runtime_load_plugin(tenon_runtime* runtime, tenon_span path);
+/* Adds a plugin that has no file: ops, kernels, devices of the application itself, of a language's runtime, or of a library that is linked in. It is checked and
+ * loaded as one from a file; in reports its path is "application:" and its id. The plugin, and all that it points to, lives as long as the runtime. The same one
+ * may be added to several runtimes, and after it was unloaded again. */
+TENON_EXPORT tenon_status* tenon_runtime_add_plugin(tenon_runtime* runtime, const tenon_plugin* plugin);
 /* Opens every package that was found, as a list of all wants it; otherwise a package is opened when something of it is asked for.
  * What cannot be opened is in the reports. */
 TENON_EXPORT void tenon_runtime_open_all(tenon_runtime* runtime);

@@ -64,6 +64,7 @@ void BindTensors(nb::module_& module);
 void BindRuntimes(nb::module_& module);
 void BindGraphs(nb::module_& module);
 void BindSessions(nb::module_& module);
+void BindDefinedOps(nb::module_& module);
 void BindModels(nb::module_& module);
 void BindTraining(nb::module_& module);
 

@@ -27,6 +27,7 @@ NB_MODULE(_core, module) {
   BindRuntimes(module);
   BindGraphs(module);
   BindSessions(module);
+  BindDefinedOps(module);
   BindModels(module);
   BindTraining(module);
 }

@@ -3,10 +3,11 @@
 
 #include <nanobind/stl/string.h>
 
-#include <mutex>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "later.h"
 #include "numpy.h"
 
 namespace tenon::python {
@@ -239,33 +240,9 @@ struct Lent {
   nb::object keeps;
 };
 
-// What threads of the engine gave back: they may hold locks of the engine, for which a thread with the interpreter's lock may be waiting. So they do not wait for that
-// lock; the main thread lets go of the arrays when it comes to it, and whoever lends the next.
-std::mutex given_back_mutex;
-std::vector<Lent*>& GivenBack() {
-  static auto* const all = new std::vector<Lent*>;
-  return *all;
-}
-
-int LetGo(void*) {
-  std::vector<Lent*> all;
-  {
-    const std::lock_guard lock(given_back_mutex);
-    all.swap(GivenBack());
-  }
-  for (Lent* lent : all) delete lent;
-  return 0;
-}
-
 void GiveBack(tenon_dl_managed_tensor* managed) {
-  auto* lent = static_cast<Lent*>(managed->manager_ctx);
-  if (Py_IsInitialized() == 0) return;  // the array is gone with its interpreter
-  if (PyGILState_Check() != 0) return delete lent;
-  {
-    const std::lock_guard lock(given_back_mutex);
-    GivenBack().push_back(lent);
-  }
-  Py_AddPendingCall(&LetGo, nullptr);  // where there are too many already, one of them does it
+  const std::unique_ptr<Lent> lent(static_cast<Lent*>(managed->manager_ctx));
+  LetGoLater(std::move(lent->keeps));
 }
 
 }  // namespace
@@ -277,7 +254,7 @@ Tensor ToTensor(nb::handle value, DType wanted, bool copy, const std::string& wh
   if (fed.tensor) return fed.tensor;
   const Shape shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
   if (copy || !HasDLPackType(dtype) || view.byte_size == 0) return Take(Tensor::FromBytes(dtype, shape, view.dl.data, view.byte_size));
-  LetGo(nullptr);
+  LetGo();
   auto lent = std::make_unique<Lent>();
   lent->dims = shape.dims();
   lent->keeps = std::move(fed.keeps);

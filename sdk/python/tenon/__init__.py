@@ -24,6 +24,7 @@ from .graph import Graph, Slices, constant, control_dependencies, default_graph,
 from .session import Placement, Session, Trace
 from .model import Model, Signature, TensorSpec, freeze, load, save
 from .function import Function, cond, function, map, while_loop
+from .defined_op import DefinedOp, op
 from .folders import cmake_dir, include_dir, plugin_dir, share_dir
 from . import ops
 

@@ -115,4 +115,26 @@ def make_error(code, message):
     return error
 
 
+_OTHERS = (
+    ((ValueError, TypeError, ArithmeticError), "INVALID_ARGUMENT"),
+    (LookupError, "NOT_FOUND"),
+    (NotImplementedError, "UNIMPLEMENTED"),
+    (TimeoutError, "DEADLINE_EXCEEDED"),
+    (PermissionError, "PERMISSION_DENIED"),
+    (MemoryError, "RESOURCE_EXHAUSTED"),
+)
+
+
+def tell(error):
+    """The name of a code, and words, for an exception that a function of the user's raised; the library calls it."""
+    if isinstance(error, Error):
+        return error.code, error.message
+    code = next((code for kinds, code in _OTHERS if isinstance(error, kinds)), "UNKNOWN")
+    import traceback  # here: it is rarely needed
+
+    where = traceback.extract_tb(error.__traceback__)
+    at = f" ({os.path.basename(where[-1].filename)}, line {where[-1].lineno}, in {where[-1].name})" if where else ""
+    return code, f"{type(error).__name__}: {error}{at}"
+
+
 __all__ = ["Error", *sorted(kind.__name__ for kind in _CLASSES.values())]

@@ -122,6 +122,20 @@ class _Call:
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{self.definition.signature_text}: input '{argument.name}': {error.message}") from None
 
+    def lists(self, inputs):
+        """What the engine cannot tell where inputs are several lists: which inputs are of which."""
+        lists = [argument for argument in self.definition.inputs if argument.is_list]
+        if len(lists) < 2:
+            return []
+        triples, inputs = {}, iter(inputs)
+        for argument in self.definition.inputs:
+            mine = [next(inputs) for _ in self.values_of(argument)]
+            if argument.number_attr:
+                triples[argument.number_attr] = "int", len(mine)
+            elif argument.type_list_attr:
+                triples[argument.type_list_attr] = "list(type)", [value.dtype for value in mine]
+        return [(name, kind, value) for name, (kind, value) in triples.items() if self.given.get(name) is None]
+
     def attributes(self):
         triples = []
         for attr in self.definition.attrs:
@@ -133,7 +147,7 @@ class _Call:
     def add(self, name):
         self.find_types()
         inputs = [self.input(argument, value) for argument in self.definition.inputs for value in self.values_of(argument)]
-        return self.graph._add_node(self.definition.name, inputs, self.attributes(), name or "")
+        return self.graph._add_node(self.definition.name, inputs, self.attributes() + self.lists(inputs), name or "")
 
 
 def _function_names(graph, kind, value):

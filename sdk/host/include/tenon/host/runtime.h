@@ -72,6 +72,8 @@ class Runtime {
 
   // A path with a slash. Failing, it says why the plugin was rejected; the load report says more.
   Status LoadPlugin(std::string_view path) { return Status::Take(tenon_runtime_load_plugin(get(), Span(path))); }
+  // One of the application itself, without a file (tenon_runtime_add_plugin); it lives as long as the runtime.
+  Status AddPlugin(const tenon_plugin& plugin) { return Status::Take(tenon_runtime_add_plugin(get(), &plugin)); }
   // Every package that was found; what cannot be opened is in the reports.
   void OpenAll() { tenon_runtime_open_all(get()); }
   // Takes its ops, kernels and devices out; id: "tenon.cpu". FAILED_PRECONDITION says what of it is still in use: kernels of sessions, open
