@@ -40,7 +40,7 @@ RULES = {
     "sdk/model": application("sdk/data"),
     "sdk/model_c": application("sdk/data", "sdk/train", "sdk/model"),
     "sdk/cli": application("sdk/data", "sdk/train", "sdk/model"),  # `tenon train` runs the training library's jobs
-    "sdk/python": application("sdk/data", "sdk/train", "sdk/model"),
+    "sdk/python": application("sdk/data", "sdk/train", "sdk/model", "plugin_api"),  # tenon.op makes plugins
     # An example is either an application or a stranger's package.
     "sdk/examples": application("sdk/data", "plugin_api", "sdk/plugin"),
     "sdk/templates": PACKAGE,
