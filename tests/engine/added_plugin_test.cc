@@ -31,6 +31,13 @@ tenon_status* Triple(tenon_kernel*, const tenon_prepared*, tenon_frame* frame) {
   return nullptr;
 }
 
+template <typename T>
+T Headed() {
+  T made = {};
+  made.struct_size = sizeof(T);
+  return made;
+}
+
 // One op and its kernel.
 struct Own {
   explicit Own(const char* id = "tenon.test.own", const char* inputs = "x: float") {
@@ -49,14 +56,14 @@ struct Own {
     plugin.capabilities = capabilities;
     plugin.capability_count = std::size(capabilities);
   }
-  tenon_op_definition op = {TENON_HEAD(tenon_op_definition)};
+  tenon_op_definition op = Headed<tenon_op_definition>();
   const tenon_op_definition* ops[1] = {&op};
   tenon_op_package op_package = {TENON_HEAD(tenon_op_package), ops, 1};
-  tenon_kernel_registration kernel = {TENON_HEAD(tenon_kernel_registration)};
+  tenon_kernel_registration kernel = Headed<tenon_kernel_registration>();
   const tenon_kernel_registration* kernels[1] = {&kernel};
   tenon_kernel_package kernel_package = {TENON_HEAD(tenon_kernel_package), kernels, 1};
   const tenon_capability capabilities[2] = {TENON_PROVIDES(OPS, &op_package), TENON_PROVIDES(KERNELS, &kernel_package)};
-  tenon_plugin plugin = {TENON_HEAD(tenon_plugin)};
+  tenon_plugin plugin = Headed<tenon_plugin>();
 };
 
 Runtime Empty() { return *Runtime::Create(); }

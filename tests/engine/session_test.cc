@@ -295,6 +295,25 @@ TEST(PartialRun, TakesFeedsOneAfterTheOtherAndRunsEachNodeOnce) {
   EXPECT_EQ(Values<int32_t>((*counted)[0])[0], 1);
 }
 
+TEST(Session, APartialRunThroughTheCppFace) {
+  Graph g(TheRuntime());
+  const Output a = g.Placeholder("a", DType::kInt32, {}), b = g.Placeholder("b", DType::kInt32, {});
+  const Output first = g.Op("AddV2", {a, g.Const(10)}), second = g.Op("Mul", {first, b});
+  auto session = Session::Create(TheRuntime(), g);
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(PartialRun::Setup(*session, {"nothing"}, {first}).status().code(), Code::kNotFound);
+  auto run = PartialRun::Setup(*session, {a, b}, {first, second});
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_EQ(run->Run({{b, *Tensor::Scalar(7)}}, {second}).status().code(), Code::kFailedPrecondition);
+  const auto one = run->Run({{a, *Tensor::Scalar(5)}}, {first});
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  EXPECT_EQ(Values<int32_t>((*one)[0])[0], 15);
+  const auto other = run->Run({{b, *Tensor::Scalar(7)}}, {second});
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ(Values<int32_t>((*other)[0])[0], 105);
+  EXPECT_EQ(run->Run({{a, *Tensor::Scalar(5)}}, {}).status().code(), Code::kInvalidArgument);
+}
+
 TEST(Session, RefusesAPrecisionThatItDoesNotKnow) {
   SessionOptions options;
   options.precision = static_cast<Precision>(9);

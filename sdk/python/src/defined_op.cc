@@ -131,8 +131,15 @@ tenon_status* Differentiate(const tenon_gradient_args* args) {
 
 // ---- The plugin ----
 
+template <typename T>
+T Headed() {
+  T made = {};
+  made.struct_size = sizeof(T);
+  return made;
+}
+
 void Describe(DefinedOp* op) {
-  op->definition = {TENON_HEAD(tenon_op_definition)};
+  op->definition = Headed<tenon_op_definition>();
   op->definition.name = Span(op->name);
   op->definition.inputs = Span(op->inputs);
   op->definition.outputs = Span(op->outputs);
@@ -145,7 +152,7 @@ void Describe(DefinedOp* op) {
   op->definitions[0] = &op->definition;
   op->op_package = {TENON_HEAD(tenon_op_package), op->definitions, 1};
 
-  op->kernel = {TENON_HEAD(tenon_kernel_registration)};
+  op->kernel = Headed<tenon_kernel_registration>();
   op->kernel.op = Span(op->name);
   op->kernel.traits = TENON_KERNEL_EXPENSIVE;
   op->foreign.function == 0 ? UsePythonKernel(&op->kernel) : UseForeignKernel(&op->kernel);
@@ -155,7 +162,7 @@ void Describe(DefinedOp* op) {
   op->capabilities[0] = TENON_PROVIDES(OPS, &op->op_package);
   op->capabilities[1] = TENON_PROVIDES(KERNELS, &op->kernel_package);
   op->option = {TENON_SPAN("number"), Span(op->number), TENON_SPAN("which of Python's ops it is"), TENON_OPTION_INT, 0};
-  op->descriptor = {TENON_HEAD(tenon_plugin)};
+  op->descriptor = Headed<tenon_plugin>();
   op->descriptor.abi_major = TENON_ABI_MAJOR;
   op->descriptor.abi_minor = TENON_ABI_MINOR;
   op->descriptor.layout_hash = TENON_LAYOUT_HASH;

@@ -26,7 +26,10 @@ NB_MODULE(_core, module) {
   BindTensors(module);
   BindRuntimes(module);
   BindGraphs(module);
+  BindCallables(module);
   BindSessions(module);
+  BindPartialRuns(module);
+  BindWorkers(module);
   BindDefinedOps(module);
   BindModels(module);
   BindTraining(module);

@@ -30,6 +30,11 @@ struct CancellationBox {
   host::Cancellation cancellation;
 };
 
+std::vector<host::Name> ToNames(nb::handle list);
+nb::list FromTensors(const std::vector<Tensor>& tensors, const std::shared_ptr<const host::Runtime>& runtime);
+// Of tenon.DType or None.
+DType TypeOf(nb::handle type);
+
 // What a step has besides its feeds. Seconds; none: no limit.
 host::RunOptions ToRunOptions(nb::handle timeout);
 host::Cancellation* ToCancellation(nb::handle cancellation);

@@ -21,7 +21,8 @@ from . import _core
 from .errors import *  # noqa: F401,F403
 from .runtime import Device, LoadReport, Runtime, default_runtime
 from .graph import Graph, Slices, constant, control_dependencies, default_graph, device, grad, placeholder, scope
-from .session import Placement, Session, Trace
+from .session import PartialRun, Placement, Session, Trace
+from .worker import Worker
 from .model import Model, Signature, TensorSpec, freeze, load, save
 from .function import Function, cond, function, map, while_loop
 from .defined_op import DefinedOp, op

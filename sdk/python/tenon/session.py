@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 
 from . import _core
 from ._core import DType, Operation, Output
-from .errors import AlreadyExistsError, InvalidArgumentError
+from .errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
 from .graph import Graph, default_graph
 from .runtime import Runtime, default_runtime
 
@@ -106,8 +106,13 @@ class Session(_core.SessionBase):
         self._look_at_graph()
         wanted = _Fetches(fetches)
         names = list(feeds) if isinstance(feeds, (list, tuple)) else [feeds]
-        return self._prepare(names, [self._type_of(name) for name in names], wanted.names, wanted.targets + _nodes(targets), wanted.kind,
+        return _core._prepare(self, names, [self._type_of(name) for name in names], wanted.names, wanted.targets + _nodes(targets), wanted.kind,
                              wanted.positions, wanted.keys, list(feed_devices), list(fetch_devices), timeout)
+
+    def partial_run(self, fetches, feeds, *, targets=()) -> "PartialRun":
+        """One step whose feeds arrive in several calls; says all that will be fed, fetched and run. Nothing runs yet."""
+        self._look_at_graph()
+        return PartialRun(self, _Fetches(list(fetches)), list(feeds), targets)
 
     def place(self, fetches=(), feeds=(), *, targets=()) -> Placement:
         """Where the nodes of a step would run and why; nothing runs."""
@@ -166,6 +171,36 @@ class Session(_core.SessionBase):
             return "<tenon.Session, closed>"
         of = "a loaded model" if self.graph is None else repr(self.graph)
         return f"<tenon.Session of {of}: {metrics['steps']} steps, {metrics['bytes_in_use']} bytes in use>"
+
+
+class PartialRun:
+    """A step that goes on where it was: `with session.partial_run([first, second], [a, b]) as step: x = step.run(first, {a: 1}); y = step.run(second, {b: x})`.
+
+    Each feed and each fetch is given once. A fetch whose feeds are not all there is a FailedPreconditionError, which loses nothing.
+    """
+
+    def __init__(self, session, wanted, feeds, targets):
+        self._session = session
+        self._box = _core._partial_run(session, feeds, wanted.names, wanted.targets + _nodes(targets))
+
+    def run(self, fetches=(), feeds: Optional[dict] = None, *, timeout: Optional[float] = None, cancellation=None):
+        if self._box is None:
+            raise FailedPreconditionError("the partial run is closed")
+        wanted = _Fetches(fetches)
+        if wanted.targets:
+            raise InvalidArgumentError(f"a call of a partial run fetches values; '{wanted.targets[0].name}' runs as soon as what it needs is fed")
+        names = list(feeds or ())
+        return wanted.pack(self._box._run(names, list((feeds or {}).values()), [self._session._type_of(name) for name in names], wanted.names, timeout, cancellation))
+
+    def close(self):
+        """Lets go of what the step has computed."""
+        self._box = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
 
 
 def _plain(dtype):

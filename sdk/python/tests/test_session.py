@@ -257,3 +257,49 @@ def test_random_steps_repeat_with_a_seed(graph):
     y = tenon.ops.RandomUniform([3], dtype="float32")
     first, second = (tenon.Session(graph, seed=7).run(y) for _ in range(2))
     numpy.testing.assert_array_equal(first, second)
+
+
+def test_partial_runs():
+    with tenon.Graph() as graph:
+        a, b = tenon.placeholder("float32", [], name="a"), tenon.placeholder("float32", [], name="b")
+        first = a + 10.0
+        second = first * b
+        count = tenon.ops.VarHandleOp(dtype="int32", shape=[], shared_name="count")
+        initial = tenon.ops.AssignVariableOp(count, numpy.int32(0))
+        with tenon.control_dependencies([first.op]):
+            counted = tenon.ops.AssignAddVariableOp(count, numpy.int32(1))
+        read = tenon.ops.ReadVariableOp(count, "int32")
+    session = tenon.Session(graph)
+    session.run(initial)
+    with session.partial_run([first, second], [a, b], targets=[counted]) as step:
+        with pytest.raises(tenon.FailedPreconditionError):
+            step.run(second, {b: 7.0})
+        assert step.run(first, {a: 5.0}) == 15.0
+        with pytest.raises(tenon.InvalidArgumentError, match="'a'|a:0"):
+            step.run((), {a: 1.0})
+        assert step.run([second], {b: 7.0}) == [105.0]
+    with pytest.raises(tenon.FailedPreconditionError, match="closed"):
+        step.run(first)
+    assert session.run(read) == 1
+    with pytest.raises(tenon.InvalidArgumentError, match="a call of a partial run fetches values"):
+        session.partial_run([first], [a]).run(counted)
+
+
+def test_a_step_into_arrays_of_the_callers():
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [None, 3])
+        y, total = x * 2.0, tenon.ops.Sum(x, [0, 1])
+    step = tenon.Session(graph).prepare([y, total], [x])
+    into, sum_into = numpy.zeros((2, 3), numpy.float32), numpy.zeros((), numpy.float32)
+    for i in range(3):
+        step.run_into([numpy.full((2, 3), i, numpy.float32)], [into, sum_into])
+        assert (into == 2 * i).all() and sum_into == 6 * i
+    one = tenon.Session(graph).prepare(y, [x])
+    one.run_into([numpy.ones((2, 3))], into)
+    assert (into == 2).all()
+    read_only = numpy.zeros((2, 3), numpy.float32)
+    read_only.flags.writeable = False
+    for wrong, words in (([into], "gives 2 values; found 1"), ([read_only, sum_into], "may be written"), ([into[:, ::2], sum_into], "without gaps"),
+                         ([into.astype(numpy.float64), sum_into], "float|double"), ([numpy.zeros((3, 3), numpy.float32), sum_into], r"\[3,3\]|shape"), ([into, 3.0], "NumPy array")):
+        with pytest.raises(tenon.InvalidArgumentError, match=words):
+            step.run_into([numpy.ones((2, 3), numpy.float32)], wrong)

@@ -27,6 +27,7 @@
 #include "tenon/host/function.h"  // IWYU pragma: export
 #include "tenon/host/graph.h"    // IWYU pragma: export
 #include "tenon/host/map_function.h"  // IWYU pragma: export
+#include "tenon/host/partial_run.h"  // IWYU pragma: export
 #include "tenon/host/runtime.h"  // IWYU pragma: export
 #include "tenon/host/session.h"  // IWYU pragma: export
 #include "tenon/host/status.h"   // IWYU pragma: export

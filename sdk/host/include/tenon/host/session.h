@@ -169,8 +169,11 @@ class Callable {
   // Into the caller's memory; nothing is allocated in a steady step. feeds: feed_count() pointers; fetches: fetch_count() writable views of
   // the right dtype and shape, of plain types only. UNIMPLEMENTED when a fetch stays on a device. After a failure their elements are of no
   // account.
-  Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches) const {
-    return Status::Take(tenon_callable_run_into(get(), nullptr, feeds, fetches));
+  Status RunInto(const tenon_tensor_view* const* feeds, const tenon_tensor_view* fetches, const RunOptions& options = {}) const {
+    internal::CRunOptions c_options(options);
+    TENON_TRY(Status::Take(tenon_callable_run_into(get(), c_options.get(), feeds, fetches)));
+    c_options.Finish();
+    return Status();
   }
   // Returns at once; done is called once, from another thread, and may release the callable. The feeds' memory must live until then. When
   // this fails itself, done is not called.
