@@ -2,6 +2,8 @@
 // DynamicRnn: a cell as a function of states and elements, in host::MapWithState.
 #include "tenon/train/recurrent.h"
 
+#include "sdk/train/function_name.h"
+
 namespace tenon::train {
 namespace {
 
@@ -116,9 +118,7 @@ class RnnLoop {
     arguments.emplace_back(DType::kFloat, Shape{-1, cell_.inputs > 0 ? cell_.inputs : -1});
     if (masked()) arguments.emplace_back(DType::kBool, Shape{-1, 1});
     for (const Output& weight : cell_.weights) arguments.emplace_back(weight.dtype(), weight.shape());
-    const std::string wish = options_.name + "_" + cell_.name + "_step";
-    std::string name = wish;
-    for (int i = 1; host::FindFunction(graph_, name).ok(); ++i) name = wish + "_" + std::to_string(i);
+    const std::string name = FreeFunctionName(graph_, options_.name + "_" + cell_.name + "_step");
     return host::Define(graph_, name, [this](Graph& body, const Outputs& v) { return Step(body, v); }, arguments);
   }
 
