@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fold, Scan and MapWithState against the loops that they stand for, and their gradients against differences.
+// Fold, Scan and MapWithState against the loops that they stand for and TensorFlow's, and their gradients against differences.
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tests/engine/engine.h"
@@ -144,6 +146,40 @@ TEST_F(ElementFunctions, AreDifferentiated) {
     ExpectNear(found[0], {wanted.begin(), wanted.begin() + 4}, "dx", 1e-7);
     ExpectNear(found[1], {wanted[4]}, "ds", 1e-7);
     ExpectNear(found[2], {wanted[5]}, "dw", 1e-7);
+  }
+}
+
+// States a and b, sequences x and y, a weight; or one of each, without first states.
+TEST_F(ElementFunctions, AreTensorFlows) {
+  const nlohmann::json golden = nlohmann::json::parse(std::ifstream(std::string(TENON_GOLDEN_FOLDER) + "/training.json")).at("elements");
+  const auto values_of = [](const nlohmann::json& tensor) { return tensor.at("values").get<std::vector<float>>(); };
+  const auto constant = [&](const nlohmann::json& tensor) { return g.Const(values_of(tensor), Shape(tensor.at("shape").get<std::vector<int64_t>>())); };
+  const Function two = Define(g, "two",
+                              [](Graph& b, const Outputs& v) {  // a, b, x, y, w
+                                const Output kept = b.Op("Mul", {v[0], b.Op("Tanh", {b.Op("Mul", {v[4], v[2]})})});
+                                return Outputs{b.Op("AddV2", {kept, v[1]}), b.Op("AddV2", {v[1], b.Op("Mul", {v[2], v[3]})})};
+                              },
+                              std::vector<Argument>(5, DType::kFloat));
+  const Function one = Define(
+      g, "one", [](Graph& b, const Outputs& v) { return b.Op("AddV2", {b.Op("Mul", {v[0], b.Op("Tanh", {v[1]})}), v[1]}); }, {DType::kFloat, DType::kFloat});
+  const Output x = constant(golden["x"]), w = constant(golden["weight"]);
+  const Outputs both{x, constant(golden["y"])}, first{constant(golden["first"][0]), constant(golden["first"][1])};
+  const auto expect = [](const std::vector<double>& found, const std::vector<float>& wanted) { ExpectNear(found, {wanted.begin(), wanted.end()}, "", 2e-5); };
+  for (const auto& run : golden["cases"]) {
+    const bool given = run["given"].get<bool>();
+    ElementOptions options;
+    options.reverse = run["reverse"].get<bool>();
+    if (given) options.invariants = {w};
+    const auto go = run["stacked"].get<bool>() ? Scan : Fold;
+    const Outputs states = given ? go(g, two, first, both, options) : go(g, one, {}, {x}, options);
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    Outputs losses, fetches = states;
+    for (const Output& state : states) losses.push_back(g.Op("Sum", {g.Op("Reshape", {g.Op("Square", {state}), g.Const({-1})}), g.Const({0})}));
+    for (const Gradient& d : g.Gradients(losses, given ? Outputs{x, both[1], first[0], first[1], w} : Outputs{x})) fetches.push_back(d.dense);
+    const auto values = Run(fetches);
+    ASSERT_EQ(values.size(), run["states"].size() + run["gradients"].size());
+    for (size_t i = 0; i < states.size(); ++i) expect(values[i], values_of(run["states"][i]));
+    for (size_t i = states.size(); i < values.size(); ++i) expect(values[i], values_of(run["gradients"][i - states.size()]));
   }
 }
 
