@@ -62,7 +62,7 @@ struct Classes {
     std::vector<Output> xs{inputs};
     for (size_t i = 0; i < shards.weights.size(); ++i) {
       xs.push_back(parting.by_rows ? shards.weights[i]->handle : shards.weights[i]->value);
-      xs.push_back(shards.biases[i]->value);
+      xs.push_back(parting.by_rows ? shards.biases[i]->handle : shards.biases[i]->value);
     }
     std::vector<Name> fetches{loss};
     const std::vector<host::Gradient> gradients = graph.Gradients({loss}, xs);

@@ -25,9 +25,12 @@ ClassShards MakeClassShards(Model& model, std::string_view name, int64_t classes
   for (int64_t i = 0; i < count; ++i) {
     const std::string shard = std::string(name) + "/shard_" + std::to_string(i), &device = options.devices[static_cast<size_t>(i)];
     const int64_t rows = RowsOfShard(options.partition, classes, count, i);
-    shards.weights.push_back(options.by_rows ? &model.Rows(shard + "/weights", {rows, width}, initializer, device)
-                                             : &model.Weight(shard + "/weights", {rows, width}, initializer, device));
-    shards.biases.push_back(&model.Weight(shard + "/biases", {rows}, Initializer::Constant(0), shards.weights.back()->device));
+    const auto make = [&](const char* part, const Shape& shape, const Initializer& first) {
+      const std::string own = shard + part;
+      return options.by_rows ? &model.Rows(own, shape, first, device) : &model.Weight(own, shape, first, device);
+    };
+    shards.weights.push_back(make("/weights", {rows, width}, initializer));
+    shards.biases.push_back(make("/biases", {rows}, Initializer::Constant(0)));
   }
   return shards;
 }

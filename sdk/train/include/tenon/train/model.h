@@ -57,7 +57,7 @@ class Model {
   const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   // A variable that training does not change by itself: slots, counters.
   const Variable& State(std::string_view name, const Shape& shape, float initial, std::string_view device = "");
-  // A weight [rows, width] of which training changes the rows alone that a step gathered at its handle.
+  // A weight [rows, ...] of which training changes the rows alone that a step gathered at its handle.
   const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
