@@ -212,6 +212,11 @@ TEST_F(ElementFunctions, GoOverNoElement) {
   EXPECT_TRUE(values[1].empty());
   EXPECT_TRUE(values[2].empty());
   ExpectText(Failed(headless, {{x, View(none, {0})}}), "there is no first element to begin with");
+  ElementOptions no_turn;
+  no_turn.turns = g.Const(int32_t{0});
+  no_turn.reverse = true;
+  const Output unbegun = At(Fold(g, says, {}, {x}, no_turn), 0);
+  ExpectText(Failed(unbegun, {{x, View(std::vector<double>{1}, {1})}}), "there is no first element to begin with");
 }
 
 TEST_F(ElementFunctions, TakeAnyNumberOfTurnsAtOnce) {
@@ -252,6 +257,7 @@ TEST_F(WrongElements, AreRefusedWhenTheGraphIsMade) {
   ExpectText(Of([](Graph& b, const Function& add) { MapWithState(b, add, {b.Const(0.0f), b.Const(0.0f)}, {b.Const({1.0f})}); }), "it takes 2 values");
   ExpectText(Of([](Graph& b, const Function& add) { Fold(b, add, {b.Const(0.0f)}, {b.Const(std::vector<float>{1, 2}, {1, 2})}); }),
              "state 0 begins with the shape [] and would go on with [2]");
+  ExpectText(Of([](Graph& b, const Function& add) { Fold(b, add, {b.Const(0.0f)}, {b.Const({int32_t{1}})}); }), "its argument 'x1' is float and gets int32");
   EXPECT_EQ(Of([](Graph& b, const Function&) { Fold(b, Function{"none"}, {b.Const(0.0f)}, {b.Const({1.0f})}); }).code(), Code::kNotFound);
   ExpectText(Of([](Graph& b, const Function&) {
                const Function two = Define(b, "two", [](Graph&, const Outputs& v) { return Outputs{v[0], v[1]}; }, {DType::kFloat, DType::kFloat});

@@ -95,6 +95,13 @@ class ElementLoop {
       if (const DType dtype = StateType(k); dtype != types_[k])
         return Refuse("state " + std::to_string(k) + " begins as " + DTypeName(dtype) + " and would go on as " + DTypeName(types_[k]) +
                       "; a state keeps its type from turn to turn");
+    for (size_t i = 0; i < taken; ++i)
+      if (const auto type = static_cast<DType>((*arguments)[i].dtype); type != DType::kInvalid && type != ArgumentType(i))
+        return Refuse("its argument '" + std::string(Text((*arguments)[i].name)) + "' is " + DTypeName(type) + " and gets " + DTypeName(ArgumentType(i)));
+  }
+  DType ArgumentType(size_t i) const {
+    const size_t states = state_count(), elements = states + parts_.xs.size();
+    return i < states ? StateType(i) : i < elements ? parts_.xs[i - states].dtype() : parts_.invariants[i - elements].dtype();
   }
   DType StateType(size_t k) const { return parts_.begins_with_elements ? parts_.xs[k].dtype() : parts_.states[k].dtype(); }
   Shape StateShape(size_t k) const { return parts_.begins_with_elements ? ElementShape(parts_.xs[k]) : parts_.states[k].shape(); }
@@ -130,7 +137,8 @@ class ElementLoop {
     if (parts_.turns.valid())
       check(graph_.Op("LessEqual", {parts_.turns, lengths[0]}), "there are fewer elements than turns", {lengths[0], parts_.turns});
     if (parts_.begins_with_elements)
-      check(graph_.Op("Less", {graph_.Const(int32_t{0}), lengths[0]}), "there is no first element to begin with; give the states' first values", {lengths[0]});
+      check(graph_.Op("Less", {graph_.Const(int32_t{0}), parts_.turns.valid() ? parts_.turns : lengths[0]}),
+            "there is no first element to begin with; give the states' first values", {lengths[0]});
     return checks;
   }
 
