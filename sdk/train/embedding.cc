@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/train/embedding.h"
 
+#include "sdk/train/row_shards.h"
+
 namespace tenon::train {
 
 Embedding::Embedding(Model& model, std::string_view name, int64_t rows, int64_t width, const Initializer& initializer,
@@ -13,7 +15,7 @@ Embedding::Embedding(Model& model, std::string_view name, int64_t rows, int64_t 
     return;
   }
   for (int64_t shard = 0; shard < count; ++shard) {
-    const int64_t own = (rows - shard + count - 1) / count;
+    const int64_t own = RowsOfShard(Partition::kMod, rows, count, shard);
     shards_.push_back(&model.Rows(name_ + "/shard_" + std::to_string(shard), {own, width}, initializer, devices[static_cast<size_t>(shard)]));
   }
 }
@@ -22,30 +24,10 @@ Output Embedding::Lookup(Output ids) const {
   Graph& graph = model_.graph();
   if (shards_.empty() || !graph.status().ok()) return Output();
   auto scope = graph.Scope(name_ + "/lookup");
-  const DType dtype = ids.dtype();
   const Output shape = graph.Op("Shape", {ids});
-  const Output rows = LookupVector(graph.Op("Reshape", {ids, graph.Const({-1})}), dtype);
+  const Output rows = LookUpRows(graph, shards_, Partition::kMod, graph.Op("Reshape", {ids, graph.Const({-1})}));
   const Output all = graph.Op("ConcatV2", {shape, graph.Const({static_cast<int32_t>(width_)}), graph.Const(0)});
   return graph.Op("Reshape", {rows, all});
-}
-
-Output Embedding::LookupVector(Output ids, DType dtype) const {
-  Graph& graph = model_.graph();
-  const auto count = static_cast<int32_t>(shards_.size());
-  const auto number = [&](int32_t value) { return graph.Op("Cast", {graph.Const(value)}, {{"DstT", dtype}}); };
-  const Output shard = graph.Op("Cast", {graph.Op("FloorMod", {ids, number(count)})}, {{"DstT", DType::kInt32}});
-  const Output row = graph.Op("FloorDiv", {ids, number(count)});
-  const Output position = graph.Op("Range", {graph.Const(0), graph.Op("Size", {ids}), graph.Const(1)});
-  const Operation rows = graph.AddNode("DynamicPartition", {row, shard}, {{"num_partitions", count}}, "rows");
-  const Operation positions = graph.AddNode("DynamicPartition", {position, shard}, {{"num_partitions", count}}, "positions");
-  std::vector<Output> parts;
-  for (int32_t i = 0; i < count; ++i) parts.push_back(positions.output(i));
-  for (int32_t i = 0; i < count; ++i) {
-    const Variable& variable = *shards_[static_cast<size_t>(i)];
-    const auto on = graph.Device(variable.device);
-    parts.push_back(graph.Op("ResourceGather", {variable.handle, rows.output(i)}, {{"dtype", DType::kFloat}}, "gather"));
-  }
-  return graph.Op("DynamicStitch", parts, {{"N", count}}, "stitch");
 }
 
 }  // namespace tenon::train

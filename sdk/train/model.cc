@@ -84,7 +84,7 @@ Operation Model::CopyToMirrors() {
   return all.empty() ? Operation() : Group(graph_, all, "copy_to_mirrors");
 }
 
-const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer) {
+const Variable& Model::Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device) {
   if (replica_ > 0) return Mirror(name, shape);
   if (const Variable* known = Find(name)) {
     if (known->shape != shape) {
@@ -94,7 +94,7 @@ const Variable& Model::Weight(std::string_view name, const Shape& shape, const I
     }
     return *known;
   }
-  return Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer));
+  return Make(name, DType::kFloat, shape, true, InitialValue(shape, initializer), device);
 }
 
 const Variable& Model::State(std::string_view name, const Shape& shape, float initial, std::string_view device) {

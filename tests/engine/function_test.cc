@@ -411,10 +411,14 @@ TEST_F(FunctionsOfGraphs, SayTheShapesOfTheirCalls) {
 
 TEST_F(FunctionsOfGraphs, AreMappedOverAsManyElements) {
   const Function f = DefineTanhSum(g);
-  const Output y = At(MapFunction(g, f, {g.Const(std::vector<double>(6), {2, 3}), g.Const(std::vector<double>(9), {3, 3})}), 0);
+  const Output two = g.Const(std::vector<double>(6), {2, 3}), any = g.Placeholder("any", DType::kDouble);
+  const Output y = At(MapFunction(g, f, {two, any}), 0);
   ASSERT_TRUE(g.status().ok()) << g.status();
   auto session = Session::Create(TheRuntime(), g);
-  ExpectText(session->Run({}, {y}).status(), Code::kInvalidArgument, "differently many elements");
+  const std::vector<double> three(9);
+  ExpectText(session->Run({{any, View(three, {3, 3})}}, {y}).status(), Code::kInvalidArgument, "differently many elements");
+  MapFunction(g, f, {two, g.Const(three, {3, 3})});  // known when the graph is made
+  ExpectText(g.status(), Code::kInvalidArgument, "differently many elements");
 }
 
 // ---- What TensorFlow wrote ----

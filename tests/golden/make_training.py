@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes training.json: what TensorFlow computes where sdk/train makes graphs of its own: optimizers, learning rates, clipping, recurrent
-networks, losses over sampled classes.
+networks, losses over sampled classes; and sdk/host: folds and scans.
 
 Run where TensorFlow 2.21 is installed: python3 make_training.py
 
@@ -212,8 +212,34 @@ def sampled():
     return {"weights": tensor(weights), "biases": tensor(biases), "inputs": tensor(inputs), "cases": cases}
 
 
+# ---- Folds and scans ----
+
+def elements():
+    """States a and b, sequences x and y, a weight w: a' = a tanh(w x) + b, b' = b + x y; without first states: a' = a tanh(x) + x."""
+    x, y, first, w = draw(4, 2), draw(4, 2), [draw(2), draw(2)], draw(2)
+    cases = []
+    for reverse in (False, True):
+        for stacked in (False, True):
+            go = tf.scan if stacked else tf.foldr if reverse else tf.foldl
+            more = {"reverse": reverse} if stacked else {}
+            for given in (True, False):
+                xs = [tf.constant(v) for v in ([x, y, *first, w] if given else [x])]
+                with tf.GradientTape() as tape:
+                    tape.watch(xs)
+                    if given:
+                        states = go(lambda s, e: (s[0] * tf.tanh(xs[4] * e[0]) + s[1], s[1] + e[0] * e[1]), (xs[0], xs[1]),
+                                    initializer=(xs[2], xs[3]), **more)
+                    else:
+                        states = (go(lambda s, e: s * tf.tanh(e) + e, xs[0], **more),)
+                    loss = sum(tf.reduce_sum(s * s) for s in states)
+                cases.append({"reverse": reverse, "stacked": stacked, "given": given, "states": [tensor(s) for s in states],
+                              "gradients": [tensor(g) for g in tape.gradient(loss, xs)]})
+    return {"x": tensor(x), "y": tensor(y), "first": [tensor(f) for f in first], "weight": tensor(w), "cases": cases}
+
+
 def main():
-    golden = {"optimizers": optimizers(), "learning_rates": learning_rates(), "clipping": clipping(), "recurrent": recurrent(), "sampled": sampled()}
+    golden = {"optimizers": optimizers(), "learning_rates": learning_rates(), "clipping": clipping(), "recurrent": recurrent(), "sampled": sampled(),
+              "elements": elements()}
     lines = ",\n".join(f'"{name}": {json.dumps(part, separators=(",", ":"))}' for name, part in golden.items())
     (HERE / "training.json").write_text("{\n" + lines + "\n}\n")
 

@@ -23,6 +23,7 @@
 #include "tenon/host/attr.h"     // IWYU pragma: export
 #include "tenon/host/control_flow.h"  // IWYU pragma: export
 #include "tenon/host/dtype.h"    // IWYU pragma: export
+#include "tenon/host/element_functions.h"  // IWYU pragma: export
 #include "tenon/host/files.h"    // IWYU pragma: export
 #include "tenon/host/function.h"  // IWYU pragma: export
 #include "tenon/host/graph.h"    // IWYU pragma: export

@@ -33,8 +33,6 @@ class Embedding {
   const std::vector<const Variable*>& shards() const { return shards_; }
 
  private:
-  Output LookupVector(Output ids, DType dtype) const;
-
   Model& model_;
   std::string name_;
   int64_t width_;

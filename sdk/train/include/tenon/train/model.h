@@ -53,12 +53,11 @@ class Model {
   // Variables made from now on stand on these devices by turns ("/job:ps/task:0", ...); none: wherever they are put.
   void set_variable_devices(std::vector<std::string> devices) { variable_devices_ = std::move(devices); }
 
-  // References stay valid as long as the model.
-  const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer);
+  // References stay valid as long as the model. device, here and below: where it stands; "": as other variables do.
+  const Variable& Weight(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   // A variable that training does not change by itself: slots, counters.
-  // device: where it stands; "": as other variables do.
   const Variable& State(std::string_view name, const Shape& shape, float initial, std::string_view device = "");
-  // A weight [rows, width] of which training changes the rows alone that a step gathered at its handle.
+  // A weight [rows, ...] of which training changes the rows alone that a step gathered at its handle.
   const Variable& Rows(std::string_view name, const Shape& shape, const Initializer& initializer, std::string_view device = "");
   const Variable& Counter(std::string_view name);  // a scalar int64 that begins at 0
 
