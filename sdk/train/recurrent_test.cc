@@ -152,6 +152,30 @@ TEST(DynamicRnn, EndsWithTheLongestSequence) {
   }
 }
 
+TEST(DynamicRnn, GoesOverNoStep) {
+  for (const int64_t known_batch : {2, -1})
+    for (const bool masked : {false, true}) {
+      Graph graph(SharedRuntime());
+      Model model(graph);
+      const Output x = graph.Placeholder("x", DType::kFloat, {known_batch, -1, 2});
+      RnnOptions options;
+      if (masked) options.sequence_length = graph.Const({0, 0});
+      const Rnn rnn = DynamicRnn(graph, LstmCell(model, "cell", 2, 3), x, options);
+      const Session session = SessionOf(graph, {model.InitializeAll()});
+      const std::vector<float> none;
+      const auto state = session.Run({{x, View(none, {2, 0, 2})}}, {rnn.state[1]});
+      ASSERT_TRUE(state.ok()) << state.status();
+      EXPECT_EQ(Floats((*state)[0]), std::vector<float>(6, 0));
+      const auto outputs = session.Run({{x, View(none, {2, 0, 2})}}, {rnn.outputs});
+      if (known_batch < 0 && !masked) {  // as many lengths as there are say the batch too
+        EXPECT_EQ(outputs.status().code(), Code::kInvalidArgument) << outputs.status();
+        continue;
+      }
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_EQ((*outputs)[0].shape(), (Shape{2, 0, 3}));
+    }
+}
+
 TEST(DynamicRnn, GoesBackwardsFromEachSequencesEnd) {
   Graph graph(SharedRuntime());
   Model model(graph);
