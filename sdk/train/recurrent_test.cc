@@ -75,6 +75,24 @@ TEST(Recurrent, IsKerasAndTensorFlows) {
       }
 }
 
+TEST(Recurrent, IsTheSameAsDataflow) {
+  const nlohmann::json& golden = TrainingGolden("recurrent")["cells"]["lstm"];
+  const nlohmann::json& run = golden["runs"][1];
+  GoldenRnn made("lstm", golden, run["lengths"], false);
+  const Output d = made.graph.Gradients({made.loss}, {made.x})[0].dense;
+  for (const bool optimize : {false, true}) {
+    host::SessionOptions options;
+    options.optimize = optimize;
+    options.executor = TENON_EXECUTOR_DYNAMIC;
+    Session session = NewSession(options);
+    ASSERT_TRUE(session.Extend(made.graph).ok() && session.RunTargets(made.given).ok());
+    const auto values = session.Run({}, {made.rnn.outputs, d});
+    ASSERT_TRUE(values.ok()) << values.status();
+    ExpectNear(Floats((*values)[0]), GoldenValues(run["outputs"]), "outputs");
+    ExpectNear(Floats((*values)[1]), GoldenValues(run["gradients"][0]), "dx", 5e-6f);
+  }
+}
+
 // The same where neither batch nor time are known before the step.
 TEST(Recurrent, NeedsNoShapeBeforeTheStep) {
   const nlohmann::json& golden = TrainingGolden("recurrent")["cells"]["lstm"];
