@@ -67,7 +67,8 @@ struct Classes {
     std::vector<Name> fetches{loss};
     const std::vector<host::Gradient> gradients = graph.Gradients({loss}, xs);
     for (size_t i = 0; i < gradients.size(); ++i) fetches.emplace_back(Whole(gradients[i], i));
-    const Session session = own ? std::move(*own) : SessionOf(graph, given);
+    Session session = own ? std::move(*own) : NewSession();
+    EXPECT_TRUE(session.Extend(graph).ok() && session.RunTargets(given).ok()) << graph.status();
     const auto values = session.Run({}, fetches);
     EXPECT_TRUE(values.ok()) << values.status();
     if (!values.ok()) return {};
@@ -200,6 +201,21 @@ TEST(ShardedSoftmax, IsTheWholeOne) {
         for (size_t i = 0; i < 4; ++i) ExpectNear(found[i], wanted[i], "value " + std::to_string(i) + " of " + std::to_string(parting.shards), 1e-5f);
       }
     }
+}
+
+// What loss and gradient have in common is merged; where nothing is, it is computed twice.
+TEST(ShardedSoftmax, IsTheSameWithoutOptimization) {
+  const Parting parting{4, Partition::kMod};
+  const auto wanted = Unsharded({0, 4, 8}, 1);
+  Classes classes(parting);
+  const Output loss = ShardedSoftmaxLoss(classes.graph, classes.shards, classes.inputs, classes.graph.Const({0, 4, 8}));
+  host::SessionOptions options;
+  options.optimize = false;
+  options.executor = TENON_EXECUTOR_DYNAMIC;
+  Session session = NewSession(options);
+  const auto found = classes.Run(parting, loss, std::move(session));
+  ASSERT_EQ(found.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) ExpectNear(found[i], wanted[i], "value " + std::to_string(i), 1e-5f);
 }
 
 TEST(ShardedSoftmax, RefusesLabelsThatAreNoClass) {

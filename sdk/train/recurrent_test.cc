@@ -75,6 +75,24 @@ TEST(Recurrent, IsKerasAndTensorFlows) {
       }
 }
 
+TEST(Recurrent, IsTheSameAsDataflow) {
+  const nlohmann::json& golden = TrainingGolden("recurrent")["cells"]["lstm"];
+  const nlohmann::json& run = golden["runs"][1];
+  GoldenRnn made("lstm", golden, run["lengths"], false);
+  const Output d = made.graph.Gradients({made.loss}, {made.x})[0].dense;
+  for (const bool optimize : {false, true}) {
+    host::SessionOptions options;
+    options.optimize = optimize;
+    options.executor = TENON_EXECUTOR_DYNAMIC;
+    Session session = NewSession(options);
+    ASSERT_TRUE(session.Extend(made.graph).ok() && session.RunTargets(made.given).ok());
+    const auto values = session.Run({}, {made.rnn.outputs, d});
+    ASSERT_TRUE(values.ok()) << values.status();
+    ExpectNear(Floats((*values)[0]), GoldenValues(run["outputs"]), "outputs");
+    ExpectNear(Floats((*values)[1]), GoldenValues(run["gradients"][0]), "dx", 5e-6f);
+  }
+}
+
 // The same where neither batch nor time are known before the step.
 TEST(Recurrent, NeedsNoShapeBeforeTheStep) {
   const nlohmann::json& golden = TrainingGolden("recurrent")["cells"]["lstm"];
@@ -150,6 +168,30 @@ TEST(DynamicRnn, EndsWithTheLongestSequence) {
     const auto turns = session.Run({}, {counting.turns.value});
     EXPECT_EQ((*turns)[0].scalar<float>(), static_cast<float>(std::max<int64_t>(1, *std::max_element(lengths.begin(), lengths.end()))));
   }
+}
+
+TEST(DynamicRnn, GoesOverNoStep) {
+  for (const int64_t known_batch : {2, -1})
+    for (const bool masked : {false, true}) {
+      Graph graph(SharedRuntime());
+      Model model(graph);
+      const Output x = graph.Placeholder("x", DType::kFloat, {known_batch, -1, 2});
+      RnnOptions options;
+      if (masked) options.sequence_length = graph.Const({0, 0});
+      const Rnn rnn = DynamicRnn(graph, LstmCell(model, "cell", 2, 3), x, options);
+      const Session session = SessionOf(graph, {model.InitializeAll()});
+      const std::vector<float> none;
+      const auto state = session.Run({{x, View(none, {2, 0, 2})}}, {rnn.state[1]});
+      ASSERT_TRUE(state.ok()) << state.status();
+      EXPECT_EQ(Floats((*state)[0]), std::vector<float>(6, 0));
+      const auto outputs = session.Run({{x, View(none, {2, 0, 2})}}, {rnn.outputs});
+      if (known_batch < 0 && !masked) {  // as many lengths as there are say the batch too
+        EXPECT_EQ(outputs.status().code(), Code::kInvalidArgument) << outputs.status();
+        continue;
+      }
+      ASSERT_TRUE(outputs.ok()) << outputs.status();
+      EXPECT_EQ((*outputs)[0].shape(), (Shape{2, 0, 3}));
+    }
 }
 
 TEST(DynamicRnn, GoesBackwardsFromEachSequencesEnd) {
