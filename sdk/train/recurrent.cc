@@ -131,8 +131,12 @@ class RnnLoop {
 
 std::vector<Output> ZeroState(Graph& graph, const RnnCell& cell, const Output& batch) {
   std::vector<Output> states;
-  for (const int64_t size : cell.state_sizes)
-    states.push_back(graph.Op("Fill", {graph.Op("Pack", {batch, graph.Const(static_cast<int32_t>(size))}), graph.Const(0.0f)}, {}, "zero_state"));
+  for (const int64_t size : cell.state_sizes) {
+    const auto units = static_cast<int32_t>(size);
+    const Output zeros = graph.Op("Fill", {graph.Op("Pack", {batch, graph.Const(units)}), graph.Const(0.0f)});
+    // Of the size that is known, for whoever asks for the shape of what is made of it.
+    states.push_back(graph.Op("Reshape", {zeros, graph.Const(std::vector<int32_t>{-1, units}, Shape{2})}, {}, "zero_state"));
+  }
   return states;
 }
 

@@ -69,7 +69,11 @@ void BindPartialRuns(nb::module_& module);
 void BindWorkers(nb::module_& module);
 void BindDefinedOps(nb::module_& module);
 void BindModels(nb::module_& module);
-void BindTraining(nb::module_& module);
+void BindTrainModels(nb::module_& module);
+void BindTrainNetworks(nb::module_& module);
+void BindSavers(nb::module_& module);
+void BindTrainers(nb::module_& module);
+void BindLbfgs(nb::module_& module);
 
 }  // namespace tenon::python
 

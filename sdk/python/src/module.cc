@@ -32,5 +32,9 @@ NB_MODULE(_core, module) {
   BindWorkers(module);
   BindDefinedOps(module);
   BindModels(module);
-  BindTraining(module);
+  BindTrainModels(module);
+  BindTrainNetworks(module);
+  BindSavers(module);
+  BindTrainers(module);
+  BindLbfgs(module);
 }

@@ -24,7 +24,8 @@ from .graph import Graph, Slices, constant, control_dependencies, default_graph,
 from .session import PartialRun, Placement, Session, Trace
 from .worker import Worker
 from .model import Model, Signature, TensorSpec, freeze, load, save
-from .function import Function, cond, function, map, while_loop
+from .function import Function, cond, function, while_loop
+from .elements import fold, map, map_with_state, scan
 from .defined_op import DefinedOp, op
 from .folders import cmake_dir, include_dir, plugin_dir, share_dir
 from . import ops

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop.
+#include "tenon/train/trainer.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <optional>
+
+#include "session.h"
+#include "train_model.h"
+
+namespace tenon::python {
+namespace {
+
+// What a callback raised, kept while C++ returns.
+struct Raised {
+  std::optional<nb::python_error> error;
+  void Rethrow() {
+    if (!error) return;
+    const nb::python_error thrown(*error);
+    error.reset();  // its frames keep whatever they use, this trainer too
+    throw thrown;
+  }
+};
+
+// A training loop with callbacks in Python, which run in the thread that called run(). What a callback raises, KeyboardInterrupt too, ends the loop:
+// from on_step after a last checkpoint.
+struct TrainerBox {
+  nb::object model, feed, on_step, on_message;
+  std::shared_ptr<host::Session> session;  // outlives the trainer's callable
+  std::unique_ptr<train::Trainer> trainer;
+  std::vector<DType> feed_types;
+  std::vector<std::string> metric_names;
+  std::atomic<bool> stop{false};
+  Raised raised;
+  FedValues fed;
+
+  void VisitKept(const auto& visit) const {
+    for (const nb::object* kept : {&model, &feed, &on_step, &on_message}) visit(*kept);
+  }
+  Result<std::vector<View>> Feed(int64_t step) {
+    const WithLock locked;
+    try {
+      fed = FedValues();  // the step before has ended
+      const nb::object values = feed(step);
+      if (nb::len(values) != feed_types.size())
+        return Status(Code::kInvalidArgument, "feed(" + std::to_string(step) + ") gave " + std::to_string(nb::len(values)) + " values for " +
+                                                  std::to_string(feed_types.size()) + " feeds");
+      size_t i = 0;
+      for (const nb::handle value : nb::iter(values)) {
+        fed.Add(ToView(value, feed_types[i], "feed " + std::to_string(i) + " of step " + std::to_string(step)));
+        ++i;
+      }
+      return fed.views;
+    } catch (nb::python_error& error) {
+      raised.error.emplace(std::move(error));
+      return Status(Code::kCancelled, "feed raised an exception");
+    } catch (const StatusError& error) {
+      return error.status();
+    }
+  }
+  void OnStep(const train::StepReport& report) {
+    const WithLock locked;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!on_step.is_none()) on_step(ReportOf(report));
+    } catch (nb::python_error& error) {
+      raised.error.emplace(std::move(error));
+      stop = true;
+    }
+  }
+  void OnMessage(const std::string& message) {
+    const WithLock locked;
+    try {
+      if (!on_message.is_none()) on_message(message);
+    } catch (nb::python_error& error) {
+      raised.error.emplace(std::move(error));
+      stop = true;
+    }
+  }
+  nb::dict ReportOf(const train::StepReport& report) const {
+    nb::dict values;
+    values["step"] = report.step;
+    values["steps"] = report.steps;
+    values["loss"] = report.loss;
+    for (size_t i = 0; i < metric_names.size(); ++i) values[metric_names[i].c_str()] = report.metrics[i];
+    values["examples_per_second"] = report.examples_per_second;
+    values["seconds_left"] = report.seconds_left;
+    return values;
+  }
+};
+
+train::TrainingOptions ToTrainingOptions(nb::dict given, const std::atomic<bool>* stop) {
+  train::TrainingOptions options;
+  options.steps = nb::cast<int64_t>(given["steps"]);
+  options.checkpoint_folder = nb::cast<std::string>(given["checkpoint_folder"]);
+  options.checkpoint_steps = nb::cast<int64_t>(given["checkpoint_steps"]);
+  options.checkpoint_seconds = nb::cast<double>(given["checkpoint_seconds"]);
+  options.keep = nb::cast<int>(given["keep"]);
+  options.keep_every_hours = nb::cast<double>(given["keep_every_hours"]);
+  options.keep_best = nb::cast<int>(given["keep_best"]);
+  options.best_metric = nb::cast<std::string>(given["best_metric"]);
+  options.higher_is_better = nb::cast<bool>(given["higher_is_better"]);
+  options.resume = nb::cast<bool>(given["resume"]);
+  options.warm_start = nb::cast<std::string>(given["warm_start"]);
+  options.event_folder = nb::cast<std::string>(given["event_folder"]);
+  options.event_steps = nb::cast<int64_t>(given["event_steps"]);
+  options.stop = stop;
+  return options;
+}
+
+void MakeTrainer(TrainerBox* self, nb::object model, const OutputBox& loss, nb::dict metrics, const OperationBox& update, nb::list feeds, nb::object feed,
+                 int64_t examples, nb::dict options, nb::object on_step, nb::object on_message) {
+  new (self) TrainerBox{model, feed, on_step, on_message, nullptr, nullptr, {}, {}, {}, {}, {}};
+  auto& variables = nb::cast<ModelOfVariables&>(model);
+  train::TrainingStep step;
+  step.loss = loss.output;
+  for (const auto& [name, output] : metrics) {
+    self->metric_names.push_back(nb::cast<std::string>(name));
+    step.metrics.emplace_back(self->metric_names.back(), nb::cast<OutputBox&>(output).output);
+  }
+  step.update = update.operation;
+  step.feeds = ToOutputs(feeds);
+  for (const host::Output& output : step.feeds) self->feed_types.push_back(output.dtype());
+  step.feed = [self](int64_t number) { return self->Feed(number); };
+  step.examples = examples;
+  const train::TrainingOptions c_options = ToTrainingOptions(options, &self->stop);
+  self->trainer = variables.Do([&](train::Model& of) { return std::make_unique<train::Trainer>(of, std::move(step), c_options); });
+  self->trainer->on_step = [self](const train::StepReport& report) { self->OnStep(report); };
+  self->trainer->on_message = [self](const std::string& message) { self->OnMessage(message); };
+}
+
+void Begin(TrainerBox& self, const SessionBox& session) {
+  const Locked locked(BoxOf(nb::cast<ModelOfVariables&>(self.model).graph));
+  self.session = Live(session);
+  Status status;
+  {
+    const WithoutLock unlocked;
+    status = self.trainer->Begin(*self.session);
+  }
+  self.raised.Rethrow();
+  Check(std::move(status));
+}
+
+nb::dict RunTrainer(TrainerBox& self) {
+  self.stop = false;
+  self.raised.error.reset();
+  std::optional<Result<train::TrainingReport>> report;
+  {
+    const WithoutLock unlocked;
+    report = self.trainer->Run();
+  }
+  self.fed = FedValues();
+  self.raised.Rethrow();
+  const train::TrainingReport done = Take(std::move(*report));
+  nb::dict values;
+  values["first_step"] = done.first_step;
+  values["last_step"] = done.last_step;
+  values["stopped"] = done.stopped;
+  values["seconds"] = done.seconds;
+  values["examples_per_second"] = done.examples_per_second;
+  values["checkpoint"] = done.checkpoint;
+  return values;
+}
+
+}  // namespace
+
+void BindTrainers(nb::module_& module) {
+  nb::class_<TrainerBox>(module, "TrainerBase", nb::type_slots(traversed_slots<TrainerBox>))
+      .def("__init__", &MakeTrainer, nb::arg("model"), nb::arg("loss"), nb::arg("metrics"), nb::arg("update"), nb::arg("feeds"), nb::arg("feed"),
+           nb::arg("examples"), nb::arg("options"), nb::arg("on_step").none(), nb::arg("on_message").none())
+      .def_ro("model", &TrainerBox::model)
+      .def_prop_ro("step", [](const TrainerBox& self) { return self.trainer->step(); }, "Finished steps.")
+      .def("_begin", &Begin)
+      .def("_run", &RunTrainer)
+      .def("stop", [](TrainerBox& self) { self.stop = true; }, "Ends the loop after the step that runs, with a checkpoint where it keeps any.");
+}
+
+}  // namespace tenon::python
