@@ -13,6 +13,7 @@
 #include "tenon/model/text_format.h"
 #include "tenon/sdk/wire.h"
 #include "tests/engine/engine.h"
+#include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon::model {
@@ -25,21 +26,6 @@ using sdk::WireWriter;
 
 const std::string kModels = TENON_TEST_SOURCE_DIR "/tests/golden/models";
 
-Tensor FromJson(const Json& json) {
-  const Shape shape(json["shape"].get<std::vector<int64_t>>());
-  const auto floats = json["values"].get<std::vector<float>>();
-  return *Tensor::From(std::span<const float>(floats), shape);
-}
-
-void ExpectNear(const Tensor& tensor, const Json& wanted, const std::string& what) {
-  EXPECT_EQ(tensor.shape().dims(), wanted["shape"].get<std::vector<int64_t>>()) << what;
-  const auto values = wanted["values"].get<std::vector<double>>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double found = wanted["dtype"] == "int64" ? static_cast<double>(tensor.data<int64_t>()[i]) : tensor.data<float>()[i];
-    EXPECT_NEAR(found, values[i], 1e-5 * (1 + std::abs(values[i]))) << what << "[" << i << "]";
-  }
-}
-
 Result<Model> LoadModel(const std::string& path, const OpenOptions& options = {}) {
   TENON_TRY_ASSIGN(const ModelFile file, ModelFile::Open(path, options));
   return Model::Load(TheRuntime(), file);
@@ -47,24 +33,23 @@ Result<Model> LoadModel(const std::string& path, const OpenOptions& options = {}
 
 std::string WhyNot(const std::string& path) { return LoadModel(path).status().ToString(); }
 
-class Goldens : public testing::TestWithParam<const char*> {};
+class Goldens : public testing::TestWithParam<std::string> {};
 
 TEST_P(Goldens, GiveWhatTensorFlowGives) {
-  const Json goldens = Json::parse(*data::ReadFile(JoinPath(kModels, "models.json")));
   const Result<Model> model = LoadModel(JoinPath(kModels, GetParam()));
   ASSERT_TRUE(model.ok()) << model.status();
-  for (const Json& golden : goldens[GetParam()]) {
+  for (const Json& golden : fakes::ModelGoldens()[GetParam()]) {
     NamedTensors inputs;
-    for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, FromJson(value));
+    for (const auto& [key, value] : golden["inputs"].items()) inputs.emplace_back(key, fakes::TensorOf(value));
     const std::string signature = golden["signature"];
     const Result<NamedTensors> outputs = model->Run(signature, inputs);
     ASSERT_TRUE(outputs.ok()) << outputs.status();
     EXPECT_EQ(outputs->size(), golden["outputs"].size());
-    for (const auto& [key, value] : *outputs) ExpectNear(value, golden["outputs"][key], signature + " " + key);
+    for (const auto& [key, value] : *outputs) fakes::ExpectGolden(value, golden["outputs"][key], signature + " " + key);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::Values("v1", "partitioned", "module", "vocabulary", "defaults", "keras_dense", "keras_lstm"));
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
 
 TEST(LoadModel, FeedsAssetsWithTheirPaths) {
   const Result<Model> model = LoadModel(JoinPath(kModels, "v1"));

@@ -9,6 +9,7 @@
 #include "tenon/data/file.h"
 #include "tenon/model.h"
 #include "tests/engine/engine.h"
+#include "tests/fakes/model_golden.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace tenon {
@@ -45,7 +46,7 @@ Model Load(const std::string& name) {
 // Names and views of inputs, as C takes them.
 struct Inputs {
   void Add(std::string key, const Json& json) {
-    tensors.push_back(*host::Tensor::From(json["values"].get<std::vector<float>>(), host::Shape(json["shape"].get<std::vector<int64_t>>())));
+    tensors.push_back(fakes::TensorOf(json));
     keys.push_back(std::move(key));
   }
   const tenon_span* names() {
@@ -64,23 +65,13 @@ struct Inputs {
   std::vector<const tenon_tensor_view*> pointers;
 };
 
-void ExpectNear(const host::Tensor& tensor, const Json& wanted, const std::string& what) {
-  EXPECT_EQ(tensor.shape().dims(), wanted["shape"].get<std::vector<int64_t>>()) << what;
-  const auto values = wanted["values"].get<std::vector<double>>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double found = wanted["dtype"] == "int64" ? static_cast<double>(tensor.data<int64_t>()[i]) : tensor.data<float>()[i];
-    EXPECT_NEAR(found, values[i], 1e-5 * (1 + std::abs(values[i]))) << what;
-  }
-}
-
-class Goldens : public testing::TestWithParam<const char*> {};
+class Goldens : public testing::TestWithParam<std::string> {};
 
 TEST_P(Goldens, GiveThroughCWhatTensorFlowGives) {
-  const Json goldens = Json::parse(*data::ReadFile(kModels + "/models.json"));
   const Model model = Load(GetParam());
   ASSERT_NE(model, nullptr);
   const tenon_model_file* const file = tenon_model_get_file(model.get());
-  for (const Json& golden : goldens[GetParam()]) {
+  for (const Json& golden : fakes::ModelGoldens()[GetParam()]) {
     Inputs inputs;
     for (const auto& [key, value] : golden["inputs"].items()) inputs.Add(key, value);
     const std::string name = golden["signature"];
@@ -98,12 +89,12 @@ TEST_P(Goldens, GiveThroughCWhatTensorFlowGives) {
       auto tensor = Sized<tenon_signature_tensor>();
       ASSERT_EQ(Said(tenon_model_file_signature_tensor(file, index, TENON_SIGNATURE_OUTPUT, i, &tensor)), "OK");
       EXPECT_EQ(tensor.dtype, static_cast<uint32_t>(output.dtype()));
-      ExpectNear(output, golden["outputs"][std::string(Text(tensor.key))], name + " " + std::string(Text(tensor.key)));
+      fakes::ExpectGolden(output, golden["outputs"][std::string(Text(tensor.key))], name + " " + std::string(Text(tensor.key)));
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::Values("v1", "partitioned", "module", "vocabulary", "defaults", "keras_dense", "keras_lstm"));
+INSTANTIATE_TEST_SUITE_P(Models, Goldens, testing::ValuesIn(fakes::ModelNames()), [](const auto& info) { return info.param; });
 
 TEST(ModelFileInC, SaysWhatItHolds) {
   const File file = Open(kModels + "/module");

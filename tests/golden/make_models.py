@@ -22,8 +22,13 @@ v1 = tf.compat.v1
 
 def listed(values):
     """Arrays by name, as JSON has them."""
-    return {name: {"dtype": str(np.asarray(value).dtype), "shape": list(np.shape(value)), "values": np.ravel(value).tolist()}
-            for name, value in values.items()}
+    def plain(value):
+        return [text.decode() if isinstance(text, bytes) else text for text in np.ravel(value).tolist()]
+
+    def dtype(value):
+        return "string" if np.asarray(value).dtype == object else str(np.asarray(value).dtype)
+
+    return {name: {"dtype": dtype(value), "shape": list(np.shape(value)), "values": plain(value)} for name, value in values.items()}
 
 
 def case(signature, inputs, outputs):
@@ -135,16 +140,158 @@ def write_vocabulary(folder):
     return [case("serving_default", {}, tf.saved_model.load(str(folder)).signatures["serving_default"]())]
 
 
-def write_keras(folder, layers):
-    tf.keras.utils.set_random_seed(11)
-    model = tf.keras.Sequential(layers)
+def ask(folder, signature, inputs):
+    """What the model that was written gives."""
+    outputs = tf.saved_model.load(str(folder)).signatures[signature](**{name: tf.constant(value) for name, value in inputs.items()})
+    return case(signature, inputs, outputs)
+
+
+def write_keras(folder, model):
+    """An export of Keras 3; each of its inputs gets normal numbers, or small integers."""
     model.export(str(folder), verbose=False)
-    loaded = tf.saved_model.load(str(folder))
-    signature = loaded.signatures["serving_default"]
-    (name, spec), = signature.structured_input_signature[1].items()
-    shape = [2 if size is None else size for size in spec.shape]
-    x = np.random.default_rng(8).normal(size=shape).astype(np.float32)
-    return [case("serving_default", {name: x}, signature(**{name: tf.constant(x)}))]
+    signature = tf.saved_model.load(str(folder)).signatures["serving_default"]
+    rng = np.random.default_rng(8)
+    inputs = {}
+    for name, spec in sorted(signature.structured_input_signature[1].items()):
+        shape = [2 if size is None else size for size in spec.shape]
+        inputs[name] = rng.integers(0, 6, shape).astype(spec.dtype.as_numpy_dtype) if spec.dtype.is_integer else rng.normal(size=shape).astype(np.float32)
+    return [ask(folder, "serving_default", inputs)]
+
+
+K = tf.keras.layers
+
+
+def sequential(*layers):
+    return tf.keras.Sequential(list(layers))
+
+
+def convolutions():
+    return sequential(tf.keras.Input([8, 8, 3]), K.Conv2D(4, 3, padding="same"), K.BatchNormalization(), K.ReLU(), K.MaxPooling2D(), K.Conv2D(6, 3, strides=2),
+                      K.GlobalAveragePooling2D(), K.Dense(3))
+
+
+def separable():
+    """As MobileNet's blocks."""
+    x = tf.keras.Input([6, 6, 4])
+    y = K.ReLU(6.0)(K.BatchNormalization()(K.DepthwiseConv2D(3, padding="same", use_bias=False)(x)))
+    y = K.Add()([x, K.Conv2D(4, 1)(y)])
+    return tf.keras.Model(x, K.Flatten()(K.AveragePooling2D(3)(K.SeparableConv2D(5, 3)(K.ZeroPadding2D(1)(y)))))
+
+
+def attention():
+    """As a transformer's block."""
+    words = tf.keras.Input([5], dtype="int32")
+    x = K.Embedding(6, 8)(words)
+    y = K.LayerNormalization()(x + K.MultiHeadAttention(2, 4)(x, x))
+    y = K.LayerNormalization()(y + K.Dense(8)(K.Dense(16, "gelu")(y)))
+    return tf.keras.Model(words, K.Dense(2, "softmax")(y))
+
+
+def two_and_two():
+    """Several named inputs and outputs."""
+    a, b = tf.keras.Input([3], name="left"), tf.keras.Input([4], name="right")
+    joined = K.Concatenate()([K.Dense(2, "tanh")(a), K.Dense(2, "sigmoid")(b)])
+    return tf.keras.Model([a, b], {"sum": K.Dense(1, name="sum")(joined), "product": K.Multiply()([joined, joined])})
+
+
+class Loops(tf.Module):
+    """TF2: while loops with tensor arrays, and branches within them."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32, name="x"), tf.TensorSpec([], tf.int32, name="times")])
+    def apply(self, x, times):
+        values = tf.TensorArray(tf.float32, size=times, element_shape=[None])
+        for i in tf.range(times):
+            if i % 2 == 0:
+                x = x * 2.0
+            else:
+                x = x - 1.0
+            values = values.write(i, x)
+        total, j = tf.constant(0.0), tf.constant(0)
+        while tf.less(total, 50.0):
+            total += tf.reduce_sum(tf.abs(x)) + 1.0
+            j += 1
+        return {"steps": values.stack(), "turns": j}
+
+
+class Words(tf.Module):
+    """TF2: strings in and out, a table that is filled from constants, and one that changes."""
+
+    def __init__(self):
+        super().__init__()
+        pairs = tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([1, 2], tf.int64))
+        self.table = tf.lookup.StaticHashTable(pairs, default_value=-1)
+        self.counts = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, default_value=0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="words")])
+    def apply(self, words):
+        self.counts.insert(words, self.counts.lookup(words) + 1)
+        return {"ids": self.table.lookup(words), "seen": self.counts.lookup(words), "joined": tf.strings.join([words, "!"], "")}
+
+
+class Picture(tf.Module):
+    """TF2: bytes of a picture become what a network wants."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, None, 3], tf.uint8, name="image")])
+    def apply(self, image):
+        x = tf.image.resize(tf.cast(image, tf.float32) / 255.0, [4, 4])
+        mean, variance = tf.nn.moments(x, [1, 2], keepdims=True)
+        x = (x - mean) * tf.math.rsqrt(variance + 1e-3)
+        return {"x": tf.transpose(x, [0, 3, 1, 2]), "brightest": tf.argmax(tf.reshape(x, [tf.shape(x)[0], -1]), 1), "channels": tf.unstack(mean[:, 0, 0], axis=1)[0]}
+
+
+class Layers(tf.Module):
+    """TF2: modules in modules, shared weights, a gradient of one's own, and a signature that computes gradients."""
+
+    class Layer(tf.Module):
+        def __init__(self, w):
+            super().__init__()
+            self.w = w
+
+        @tf.function
+        def __call__(self, x):
+            return tf.nn.elu(x @ self.w)
+
+    def __init__(self):
+        super().__init__()
+        shared = tf.Variable(np.random.default_rng(4).normal(size=(3, 3)).astype(np.float32))
+        self.layers = [self.Layer(shared), self.Layer(shared), self.Layer(tf.Variable(tf.eye(3)))]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, name="x")])
+    def apply(self, x):
+        @tf.custom_gradient
+        def doubled(v):
+            return v * 2.0, lambda dy: dy * 100.0
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for layer in self.layers:
+                y = layer(y)
+            y = doubled(y)
+        return {"y": y, "dx": tape.gradient(y, x)}
+
+
+def write_object(folder, module, inputs):
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.apply})
+    return [ask(folder, "serving_default", inputs)]
+
+
+def write_v1_frames(folder):
+    """TF1: control flow of frames, switches and merges, and variables of both kinds."""
+    v1.disable_control_flow_v2()
+    with tf.Graph().as_default(), v1.Session() as session:
+        x, n = v1.placeholder(tf.float32, [None], "x"), v1.placeholder(tf.int32, [], "n")
+        old = v1.get_variable("old", [], use_resource=False, initializer=v1.constant_initializer(3.0))
+        new = v1.get_variable("new", [], use_resource=True, initializer=v1.constant_initializer(-1.0))
+        _, last = v1.while_loop(lambda i, v: i < n, lambda i, v: (i + 1, v * old + new), [0, x])
+        y = v1.cond(tf.reduce_sum(last) > 0.0, lambda: last - new, lambda: tf.zeros_like(last))
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, str(folder), {"x": x, "n": n}, {"y": y, "last": last})
+        cases = []
+        for values in ([1.0, 2.0], [-1.0, 0.25]):
+            inputs = {"x": np.array(values, np.float32), "n": np.int32(3)}
+            cases.append(case("serving_default", inputs, dict(zip(("y", "last"), session.run([y, last], {x: inputs["x"], n: inputs["n"]})))))
+        return cases
 
 
 class Defaults(tf.Module):
@@ -170,8 +317,24 @@ MAKERS = {
     "module": write_module,
     "vocabulary": write_vocabulary,
     "defaults": write_defaults,
-    "keras_dense": lambda folder: write_keras(folder, [tf.keras.Input([3]), tf.keras.layers.Dense(4, "relu"), tf.keras.layers.Dense(2, "softmax")]),
-    "keras_lstm": lambda folder: write_keras(folder, [tf.keras.Input([5, 3]), tf.keras.layers.LSTM(4)]),
+    "v1_frames": write_v1_frames,
+    "loops": lambda folder: write_object(folder, Loops(), {"x": np.array([1, -2, 0.5], np.float32), "times": np.int32(5)}),
+    "words": lambda folder: write_object(folder, Words(), {"words": np.array(["b", "x", "a"], object)}),
+    "picture": lambda folder: write_object(folder, Picture(), {"image": np.random.default_rng(2).integers(0, 256, (2, 7, 5, 3)).astype(np.uint8)}),
+    "layers": lambda folder: write_object(folder, Layers(), {"x": np.random.default_rng(3).normal(size=(2, 3)).astype(np.float32)}),
+    "keras_dense": lambda folder: write_keras(folder, sequential(tf.keras.Input([3]), K.Dense(4, "relu"), K.Dense(2, "softmax"))),
+    "keras_lstm": lambda folder: write_keras(folder, sequential(tf.keras.Input([5, 3]), K.LSTM(4))),
+    "keras_gru": lambda folder: write_keras(folder, sequential(tf.keras.Input([5, 3]), K.GRU(4, return_sequences=True), K.TimeDistributed(K.Dense(2)))),
+    "keras_bidirectional": lambda folder: write_keras(folder, sequential(tf.keras.Input([None], dtype="int32"), K.Embedding(6, 3, mask_zero=True),
+                                                                         K.Bidirectional(K.LSTM(3)))),
+    "keras_convolutions": lambda folder: write_keras(folder, convolutions()),
+    "keras_separable": lambda folder: write_keras(folder, separable()),
+    "keras_attention": lambda folder: write_keras(folder, attention()),
+    "keras_two_and_two": lambda folder: write_keras(folder, two_and_two()),
+    "keras_transposed": lambda folder: write_keras(folder, sequential(tf.keras.Input([4, 4, 2]), K.Conv2DTranspose(3, 3, strides=2, padding="same"), K.UpSampling2D(2),
+                                                                      K.Conv2D(1, 3, dilation_rate=2))),
+    "keras_sequence": lambda folder: write_keras(folder, sequential(tf.keras.Input([8, 2]), K.Conv1D(4, 3, padding="causal"), K.LayerNormalization(), K.PReLU(),
+                                                                    K.GlobalMaxPooling1D(), K.Dropout(0.5), K.Dense(2, "swish"))),
 }
 
 
@@ -179,6 +342,7 @@ def main():
     if len(sys.argv) == 2 and not sys.argv[1].startswith("--"):  # one model, in a process of its own, so that names do not depend on the others
         folder = FOLDER / sys.argv[1]
         shutil.rmtree(folder, ignore_errors=True)
+        tf.keras.utils.set_random_seed(11)
         cases = MAKERS[sys.argv[1]](folder)
         for extra in ["fingerprint.pb", "keras_metadata.pb"]:
             (folder / extra).unlink(missing_ok=True)
