@@ -11,7 +11,7 @@ from conftest import BUILD
 import tenon
 
 
-def test_the_bytes_are_those_of_the_same_graph_in_cpp():
+def test_the_bytes_are_those_of_the_same_graph_in_cpp_and_in_c():
     graph = tenon.Graph()
     with graph:
         x = tenon.placeholder("float32", [None, 3], name="x")
@@ -27,10 +27,10 @@ def test_the_bytes_are_those_of_the_same_graph_in_cpp():
             return v + v
 
         twice(y)
-    program = BUILD / "tests" / "bin" / "python_same_graph"
-    want = subprocess.run([program], capture_output=True, check=True).stdout
-    assert len(want) > 500
-    assert graph.graph_def() == want
+    for language in ("cc", "c"):
+        want = subprocess.run([BUILD / "tests" / "bin" / f"python_same_graph_{language}"], capture_output=True, check=True).stdout
+        assert len(want) > 500
+        assert graph.graph_def() == want, language
 
 
 def test_graphs_are_read_and_written(graph, tmp_path):
