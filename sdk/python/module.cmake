@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# tenon_add_python_module(target [LIBRARIES target...] [STABLE_ABI]): the module `_core` for the Python that find_package(Python) found, and its stub.
+# tenon_add_python_module(target VERSION v OUTPUT_DIRECTORY folder [LIBRARIES target...] [STABLE_ABI]): the module `_core` for the Python that find_package(Python) found, and its stub.
 # The tree calls it with its own targets, and sdk/python/wheel with those of an installed prefix: find_package(Tenon).
 #
 # STABLE_ABI: one file for CPython 3.12 and all later ones (abi3); an older Python gets its own all the same.
@@ -10,7 +10,7 @@ find_package(nanobind CONFIG REQUIRED)
 set(TENON_PYTHON_SOURCE_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
 function(tenon_add_python_module target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "STABLE_ABI" "OUTPUT_DIRECTORY" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "STABLE_ABI" "VERSION;OUTPUT_DIRECTORY" "LIBRARIES")
   set(options NB_STATIC NOMINSIZE)
   if(arg_STABLE_ABI)
     list(APPEND options STABLE_ABI)
@@ -21,6 +21,7 @@ function(tenon_add_python_module target)
   file(GLOB sources CONFIGURE_DEPENDS "${TENON_PYTHON_SOURCE_DIR}/src/*.cc")
   nanobind_add_module(${target} ${options} ${sources})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+  set_property(SOURCE "${TENON_PYTHON_SOURCE_DIR}/src/module.cc" APPEND PROPERTY COMPILE_DEFINITIONS TENON_MODULE_VERSION="${arg_VERSION}")
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES})
   # Before Python's own folder, in which Debian has the headers of an older NumPy.
   target_include_directories(${target} BEFORE PRIVATE "${Python_NumPy_INCLUDE_DIRS}")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test.py --dist FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a fresh environment of each Python at hand.
+
+They are installed from the folder alone (NumPy and pytest come from pip's index); a model is run; the command `tenon` is run; an op package is built against the
+wheel, made a Python package with an entry point, installed and used, beside one whose entry point is broken; the tests of sdk/python run; all is uninstalled, and
+nothing may be left. --quick leaves sdk/python's tests out.
+"""
+
+import argparse
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+import pythons
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[2]
+MODELS = SOURCE / "tests" / "golden" / "models"
+DISTRIBUTION = "tenon-engine"
+
+# What a wheel may take from the system: manylinux has them everywhere.
+SYSTEM = re.compile(r"/(ld-linux-x86-64|libc|libm|libmvec|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libz)[-.]")
+
+# A model that is loaded and run, beside its own numbers; prints the libraries that came from outside of the environment.
+USE_MODEL = """
+import json, pathlib, sys, numpy, tenon, importlib.metadata
+models = pathlib.Path(sys.argv[1])
+assert tenon.__version__ == importlib.metadata.version("tenon-engine"), (tenon.__version__, importlib.metadata.version("tenon-engine"))
+case = next(case for case in json.loads((models / "models.json").read_text())["keras_dense"] if case["signature"] == "serving_default")
+array = lambda value: numpy.array(value["values"], value["dtype"]).reshape(value["shape"])
+got = tenon.load(models / "keras_dense")(**{key: array(value) for key, value in case["inputs"].items()})
+for key, value in case["outputs"].items():
+    numpy.testing.assert_allclose(got[key], array(value), rtol=1e-5, atol=1e-5)
+x = tenon.placeholder("float32", [2, 3, 8, 8], name="x")
+tenon.Session(tenon.default_graph()).run(tenon.ops.Conv2D(tenon.ops.Transpose(x, [0, 2, 3, 1]), numpy.ones((3, 3, 3, 4), "f"), [1, 1, 1, 1], "SAME"), {x: numpy.ones((2, 3, 8, 8), "f")})
+cpu = [report for report in tenon.default_runtime().reports() if report.id == "tenon.cpu" and report.outcome == "loaded"]
+print("cpu", *(pathlib.Path(report.path).name for report in cpu))
+for report in tenon.default_runtime().reports():
+    assert report.outcome != "rejected", report
+for path in sorted({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}):
+    print("library", path)
+"""
+
+USE_PLUGIN = """
+import sys, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import tenon
+    assert not caught and "tenon.plugin_packages" not in sys.modules  # nobody looks before a runtime is made
+    x = tenon.placeholder("float32", [None], name="x")
+    y = tenon.ops.halves(x)
+    dx = tenon.grad(y, x)[0]
+    answer = tenon.Session(tenon.default_graph()).run([y, dx], {x: [4.0, 6.0]})
+assert [value.tolist() for value in answer] == [[2, 3], [0.5, 0.5]], answer
+for warning in caught:
+    print(warning.category.__name__, warning.message)
+"""
+
+
+def fail(message):
+    sys.exit(f"make wheel-test: {message}")
+
+
+class Environment:
+    """A fresh virtual environment of one Python, without anything of this process's surroundings."""
+
+    def __init__(self, python, folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.folder, self.prefix = folder, folder / "env"
+        (folder / "here").mkdir()
+        self.variables = {"PATH": f"{self.prefix}/bin:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder / "here"), "LANG": "C.UTF-8",
+                          **{key: value for key, value in os.environ.items() if key.startswith(("PIP_", "SSL_", "HTTP", "http", "no_proxy"))}}
+        pip_of_user = pathlib.Path.home() / ".config" / "pip" / "pip.conf"
+        if "PIP_CONFIG_FILE" not in self.variables and pip_of_user.is_file():
+            self.variables["PIP_CONFIG_FILE"] = str(pip_of_user)
+        self.run(python.path, "-m", "venv", self.prefix)
+
+    def run(self, *command, expect=0, **more):
+        words = [str(word) for word in command]
+        done = subprocess.run(words, capture_output=True, text=True, cwd=self.folder / "here", env={**self.variables, **more})
+        if expect is not None and done.returncode != expect:
+            fail(f"{' '.join(words)}\nended with {done.returncode}, not {expect}:\n{done.stdout}{done.stderr}")
+        return done
+
+    def python(self, *arguments, **more):
+        return self.run(self.prefix / "bin" / "python", *arguments, **more)
+
+    def pip(self, *arguments):
+        return self.python("-m", "pip", "--disable-pip-version-check", "--no-input", *arguments)
+
+    def files(self):
+        return {path for path in self.prefix.rglob("*") if path.is_file() or path.is_symlink()}
+
+
+def package_as_wheel(folder, name, files, entry_point, metadata="", tag="py3-none-any"):
+    """A wheel of a stranger: files {path in it: bytes or a file}, and one entry point."""
+    info = f"{name}-1.0.dist-info"
+    contents = {path: data if isinstance(data, bytes) else data.read_bytes() for path, data in files.items()}
+    contents[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{metadata}".encode()
+    contents[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+    contents[f"{info}/entry_points.txt"] = f"[tenon.plugins]\n{entry_point}\n".encode()
+    record = [f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip('=')},{len(data)}" for path, data in contents.items()]
+    contents[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    wheel = folder / f"{name}-1.0-{tag}.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, data in contents.items():
+            archive.writestr(path, data)
+    return wheel
+
+
+def check_model(env):
+    lines = [line.split(maxsplit=1) for line in env.python("-c", USE_MODEL, MODELS).stdout.splitlines()]
+    home = os.path.realpath(env.prefix)
+    mapped = [what for kind, what in lines if kind == "library"]
+    strangers = [path for path in mapped if not path.startswith(home) and not SYSTEM.search(path) and "/python3" not in path and "/lib/libpython" not in path]
+    if strangers:
+        fail(f"libraries came from the system, not from the wheel: {strangers}")
+    if not any("tenon_engine.libs/libdnnl" in path for path in mapped):
+        fail(f"oneDNN is not the wheel's own: {mapped}")
+    return next(what for kind, what in lines if kind == "cpu")
+
+
+def check_command(env):
+    version = env.python("-c", "import tenon; print(tenon.__version__)").stdout.strip()
+    said = env.run("tenon", "--version").stdout
+    if not re.fullmatch(rf"tenon {re.escape(version)}\nworkers: protocol \d+\nplugins: ABI \d+\.\d+, layout [0-9a-f]{{16}}\n", said):
+        fail(f"tenon --version says {said!r}; tenon.__version__ is {version!r}")
+    if env.python("-m", "tenon", "--version").stdout != said:
+        fail("python -m tenon --version says something else than tenon --version")
+    env.run("tenon", "no-such-command", expect=2)
+    ran = env.run("tenon", "train", "digits", "--steps", "20", "--folder", env.folder / "digits")
+    if "loss" not in ran.stdout + ran.stderr:
+        fail(f"tenon train digits says nothing of its loss: {ran.stdout}{ran.stderr}")
+    shown = env.run("tenon", "plugins").stdout
+    for plugin in ("tenon.ops.math", "tenon.cpu", "tenon.cpu_onednn", "tenon.tpu_sim", "tenon.net.shm", "tenon.net.loopback", "tenon.net.grpc", "tenon.files.memory"):
+        if plugin not in shown:
+            fail(f"tenon plugins does not have {plugin}:\n{shown}")
+    for option in ("--cmake-dir", "--include-dir"):
+        folder = env.python("-m", "tenon", option).stdout.strip()
+        if not folder.startswith(str(env.prefix)) or env.run("tenon", option).stdout.strip() != folder:
+            fail(f"{option} gives '{folder}'")
+    return version
+
+
+def check_plugin(env, version):
+    tag = "py3-none-linux_x86_64"
+    source, build = env.folder / "plugin", env.folder / "plugin_build"
+    shutil.copytree(HERE / "test_plugin", source)
+    found = env.python("-m", "tenon", "--cmake-dir").stdout.strip()
+    env.run("cmake", "-S", source, "-B", build, f"-DTenon_DIR={found}", "-DCMAKE_BUILD_TYPE=Release")
+    env.run("cmake", "--build", build)
+    program = env.run(build / "versions").stdout.split()
+    if program[0] != version or int(program[1]) < 1:
+        fail(f"a program built against the wheel says {program}; the wheel is {version}")
+    flags = env.run("pkg-config", "--cflags", "--libs", "tenon-model_c", PKG_CONFIG_PATH=os.path.join(found, "..", "..", "pkgconfig")).stdout.split()
+    env.run("g++", "-std=c++20", source / "versions.cc", *flags, "-o", build / "by_pkg_config")
+    library = next(build.rglob("tenon_halves.so"))
+    good = package_as_wheel(env.folder, "example_halves", {"example_halves/__init__.py": b"raise SystemExit('nobody imports this')\n", "example_halves/tenon_halves.so": library},
+                            "halves = example_halves", tag=tag)
+    broken = package_as_wheel(env.folder, "example_broken", {"example_broken.py": b"def plugins():\n    raise RuntimeError('out of order')\n"}, "broken = example_broken:plugins")
+    env.pip("install", "--no-index", "--no-deps", good, broken)
+    said = env.python("-c", USE_PLUGIN).stdout
+    if not re.fullmatch(r"PluginPackageWarning .*example-broken 1\.0.*out of order\n", said):
+        fail(f"the broken distribution is not what was warned of, once: {said!r}")
+    shown = env.run("tenon", "ops", "Halves")
+    if "Half of each number" not in shown.stdout or "example-broken 1.0" not in shown.stderr:
+        fail(f"tenon ops Halves: {shown.stdout!r}, {shown.stderr!r}")
+
+
+def check_tests(env):
+    env.pip("install", "--quiet", "--only-binary", ":all:", "pytest", "ml_dtypes")
+    ran = env.python("-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", SOURCE / "sdk/python/tests", TENON_SOURCE_DIR=str(SOURCE))
+    lines = ran.stdout.splitlines()
+    for line in lines:
+        if line.startswith("SKIPPED"):
+            print("    " + line)
+    return lines[-1]
+
+
+def check(python, dist, work, quick):
+    begun = time.monotonic()
+    env = Environment(python, work / python.tag)
+    env.pip("install", "--quiet", "--only-binary", ":all:", "numpy")
+    before = env.files()
+    env.pip("install", "--no-index", "--find-links", dist, DISTRIBUTION)
+    cpu = check_model(env)
+    version = check_command(env)
+    check_plugin(env, version)
+    env.pip("uninstall", "--yes", "example_halves", "example_broken")
+    tests = "sdk/python/tests left out (--quick)"
+    if not quick:
+        installed = env.files()
+        tests = check_tests(env)
+        before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
+    env.pip("uninstall", "--yes", DISTRIBUTION)
+    left = sorted(path for path in env.files() - before if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix)))
+    if left:
+        fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")
+    print(f"Python {python.tag}: {version}, {cpu}; {tests}; nothing left; {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dist", type=pathlib.Path, required=True)
+    parser.add_argument("--pythons", default="")
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    dist = given.dist.resolve()
+    if not list(dist.glob("*.whl")):
+        fail(f"there is no wheel in {dist}; `make wheel` makes them")
+    found = pythons.find(given.pythons)
+    if not found:
+        fail("no Python of 3.10 or later is at hand")
+    for tag in [*pythons.OLD, *pythons.STABLE, *pythons.FREE_THREADED]:
+        if tag not in found:
+            print(f"make wheel-test: Python {tag} is not at hand: not tested", file=sys.stderr)
+    for python in found.values():
+        check(python, dist, dist.parent / "test", given.quick)
+
+
+if __name__ == "__main__":
+    main()
