@@ -6,13 +6,16 @@ for which systems the wheel is; notices.py adds the licences.
 """
 
 import argparse
+import functools
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import time
 import zipfile
 
+import plugin_wheels
 import pythons
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,21 +47,36 @@ def fresh(folder):
     return folder
 
 
-def build(python, prefix, work):
-    """One wheel, in a folder of its own; gives its path."""
-    own = environment_of(python, work)
-    raw, repaired, packed = (fresh(work / step / python.tag) for step in ("raw", "repaired", "packed"))
-    settings = {"build-dir": work / "module" / python.tag, "cmake.define.Tenon_DIR": prefix / "lib" / "cmake" / "Tenon"}
-    run(own, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", raw,
-        *(f"--config-settings={key}={value}" for key, value in settings.items()), HERE.parent)
+def finish(raw, own, work, tag):
+    """A wheel that needs nothing of this machine, with the licences of what was put in; gives its path, and what auditwheel says of it."""
+    repaired, unpacked, packed = (fresh(work / step / tag) for step in ("repaired", "unpacked", "packed"))
     path = {"PATH": f"{own.parent}:/usr/local/bin:/usr/bin:/bin"}
-    run(own, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", repaired, made_wheel(raw), env=path)
-    unpacked = fresh(work / "unpacked" / python.tag)
+    run(own, "-m", "auditwheel", "repair", "--plat", "auto", "--wheel-dir", repaired, raw, env=path)
     run(own, "-m", "wheel", "unpack", "--dest", unpacked, made_wheel(repaired))
     (tree,) = unpacked.iterdir()
-    run(own, "-c", "import sys, notices; print(*notices.add(sys.argv[1]))", tree, cwd=HERE)
+    run(own, "-B", "-c", "import sys, notices; print(*notices.add(sys.argv[1]))", tree, cwd=HERE)
     run(own, "-m", "wheel", "pack", "--dest-dir", packed, tree)
     return made_wheel(packed), run(own, "-m", "auditwheel", "show", made_wheel(packed), env=path)
+
+
+def build(python, prefix, work):
+    """The wheel of one Python."""
+    own = environment_of(python, work)
+    raw = fresh(work / "raw" / python.tag)
+    settings = {"build-dir": work / "module" / python.tag, "cmake.define.Tenon_DIR": prefix / "lib" / "cmake" / "Tenon",
+                "cmake.define.TENON_WHEEL_LEAVES_OUT": ";".join(plugin_wheels.libraries())}
+    run(own, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", raw,
+        *(f"--config-settings={key}={value}" for key, value in settings.items()), HERE.parent)
+    return finish(made_wheel(raw), own, work, python.tag)
+
+
+def build_plugin(name, python, prefix, work):
+    """The wheel of a plugin, for every Python; the given one runs the tools."""
+    own = environment_of(python, work)
+    (version,) = re.findall(r"project\(tenon VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text())
+    raw = fresh(work / "raw" / name)
+    run(own, "-m", "wheel", "pack", "--dest-dir", raw, plugin_wheels.lay_out(name, prefix, version, SOURCE / "LICENSE", fresh(work / "laid_out" / name)))
+    return finish(made_wheel(raw), own, work, name)
 
 
 def check(wheel, work):
@@ -88,13 +106,16 @@ def main():
     if not chosen:
         sys.exit("make wheel: no Python that wheels can be made for is at hand")
     fresh(dist)
-    for python in chosen:
+    work = dist.parent
+    makers = [(f"by Python {python.tag}", functools.partial(build, python)) for python in chosen]
+    makers += [("a plugin", functools.partial(build_plugin, name, chosen[0])) for name in plugin_wheels.PLUGINS]
+    for how, make in makers:
         begun = time.monotonic()
-        wheel, shown = build(python, prefix, dist.parent)
-        size, unpacked = check(wheel, dist.parent)
+        wheel, shown = make(prefix, work)
+        size, unpacked = check(wheel, work)
         shutil.copy2(wheel, dist)
-        print(f"{wheel.name}: {size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, by Python {python.tag} in {time.monotonic() - begun:.0f} s", flush=True)
-        print("  " + " ".join(line.strip() for line in shown.splitlines() if "constrains" in line or "following platform tag" in line or line.startswith('"')))
+        print(f"{wheel.name}: {size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, {how} in {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"  auditwheel: consistent with {re.search('following platform tag: *\"([^\"]+)', ' '.join(shown.split()))[1]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -42,10 +42,11 @@ def add(unpacked):
     unpacked = pathlib.Path(unpacked)
     (info,) = unpacked.glob("*.dist-info")
     folder = info / "licenses" / "third_party"
+    texts = {package: _copyright(package) for package in {_package_of(library.name) for library in unpacked.glob("*.libs/*")}}
+    if (unpacked / "tenon" / "bin").is_dir():
+        compiled_in = [package for package, plugin in COMPILED_IN.items() if plugin is None or (unpacked / "tenon/lib/tenon/plugins" / plugin).is_file()]
+        texts.update({package: _copyright(package) for package in compiled_in}, nanobind=_nanobind())
     folder.mkdir(parents=True, exist_ok=True)
-    packages = {_package_of(library.name) for library in unpacked.glob("*.libs/*")}
-    packages |= {package for package, plugin in COMPILED_IN.items() if plugin is None or (unpacked / "tenon/lib/tenon/plugins" / plugin).is_file()}
-    for package in packages:
-        (folder / f"{package}.txt").write_text(_copyright(package))
-    (folder / "nanobind.txt").write_text(_nanobind())
-    return sorted([*packages, "nanobind"])
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_text(text)
+    return sorted(texts)

@@ -123,7 +123,7 @@ def check_model(env):
     strangers = [path for path in mapped if not path.startswith(home) and not SYSTEM.search(path) and "/python3" not in path and "/lib/libpython" not in path]
     if strangers:
         fail(f"libraries came from the system, not from the wheel: {strangers}")
-    if not any("tenon_engine.libs/libdnnl" in path for path in mapped):
+    if not any("tenon_engine_onednn.libs/libdnnl" in path for path in mapped):
         fail(f"oneDNN is not the wheel's own: {mapped}")
     return next(what for kind, what in lines if kind == "cpu")
 
@@ -200,7 +200,7 @@ def check(python, dist, work, quick):
         installed = env.files()
         tests = check_tests(env)
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
-    env.pip("uninstall", "--yes", DISTRIBUTION)
+    env.pip("uninstall", "--yes", DISTRIBUTION, DISTRIBUTION + "-onednn")
     left = sorted(path for path in env.files() - before if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix)))
     if left:
         fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")
