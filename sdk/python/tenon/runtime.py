@@ -49,7 +49,7 @@ def _with_plugin_packages(options):
     if not paths:
         return options
     own = dict(options.get("tenon", {}))
-    own["plugin_path"] = ":".join([str(own["plugin_path"])] * ("plugin_path" in own) + paths)
+    own["plugin_path"] = ":".join([str(own["plugin_path"]), *paths] if "plugin_path" in own else paths)
     return {**options, "tenon": own}
 
 

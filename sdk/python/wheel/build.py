@@ -115,7 +115,8 @@ def main():
         size, unpacked = check(wheel, work)
         shutil.copy2(wheel, dist)
         print(f"{wheel.name}: {size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB, {how} in {time.monotonic() - begun:.0f} s", flush=True)
-        print(f"  auditwheel: consistent with {re.search('following platform tag: *\"([^\"]+)', ' '.join(shown.split()))[1]}", flush=True)
+        (tag,) = re.findall(r'following platform tag: "(\w+)"', " ".join(shown.split()))
+        print("  auditwheel: consistent with " + tag, flush=True)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,14 @@ TENON_OP(kHalves) = sdk::DefineOp({
 });
 
 struct Halves {
-  void Run(sdk::RunContext c) const {
+  struct Plan {
+    Plan(const Halves&, sdk::PrepareContext& c) : count(sdk::Count(c.input(0))) {}
+    int64_t count;
+  };
+  void Run(const Plan& plan, sdk::RunContext c) const {
     const float* x = c.input<float>(0);
     float* y = c.output<float>(0);
-    const int64_t count = sdk::Count(c.input(0));
-    c.ParallelFor(count, 0.5, [&](int64_t begin, int64_t end) {
+    c.ParallelFor(plan.count, 0.5, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) y[i] = 0.5f * x[i];
     });
   }
