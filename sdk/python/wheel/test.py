@@ -90,7 +90,7 @@ class Environment:
         words = [str(word) for word in command]
         done = subprocess.run(words, capture_output=True, text=True, cwd=self.folder / "here", env={**self.variables, **more})
         if expect is not None and done.returncode != expect:
-            fail(f"{' '.join(words)}\nended with {done.returncode}, not {expect}:\n{done.stdout}{done.stderr}")
+            fail(f"{' '.join(words)}\nended with {done.returncode}, not {expect}:\n{(done.stdout + done.stderr)[-4000:]}")
         return done
 
     def python(self, *arguments, **more):
