@@ -51,6 +51,8 @@ build_template(op_plugin "${FOLDER}/prefix" "${FOLDER}/op_plugin")
 check_library("${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")
 # Its test is built from the installed headers alone.
 run("${CMAKE_CTEST_COMMAND}" --test-dir "${FOLDER}/op_plugin" --output-on-failure --no-tests=error)
+build_template(python_plugin "${FOLDER}/prefix" "${FOLDER}/python_plugin")
+check_library("${FOLDER}/python_plugin/lib/tenon/plugins/tenon_halves.so")
 build_template(null_device "${FOLDER}/prefix" "${FOLDER}/null_device")
 check_library("${FOLDER}/null_device/lib/tenon/plugins/tenon_null_device.so")
 build_template(async_device "${FOLDER}/prefix" "${FOLDER}/async_device")

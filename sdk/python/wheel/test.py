@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """test.py --dist FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a fresh environment of each Python at hand.
 
-They are installed from the folder alone (NumPy and pytest come from pip's index); a model is run; the command `tenon` is run; an op package is built against the
-wheel, made a Python package with an entry point, installed and used, beside one whose entry point is broken; the tests of sdk/python run; all is uninstalled, and
-nothing may be left. --quick leaves sdk/python's tests out.
+They are installed from the folder alone (NumPy comes from pip's index); a model is run; the command `tenon` is run; programs and an op package are built against
+the wheel, and this is made a Python package with an entry point, installed and used, beside one whose entry point is broken; pip builds the same from its template;
+the tests of sdk/python run; all is uninstalled, and nothing may be left. --quick leaves out what takes more from the index: the template, and the tests.
 """
 
 import argparse
@@ -153,29 +153,53 @@ def check_command(env):
     return version
 
 
-def check_plugin(env, version):
-    tag = "py3-none-linux_x86_64"
-    source, build = env.folder / "plugin", env.folder / "plugin_build"
-    shutil.copytree(HERE / "test_plugin", source)
+def check_programs(env, version):
+    source, build = HERE / "test_program", env.folder / "program_build"
     found = env.python("-m", "tenon", "--cmake-dir").stdout.strip()
     env.run("cmake", "-S", source, "-B", build, f"-DTenon_DIR={found}", "-DCMAKE_BUILD_TYPE=Release")
     env.run("cmake", "--build", build)
-    program = env.run(build / "versions").stdout.split()
-    if program[0] != version or int(program[1]) < 1:
-        fail(f"a program built against the wheel says {program}; the wheel is {version}")
     flags = env.run("pkg-config", "--cflags", "--libs", "tenon-model_c", PKG_CONFIG_PATH=os.path.join(found, "..", "..", "pkgconfig")).stdout.split()
-    env.run("g++", "-std=c++20", source / "versions.cc", *flags, "-o", build / "by_pkg_config")
+    by_hand = env.folder / "by_pkg_config"
+    env.run("g++", "-std=c++20", source / "versions.cc", *flags, f"-Wl,-rpath,{found}/../..", "-o", by_hand)
+    for program in (build / "versions", by_hand):
+        said = env.run(program).stdout.split()
+        if said[0] != version or int(said[1]) < 1:
+            fail(f"{program}, built against the wheel, says {said}; the wheel is {version}")
+
+
+def check_plugin(env):
+    """The template that the wheel brings, built by its CMake."""
+    found = env.python("-c", "import tenon; print(tenon.cmake_dir(), tenon.share_dir())").stdout.split()
+    build = env.folder / "plugin_build"
+    env.run("cmake", "-S", pathlib.Path(found[1]) / "templates/python_plugin", "-B", build, f"-DTenon_DIR={found[0]}", "-DCMAKE_BUILD_TYPE=Release")
+    env.run("cmake", "--build", build)
     library = next(build.rglob("tenon_halves.so"))
-    good = package_as_wheel(env.folder, "example_halves", {"example_halves/__init__.py": b"raise SystemExit('nobody imports this')\n", "example_halves/tenon_halves.so": library},
-                            "halves = example_halves", tag=tag)
+    good = package_as_wheel(env.folder, "halves_ops", {"halves_ops/__init__.py": b"raise SystemExit('nobody imports this')\n", "halves_ops/tenon_halves.so": library},
+                            "halves = halves_ops", tag="py3-none-linux_x86_64")
     broken = package_as_wheel(env.folder, "example_broken", {"example_broken.py": b"def plugins():\n    raise RuntimeError('out of order')\n"}, "broken = example_broken:plugins")
     env.pip("install", "--no-index", "--no-deps", good, broken)
-    said = env.python("-c", USE_PLUGIN).stdout
-    if not re.fullmatch(r"PluginPackageWarning .*example-broken 1\.0.*out of order\n", said):
-        fail(f"the broken distribution is not what was warned of, once: {said!r}")
-    shown = env.run("tenon", "ops", "Halves")
-    if "Half of each number" not in shown.stdout or "example-broken 1.0" not in shown.stderr:
-        fail(f"tenon ops Halves: {shown.stdout!r}, {shown.stderr!r}")
+    use_plugin(env, "PluginPackageWarning .*example-broken 1\\.0.*out of order\n", "example-broken 1.0")
+    env.pip("uninstall", "--yes", "halves_ops", "example_broken")
+
+
+def use_plugin(env, warned, said):
+    python = env.python("-c", USE_PLUGIN).stdout
+    if not re.fullmatch(warned, python):
+        fail(f"what Python warned of is not as it should be: {python!r}")
+    command = env.run("tenon", "ops", "Halves")
+    if "Half of each number" not in command.stdout or said not in command.stderr:
+        fail(f"tenon ops Halves: {command.stdout!r}, {command.stderr!r}")
+
+
+def check_template(env):
+    """The same template, built by pip as its user would."""
+    env.pip("install", "--quiet", "--only-binary", ":all:", "scikit-build-core")
+    source = pathlib.Path(env.python("-c", "import tenon; print(tenon.share_dir())").stdout.strip()) / "templates/python_plugin"
+    shutil.copytree(source, env.folder / "template")
+    env.pip("wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", env.folder / "made", env.folder / "template")
+    env.pip("install", "--no-index", "--no-deps", next((env.folder / "made").glob("*.whl")))
+    use_plugin(env, "", "")
+    env.pip("uninstall", "--yes", "halves_ops")
 
 
 def check_tests(env):
@@ -196,11 +220,12 @@ def check(python, dist, work, quick):
     env.pip("install", "--no-index", "--find-links", dist, DISTRIBUTION)
     cpu = check_model(env)
     version = check_command(env)
-    check_plugin(env, version)
-    env.pip("uninstall", "--yes", "example_halves", "example_broken")
+    check_programs(env, version)
+    check_plugin(env)
     tests = "sdk/python/tests left out (--quick)"
     if not quick:
         installed = env.files()
+        check_template(env)
         tests = check_tests(env)
         before |= {path for path in env.files() - installed if "tenon" not in path.relative_to(env.prefix).as_posix()}
     env.pip("uninstall", "--yes", DISTRIBUTION, DISTRIBUTION + "-onednn")

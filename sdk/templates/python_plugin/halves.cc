@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stranger's op in C++ with its kernel and its gradient, which test.py builds against a wheel alone: Halves has half of each number.
+// An op in C++ with its kernel and its gradient: Halves has half of each number.
 #include "tenon/sdk/kernel/kernel.h"
 #include "tenon/sdk/op/op.h"
 #include "tenon/sdk/package.h"
