@@ -3,6 +3,7 @@
 
 import pathlib
 import shutil
+import sysconfig
 
 # By what is added to "tenon-engine-": the package, what it is, and its libraries. The wheel of Tenon itself
 # leaves these libraries out, and depends on the wheel (pyproject.toml).
@@ -26,7 +27,7 @@ Description-Content-Type: text/plain
 WHEEL = """Wheel-Version: 1.0
 Generator: tenon
 Root-Is-Purelib: false
-Tag: py3-none-linux_x86_64
+Tag: py3-none-{platform}
 """
 
 
@@ -46,7 +47,7 @@ def lay_out(name, prefix, version, license_file, folder):
     for file in files:
         shutil.copy(pathlib.Path(prefix) / "lib/tenon/plugins" / file, tree / package)
     (info / "METADATA").write_text(METADATA.format(name=name, version=version, about=about))
-    (info / "WHEEL").write_text(WHEEL)
+    (info / "WHEEL").write_text(WHEEL.format(platform=sysconfig.get_platform().replace("-", "_")))
     (info / "entry_points.txt").write_text(f"[tenon.plugins]\n{name} = {package}\n")
     shutil.copy(license_file, info / "licenses" / "LICENSE")
     return tree

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 import zipfile
 
@@ -175,7 +176,7 @@ def check_plugin(env):
     env.run("cmake", "--build", build)
     library = next(build.rglob("tenon_halves.so"))
     good = package_as_wheel(env.folder, "halves_ops", {"halves_ops/__init__.py": b"raise SystemExit('nobody imports this')\n", "halves_ops/tenon_halves.so": library},
-                            "halves = halves_ops", tag="py3-none-linux_x86_64")
+                            "halves = halves_ops", tag="py3-none-" + sysconfig.get_platform().replace("-", "_"))
     broken = package_as_wheel(env.folder, "example_broken", {"example_broken.py": b"def plugins():\n    raise RuntimeError('out of order')\n"}, "broken = example_broken:plugins")
     env.pip("install", "--no-index", "--no-deps", good, broken)
     use_plugin(env, "PluginPackageWarning .*example-broken 1\\.0.*out of order\n", "example-broken 1.0")
