@@ -67,6 +67,7 @@ wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python
 	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
 
 wheel-tree: packages
+	$(if $(GPU),$(error The GPU plugins are in no wheel yet: build them with "make build", and name build/$(PRESET)/lib/tenon/plugins in TENON_PLUGIN_PATH))
 	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_PYTHON_PACKAGE=OFF \
 	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
 	cmake --build $(WHEEL)/tree -j $(JOBS)

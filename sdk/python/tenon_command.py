@@ -37,9 +37,8 @@ def _environment():
         warnings.simplefilter("always")
         warnings.showwarning = _say
         paths = _load("plugin_packages").plugin_paths()
-    given = os.environ.get(PATH_VARIABLE, "")
-    known = given.split(":")
-    return {**os.environ, PATH_VARIABLE: ":".join(part for part in [given, *(path for path in paths if path not in known)] if part)}
+    known = [part for part in os.environ.get(PATH_VARIABLE, "").split(":") if part]
+    return {**os.environ, PATH_VARIABLE: ":".join([*known, *(path for path in paths if path not in known)])} if paths else dict(os.environ)
 
 
 FOLDERS = {"--include-dir": "include_dir", "--cmake-dir": "cmake_dir", "--plugin-dir": "plugin_dir", "--share-dir": "share_dir"}

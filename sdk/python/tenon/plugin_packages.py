@@ -2,7 +2,7 @@
 """Plugins that came as Python packages: those whose distribution has an entry point of the group `tenon.plugins`.
 
     [project.entry-points."tenon.plugins"]
-    cube = "tenon_cube"                  # a module: the folder that it stands in is searched; it is not imported
+    cube = "tenon_cube"                  # a module: the folder that it stands in is searched; it is not imported (those above it are)
     cube = "tenon_cube.where:plugins"    # a function, which gives a folder, a library, or a list of them
 
 They are searched as if they stood at the end of TENON_PLUGIN_PATH. An entry point that cannot be used is a warning, and the others count. This module needs
