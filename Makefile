@@ -64,7 +64,7 @@ WHEEL := build/wheel
 PYTHONS ?=
 
 wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13").
-	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
+	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
 
 wheel-tree: packages
 	$(if $(GPU),$(error The GPU plugins are in no wheel yet: build them with "make build", and name build/$(PRESET)/lib/tenon/plugins in TENON_PLUGIN_PATH))
@@ -75,7 +75,7 @@ wheel-tree: packages
 	cmake --install $(WHEEL)/tree --strip --prefix $(WHEEL)/prefix >/dev/null
 
 wheel-test: ## Install the wheels of build/wheel/dist into fresh environments, use all that they bring, and uninstall them (PYTHONS as for wheel).
-	python3 -B sdk/python/wheel/test.py --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
+	python3 -B sdk/python/wheel/test.py --dist $(WHEEL)/dist --work $(WHEEL)/test --pythons "$(PYTHONS)"
 
 # CMAKE_OPTIONS=-DTENON_GPU=OFF, and the like, are said again each time.
 configure: packages

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""build.py --prefix PREFIX --dist FOLDER [--pythons "PATH ..."]: wheels of an installed Tenon for every Python at hand. `make wheel` runs it.
+"""build.py --prefix PREFIX --work FOLDER --dist FOLDER [--pythons "PATH ..."]: wheels of an installed Tenon for every Python at hand. `make wheel` runs it.
 
 The prefix is built once; of each Python there is its module alone (sdk/python/pyproject.toml). auditwheel puts in what a manylinux system does not have, and says
 for which systems the wheel is; notices.py adds the licences.
@@ -98,15 +98,17 @@ def check(wheel, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prefix", type=pathlib.Path, required=True)
-    parser.add_argument("--dist", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for environments and what is half done; its folders are emptied")
+    parser.add_argument("--dist", type=pathlib.Path, required=True, help="where the wheels go; older ones there are removed")
     parser.add_argument("--pythons", default="")
     given = parser.parse_args()
-    prefix, dist = given.prefix.resolve(), given.dist.resolve()
+    prefix, work, dist = given.prefix.resolve(), given.work.resolve(), given.dist.resolve()
     chosen = pythons.builders(pythons.find(given.pythons))
     if not chosen:
         sys.exit("make wheel: no Python that wheels can be made for is at hand")
-    fresh(dist)
-    work = dist.parent
+    dist.mkdir(parents=True, exist_ok=True)
+    for old in dist.glob("tenon_engine*.whl"):
+        old.unlink()
     makers = [(f"by Python {python.tag}", functools.partial(build, python)) for python in chosen]
     makers += [("a plugin", functools.partial(build_plugin, name, chosen[0])) for name in plugin_wheels.PLUGINS]
     for how, make in makers:

@@ -6,6 +6,7 @@ They are what Debian installs with each package, /usr/share/doc/PACKAGE/copyrigh
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +19,8 @@ COMPILED_IN = {"libeigen3-dev": None, "libboost1.81-dev": None, "nlohmann-json3-
 def _package_of(library):
     """The Debian package of a library as auditwheel has named it: libdnnl-1a2b3c4d.so.2.6 is libdnnl.so.2.6."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", library)
+    if shutil.which("dpkg-query") is None:
+        sys.exit(f"the licence of {name}, which is put into the wheel, is not known without dpkg-query: wheels are built on Debian")
     ran = subprocess.run(["dpkg-query", "-S", f"*/{name}"], capture_output=True, text=True)
     packages = sorted({line.split(":")[0] for line in ran.stdout.splitlines() if line.endswith("/" + name)})
     if not packages:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test.py --dist FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a fresh environment of each Python at hand.
+"""test.py --dist FOLDER --work FOLDER [--pythons "PATH ..."] [--quick]: does with the wheels what their users do, in a fresh environment of each Python at hand.
 
 They are installed from the folder alone (NumPy comes from pip's index); a model is run; the command `tenon` is run; programs and an op package are built against
 the wheel, and this is made a Python package with an entry point, installed and used, beside one whose entry point is broken; pip builds the same from its template;
@@ -239,6 +239,7 @@ def check(python, dist, work, quick):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dist", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for the environments; its folders are made anew")
     parser.add_argument("--pythons", default="")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
@@ -252,7 +253,7 @@ def main():
         if tag not in found:
             print(f"make wheel-test: Python {tag} is not at hand: not tested", file=sys.stderr)
     for python in found.values():
-        check(python, dist, dist.parent / "test", given.quick)
+        check(python, dist, given.work.resolve(), given.quick)
 
 
 if __name__ == "__main__":
