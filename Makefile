@@ -5,7 +5,7 @@ PRESET ?= release
 JOBS ?= $(shell nproc)
 BUILD := build/$(PRESET)
 
-.PHONY: run test test-outside test-gpu bench-gpu build configure packages variants clean format fuzz-golden help
+.PHONY: run test test-outside test-gpu bench-gpu build configure packages variants wheel wheel-tree wheel-test clean format fuzz-golden help
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
@@ -58,6 +58,24 @@ fuzz-golden: configure ## Fresh cases of ops against TensorFlow (SEEDS="1 2" COU
 
 variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
 	cmake --build $(BUILD) -j $(JOBS) --target variants
+
+# What every wheel shares is built once, for all machines, and installed stripped; of each Python there is its module alone.
+WHEEL := build/wheel
+PYTHONS ?=
+
+wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13").
+	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
+
+wheel-tree: packages
+	$(if $(GPU),$(error The GPU plugins are in no wheel yet: build them with "make build", and name build/$(PRESET)/lib/tenon/plugins in TENON_PLUGIN_PATH))
+	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_PYTHON_PACKAGE=OFF \
+	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
+	cmake --build $(WHEEL)/tree -j $(JOBS)
+	rm -rf $(WHEEL)/prefix
+	cmake --install $(WHEEL)/tree --strip --prefix $(WHEEL)/prefix >/dev/null
+
+wheel-test: ## Install the wheels of build/wheel/dist into fresh environments, use all that they bring, and uninstall them (PYTHONS as for wheel).
+	python3 -B sdk/python/wheel/test.py --dist $(WHEEL)/dist --work $(WHEEL)/test --pythons "$(PYTHONS)"
 
 # CMAKE_OPTIONS=-DTENON_GPU=OFF, and the like, are said again each time.
 configure: packages

@@ -107,7 +107,8 @@ class Collector {
   int rank_ = 0;
 };
 
-void AddEnvironment(const std::string& value, Collector* collector) {
+// What TENON_PLUGIN_PATH says, or what a caller gives like it.
+void AddPath(const std::string& value, const std::string& giver, Collector* collector) {
   size_t begin = 0;
   while (begin <= value.size() && !value.empty()) {
     const size_t end = std::min(value.find(':', begin), value.size());
@@ -116,11 +117,16 @@ void AddEnvironment(const std::string& value, Collector* collector) {
     if (folder.empty()) continue;
     if (folder[0] != '/') {
       collector->AddReport(Reject(folder, Reason::kRelativeFolder,
-                                  StrCat(kPathVariable, " names a folder that is not absolute"),
+                                  StrCat(giver, " names a folder that is not absolute"),
                                   "begin it with a slash; the current folder is never searched"));
       continue;
     }
-    collector->AddFolder(folder, true);
+    if (folder.ends_with(kEnding) && !IsFolder(folder)) {
+      collector->AddFile(folder, false);
+      collector->NextRank();
+    } else {
+      collector->AddFolder(folder, true);
+    }
   }
 }
 
@@ -178,7 +184,8 @@ SearchResult Search(const SearchOptions& options) {
     }
   }
   if (options.explicit_only) return collector.Take();
-  AddEnvironment(PathFromEnvironment(), &collector);
+  AddPath(PathFromEnvironment(), kPathVariable, &collector);
+  AddPath(options.more, "the option 'tenon.plugin_path'", &collector);
   for (const std::string& folder : FoldersBeside(options.anchor)) collector.AddFolder(folder, false);
   if (!options.system_folder.empty()) collector.AddFolder(options.system_folder, false);
   return collector.Take();

@@ -115,6 +115,31 @@ TEST(Search, TheOrderIsNamedThenEnvironmentThenSystem) {
   EXPECT_EQ(Paths(Search(options)), std::vector<std::string>{a});
 }
 
+TEST(Search, WhatACallerAddsComesAfterTheEnvironmentAndMayBeALibrary) {
+  const TemporaryFolder environments, added, other, system;
+  const std::string a = environments.Copy("good", "a.so");
+  const std::string b = added.Copy("good", "b.so");
+  const std::string c = other.Copy("good", "c.so");
+  other.Copy("good", "not_named.so");
+  const std::string d = system.Copy("good", "d.so");
+  const Environment environment(environments.path());
+  SearchOptions options;
+  options.more = added.path() + ":" + c + ":relative:/nonexistent_tenon_folder:/nonexistent_tenon.so";
+  options.system_folder = system.path();
+  const SearchResult result = Search(options);
+  EXPECT_EQ(Paths(result), (std::vector<std::string>{a, b, c, d}));
+  EXPECT_FALSE(result.candidates[2].named);  // it is opened when something of it is asked for, as all that is found
+  EXPECT_LT(result.candidates[1].rank, result.candidates[2].rank);
+  EXPECT_LT(result.candidates[2].rank, result.candidates[3].rank);
+  ASSERT_EQ(result.reports.size(), 3u);
+  EXPECT_EQ(result.reports[0].reason, Reason::kRelativeFolder);
+  EXPECT_NE(result.reports[0].text.find("the option 'tenon.plugin_path'"), std::string::npos) << result.reports[0].text;
+  EXPECT_EQ(result.reports[1].reason, Reason::kNotFound);
+  EXPECT_EQ(result.reports[2].reason, Reason::kNotFound);
+  options.explicit_only = true;
+  EXPECT_TRUE(Search(options).candidates.empty());
+}
+
 TEST(Search, OnlyFilesThatEndLikeALibraryCountInAFolder) {
   const TemporaryFolder folder;
   folder.Write("a.txt", "x");

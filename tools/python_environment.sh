@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# python_environment.sh FOLDER REQUIREMENTS: a virtual environment of /usr/bin/python3 (else python3) with the packages that the file pins, for building and
-# testing the Python package. Silent and quick when it is there; made anew when the file or the Python changed. On failure the one line on
+# python_environment.sh FOLDER REQUIREMENTS [PYTHON]: a virtual environment of PYTHON (/usr/bin/python3, else python3) with the packages that the file pins, for
+# building and testing the Python package. Silent and quick when it is there; made anew when the file or the Python changed. On failure the one line on
 # stderr says what is missing and how to get it.
 set -euo pipefail
 
-((${#} == 2)) || { echo "usage: tools/python_environment.sh FOLDER REQUIREMENTS" >&2; exit 2; }
+((${#} == 2 || ${#} == 3)) || { echo "usage: tools/python_environment.sh FOLDER REQUIREMENTS [PYTHON]" >&2; exit 2; }
 folder=$1 requirements=$2
-python=/usr/bin/python3
+python=${3:-/usr/bin/python3}
 [[ -x $python ]] || python=$(command -v python3) || { echo "there is no python3: apt-get install python3 python3-venv python3-dev" >&2; exit 1; }
 
 made_of=$({ "$python" -c 'import sys; print(sys.version, sys.prefix)'; cat "$requirements"; } | sha256sum | cut -d' ' -f1)

@@ -40,12 +40,21 @@ if(Tenon_plugin_FOUND AND EXISTS "${Tenon_PREFIX}/include/tenon/testing/host.h")
   endif()
 endif()
 
-if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/tenon/app.h")
+# A Python wheel has no links, and so a library only under the name by which programs ask for it.
+set(Tenon_library "${Tenon_PREFIX}/lib/libtenon.so")
+set(Tenon_model_c_library "${Tenon_PREFIX}/lib/libtenon_model_c.so")
+foreach(library Tenon_library Tenon_model_c_library)
+  if(NOT EXISTS "${${library}}")
+    string(APPEND ${library} ".0")
+  endif()
+endforeach()
+
+if(EXISTS "${Tenon_library}" AND EXISTS "${Tenon_PREFIX}/include/tenon/app.h")
   set(Tenon_app_FOUND TRUE)
   if(NOT TARGET Tenon::tenon)
     add_library(Tenon::tenon SHARED IMPORTED)
     set_target_properties(Tenon::tenon PROPERTIES
-      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon.so"
+      IMPORTED_LOCATION "${Tenon_library}"
       INTERFACE_INCLUDE_DIRECTORIES "${Tenon_PREFIX}/include")
   endif()
   if(NOT TARGET Tenon::host)
@@ -57,12 +66,12 @@ if(EXISTS "${Tenon_PREFIX}/lib/libtenon.so" AND EXISTS "${Tenon_PREFIX}/include/
 endif()
 
 set(Tenon_model_c_FOUND FALSE)
-if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model_c.so")
+if(Tenon_app_FOUND AND EXISTS "${Tenon_model_c_library}")
   set(Tenon_model_c_FOUND TRUE)
   if(NOT TARGET Tenon::model_c)
     add_library(Tenon::model_c SHARED IMPORTED)
     set_target_properties(Tenon::model_c PROPERTIES
-      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_model_c.so"
+      IMPORTED_LOCATION "${Tenon_model_c_library}"
       INTERFACE_LINK_LIBRARIES Tenon::tenon)
   endif()
 endif()

@@ -241,7 +241,8 @@ namespace {
 // Options of no plugin but of the engine itself: {"tenon", "files", "PATH"} is what file_grants.h understands, and may be given several
 // times; "" grants nothing. Where there is none of it, all files are granted.
 // {"tenon", "untrusted_plugins", "load"}: libraries that others may write too (plugins/trust.h).
-constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load";
+// {"tenon", "plugin_path", "FOLDER:..."}: is searched after TENON_PLUGIN_PATH, and has its form.
+constexpr std::string_view kEngine = "tenon", kFiles = "files", kUntrusted = "untrusted_plugins", kLoad = "load", kPluginPath = "plugin_path";
 
 Status RestrictFiles(const tenon_runtime& runtime) {
   std::vector<files::FileGrant> grants;
@@ -249,8 +250,8 @@ Status RestrictFiles(const tenon_runtime& runtime) {
   for (const auto& [plugin, key, value] : runtime.options) {
     if (plugin != kEngine) continue;
     if (key == kUntrusted && value != kLoad) return InvalidArgument(StrCat("option '", plugin, ".", key, "' is '", value, "'; it can be: ", kLoad));
-    if (key == kUntrusted) continue;
-    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kUntrusted));
+    if (key == kUntrusted || key == kPluginPath) continue;
+    if (key != kFiles) return NotFound(StrCat("option '", plugin, ".", key, "': the engine's own options are: ", kFiles, ", ", kPluginPath, ", ", kUntrusted));
     restricted = true;
     if (value.empty()) continue;
     TENON_ASSIGN_OR_RETURN(files::FileGrant grant, files::FileGrant::Parse(value));
@@ -310,7 +311,9 @@ Status CreateRuntime(const tenon_runtime_options* given, tenon_runtime** out_run
   loader.search.system_folder = plugins::DefaultSystemFolder();
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {
     const tenon_plugin_option& option = options.plugin_options[i];
-    if (View(option.plugin) == kEngine && View(option.key) == kUntrusted) loader.allow_untrusted = View(option.value) == kLoad;
+    if (View(option.plugin) != kEngine) continue;
+    if (View(option.key) == kUntrusted) loader.allow_untrusted = View(option.value) == kLoad;
+    if (View(option.key) == kPluginPath) loader.search.more += StrCat(loader.search.more.empty() ? "" : ":", View(option.value));
   }
   auto runtime = std::make_unique<tenon_runtime>(session::HostTable(), std::move(loader), options.threads);
   for (uint64_t i = 0; i < options.plugin_option_count; ++i) {

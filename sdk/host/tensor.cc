@@ -17,7 +17,7 @@ tenon_tensor::tenon_tensor(Tensor value, const exec::Device* in)
 
 extern "C" {
 
-tenon_span tenon_version(void) { return TENON_SPAN("0.1.0"); }
+tenon_span tenon_version(void) { return TENON_SPAN(TENON_PROJECT_VERSION); }
 uint32_t tenon_status_code(const tenon_status* status) { return status == nullptr ? TENON_OK : status->code; }
 tenon_span tenon_status_message(const tenon_status* status) {
   return status == nullptr ? tenon_span{"", 0} : Span(status->message);

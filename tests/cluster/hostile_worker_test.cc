@@ -154,6 +154,19 @@ TEST_P(HostileTest, MessagesNeitherEndNorFeedAWorker) {
 #endif
 }
 
+TEST_P(HostileTest, AMasterOfAnotherProtocolIsToldBothVersions) {
+  const Processes tasks(GetParam(), {{"worker", 1}});
+  ASSERT_TRUE(tasks.ok());
+  const BuiltTransport transport(GetParam());
+  Endpoint client(transport);
+  Peer peer(client, tasks.address(0));
+  cluster::HelloRequest hello;
+  hello.set_protocol(kProtocol + 1);
+  hello.set_version("9.8.7");
+  const std::string status = peer.Call("hello", Packet(hello)).status;
+  EXPECT_NE(status.find("the master (9.8.7) speaks protocol 3, this worker (0.1.0) 2"), std::string::npos) << status;
+}
+
 // The worker's start, as it tells it.
 uint64_t IncarnationOf(Peer& peer) {
   cluster::HelloRequest hello;

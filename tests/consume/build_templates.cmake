@@ -51,6 +51,8 @@ build_template(op_plugin "${FOLDER}/prefix" "${FOLDER}/op_plugin")
 check_library("${FOLDER}/op_plugin/lib/tenon/plugins/tenon_cube.so")
 # Its test is built from the installed headers alone.
 run("${CMAKE_CTEST_COMMAND}" --test-dir "${FOLDER}/op_plugin" --output-on-failure --no-tests=error)
+build_template(python_plugin "${FOLDER}/prefix" "${FOLDER}/python_plugin")
+check_library("${FOLDER}/python_plugin/lib/tenon/plugins/tenon_halves.so")
 build_template(null_device "${FOLDER}/prefix" "${FOLDER}/null_device")
 check_library("${FOLDER}/null_device/lib/tenon/plugins/tenon_null_device.so")
 build_template(async_device "${FOLDER}/prefix" "${FOLDER}/async_device")
@@ -62,6 +64,20 @@ check_library("${FOLDER}/op_plugin_of_build_folder/lib/tenon/plugins/tenon_cube.
 
 run("${CMAKE_COMMAND}" --install "${FOLDER}/op_plugin")
 check_library("${FOLDER}/installed/lib/tenon/plugins/tenon_cube.so")
+
+# The Python package, where this build has it, finds what belongs to it in the prefix that was moved.
+file(GLOB package "${FOLDER}/prefix/lib/python*/site-packages")
+if(package)
+  set(in_prefix "${CMAKE_COMMAND}" -E env "PYTHONPATH=${package}" "${BUILD}/python_environment/bin/python" -B)
+  run(${in_prefix} -c "import tenon\nprint(tenon.__file__, tenon.plugin_dir(), *tenon.Session(tenon.default_graph()).run(tenon.constant([1.0]) + 1.0))")
+  if(NOT output MATCHES "^${package}/tenon/__init__.py ${FOLDER}/prefix/lib/tenon/plugins 2.0\n$")
+    message(FATAL_ERROR "the installed Python package says: ${output}")
+  endif()
+  run(${in_prefix} -m tenon --cmake-dir)
+  if(NOT output STREQUAL "${FOLDER}/prefix/lib/cmake/Tenon\n")
+    message(FATAL_ERROR "python -m tenon --cmake-dir says: ${output}")
+  endif()
+endif()
 
 # With the headers of a later minor version, whose structs are longer: the tests run these on the host of today, and here the plugin of today
 # runs on a host of then.

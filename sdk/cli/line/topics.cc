@@ -22,7 +22,7 @@ A word after `--` is no flag. A flag that may be repeated takes one value each t
 Sizes: 1000, 64k, 512M, 1.5GiB; k, M, G and T are powers of 1024. Times: 500ms, 1.5s, 3min, 1h; without a unit: seconds.
 )"},
     {"environment", "environment variables that are read",
-     R"(TENON_PLUGIN_PATH    folders with plugins, absolute, separated by ':', before those that are installed
+     R"(TENON_PLUGIN_PATH    folders with plugins, or plugins, absolute, separated by ':', before those that are installed
 TF_CONFIG            of `tenon worker`: the cluster and which task this is, where no --cluster is given
 OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK, SLURM_PROCID, RANK
                      of `tenon worker`: which task this is, where its launcher says it by a number
@@ -44,7 +44,7 @@ What went wrong stands on stderr, on one line; with --json as {"error": {"comman
      R"(Ops, kernels, devices, transports, file systems and compilers are plugins: libraries tenon_*.so. They are looked for
 
   1. where --plugin names a library, or a folder of them
-  2. in the folders of TENON_PLUGIN_PATH
+  2. in the folders of TENON_PLUGIN_PATH, then in those of --option tenon.plugin_path=FOLDER
   3. in lib/tenon/plugins of the prefix that this program stands in
   4. in the system's folder
 

@@ -10,7 +10,7 @@ namespace tenon::python {
 namespace {
 
 std::string TextOf(nb::handle value) {
-  if (PyBytes_Check(value.ptr())) return std::string(PyBytes_AS_STRING(value.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(value.ptr())));
+  if (PyBytes_Check(value.ptr())) return std::string(PyBytes_AsString(value.ptr()), static_cast<size_t>(PyBytes_Size(value.ptr())));
   return nb::cast<std::string>(value);
 }
 

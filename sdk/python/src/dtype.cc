@@ -162,7 +162,7 @@ nb::object FromShape(const Shape& shape) {
   auto dims = nb::steal<nb::tuple>(PyTuple_New(shape.rank()));
   for (int32_t i = 0; i < shape.rank(); ++i) {
     const int64_t dim = shape[static_cast<size_t>(i)];
-    PyTuple_SET_ITEM(dims.ptr(), i, dim < 0 ? nb::none().release().ptr() : PyLong_FromLongLong(dim));
+    PyTuple_SetItem(dims.ptr(), i, dim < 0 ? nb::none().release().ptr() : PyLong_FromLongLong(dim));
   }
   return dims;
 }

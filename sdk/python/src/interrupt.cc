@@ -132,7 +132,7 @@ class Watcher {
   static int SetWakeupFd(int descriptor) {
     static PyObject* const set = nb::object(nb::module_::import_("signal").attr("set_wakeup_fd")).release().ptr();
     const auto number = nb::steal(PyLong_FromLong(descriptor));
-    const auto before = nb::steal(PyObject_CallOneArg(set, number.ptr()));
+    const auto before = nb::steal(PyObject_CallFunctionObjArgs(set, number.ptr(), nullptr));
     if (before.is_valid()) return static_cast<int>(PyLong_AsLong(before.ptr()));
     PyErr_Clear();  // somebody has closed it meanwhile
     return descriptor == -1 ? -1 : SetWakeupFd(-1);

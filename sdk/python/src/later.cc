@@ -4,6 +4,8 @@
 #include <mutex>
 #include <vector>
 
+#include "lock.h"
+
 namespace tenon::python {
 namespace {
 
@@ -32,7 +34,7 @@ void LetGo() {
 void LetGoLater(nanobind::object kept) noexcept {
   PyObject* const object = kept.release().ptr();
   if (object == nullptr || Py_IsInitialized() == 0) return;  // it is gone with its interpreter
-  if (PyGILState_Check() != 0) return Py_DECREF(object);
+  if (HasLock()) return Py_DECREF(object);
   {
     const std::lock_guard lock(mutex);
     GivenBack().push_back(object);

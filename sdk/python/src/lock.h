@@ -7,6 +7,7 @@
 #define TENON_PYTHON_LOCK_H_
 
 #include <Python.h>
+#include <dlfcn.h>
 #include <unistd.h>
 
 namespace tenon::python {
@@ -18,6 +19,17 @@ auto TakeLockOrStay(const Ask& ask) {
   } catch (...) {  // the unwinding; it may not go on from here
     for (;;) pause();
   }
+}
+
+// Whether this thread has the lock. Python's own answer is not of its stable ABI: it is looked for by its name, and without it a thread that has a state of
+// Python counts as one that has the lock.
+inline bool HasLock() {
+#ifdef Py_LIMITED_API
+  static const auto check = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  return check != nullptr ? check() != 0 : PyGILState_GetThisThreadState() != nullptr;
+#else
+  return PyGILState_Check() != 0;
+#endif
 }
 
 class WithoutLock {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "errors.h"
+#include "lock.h"
 
 namespace tenon::python {
 
@@ -17,7 +18,7 @@ struct RuntimeBox {
 template <typename T>
 std::shared_ptr<T> ReleasedWithoutLock(T value) {
   return std::shared_ptr<T>(new T(std::move(value)), [](T* last) {
-    if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) {
+    if (Py_IsInitialized() == 0 || !HasLock()) {
       delete last;
       return;
     }

@@ -32,7 +32,7 @@ View ViewOf(PyArrayObject* array, DType dtype) { return View(dtype, ShapeOf(arra
 // ---- Strings ----
 
 std::string_view BytesOf(PyObject* element, npy_intp index, const std::string& what) {
-  if (PyBytes_Check(element)) return {PyBytes_AS_STRING(element), static_cast<size_t>(PyBytes_GET_SIZE(element))};
+  if (PyBytes_Check(element)) return {PyBytes_AsString(element), static_cast<size_t>(PyBytes_Size(element))};
   if (PyUnicode_Check(element)) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(element, &size);
@@ -66,7 +66,7 @@ nb::object StringArray(const Tensor& tensor) {
     const std::string_view text = tensor.string(static_cast<uint64_t>(i));
     PyObject* element = PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
     if (element == nullptr) throw nb::python_error();
-    Py_XSETREF(elements[i], element);
+    Py_XDECREF(std::exchange(elements[i], element));
   }
   return array;
 }
@@ -157,7 +157,7 @@ FedValue ScalarOf(T value) {
 // Python's own numbers, without NumPy. Nothing: another type, or one that needs a look at its range.
 bool FromPythonNumber(nb::handle value, DType wanted, FedValue* out) {
   if (PyFloat_CheckExact(value.ptr())) {
-    const double number = PyFloat_AS_DOUBLE(value.ptr());
+    const double number = PyFloat_AsDouble(value.ptr());
     if (wanted == DType::kFloat || wanted == DType::kInvalid) return *out = ScalarOf(static_cast<float>(number)), true;
     if (wanted == DType::kDouble) return *out = ScalarOf(number), true;
     return false;

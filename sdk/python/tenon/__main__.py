@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tenon ...` is the command `tenon ...`."""
+"""`python -m tenon ...` is the command `tenon ...`; --cmake-dir, --include-dir, --plugin-dir and --share-dir print a folder of the installation."""
 
-import os
-import sys
-
-from .folders import program
+from tenon_command import main
 
 if __name__ == "__main__":
-    try:
-        os.execv(program(), ["tenon", *sys.argv[1:]])
-    except OSError as error:
-        sys.exit(f"tenon: {error}")
+    main()

@@ -5,18 +5,13 @@ import os
 
 
 def _prefix():
-    """The folder that holds lib/, include/ and bin/: around this package, or above it in a build folder."""
-    here = os.path.dirname(os.path.realpath(_core_file()))
-    for prefix in (here, os.path.dirname(os.path.dirname(here))):
+    """The folder that holds lib/, include/ and bin/: this package itself in a wheel, above it in a build folder and in an installed prefix."""
+    here = os.path.abspath(os.path.dirname(__file__))  # a build folder has links to the files
+    for up in ("", "../..", "../../../.."):
+        prefix = os.path.realpath(os.path.join(here, up))
         if os.path.isfile(os.path.join(prefix, "lib", "libtenon.so.0")) or os.path.isfile(os.path.join(prefix, "lib", "libtenon.so")):
             return prefix
     raise FileNotFoundError(f"there is no lib/libtenon.so beside '{here}'; the installation is not whole")
-
-
-def _core_file():
-    from . import _core
-
-    return _core.__file__
 
 
 def _folder(*parts):

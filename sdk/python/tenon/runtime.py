@@ -41,6 +41,18 @@ class LoadReport(NamedTuple):
     devices: int
 
 
+def _with_plugin_packages(options):
+    """The options, with what other Python packages bring in the engine's own `plugin_path`."""
+    from .plugin_packages import plugin_paths
+
+    paths = plugin_paths()
+    if not paths:
+        return options
+    own = dict(options.get("tenon", {}))
+    own["plugin_path"] = ":".join([str(own["plugin_path"]), *paths] if "plugin_path" in own else paths)
+    return {**options, "tenon": own}
+
+
 _all = weakref.WeakSet()  # the runtimes that live
 _default = None
 _default_lock = threading.Lock()
@@ -49,13 +61,15 @@ _default_lock = threading.Lock()
 class Runtime(_core.RuntimeBase):
     """Loaded plugins. `with runtime:` makes it the default one of the thread.
 
-    plugins: files to load besides those that are installed. options: {"tenon.cpu": {"key": "value"}}. search=False: nothing but `plugins`. threads: of a
-    step, the caller's included; 0: as many as cores. A plugin in `plugins` that cannot be loaded is an error; of the others reports() tells.
+    plugins: files to load besides those that are installed, those of other Python packages too (plugin_packages.py). options: {"tenon.cpu": {"key": "value"}}.
+    search=False: nothing but `plugins`. threads: of a step, the caller's included; 0: as many as cores. A plugin in `plugins` that cannot be loaded is an
+    error; of the others reports() tells.
     """
 
     def __init__(self, plugins=(), options: Optional[Dict[str, Dict[str, str]]] = None, *, search: bool = True, threads: int = 0,
                  log_level: int = 0, task: str = "", tuning_folder: str = ""):
-        super().__init__([str(path) for path in plugins], options or {}, search, threads, log_level, task, str(tuning_folder))
+        options = _with_plugin_packages(options or {}) if search else options or {}
+        super().__init__([str(path) for path in plugins], options, search, threads, log_level, task, str(tuning_folder))
         self._definitions = {}
         self._stack = threading.local()
         _all.add(self)

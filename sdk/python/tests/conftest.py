@@ -3,12 +3,14 @@
 
 import os
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 
 import tenon
 
-BUILD = pathlib.Path(os.environ["TENON_BUILD_DIR"])
+BUILD = pathlib.Path(os.environ["TENON_BUILD_DIR"]) if "TENON_BUILD_DIR" in os.environ else None  # None: the package is installed, from a wheel
 SOURCE = pathlib.Path(os.environ["TENON_SOURCE_DIR"])
 MODELS = SOURCE / "tests" / "golden" / "models"
 
@@ -24,6 +26,17 @@ def graph():
 def run(graph):
     """run(fetches, feeds): one step of a new session."""
     return lambda fetches, feeds=None, **options: tenon.Session(graph).run(fetches, feeds, **options)
+
+
+@pytest.fixture(scope="session")
+def cube(tmp_path_factory):
+    """A stranger's plugin: the template, built with nothing but a C compiler and the headers."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler `cc`")
+    path = tmp_path_factory.mktemp("plugin") / "tenon_cube.so"
+    source = SOURCE / "sdk" / "templates" / "op_plugin" / "cube.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-I{tenon.include_dir()}", str(source), "-o", str(path)], check=True)
+    return path
 
 
 @pytest.fixture

@@ -3,12 +3,9 @@
 
 import inspect
 import pydoc
-import shutil
-import subprocess
 
 import numpy
 import pytest
-from conftest import SOURCE
 
 import tenon
 from tenon.op_definition import OpDefinition
@@ -98,17 +95,6 @@ def test_definitions_are_read():
     values = {attr.name: attr.default for attr in op.attrs}
     assert (values["T"], values["s"], values["l"], values["h"], values["u"], values["e"]) == ("float", "B=,", [1, 2], (2, None), None, [])
     assert op.attr("s").allowed == ["A;", "B=,"] and op.attr("f").kind == "func" and op.attr("K").kind == "int" and op.inferred == {"T", "K", "Tlist"}
-
-
-@pytest.fixture(scope="module")
-def cube(tmp_path_factory):
-    """A stranger's plugin: the template, built with nothing but a C compiler and the headers."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler `cc`")
-    path = tmp_path_factory.mktemp("plugin") / "tenon_cube.so"
-    source = SOURCE / "sdk" / "templates" / "op_plugin" / "cube.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", f"-I{tenon.include_dir()}", str(source), "-o", str(path)], check=True)
-    return path
 
 
 def test_a_strangers_plugin_shows_up(cube):

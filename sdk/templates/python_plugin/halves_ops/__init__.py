@@ -1,0 +1,1 @@
+"""The folder of the plugin tenon_halves.so, which Tenon searches: the entry point `tenon.plugins` names it."""
