@@ -31,6 +31,9 @@ function(tenon_add_python_module target)
   target_include_directories(${target} BEFORE PRIVATE "${Python_NumPy_INCLUDE_DIRS}")
   set_target_properties(${target} PROPERTIES OUTPUT_NAME _core LIBRARY_OUTPUT_DIRECTORY "${arg_OUTPUT_DIRECTORY}")
   target_link_options(${target} PRIVATE "LINKER:--exclude-libs,ALL" "LINKER:--gc-sections")
+  if(TENON_SANITIZE)
+    return()  # what makes the stub would have to be a Python with the sanitizer
+  endif()
   # Of the module alone: the package puts operators into it, which the patterns say in words.
   nanobind_add_stub(${target}_stub MODULE _core OUTPUT "${arg_OUTPUT_DIRECTORY}/_core.pyi" PYTHON_PATH "${arg_OUTPUT_DIRECTORY}" DEPENDS ${target}
                     PATTERN_FILE "${TENON_PYTHON_SOURCE_DIR}/stub_patterns.txt")

@@ -131,6 +131,12 @@ class Graph(_core.GraphBase):
     def __exit__(self, *unused):
         _stack().pop()
 
+    def _repr_svg_(self):
+        """In notebooks: a picture of a small graph."""
+        from .picture import svg_of  # here: it is rarely asked for
+
+        return svg_of(self)
+
     def __repr__(self):
         count = self.node_count
         names = ", ".join(operation.name for operation in self.operations[:5])

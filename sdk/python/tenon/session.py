@@ -24,6 +24,14 @@ class Trace:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.text)
 
+    def __repr__(self):
+        spans = [event for event in self.events() if event.get("ph") == "X"] if self.text else []
+        if not spans:
+            return "<tenon.Trace, empty>"
+        begin, end = min(span["ts"] for span in spans), max(span["ts"] + span["dur"] for span in spans)
+        longest = max(spans, key=lambda span: span["dur"])
+        return f"<tenon.Trace of {len(spans)} spans in {end - begin:.0f} us; the longest is {longest['name']} with {longest['dur']:.0f} us>"
+
 
 class Placement(NamedTuple):
     """Where the nodes of a step would run."""
@@ -31,6 +39,9 @@ class Placement(NamedTuple):
     explanation: Any  # why, what else was possible, the predicted time line
     svg: str  # a picture of it
     file: str  # a placement file that says the same again
+
+    def _repr_svg_(self):
+        return self.svg
 
 
 _ONE, _LIST, _TUPLE, _DICT = range(4)

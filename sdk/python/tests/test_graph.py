@@ -3,6 +3,7 @@
 
 import subprocess
 import threading
+from xml.etree import ElementTree
 
 import numpy
 import pytest
@@ -156,3 +157,25 @@ def test_repr(graph):
     assert repr(graph) == "<tenon.Graph of 2 nodes: x, y>"
     assert "Session of" in repr(tenon.Session(graph)) and "tenon.Callable (x: float32) -> y" in repr(tenon.Session(graph).prepare(y, [x]))
     assert x.shape == (None, 3) and tenon.placeholder("int32").shape is None and y.op.attr("T") == "float32"
+
+
+def test_a_small_graph_has_a_picture():
+    with tenon.Graph() as graph:
+        assert graph._repr_svg_() is None
+        x = tenon.placeholder("float32", [None, 3], name="x")
+        y = tenon.ops.Relu(x @ numpy.ones((3, 2)) + 1.0, name="answer")
+        with graph.device("CPU:0"):
+            tenon.ops.Sum(y, 0, name="a_name_of_more_letters_than_a_picture_has_room_for")
+        svg = graph._repr_svg_()
+        root = ElementTree.fromstring(svg)
+        space = "{http://www.w3.org/2000/svg}"
+        tops = {node.find(space + "title").text.split(":")[0]: float(node.find(space + "rect").get("y")) for node in root.iter(space + "g")}
+        assert len(tops) == graph.node_count and tops["x"] < tops["answer"] < tops["a_name_of_more_letters_than_a_picture_has_room_for"]
+        assert len(root.findall(space + "path")) == sum(len(operation.inputs) for operation in graph.operations)
+        assert "on CPU:0" in svg and float(root.get("width")) < 600
+        for _ in range(60):
+            y = y + 1.0
+        assert graph._repr_svg_() is None
+    with tenon.Graph() as loop:
+        tenon.while_loop(lambda i: i < 3, lambda i: i + 1, tenon.constant(0))
+        assert ElementTree.fromstring(loop._repr_svg_()) is not None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers' options, clipping, learning rates, recurrent networks, losses over many classes, L-BFGS: that Python reaches what sdk/train has and tests."""
 
+import io
 import math
 
 import numpy as np
@@ -267,3 +268,25 @@ def test_replicas_and_mirrors():
         value = np.array([1, 2, 3, 4], np.float32)
         session.run(update, {x: value})
         np.testing.assert_allclose(session.run(w.value), 1 - 0.01 * 2 * np.mean(value**2), rtol=1e-5)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_a_line_that_changes_or_ten_lines():
+    for file, seconds in ((Terminal(), 0.0), (io.StringIO(), 0.0), (Terminal(), 60.0)):
+        with tenon.Graph() as graph:
+            model = train.Model()
+            w = model.weight("w", (), 1.0)
+            loss = ops.Square(w.value)
+            trainer = train.Trainer(model, loss=loss, metrics={"size": w.value * 1.0}, update=train.minimize(model, loss, 0.01, train.SGD()), examples=4, steps=40,
+                                    on_step=train.Progress(file, seconds))
+            trainer.run(tenon.Session(graph))
+        text = file.getvalue()
+        assert "step 40 of 40  100%  loss " in text and "  size " in text and " examples/s" in text and text.endswith("\n") and "left" not in text.splitlines()[-1].split("\r")[-1]
+        if isinstance(file, Terminal):
+            assert text.count("\r") == (40 if seconds == 0 else 2) and text.count("\n") == 1
+        else:
+            assert "\r" not in text and [int(line.split()[1]) for line in text.splitlines()] == [4, 8, 12, 16, 20, 24, 28, 32, 36, 40]

@@ -209,10 +209,11 @@ def test_what_a_session_tells(doubled, tmp_path):
     trace = tenon.Trace()
     session.run("y", {"x": [1.0]}, trace=trace)
     assert any("y" in json.dumps(event) for event in trace.events())
+    assert repr(trace).startswith("<tenon.Trace of ") and " us; the longest is " in repr(trace) and repr(tenon.Trace()) == "<tenon.Trace, empty>"
     trace.save(tmp_path / "trace.json")
     assert json.loads((tmp_path / "trace.json").read_text())
     placement = session.place("y", ["x"])
-    assert "y" in json.dumps(placement.explanation) and placement.svg.startswith("<") and "CPU" in placement.file
+    assert "y" in json.dumps(placement.explanation) and placement.svg.startswith("<") and placement._repr_svg_() == placement.svg and "CPU" in placement.file
     assert session.metrics()["steps"] == 1 and session.tasks() == []
 
 

@@ -17,6 +17,7 @@ from .optimizer import (
     SGD, Adadelta, Adagrad, Adam, Momentum, Optimizer, Replica, RMSProp, apply_gradients, clip_by_global_norm, clip_by_norm, clip_by_value, dense_gradients,
     global_norm, minimize, minimize_replicas,
 )
+from .progress import Progress
 from .rate import (
     constant_rate, cosine_decay, cosine_restarts, exponential_decay, inverse_time_decay, natural_exp_decay, piecewise_constant, polynomial_decay, warm_up,
 )
@@ -24,4 +25,4 @@ from .recurrent import Rnn, RnnCell, basic_rnn_cell, dynamic_rnn, gru_cell, lstm
 from .saver import EventWriter, Restored, Saver
 from .trainer import Trainer
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("classes", "lbfgs", "model", "optimizer", "rate", "recurrent", "saver", "trainer")]
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("classes", "lbfgs", "model", "optimizer", "progress", "rate", "recurrent", "saver", "trainer")]
