@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
@@ -495,6 +496,26 @@ TEST_F(Contract, InspectsACheckpoint) {
   ExpectHas(Fails("inspect graph.pb --values w").err, "'graph.pb' has no checkpoint beside it");
   ExpectHas(Fails("inspect " + prefix + " --signature x").err,
             "--signature: it chooses a part of a model, and '" + prefix + "' is a checkpoint");
+}
+
+TEST_F(Contract, ListsTheCheckpointsOfAFolder) {
+  Works("train digits --steps 4 --checkpoint-steps 2 --folder digits");
+  const Json json = Json::parse(Works("inspect digits/checkpoints --json").out);
+  EXPECT_EQ(json["form"], "checkpoint folder");
+  ASSERT_EQ(json["checkpoints"].size(), 2u);
+  const std::string newest = json["checkpoints"][1]["prefix"];
+  EXPECT_TRUE(newest.starts_with("digits/checkpoints/")) << newest;
+  EXPECT_GT(json["checkpoints"][1]["tensors"], 8);
+  const std::string text = Works("inspect digits/checkpoints").out;
+  ExpectHas(text, "digits/checkpoints: a folder of 2 checkpoints, the newest last");
+  EXPECT_EQ(text, Works("inspect digits/checkpoints/checkpoint").out);
+  ExpectHas(Works("inspect " + newest).out, "global_step");
+  std::filesystem::remove(At(newest + ".index"));
+  ExpectHas(Works("inspect digits/checkpoints").out, ".index");
+  ExpectHas(Fails("inspect digits/checkpoints --values global_step").err, "is a folder of checkpoints; name one of them");
+  ExpectHas(Fails("inspect digits/checkpoints --tags serve").err, "--tags: it chooses a part of a model");
+  ASSERT_TRUE(data::ReplaceFile(At("digits/checkpoints/checkpoint"), {"model_checkpoint_path: \"x"}).ok());
+  ExpectHas(Fails("inspect digits/checkpoints").err, "'digits/checkpoints/checkpoint'");
 }
 
 // Keras writes each variable once for every function that it exports.

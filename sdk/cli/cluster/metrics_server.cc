@@ -20,7 +20,7 @@ using host::Result;
 using host::Status;
 using nlohmann::json;
 
-Status Bad(const std::string& address, const std::string& what) { return Status(Code::kInvalidArgument, "--metrics " + address + ": " + what); }
+Status Bad(const std::string& address, const std::string& what) { return Status(Code::kInvalidArgument, "'" + address + "': " + what); }
 
 bool IsLoopback(const sockaddr* address) {
   if (address->sa_family == AF_INET) return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;

@@ -89,7 +89,10 @@ Status Serve(const WorkerArguments& arguments) {
   TENON_TRY_ASSIGN(host::Worker worker, host::Worker::Start(runtime, cluster.tasks, arguments.listen, credentials, limits));
   std::unique_ptr<MetricsServer> metrics;
   if (!arguments.metrics.empty()) {
-    TENON_TRY_ASSIGN(metrics, MetricsServer::Start(arguments.metrics, arguments.metrics_plaintext, [&worker] { return worker.Metrics(); }));
+    Result<std::unique_ptr<MetricsServer>> started =
+        MetricsServer::Start(arguments.metrics, arguments.metrics_plaintext, [&worker] { return worker.Metrics(); });
+    if (started.status().code() == Code::kInvalidArgument) WrongFlag("--metrics", started.status().message());
+    TENON_TRY_ASSIGN(metrics, std::move(started));
   }
   std::printf("%s listens at %s\n", options.task.c_str(), worker.address().c_str());
   if (metrics != nullptr) std::printf("%s shows its metrics at %s\n", options.task.c_str(), metrics->url().c_str());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/cli/inspect/checkpoint_view.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "sdk/cli/describe.h"
 #include "sdk/cli/inspect/summary.h"
@@ -13,9 +15,11 @@
 #include "sdk/cli/line/wrong_flag.h"
 #include "sdk/cli/print_tensor.h"
 #include "sdk/cli/table.h"
+#include "tenon/data/file.h"
 #include "tenon/data/number_text.h"
 #include "tenon/model/checkpoint.h"
 #include "tenon/sdk/near_miss.h"
+#include "tenon/train/checkpoint_state.h"
 
 namespace tenon::cli {
 namespace {
@@ -98,6 +102,66 @@ Status InspectCheckpoint(const Runtime& runtime, const std::string& path, const 
     PrintJson(IndexJson(index));
   else
     PrintIndex(index);
+  return Status();
+}
+
+namespace {
+
+constexpr char kStateFile[] = "checkpoint";
+
+// The folder of either.
+std::string StateFolder(const std::string& path) {
+  const std::string folder = data::FolderOf(path);
+  return std::filesystem::path(path).filename() == kStateFile && data::FileExists(path) ? (folder.empty() ? "." : folder) : path;
+}
+
+struct Kept {
+  std::string prefix, time, trouble;
+  int64_t tensors = 0;
+  double bytes = 0;
+};
+
+Result<std::vector<Kept>> KeptIn(const std::string& folder) {
+  TENON_TRY_ASSIGN(const train::CheckpointState state, train::CheckpointState::Read(folder));
+  std::vector<Kept> all;
+  for (size_t i = 0; i < state.paths.size(); ++i) {
+    const std::string& path = state.paths[i];
+    Kept kept{path.starts_with('/') ? path : data::JoinPath(folder, path), "", "", 0, 0};
+    if (i < state.timestamps.size()) kept.time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(state.timestamps[i])));
+    if (const Result<CheckpointIndex> index = CheckpointIndex::Read(kept.prefix); index.ok()) {
+      kept.tensors = static_cast<int64_t>(index->tensors.size());
+      kept.bytes = TotalsOf(*index).bytes;
+    } else {
+      kept.trouble = index.status().message();
+    }
+    all.push_back(std::move(kept));
+  }
+  return all;
+}
+
+}  // namespace
+
+bool IsCheckpointFolder(const std::string& path) {
+  const std::string folder = StateFolder(path);
+  return folder != path || (data::FileExists(data::JoinPath(path, kStateFile)) && !data::FileExists(data::JoinPath(path, "saved_model.pb")));
+}
+
+Status InspectCheckpointFolder(const std::string& path, bool json) {
+  const std::string folder = StateFolder(path);
+  const Result<std::vector<Kept>> all = KeptIn(folder);
+  if (!all.ok()) return all.status().Annotate("'" + data::JoinPath(folder, kStateFile) + "'");
+  if (json) {
+    Json out = {{"form", "checkpoint folder"}, {"folder", folder}, {"checkpoints", Json::array()}};
+    for (const Kept& kept : *all)
+      out["checkpoints"].push_back({{"prefix", kept.prefix}, {"time", kept.time}, {"tensors", kept.tensors}, {"bytes", kept.bytes}, {"trouble", kept.trouble}});
+    PrintJson(out);
+    return Status();
+  }
+  fmt::print("{}: a folder of {} checkpoints, the newest last\n\n", Printable(folder), all->size());
+  Table table({"CHECKPOINT", "SAVED", "TENSORS", "SIZE", ""});
+  for (const Kept& kept : *all)
+    table.Add({kept.prefix, kept.time, kept.trouble.empty() ? std::to_string(kept.tensors) : "", kept.trouble.empty() ? FormatBytes(kept.bytes) : "", kept.trouble});
+  table.Print();
   return Status();
 }
 

@@ -210,11 +210,21 @@ void PrintSummary(const model::ModelFile& file, const GraphView& graph, const Su
   table.Print();
 }
 
-Status InspectValues(const Runtime& runtime, const InspectArguments& arguments) {
-  const std::string& path = arguments.model.graph;
+void RefuseModelFlags(const InspectArguments& arguments, const std::string& is) {
   for (const auto& [flag, text] :
        {std::pair("--signature", arguments.model.signature), std::pair("--tags", arguments.model.tags)})
-    if (!text.empty()) WrongFlag(flag, "it chooses a part of a model, and '" + path + "' is a checkpoint");
+    if (!text.empty()) WrongFlag(flag, "it chooses a part of a model, and '" + arguments.model.graph + "' is " + is);
+}
+
+Status InspectFolder(const InspectArguments& arguments) {
+  RefuseModelFlags(arguments, "a folder of checkpoints");
+  if (!arguments.values.empty()) WrongFlag("--values", "'" + arguments.model.graph + "' is a folder of checkpoints; name one of them");
+  return InspectCheckpointFolder(arguments.model.graph, arguments.json);
+}
+
+Status InspectValues(const Runtime& runtime, const InspectArguments& arguments) {
+  const std::string& path = arguments.model.graph;
+  RefuseModelFlags(arguments, "a checkpoint");
   return InspectCheckpoint(runtime, path, arguments.values, arguments.json);
 }
 
@@ -228,6 +238,7 @@ Status Inspect(const InspectArguments& arguments) {
   TENON_TRY_ASSIGN(const Runtime runtime,
                    arguments.runtime.Create());  // whose plugins may bring the file system of the path
   if (model::IsCheckpoint(arguments.model.graph)) return InspectValues(runtime, arguments);
+  if (IsCheckpointFolder(arguments.model.graph)) return InspectFolder(arguments);
   TENON_TRY_ASSIGN(const model::ModelFile file, arguments.model.Open());
   if (!arguments.values.empty()) return InspectValuesOf(runtime, file, arguments);
   TENON_TRY_ASSIGN(const model::Signature* signature, arguments.model.Choose(file));
@@ -260,7 +271,7 @@ void AddInspectCommand(CLI::App& app, Action& action) {
   arguments->runtime.AddTo(*command);
   command->footer(
       "Counted are the parameters that the signatures reach; --signature narrows it to one, and the ops too.\n"
-      "GRAPH may be a checkpoint: its prefix, or its .index file.\n\n"
+      "GRAPH may be a checkpoint: its prefix, or its .index file; or a folder of checkpoints, which lists them.\n\n"
       "Examples:\n"
       "  tenon inspect model --signature train\n"
       "  tenon inspect checkpoints/model.ckpt-300 --values global_step");

@@ -11,6 +11,7 @@
 
 #include "attr.h"
 #include "dtype.h"
+#include "graph.h"
 #include "later.h"
 #include "runtime.h"
 
@@ -75,6 +76,8 @@ tenon_status* InferShapes(tenon_plugin_self* self, const tenon_shape_services* s
   const DefinedOp& op = OpOf(self);
   const WithLock locked;
   const std::string what = "shape of op '" + op.name + "'";
+  ++shape_functions;
+  const std::unique_ptr<int, void (*)(int*)> over(&shape_functions, [](int* count) { --*count; });
   try {
     const tenon_node* node = services->node(context);
     const tenon_node_services& nodes = *services->node_services;

@@ -44,10 +44,14 @@ class Locked {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
+// How many shape functions of Python's ops run in this thread: in the middle of a change to a graph, into which none may come.
+inline thread_local int shape_functions = 0;
+
 // Does something to a graph; what it says has failed is thrown, and forgotten by the graph.
 template <typename Change>
 auto Changed(GraphBox& box, const Change& change) {
   const Locked locked(box);
+  if (shape_functions > 0) Fail(Code::kFailedPrecondition, "a shape function computes with shapes alone: while it runs no graph can change");
   if (box.bodies > 0)
     Fail(Code::kFailedPrecondition, "the graph cannot change while the body of one of its functions is built; a body gets values as arguments");
   auto made = change(box.graph);

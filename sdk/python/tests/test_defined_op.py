@@ -221,6 +221,26 @@ def test_definitions_that_do_not_hold(given, words):
             graph.add_node("Test>Wrong", [tenon.constant(1.0)])
 
 
+def test_a_shape_function_may_not_change_a_graph():
+    made = tenon.op(lambda x: x, name="Test>Builds", inputs="x: float", outputs="y: float", shape=lambda x: tenon.ops.Shape(tenon.constant(1.0)))
+    with tenon.Graph() as graph:
+        x = tenon.placeholder("float32", [2])
+        count = graph.node_count
+        with pytest.raises(tenon.FailedPreconditionError, match="Test>Builds.*no graph can change"):
+            made(x)
+        assert graph.node_count == count and tenon.ops.Neg(x).shape == (2,)
+
+
+def test_a_function_that_is_run_before_the_step_may_run_the_same_session():
+    sessions = []
+    nested = tenon.op(lambda x: sessions[0].run(sessions[1]) + x, name="Test>Same", inputs="x: float", outputs="y: float", shape="x")
+    with tenon.Graph() as graph:
+        other = tenon.constant(2.0) * 3.0
+        y = nested(tenon.constant(1.0))
+        sessions += [tenon.Session(graph), other]
+        assert sessions[0].run(y) == 7.0
+
+
 def test_a_list_has_no_gradient_and_something_else_is_no_function():
     with pytest.raises(tenon.UnimplementedError, match="'xs' is a list"):
         tenon.op(lambda xs: xs[0], name="Test>List", inputs="xs: N * float", outputs="y: float", attrs="N: int >= 1", gradient=lambda *_: None)
