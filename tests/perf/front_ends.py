@@ -151,6 +151,7 @@ class Sides:
         self.folder, self.rounds = folder, options.rounds
         self.own = str(self.build / "python_environment" / "bin" / "python")
         self.environment = {**os.environ, "PYTHONPATH": str(self.build / "python"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as installed packages are: compiled before
         self.pythons = {"tenon": self.own, "numpy": self.own}
         for peer in ("tensorflow", "onnxruntime"):
             if options.peers and subprocess.run([options.peers, "-c", f"import {peer}"], capture_output=True, check=False).returncode == 0:
