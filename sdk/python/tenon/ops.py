@@ -216,14 +216,29 @@ def make_function(definition):
     fields = [_parameter(argument.name) for argument in definition.outputs]
     result_type = collections.namedtuple(re.sub(r"\W", "_", definition.name), fields, rename=True)
     originals = {_parameter(name): name for name in own}
+    order = [originals[p.name] for p in signature.parameters.values() if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    needed = {originals[p.name] for p in signature.parameters.values() if p.default is inspect.Parameter.empty}
+
+    def bound(args, kwargs):
+        """The arguments by the definition's names; None where they do not fit. As signature.bind, which is a third of what a node takes."""
+        if len(args) > len(order):
+            return None
+        given = dict(zip(order, args))
+        for key, value in kwargs.items():
+            original = originals.get(key)
+            if original is None or original in given:
+                return None
+            given[original] = value
+        return given if needed <= given.keys() else None
 
     def op(*args, **kwargs):
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(_fault(definition, signature, args, kwargs) or str(error)) from None
-        name = bound.arguments.pop(name_parameter, None)
-        given = {originals[key]: value for key, value in bound.arguments.items()}
+        name = kwargs.pop(name_parameter, None)
+        given = bound(args, kwargs)
+        if given is None:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(_fault(definition, signature, args, kwargs) or str(error)) from None
         return _results(definition, _Call(definition, given).add(name), result_type)
 
     op.__name__ = op.__qualname__ = re.sub(r"\W", "_", definition.name)
@@ -248,6 +263,9 @@ def _runtimes():
 
 def _find(name):
     """The definition of an op by either of its names, of the current graph's runtime first; None where there is none."""
+    known = default_graph().runtime._definitions.get(name)
+    if known is not None:
+        return known
     runtimes = _runtimes()
     guess = "".join(part.capitalize() for part in name.split("_"))
     for runtime in runtimes:
