@@ -514,6 +514,11 @@ TEST_F(Contract, ListsTheCheckpointsOfAFolder) {
   ExpectHas(Works("inspect digits/checkpoints").out, ".index");
   ExpectHas(Fails("inspect digits/checkpoints --values global_step").err, "is a folder of checkpoints; name one of them");
   ExpectHas(Fails("inspect digits/checkpoints --tags serve").err, "--tags: it chooses a part of a model");
+  for (const char* time : {"1e300", "-1e300", "nan", "inf", "1e12"}) {
+    const std::string state = "model_checkpoint_path: \"x\"\nall_model_checkpoint_paths: \"x\"\nall_model_checkpoint_timestamps: ";
+    ASSERT_TRUE(data::ReplaceFile(At("digits/checkpoints/checkpoint"), {state + time + "\n"}).ok());
+    EXPECT_LT(Tenon("inspect digits/checkpoints --json").code, 2) << time;
+  }
   ASSERT_TRUE(data::ReplaceFile(At("digits/checkpoints/checkpoint"), {"model_checkpoint_path: \"x"}).ok());
   ExpectHas(Fails("inspect digits/checkpoints").err, "'digits/checkpoints/checkpoint'");
 }

@@ -115,6 +115,13 @@ std::string StateFolder(const std::string& path) {
   return std::filesystem::path(path).filename() == kStateFile && data::FileExists(path) ? (folder.empty() ? "." : folder) : path;
 }
 
+// Seconds since 1970, as the file says them: no number and no time of this calendar are none.
+std::string TimeText(double seconds) {
+  constexpr double kYear10000 = 253402300800;
+  if (!(seconds >= 0 && seconds < kYear10000)) return "";
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(seconds)));
+}
+
 struct Kept {
   std::string prefix, time, trouble;
   int64_t tensors = 0;
@@ -127,7 +134,7 @@ Result<std::vector<Kept>> KeptIn(const std::string& folder) {
   for (size_t i = 0; i < state.paths.size(); ++i) {
     const std::string& path = state.paths[i];
     Kept kept{path.starts_with('/') ? path : data::JoinPath(folder, path), "", "", 0, 0};
-    if (i < state.timestamps.size()) kept.time = fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(state.timestamps[i])));
+    if (i < state.timestamps.size()) kept.time = TimeText(state.timestamps[i]);
     if (const Result<CheckpointIndex> index = CheckpointIndex::Read(kept.prefix); index.ok()) {
       kept.tensors = static_cast<int64_t>(index->tensors.size());
       kept.bytes = TotalsOf(*index).bytes;
