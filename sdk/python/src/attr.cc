@@ -55,11 +55,7 @@ nb::object FromElement(const tenon_attr_value& value, uint64_t i) {
       const auto dtype = static_cast<DType>(view.dtype);
       if (dtype != DType::kString)
         return FromTensor(Take(Tensor::FromBytes(dtype, shape, static_cast<const char*>(view.dl.data) + view.dl.byte_offset, view.byte_size)), nullptr);
-      const char* base = static_cast<const char*>(view.dl.data) + view.dl.byte_offset;
-      const auto* cells = reinterpret_cast<const tenon_string_cell*>(base);
-      std::vector<std::string> strings;
-      for (uint64_t k = 0; k < view.byte_size / sizeof(tenon_string_cell); ++k) strings.emplace_back(base + cells[k].offset, cells[k].size);
-      return FromTensor(Take(Tensor::Strings(std::span<const std::string>(strings), shape)), nullptr);
+      return FromTensor(StringsOf(view), nullptr);
     }
     default:
       return nb::none();

@@ -20,7 +20,7 @@ namespace {
 
 using host::Span;
 
-const tenon_host* the_host = nullptr;
+std::atomic<const tenon_host*> the_host{nullptr};  // one for all runtimes
 
 // The ops by their numbers. load() is told a number and not an address, since options may be anybody's.
 std::mutex mutex;

@@ -63,14 +63,7 @@ void Make(LbfgsBox* self, nb::object model, const OutputBox& loss, nb::dict give
 
 nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb::list values, nb::list types, nb::object timeout) {
   if (self.stop != nullptr) Fail(Code::kFailedPrecondition, "a run is under way already");
-  std::vector<host::Feed> feeds;
-  std::vector<nb::object> keeps;
-  for (size_t i = 0; i < nb::len(feed_names); ++i) {
-    const std::string name = NameOfTensor(feed_names[i]);
-    FedValue value = ToView(values[i], TypeOf(types[i]), "feed '" + name + "'");
-    feeds.push_back({name, std::move(value.view)});
-    keeps.push_back(std::move(value.keeps));
-  }
+  const NamedFeeds given = ToFeeds(feed_names, values, types);
   const auto live = Live(session);
   host::RunOptions options = ToRunOptions(timeout);
   host::Cancellation own = Take(host::Cancellation::Create());
@@ -83,7 +76,7 @@ nb::dict Run(LbfgsBox& self, const SessionBox& session, nb::list feed_names, nb:
       history,
       [&](const host::Cancellation& stop) -> Status {
         options.cancellation = &stop;
-        TENON_TRY_ASSIGN(result, self.lbfgs->Run(*live, feeds, options));
+        TENON_TRY_ASSIGN(result, self.lbfgs->Run(*live, given.feeds, options));
         return Status();
       },
       &own);

@@ -29,14 +29,7 @@ PartialRunBox Setup(const SessionBox& self, nb::list feeds, nb::list fetches, nb
 }
 
 nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::object timeout, nb::object cancellation) {
-  std::vector<host::Feed> feeds;
-  std::vector<nb::object> keeps;
-  for (size_t i = 0; i < nb::len(feed_names); ++i) {
-    const std::string name = NameOfTensor(feed_names[i]);
-    FedValue value = ToView(values[i], TypeOf(types[i]), "feed '" + name + "'");
-    feeds.push_back({name, std::move(value.view)});
-    keeps.push_back(std::move(value.keeps));
-  }
+  const NamedFeeds given = ToFeeds(feed_names, values, types);
   const std::vector<host::Name> fetch_names = ToNames(fetches);
   host::RunOptions options = ToRunOptions(timeout);
   std::vector<Tensor> fetched;
@@ -46,7 +39,7 @@ nb::list Go(const PartialRunBox& self, nb::list feed_names, nb::list values, nb:
       [&](const host::Cancellation& stop) -> Status {
         const std::lock_guard lock(*self.mutex);
         options.cancellation = &stop;
-        TENON_TRY_ASSIGN(fetched, self.run->Run(feeds, fetch_names, options));
+        TENON_TRY_ASSIGN(fetched, self.run->Run(given.feeds, fetch_names, options));
         return Status();
       },
       ToCancellation(cancellation)));

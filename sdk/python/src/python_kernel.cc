@@ -57,34 +57,13 @@ struct Kept {
   tenon_tensor_view view;
 };
 
-nb::object StringsIn(const tenon_tensor_view& view, const Shape& shape) {
-  const char* base = DataOf(view);
-  const auto* cells = reinterpret_cast<const tenon_string_cell*>(base);
-  std::vector<tenon_span> strings;
-  for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) strings.push_back({base + cells[i].offset, cells[i].size});
-  tenon_tensor* tensor = nullptr;
-  Check(Status::Take(tenon_tensor_create_strings(shape.c_shape(), strings.data(), strings.size(), &tensor)));
-  return FromTensor(Tensor::Take(tensor), nullptr);
-}
-
 // An array that may be kept: over the buffer, which it keeps.
 nb::object In(tenon_frame* frame, int32_t index) {
   tenon_tensor_view view = {};
   Check(Status::Take(frame->services->retain_input(frame, index, &view)));
   auto kept = std::make_unique<Kept>(view);
-  const Shape shape(std::vector<int64_t>(view.dl.shape, view.dl.shape + view.dl.ndim));
-  if (view.dtype == TENON_DT_STRING) return StringsIn(view, shape);
-  nb::object type = NumpyType(static_cast<DType>(view.dtype));
-  PyObject* made = PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(type.release().ptr()), view.dl.ndim,
-                                        reinterpret_cast<npy_intp*>(view.dl.shape), nullptr, view.byte_size == 0 ? nullptr : DataOf(view), 0, nullptr);
-  if (made == nullptr) throw nb::python_error();
-  auto array = nb::steal<nb::object>(made);
-  auto* const as_array = reinterpret_cast<PyArrayObject*>(made);
-  PyArray_CLEARFLAGS(as_array, NPY_ARRAY_WRITEABLE);
-  if (view.byte_size == 0) return array;
-  nb::capsule owner(kept.release(), [](void* its) noexcept { delete static_cast<Kept*>(its); });
-  if (PyArray_SetBaseObject(as_array, owner.release().ptr()) != 0) throw nb::python_error();
-  return array;
+  if (view.dtype == TENON_DT_STRING) return FromTensor(StringsOf(view), nullptr);
+  return ArrayOver(view, nb::capsule(kept.release(), [](void* its) noexcept { delete static_cast<Kept*>(its); }));
 }
 
 // ---- Out ----

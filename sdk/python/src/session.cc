@@ -68,14 +68,7 @@ const Setters& OptionSetters() {
 // Gives the fetches and, where it was asked for, the trace.
 nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb::list types, nb::list fetches, nb::list targets, nb::object timeout,
                nb::object cancellation, bool trace) {
-  std::vector<host::Feed> feeds;
-  std::vector<nb::object> keeps;
-  for (size_t i = 0; i < nb::len(feed_names); ++i) {
-    const std::string name = NameOfTensor(feed_names[i]);
-    FedValue value = ToView(values[i], TypeOf(types[i]), "feed '" + name + "'");
-    feeds.push_back({name, std::move(value.view)});
-    keeps.push_back(std::move(value.keeps));
-  }
+  const NamedFeeds given = ToFeeds(feed_names, values, types);
   const std::vector<host::Name> fetch_names = ToNames(fetches), target_names = ToNames(targets);
   host::RunOptions options = ToRunOptions(timeout);
   std::string trace_text;
@@ -86,7 +79,7 @@ nb::object Run(const SessionBox& self, nb::list feed_names, nb::list values, nb:
       *self.history,
       [&](const host::Cancellation& stop) -> Status {
         options.cancellation = &stop;
-        TENON_TRY_ASSIGN(fetched, session->Run(feeds, fetch_names, target_names, options));
+        TENON_TRY_ASSIGN(fetched, session->Run(given.feeds, fetch_names, target_names, options));
         return Status();
       },
       ToCancellation(cancellation)));
@@ -165,6 +158,17 @@ DType TypeOf(nb::handle type) { return type.is_none() ? DType::kInvalid : nb::ca
 std::shared_ptr<host::Session> Live(const SessionBox& session) {
   if (session.session == nullptr) Fail(Code::kFailedPrecondition, "the session is closed");
   return session.session;
+}
+
+NamedFeeds ToFeeds(nb::list names, nb::list values, nb::list types) {
+  NamedFeeds given;
+  for (size_t i = 0; i < nb::len(names); ++i) {
+    const std::string name = NameOfTensor(names[i]);
+    FedValue value = ToView(values[i], TypeOf(types[i]), "feed '" + name + "'");
+    given.feeds.push_back({name, std::move(value.view)});
+    given.keeps.push_back(std::move(value.keeps));
+  }
+  return given;
 }
 
 host::SessionOptions ToSessionOptions(nb::dict options) {

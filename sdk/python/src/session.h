@@ -49,6 +49,14 @@ struct FedValues {
   }
 };
 
+// The same by name.
+struct NamedFeeds {
+  std::vector<host::Feed> feeds;
+  std::vector<nb::object> keeps;
+};
+// names: Outputs or texts; types: what each asks for, a tenon.DType or None.
+NamedFeeds ToFeeds(nb::list names, nb::list values, nb::list types);
+
 }  // namespace tenon::python
 
 #endif  // TENON_PYTHON_SESSION_H_

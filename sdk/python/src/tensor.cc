@@ -287,16 +287,30 @@ nb::object ToArray(const TensorBox& box) {
   if (!tensor.on_host())
     Fail(Code::kFailedPrecondition, "the tensor lies in a device's memory; Session.copy_tensor(tensor, \"\") brings it to the host's");
   if (tensor.dtype() == DType::kString) return StringArray(tensor);
-  nb::object type = NumpyType(tensor.dtype());
-  const tenon_tensor_view& view = *tensor.view();
+  return ArrayOver(*tensor.view(), nb::cast(TensorBox(box)));
+}
+
+nb::object ArrayOver(const tenon_tensor_view& view, nb::object owner) {
+  nb::object type = NumpyType(static_cast<DType>(view.dtype));
   static_assert(sizeof(npy_intp) == sizeof(int64_t));
   auto* data = static_cast<char*>(view.dl.data) + view.dl.byte_offset;
   // Without a pointer NumPy would make memory of its own: tensors without elements.
   auto array = Steal(PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(type.release().ptr()), view.dl.ndim,
                                           reinterpret_cast<npy_intp*>(view.dl.shape), nullptr, view.byte_size == 0 ? nullptr : data, 0, nullptr));
   PyArray_CLEARFLAGS(AsArray(array), NPY_ARRAY_WRITEABLE);
-  if (view.byte_size > 0 && PyArray_SetBaseObject(AsArray(array), nb::cast(TensorBox(box)).release().ptr()) != 0) throw nb::python_error();
+  if (view.byte_size > 0 && PyArray_SetBaseObject(AsArray(array), owner.release().ptr()) != 0) throw nb::python_error();
   return array;
+}
+
+Tensor StringsOf(const tenon_tensor_view& view) {
+  const char* base = static_cast<const char*>(view.dl.data) + view.dl.byte_offset;
+  const auto* cells = reinterpret_cast<const tenon_string_cell*>(base);
+  std::vector<tenon_span> strings;
+  for (uint64_t i = 0; i < view.byte_size / sizeof(tenon_string_cell); ++i) strings.push_back({base + cells[i].offset, cells[i].size});
+  tenon_tensor* tensor = nullptr;
+  const tenon_shape shape = {view.dl.shape, view.dl.ndim, 0};
+  Check(Status::Take(tenon_tensor_create_strings(shape, strings.data(), strings.size(), &tensor)));
+  return Tensor::Take(tensor);
 }
 
 }  // namespace tenon::python
