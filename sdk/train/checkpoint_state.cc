@@ -170,4 +170,9 @@ Status CheckpointState::Write(const std::string& folder) const {
   return data::ReplaceFile(data::JoinPath(folder, kFileName), {text});
 }
 
+std::string CheckpointPath(const std::string& folder, const std::string& path) {
+  const bool whole = path.starts_with('/') || path.find("://") != std::string::npos;
+  return whole ? path : data::JoinPath(folder, path);
+}
+
 }  // namespace tenon::train

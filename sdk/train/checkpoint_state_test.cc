@@ -67,5 +67,11 @@ TEST(StepOfCheckpoint, IsTheNumberAtTheEnd) {
   EXPECT_EQ(-1, StepOfCheckpoint("model.ckpt-"));
 }
 
+TEST(CheckpointState, PathsLeadIntoTheFolderOrAreWhole) {
+  EXPECT_EQ(CheckpointPath("folder", "model.ckpt-1"), "folder/model.ckpt-1");
+  EXPECT_EQ(CheckpointPath("folder", "/other/model.ckpt-1"), "/other/model.ckpt-1");
+  EXPECT_EQ(CheckpointPath("folder", "memory://other/model.ckpt-1"), "memory://other/model.ckpt-1");
+}
+
 }  // namespace
 }  // namespace tenon::train

@@ -34,10 +34,7 @@ Saver::Saver(Model& model, std::string folder, SaverOptions options)
 
 Saver::Saver(Model& model, std::string folder, int keep) : Saver(model, std::move(folder), Keeping(keep)) {}
 
-std::string Saver::PathOf(const std::string& name) const {
-  const bool whole = name.starts_with('/') || name.find("://") != std::string::npos;
-  return whole ? name : data::JoinPath(folder_, name);
-}
+std::string Saver::PathOf(const std::string& name) const { return CheckpointPath(folder_, name); }
 
 Status Saver::Claim() {
   if (lock_) return Status();

@@ -132,8 +132,7 @@ Result<std::vector<Kept>> KeptIn(const std::string& folder) {
   TENON_TRY_ASSIGN(const train::CheckpointState state, train::CheckpointState::Read(folder));
   std::vector<Kept> all;
   for (size_t i = 0; i < state.paths.size(); ++i) {
-    const std::string& path = state.paths[i];
-    Kept kept{path.starts_with('/') ? path : data::JoinPath(folder, path), "", "", 0, 0};
+    Kept kept{train::CheckpointPath(folder, state.paths[i]), "", "", 0, 0};
     if (i < state.timestamps.size()) kept.time = TimeText(state.timestamps[i]);
     if (const Result<CheckpointIndex> index = CheckpointIndex::Read(kept.prefix); index.ok()) {
       kept.tensors = static_cast<int64_t>(index->tensors.size());

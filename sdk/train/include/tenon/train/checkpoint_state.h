@@ -27,6 +27,9 @@ struct CheckpointState {
   Status Write(const std::string& folder) const;
 };
 
+// Where a path of the file leads: relative ones into the folder; absolute ones, and those with a scheme, are whole.
+std::string CheckpointPath(const std::string& folder, const std::string& path);
+
 }  // namespace tenon::train
 
 #endif  // TENON_TRAIN_CHECKPOINT_STATE_H_
