@@ -65,50 +65,24 @@ if(EXISTS "${Tenon_library}" AND EXISTS "${Tenon_PREFIX}/include/tenon/app.h")
   endif()
 endif()
 
-set(Tenon_model_c_FOUND FALSE)
-if(Tenon_app_FOUND AND EXISTS "${Tenon_model_c_library}")
-  set(Tenon_model_c_FOUND TRUE)
-  if(NOT TARGET Tenon::model_c)
-    add_library(Tenon::model_c SHARED IMPORTED)
-    set_target_properties(Tenon::model_c PROPERTIES
-      IMPORTED_LOCATION "${Tenon_model_c_library}"
-      INTERFACE_LINK_LIBRARIES Tenon::tenon)
+# Tenon::<name>, where the prefix has its library and the component that it stands on.
+macro(tenon_import_library name kind library on links)
+  set(Tenon_${name}_FOUND FALSE)
+  if(Tenon_${on}_FOUND AND EXISTS "${library}")
+    set(Tenon_${name}_FOUND TRUE)
+    if(NOT TARGET Tenon::${name})
+      add_library(Tenon::${name} ${kind} IMPORTED)
+      set_target_properties(Tenon::${name} PROPERTIES IMPORTED_LOCATION "${library}" INTERFACE_LINK_LIBRARIES "${links}")
+    endif()
   endif()
-endif()
-
-set(Tenon_data_FOUND FALSE)
+endmacro()
+tenon_import_library(model_c SHARED "${Tenon_model_c_library}" app Tenon::tenon)
 if(Tenon_app_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_data.a")
-  set(Tenon_data_FOUND TRUE)
   find_package(ZLIB QUIET)  # needed by who reads or writes .npz
-  if(NOT TARGET Tenon::data)
-    add_library(Tenon::data STATIC IMPORTED)
-    set_target_properties(Tenon::data PROPERTIES
-      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_data.a"
-      INTERFACE_LINK_LIBRARIES "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
-  endif()
 endif()
-
-set(Tenon_train_FOUND FALSE)
-if(Tenon_data_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_train.a")
-  set(Tenon_train_FOUND TRUE)
-  if(NOT TARGET Tenon::train)
-    add_library(Tenon::train STATIC IMPORTED)
-    set_target_properties(Tenon::train PROPERTIES
-      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_train.a"
-      INTERFACE_LINK_LIBRARIES Tenon::data)
-  endif()
-endif()
-
-set(Tenon_model_FOUND FALSE)
-if(Tenon_data_FOUND AND EXISTS "${Tenon_PREFIX}/lib/libtenon_model.a")
-  set(Tenon_model_FOUND TRUE)
-  if(NOT TARGET Tenon::model)
-    add_library(Tenon::model STATIC IMPORTED)
-    set_target_properties(Tenon::model PROPERTIES
-      IMPORTED_LOCATION "${Tenon_PREFIX}/lib/libtenon_model.a"
-      INTERFACE_LINK_LIBRARIES Tenon::data)
-  endif()
-endif()
+tenon_import_library(data STATIC "${Tenon_PREFIX}/lib/libtenon_data.a" app "Tenon::host;$<TARGET_NAME_IF_EXISTS:ZLIB::ZLIB>")
+tenon_import_library(train STATIC "${Tenon_PREFIX}/lib/libtenon_train.a" data Tenon::data)
+tenon_import_library(model STATIC "${Tenon_PREFIX}/lib/libtenon_model.a" data Tenon::data)
 
 if(NOT Tenon_FIND_COMPONENTS)
   set(Tenon_FIND_COMPONENTS plugin)
