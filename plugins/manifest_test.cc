@@ -21,6 +21,7 @@ TEST(Manifest, OfALibraryIsReadFromItsNoteWithoutOpeningIt) {
   EXPECT_EQ(manifest.version, "1.2.3");
   EXPECT_EQ(manifest.doc, "A plugin \"without\" fault.");
   EXPECT_EQ(manifest.abi_major, TENON_ABI_MAJOR);
+  EXPECT_STREQ(TENON_ABI_TEXT, (std::to_string(TENON_ABI_MAJOR) + "." + std::to_string(TENON_ABI_MINOR)).c_str());
   EXPECT_EQ(manifest.abi_minor, TENON_ABI_MINOR);
   EXPECT_EQ(manifest.layout_hash, TENON_LAYOUT_HASH);
   EXPECT_TRUE(manifest.cpu_features.empty());

@@ -88,7 +88,8 @@ bool CheckRefusal(const tenon_query_args& args, LoadReport* report) {
   const std::string said = text.empty() ? std::string("it refuses this host and does not say why") : text;
   switch (args.out_reject_code) {
     case TENON_REJECT_ABI_MAJOR:
-      return Fail(report, Reason::kAbiMajor, said, StrCat("build it with the headers of ABI ", args.host_abi_major));
+      return Fail(report, Reason::kAbiMajor, StrCat(said, ", this host has ", args.host_abi_major, ".", args.host_abi_minor),
+                  StrCat("build it with the headers of ABI ", args.host_abi_major));
     case TENON_REJECT_LAYOUT:
       return Fail(report, Reason::kLayout, said, "build it with the headers of this host");
     default:

@@ -143,6 +143,13 @@ tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node,
   });
 }
 
+uint64_t tenon_graph_node_control_inputs(const tenon_app_graph* graph, int64_t node, int64_t* out_nodes, uint64_t capacity) {
+  if (!HasNode(graph, node)) return 0;
+  const std::vector<graph::NodeId>& controls = graph->graph.node(graph::NodeId(node)).controls;
+  for (size_t i = 0; i < controls.size() && i < capacity; ++i) out_nodes[i] = controls[i].number();
+  return controls.size();
+}
+
 tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name, tenon_attr_value* out_value) {
   return host::Guard([&]() -> Status {
     TENON_RETURN_IF_ERROR(CheckNode(graph, node));

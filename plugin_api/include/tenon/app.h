@@ -239,6 +239,8 @@ TENON_EXPORT int32_t tenon_graph_node_output_count(const tenon_app_graph* graph,
 TENON_EXPORT int32_t tenon_graph_node_input_count(const tenon_app_graph* graph, int64_t node);
 TENON_EXPORT tenon_status* tenon_graph_node_input(const tenon_app_graph* graph, int64_t node, int32_t index,
                                                   tenon_output* out_source);
+/* How many nodes `node` waits for beyond those whose outputs it takes; the first `capacity` of them are written. */
+TENON_EXPORT uint64_t tenon_graph_node_control_inputs(const tenon_app_graph* graph, int64_t node, int64_t* out_nodes, uint64_t capacity);
 /* Borrowed until the graph changes. */
 TENON_EXPORT tenon_status* tenon_graph_node_attr(const tenon_app_graph* graph, int64_t node, tenon_span name,
                                                  tenon_attr_value* out_value);

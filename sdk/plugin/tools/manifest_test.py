@@ -64,7 +64,7 @@ class Manifest(unittest.TestCase):
         for name, words in (("nothing", "it provides no capability at all"),
                             ("layout", "other headers (layout hash)"),
                             ("raw_major", "another major version"),
-                            ("major", "it refuses, code 1: the plugin was built for another major version"),
+                            ("major", "it refuses, code 1: it was built for ABI 7.3"),
                             ("short", "shorter than tenon_plugin"),
                             ("no_load", "load or unload is NULL"),
                             ("null_table", "the table of a capability is NULL"),

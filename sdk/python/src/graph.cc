@@ -206,6 +206,13 @@ nb::list InputsOf(const OperationBox& self) {
   return inputs;
 }
 
+nb::list ControlInputsOf(const OperationBox& self) {
+  const Locked locked(BoxOf(self.graph));
+  nb::list nodes;
+  for (const host::Operation& node : self.operation.control_inputs()) nodes.append(OperationBox{self.graph, node});
+  return nodes;
+}
+
 nb::list OutputsOf(const OperationBox& self) {
   const Locked locked(BoxOf(self.graph));
   nb::list outputs;
@@ -256,6 +263,7 @@ void BindOperation(nb::module_& module) {
       }), "What was asked for; \"\": none")
       .def_prop_ro("inputs", &InputsOf)
       .def_prop_ro("outputs", &OutputsOf)
+      .def_prop_ro("control_inputs", &ControlInputsOf, "The nodes that it waits for beyond those whose outputs it takes")
       .def("attr", &GetAttr, nb::arg("name"), "The value of an attribute.")
       .def("__eq__", [](const OperationBox& self, nb::object other) {
         if (!nb::isinstance<OperationBox>(other)) return false;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of small graphs, as notebooks show them: nodes in layers from top to bottom, each below all that it takes. Control edges are not drawn."""
+"""Pictures of small graphs, as notebooks show them: nodes in layers from top to bottom, each below all that it takes and waits for; control edges are dashed."""
 
 from xml.sax.saxutils import escape
 
@@ -9,9 +9,11 @@ _BACK = ("NextIteration", "RefNextIteration")
 
 
 def _edges(operations):
-    """(from, to) by index, without the edges that close loops."""
+    """(from, to) by index, without the edges that close loops: those of values, and those of control."""
     index = {operation.name: i for i, operation in enumerate(operations)}
-    return [(index[value.op.name], to) for to, operation in enumerate(operations) for value in operation.inputs if value.op.type not in _BACK]
+    values = [(index[value.op.name], to) for to, operation in enumerate(operations) for value in operation.inputs if value.op.type not in _BACK]
+    controls = [(index[source.name], to) for to, operation in enumerate(operations) for source in operation.control_inputs if source.type not in _BACK]
+    return values, controls
 
 
 def _layers(count, edges):
@@ -66,7 +68,8 @@ def svg_of(graph):
     operations = graph.operations
     if not 0 < len(operations) <= MOST_NODES:
         return None
-    edges = _edges(operations)
+    values, controls = _edges(operations)
+    edges = values + controls
     layer = _layers(len(operations), edges)
     rows = _columns(layer, edges, len(operations))
     width_of = [max(60.0, _LETTER * min(24, max(len(operation.type), len(operation.name))) + 16) for operation in operations]
@@ -80,9 +83,10 @@ def svg_of(graph):
             parts.append(_node(x, y, width_of[node], operations[node]))
             x += width_of[node] + _GAP
     lines = []
-    for source, to in edges:
+    for number, (source, to) in enumerate(edges):
+        dashes = ' stroke-dasharray="4 3"' if number >= len(values) else ""
         (x1, y1), (x2, y2) = middle[source], middle[to]
-        lines.append(f'<path d="M{x1:.0f} {y1 + _HEIGHT} C{x1:.0f} {y1 + _HEIGHT + 20} {x2:.0f} {y2 - 22} {x2:.0f} {y2 - 2}" fill="none" stroke="#888" marker-end="url(#tip)"/>')
+        lines.append(f'<path d="M{x1:.0f} {y1 + _HEIGHT} C{x1:.0f} {y1 + _HEIGHT + 20} {x2:.0f} {y2 - 22} {x2:.0f} {y2 - 2}" fill="none" stroke="#888"{dashes} marker-end="url(#tip)"/>')
     height = 16 + (len(rows) - 1) * _ROW + _HEIGHT
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{total + 16:.0f}" height="{height}" font-family="sans-serif" font-size="11" text-anchor="middle">'
             '<defs><marker id="tip" markerWidth="7" markerHeight="7" refX="6" refY="3" orient="auto"><path d="M0 0 L6 3 L0 6 z" fill="#888"/></marker></defs>'

@@ -176,6 +176,12 @@ def test_a_small_graph_has_a_picture():
         for _ in range(60):
             y = y + 1.0
         assert graph._repr_svg_() is None
+    with tenon.Graph() as ordered:
+        first = tenon.constant(1.0, name="first").op
+        with ordered.control_dependencies([first]):
+            last = tenon.ops.NoOp(name="last")
+        assert last.control_inputs == [first] and first.control_inputs == []
+        assert ordered._repr_svg_().count('stroke-dasharray="4 3"') == 1
     with tenon.Graph() as loop:
         tenon.while_loop(lambda i: i < 3, lambda i: i + 1, tenon.constant(0))
         assert ElementTree.fromstring(loop._repr_svg_()) is not None

@@ -9,6 +9,8 @@
 #ifdef FIXTURE_MAJOR /* its query refuses this host */
 #undef TENON_ABI_MAJOR
 #define TENON_ABI_MAJOR 7u
+#undef TENON_ABI_TEXT
+#define TENON_ABI_TEXT "7.3"
 #endif
 
 #ifdef FIXTURE_MISSING_SYMBOL

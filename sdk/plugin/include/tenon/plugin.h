@@ -94,7 +94,7 @@ static inline tenon_status* tenon_plugin_error(uint32_t code, const char* text) 
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args);              \
   TENON_PLUGIN_EXTERN_C TENON_EXPORT const tenon_plugin* tenon_plugin_query(tenon_query_args* args) {             \
     if (args->host_abi_major != TENON_ABI_MAJOR) {                                                                \
-      const tenon_span text = TENON_SPAN("the plugin was built for another major version of the ABI");            \
+      const tenon_span text = TENON_SPAN("it was built for ABI " TENON_ABI_TEXT);                                         \
       args->out_reject_code = TENON_REJECT_ABI_MAJOR;                                                             \
       args->out_reject_text = text;                                                                               \
       return NULL;                                                                                                \

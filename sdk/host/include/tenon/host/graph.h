@@ -89,6 +89,14 @@ class Operation {
     for (int32_t i = 0; i < output_count(); ++i) all.push_back(output(i));
     return all;
   }
+  // The nodes it waits for beyond those whose outputs it takes.
+  std::vector<Operation> control_inputs() const {
+    std::vector<int64_t> nodes(valid() ? tenon_graph_node_control_inputs(graph_, node_, nullptr, 0) : 0);
+    if (!nodes.empty()) tenon_graph_node_control_inputs(graph_, node_, nodes.data(), nodes.size());
+    std::vector<Operation> all;
+    for (const int64_t node : nodes) all.emplace_back(graph_, node);
+    return all;
+  }
 
  private:
   tenon_app_graph* graph_ = nullptr;
