@@ -63,12 +63,11 @@ variants: configure ## Build the CPU device for every x86-64 level (v2, v3, v4).
 WHEEL := build/wheel
 PYTHONS ?=
 
-wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13").
-	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)"
+wheel: wheel-tree ## Build Python wheels into build/wheel/dist, for every Python at hand (PYTHONS="python3.12 /path/of/python3.13"; GPU=1: those of CUDA and ROCm too).
+	python3 -B sdk/python/wheel/build.py --prefix $(WHEEL)/prefix --work $(WHEEL) --dist $(WHEEL)/dist --pythons "$(PYTHONS)" $(if $(GPU),--gpu)
 
 wheel-tree: packages
-	$(if $(GPU),$(error The GPU plugins are in no wheel yet: build them with "make build", and name build/$(PRESET)/lib/tenon/plugins in TENON_PLUGIN_PATH))
-	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=OFF -DTENON_PYTHON_PACKAGE=OFF \
+	cmake -S . -B $(WHEEL)/tree -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_TESTS=OFF -DTENON_PERF=OFF -DTENON_GPU=$(if $(GPU),ON,OFF) -DTENON_PYTHON_PACKAGE=OFF \
 	  -DTENON_CPU_LEVEL=v2 -DTENON_CPU_VARIANTS=ON
 	cmake --build $(WHEEL)/tree -j $(JOBS)
 	rm -rf $(WHEEL)/prefix

@@ -157,6 +157,7 @@ Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view 
     if (index >= count) return Internal(StrCat("element ", index, " of a variant of ", count, " is set"));
     TENON_RETURN_IF_ERROR(CheckElement(*element));
   }
+  if (base.object != nullptr) return InvalidArgument(StrCat("a variant of type '", base.type, "' holds an object: nothing can be derived from it"));
   const std::lock_guard lock(base.row->mutex);
   std::shared_ptr<Row> row = base.row;
   uint64_t version = base.version;
@@ -174,6 +175,17 @@ Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view 
   row->used = std::max(row->used, count);
   return Make(base.type, metadata, std::move(row), version, count);
 }
+
+Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object)) {
+  if (object == nullptr || destroy == nullptr || type.empty())
+    return Internal(StrCat("a variant of type '", type, "' that holds an object needs a type, the object, and a function that ends it"));
+  Variant* made = Make(type, metadata, std::make_shared<Row>(), 0, 0);
+  made->object = object;
+  made->destroy = destroy;
+  return made;
+}
+
+void* Held(const Variant& variant, std::string_view type) { return variant.type == type ? variant.object : nullptr; }
 
 tenon_variant_info Info(const Variant& variant) {
   return {{variant.type.data(), variant.type.size()}, {variant.metadata.data(), variant.metadata.size()}, variant.count};

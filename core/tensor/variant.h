@@ -28,6 +28,15 @@ struct tenon_variant {
   std::shared_ptr<tenon::variant::Row> row;
   uint64_t version = 0;
   uint64_t count = 0;
+  void* object = nullptr;  // of the plugin's, which `destroy` ends; such a value has no elements
+  void (*destroy)(void* object) = nullptr;
+
+  tenon_variant() = default;
+  tenon_variant(const tenon_variant&) = delete;
+  tenon_variant& operator=(const tenon_variant&) = delete;
+  ~tenon_variant() {
+    if (destroy != nullptr) destroy(object);
+  }
 };
 
 namespace tenon::variant {
@@ -42,6 +51,10 @@ Result<Variant*> New(BufferPool* pool, std::string_view type, std::string_view m
 // See tenon_frame_services.variant_derive. metadata: of the result.
 Result<Variant*> Derive(BufferPool* pool, const Variant& base, std::string_view metadata, uint64_t count, uint64_t index,
                         const tenon_tensor_view* element);
+// See tenon_work_services.variant_hold. With one reference.
+Result<Variant*> Hold(std::string_view type, std::string_view metadata, void* object, void (*destroy)(void* object));
+// The object, where the value holds one of this type.
+void* Held(const Variant& variant, std::string_view type);
 tenon_variant_info Info(const Variant& variant);
 // The element, borrowed; dtype TENON_DT_INVALID when there is none.
 tenon_tensor_view Element(const Variant& variant, uint64_t index);

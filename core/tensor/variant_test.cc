@@ -191,5 +191,52 @@ TEST_F(VariantTest, ThreadsMayDeriveFromOneValue) {
   EXPECT_EQ(Of(base), (Numbers{1}));
 }
 
+// ---- Values that hold an object ----
+
+void CountDown(void* object) { --*static_cast<int*>(object); }
+
+TEST_F(VariantTest, AnObjectGoesWithTheLastReferenceAndIsSeenByItsTypeAlone) {
+  int alive = 1;
+  Variant* held = Keep(Hold("test.Thing/1", "a thing", &alive, &CountDown));
+  EXPECT_EQ(Held(*held, "test.Thing/1"), &alive);
+  EXPECT_EQ(Held(*held, "test.Thing/2"), nullptr);
+  EXPECT_EQ(Held(*Empty(1), "a list"), nullptr);
+  EXPECT_EQ(Info(*held).element_count, 0u);
+  EXPECT_EQ(Element(*held, 0).dtype, uint32_t{TENON_DT_INVALID});
+  Retain(held);
+  LetGo(held);
+  EXPECT_EQ(alive, 1);
+  Release(held);
+  EXPECT_EQ(alive, 0);
+}
+
+TEST_F(VariantTest, NothingIsDerivedFromAnObjectAndNothingHeldWithoutAnEnd) {
+  int alive = 2;
+  const Variant* held = Keep(Hold("test.Thing/1", "", &alive, &CountDown));
+  EXPECT_EQ(Derive(pool_, *held, "", 1, 0, nullptr).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Hold("test.Thing/1", "", &alive, nullptr).status().code(), Code::kInternal);
+  EXPECT_EQ(Hold("test.Thing/1", "", nullptr, &CountDown).status().code(), Code::kInternal);
+  EXPECT_EQ(Hold("", "", &alive, &CountDown).status().code(), Code::kInternal);
+  EXPECT_EQ(alive, 2);
+}
+
+struct Link {
+  Variant* next = nullptr;
+};
+
+TEST_F(VariantTest, AMillionObjectsInOneAnotherGoWithoutRecursion) {
+  Variant* chain = nullptr;
+  for (int i = 0; i < 1'000'000; ++i) {
+    auto made = Hold("test.Link/1", "", new Link{chain}, [](void* object) {
+      Variant* next = static_cast<Link*>(object)->next;
+      delete static_cast<Link*>(object);
+      if (next != nullptr) Release(next);
+    });
+    ASSERT_TRUE(made.ok());
+    chain = *made;
+  }
+  Release(chain);
+}
+
 }  // namespace
 }  // namespace tenon::variant

@@ -9,6 +9,7 @@
 #include "core/exec/device/environment.h"
 #include "core/exec/device/step.h"
 #include "core/exec/kernel/frame.h"
+#include "core/tensor/variant.h"
 
 namespace tenon::exec {
 namespace {
@@ -74,12 +75,21 @@ void BackgroundEnd(tenon_work* work) {
   if (work != nullptr) work->EndBackground();
 }
 
+tenon_status* VariantHold(tenon_span type, tenon_span metadata, void* object, void (*destroy)(void* object), tenon_variant** out_variant) {
+  return Answer([&]() -> Status {
+    TENON_ASSIGN_OR_RETURN(*out_variant, variant::Hold(View(type), View(metadata), object, destroy));
+    return Status::Ok();
+  });
+}
+
+void* VariantHeld(const tenon_variant* variant, tenon_span type) { return variant == nullptr ? nullptr : variant::Held(*variant, View(type)); }
+
 }  // namespace
 
 const tenon_work_services* WorkServices() {
   static const tenon_work_services services = {
       TENON_HEAD(tenon_work_services), &Schedule, &AwaitDescriptor, &Forget, &IsCancelled, &AllocTensor, &Call, &FunctionSignatureOf,
-      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd};
+      &FunctionRetain, &FunctionRelease, &BackgroundBegin, &BackgroundEnd, &VariantHold, &VariantHeld};
   return &services;
 }
 

@@ -234,6 +234,15 @@ typedef struct tenon_work_services {
   tenon_status* (*background_begin)(struct tenon_frame* frame, tenon_span name, tenon_work** out_work);
   /* Cancels what is under way, waits until all has come back (except on a thread on which the work itself is being called), and frees it. */
   TENON_THREAD(any) TENON_OWN(take(work)) void (*background_end)(tenon_work* work);
+
+  /* A variant (tensor.h) that holds an object of the plugin's instead of elements, for what is neither bytes nor tensors: a dataset with its
+   * functions. destroy(object) is called once, on any thread, when the last reference has gone, which may be after the session; it may release other variants,
+   * however deeply they lie in one another. When this fails nothing is taken. Such a value does not leave its process. type: of what kind the object is,
+   * for all libraries that know how to use it, as of resource_object; metadata: for people. */
+  TENON_THREAD(any) TENON_OWN(give(out_variant))
+  tenon_status* (*variant_hold)(tenon_span type, tenon_span metadata, void* object, void (*destroy)(void* object), tenon_variant** out_variant);
+  /* The object, valid as long as the variant; NULL: it holds none, or one of another type. */
+  TENON_THREAD(any) TENON_OWN(borrow) void* (*variant_held)(const tenon_variant* variant, tenon_span type);
 } tenon_work_services;
 
 typedef struct tenon_frame_services {

@@ -21,6 +21,9 @@ import pythons
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[2]
 MOST_BYTES = 25_000_000  # of a wheel
+MOST_BYTES_OF_GPU = 100_000_000  # of one with code for GPUs: what PyPI takes
+
+GPU = [name for name in plugin_wheels.PLUGINS if name not in plugin_wheels.NEEDED]
 
 
 def run(*command, **options):
@@ -82,8 +85,9 @@ def build_plugin(name, python, prefix, work):
 def check(wheel, work):
     """Its size, and that it knows no folder of the machine that built it."""
     size = wheel.stat().st_size
-    if size > MOST_BYTES:
-        sys.exit(f"{wheel.name} has {size / 1e6:.1f} MB; {MOST_BYTES / 1e6:.0f} MB is the most")
+    most = MOST_BYTES_OF_GPU if wheel.name.startswith(tuple(f"tenon_engine_{name}-" for name in GPU)) else MOST_BYTES
+    if size > most:
+        sys.exit(f"{wheel.name} has {size / 1e6:.1f} MB; {most / 1e6:.0f} MB is the most")
     secrets = [str(folder).encode() for folder in (SOURCE, work, pathlib.Path.home())]
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
@@ -101,16 +105,24 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, required=True, help="a folder for environments and what is half done; its folders are emptied")
     parser.add_argument("--dist", type=pathlib.Path, required=True, help="where the wheels go; older ones there are removed")
     parser.add_argument("--pythons", default="")
+    parser.add_argument("--gpu", action="store_true", help="the plugins of GPUs too, each a wheel of its own; one at least must have been built")
     given = parser.parse_args()
     prefix, work, dist = given.prefix.resolve(), given.work.resolve(), given.dist.resolve()
     chosen = pythons.builders(pythons.find(given.pythons))
     if not chosen:
         sys.exit("make wheel: no Python that wheels can be made for is at hand")
+    plugins = [name for name in plugin_wheels.built(prefix) if given.gpu or name not in GPU]
+    if given.gpu:
+        missing = [name for name in GPU if name not in plugins]
+        if missing == GPU:
+            sys.exit("make wheel: no plugin of a GPU was built, since this machine has neither nvcc (set CUDA_HOME) nor hipcc (Debian: hipcc, libamdhip64-dev)")
+        for name in missing:
+            print(f"make wheel: {name} is left out: it was not built here (devices/{name}/README.md says what it needs)", file=sys.stderr)
     dist.mkdir(parents=True, exist_ok=True)
     for old in dist.glob("tenon_engine*.whl"):
         old.unlink()
     makers = [(f"by Python {python.tag}", functools.partial(build, python)) for python in chosen]
-    makers += [("a plugin", functools.partial(build_plugin, name, chosen[0])) for name in plugin_wheels.PLUGINS]
+    makers += [("a plugin", functools.partial(build_plugin, name, chosen[0])) for name in plugins]
     for how, make in makers:
         begun = time.monotonic()
         wheel, shown = make(prefix, work)

@@ -5,11 +5,14 @@ import pathlib
 import shutil
 import sysconfig
 
-# By what is added to "tenon-engine-": the package, what it is, and its libraries. The wheel of Tenon itself
-# leaves these libraries out, and depends on the wheel (pyproject.toml).
+# By what is added to "tenon-engine-": the package, what it is, and its libraries, which the wheel of Tenon itself leaves out. That depends on NEEDED (pyproject.toml);
+# the others depend on it, and are made where their plugin was built.
 PLUGINS = {
     "onednn": ("tenon_onednn", "oneDNN's kernels for the CPU device of Tenon", ["tenon_cpu_onednn.so"]),
+    "cuda": ("tenon_cuda", "NVIDIA GPUs as devices of Tenon", ["tenon_cuda.so"]),
+    "rocm": ("tenon_rocm", "AMD GPUs as devices of Tenon", ["tenon_rocm.so"]),
 }
+NEEDED = ["onednn"]
 
 METADATA = """Metadata-Version: 2.4
 Name: tenon-engine-{name}
@@ -18,7 +21,7 @@ Summary: {about}
 License-Expression: Apache-2.0
 License-File: LICENSE
 Requires-Python: >=3.10
-Classifier: Operating System :: POSIX :: Linux
+{requires}Classifier: Operating System :: POSIX :: Linux
 Description-Content-Type: text/plain
 
 {about}: a plugin of tenon-engine {version}, which finds it by itself.
@@ -36,6 +39,12 @@ def libraries():
     return [library for _, _, files in PLUGINS.values() for library in files]
 
 
+def built(prefix):
+    """The names of those whose libraries a prefix has; those that are needed in any case."""
+    plugins = pathlib.Path(prefix) / "lib/tenon/plugins"
+    return [name for name, (_, _, files) in PLUGINS.items() if name in NEEDED or all((plugins / file).is_file() for file in files)]
+
+
 def lay_out(name, prefix, version, license_file, folder):
     """The files of one, for `wheel pack`; gives the folder that it takes."""
     package, about, files = PLUGINS[name]
@@ -46,7 +55,8 @@ def lay_out(name, prefix, version, license_file, folder):
     (tree / package / "__init__.py").write_text(f'"""{about}: the folder of the plugin, which Tenon searches."""\n')
     for file in files:
         shutil.copy(pathlib.Path(prefix) / "lib/tenon/plugins" / file, tree / package)
-    (info / "METADATA").write_text(METADATA.format(name=name, version=version, about=about))
+    requires = "" if name in NEEDED else f"Requires-Dist: tenon-engine =={version}\n"
+    (info / "METADATA").write_text(METADATA.format(name=name, version=version, about=about, requires=requires))
     (info / "WHEEL").write_text(WHEEL.format(platform=sysconfig.get_platform().replace("-", "_")))
     (info / "entry_points.txt").write_text(f"[tenon.plugins]\n{name} = {package}\n")
     shutil.copy(license_file, info / "licenses" / "LICENSE")

@@ -192,6 +192,22 @@ def use_plugin(env, warned, said):
         fail(f"tenon ops Halves: {command.stdout!r}, {command.stderr!r}")
 
 
+def check_gpu_plugins(env, dist):
+    """Those whose wheels were made: found, and either with a device or with the reason why there is none. Uninstalled again."""
+    wheels = [wheel for wheel in sorted(dist.glob("tenon_engine_*.whl")) if not wheel.name.startswith("tenon_engine_onednn")]
+    names = [wheel.name.split("-")[0].removeprefix("tenon_engine_") for wheel in wheels]
+    for name in names:
+        env.pip("install", "--no-index", "--find-links", dist, f"{DISTRIBUTION}[{name}]")
+        shown = env.run("tenon", "plugins").stdout
+        if not re.search(rf"^tenon\.{name} +\S+ +(loaded|not opened) ", shown, re.M):
+            fail(f"tenon plugins does not know tenon.{name}:\n{shown}")
+        devices = env.run("tenon", "devices", "--devices", f"{name}:1", expect=None)
+        if devices.returncode != 0 and not re.search("driver|lib(cuda|amdhip64)", devices.stderr):
+            fail(f"tenon devices --devices {name}:1 does not say why there is none: {devices.stdout}{devices.stderr}")
+        env.pip("uninstall", "--yes", f"{DISTRIBUTION}-{name}")
+    return names
+
+
 def check_template(env):
     """The same template, built by pip as its user would."""
     env.pip("install", "--quiet", "--only-binary", ":all:", "scikit-build-core")
@@ -223,6 +239,7 @@ def check(python, dist, work, quick):
     version = check_command(env)
     check_programs(env, version)
     check_plugin(env)
+    gpu = check_gpu_plugins(env, dist)
     tests = "sdk/python/tests left out (--quick)"
     if not quick:
         installed = env.files()
@@ -233,7 +250,7 @@ def check(python, dist, work, quick):
     left = sorted(path for path in env.files() - before if "__pycache__" not in path.parts or "tenon" in str(path.relative_to(env.prefix)))
     if left:
         fail(f"uninstalling leaves {len(left)} files: {[str(path) for path in left[:5]]}")
-    print(f"Python {python.tag}: {version}, {cpu}; {tests}; nothing left; {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"Python {python.tag}: {version}, {cpu}; {'GPU wheels: ' + ' '.join(gpu) + '; ' if gpu else ''}{tests}; nothing left; {time.monotonic() - begun:.0f} s", flush=True)
 
 
 def main():
